@@ -1,0 +1,57 @@
+"""Additive score: a one-layer network over the sum of two projections."""
+
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from zoo import Given, Scorer
+
+
+class Additive(Scorer):
+    r"""Scores a query and a key by a small network that adds their projections.
+
+    .. math:: a(q, k) = v^\top \tanh(W q + U k)
+
+    Paper: Bahdanau et al. 2015, appendix A.1.2; U k is computed once a sequence, as there.
+
+    Args:
+        query_dim: width of the queries.
+        key_dim: width of the keys.
+        hidden: width of the network.
+
+    Shapes:
+        query [..., T, query_dim], key [..., S, key_dim] -> [..., T, S].
+    """
+
+    name: ClassVar[str] = "additive"
+    paper: ClassVar[str] = (
+        "Bahdanau et al. 2015, Neural Machine Translation by Jointly Learning to Align and "
+        "Translate, arXiv:1409.0473"
+    )
+
+    def __init__(
+        self,
+        *,
+        query_dim: Given[int],
+        key_dim: Given[int],
+        hidden: Annotated[int, Field(ge=1)] = 128,
+    ) -> None:
+        super().__init__()
+        self.W = nn.Linear(query_dim, hidden, bias=False)
+        self.U = nn.Linear(key_dim, hidden, bias=False)
+        self.v = nn.Parameter(torch.empty(hidden))
+        nn.init.uniform_(self.v, -(hidden**-0.5), hidden**-0.5)
+
+    def prepare(self, key: Tensor) -> Tensor:
+        projected: Tensor = self.U(key)
+        return projected  # [..., S, hidden]
+
+    def score(self, query: Tensor, prepared: Tensor) -> Tensor:
+        mixed = self.W(query)[..., :, None, :] + prepared[..., None, :, :]  # [..., T, S, hidden]
+        return mixed.tanh() @ self.v
+
+    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+        scores: Tensor = (self.W(query) + self.U(key)).tanh() @ self.v
+        return scores

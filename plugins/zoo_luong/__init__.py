@@ -1,0 +1,13 @@
+"""Luong, Pham and Manning 2015: effective approaches to attention."""
+
+from collections.abc import Sequence
+
+from zoo import Scorer, hookimpl
+from zoo_luong.concat import Concat
+from zoo_luong.dot import Dot
+from zoo_luong.general import General
+
+
+@hookimpl
+def zoo_components() -> Sequence[type[Scorer]]:
+    return [Dot, General, Concat]

@@ -1,0 +1,45 @@
+"""Dot score: the inner product."""
+
+from typing import ClassVar
+
+from torch import Tensor
+
+from zoo import Given, Mask, Scorer, WidthConflict, fused_softmax
+
+
+class Dot(Scorer):
+    r"""Scores a query and a key of one width by their inner product.
+
+    .. math:: a(q, k) = q^\top k
+
+    Paper: Luong et al. 2015, section 3.1.
+
+    Args:
+        query_dim: width of the queries.
+        key_dim: width of the keys, the same.
+
+    Shapes:
+        query [..., T, D], key [..., S, D] -> [..., T, S].
+    """
+
+    name: ClassVar[str] = "dot"
+    paper: ClassVar[str] = (
+        "Luong et al. 2015, Effective Approaches to Attention-based Neural Machine Translation, "
+        "arXiv:1508.04025"
+    )
+
+    def __init__(self, *, query_dim: Given[int], key_dim: Given[int]) -> None:
+        super().__init__()
+        if query_dim != key_dim:
+            raise WidthConflict(
+                "dot needs queries and keys of one width", query_dim=query_dim, key_dim=key_dim
+            )
+
+    def score(self, query: Tensor, prepared: Tensor) -> Tensor:
+        return query @ prepared.transpose(-1, -2)
+
+    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+        return (query * key).sum(dim=-1)
+
+    def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
+        return fused_softmax(query, prepared, values, mask, scale=1.0)

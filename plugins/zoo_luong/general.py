@@ -1,0 +1,47 @@
+"""General score: a bilinear form."""
+
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from zoo import Given, Mask, Scorer, fused_softmax
+
+
+class General(Scorer):
+    r"""Scores a query and a key by a learned bilinear form.
+
+    .. math:: a(q, k) = q^\top W k
+
+    Paper: Luong et al. 2015, section 3.1; W k is computed once a sequence.
+
+    Args:
+        query_dim: width of the queries.
+        key_dim: width of the keys.
+
+    Shapes:
+        query [..., T, query_dim], key [..., S, key_dim] -> [..., T, S].
+    """
+
+    name: ClassVar[str] = "general"
+    paper: ClassVar[str] = (
+        "Luong et al. 2015, Effective Approaches to Attention-based Neural Machine Translation, "
+        "arXiv:1508.04025"
+    )
+
+    def __init__(self, *, query_dim: Given[int], key_dim: Given[int]) -> None:
+        super().__init__()
+        self.W = nn.Linear(key_dim, query_dim, bias=False)
+
+    def prepare(self, key: Tensor) -> Tensor:
+        projected: Tensor = self.W(key)
+        return projected  # [..., S, query_dim]
+
+    def score(self, query: Tensor, prepared: Tensor) -> Tensor:
+        return query @ prepared.transpose(-1, -2)
+
+    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+        scores: Tensor = (query * self.W(key)).sum(dim=-1)
+        return scores
+
+    def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
+        return fused_softmax(query, prepared, values, mask, scale=1.0)

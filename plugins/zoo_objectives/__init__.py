@@ -1,0 +1,11 @@
+"""What training makes small."""
+
+from collections.abc import Sequence
+
+from zoo import Objective, hookimpl
+from zoo_objectives.cross_entropy import CrossEntropy
+
+
+@hookimpl
+def zoo_components() -> Sequence[type[Objective]]:
+    return [CrossEntropy]

@@ -1,0 +1,58 @@
+"""Cross-entropy, with label smoothing as an option."""
+
+from typing import Annotated, ClassVar
+
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor
+
+from zoo import Objective, Outputs
+
+
+class CrossEntropy(Objective):
+    r"""The mean surprise at the targets that count, in nats.
+
+    .. math::
+        L = -\frac{1}{N} \sum_t \Big[ (1 - \epsilon) \log p_t(y_t)
+            + \frac{\epsilon}{V} \sum_v \log p_t(v) \Big]
+
+    Paper: Szegedy et al. 2016, section 7, for the smoothing.
+
+    Args:
+        smoothing: how much of the mass, epsilon, is spread over the whole vocabulary.
+
+    Shapes:
+        logits [B, T, V], targets [B, T], mask [B, T] -> scalar; 0 where nothing counts.
+    """
+
+    name: ClassVar[str] = "cross-entropy"
+    paper: ClassVar[str] = (
+        "Szegedy et al. 2016, Rethinking the Inception Architecture, arXiv:1512.00567"
+    )
+
+    def __init__(self, *, smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0) -> None:
+        super().__init__()
+        self.smoothing = smoothing
+
+    def forward(self, outputs: Outputs) -> Tensor:
+        losses = F.cross_entropy(
+            outputs.logits.flatten(0, 1).float(),
+            outputs.targets.flatten(),
+            label_smoothing=self.smoothing,
+            reduction="none",
+        )
+        counted = outputs.mask.flatten()
+        return losses.where(counted, 0.0).sum() / counted.sum().clamp(min=1)
+
+    def reference(self, outputs: Outputs) -> float:
+        total, counted = 0.0, 0
+        for item in range(outputs.targets.shape[0]):
+            for t in range(outputs.targets.shape[1]):
+                if not outputs.mask[item, t]:
+                    continue
+                logprobs = outputs.logits[item, t].double().log_softmax(dim=-1)
+                right = logprobs[outputs.targets[item, t]].item()
+                spread = logprobs.mean().item()
+                total -= (1 - self.smoothing) * right + self.smoothing * spread
+                counted += 1
+        return total / max(counted, 1)

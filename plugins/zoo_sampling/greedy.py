@@ -1,0 +1,26 @@
+"""Greedy sampling: always the likeliest token."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from zoo import Sampler, Selection
+
+
+class Greedy(Sampler):
+    r"""Takes the likeliest next token, the first of equals.
+
+    .. math:: y_t = \arg\max_v \log p(v \mid y_{<t}, x)
+
+    Shapes:
+        logprobs [B, 1, V], scores [B, 1] -> tokens, parents, scores [B, 1].
+    """
+
+    name: ClassVar[str] = "greedy"
+
+    def select(
+        self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
+    ) -> Selection:
+        best, tokens = logprobs.max(dim=-1)
+        return Selection(tokens, torch.zeros_like(tokens), scores + best)

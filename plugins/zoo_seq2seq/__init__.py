@@ -1,0 +1,11 @@
+"""Encoder, decoder, and the model that joins them."""
+
+from collections.abc import Sequence
+
+from zoo import Model, hookimpl
+from zoo_seq2seq.seq2seq import Seq2Seq
+
+
+@hookimpl
+def zoo_components() -> Sequence[type[Model]]:
+    return [Seq2Seq]

@@ -1,0 +1,11 @@
+"""Symbols to vectors."""
+
+from collections.abc import Sequence
+
+from zoo import Embedding, hookimpl
+from zoo_tokens.token import Token
+
+
+@hookimpl
+def zoo_components() -> Sequence[type[Embedding]]:
+    return [Token]

@@ -1,0 +1,45 @@
+"""Scaled dot score: the inner product at unit variance."""
+
+from typing import ClassVar
+
+from torch import Tensor
+
+from zoo import Given, Mask, Scorer, WidthConflict, fused_softmax
+
+
+class ScaledDot(Scorer):
+    r"""Scores a query and a key of one width by their inner product over the root of the width.
+
+    .. math:: a(q, k) = \frac{q^\top k}{\sqrt{d}}
+
+    Paper: Vaswani et al. 2017, equation 1.
+
+    Args:
+        query_dim: width of the queries, d.
+        key_dim: width of the keys, the same.
+
+    Shapes:
+        query [..., T, d], key [..., S, d] -> [..., T, S].
+    """
+
+    name: ClassVar[str] = "scaled-dot"
+    paper: ClassVar[str] = "Vaswani et al. 2017, Attention Is All You Need, arXiv:1706.03762"
+
+    def __init__(self, *, query_dim: Given[int], key_dim: Given[int]) -> None:
+        super().__init__()
+        if query_dim != key_dim:
+            raise WidthConflict(
+                "scaled-dot needs queries and keys of one width",
+                query_dim=query_dim,
+                key_dim=key_dim,
+            )
+        self.scale = query_dim**-0.5
+
+    def score(self, query: Tensor, prepared: Tensor) -> Tensor:
+        return (query * self.scale) @ prepared.transpose(-1, -2)
+
+    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+        return (query * key).sum(dim=-1) * self.scale
+
+    def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
+        return fused_softmax(query, prepared, values, mask, scale=self.scale)

@@ -1,0 +1,105 @@
+"""The zoo: attention models made of parts you can see, swap, trust and share.
+
+Only public names live here. Each is imported when first used, so that ``import zoo`` is free
+and the command line answers before torch is loaded.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+_HOMES = {
+    "zoo.artifact": ("load", "save"),
+    "zoo.attention": ("Attention", "fused_softmax", "recording"),
+    "zoo.blueprint": ("Blueprint",),
+    "zoo.composition": ("check", "components", "compose"),
+    "zoo.decoding": ("decode",),
+    "zoo.errors": (
+        "ArtifactError",
+        "MissingExtra",
+        "RegistryError",
+        "SpecError",
+        "WidthConflict",
+        "ZooError",
+    ),
+    "zoo.hookspecs": ("hookimpl",),
+    "zoo.interfaces": (
+        "Alignment",
+        "Batch",
+        "Decoded",
+        "Decoder",
+        "Embedding",
+        "Encoder",
+        "Mask",
+        "Memory",
+        "Metric",
+        "Model",
+        "Objective",
+        "Outputs",
+        "Position",
+        "Sampler",
+        "Scorer",
+        "Selection",
+        "State",
+    ),
+    "zoo.registry": ("Registry",),
+    "zoo.signature": ("Given",),
+    "zoo.spec": ("Spec", "load_spec"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME_OF)
+
+if TYPE_CHECKING:
+    from zoo.artifact import load as load, save as save
+    from zoo.attention import (
+        Attention as Attention,
+        fused_softmax as fused_softmax,
+        recording as recording,
+    )
+    from zoo.blueprint import Blueprint as Blueprint
+    from zoo.composition import check as check, components as components, compose as compose
+    from zoo.decoding import decode as decode
+    from zoo.errors import (
+        ArtifactError as ArtifactError,
+        MissingExtra as MissingExtra,
+        RegistryError as RegistryError,
+        SpecError as SpecError,
+        WidthConflict as WidthConflict,
+        ZooError as ZooError,
+    )
+    from zoo.hookspecs import hookimpl as hookimpl
+    from zoo.interfaces import (
+        Alignment as Alignment,
+        Batch as Batch,
+        Decoded as Decoded,
+        Decoder as Decoder,
+        Embedding as Embedding,
+        Encoder as Encoder,
+        Mask as Mask,
+        Memory as Memory,
+        Metric as Metric,
+        Model as Model,
+        Objective as Objective,
+        Outputs as Outputs,
+        Position as Position,
+        Sampler as Sampler,
+        Scorer as Scorer,
+        Selection as Selection,
+        State as State,
+    )
+    from zoo.registry import Registry as Registry
+    from zoo.signature import Given as Given
+    from zoo.spec import Spec as Spec, load_spec as load_spec
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'zoo' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,275 @@
+"""Models on disk: one safetensors file with weights, resolved spec and lock.
+
+Nothing in a file is executed: names in its header are looked up in the registry, weights are
+plain numbers. A file is replaced whole or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from zoo.composition import build_on_meta, claimed
+from zoo.discovery import OWN_DISTRIBUTION
+from zoo.errors import ArtifactError, RegistryError, SpecError
+from zoo.interfaces import Model
+from zoo.registry import Registry, default_registry
+from zoo.spec import Spec, load_spec
+
+FORMAT = "1"
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a model file says of itself."""
+
+    path: Path
+    spec: dict[str, Any]
+    lock: list[dict[str, Any]]
+    provenance: dict[str, Any]
+    tensors: dict[str, tuple[str, tuple[int, ...]]]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "file": str(self.path),
+            "bytes": self.path.stat().st_size,
+            "spec": self.spec,
+            "lock": self.lock,
+            "provenance": self.provenance,
+            "tensors": [
+                {"name": name, "dtype": dtype, "shape": list(shape)}
+                for name, (dtype, shape) in self.tensors.items()
+            ],
+        }
+
+
+def save(
+    model: Model, path: str | os.PathLike[str], *, provenance: Mapping[str, Any] | None = None
+) -> Path:
+    """Write the model to one file; whatever happens, the old file or the new one is there, whole."""
+    if model.spec is None:
+        raise ArtifactError(
+            "this model was not composed from a spec, so a file could not say what it is"
+        )
+    metadata = {
+        "format": "pt",
+        "zoo": FORMAT,
+        "spec": json.dumps(model.spec),
+        "lock": json.dumps(list(model.lock)),
+        "provenance": json.dumps(
+            {"zoo": _own_version(), "torch": str(torch.__version__), **(provenance or {})}
+        ),
+    }
+    target = Path(path).resolve()
+    if target.is_dir():
+        raise ArtifactError(
+            f"{path} is a directory; name the file, for example {path}/model.safetensors"
+        )
+    tensors = {name: tensor.detach().contiguous() for name, tensor in held_tensors(model).items()}
+    try:
+        with _replacing(target) as beside:
+            save_file(tensors, beside, metadata)
+    except (OSError, SafetensorError) as error:
+        kept = "; the file that was there is unchanged" if target.exists() else ""
+        raise ArtifactError(f"{path} could not be written: {_reason(error)}{kept}") from error
+    return target
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    device: str | torch.device = "cpu",
+    registry: Registry | None = None,
+) -> Model:
+    """The model in a file, with its weights bit for bit; refused if anything does not fit."""
+    header = read_header(path)
+    spec = _spec_of(header, registry or default_registry())
+    model: Model = build_on_meta(spec).part
+    expected = held_tensors(model)
+    _compare(header, expected)
+    with safe_open(header.path, framework="pt", device=str(device)) as file:
+        loaded = {name: file.get_tensor(name) for name in expected}
+    _fill(model, loaded)
+    _fill(model, _computed_buffers(model, spec, device))
+    return claimed(model, spec)
+
+
+def read_header(path: str | os.PathLike[str]) -> Header:
+    """Everything in a model file but the weights."""
+    file = Path(path)
+    if file.is_dir():
+        raise ArtifactError(f"{path} is a directory, not a model file")
+    try:
+        with safe_open(file, framework="pt") as opened:
+            metadata = opened.metadata() or {}
+            slices = {name: opened.get_slice(name) for name in sorted(opened.keys())}
+            tensors = {n: (s.get_dtype(), tuple(s.get_shape())) for n, s in slices.items()}
+    except (OSError, SafetensorError) as error:
+        raise ArtifactError(f"{path} is no readable safetensors file: {_reason(error)}") from None
+    if metadata.get("zoo") != FORMAT:
+        found = f"is of format {metadata['zoo']}" if "zoo" in metadata else "holds no spec"
+        raise ArtifactError(
+            f"{path} {found}; the zoo reads format {FORMAT}, as written by zoo.save"
+        )
+    try:
+        spec, lock = json.loads(metadata["spec"]), json.loads(metadata["lock"])
+        provenance = json.loads(metadata.get("provenance", "{}"))
+    except (KeyError, ValueError, RecursionError) as error:
+        raise ArtifactError(f"{path}: the header's spec or lock cannot be read: {error}") from None
+    rows = isinstance(lock, list) and all(isinstance(row, dict) for row in lock)
+    if not isinstance(spec, dict) or not rows or not isinstance(provenance, dict):
+        raise ArtifactError(f"{path}: the header's spec, lock or provenance has not the right form")
+    if "extends" in spec:
+        raise ArtifactError(
+            f"{path}: the header's spec builds on another; a saved spec is complete"
+        )
+    return Header(file, spec, lock, provenance, tensors)
+
+
+def held_tensors(module: nn.Module) -> dict[str, Tensor]:
+    """Parameters and persistent buffers by name; what several places share counts once."""
+    held: dict[str, Tensor] = {}
+    seen: set[int] = set()
+    for name, tensor in module.state_dict(keep_vars=True).items():
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            held[name] = tensor
+    return held
+
+
+def _spec_of(header: Header, registry: Registry) -> Spec:
+    for row in header.lock:
+        reference = f"{row.get('plugin')}:{row.get('name')}"
+        try:
+            entry = registry.get(str(row.get("kind")), reference)
+        except RegistryError as error:
+            raise ArtifactError(
+                f"{header.path} needs {row.get('kind')} '{row.get('name')}' of plugin "
+                f"'{row.get('plugin')}'; install it with: pip install "
+                f"'{row.get('distribution')}=={row.get('distribution_version')}' ({error})"
+            ) from None
+        if entry.cls.version != row.get("version"):
+            raise ArtifactError(
+                f"{header.path} was made with version {row.get('version')} of {entry.kind} "
+                f"'{entry.name}', but distribution {entry.distribution} "
+                f"{entry.distribution_version} has version {entry.cls.version}; install "
+                f"'{row.get('distribution')}=={row.get('distribution_version')}'"
+            )
+    try:
+        return load_spec(header.spec, registry=registry)
+    except SpecError as error:
+        raise ArtifactError(f"{header.path}: its spec does not hold here:\n{error}") from None
+
+
+def _compare(header: Header, expected: Mapping[str, Tensor]) -> None:
+    """Refuse a file whose tensors are not exactly the model's, and list the differences."""
+    wrong = [
+        f"missing: {name} {list(expected[name].shape)}"
+        for name in expected
+        if name not in header.tensors
+    ]
+    wrong += [
+        f"surplus: {name} {list(shape)}"
+        for name, (_, shape) in header.tensors.items()
+        if name not in expected
+    ]
+    for name, tensor in expected.items():
+        dtype, shape = header.tensors.get(name, ("F32", tuple(tensor.shape)))
+        if tensor.is_floating_point() != dtype.removeprefix("B").startswith("F"):
+            wrong.append(f"wrong dtype: {name} is {dtype}, should be like {tensor.dtype}")
+        if shape != tuple(tensor.shape):
+            wrong.append(f"misshapen: {name} is {list(shape)}, should be {list(tensor.shape)}")
+    if wrong:
+        more = f"\n  and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+        listed = "".join(f"\n  {line}" for line in wrong[:_SHOWN])
+        raise ArtifactError(f"{header.path} does not hold the weights of its spec:{listed}{more}")
+
+
+def _fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Put the tensors in place without copying; what is shared is filled everywhere at once."""
+    state = dict(model.state_dict(keep_vars=True)) | dict(model.named_buffers())
+    fresh: dict[int, Tensor] = {}
+    for name, tensor in tensors.items():
+        old = state[name]
+        keeps = isinstance(old, nn.Parameter)
+        fresh[id(old)] = nn.Parameter(tensor, requires_grad=old.requires_grad) if keeps else tensor
+    for module in model.modules():
+        for table in (module._parameters, module._buffers):
+            for key, value in table.items():
+                if value is not None and id(value) in fresh:
+                    table[key] = fresh[id(value)]  # type: ignore[assignment]
+
+
+def _computed_buffers(model: Model, spec: Spec, device: str | torch.device) -> dict[str, Tensor]:
+    """Buffers that no file holds, because the constructor computes them."""
+    absent = [name for name, buffer in model.named_buffers() if buffer.is_meta]
+    if not absent:
+        return {}
+    real = dict(spec.sections.model.build().named_buffers())
+    return {name: real[name].to(device) for name in absent}
+
+
+@contextlib.contextmanager
+def _replacing(target: Path) -> Iterator[Path]:
+    """A path beside the target to write to; swapped in, whole and on disk, at the end."""
+    _sweep(target)
+    beside = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
+    try:
+        yield beside
+        with open(beside, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(beside, target)
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _sweep(target: Path) -> None:
+    """Remove what killed processes left half-written beside the target."""
+    for orphan in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        owner = orphan.name.split(".")[-3]
+        if not owner.isdigit() or not _alive(int(owner)):
+            orphan.unlink(missing_ok=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _reason(error: Exception) -> str:
+    text = str(error)
+    if "No space left" in text or getattr(error, "errno", None) == 28:
+        return "the disk is full (no space left on device)"
+    strerror: Sequence[str] | None = getattr(error, "strerror", None)
+    return str(strerror).lower() if strerror else text
+
+
+def _own_version() -> str:
+    try:
+        return version(OWN_DISTRIBUTION)
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,115 @@
+"""Blueprint tree to model: first on the meta device, where size costs nothing, then for real."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from zoo.blueprint import Frame, building
+from zoo.errors import Problem, SpecError, ZooError
+from zoo.interfaces import Entry, Model
+from zoo.registry import Registry, default_registry
+from zoo.report import Report, report_of
+from zoo.spec import Source, Spec, draft_spec
+
+
+def components(kind: str | None = None) -> list[Entry]:
+    """Everything the installed plugins offer, or what they offer of one kind."""
+    return default_registry().components(kind)
+
+
+def check(
+    source: Source, *, overrides: Iterable[str] = (), registry: Registry | None = None
+) -> Report:
+    """What the spec describes, or SpecError with all its faults; allocates no weights."""
+    return checked(source, overrides=overrides, registry=registry)[1]
+
+
+def compose(
+    source: Source,
+    *,
+    device: str | torch.device = "cpu",
+    dtype: str | torch.dtype | None = None,
+    seed: int = 0,
+    overrides: Iterable[str] = (),
+    registry: Registry | None = None,
+) -> Model:
+    """The model that a spec describes, checked, built and initialised from the seed.
+
+    The weights are drawn on the CPU, so a seed means the same model on every device.
+    """
+    place = _device(device)
+    kind = _dtype(dtype)
+    spec, _ = checked(source, overrides=overrides, registry=registry)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = spec.sections.model.build()
+    return claimed(model, spec).to(device=place, dtype=kind)
+
+
+def checked(
+    source: Source, *, overrides: Iterable[str] = (), registry: Registry | None = None
+) -> tuple[Spec, Report]:
+    """The spec and its report, or SpecError with every fault of reading and of building."""
+    draft = draft_spec(source, overrides=overrides, registry=registry)
+    problems = list(draft.problems)
+    if draft.spec is None:
+        raise SpecError(problems)
+    try:
+        tree = build_on_meta(draft.spec)
+        if not problems:
+            return draft.spec, report_of(draft.spec, tree)
+    except SpecError as error:
+        problems += error.problems
+    raise SpecError(problems)
+
+
+def build_on_meta(spec: Spec) -> Frame:
+    """The tree of built parts, with shapes and no storage; the model is its root."""
+    sections = spec.sections
+    problems: list[Problem] = []
+    with building() as root, torch.device("meta"):
+        for blueprint in (sections.model, sections.sampler, sections.objective):
+            try:
+                if blueprint is not None:
+                    blueprint.build()
+            except SpecError as error:
+                problems += error.problems
+    if problems:
+        raise SpecError(problems)
+    return root.children[0]
+
+
+def claimed(model: Model, spec: Spec) -> Model:
+    """The model, with the spec it came from and the lock of its components on it."""
+    model.spec = spec.resolved()
+    model.lock = tuple(spec.lock())
+    return model
+
+
+def _device(device: str | torch.device) -> torch.device:
+    try:
+        chosen = torch.device(device)
+    except RuntimeError as error:
+        raise ZooError(f"device '{device}' is unknown: {str(error).splitlines()[0]}") from None
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise ZooError(f"device '{device}' is asked for, but torch sees no CUDA device here")
+    return chosen
+
+
+def _dtype(dtype: Any) -> torch.dtype:
+    kinds = {
+        "float32": torch.float32,
+        "bfloat16": torch.bfloat16,
+        "float16": torch.float16,
+        "float64": torch.float64,
+    }
+    if dtype is None:
+        return torch.float32
+    if isinstance(dtype, torch.dtype) and dtype in kinds.values():
+        return dtype
+    if dtype not in kinds:
+        raise ZooError(f"dtype '{dtype}' is none of {', '.join(kinds)}")
+    return kinds[dtype]

@@ -1,0 +1,210 @@
+"""Finds and loads plugins one by one; a broken one is recorded, never raised."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.resources
+import inspect
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import Distribution, EntryPoint, distributions
+from pathlib import Path
+from typing import Any
+
+import pluggy
+
+from zoo import hookspecs
+from zoo.interfaces import KINDS, Component, Entry
+from zoo.signature import parameters
+
+OWN_DISTRIBUTION = "attention-zoo"
+_NAME = re.compile(r"[a-z0-9]+(?:[-._][a-z0-9]+)*")
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A spec file that a plugin ships."""
+
+    name: str
+    plugin: str
+    path: Path
+
+
+@dataclass
+class Plugin:
+    """One entry point: where it comes from, what it offers, what is wrong with it."""
+
+    name: str
+    target: str
+    distribution: str
+    version: str
+    enabled: bool = True
+    entries: list[Entry] = field(default_factory=list)
+    specs: list[Offer] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    clashes: list[str] = field(default_factory=list)
+    trace: str = ""
+
+    @property
+    def status(self) -> str:
+        if not self.enabled:
+            return "off"
+        return "faulty" if self.faults else "clash" if self.clashes else "ok"
+
+
+def discover(environ: Mapping[str, str] | None = None) -> list[Plugin]:
+    """Every entry point of the group, loaded where allowed."""
+    allowed = (os.environ if environ is None else environ).get("ZOO_PLUGINS")
+    plugins = []
+    for distribution, point in _entry_points():
+        plugin = Plugin(point.name, point.value, _normal(distribution.name), distribution.version)
+        plugin.enabled = _allowed(plugin, allowed)
+        if plugin.enabled:
+            _load(plugin, point)
+        plugins.append(plugin)
+    _name_twins(plugins)
+    return plugins
+
+
+def _entry_points() -> Iterator[tuple[Distribution, EntryPoint]]:
+    """By distribution and name; a distribution found twice counts once, as for imports."""
+    first: dict[str, Distribution] = {}
+    for distribution in distributions():
+        name = distribution.metadata["Name"] if distribution.metadata else None
+        if name:
+            first.setdefault(_normal(name), distribution)
+    for name in sorted(first, key=lambda n: (n != OWN_DISTRIBUTION, n)):
+        points = first[name].entry_points.select(group=hookspecs.GROUP)
+        for point in sorted(points, key=lambda p: p.name):
+            yield first[name], point
+
+
+def _normal(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+def _allowed(plugin: Plugin, setting: str | None) -> bool:
+    """ZOO_PLUGINS names entry points or distributions; 'none' leaves only the zoo's own."""
+    if setting is None or plugin.distribution == OWN_DISTRIBUTION:
+        return True
+    names = {name.strip() for name in setting.split(",")}
+    return plugin.name in names or plugin.distribution in {_normal(n) for n in names if n}
+
+
+def _load(plugin: Plugin, point: EntryPoint) -> None:
+    # One manager a plugin: pluggy reports a bad hook for the whole manager at once.
+    manager = pluggy.PluginManager(hookspecs.GROUP)
+    manager.add_hookspecs(hookspecs)
+    try:
+        # What a plugin prints must not end up in the output of --json.
+        with contextlib.redirect_stdout(sys.stderr):
+            module = point.load()
+            manager.register(module, plugin.name)
+            manager.check_pending()
+            offered = manager.hook.zoo_components()
+        _unmarked(plugin, module, manager)
+    except (Exception, SystemExit) as error:
+        plugin.faults.append(_cause(error))
+        plugin.trace = traceback.format_exc()
+        return
+    for answer in offered:
+        _take(plugin, answer)
+    if not offered and not plugin.faults:
+        plugin.faults.append("zoo_components returned None, not a list of classes")
+    plugin.specs = _specs(plugin, point)
+
+
+def _cause(error: BaseException) -> str:
+    first = str(error).strip().splitlines()
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    name = type(error).__name__
+    return f"{name}: {first[0] if first else 'no message'} ({where.filename}:{where.lineno})"
+
+
+def _unmarked(plugin: Plugin, module: Any, manager: pluggy.PluginManager) -> None:
+    """A function that looks like a hook but lacks the marker would be passed over in silence."""
+    marked = {caller.name for caller in manager.get_hookcallers(module) or ()}
+    for name, value in vars(module).items():
+        if name.startswith("zoo_") and inspect.isfunction(value) and name not in marked:
+            plugin.faults.append(f"function '{name}' is not marked with @zoo.hookimpl")
+    if not marked and not plugin.faults:
+        plugin.faults.append(f"{plugin.target} implements no hook of the zoo")
+
+
+def _take(plugin: Plugin, answer: object) -> None:
+    if not isinstance(answer, Sequence) or isinstance(answer, str):
+        plugin.faults.append(f"zoo_components returned {_short(answer)}, not a list of classes")
+        return
+    for item in answer:
+        fault = fault_of(item)
+        taken = {(e.kind, e.name) for e in plugin.entries}
+        if fault is None and (item.kind, item.name) in taken:
+            fault = f"{item.__name__}: {item.kind} '{item.name}' is offered twice"
+        if fault is None:
+            entry = Entry(item, plugin.name, plugin.distribution, plugin.version)
+            plugin.entries.append(entry)
+        else:
+            plugin.faults.append(fault)
+
+
+def fault_of(item: object) -> str | None:
+    """Why something is no component, or None if it is one."""
+    if not isinstance(item, type) or not issubclass(item, Component):
+        return f"{_short(item)} is no component class"
+    label = item.__name__
+    if getattr(item, "kind", None) not in KINDS or not issubclass(item, KINDS[item.kind]):
+        return f"{label} implements none of the kinds ({', '.join(KINDS)})"
+    if inspect.isabstract(item):
+        lacking = ", ".join(sorted(item.__abstractmethods__))
+        return f"{label} lacks methods of its kind '{item.kind}': {lacking}"
+    name = getattr(item, "name", None)
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        return f"{label}.name is {name!r}; a name is lower-case words joined by hyphens"
+    if type(item.version) is not int or item.version < 1:
+        return f"{label}.version is {item.version!r}; a version is a whole number from 1"
+    try:
+        parameters(item)
+    except TypeError as error:
+        return str(error)
+    return None
+
+
+def _short(value: object) -> str:
+    try:
+        text = repr(value)
+    except Exception as error:
+        text = f"an object whose repr raises {type(error).__name__}"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _specs(plugin: Plugin, point: EntryPoint) -> list[Offer]:
+    folder = Path(str(importlib.resources.files(point.module))) / "specs"
+    return [Offer(file.stem, plugin.name, file) for file in sorted(folder.glob("*.yaml"))]
+
+
+def _name_twins(plugins: Sequence[Plugin]) -> None:
+    """Two distributions with one entry-point name: both stay, each says so."""
+    for plugin in plugins:
+        for other in plugins:
+            if other is not plugin and other.name == plugin.name and plugin.enabled:
+                plugin.clashes.append(
+                    f"entry point '{plugin.name}' is also declared by "
+                    f"distribution {other.distribution}"
+                )
+    taken: dict[tuple[str, str], list[Entry]] = {}
+    for plugin in plugins:
+        for entry in plugin.entries:
+            taken.setdefault((entry.kind, entry.name), []).append(entry)
+    for plugin in plugins:
+        for entry in plugin.entries:
+            for other_entry in taken[entry.kind, entry.name]:
+                if other_entry is not entry:
+                    plugin.clashes.append(
+                        f"{entry.kind} '{entry.name}' is also offered by plugin "
+                        f"'{other_entry.plugin}' (distribution {other_entry.distribution}); "
+                        f"specs must say '{entry.reference}'"
+                    )

@@ -1,0 +1,24 @@
+"""The only door for plugins: every hook, in one place.
+
+A plugin is a module, named by an entry point in the group ``zoo``, with functions marked
+``@zoo.hookimpl``. Specs need no hook: every ``specs/*.yaml`` inside the plugin's package is
+offered under its file name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pluggy
+
+from zoo.interfaces import Component
+
+GROUP = "zoo"
+
+hookspec = pluggy.HookspecMarker(GROUP)
+hookimpl = pluggy.HookimplMarker(GROUP)
+
+
+@hookspec
+def zoo_components() -> Sequence[type[Component]]:  # type: ignore[empty-body]
+    """The component classes this plugin offers."""

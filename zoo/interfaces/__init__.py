@@ -1,0 +1,53 @@
+"""The contracts: one file per kind."""
+
+from zoo.interfaces.alignment import Alignment
+from zoo.interfaces.component import Component, Entry
+from zoo.interfaces.data import Batch, Decoded, Mask, Memory, Outputs, Selection, State
+from zoo.interfaces.decoder import Decoder
+from zoo.interfaces.embedding import Embedding
+from zoo.interfaces.encoder import Encoder
+from zoo.interfaces.metric import Metric
+from zoo.interfaces.model import Model
+from zoo.interfaces.objective import Objective
+from zoo.interfaces.position import Position
+from zoo.interfaces.sampler import Sampler
+from zoo.interfaces.scorer import Scorer
+
+KINDS: dict[str, type[Component]] = {
+    interface.kind: interface
+    for interface in (
+        Embedding,
+        Position,
+        Scorer,
+        Alignment,
+        Encoder,
+        Decoder,
+        Sampler,
+        Objective,
+        Metric,
+        Model,
+    )
+}
+
+__all__ = [
+    "KINDS",
+    "Alignment",
+    "Batch",
+    "Component",
+    "Decoded",
+    "Decoder",
+    "Embedding",
+    "Encoder",
+    "Entry",
+    "Mask",
+    "Memory",
+    "Metric",
+    "Model",
+    "Objective",
+    "Outputs",
+    "Position",
+    "Sampler",
+    "Scorer",
+    "Selection",
+    "State",
+]

@@ -1,0 +1,70 @@
+"""What all parts share: a name, a version, a paper; and who provides them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+
+class Component:
+    """Base of every kind. The constructor's signature is the part's schema.
+
+    Constructors are keyword-only and typed, with no ``*args`` or ``**kwargs``.
+    """
+
+    kind: ClassVar[str]
+    """The kind, set by the interface."""
+    name: ClassVar[str]
+    """The name a spec uses."""
+    version: ClassVar[int] = 1
+    """Raised when parameters or meaning change; artifacts record it."""
+    paper: ClassVar[str] = ""
+    """Where the idea was published: authors, year, title, and a link if there is one."""
+    widths: ClassVar[tuple[str, ...]] = ()
+    """Attributes of a built part that size its neighbours; traced when widths conflict."""
+    observed: ClassVar[str] = "forward"
+    """The method whose output shape `zoo check` shows."""
+    tiny: ClassVar[Mapping[str, Any]] = {}
+    """Parameters for the laws, where a small guess from the signature won't do."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A component as registered: the class and the plugin that offers it."""
+
+    cls: type[Component]
+    plugin: str
+    distribution: str
+    distribution_version: str
+
+    @property
+    def kind(self) -> str:
+        return self.cls.kind
+
+    @property
+    def name(self) -> str:
+        return self.cls.name
+
+    @property
+    def reference(self) -> str:
+        """The name no other plugin can take: ``plugin:name``."""
+        return f"{self.plugin}:{self.name}"
+
+    @property
+    def summary(self) -> str:
+        """The docstring's first sentence, on one line."""
+        paragraph = (inspect.getdoc(self.cls) or "").split("\n\n")[0]
+        return " ".join(paragraph.split())
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "version": self.cls.version,
+            "plugin": self.plugin,
+            "distribution": self.distribution,
+            "paper": self.cls.paper,
+            "summary": self.summary,
+        }

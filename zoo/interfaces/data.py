@@ -1,0 +1,133 @@
+"""The values that parts hand to each other.
+
+Letters: B batch, T target steps, S source steps, D width, H heads, L layers, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+Batch = Mapping[str, Tensor]
+"""What a model reads: tensors by name, batch first."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What an encoder leaves for a decoder.
+
+    Shapes:
+        states [B, S, D]; mask [B, S], True where a state is real; summary [B, Ds], one vector
+        for the whole input; carry: the state a recurrent encoder ended in, each [B, L, D].
+    """
+
+    states: Tensor
+    mask: Tensor
+    summary: Tensor
+    carry: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a decoder stands in generation; every tensor has the batch first.
+
+    ``moving`` changes from step to step and follows its hypothesis; ``fixed`` depends on the
+    source alone, so that choosing among hypotheses of one source never copies it.
+    """
+
+    moving: Mapping[str, Tensor]
+    fixed: Mapping[str, Tensor] = field(default_factory=dict)
+
+    def moved(self, moving: Mapping[str, Tensor]) -> State:
+        """The same source, another step."""
+        return State(moving, self.fixed)
+
+    def reorder(self, parents: Tensor) -> State:
+        """Row i continues row parents[i]; both belong to one source. parents: [B]."""
+        return self.moved({k: v.index_select(0, parents) for k, v in self.moving.items()})
+
+    def repeat(self, times: int) -> State:
+        """Every row ``times`` times in a row, so that one source can have many hypotheses."""
+
+        def each(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+            return {k: v.repeat_interleave(times, dim=0) for k, v in tensors.items()}
+
+        return State(each(self.moving), each(self.fixed))
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Which keys a query may look at, described before it is materialised.
+
+    Shapes:
+        keys [B, S], True where a key is real; pairs [B, T, S], True where the pair is allowed;
+        causal: query t sees the keys up to offset + t.
+    """
+
+    keys: Tensor | None = None
+    causal: bool = False
+    offset: int = 0
+    pairs: Tensor | None = None
+
+    def dense(self, T: int, S: int, device: torch.device) -> Tensor | None:
+        """The mask as one boolean tensor that broadcasts to [B, T, S], or None if all is open."""
+        parts = []
+        if self.keys is not None:
+            parts.append(self.keys[:, None, :])  # [B, 1, S]
+        if self.pairs is not None:
+            parts.append(self.pairs)  # [B, T, S]
+        if self.causal:
+            last = torch.arange(T, device=device)[:, None] + self.offset
+            parts.append((torch.arange(S, device=device) <= last)[None])  # [1, T, S]
+        if not parts:
+            return None
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = whole & part
+        return whole
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a model says of a batch, beside what it should have said.
+
+    Shapes:
+        logits [B, T, V]; targets [B, T]; mask [B, T], True where a target counts.
+    """
+
+    logits: Tensor
+    targets: Tensor
+    mask: Tensor
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A sampler's choice: W hypotheses an item, each continuing one of the W before.
+
+    Shapes:
+        tokens, parents, scores: [B, W]; parents in 0..W-1.
+    """
+
+    tokens: Tensor
+    parents: Tensor
+    scores: Tensor
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What generation gave, best hypothesis first; rows end in the end token, then padding.
+
+    Shapes:
+        tokens [B, W, T], without the start token; scores [B, W], summed log-probabilities.
+    """
+
+    tokens: Tensor
+    scores: Tensor
+
+    def best(self) -> list[list[int]]:
+        """The first hypothesis of each item, as lists (with end token and padding)."""
+        rows: list[list[int]] = self.tokens[:, 0].tolist()
+        return rows

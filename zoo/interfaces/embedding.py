@@ -1,0 +1,44 @@
+"""Embedding: raw inputs to vectors."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from zoo.interfaces.component import Component
+
+
+class Embedding(Component, nn.Module, ABC):
+    """Turns inputs into a sequence of vectors.
+
+    Laws:
+        padding is inert: what stands at a masked position changes no other vector, and the
+        vector of a padded position is zero.
+
+    Attributes:
+        dim: width of the vectors.
+        vocab: how many symbols there are, or None where inputs are not symbols.
+        padding: the symbol that stands for nothing, or None.
+    """
+
+    kind: ClassVar[str] = "embedding"
+    widths: ClassVar[tuple[str, ...]] = ("dim",)
+
+    dim: int
+    vocab: int | None = None
+    padding: int | None = None
+
+    @abstractmethod
+    def forward(self, inputs: Tensor) -> Tensor:
+        """inputs [B, S, ...] -> vectors [B, S, D]."""
+
+    @abstractmethod
+    def mask(self, inputs: Tensor) -> Tensor:
+        """inputs [B, S, ...] -> [B, S], True where an input is real."""
+
+    @abstractmethod
+    def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
+        """Random inputs of this embedding, none of them padding: [B, S, ...]."""

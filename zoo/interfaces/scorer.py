@@ -1,0 +1,49 @@
+"""Scorer: how well a query and a key go together."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from zoo.interfaces.component import Component
+from zoo.interfaces.data import Mask
+
+
+class Scorer(Component, nn.Module, ABC):
+    """Scores queries against keys; the alignment makes weights of the scores.
+
+    Given by the parent: query_dim, key_dim.
+
+    Laws:
+        permuting the keys permutes the scores; the pair form equals the dense form; preparing
+        the keys first changes nothing; gradients are right (gradcheck); the fused path, where
+        there is one, equals the reference path and obeys the mask.
+    """
+
+    kind: ClassVar[str] = "scorer"
+    observed: ClassVar[str] = "score"
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        """query [..., T, Dq], key [..., S, Dk] -> scores [..., T, S]."""
+        return self.score(query, self.prepare(key))
+
+    def prepare(self, key: Tensor) -> Tensor:
+        """The work that depends on the keys alone, done once a sequence: [..., S, *]."""
+        return key
+
+    @abstractmethod
+    def score(self, query: Tensor, prepared: Tensor) -> Tensor:
+        """query [..., T, Dq], prepared keys [..., S, *] -> scores [..., T, S]."""
+
+    @abstractmethod
+    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+        """The formula on pairs, an edge each: query [..., Dq], key [..., Dk] -> scores [...]."""
+
+    def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
+        """Softmax attention in one kernel, or None where there is none for these tensors.
+
+        query [B, H, T, Dq], prepared keys [B, H, S, *], values [B, H, S, Dv] -> [B, H, T, Dv].
+        """
+        return None

@@ -1,0 +1,134 @@
+"""A constructor's signature, read as a schema.
+
+A parameter is one of three things: plain (an int, a choice, a list; pydantic checks it), a slot
+(`Blueprint[Kind]`, filled by another part), or given (`Given[int]`, supplied by the parent that
+builds the part and so no business of a spec).
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import TypeAdapter, ValidationError
+from torch import nn
+
+T = TypeVar("T")
+
+
+class _Given:
+    """Marks a parameter that the parent supplies."""
+
+
+Given = Annotated[T, _Given()]
+"""``input_dim: Given[int]``: the parent that builds the part knows it; a spec must not set it."""
+
+REQUIRED: Any = inspect.Parameter.empty
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A parameter that another part fills."""
+
+    target: type
+    many: bool = False
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a component's constructor."""
+
+    name: str
+    annotation: Any
+    default: Any
+    given: bool
+    slot: Slot | None
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[Any]:
+        return TypeAdapter(self.annotation)
+
+    def faults(self, value: Any) -> list[tuple[tuple[str | int, ...], str]]:
+        """Why the value is refused: (path inside the value, reason) each; empty if it is fine."""
+        try:
+            self._adapter.validate_python(value, strict=True)
+        except ValidationError as error:
+            return [
+                (tuple(fault["loc"]), fault["msg"])
+                for fault in error.errors(
+                    include_url=False, include_context=False, include_input=False
+                )
+            ]
+        return []
+
+    def json_schema(self) -> dict[str, Any]:
+        return self._adapter.json_schema()
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+@cache
+def parameters(cls: type) -> tuple[Parameter, ...]:
+    """The parameters of a class's constructor, or TypeError if it is no schema."""
+    try:
+        hints = typing.get_type_hints(cls.__init__, include_extras=True)
+    except Exception as error:
+        raise TypeError(
+            f"the types of {cls.__name__}'s constructor do not resolve: {error}"
+        ) from None
+    found = []
+    if cls.__init__ in (object.__init__, nn.Module.__init__):
+        return ()  # it has no constructor of its own
+    for parameter in list(inspect.signature(cls.__init__).parameters.values())[1:]:
+        rule = _broken_rule(parameter, hints)
+        if rule:
+            raise TypeError(f"{cls.__name__}.__init__: parameter '{parameter.name}' {rule}")
+        annotation = hints[parameter.name]
+        given = any(isinstance(mark, _Given) for mark in getattr(annotation, "__metadata__", ()))
+        found.append(
+            Parameter(
+                name=parameter.name,
+                annotation=annotation,
+                default=parameter.default,
+                given=given,
+                slot=None if given else _slot(annotation),
+            )
+        )
+    return tuple(found)
+
+
+def _broken_rule(parameter: inspect.Parameter, hints: dict[str, Any]) -> str | None:
+    if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+        return "collects arguments (*args or **kwargs), so a misspelt key would pass unseen"
+    if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+        return "must be keyword-only (put a bare * before it)"
+    if parameter.name not in hints:
+        return "has no type"
+    if parameter.name == "type":
+        return "cannot be called 'type', the key by which a spec names the part"
+    return None
+
+
+def _slot(annotation: Any) -> Slot | None:
+    """Blueprint[K], Blueprint[K] | None and Sequence[Blueprint[K]] are slots."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if getattr(origin, "fills_slots", False):
+        return Slot(arguments[0])
+    if origin in (Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
+        inner = _slot(next(a for a in arguments if a is not type(None)))
+        return inner and Slot(inner.target, inner.many, optional=True)
+    if origin is Sequence:
+        inner = _slot(arguments[0])
+        return inner and Slot(inner.target, many=True)
+    return None

@@ -1,0 +1,205 @@
+"""A spec: the tree of parts that a YAML file, a shipped name or a dict describes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from zoo.blueprint import Blueprint
+from zoo.document import Document, of_data, read_file, read_text
+from zoo.errors import Place, Problem, RegistryError, SpecError
+from zoo.interfaces import Metric, Model, Objective, Sampler
+from zoo.reading import Reader
+from zoo.registry import Registry, default_registry
+
+Source = str | os.PathLike[str] | Mapping[str, Any]
+"""A spec file's path, the name of a shipped spec, or the spec itself as a dict."""
+
+MAX_EXTENDS = 8
+
+
+class Sections:
+    """The top level of a spec; its signature is the schema, as for any part."""
+
+    def __init__(
+        self,
+        *,
+        zoo: Literal[1],
+        name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=96)],
+        model: Blueprint[Model],
+        description: str = "",
+        sampler: Blueprint[Sampler] | None = None,
+        objective: Blueprint[Objective] | None = None,
+        metrics: Sequence[Blueprint[Metric]] = (),
+    ) -> None:
+        self.name = name
+        self.description = description
+        self.model = model
+        self.sampler = sampler
+        self.objective = objective
+        self.metrics = metrics
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A spec whose every part was found and whose every value was checked."""
+
+    sections: Sections
+    root: Blueprint[Sections]
+
+    @property
+    def name(self) -> str:
+        return self.sections.name
+
+    def resolved(self) -> dict[str, Any]:
+        """The spec with nothing left to defaults and every name qualified."""
+        return self.root.resolved()
+
+    def lock(self) -> list[dict[str, Any]]:
+        """Who provides each component, one row a component."""
+        rows: dict[tuple[str, str], dict[str, Any]] = {}
+        for blueprint in self.root.walk():
+            entry = blueprint.entry
+            if entry:
+                rows[entry.kind, entry.reference] = {
+                    "kind": entry.kind,
+                    "name": entry.name,
+                    "version": entry.cls.version,
+                    "plugin": entry.plugin,
+                    "distribution": entry.distribution,
+                    "distribution_version": entry.distribution_version,
+                }
+        return [rows[key] for key in sorted(rows)]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A spec as far as it could be read, and what is wrong with it."""
+
+    spec: Spec | None
+    problems: list[Problem]
+
+
+def load_spec(
+    source: Source, *, overrides: Iterable[str] = (), registry: Registry | None = None
+) -> Spec:
+    """The spec, or SpecError with everything that is wrong with it."""
+    draft = draft_spec(source, overrides=overrides, registry=registry)
+    if draft.problems or draft.spec is None:
+        raise SpecError(draft.problems)
+    return draft.spec
+
+
+def draft_spec(
+    source: Source, *, overrides: Iterable[str] = (), registry: Registry | None = None
+) -> Draft:
+    """The spec as far as it can be read; a spec with only surplus keys still has its parts."""
+    registry = registry or default_registry()
+    try:
+        document = _document(source, registry)
+        for text in overrides:
+            document = _merged(document, _override(text, document))
+    except SpecError as error:
+        return Draft(None, error.problems)
+    reader = Reader(document, registry)
+    root = reader.part(Sections, document.data)
+    if root is None:
+        return Draft(None, reader.problems)
+    return Draft(Spec(Sections(**root.params), root), reader.problems)
+
+
+def find_spec(source: str | os.PathLike[str], registry: Registry) -> Path:
+    """The file a person means by a path or by the name of a shipped spec."""
+    path = Path(source)
+    looks_like_path = path.suffix in (".yaml", ".yml") or path.name != str(source)
+    if looks_like_path or path.exists():
+        return path
+    try:
+        return registry.spec(str(source))
+    except RegistryError as error:
+        raise SpecError([Problem(f"{error}; nor is there a file of that name")]) from None
+
+
+def _document(source: Source, registry: Registry) -> Document:
+    if isinstance(source, Mapping):
+        return _extended(of_data(dict(source)), Path(), registry, [])
+    path = find_spec(source, registry)
+    return _extended(read_file(path), path, registry, [path.resolve()])
+
+
+def _extended(document: Document, path: Path, registry: Registry, seen: list[Path]) -> Document:
+    """The document laid over the one it extends."""
+    data = document.data
+    if not isinstance(data, dict) or "extends" not in data:
+        return document
+    place = document.place(("extends",))
+    wanted = data.pop("extends")
+    if not isinstance(wanted, str):
+        raise SpecError([Problem("should name the spec to build on", "extends", place)])
+    try:
+        file = find_spec(wanted, registry)
+        file = file if file.is_absolute() else path.parent / file
+        if file.resolve() in seen or len(seen) >= MAX_EXTENDS:
+            chain = " -> ".join(p.name for p in [*seen, file])
+            raise SpecError([Problem(f"goes in a circle or too deep: {chain}")])
+        base = _extended(read_file(file), file, registry, [*seen, file.resolve()])
+    except SpecError as error:
+        found = [
+            Problem(f"{wanted}: {p.message}", p.path or "extends", place) for p in error.problems
+        ]
+        raise SpecError(found) from None
+    return _merged(base, document)
+
+
+def _override(text: str, base: Document) -> Document:
+    """``--set a.b.c=value`` as a document of its own, so that faults in it point at it."""
+    trail, equals, value = text.partition("=")
+    keys = trail.strip().split(".")
+    label = f"--set {text}"
+    if not equals or not all(keys):
+        message = "should read KEY.KEY=VALUE, for example model.encoder.hidden=64"
+        raise SpecError([Problem(message, place=Place(label, 1, 1))])
+    read = read_text(value, label) if value.strip() else of_data(None, label)
+    data: Any = read.data
+    for key in reversed(keys):
+        data = {key: data}
+    under = tuple(keys)
+    document = of_data(data, label)
+    document.problems = read.problems
+    for depth in range(1, len(keys) + 1):
+        if depth == len(keys) or under[:depth] not in base.values:
+            document.values[under[:depth]] = document.keys[under[:depth]] = Place(label, 1, 1)
+    document.values.update({(*under, *inner): place for inner, place in read.values.items()})
+    document.keys.update({(*under, *inner): place for inner, place in read.keys.items()})
+    return document
+
+
+def _merged(base: Document, over: Document) -> Document:
+    """``over`` laid over ``base``: mappings mix key by key, unless another type is named."""
+
+    def mix(below: Any, above: Any) -> Any:
+        if not isinstance(above, dict):
+            return above
+        if isinstance(below, str):
+            below = {"type": below}
+        if not isinstance(below, dict) or above.get("type", below.get("type")) != below.get("type"):
+            return above
+        return {
+            key: mix(below[key], above[key])
+            if key in below and key in above
+            else (above | below)[key]
+            for key in below | above
+        }
+
+    return Document(
+        mix(base.data, over.data),
+        over.file,
+        values=base.values | over.values,
+        keys=base.keys | over.keys,
+        problems=[*base.problems, *over.problems],
+    )
