@@ -60,7 +60,7 @@ class Header:
 def save(
     model: Model, path: str | os.PathLike[str], *, provenance: Mapping[str, Any] | None = None
 ) -> Path:
-    """Write the model to one file; whatever happens, the old file or the new one is there, whole."""
+    """Write the model to one file; whatever happens, the old or the new one is there, whole."""
     if model.spec is None:
         raise ArtifactError(
             "this model was not composed from a spec, so a file could not say what it is"

@@ -125,10 +125,8 @@ class Attention(nn.Module):
         context = self._fused(queries, keys, values, mask)
         if context is None:
             context = self._reference(queries, keys, values, mask)  # [B, H, T, Dv]
-        if self.merge == "mean":
-            merged = context.mean(dim=1)
-        else:
-            merged = context.transpose(1, 2).flatten(2)  # [B, T, H * Dv]
+        side_by_side = context.transpose(1, 2).flatten(2)  # [B, T, H * Dv]
+        merged = side_by_side if self.merge == "concat" else context.mean(dim=1)
         return self.out(merged) if self.project != "none" else merged
 
     def _fused(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
@@ -148,14 +146,16 @@ class Attention(nn.Module):
         weights = self.align(scores, None if dense is None else dense[:, None])
         if self.recorder is not None:
             self.recorder.append(weights.detach())
-        return weights @ values
+        context: Tensor = weights @ values
+        return context
 
     def _scorers(self) -> list[Scorer]:
         return list(self.scorers)  # type: ignore[arg-type]
 
     def _split(self, states: Tensor) -> Tensor:
         """[B, S, H * D] -> [B, H, S, D]"""
-        return states.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        B, S, _ = states.shape
+        return states.view(B, S, self.heads, -1).transpose(1, 2)
 
 
 def fused_softmax(

@@ -159,7 +159,7 @@ def fault_of(item: object) -> str | None:
     if getattr(item, "kind", None) not in KINDS or not issubclass(item, KINDS[item.kind]):
         return f"{label} implements none of the kinds ({', '.join(KINDS)})"
     if inspect.isabstract(item):
-        lacking = ", ".join(sorted(item.__abstractmethods__))
+        lacking = ", ".join(sorted(getattr(item, "__abstractmethods__", ())))
         return f"{label} lacks methods of its kind '{item.kind}': {lacking}"
     name = getattr(item, "name", None)
     if not isinstance(name, str) or not _NAME.fullmatch(name):

@@ -81,7 +81,8 @@ class Registry:
         if elsewhere:
             kinds = " and ".join(sorted({_article(e.kind) for e in elsewhere}))
             names = ", ".join(sorted({e.name for e in offered})) or "none"
-            return f"'{reference}' is {kinds}, but this slot takes {_article(kind)} (available: {names})"
+            wanted = _article(kind)
+            return f"'{reference}' is {kinds}, but this slot takes {wanted} (available: {names})"
         tail = suggest(name, (e.name for e in offered))
         if plugin and plugin not in {e.plugin for e in self.entries}:
             known = sorted({e.plugin for e in self.entries})

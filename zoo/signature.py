@@ -13,7 +13,7 @@ import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 from torch import nn
@@ -78,19 +78,24 @@ class Parameter:
         return hash(self.name)
 
 
-@cache
-def parameters(cls: type) -> tuple[Parameter, ...]:
+def parameters(cls: type[Any]) -> tuple[Parameter, ...]:
     """The parameters of a class's constructor, or TypeError if it is no schema."""
+    return _parameters(cast(Any, cls))
+
+
+@cache
+def _parameters(cls: Any) -> tuple[Parameter, ...]:
+    constructor = cls.__init__
+    if constructor in (object.__init__, nn.Module.__init__):
+        return ()  # it has none of its own
     try:
-        hints = typing.get_type_hints(cls.__init__, include_extras=True)
+        hints = typing.get_type_hints(constructor, include_extras=True)
     except Exception as error:
         raise TypeError(
             f"the types of {cls.__name__}'s constructor do not resolve: {error}"
         ) from None
     found = []
-    if cls.__init__ in (object.__init__, nn.Module.__init__):
-        return ()  # it has no constructor of its own
-    for parameter in list(inspect.signature(cls.__init__).parameters.values())[1:]:
+    for parameter in list(inspect.signature(constructor).parameters.values())[1:]:
         rule = _broken_rule(parameter, hints)
         if rule:
             raise TypeError(f"{cls.__name__}.__init__: parameter '{parameter.name}' {rule}")

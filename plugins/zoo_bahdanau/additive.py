@@ -50,7 +50,8 @@ class Additive(Scorer):
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         mixed = self.W(query)[..., :, None, :] + prepared[..., None, :, :]  # [..., T, S, hidden]
-        return mixed.tanh() @ self.v
+        scores: Tensor = mixed.tanh() @ self.v
+        return scores
 
     def pairs(self, query: Tensor, key: Tensor) -> Tensor:
         scores: Tensor = (self.W(query) + self.U(key)).tanh() @ self.v

@@ -2,9 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
-
-from typing_extensions import Self
+from typing import Any, ClassVar, Literal, Self
 
 from zoo import Metric, MissingExtra, ZooError
 
@@ -37,7 +35,7 @@ class BLEU(Metric):
         lowercase: bool = False,
     ) -> None:
         try:
-            from sacrebleu.metrics import BLEU as SacreBLEU
+            from sacrebleu.metrics.bleu import BLEU as SacreBLEU
         except ImportError:
             raise MissingExtra("metric 'bleu'", library="sacrebleu", extra="metrics") from None
         self.tokenize = tokenize
@@ -80,7 +78,7 @@ class BLEU(Metric):
         return {"bleu": score.score}
 
     def example(self, count: int, rng: random.Random) -> tuple[list[str], list[list[str]]]:
-        words = "a cat sat on the mat and saw a dog".split()
+        words = ["a", "cat", "sat", "on", "the", "mat", "and", "saw", "a", "dog"]
 
         def text() -> str:
             return " ".join(rng.choices(words, k=rng.randint(4, 9)))
@@ -90,7 +88,7 @@ class BLEU(Metric):
         ]
 
 
-def _streams(references: Sequence[Sequence[str]]) -> list[list[str | None]]:
+def _streams(references: Sequence[Sequence[str]]) -> list[list[Any]]:
     """sacrebleu wants the first references of all, then the second ones, with None for none."""
     most = max(len(texts) for texts in references)
     return [[texts[k] if k < len(texts) else None for texts in references] for k in range(most)]

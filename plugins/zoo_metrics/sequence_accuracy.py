@@ -2,9 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from typing import ClassVar
-
-from typing_extensions import Self
+from typing import ClassVar, Self
 
 from zoo import Metric, ZooError
 

@@ -82,7 +82,7 @@ class CellStack(nn.Module):
 
     def forward(self, x: Tensor, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """x [B, D], state tensors [B, L, H] -> state tensors [B, L, H]; the top is [:, -1]."""
-        after = []
+        after: list[dict[str, Tensor]] = []
         for layer, cell in enumerate(self.cells):
             below = x if layer == 0 else self.dropout(after[-1]["h"])
             after.append(cell(below, {key: value[:, layer] for key, value in state.items()}))

@@ -35,7 +35,8 @@ class GRU(Encoder):
 
     name: ClassVar[str] = "gru"
     paper: ClassVar[str] = (
-        "Cho et al. 2014, Learning Phrase Representations using RNN Encoder-Decoder, arXiv:1406.1078"
+        "Cho et al. 2014, Learning Phrase Representations using RNN Encoder-Decoder, "
+        "arXiv:1406.1078"
     )
 
     def __init__(

@@ -3,6 +3,8 @@
 Letters: B batch, S steps, D input width, H hidden width, L layers.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
@@ -10,7 +12,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 from zoo import Memory
 from zoo_recurrent.cells import Cell, Weights, advance, parts_of_state
 
-_LAYERS: dict[Cell, type[nn.RNNBase]] = {
+_LAYERS: dict[Cell, Callable[..., nn.RNNBase]] = {
     "rnn": nn.RNN,
     "lstm": nn.LSTM,
     "gru": nn.GRU,

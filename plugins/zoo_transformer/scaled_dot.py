@@ -33,7 +33,7 @@ class ScaledDot(Scorer):
                 query_dim=query_dim,
                 key_dim=key_dim,
             )
-        self.scale = query_dim**-0.5
+        self.scale: float = query_dim**-0.5
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return (query * self.scale) @ prepared.transpose(-1, -2)

@@ -1,0 +1,60 @@
+"""The laws as pytest parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from zoo.errors import RegistryError, suggest
+from zoo.interfaces import Component
+from zoo.registry import default_registry
+from zoo.testing.law import Law
+from zoo.testing.laws import LAWS
+from zoo.testing.run import attempt, refusal_of
+from zoo.testing.subject import Subject, subjects
+
+
+@dataclass(frozen=True)
+class Case:
+    """One law on one configuration of one component: ``case.run()`` fails if it is broken."""
+
+    subject: Subject
+    law: Law
+
+    def __str__(self) -> str:
+        cls = self.subject.cls
+        where = f"[{self.subject.label}]" if self.subject.label else ""
+        return f"{cls.kind}-{cls.name}{where}-{self.law.name}"
+
+    def run(self) -> None:
+        import pytest  # the command line runs laws where pytest is not installed
+
+        outcome = attempt(self.law, self.subject)
+        if outcome.status == "skipped":
+            pytest.skip(outcome.message)
+        if outcome.status == "failed":
+            pytest.fail(f"{self}: {self.law.statement} {outcome.message}", pytrace=False)
+
+
+def cases(*, plugin: str | None = None) -> Iterator[Case]:
+    """All laws over all that is registered, or over what one plugin offers.
+
+    ``@pytest.mark.parametrize("case", zoo.testing.cases(plugin="mine"), ids=str)``
+    """
+    registry = default_registry()
+    chosen = [entry for entry in registry.components() if plugin in (None, entry.plugin)]
+    if not chosen:
+        names = {entry.plugin for entry in registry.components()}
+        raise RegistryError(
+            f"no plugin named '{plugin}' offers components{suggest(str(plugin), names)}"
+        )
+    for entry in chosen:
+        yield from cases_of(entry.cls)
+
+
+def cases_of(component: type[Component]) -> Iterator[Case]:
+    """All laws over the configurations of one component that it does not refuse."""
+    for index, subject in enumerate(subjects(component)):
+        if index == 0 or refusal_of(subject) is None:
+            for law in LAWS[component.kind]:
+                yield Case(subject, law)

@@ -1,0 +1,32 @@
+"""The laws of each kind; those of `common` hold for every kind."""
+
+from zoo.testing.law import Law
+from zoo.testing.laws import (
+    alignment,
+    common,
+    decoder,
+    embedding,
+    encoder,
+    metric,
+    model,
+    objective,
+    position,
+    sampler,
+    scorer,
+)
+
+LAWS: dict[str, tuple[Law, ...]] = {
+    kind: (*common.LAWS, *module.LAWS)
+    for kind, module in {
+        "embedding": embedding,
+        "position": position,
+        "scorer": scorer,
+        "alignment": alignment,
+        "encoder": encoder,
+        "decoder": decoder,
+        "sampler": sampler,
+        "objective": objective,
+        "metric": metric,
+        "model": model,
+    }.items()
+}

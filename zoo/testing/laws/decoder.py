@@ -1,0 +1,78 @@
+"""The laws of decoders."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from zoo.interfaces import Decoder, Memory
+from zoo.testing.law import Law
+from zoo.testing.laws.tensors import memory, same, untouched
+from zoo.testing.subject import Subject
+
+_TARGETS = torch.tensor([[1, 3, 2, 6], [1, 5, 5, 4], [1, 2, 6, 3]])
+
+
+def _memory(subject: Subject) -> Memory:
+    given = subject.given()
+    return memory(given["memory_dim"], given["summary_dim"])
+
+
+def _stepped(decoder: Decoder, targets: Tensor, source: Memory, sizes: list[int]) -> Tensor:
+    state = decoder.start(source, steps=targets.shape[1])
+    pieces, at = [], 0
+    for size in sizes:
+        logits, state = decoder.step(targets[:, at : at + size], state)
+        pieces.append(logits)
+        at += size
+    return torch.cat(pieces, dim=1)
+
+
+def steps_equal_forcing(subject: Subject) -> None:
+    """Step by step equals all at once, for steps of one token and of several."""
+    decoder, source = subject.part(), _memory(subject)
+    forced = decoder(_TARGETS, source)
+    vocab = 7
+    assert forced.shape == (3, 4, vocab), f"logits are {list(forced.shape)}, not [B, T, V]"
+    for sizes in ([1, 1, 1, 1], [3, 1]):
+        same(
+            _stepped(decoder, _TARGETS, source, sizes), forced, f"logits in steps of {sizes}", 1e-7
+        )
+
+
+def causality(subject: Subject) -> None:
+    """Token t+1 cannot change the logits at t."""
+    decoder, source = subject.part(), _memory(subject)
+    before = decoder(_TARGETS, source)
+    other = _TARGETS.clone()
+    other[:, 2:] = 4
+    same(decoder(other, source)[:, :2], before[:, :2], "logits before a changed token", 1e-12)
+
+
+def masked_memory(subject: Subject) -> None:
+    """What stands under the memory's mask changes no bit of the logits."""
+    decoder, source = subject.part(), _memory(subject)
+    states = source.states.masked_fill(~source.mask[..., None], 1e3)
+    other = Memory(states, source.mask, source.summary, source.carry)
+    untouched(decoder(_TARGETS, other), decoder(_TARGETS, source), "a logit")
+
+
+def reordering(subject: Subject) -> None:
+    """A repeated and reordered state goes on as its parent would have."""
+    decoder, source = subject.part(), _memory(subject)
+    _, state = decoder.step(_TARGETS[:, :2], decoder.start(source, steps=4))
+    expected, _ = decoder.step(_TARGETS[:, 2:3], state)
+    doubled = _TARGETS.repeat_interleave(2, dim=0)
+    doubled[1::2, 1] = 4  # the second hypothesis of each item took another token
+    _, split = decoder.step(doubled[:, :2], decoder.start(source, steps=4).repeat(2))
+    back = split.reorder(torch.tensor([0, 0, 2, 2, 4, 4]))
+    logits, _ = decoder.step(doubled[:, 2:3], back)
+    same(logits, expected.repeat_interleave(2, dim=0), "logits after reordering", 1e-7)
+
+
+LAWS = (
+    Law("steps-equal-forcing", steps_equal_forcing),
+    Law("causality", causality),
+    Law("masked-memory", masked_memory),
+    Law("reordering", reordering),
+)

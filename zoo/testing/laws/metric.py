@@ -1,0 +1,56 @@
+"""The laws of metrics."""
+
+from __future__ import annotations
+
+import random
+
+from zoo.interfaces import Metric
+from zoo.testing.law import Law
+from zoo.testing.subject import Subject
+
+
+def _close(actual: dict[str, float], expected: dict[str, float], what: str) -> None:
+    assert actual.keys() == expected.keys(), f"{what}: {list(actual)}, not {list(expected)}"
+    for name, value in expected.items():
+        assert abs(actual[name] - value) < 1e-9, f"{what}: {name} is {actual[name]}, not {value}"
+
+
+def merged_shards(subject: Subject) -> None:
+    """Shards that gathered apart, then merged, equal the whole; so do small updates."""
+    whole, small = subject.part(), subject.part()
+    shards: list[Metric] = [subject.part() for _ in range(3)]
+    predictions, references = whole.example(12, random.Random(0))
+    whole.update(predictions, references)
+    for i in range(12):
+        small.update(predictions[i : i + 1], references[i : i + 1])
+        shards[i // 4].update(predictions[i : i + 1], references[i : i + 1])
+    for shard in shards[1:]:
+        shards[0].merge(shard)
+    _close(small.compute(), whole.compute(), "gathered one by one")
+    _close(shards[0].compute(), whole.compute(), "merged from three shards")
+
+
+def agrees_with_reference(subject: Subject) -> None:
+    """The value equals that of the reference computation, on random examples."""
+    values = set()
+    for seed in range(10):
+        metric = subject.part()
+        predictions, references = metric.example(12, random.Random(seed))
+        metric.update(predictions, references)
+        _close(metric.compute(), metric.reference(predictions, references), "the value")
+        values.add(tuple(metric.compute().values()))
+    assert len(values) > 1, "ten random examples all have one value; they show nothing"
+
+
+def signed(subject: Subject) -> None:
+    """The signature says what makes values comparable."""
+    metric = subject.part()
+    metric.update(*metric.example(4, random.Random(0)))
+    assert metric.signature().strip(), "the signature is empty"
+
+
+LAWS = (
+    Law("merged-shards", merged_shards),
+    Law("agrees-with-reference", agrees_with_reference),
+    Law("signed", signed),
+)

@@ -1,0 +1,87 @@
+"""The laws of models."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from zoo.artifact import load, save
+from zoo.composition import compose
+from zoo.interfaces import Model
+from zoo.testing.law import Law, NotApplicable
+from zoo.testing.laws.tensors import same, untouched
+from zoo.testing.subject import Subject
+
+
+def _composed(subject: Subject) -> Model:
+    spec = {"zoo": 1, "name": "under-test", "model": subject.data}
+    return compose(spec, registry=subject.registry).eval()
+
+
+def _batch(model: Model, batch: int = 3, length: int = 5) -> dict[str, Any]:
+    return model.example(batch, length, torch.Generator().manual_seed(0))
+
+
+def runs_its_example(subject: Subject) -> None:
+    """The model runs on its own example: logits beside targets, all of them finite."""
+    model = _composed(subject)
+    outputs = model(_batch(model))
+    assert outputs.logits.shape[:-1] == outputs.targets.shape, "logits and targets do not match"
+    assert outputs.mask.shape == outputs.targets.shape, "mask and targets do not match"
+    assert outputs.logits.isfinite().all(), "logits are not finite"
+
+
+def saved_and_loaded(subject: Subject) -> None:
+    """Save then load is bit-exact, in weights and in logits."""
+    model = _composed(subject)
+    with tempfile.TemporaryDirectory() as folder:
+        path = save(model, Path(folder) / "model.safetensors")
+        again = load(path, registry=subject.registry).eval()
+    state = again.state_dict()
+    for name, weight in model.state_dict().items():
+        untouched(state[name], weight, f"weight {name}")
+    batch = _batch(model)
+    untouched(again(batch).logits, model(batch).logits, "a logit")
+
+
+def every_weight_learns(subject: Subject) -> None:
+    """Every parameter gets a gradient: no part is dead."""
+    model = _composed(subject).train()
+    logits = model(_batch(model)).logits
+    (
+        logits * torch.randn(logits.shape, generator=torch.Generator().manual_seed(1))
+    ).sum().backward()
+    dead = [n for n, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
+    assert not dead, f"no gradient reaches {', '.join(dead)}"
+
+
+def compiles(subject: Subject) -> None:
+    """The forward pass compiles without graph breaks and gives the same."""
+    model = _composed(subject)
+    batch = _batch(model)
+    torch.compiler.reset()
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    same(compiled(batch).logits, model(batch).logits, "logits when compiled", 1e-5)
+
+
+def same_on_gpu(subject: Subject) -> None:
+    """The CPU equals the GPU within tolerance."""
+    if not torch.cuda.is_available():
+        raise NotApplicable("torch sees no CUDA device here")
+    model = _composed(subject)
+    batch = _batch(model)
+    logits = model(batch).logits
+    there = model.to("cuda")({key: value.to("cuda") for key, value in batch.items()}).logits
+    same(there.cpu(), logits, "logits on the GPU", 1e-4)
+
+
+LAWS = (
+    Law("runs-its-example", runs_its_example),
+    Law("saved-and-loaded", saved_and_loaded),
+    Law("every-weight-learns", every_weight_learns),
+    Law("compiles", compiles),
+    Law("same-on-gpu", same_on_gpu),
+)

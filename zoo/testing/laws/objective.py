@@ -1,0 +1,58 @@
+"""The laws of objectives."""
+
+from __future__ import annotations
+
+import torch
+
+from zoo.interfaces import Outputs
+from zoo.testing.law import Law
+from zoo.testing.laws.tensors import noise, ragged, untouched
+from zoo.testing.subject import Subject
+
+
+def _outputs(seed: int = 0) -> Outputs:
+    generator = torch.Generator().manual_seed(seed)
+    targets = torch.randint(0, 5, (3, 4), generator=generator)
+    return Outputs(noise(3, 4, 5, seed=seed), targets, ragged([4, 1, 2]))
+
+
+def brute_force(subject: Subject) -> None:
+    """The loss equals its brute-force reference on tiny cases."""
+    objective = subject.part()
+    for seed in range(5):
+        outputs = _outputs(seed)
+        loss = objective(outputs)
+        assert loss.shape == (), f"the loss is {list(loss.shape)}, not one number"
+        off = abs(loss.item() - objective.reference(outputs))
+        assert off < 1e-5, f"off by {off:.3g} from its reference"
+
+
+def uncounted_targets(subject: Subject) -> None:
+    """Targets and logits that do not count change nothing, and none counting gives no NaN."""
+    objective = subject.part()
+    outputs = _outputs()
+    logits = outputs.logits.masked_fill(~outputs.mask[..., None], 1e3)
+    targets = outputs.targets.masked_fill(~outputs.mask, 3)
+    other = objective(Outputs(logits, targets, outputs.mask))
+    untouched(other, objective(outputs), "the loss, by what does not count,")
+    none = objective(Outputs(outputs.logits, outputs.targets, torch.zeros_like(outputs.mask)))
+    assert not none.isnan(), "the loss of nothing is NaN"
+
+
+def downhill(subject: Subject) -> None:
+    """A small step against the gradient makes the loss smaller."""
+    objective = subject.part()
+    outputs = _outputs()
+    logits = outputs.logits.requires_grad_()
+    loss = objective(outputs)
+    (gradient,) = torch.autograd.grad(loss, logits)
+    assert gradient.abs().max() > 0, "the loss has no gradient"
+    after = objective(Outputs(logits.detach() - 0.1 * gradient, outputs.targets, outputs.mask))
+    assert after < loss, "a step against the gradient makes the loss larger"
+
+
+LAWS = (
+    Law("brute-force", brute_force),
+    Law("uncounted-targets", uncounted_targets),
+    Law("downhill", downhill),
+)

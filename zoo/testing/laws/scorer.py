@@ -1,0 +1,108 @@
+"""The laws of scorers, alone and inside an attention."""
+
+from __future__ import annotations
+
+import torch
+
+from zoo.attention import Attention
+from zoo.blueprint import Blueprint
+from zoo.interfaces import Mask
+from zoo.testing.law import Law, NotApplicable
+from zoo.testing.laws.attention import obeys_mask
+from zoo.testing.laws.tensors import noise, ragged, same
+from zoo.testing.parts import TinyAlignment
+from zoo.testing.subject import Subject
+
+
+def _inputs(subject: Subject) -> tuple[torch.Tensor, torch.Tensor]:
+    given = subject.given()
+    return noise(2, 3, given["query_dim"], seed=1), noise(2, 4, given["key_dim"], seed=2)
+
+
+def key_permutation(subject: Subject) -> None:
+    """Permuting the keys permutes the scores."""
+    scorer = subject.part()
+    query, key = _inputs(subject)
+    order = torch.tensor([2, 0, 3, 1])
+    scores = scorer(query, key)
+    assert scores.shape == (2, 3, 4), f"scores are {list(scores.shape)}, not [B, T, S]"
+    same(scorer(query, key[:, order]), scores[..., order], "scores of permuted keys")
+
+
+def pair_form(subject: Subject) -> None:
+    """The pair form equals the dense form, also with no or more leading dimensions."""
+    scorer = subject.part()
+    query, key = _inputs(subject)
+    dense = scorer(query, key)
+    pairs = scorer.pairs(
+        query[:, :, None].expand(-1, -1, 4, -1), key[:, None].expand(-1, 3, -1, -1)
+    )
+    same(pairs, dense, "pairs against dense")
+    same(scorer(query[0], key[0]), dense[0], "scores without a batch")
+    same(scorer(query[:, None], key[:, None])[:, 0], dense, "scores with two leading dimensions")
+
+
+def prepared_keys(subject: Subject) -> None:
+    """Preparing the keys first, once, changes nothing."""
+    scorer = subject.part()
+    query, key = _inputs(subject)
+    prepared = scorer.prepare(key)
+    assert prepared.shape[:-1] == key.shape[:-1], "prepare changes more than the last dimension"
+    same(scorer.score(query, prepared), scorer(query, key), "scores of prepared keys")
+    alone = torch.cat([scorer.score(query[:, t : t + 1], prepared) for t in range(3)], dim=1)
+    same(alone, scorer(query, key), "scores of one query at a time")
+
+
+def gradients(subject: Subject) -> None:
+    """Gradients are those of finite differences (gradcheck in float64)."""
+    scorer = subject.part()
+    query, key = (tensor.requires_grad_() for tensor in _inputs(subject))
+    weights = list(scorer.parameters())
+
+    def scores(*inputs: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = scorer(inputs[0], inputs[1])
+        return result
+
+    torch.autograd.gradcheck(scores, (query, key, *weights))
+
+
+def masked_attention(subject: Subject) -> None:
+    """Inside an attention, masked and future keys change nothing, fused or not, in any heads."""
+    for heads in (1, 2):
+        obeys_mask(subject, _attention(subject, heads))
+
+
+def fused_path(subject: Subject) -> None:
+    """The fused path equals the reference path, with masks of every form."""
+    attention = _attention(subject, 1)
+    query, memory = noise(2, 3, 8, seed=3), noise(2, 4, 8, seed=4)
+    for mask in (Mask(), Mask(keys=ragged([4, 2])), Mask(causal=True, offset=1)):
+        prepared = attention.prepare(memory)
+        queries = query[:, None]
+        fused = attention._fused(queries, prepared["keys"], prepared["values"], mask)
+        if fused is None:
+            raise NotApplicable("it has no fused path")
+        plain = attention._reference(queries, prepared["keys"], prepared["values"], mask)
+        same(fused, plain, "the fused context", tolerance=1e-7)
+
+
+def _attention(subject: Subject, heads: int) -> Attention:
+    blueprint = Blueprint.of(
+        Attention,
+        scorer=subject.blueprint(),
+        align=Blueprint.of(TinyAlignment),
+        heads=heads,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return blueprint.build(query_dim=8, key_dim=8).double().eval()
+
+
+LAWS = (
+    Law("key-permutation", key_permutation),
+    Law("pair-form", pair_form),
+    Law("prepared-keys", prepared_keys),
+    Law("gradients", gradients),
+    Law("masked-attention", masked_attention),
+    Law("fused-path", fused_path),
+)

@@ -1,0 +1,47 @@
+"""What the laws compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from zoo.interfaces import Memory
+
+
+def noise(*shape: int, seed: int = 0) -> Tensor:
+    """Standard normal numbers in float64, the same for one seed."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def ragged(lengths: Sequence[int], longest: int | None = None) -> Tensor:
+    """A mask [B, S] with the real positions first."""
+    return torch.arange(longest or max(lengths)) < torch.tensor(lengths)[:, None]
+
+
+def same(actual: Tensor, expected: Tensor, what: str, tolerance: float = 1e-9) -> None:
+    """Equal within the tolerance, NaN nowhere."""
+    assert actual.shape == expected.shape, (
+        f"{what}: {list(actual.shape)}, not {list(expected.shape)}"
+    )
+    assert not actual.isnan().any(), f"{what}: has NaN"
+    if actual.numel():
+        off = (actual - expected).abs().nan_to_num(nan=0.0, posinf=float("inf")).max().item()
+        assert off <= tolerance, f"{what}: off by {off:.3g}"
+
+
+def untouched(actual: Tensor, expected: Tensor, what: str) -> None:
+    """Equal to the last bit."""
+    assert torch.equal(actual, expected), f"{what} changed"
+
+
+def memory(
+    memory_dim: int, summary_dim: int, lengths: Sequence[int] = (4, 2, 3), *, seed: int = 0
+) -> Memory:
+    """A memory of random states, padded."""
+    mask = ragged(lengths)
+    B, S = mask.shape
+    states = noise(B, S, memory_dim, seed=seed) * mask[..., None]
+    return Memory(states, mask, noise(B, summary_dim, seed=seed + 1))

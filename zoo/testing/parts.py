@@ -1,0 +1,148 @@
+"""The plainest component of each kind, to fill slots with while another is under test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from zoo.interfaces import (
+    Alignment,
+    Component,
+    Decoder,
+    Embedding,
+    Encoder,
+    Memory,
+    Position,
+    Sampler,
+    Scorer,
+    Selection,
+    State,
+)
+from zoo.signature import Given
+
+PLUGIN = "zoo-testing"
+
+
+class TinyEmbedding(Embedding):
+    """A table of few symbols."""
+
+    name: ClassVar[str] = "tiny"
+    vocab: int = 7
+    padding: int = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dim = 5
+        self.table = nn.Embedding(self.vocab, self.dim, padding_idx=0)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        vectors: Tensor = self.table(inputs)
+        return vectors
+
+    def mask(self, inputs: Tensor) -> Tensor:
+        return inputs != 0
+
+    def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
+        device = self.table.weight.device
+        where = generator.device if generator else device
+        shape = (batch, length)
+        return torch.randint(1, self.vocab, shape, generator=generator, device=where).to(device)
+
+
+class TinyPosition(Position):
+    """Adds nothing."""
+
+    name: ClassVar[str] = "tiny"
+
+
+class TinyScorer(Scorer):
+    """A bilinear form, so that any two widths fit."""
+
+    name: ClassVar[str] = "tiny"
+
+    def __init__(self, *, query_dim: Given[int], key_dim: Given[int]) -> None:
+        super().__init__()
+        self.W = nn.Linear(key_dim, query_dim, bias=False)
+
+    def score(self, query: Tensor, prepared: Tensor) -> Tensor:
+        scores: Tensor = query @ self.W(prepared).transpose(-1, -2)
+        return scores
+
+    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+        scores: Tensor = (query * self.W(key)).sum(dim=-1)
+        return scores
+
+
+class TinyAlignment(Alignment):
+    """The softmax."""
+
+    name: ClassVar[str] = "tiny"
+    is_softmax: ClassVar[bool] = True
+
+    def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
+        if mask is None:
+            return scores.softmax(dim=-1)
+        lowest = torch.finfo(scores.dtype).min
+        return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
+
+
+class TinyEncoder(Encoder):
+    """A linear map of each position; the mean is the summary."""
+
+    name: ClassVar[str] = "tiny"
+
+    def __init__(self, *, input_dim: Given[int]) -> None:
+        super().__init__()
+        self.output_dim = self.summary_dim = 6
+        self.carry: Mapping[str, tuple[int, int]] = {}
+        self.map = nn.Linear(input_dim, self.output_dim)
+
+    def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
+        states = self.map(inputs) * mask[..., None]
+        return Memory(states, mask, states.sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1))
+
+
+class TinyDecoder(Decoder):
+    """Adds up the tokens so far and the summary."""
+
+    name: ClassVar[str] = "tiny"
+
+    def __init__(self, *, embedding: Given[Embedding], summary_dim: Given[int]) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.first = nn.Linear(summary_dim, embedding.dim)
+        self.out = nn.Linear(embedding.dim, embedding.vocab or 1)
+
+    def start(self, memory: Memory, *, steps: int) -> State:
+        return State({"sum": self.first(memory.summary)})
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        sums = state.moving["sum"][:, None] + self.embedding(tokens).cumsum(dim=1)
+        logits: Tensor = self.out(sums.tanh())
+        return logits, state.moved({"sum": sums[:, -1]})
+
+
+class TinySampler(Sampler):
+    """The likeliest token."""
+
+    name: ClassVar[str] = "tiny"
+
+    def select(
+        self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
+    ) -> Selection:
+        best, tokens = logprobs.max(dim=-1)
+        return Selection(tokens, torch.zeros_like(tokens), scores + best)
+
+
+PARTS: tuple[type[Component], ...] = (
+    TinyEmbedding,
+    TinyPosition,
+    TinyScorer,
+    TinyAlignment,
+    TinyEncoder,
+    TinyDecoder,
+    TinySampler,
+)
