@@ -20,6 +20,7 @@ class Accuracy(Metric):
     """
 
     name: ClassVar[str] = "accuracy"
+    paper: ClassVar[str] = "Jurafsky and Martin, Speech and Language Processing, on evaluation"
 
     def __init__(self) -> None:
         self.right = 0

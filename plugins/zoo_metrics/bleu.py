@@ -62,7 +62,8 @@ class BLEU(Metric):
         return {"bleu": float(self.scorer.corpus_score(self.predictions, streams).score)}
 
     def signature(self) -> str:
-        return str(self.scorer.get_signature()) if self.predictions else "bleu"
+        self.compute()  # sacrebleu knows its signature once it has seen the references
+        return str(self.scorer.get_signature())
 
     def reference(
         self, predictions: Sequence[str], references: Sequence[Sequence[str]]

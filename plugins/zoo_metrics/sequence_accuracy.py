@@ -19,6 +19,9 @@ class SequenceAccuracy(Metric):
     """
 
     name: ClassVar[str] = "sequence-accuracy"
+    paper: ClassVar[str] = (
+        "Lake and Baroni 2018, Generalization without Systematicity, arXiv:1711.00350"
+    )
 
     def __init__(self) -> None:
         self.right = 0

@@ -13,11 +13,16 @@ class Greedy(Sampler):
 
     .. math:: y_t = \arg\max_v \log p(v \mid y_{<t}, x)
 
+    Paper: Germann et al. 2001, who compare such a decoder with an optimal one.
+
     Shapes:
         logprobs [B, 1, V], scores [B, 1] -> tokens, parents, scores [B, 1].
     """
 
     name: ClassVar[str] = "greedy"
+    paper: ClassVar[str] = (
+        "Germann et al. 2001, Fast Decoding and Optimal Decoding for Machine Translation"
+    )
 
     def select(
         self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None

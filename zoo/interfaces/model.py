@@ -20,7 +20,7 @@ class Model(Component, nn.Module, ABC):
 
     Laws:
         save then load is bit-exact; the CPU equals the GPU within tolerance; the forward pass
-        compiles without graph breaks; padding changes nothing.
+        compiles without graph breaks; every parameter gets a gradient.
 
     Attributes:
         spec: the resolved spec the model was composed from, and None if it was built by hand.

@@ -6,7 +6,7 @@ import types
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 import torch
 from torch import nn
@@ -53,7 +53,7 @@ class Subject:
 
     @property
     def registry(self) -> Registry:
-        return _registry(self.cls)
+        return _registry(cast(Any, self.cls))
 
     @property
     def data(self) -> dict[str, Any]:
