@@ -13,7 +13,6 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from zoo.about import version
 from zoo.composition import build_on_meta, claimed
-from zoo.discovery import OWN_DISTRIBUTION
 from zoo.errors import ArtifactError, RegistryError, SpecError
 from zoo.interfaces import Model
 from zoo.registry import Registry, default_registry
@@ -71,7 +70,7 @@ def save(
         "spec": json.dumps(model.spec),
         "lock": json.dumps(list(model.lock)),
         "provenance": json.dumps(
-            {"zoo": _own_version(), "torch": str(torch.__version__), **(provenance or {})}
+            {"zoo": version(), "torch": str(torch.__version__), **(provenance or {})}
         ),
     }
     target = Path(path).resolve()
@@ -266,10 +265,3 @@ def _reason(error: Exception) -> str:
         return "the disk is full (no space left on device)"
     strerror: Sequence[str] | None = getattr(error, "strerror", None)
     return str(strerror).lower() if strerror else text
-
-
-def _own_version() -> str:
-    try:
-        return version(OWN_DISTRIBUTION)
-    except PackageNotFoundError:
-        return "unknown"

@@ -18,10 +18,10 @@ from typing import Any
 import pluggy
 
 from zoo import hookspecs
+from zoo.about import DISTRIBUTION
 from zoo.interfaces import KINDS, Component, Entry
 from zoo.signature import parameters
 
-OWN_DISTRIBUTION = "attention-zoo"
 _NAME = re.compile(r"[a-z0-9]+(?:[-._][a-z0-9]+)*")
 
 
@@ -77,7 +77,7 @@ def _entry_points() -> Iterator[tuple[Distribution, EntryPoint]]:
         name = distribution.metadata["Name"] if distribution.metadata else None
         if name:
             first.setdefault(_normal(name), distribution)
-    for name in sorted(first, key=lambda n: (n != OWN_DISTRIBUTION, n)):
+    for name in sorted(first, key=lambda n: (n != DISTRIBUTION, n)):
         points = first[name].entry_points.select(group=hookspecs.GROUP)
         for point in sorted(points, key=lambda p: p.name):
             yield first[name], point
@@ -89,7 +89,7 @@ def _normal(distribution: str) -> str:
 
 def _allowed(plugin: Plugin, setting: str | None) -> bool:
     """ZOO_PLUGINS names entry points or distributions; 'none' leaves only the zoo's own."""
-    if setting is None or plugin.distribution == OWN_DISTRIBUTION:
+    if setting is None or plugin.distribution == DISTRIBUTION:
         return True
     names = {name.strip() for name in setting.split(",")}
     return plugin.name in names or plugin.distribution in {_normal(n) for n in names if n}

@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from zoo.about import DISTRIBUTION
+
 
 class ZooError(Exception):
     """Anything the user can mend; the command line prints it without a traceback."""
@@ -81,7 +83,7 @@ class MissingExtra(ZooError):
     def __init__(self, what: str, *, library: str, extra: str) -> None:
         super().__init__(
             f"{what} needs {library}, which is not installed; "
-            f"install it with: pip install 'attention-zoo[{extra}]'"
+            f"install it with: pip install '{DISTRIBUTION}[{extra}]'"
         )
 
 

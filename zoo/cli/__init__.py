@@ -1,0 +1,1 @@
+"""The command line: one file per verb, thin. Nothing here imports torch before it is needed."""

@@ -1,0 +1,66 @@
+"""``zoo check``: a spec's tree with shapes and sizes, or everything wrong with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from zoo.cli.output import Json, Set, SpecArgument, console, human, print_json
+from zoo.errors import SpecError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from zoo.report import Part, Report
+
+EXAMPLE = "zoo check bahdanau-2015 --set model.encoder.hidden=64"
+
+
+def command(spec: SpecArgument, overrides: Set = None, as_json: Json = False) -> None:
+    """Check a spec without allocating weights, and print its tree of parts."""
+    from zoo.composition import check
+
+    try:
+        report = check(spec, overrides=overrides or ())
+    except SpecError as error:
+        if not as_json:
+            raise
+        problems = [problem.as_json() for problem in error.problems]
+        print_json({"ok": False, "errors": problems})
+        raise typer.Exit(1) from None
+    if as_json:
+        print_json(report.as_json())
+    else:
+        _print(report)
+
+
+def _print(report: Report) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold")
+    for column in ("part", "type", "output"):
+        table.add_column(column, no_wrap=True)
+    for column in ("parameters", "bytes"):
+        table.add_column(column, justify="right", no_wrap=True)
+    _rows(table, report.tree, "", "")
+    out = console()
+    out.print(table)
+    total = f"{report.parameters:,} parameters, {human(report.bytes)}"
+    out.print(f"\n[bold green]ok[/]  {report.name}: {total}")
+
+
+def _rows(table: Table, part: Part, lead: str, below: str) -> None:
+    name = part.path.rpartition(".")[2]
+    times = f" x{part.count}" if part.count > 1 else ""
+    table.add_row(
+        f"[dim]{lead}[/]{name}{times}",
+        f"[cyan]{part.type}[/]",
+        (part.shape or "").replace("[", r"\["),
+        f"{part.parameters:,}" if part.parameters else "",
+        human(part.bytes) if part.bytes else "",
+    )
+    for index, child in enumerate(part.children):
+        last = index == len(part.children) - 1
+        branch, trunk = ("└─ ", "   ") if last else ("├─ ", "│  ")
+        _rows(table, child, below + branch, below + trunk)

@@ -1,0 +1,46 @@
+"""``zoo list``: what the installed plugins offer."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from zoo.cli.output import Json, console, print_json
+
+EXAMPLE = "zoo list --kind scorer"
+
+
+def command(
+    kind: Annotated[str | None, typer.Option(help="Only this kind, for example scorer.")] = None,
+    specs: Annotated[bool, typer.Option("--specs", help="List shipped specs instead.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List components, or shipped specs, with the plugin that offers each."""
+    from zoo.registry import default_registry
+
+    registry = default_registry()
+    if specs:
+        offers = [offer for group in registry.specs.values() for offer in group]
+        rows = [
+            {"name": offer.name, "plugin": offer.plugin, "file": str(offer.path)}
+            for offer in sorted(offers, key=lambda offer: offer.name)
+        ]
+    else:
+        rows = [{k: str(v) for k, v in e.as_json().items()} for e in registry.components(kind)]
+    if as_json:
+        print_json(rows if specs else [entry.as_json() for entry in registry.components(kind)])
+        return
+    _print(rows, hidden=("version", "distribution", "paper", "file"))
+
+
+def _print(rows: list[dict[str, str]], hidden: tuple[str, ...]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold")
+    columns = [key for key in (rows[0] if rows else {}) if key not in hidden]
+    for column in columns:
+        table.add_column(column, style="cyan" if column == "name" else None)
+    for row in rows:
+        table.add_row(*(row[column] for column in columns))
+    console().print(table)

@@ -1,0 +1,73 @@
+"""``zoo test-plugin``: the laws, tried on what a plugin offers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zoo.cli.output import Json, console, print_json
+
+if TYPE_CHECKING:
+    from zoo.testing import Outcome
+
+EXAMPLE = "zoo test-plugin luong"
+
+
+def command(
+    name: Annotated[str, typer.Argument(help="The plugin, as 'zoo plugins' lists it.")],
+    as_json: Json = False,
+) -> None:
+    """Try every law of its kind on each component of a plugin; exit code 1 if one is broken."""
+    from rich.progress import track
+
+    from zoo.errors import RegistryError, suggest
+    from zoo.registry import default_registry
+    from zoo.testing import examine
+
+    found = [plugin for plugin in default_registry().plugins if plugin.name == name]
+    if not found:
+        known = [plugin.name for plugin in default_registry().plugins]
+        raise RegistryError(f"no plugin named '{name}' is installed{suggest(name, known)}")
+    faults = [fault for plugin in found for fault in plugin.faults]
+    entries = [entry for plugin in found for entry in plugin.entries]
+    outcomes: list[Outcome] = []
+    for entry in track(entries, "trying laws", transient=True, disable=as_json):
+        outcomes += examine(entry.cls)
+    if as_json:
+        print_json({"faults": faults, "outcomes": [vars(outcome) for outcome in outcomes]})
+    else:
+        _print(outcomes, faults)
+    if faults or any(outcome.status == "failed" for outcome in outcomes):
+        raise typer.Exit(1)
+
+
+def _print(outcomes: list[Outcome], faults: list[str]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold")
+    for column in ("component", "law", "passed", "failed", "skipped", "why"):
+        table.add_column(column, justify="right" if column.endswith("ed") else "left")
+    rows: dict[tuple[str, str], list[Outcome]] = {}
+    for outcome in outcomes:
+        rows.setdefault((outcome.component, outcome.law), []).append(outcome)
+    for (component, law), tried in rows.items():
+        counts = Counter(outcome.status for outcome in tried)
+        worst = next((o for o in tried if o.status == "failed"), tried[0])
+        why = f"[{worst.configuration}] " if worst.message and worst.configuration else ""
+        table.add_row(
+            component,
+            law,
+            str(counts["passed"] or ""),
+            f"[red]{counts['failed']}[/]" if counts["failed"] else "",
+            str(counts["skipped"] or ""),
+            (why + worst.message).replace("[", r"\["),
+        )
+    out = console()
+    out.print(table)
+    for fault in faults:
+        out.print(f"[red]fault[/]: {fault}")
+    counts = Counter(outcome.status for outcome in outcomes)
+    parts = (f"{counts[status]} {status}" for status in ("passed", "failed", "skipped"))
+    out.print("\n" + ", ".join(parts))

@@ -1,0 +1,62 @@
+"""Attention weights as a picture, in the terminal and as a PNG file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.text import Text
+from torch import Tensor
+
+from zoo.errors import MissingExtra
+
+_SHADES = " ░▒▓█"
+
+
+def terminal(weights: Tensor, rows: Sequence[str], columns: Sequence[str]) -> Text:
+    """Weights [T, S], a row for each output and a column for each input, as cells shaded up to the largest."""
+    label = max(len(name) for name in rows)
+    width = max(2, *(len(name) + 1 for name in columns))
+    text = Text(" " * (label + 1) + "".join(f"{name:^{width}}" for name in columns) + "\n")
+    peak = max(float(weights.max()), 1e-9)
+    for name, line in zip(rows, weights.tolist(), strict=True):
+        text.append(f"{name:>{label}} ")
+        for value in line:
+            shade = _SHADES[min(int(value / peak * len(_SHADES)), len(_SHADES) - 1)]
+            text.append(shade * width, style="cyan")
+        text.append("\n")
+    return text
+
+
+def png(
+    weights: Tensor,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    path: Path,
+    *,
+    title: str,
+    across: str = "source",
+    down: str = "output",
+) -> None:
+    """The same as a picture; needs matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("a picture", library="matplotlib", extra="view") from None
+    size = (1.8 + 0.42 * len(columns), 1.5 + 0.42 * len(rows))
+    figure = Figure(figsize=size, dpi=160, layout="constrained")
+    axes = figure.subplots()
+    image = axes.imshow(weights.numpy(), cmap="Blues", vmin=0.0, vmax=1.0)
+    axes.set_xticks(range(len(columns)), columns)
+    axes.set_yticks(range(len(rows)), rows)
+    axes.xaxis.tick_top()
+    axes.xaxis.set_label_position("top")
+    axes.set_xlabel(across)
+    axes.set_ylabel(down)
+    axes.tick_params(length=0)
+    for edge in axes.spines.values():
+        edge.set_visible(False)
+    bar = figure.colorbar(image, ax=axes, shrink=0.8, label="weight")
+    bar.outline.set_visible(False)
+    figure.suptitle(title, fontsize=10)
+    figure.savefig(path)

@@ -1,0 +1,64 @@
+"""A complete third-party plugin from templates: one for the project, one for each kind."""
+
+from __future__ import annotations
+
+import importlib.resources
+import keyword
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from string import Template
+
+from zoo.about import DISTRIBUTION
+from zoo.errors import ZooError, suggest
+from zoo.interfaces import KINDS
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_PROJECT = {
+    "pyproject.toml": "pyproject.toml",
+    "README.md": "readme.md",
+    "zoo_$module/__init__.py": "init.py",
+    "tests/test_$module.py": "test.py",
+}
+
+
+def write_plugin(name: str, kind: str, folder: Path) -> Path:
+    """A folder ``zoo-NAME`` with everything a plugin needs; all of it or nothing is written."""
+    if kind not in KINDS:
+        raise ZooError(f"no kind named '{kind}'{suggest(kind, KINDS)}")
+    module = name.replace("-", "_")
+    if not _NAME.fullmatch(name) or keyword.iskeyword(module):
+        raise ZooError(f"'{name}' is no plugin name; use lower-case words joined by hyphens")
+    target = folder / f"zoo-{name}"
+    if target.exists():
+        raise ZooError(f"{target} exists already; nothing was written")
+    values = {
+        "name": name,
+        "module": module,
+        "Class": "".join(word.capitalize() for word in name.split("-")),
+        "kind": kind,
+        "Kind": KINDS[kind].__name__,
+        "distribution": DISTRIBUTION,
+    }
+    files = {**_PROJECT, f"zoo_{module}/{module}.py": f"{kind}.py"}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".zoo-{name}-", dir=folder))
+        try:
+            for path, template in files.items():
+                file = draft / Template(path).substitute(values)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(_template(template).substitute(values), encoding="utf-8")
+            draft.chmod(0o755)
+            draft.rename(target)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    except OSError as error:
+        raise ZooError(f"{target} could not be written: {error.strerror}") from None
+    return target
+
+
+def _template(name: str) -> Template:
+    source = importlib.resources.files("zoo.scaffold") / "templates" / f"{name}.tmpl"
+    return Template(source.read_text(encoding="utf-8"))
