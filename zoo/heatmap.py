@@ -14,7 +14,7 @@ _SHADES = " ░▒▓█"
 
 
 def terminal(weights: Tensor, rows: Sequence[str], columns: Sequence[str]) -> Text:
-    """Weights [T, S], a row for each output and a column for each input, as cells shaded up to the largest."""
+    """Weights [T, S], a row an output and a column an input, shaded up to the largest."""
     label = max(len(name) for name in rows)
     width = max(2, *(len(name) + 1 for name in columns))
     text = Text(" " * (label + 1) + "".join(f"{name:^{width}}" for name in columns) + "\n")

@@ -64,7 +64,7 @@ def _object(cls: type, definitions: dict[str, Any]) -> dict[str, Any]:
 def _slot(slot: Slot, definitions: dict[str, Any]) -> dict[str, Any]:
     kinds = {interface: kind for kind, interface in KINDS.items()}
     if slot.target in kinds:
-        name = kinds[slot.target]  # type: ignore[index]
+        name = kinds[slot.target]
     else:
         name = slot.target.__name__.lower()
         if name not in definitions:
