@@ -63,9 +63,11 @@ class OneCell(nn.Module):
         for weight in self.parameters():
             nn.init.uniform_(weight, -(hidden**-0.5), hidden**-0.5)
 
+    def weights(self) -> Weights:
+        return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+
     def forward(self, x: Tensor, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        weights = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        return advance(self.cell, x, state, weights)
+        return advance(self.cell, x, state, self.weights())
 
 
 class CellStack(nn.Module):

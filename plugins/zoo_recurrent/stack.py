@@ -3,6 +3,7 @@
 Letters: B batch, S steps, D input width, H hidden width, L layers.
 """
 
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -10,13 +11,12 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from zoo import Memory
-from zoo_recurrent.cells import Cell, Weights, advance, parts_of_state
+from zoo_recurrent.cells import Cell, OneCell, parts_of_state
 
-_LAYERS: dict[Cell, Callable[..., nn.RNNBase]] = {
-    "rnn": nn.RNN,
-    "lstm": nn.LSTM,
-    "gru": nn.GRU,
-    "gru-cho": nn.GRU,
+_KERNELS: dict[Cell, Callable[..., tuple[Tensor, ...]]] = {
+    "rnn": torch.rnn_tanh,
+    "lstm": torch.lstm,
+    "gru": torch.gru,
 }
 
 
@@ -43,12 +43,11 @@ class Stack(nn.Module):
         self.hidden = hidden
         self.bidirectional = bidirectional
         self.output_dim = hidden * (2 if bidirectional else 1)
+        # layers.0.0 reads forward, layers.0.1 backward; torch.compile refuses nn.GRU and its kin.
         self.layers = nn.ModuleList(
-            _LAYERS[cell](
-                self.output_dim if layer else input_dim,
-                hidden,
-                batch_first=True,
-                bidirectional=bidirectional,
+            nn.ModuleList(
+                OneCell(cell, self.output_dim if layer else input_dim, hidden)
+                for _ in range(2 if bidirectional else 1)
             )
             for layer in range(layers)
         )
@@ -56,7 +55,7 @@ class Stack(nn.Module):
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
         """inputs [B, S, D], mask [B, S] -> memory of states [B, S, output_dim]."""
-        loop = self.cell == "gru-cho" or inputs.is_meta or torch.compiler.is_compiling()
+        loop = self.cell not in _KERNELS or inputs.is_meta or torch.compiler.is_compiling()
         states, finals = self.reference(inputs, mask) if loop else self.fused(inputs, mask)
         states = states * mask[..., None]
         return Memory(states, mask, finals["h"][:, -1], finals)
@@ -65,24 +64,21 @@ class Stack(nn.Module):
         """-> states [B, S, output_dim], final state tensors [B, L, output_dim]"""
         finals = []
         states = inputs
-        for index, layer in enumerate(self.layers):
+        for index, cells in enumerate(self._cells()):
             x = self.dropout(states) if index else states
-            ways = [self._way(x, mask, layer, backward=False)]
-            if self.bidirectional:
-                ways.append(self._way(x, mask, layer, backward=True))
+            ways = [self._way(x, mask, one, backward=way == 1) for way, one in enumerate(cells)]
             states = torch.cat([way[0] for way in ways], dim=-1)
             finals.append({p: torch.cat([way[1][p] for way in ways], dim=-1) for p in ways[0][1]})
         return states, {part: torch.stack([f[part] for f in finals], dim=1) for part in finals[0]}
 
     def _way(
-        self, x: Tensor, mask: Tensor, layer: nn.Module, *, backward: bool
+        self, x: Tensor, mask: Tensor, one: OneCell, *, backward: bool
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        weights = _weights(layer, "_reverse" if backward else "")
         state = dict.fromkeys(parts_of_state(self.cell), x.new_zeros(x.shape[0], self.hidden))
         S = x.shape[1]
         outputs = []
         for s in reversed(range(S)) if backward else range(S):
-            after = advance(self.cell, x[:, s], state, weights)
+            after = one(x[:, s], state)
             real = mask[:, s, None]
             state = {part: torch.where(real, after[part], state[part]) for part in state}
             outputs.append(state["h"])
@@ -94,24 +90,37 @@ class Stack(nn.Module):
         counted = lengths.clamp(min=1).cpu()  # packing refuses empty items
         packed = pack_padded_sequence(inputs, counted, batch_first=True, enforce_sorted=False)
         finals: dict[str, list[Tensor]] = {part: [] for part in parts_of_state(self.cell)}
-        for index, layer in enumerate(self.layers):
+        for index, cells in enumerate(self._cells()):
             if index:
                 packed = _with_data(packed, self.dropout(packed.data))
-            packed, last = layer(packed)
-            ends = last if self.cell == "lstm" else (last,)
-            for part, end in zip(finals, ends, strict=True):  # end: [directions, B, H]
-                finals[part].append(end.transpose(0, 1).flatten(1))
+            weights = [weight for one in cells for weight in one.weights()]
+            outputs, *ends = self._kernel(packed, weights)
+            packed = _with_data(packed, outputs)
+            for part, end in zip(finals, ends, strict=True):  # end: [directions, sorted B, H]
+                assert packed.unsorted_indices is not None
+                ordered = end.index_select(1, packed.unsorted_indices)
+                finals[part].append(ordered.transpose(0, 1).flatten(1))
         states, _ = pad_packed_sequence(packed, batch_first=True, total_length=inputs.shape[1])
         nonempty = (lengths > 0)[:, None, None]
         return states, {
             part: torch.stack(layers, dim=1) * nonempty for part, layers in finals.items()
         }
 
+    def _cells(self) -> list[list[OneCell]]:
+        return [list(layer) for layer in self.layers]  # type: ignore[call-overload]
 
-def _weights(layer: nn.Module, suffix: str) -> Weights:
-    names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    w, u, b, d = (getattr(layer, f"{name}_l0{suffix}") for name in names)
-    return w, u, b, d
+    def _kernel(self, packed: PackedSequence, weights: list[Tensor]) -> tuple[Tensor, ...]:
+        """One layer over packed data -> its outputs and last states."""
+        data, sizes = packed.data, packed.batch_sizes
+        ways = 2 if self.bidirectional else 1
+        zeros = data.new_zeros(ways, int(sizes[0]), self.hidden)
+        first = (zeros, zeros) if self.cell == "lstm" else zeros
+        with warnings.catch_warnings():
+            # cuDNN wants the weights in one piece, and gathers them itself if they are not.
+            warnings.filterwarnings("ignore", "RNN module weights are not part of single")
+            return _KERNELS[self.cell](
+                data, sizes, first, weights, True, 1, 0.0, self.training, self.bidirectional
+            )
 
 
 def _with_data(packed: PackedSequence, data: Tensor) -> PackedSequence:

@@ -1,0 +1,82 @@
+"""Every shipped spec composes, and registry.yaml lists the published ones truly."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import zoo
+from zoo.document import read_file
+from zoo.registry import default_registry
+
+ROOT = Path(__file__).parents[1]
+SPECS = sorted(default_registry().specs)
+CATALOGUE = read_file(ROOT / "registry.yaml").data
+
+# The published sizes, small enough to run.
+SMALL = {
+    "bahdanau-2015": [
+        "model.source={vocab: 16, dim: 6}",
+        "model.encoder.hidden=5",
+        "model.decoder={hidden: 7, readout: 4, attention: {scorer: {hidden: 3}}}",
+    ],
+    "bahdanau-reversal": [],
+    "luong-2015": [
+        "model.source={vocab: 16, dim: 6}",
+        "model.encoder.hidden=5",
+        "model.decoder.hidden=5",
+    ],
+    "sutskever-2014": [
+        "model.source={vocab: 16, dim: 6}",
+        "model.target={vocab: 12, dim: 6}",
+        "model.encoder.hidden=5",
+        "model.decoder.hidden=5",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_shipped_spec_checks_and_is_named_as_its_file(name):
+    report = zoo.check(name)
+    assert report.name == name
+    assert report.parameters > 0
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_shipped_spec_in_small_learns_generates_saves_and_compiles(name, tmp_path):
+    model = zoo.compose(name, overrides=SMALL[name])
+    spec = zoo.load_spec(name, overrides=SMALL[name])
+    batch = model.example(8, 5, torch.Generator().manual_seed(0))
+    objective, sampler = spec.sections.objective.build(), spec.sections.sampler.build()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    losses = []
+    for _ in range(40):
+        loss = objective(model.eval()(batch))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.9 * losses[0]
+
+    again = zoo.load(zoo.save(model, tmp_path / "model.safetensors")).eval()
+    spoken = model.generate(batch, sampler, max_length=9).tokens
+    assert torch.equal(again.generate(batch, sampler, max_length=9).tokens, spoken)
+
+    torch.compiler.reset()
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(batch).logits, model(batch).logits, atol=1e-5, rtol=1e-5)
+
+
+def test_the_catalogue_lists_every_published_spec_once():
+    names = [model["name"] for model in CATALOGUE["models"]]
+    published = {name for name in SPECS if name[-4:].isdigit()}
+    assert sorted(names) == sorted(published)
+
+
+@pytest.mark.parametrize("model", CATALOGUE["models"], ids=lambda model: model["name"])
+def test_a_catalogue_entry_is_complete_and_its_spec_is_the_shipped_one(model):
+    assert set(model) == {"name", "spec", "paper", "licence"}
+    assert all(isinstance(value, str) and value for value in model.values())
+    path = ROOT / model["spec"]
+    assert path.samefile(default_registry().spec(model["name"]))
+    assert zoo.load_spec(path).name == model["name"]
