@@ -7,11 +7,9 @@ plain numbers. A file is replaced whole or not at all.
 from __future__ import annotations
 
 import contextlib
-import glob
 import json
 import os
-import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +20,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from zoo.about import version
-from zoo.composition import build_on_meta, claimed
+from zoo.composition import build_on_meta, claimed, torch_device
 from zoo.errors import ArtifactError, RegistryError, SpecError
+from zoo.files import reason, replacing
 from zoo.interfaces import Model
 from zoo.registry import Registry, default_registry
 from zoo.spec import Spec, load_spec
@@ -64,27 +63,32 @@ def save(
         raise ArtifactError(
             "this model was not composed from a spec, so a file could not say what it is"
         )
+    try:
+        about = json.dumps(
+            {"zoo": version(), "torch": str(torch.__version__), **(provenance or {})}
+        )
+    except (TypeError, ValueError) as error:
+        raise ArtifactError(f"provenance holds what JSON cannot: {error}") from None
     metadata = {
         "format": "pt",
         "zoo": FORMAT,
         "spec": json.dumps(model.spec),
         "lock": json.dumps(list(model.lock)),
-        "provenance": json.dumps(
-            {"zoo": version(), "torch": str(torch.__version__), **(provenance or {})}
-        ),
+        "provenance": about,
     }
-    target = Path(path).resolve()
-    if target.is_dir():
-        raise ArtifactError(
-            f"{path} is a directory; name the file, for example {path}/model.safetensors"
-        )
-    tensors = {name: tensor.detach().contiguous() for name, tensor in held_tensors(model).items()}
+    target = Path(path)
+    tensors = _apart(held_tensors(model))
     try:
-        with _replacing(target) as beside:
+        target = Path(os.path.realpath(path))
+        if target.is_dir():
+            raise ArtifactError(
+                f"{path} is a directory; name the file, for example {path}/model.safetensors"
+            )
+        with replacing(target) as beside:
             save_file(tensors, beside, metadata)
-    except (OSError, SafetensorError) as error:
-        kept = "; the file that was there is unchanged" if target.exists() else ""
-        raise ArtifactError(f"{path} could not be written: {_reason(error)}{kept}") from error
+    except (OSError, ValueError, SafetensorError) as error:
+        kept = "; the file that was there is unchanged" if os.path.exists(target) else ""
+        raise ArtifactError(f"{path} could not be written: {reason(error)}{kept}") from error
     return target
 
 
@@ -95,12 +99,17 @@ def load(
     registry: Registry | None = None,
 ) -> Model:
     """The model in a file, with its weights bit for bit; refused if anything does not fit."""
-    header = read_header(path)
-    spec = _spec_of(header, registry or default_registry())
-    model: Model = build_on_meta(spec).part
-    expected = held_tensors(model)
-    _compare(header, expected)
-    with safe_open(header.path, framework="pt", device=str(device)) as file:
+    place = torch_device(device)
+    # Opened once: the file may be replaced while it is read.
+    with _opened(path, place) as file:
+        header = _header(path, file)
+        spec = _spec_of(header, registry or default_registry())
+        try:
+            model: Model = build_on_meta(spec).part
+        except SpecError as error:
+            raise ArtifactError(f"{path}: its spec does not hold here:\n{error}") from None
+        expected = held_tensors(model)
+        _compare(header, expected)
         loaded = {name: file.get_tensor(name) for name in expected}
     _fill(model, loaded)
     _fill(model, _computed_buffers(model, spec, device))
@@ -109,16 +118,25 @@ def load(
 
 def read_header(path: str | os.PathLike[str]) -> Header:
     """Everything in a model file but the weights."""
-    file = Path(path)
-    if file.is_dir():
+    with _opened(path, torch.device("cpu")) as file:
+        return _header(path, file)
+
+
+@contextlib.contextmanager
+def _opened(path: str | os.PathLike[str], device: torch.device) -> Iterator[Any]:
+    if os.path.isdir(path):
         raise ArtifactError(f"{path} is a directory, not a model file")
     try:
-        with safe_open(file, framework="pt") as opened:
-            metadata = opened.metadata() or {}
-            slices = {name: opened.get_slice(name) for name in sorted(opened.keys())}
-            tensors = {n: (s.get_dtype(), tuple(s.get_shape())) for n, s in slices.items()}
+        with safe_open(path, framework="pt", device=str(device)) as file:
+            yield file
     except (OSError, SafetensorError) as error:
-        raise ArtifactError(f"{path} is no readable safetensors file: {_reason(error)}") from None
+        raise ArtifactError(f"{path} is no readable safetensors file: {reason(error)}") from None
+
+
+def _header(path: str | os.PathLike[str], file: Any) -> Header:
+    metadata = file.metadata() or {}
+    slices = {name: file.get_slice(name) for name in sorted(file.keys())}
+    tensors = {n: (s.get_dtype(), tuple(s.get_shape())) for n, s in slices.items()}
     if metadata.get("zoo") != FORMAT:
         found = f"is of format {metadata['zoo']}" if "zoo" in metadata else "holds no spec"
         raise ArtifactError(
@@ -129,14 +147,23 @@ def read_header(path: str | os.PathLike[str]) -> Header:
         provenance = json.loads(metadata.get("provenance", "{}"))
     except (KeyError, ValueError, RecursionError) as error:
         raise ArtifactError(f"{path}: the header's spec or lock cannot be read: {error}") from None
-    rows = isinstance(lock, list) and all(isinstance(row, dict) for row in lock)
+    rows = isinstance(lock, list) and all(_is_row(row) for row in lock)
     if not isinstance(spec, dict) or not rows or not isinstance(provenance, dict):
         raise ArtifactError(f"{path}: the header's spec, lock or provenance has not the right form")
     if "extends" in spec:
         raise ArtifactError(
             f"{path}: the header's spec builds on another; a saved spec is complete"
         )
-    return Header(file, spec, lock, provenance, tensors)
+    return Header(Path(path), spec, lock, provenance, tensors)
+
+
+def _is_row(row: Any) -> bool:
+    words = ("kind", "name", "plugin", "distribution", "distribution_version")
+    return (
+        isinstance(row, dict)
+        and all(isinstance(row.get(word), str) for word in words)
+        and type(row.get("version")) is int
+    )
 
 
 def held_tensors(module: nn.Module) -> dict[str, Tensor]:
@@ -169,9 +196,17 @@ def _spec_of(header: Header, registry: Registry) -> Spec:
                 f"'{row.get('distribution')}=={row.get('distribution_version')}'"
             )
     try:
-        return load_spec(header.spec, registry=registry)
+        spec = load_spec(header.spec, registry=registry)
     except SpecError as error:
         raise ArtifactError(f"{header.path}: its spec does not hold here:\n{error}") from None
+    listed = {(row["kind"], row["plugin"], row["name"]) for row in header.lock}
+    for row in spec.lock():
+        if (row["kind"], row["plugin"], row["name"]) not in listed:
+            raise ArtifactError(
+                f"{header.path}: its lock does not list {row['kind']} '{row['name']}', "
+                "which its spec uses"
+            )
+    return spec
 
 
 def _compare(header: Header, expected: Mapping[str, Tensor]) -> None:
@@ -187,8 +222,10 @@ def _compare(header: Header, expected: Mapping[str, Tensor]) -> None:
         if name not in expected
     ]
     for name, tensor in expected.items():
-        dtype, shape = header.tensors.get(name, ("F32", tuple(tensor.shape)))
-        if tensor.is_floating_point() != dtype.removeprefix("B").startswith("F"):
+        if name not in header.tensors:
+            continue
+        dtype, shape = header.tensors[name]
+        if not _fits(tensor.dtype, dtype):
             wrong.append(f"wrong dtype: {name} is {dtype}, should be like {tensor.dtype}")
         if shape != tuple(tensor.shape):
             wrong.append(f"misshapen: {name} is {list(shape)}, should be {list(tensor.shape)}")
@@ -196,6 +233,27 @@ def _compare(header: Header, expected: Mapping[str, Tensor]) -> None:
         more = f"\n  and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
         listed = "".join(f"\n  {line}" for line in wrong[:_SHOWN])
         raise ArtifactError(f"{header.path} does not hold the weights of its spec:{listed}{more}")
+
+
+def _fits(expected: torch.dtype, found: str) -> bool:
+    """A float may be stored in any float's precision; all else is what it is."""
+    if expected.is_floating_point:
+        return found in ("F64", "F32", "F16", "BF16")
+    names = {torch.bool: "BOOL", torch.uint8: "U8", torch.complex64: "C64"}
+    return found == names.get(expected, f"I{expected.itemsize * 8}")
+
+
+def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Each tensor in memory of its own, copied only if it overlaps with another."""
+    taken: set[int] = set()
+    apart = {}
+    for name, tensor in tensors.items():
+        whole = tensor.detach().contiguous()
+        if whole.untyped_storage().data_ptr() in taken:
+            whole = whole.clone()
+        taken.add(whole.untyped_storage().data_ptr())
+        apart[name] = whole
+    return apart
 
 
 def _fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
@@ -218,50 +276,12 @@ def _computed_buffers(model: Model, spec: Spec, device: str | torch.device) -> d
     absent = [name for name, buffer in model.named_buffers() if buffer.is_meta]
     if not absent:
         return {}
-    real = dict(spec.sections.model.build().named_buffers())
-    return {name: real[name].to(device) for name in absent}
-
-
-@contextlib.contextmanager
-def _replacing(target: Path) -> Iterator[Path]:
-    """A path beside the target to write to; swapped in, whole and on disk, at the end."""
-    _sweep(target)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
-    try:
-        yield beside
-        with open(beside, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(beside, target)
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _sweep(target: Path) -> None:
-    """Remove what killed processes left half-written beside the target."""
-    for orphan in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
-        owner = orphan.name.split(".")[-3]
-        if not owner.isdigit() or not _alive(int(owner)):
-            orphan.unlink(missing_ok=True)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def _reason(error: Exception) -> str:
-    text = str(error)
-    if "No space left" in text or getattr(error, "errno", None) == 28:
-        return "the disk is full (no space left on device)"
-    strerror: Sequence[str] | None = getattr(error, "strerror", None)
-    return str(strerror).lower() if strerror else text
+    with torch.random.fork_rng(devices=[]):
+        real = dict(spec.sections.model.build().named_buffers())
+    dtypes = [p.dtype for p in model.parameters() if p.is_floating_point()]
+    return {
+        name: real[name].to(
+            device, dtypes[0] if dtypes and real[name].is_floating_point() else None
+        )
+        for name in absent
+    }

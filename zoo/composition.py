@@ -9,7 +9,7 @@ import torch
 
 from zoo.blueprint import Frame, building
 from zoo.errors import Problem, SpecError, ZooError
-from zoo.interfaces import Entry, Model
+from zoo.interfaces import Component, Entry, Model
 from zoo.registry import Registry, default_registry
 from zoo.report import Report, report_of
 from zoo.spec import Source, Spec, draft_spec
@@ -40,7 +40,7 @@ def compose(
 
     The weights are drawn on the CPU, so a seed means the same model on every device.
     """
-    place = _device(device)
+    place = torch_device(device)
     kind = _dtype(dtype)
     spec, _ = checked(source, overrides=overrides, registry=registry)
     with torch.random.fork_rng(devices=[]):
@@ -83,13 +83,19 @@ def build_on_meta(spec: Spec) -> Frame:
 
 
 def claimed(model: Model, spec: Spec) -> Model:
-    """The model, with the spec it came from and the lock of its components on it."""
+    """The model, with the spec it came from and the lock of its components on it.
+
+    A part written in Python has no name that a file could give it, so such a model has no spec.
+    """
+    if any(b.entry is None and issubclass(b.cls, Component) for b in spec.root.walk()):
+        return model
     model.spec = spec.resolved()
     model.lock = tuple(spec.lock())
     return model
 
 
-def _device(device: str | torch.device) -> torch.device:
+def torch_device(device: str | torch.device) -> torch.device:
+    """The device, or ZooError if there is none of that name here."""
     try:
         chosen = torch.device(device)
     except RuntimeError as error:

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import Distribution, EntryPoint, distributions
 from pathlib import Path
@@ -60,27 +60,46 @@ def discover(environ: Mapping[str, str] | None = None) -> list[Plugin]:
     """Every entry point of the group, loaded where allowed."""
     allowed = (os.environ if environ is None else environ).get("ZOO_PLUGINS")
     plugins = []
-    for distribution, point in _entry_points():
-        plugin = Plugin(point.name, point.value, _normal(distribution.name), distribution.version)
-        plugin.enabled = _allowed(plugin, allowed)
-        if plugin.enabled:
-            _load(plugin, point)
-        plugins.append(plugin)
+    for name, distribution in _distributions().items():
+        try:
+            points = sorted(
+                distribution.entry_points.select(group=hookspecs.GROUP), key=lambda p: p.name
+            )
+            version = distribution.version
+        except Exception as error:
+            if _speaks_of_zoo(distribution):
+                plugin = Plugin(name, "", name, "unknown")
+                plugin.faults.append(f"its entry_points.txt cannot be read: {_cause(error)}")
+                plugins.append(plugin)
+            continue
+        for point in points:
+            plugin = Plugin(point.name, point.value, name, version)
+            plugin.enabled = _allowed(plugin, allowed)
+            if plugin.enabled:
+                _load(plugin, point)
+            plugins.append(plugin)
     _name_twins(plugins)
     return plugins
 
 
-def _entry_points() -> Iterator[tuple[Distribution, EntryPoint]]:
-    """By distribution and name; a distribution found twice counts once, as for imports."""
+def _distributions() -> dict[str, Distribution]:
+    """By name, the zoo's own first; one found twice counts once, as for imports."""
     first: dict[str, Distribution] = {}
     for distribution in distributions():
-        name = distribution.metadata["Name"] if distribution.metadata else None
+        try:
+            name = distribution.metadata["Name"]
+        except Exception:
+            continue  # metadata that is no text names nothing
         if name:
             first.setdefault(_normal(name), distribution)
-    for name in sorted(first, key=lambda n: (n != DISTRIBUTION, n)):
-        points = first[name].entry_points.select(group=hookspecs.GROUP)
-        for point in sorted(points, key=lambda p: p.name):
-            yield first[name], point
+    return {name: first[name] for name in sorted(first, key=lambda n: (n != DISTRIBUTION, n))}
+
+
+def _speaks_of_zoo(distribution: Distribution) -> bool:
+    try:
+        return f"[{hookspecs.GROUP}]" in (distribution.read_text("entry_points.txt") or "")
+    except Exception:
+        return False
 
 
 def _normal(distribution: str) -> str:
@@ -107,27 +126,39 @@ def _load(plugin: Plugin, point: EntryPoint) -> None:
             manager.check_pending()
             offered = manager.hook.zoo_components()
         _unmarked(plugin, module, manager)
-    except (Exception, SystemExit) as error:
+        for answer in offered:
+            _take(plugin, answer)
+        plugin.specs = _specs(plugin, point)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit, and the panics of compiled libraries
         plugin.faults.append(_cause(error))
         plugin.trace = traceback.format_exc()
         return
-    for answer in offered:
-        _take(plugin, answer)
     if not offered and not plugin.faults:
         plugin.faults.append("zoo_components returned None, not a list of classes")
-    plugin.specs = _specs(plugin, point)
 
 
 def _cause(error: BaseException) -> str:
-    first = str(error).strip().splitlines()
+    try:
+        lines = str(error).strip().splitlines()
+    except Exception:
+        lines = []
+    if isinstance(error, pluggy.PluginValidationError):
+        lines = [" ".join(lines)]
     where = traceback.extract_tb(error.__traceback__)[-1]
     name = type(error).__name__
-    return f"{name}: {first[0] if first else 'no message'} ({where.filename}:{where.lineno})"
+    return f"{name}: {lines[0] if lines else 'no message'} ({where.filename}:{where.lineno})"
 
 
 def _unmarked(plugin: Plugin, module: Any, manager: pluggy.PluginManager) -> None:
     """A function that looks like a hook but lacks the marker would be passed over in silence."""
-    marked = {caller.name for caller in manager.get_hookcallers(module) or ()}
+    callers = manager.get_hookcallers(module) or ()
+    marked = {
+        implementation.function.__name__
+        for caller in callers
+        for implementation in caller.get_hookimpls()
+    }
     for name, value in vars(module).items():
         if name.startswith("zoo_") and inspect.isfunction(value) and name not in marked:
             plugin.faults.append(f"function '{name}' is not marked with @zoo.hookimpl")
@@ -156,16 +187,17 @@ def fault_of(item: object) -> str | None:
     if not isinstance(item, type) or not issubclass(item, Component):
         return f"{_short(item)} is no component class"
     label = item.__name__
-    if getattr(item, "kind", None) not in KINDS or not issubclass(item, KINDS[item.kind]):
+    kind = getattr(item, "kind", None)
+    if not isinstance(kind, str) or kind not in KINDS or not issubclass(item, KINDS[kind]):
         return f"{label} implements none of the kinds ({', '.join(KINDS)})"
     if inspect.isabstract(item):
         lacking = ", ".join(sorted(getattr(item, "__abstractmethods__", ())))
         return f"{label} lacks methods of its kind '{item.kind}': {lacking}"
     name = getattr(item, "name", None)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        return f"{label}.name is {name!r}; a name is lower-case words joined by hyphens"
+        return f"{label}.name is {_short(name)}; a name is lower-case words joined by hyphens"
     if type(item.version) is not int or item.version < 1:
-        return f"{label}.version is {item.version!r}; a version is a whole number from 1"
+        return f"{label}.version is {_short(item.version)}; a version is a whole number from 1"
     try:
         parameters(item)
     except TypeError as error:
@@ -182,7 +214,10 @@ def _short(value: object) -> str:
 
 
 def _specs(plugin: Plugin, point: EntryPoint) -> list[Offer]:
-    folder = Path(str(importlib.resources.files(point.module))) / "specs"
+    module = sys.modules[point.module]
+    if not hasattr(module, "__path__"):
+        return []  # a single module has no folder of its own
+    folder = Path(str(importlib.resources.files(module))) / "specs"
     return [Offer(file.stem, plugin.name, file) for file in sorted(folder.glob("*.yaml"))]
 
 
@@ -190,7 +225,12 @@ def _name_twins(plugins: Sequence[Plugin]) -> None:
     """Two distributions with one entry-point name: both stay, each says so."""
     for plugin in plugins:
         for other in plugins:
-            if other is not plugin and other.name == plugin.name and plugin.enabled:
+            if (
+                other is not plugin
+                and other.name == plugin.name
+                and plugin.enabled
+                and other.enabled
+            ):
                 plugin.clashes.append(
                     f"entry point '{plugin.name}' is also declared by "
                     f"distribution {other.distribution}"

@@ -62,7 +62,7 @@ class Registry:
         if offers:
             who = " and ".join(f"plugin '{o.plugin}'" for o in offers)
             raise RegistryError(f"spec '{name}' is offered by {who}; give the file's path instead")
-        raise RegistryError(f"no spec named '{name}'{suggest(name, self.specs)}")
+        raise RegistryError(f"no spec named '{name}'{suggest(name, self.specs)}{self._broken()}")
 
     @staticmethod
     def _ambiguous(kind: str, reference: str, found: Sequence[Entry]) -> str:
@@ -87,11 +87,11 @@ class Registry:
         if plugin and plugin not in {e.plugin for e in self.entries}:
             known = sorted({e.plugin for e in self.entries})
             tail = f": no plugin named '{plugin}' offers anything{suggest(plugin, known)}"
-        broken = [p for p in self.plugins if p.faults]
-        if broken:
-            names = ", ".join(f"'{p.name}' ({p.distribution})" for p in broken)
-            tail += f"; plugins with faults: {names}, see 'zoo plugins'"
-        return f"no {kind} named '{reference}'{tail}"
+        return f"no {kind} named '{reference}'{tail}{self._broken()}"
+
+    def _broken(self) -> str:
+        names = ", ".join(f"'{p.name}' ({p.distribution})" for p in self.plugins if p.faults)
+        return f"; plugins with faults: {names}, see 'zoo plugins'" if names else ""
 
 
 def _article(kind: str) -> str:

@@ -23,11 +23,24 @@ def spec_schema(registry: Registry) -> dict[str, Any]:
         definitions[kind] = {"anyOf": [bare, *full]}
         for entry in entries:
             definitions[_key(entry)] = _component(entry, definitions)
-    schema = _object(Sections, definitions)
-    schema["properties"]["extends"] = {"type": "string", "description": "A spec to build on."}
-    # What a spec extends may bring the required sections.
-    schema["anyOf"] = [{"required": schema.pop("required")}, {"required": ["extends"]}]
-    return {"$schema": DRAFT, "title": "zoo spec", **schema, "$defs": definitions}
+    return {
+        "$schema": DRAFT,
+        "title": "zoo spec",
+        "if": {"required": ["extends"]},
+        "then": _changes(),
+        "else": _object(Sections, definitions),
+        "$defs": definitions,
+    }
+
+
+def _changes() -> dict[str, Any]:
+    """A spec that extends another says only what differs: its parts need not name their type."""
+    properties: dict[str, Any] = {
+        parameter.name: True if parameter.slot else parameter.json_schema()
+        for parameter in parameters(Sections)
+    }
+    properties["extends"] = {"type": "string", "description": "The spec to build on."}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
 def _key(entry: Entry) -> str:

@@ -110,6 +110,14 @@ def _parameters(cls: Any) -> tuple[Parameter, ...]:
                 slot=None if given else _slot(annotation),
             )
         )
+        if not given and found[-1].slot is None:
+            try:
+                _ = found[-1]._adapter
+            except Exception as error:
+                raise TypeError(
+                    f"{cls.__name__}.__init__: parameter '{parameter.name}' has a type that no "
+                    f"spec can hold: {str(error).splitlines()[0]}"
+                ) from None
     return tuple(found)
 
 
@@ -133,7 +141,7 @@ def _slot(annotation: Any) -> Slot | None:
     if origin in (Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
         inner = _slot(next(a for a in arguments if a is not type(None)))
         return inner and Slot(inner.target, inner.many, optional=True)
-    if origin is Sequence:
+    if origin is Sequence and arguments:
         inner = _slot(arguments[0])
         return inner and Slot(inner.target, many=True)
     return None

@@ -1,0 +1,90 @@
+"""Delete any one plugin's folder with its entry-point line, and the rest still works."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PLUGINS = sorted(path.name.removeprefix("zoo_") for path in (ROOT / "plugins").glob("zoo_*"))
+
+# Run in the mutilated installation: every remaining component obeys its laws, every remaining
+# spec either checks or says in words what is missing.
+PROBE = """
+import json, sys
+import zoo
+from zoo.registry import default_registry
+from zoo.testing import examine
+import torch
+torch.set_num_threads(1)
+registry = default_registry()
+broken = [
+    f"{o.component}: {o.law}: {o.message}"
+    for entry in registry.components()
+    for o in examine(entry.cls)
+    if o.status == "failed"
+]
+refused = {}
+for name in registry.specs:
+    try:
+        zoo.check(name)
+    except zoo.SpecError as error:
+        refused[name] = str(error)
+print(json.dumps({
+    "home": zoo.__file__,
+    "plugins": {p.name: p.status for p in registry.plugins},
+    "specs": list(registry.specs),
+    "broken": broken,
+    "refused": refused,
+}))
+"""
+
+
+@pytest.mark.parametrize("gone", PLUGINS)
+def test_the_rest_works_without(gone, tmp_path):
+    project, site = tmp_path / "project", tmp_path / "site"
+    project.mkdir()
+    for name in ("zoo", "plugins"):
+        shutil.copytree(ROOT / name, project / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("README.md", "LICENSE"):
+        shutil.copy(ROOT / name, project)
+    shutil.rmtree(project / "plugins" / f"zoo_{gone}")
+    text = (ROOT / "pyproject.toml").read_text()
+    lines, count = re.subn(rf'^{gone} = "zoo_{gone}"\n', "", text, flags=re.M)
+    assert count == 1
+    (project / "pyproject.toml").write_text(lines)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run(
+        [*pip, "--no-deps", "--no-build-isolation", "--target", site, project],
+        check=True,
+        capture_output=True,
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(site)},
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["home"].startswith(str(site))
+    assert found["plugins"] == {name: "ok" for name in PLUGINS if name != gone}
+    assert found["broken"] == []
+    for name, message in found["refused"].items():
+        assert re.search(r"no (\w+) named '[\w-]+'", message), f"{name}: {message}"
+    untouched = set(found["specs"]) - set(found["refused"])
+    assert untouched or gone in (
+        "tokens",
+        "seq2seq",
+        "recurrent",
+        "sampling",
+        "objectives",
+        "metrics",
+    )
