@@ -56,7 +56,7 @@ class Attention(nn.Module):
         key_dim: Given[int],
         scorer: Blueprint[Scorer],
         align: Blueprint[Alignment],
-        heads: Annotated[int, Field(ge=1)] = 1,
+        heads: Annotated[int, Field(ge=1, le=256)] = 1,
         head_dim: Annotated[int, Field(ge=1)] | None = None,
         merge: Literal["concat", "mean"] = "concat",
         project: Literal["auto", "none", "qkv", "kv"] = "auto",

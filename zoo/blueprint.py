@@ -45,6 +45,8 @@ class Blueprint(Generic[C]):
         for key, value in params.items():
             if key in known and known[key].slot is None:
                 problems += [Problem(f"{key}: {why}") for _, why in known[key].faults(value)]
+            elif key in known:
+                problems += _misfits(key, known[key].slot, value)
         problems += [
             Problem(f"{component.__name__} needs a value for '{key}'")
             for key, parameter in known.items()
@@ -80,7 +82,7 @@ class Blueprint(Generic[C]):
         except ZooError as error:
             raise self._refused(str(error)) from error
         except Exception as error:
-            raise self._refused(f"{type(error).__name__} while it was built: {error}") from error
+            raise self._refused(f"could not be built: {in_a_line(error)}") from error
         finally:
             _frames.reset(token)
         if above:
@@ -121,6 +123,23 @@ class Blueprint(Generic[C]):
         yield self
         for child in self.children():
             yield from child.walk()
+
+
+def in_a_line(error: BaseException) -> str:
+    """An error in one line; torch adds a stack trace to some."""
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
+
+
+def _misfits(key: str, slot: Slot | None, value: Any) -> list[Problem]:
+    if slot is None or (value is None and slot.optional):
+        return []
+    items = value if slot.many and isinstance(value, (list, tuple)) else [value]
+    return [
+        Problem(f"{key}: should be a blueprint of {slot.target.__name__}")
+        for item in items
+        if not isinstance(item, Blueprint) or not issubclass(item.cls, slot.target)
+    ]
 
 
 def _resolved(value: Any, slot: Slot | None) -> Any:
@@ -165,20 +184,21 @@ def _explain(conflict: WidthConflict, frames: Sequence[Frame]) -> str:
 
 
 def _origin(width: int, frames: Sequence[Frame]) -> str | None:
-    """Which key or part of the spec a width came from: follow the value up the parents."""
+    """Which keys or parts of the spec a width may come from: follow the value up the parents."""
+    found: list[str] = []
     for frame in reversed(frames):
         blueprint = frame.blueprint
         for key, value in blueprint.params.items():
             if type(value) is int and value == width:
-                return _where(f"{blueprint.path}.{key}", blueprint.places.get(key))
+                found.append(_where(f"{blueprint.path}.{key}", blueprint.places.get(key)))
         for child in reversed(frame.children):
             if width in (
                 getattr(child.part, name, None) for name in getattr(child.part, "widths", ())
             ):
-                return _where(child.blueprint.path, child.blueprint.place)
+                found.append(_where(child.blueprint.path, child.blueprint.place))
         if width not in [value for value in frame.given.values() if isinstance(value, int)]:
-            return None
-    return None
+            break
+    return " or ".join(dict.fromkeys(found)) or None
 
 
 def _where(path: str, place: Place | None) -> str:

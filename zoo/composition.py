@@ -44,7 +44,7 @@ def compose(
     kind = _dtype(dtype)
     spec, _ = checked(source, overrides=overrides, registry=registry)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # leaves the GPUs' generators alone
         model = spec.sections.model.build()
     return claimed(model, spec).to(device=place, dtype=kind)
 
@@ -102,6 +102,10 @@ def torch_device(device: str | torch.device) -> torch.device:
         raise ZooError(f"device '{device}' is unknown: {str(error).splitlines()[0]}") from None
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise ZooError(f"device '{device}' is asked for, but torch sees no CUDA device here")
+    try:
+        torch.empty(0, device=chosen)
+    except Exception as error:
+        raise ZooError(f"device '{device}' cannot be used: {str(error).splitlines()[0]}") from None
     return chosen
 
 

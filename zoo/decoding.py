@@ -46,6 +46,8 @@ def decode(
         logprobs = logits[:, -1].float().log_softmax(dim=-1).view(B, W, -1)
         ended = torch.full_like(logprobs, float("-inf"))
         ended[..., pad] = 0.0
+        if pad != eos:
+            logprobs[..., pad] = float("-inf")  # padding comes after the end, never before
         logprobs = torch.where(finished[..., None], ended, logprobs)
         chosen = sampler.select(logprobs, scores, generator)
         state = state.reorder((rows + chosen.parents).flatten())

@@ -27,14 +27,19 @@ Trail = tuple[str | int, ...]
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INT = re.compile(r"[-+]?[0-9]+")
+_BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_BARRED = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
-    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf"), float("inf")),
-    "-.inf": float("-inf"),
-    ".nan": float("nan"),
+    **{
+        sign + word: float(sign + "inf")
+        for sign in ("", "+", "-")
+        for word in (".inf", ".Inf", ".INF")
+    },
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
 }
 
 
@@ -42,7 +47,7 @@ def dotted(trail: Trail) -> str:
     """A trail as people write it: ``model.layers[2].scorer``."""
     text = ""
     for step in trail:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+        text += f"[{step}]" if type(step) is int else f".{step}" if text else str(step)
     return text
 
 
@@ -81,19 +86,30 @@ def read_file(path: str | Path) -> Document:
             raise refused(f"has {size:,} bytes; a spec has at most {MAX_BYTES:,}")
         with open(path, "rb") as file:
             raw = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise refused(f"cannot be read: {(error.strerror or str(error)).lower()}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise refused(f"cannot be read: {reason.lower()}") from None
     if len(raw) > MAX_BYTES:
         raise refused(f"has more than the {MAX_BYTES:,} bytes of a spec")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        before = raw[: error.start]
-        line = before.count(b"\n") + 1
-        column = len(before.rpartition(b"\n")[2]) + 1
-        message = f"is not UTF-8 text: byte 0x{raw[error.start]:02x} has no meaning here"
-        raise SpecError([Problem(message, place=Place(name, line, column))]) from None
-    return read_text(text, name)
+        before = error.object[: error.start].decode()  # behind a BOM, which is not counted
+        message = f"is not UTF-8 text: byte 0x{error.object[error.start]:02x} has no meaning here"
+        raise SpecError([Problem(message, place=_after(before, name))]) from None
+    document = read_text(text, name)
+    if document.data is None:
+        raise SpecError(
+            [
+                *document.problems,
+                Problem("is empty; a spec begins with 'zoo: 1'", place=Place(name, 1, 1)),
+            ]
+        )
+    return document
+
+
+def _after(before: str, file: str) -> Place:
+    return Place(file, before.count("\n") + 1, len(before.rpartition("\n")[2]) + 1)
 
 
 def read_text(text: str, file: str) -> Document:
@@ -112,6 +128,8 @@ def resolve_scalar(text: str) -> Any:
         return _WORDS[text]
     if _INT.fullmatch(text):
         return int(text)
+    if _BASED.fullmatch(text):
+        return int(text, 0)
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
@@ -134,24 +152,19 @@ class _Reader:
         self.documents = 0
 
     def read(self, text: str) -> Document:
+        barred = _BARRED.search(text)
+        if barred:
+            message = f"character {barred[0]!r} is not allowed in YAML"
+            place = _after(text[: barred.start()], self.document.file)
+            raise SpecError([Problem(message, place=place)])
         try:
             for event in yaml.parse(text, Loader=_Loader):
                 self._take(event)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             raise self._refused(mark, _in_words(error, text)) from None
-        except yaml.reader.ReaderError as error:
-            before = text[: error.position]
-            at = Place(
-                self.document.file, before.count("\n") + 1, len(before.rpartition("\n")[2]) + 1
-            )
-            raise SpecError(
-                [Problem(f"character {error.character!r} is not allowed in YAML", place=at)]
-            ) from None
         except yaml.YAMLError as error:
             raise self._refused(None, f"is not YAML: {error}") from None
-        if self.documents == 0 or self.document.data is None:
-            raise self._refused(None, "is empty; a spec begins with 'zoo: 1'")
         return self.document
 
     def _take(self, event: Any) -> None:
@@ -228,7 +241,9 @@ class _Reader:
     def _scalar(self, event: Any) -> Any:
         if not event.implicit[0]:  # quoted
             return event.value
-        if len(event.value) > MAX_DIGITS and _INT.fullmatch(event.value):
+        if len(event.value) > MAX_DIGITS and (
+            _INT.fullmatch(event.value) or _BASED.fullmatch(event.value)
+        ):
             raise self._refused(event.start_mark, f"a number of more than {MAX_DIGITS} digits")
         return resolve_scalar(event.value)
 
@@ -272,12 +287,13 @@ class _Reader:
 
 def _in_words(error: yaml.MarkedYAMLError, text: str) -> str:
     mark = error.problem_mark
-    if mark and "\t" in _line(text, mark.line)[: mark.column + 1]:
+    line = _line(text, mark.line) if mark else ""
+    if mark and "\t" in line[: len(line) - len(line.lstrip())][: mark.column + 1]:
         return "a tab stands in the indentation; YAML takes spaces only"
     problem = error.problem or "is not YAML"
     return f"is not YAML: {problem}" + (f" ({error.context})" if error.context else "")
 
 
 def _line(text: str, number: int) -> str:
-    lines = text.splitlines()
+    lines = text.split("\n")
     return lines[number] if number < len(lines) else ""

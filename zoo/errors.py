@@ -25,6 +25,11 @@ class Place:
         return f"{self.file}:{self.line}:{self.column}"
 
 
+def shortened(text: str, most: int = 1_000) -> str:
+    """The text, cut to a bearable length."""
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
 @dataclass(frozen=True)
 class Problem:
     """One fault of a spec: what, at which path of the tree, and where in the file."""
@@ -32,6 +37,10 @@ class Problem:
     message: str
     path: str = ""
     place: Place | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", shortened(self.message))
+        object.__setattr__(self, "path", shortened(self.path, 200))
 
     def __str__(self) -> str:
         return ": ".join(str(part) for part in (self.place, self.path, self.message) if part)
@@ -90,7 +99,13 @@ class MissingExtra(ZooError):
 def suggest(name: str, available: Iterable[str]) -> str:
     """The tail of a message about a name that was not found."""
     options = sorted(set(available))
+    name = shortened(name, 100)
     close = difflib.get_close_matches(name, options, n=1, cutoff=0.6)
     hint = f"; did you mean '{close[0]}'?" if close else ""
     listed = ", ".join(options) if options else "none"
     return f"{hint} (available: {listed})"
+
+
+def article(kind: str) -> str:
+    """The kind with the article it takes."""
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"

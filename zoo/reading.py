@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 from typing import Any
 
 from zoo.blueprint import Blueprint
 from zoo.document import Document, Trail, dotted
-from zoo.errors import Place, Problem, RegistryError
+from zoo.errors import Place, Problem, RegistryError, article
 from zoo.interfaces import KINDS, Entry
 from zoo.registry import Registry
 from zoo.signature import Parameter, Slot, parameters
@@ -24,7 +25,7 @@ class Reader:
     def part(self, target: type, value: Any, trail: Trail = ()) -> Blueprint[Any] | None:
         """The blueprint for a slot of this target, or None if it can't be made."""
         if isinstance(value, Blueprint):
-            return value
+            return self._ready(target, value, trail)
         entry: Entry | None = None
         if target in KINDS.values():
             entry = self._entry(target, value, trail)
@@ -39,6 +40,14 @@ class Reader:
             return None
         return self._filled(target, entry, value, trail)
 
+    def _ready(self, target: type, value: Blueprint[Any], trail: Trail) -> Blueprint[Any] | None:
+        """A blueprint that Python code made, found among the registered ones."""
+        if not issubclass(value.cls, target):
+            self._fault(f"is a blueprint of {value.cls.__name__}, no {target.__name__}", trail)
+            return None
+        offered = [e for e in self.registry.entries if e.cls is value.cls]
+        return replace(value, path=dotted(trail), entry=offered[0] if offered else None)
+
     def _entry(self, kind: Any, value: Any, trail: Trail) -> Entry | None:
         name = value.get("type") if isinstance(value, dict) else value
         at = (*trail, "type") if isinstance(value, dict) and "type" in value else trail
@@ -46,7 +55,7 @@ class Reader:
             names = ", ".join(sorted({e.name for e in self.registry.components(kind.kind)}))
             self._fault(f"needs 'type', the name of its {kind.kind} (available: {names})", trail)
         elif not isinstance(name, str):
-            self._fault(f"should name a {kind.kind}, but is {_short(name)}", at)
+            self._fault(f"should name {article(kind.kind)}, but is {_short(name)}", at)
         else:
             try:
                 return self.registry.get(kind.kind, name)
@@ -98,7 +107,7 @@ class Reader:
             if key in known:
                 message = f"key '{key}' is set by the part's parent, not by a spec; leave it out"
             else:
-                close = difflib.get_close_matches(key, open_keys, n=1)
+                close = difflib.get_close_matches(str(key)[:100], open_keys, n=1)
                 explained.update(close)
                 hint = f"; did you mean '{close[0]}'?" if close else ""
                 listed = ", ".join(open_keys) or "none"
@@ -109,7 +118,7 @@ class Reader:
     def _parameter(self, parameter: Parameter, value: Any, trail: Trail) -> tuple[bool, Any]:
         if parameter.slot:
             return self._slot(parameter.slot, value, trail)
-        faults = parameter.faults(value)
+        value, faults = parameter.read(value)
         for inside, why in faults:
             at, found = _inside(value, inside)
             why = why.replace("Input should", "should", 1)
@@ -152,5 +161,8 @@ def _short(value: Any) -> str:
         return "a list"
     if value is None:
         return "empty"
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # a number of too many digits, or a stranger's object
+        text = f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= 40 else text[:37] + "..."

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from zoo.discovery import Offer, Plugin, discover
-from zoo.errors import RegistryError, suggest
+from zoo.errors import RegistryError, article, suggest
 from zoo.interfaces import KINDS, Component, Entry
 
 
@@ -79,9 +79,9 @@ class Registry:
     ) -> str:
         elsewhere = [e for e in self.entries if e.name == name and plugin in ("", e.plugin)]
         if elsewhere:
-            kinds = " and ".join(sorted({_article(e.kind) for e in elsewhere}))
+            kinds = " and ".join(sorted({article(e.kind) for e in elsewhere}))
             names = ", ".join(sorted({e.name for e in offered})) or "none"
-            wanted = _article(kind)
+            wanted = article(kind)
             return f"'{reference}' is {kinds}, but this slot takes {wanted} (available: {names})"
         tail = suggest(name, (e.name for e in offered))
         if plugin and plugin not in {e.plugin for e in self.entries}:
@@ -92,10 +92,6 @@ class Registry:
     def _broken(self) -> str:
         names = ", ".join(f"'{p.name}' ({p.distribution})" for p in self.plugins if p.faults)
         return f"; plugins with faults: {names}, see 'zoo plugins'" if names else ""
-
-
-def _article(kind: str) -> str:
-    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
 @cache

@@ -11,12 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from zoo.attention import recording
-from zoo.blueprint import Frame
+from zoo.blueprint import Frame, in_a_line
 from zoo.errors import Problem, SpecError
 from zoo.spec import Spec
 
 # Two runs at these sizes tell which dimensions follow the batch and the length.
-_RUNS = ((2, 3), (7, 11))
+_RUNS = ((2, 3), (3, 4))
+
+Failure = tuple[Exception, Frame]
+"""An error, and a part it came through."""
 
 
 @dataclass
@@ -121,14 +124,14 @@ def _shapes(tree: Frame) -> dict[int, str]:
     for batch, length in _RUNS:
         try:
             # Recording keeps attention on its reference path, where every part is called.
-            with _watched(tree) as (shapes, running), recording(tree.part), torch.no_grad():
+            with _watched(tree) as (shapes, failed), recording(tree.part), torch.no_grad():
                 tree.part.eval()
                 tree.part(tree.part.example(batch, length))
-        except NotImplementedError:
-            return {}  # a part that needs real numbers to run; its shapes stay unknown
         except Exception as error:
-            last = running[-1].blueprint if running else tree.blueprint
-            message = f"fails on an example of its own: {type(error).__name__}: {error}"
+            if isinstance(error, NotImplementedError) or "on meta tensors" in str(error):
+                return {}  # a part that needs real numbers to run; its shapes stay unknown
+            last = next((frame for raised, frame in failed if raised is error), tree).blueprint
+            message = f"fails on an example of its own: {in_a_line(error)}"
             raise SpecError([Problem(message, last.path, last.place)]) from error
         seen.append(shapes)
     return {
@@ -147,30 +150,32 @@ def _lettered(first: tuple[int, ...], second: tuple[int, ...]) -> str:
 
 
 @contextmanager
-def _watched(tree: Frame) -> Iterator[tuple[dict[int, tuple[int, ...]], list[Frame]]]:
-    """Notes the first output shape of each part, and which parts are running."""
+def _watched(tree: Frame) -> Iterator[tuple[dict[int, tuple[int, ...]], list[Failure]]]:
+    """Notes the first output shape of each part, and the parts an error came through."""
     shapes: dict[int, tuple[int, ...]] = {}
-    running: list[Frame] = []
+    failed: list[Failure] = []
     wrapped: list[tuple[Any, str]] = []
     for frame in _frames(tree):
         name = getattr(frame.part, "observed", "forward")
         if isinstance(frame.part, nn.Module) and callable(getattr(frame.part, name, None)):
-            setattr(frame.part, name, _watcher(frame, getattr(frame.part, name), shapes, running))
+            setattr(frame.part, name, _watcher(frame, getattr(frame.part, name), shapes, failed))
             wrapped.append((frame.part, name))
     try:
-        yield shapes, running
+        yield shapes, failed
     finally:
         for part, name in wrapped:
             delattr(part, name)
 
 
 def _watcher(
-    frame: Frame, method: Any, shapes: dict[int, tuple[int, ...]], running: list[Frame]
+    frame: Frame, method: Any, shapes: dict[int, tuple[int, ...]], failed: list[Failure]
 ) -> Any:
     def watched(*args: Any, **kwargs: Any) -> Any:
-        running.append(frame)
-        result = method(*args, **kwargs)
-        running.pop()
+        try:
+            result = method(*args, **kwargs)
+        except Exception as error:
+            failed.append((error, frame))  # innermost first
+            raise
         tensor = _first_tensor(result)
         if tensor is not None:
             shapes.setdefault(id(frame.part), tuple(tensor.shape))

@@ -8,6 +8,7 @@ builds the part and so no business of a spec).
 from __future__ import annotations
 
 import inspect
+import json
 import types
 import typing
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ from pydantic import TypeAdapter, ValidationError
 from torch import nn
 
 T = TypeVar("T")
+Fault = tuple[tuple[str | int, ...], str]
+"""The path inside a value, and what is wrong there."""
 
 
 class _Given:
@@ -58,24 +61,33 @@ class Parameter:
     def _adapter(self) -> TypeAdapter[Any]:
         return TypeAdapter(self.annotation)
 
-    def faults(self, value: Any) -> list[tuple[tuple[str | int, ...], str]]:
-        """Why the value is refused: (path inside the value, reason) each; empty if it is fine."""
+    def faults(self, value: Any) -> list[Fault]:
+        """Why the value is refused; empty if it is fine."""
+        return self.read(value)[1]
+
+    def read(self, value: Any) -> tuple[Any, list[Fault]]:
+        """The value as the constructor takes it, and why it is refused.
+
+        A spec holds what JSON holds, so a list will do for a tuple, but no text for a number.
+        """
         try:
-            self._adapter.validate_python(value, strict=True)
+            return self._adapter.validate_json(json.dumps(value), strict=True), []
         except ValidationError as error:
-            return [
-                (tuple(fault["loc"]), fault["msg"])
-                for fault in error.errors(
-                    include_url=False, include_context=False, include_input=False
-                )
-            ]
-        return []
+            found = error.errors(include_url=False, include_context=False, include_input=False)
+            return value, [(tuple(fault["loc"]), _in_yaml(fault["msg"])) for fault in found]
+        except (TypeError, ValueError, RecursionError):
+            return value, [((), "should be a plain value: text, number, list or mapping")]
 
     def json_schema(self) -> dict[str, Any]:
         return self._adapter.json_schema()
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+
+def _in_yaml(message: str) -> str:
+    """What JSON calls an array and an object, a spec's author calls a list and a mapping."""
+    return message.replace("a valid array", "a valid list").replace("an object", "a mapping")
 
 
 def parameters(cls: type[Any]) -> tuple[Parameter, ...]:
@@ -101,24 +113,31 @@ def _parameters(cls: Any) -> tuple[Parameter, ...]:
             raise TypeError(f"{cls.__name__}.__init__: parameter '{parameter.name}' {rule}")
         annotation = hints[parameter.name]
         given = any(isinstance(mark, _Given) for mark in getattr(annotation, "__metadata__", ()))
-        found.append(
-            Parameter(
-                name=parameter.name,
-                annotation=annotation,
-                default=parameter.default,
-                given=given,
-                slot=None if given else _slot(annotation),
-            )
-        )
-        if not given and found[-1].slot is None:
-            try:
-                _ = found[-1]._adapter
-            except Exception as error:
-                raise TypeError(
-                    f"{cls.__name__}.__init__: parameter '{parameter.name}' has a type that no "
-                    f"spec can hold: {str(error).splitlines()[0]}"
-                ) from None
+        slot = None if given else _slot(annotation)
+        read = Parameter(parameter.name, annotation, parameter.default, given, slot)
+        rule = None if given or slot else _unwritable(read)
+        if rule:
+            raise TypeError(f"{cls.__name__}.__init__: parameter '{parameter.name}' {rule}")
+        found.append(read)
     return tuple(found)
+
+
+def _unwritable(parameter: Parameter) -> str | None:
+    """Why no spec could write a value of a plain parameter."""
+    if _holds_slot(parameter.annotation):
+        forms = "Blueprint[K], Blueprint[K] | None and Sequence[Blueprint[K]]"
+        return f"holds blueprints, but is none of {forms}"
+    try:
+        parameter.json_schema()
+    except Exception as error:
+        return f"has a type that no spec can write: {str(error).splitlines()[0]}"
+    return None
+
+
+def _holds_slot(annotation: Any) -> bool:
+    if getattr(get_origin(annotation), "fills_slots", False):
+        return True
+    return any(_holds_slot(argument) for argument in get_args(annotation))
 
 
 def _broken_rule(parameter: inspect.Parameter, hints: dict[str, Any]) -> str | None:

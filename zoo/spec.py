@@ -6,13 +6,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from zoo.blueprint import Blueprint
-from zoo.document import Document, of_data, read_file, read_text
-from zoo.errors import Place, Problem, RegistryError, SpecError
+from zoo.document import MAX_DEPTH, Document, Trail, of_data, read_file, read_text
+from zoo.errors import Place, Problem, RegistryError, SpecError, shortened
 from zoo.interfaces import Metric, Model, Objective, Sampler
 from zoo.reading import Reader
 from zoo.registry import Registry, default_registry
@@ -29,7 +29,7 @@ class Sections:
     def __init__(
         self,
         *,
-        zoo: Literal[1],
+        zoo: Annotated[int, Field(ge=1, le=1)],
         name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=96)],
         model: Blueprint[Model],
         description: str = "",
@@ -100,12 +100,19 @@ def draft_spec(
 ) -> Draft:
     """The spec as far as it can be read; a spec with only surplus keys still has its parts."""
     registry = registry or default_registry()
+    document = of_data({})
+    fatal: list[Problem] = []
     try:
         document = _document(source, registry)
-        for text in overrides:
-            document = _merged(document, _override(text, document))
     except SpecError as error:
-        return Draft(None, error.problems)
+        fatal += error.problems
+    for text in overrides:
+        try:
+            document = _merged(document, _override(text, document))
+        except SpecError as error:
+            fatal += error.problems
+    if fatal:
+        return Draft(None, fatal)
     reader = Reader(document, registry)
     root = reader.part(Sections, document.data)
     if root is None:
@@ -117,11 +124,13 @@ def find_spec(source: str | os.PathLike[str], registry: Registry) -> Path:
     """The file a person means by a path or by the name of a shipped spec."""
     path = Path(source)
     looks_like_path = path.suffix in (".yaml", ".yml") or path.name != str(source)
-    if looks_like_path or path.exists():
+    if looks_like_path or os.path.isfile(path):
         return path
     try:
         return registry.spec(str(source))
     except RegistryError as error:
+        if os.path.exists(path):
+            return path
         raise SpecError([Problem(f"{error}; nor is there a file of that name")]) from None
 
 
@@ -142,17 +151,24 @@ def _extended(document: Document, path: Path, registry: Registry, seen: list[Pat
     if not isinstance(wanted, str):
         raise SpecError([Problem("should name the spec to build on", "extends", place)])
     try:
-        file = find_spec(wanted, registry)
+        beside = path.parent / wanted
+        file = beside if os.path.isfile(beside) else find_spec(wanted, registry)
         file = file if file.is_absolute() else path.parent / file
+        content = read_file(file)
+        if not isinstance(content.data, dict):
+            raise SpecError([Problem("should be a mapping, for others to build on it")])
         if file.resolve() in seen or len(seen) >= MAX_EXTENDS:
             chain = " -> ".join(p.name for p in [*seen, file])
             raise SpecError([Problem(f"goes in a circle or too deep: {chain}")])
-        base = _extended(read_file(file), file, registry, [*seen, file.resolve()])
+        base = _extended(content, file, registry, [*seen, file.resolve()])
     except SpecError as error:
         found = [
-            Problem(f"{wanted}: {p.message}", p.path or "extends", place) for p in error.problems
+            p
+            if p.place and (p.place.line, p.place.column) != (1, 1)
+            else Problem(f"{wanted}: {p.message}", p.path or "extends", place)
+            for p in error.problems
         ]
-        raise SpecError(found) from None
+        raise SpecError([*found, *document.problems]) from None
     return _merged(base, document)
 
 
@@ -160,8 +176,8 @@ def _override(text: str, base: Document) -> Document:
     """``--set a.b.c=value`` as a document of its own, so that faults in it point at it."""
     trail, equals, value = text.partition("=")
     keys = trail.strip().split(".")
-    label = f"--set {text}"
-    if not equals or not all(keys):
+    label = shortened(f"--set {text}", 100)
+    if not equals or not all(keys) or len(keys) > MAX_DEPTH:
         message = "should read KEY.KEY=VALUE, for example model.encoder.hidden=64"
         raise SpecError([Problem(message, place=Place(label, 1, 1))])
     read = read_text(value, label) if value.strip() else of_data(None, label)
@@ -170,7 +186,9 @@ def _override(text: str, base: Document) -> Document:
         data = {key: data}
     under = tuple(keys)
     document = of_data(data, label)
-    document.problems = read.problems
+    document.problems = [
+        Problem(p.message, ".".join([*keys, p.path]), p.place) for p in read.problems
+    ]
     for depth in range(1, len(keys) + 1):
         if depth == len(keys) or under[:depth] not in base.values:
             document.values[under[:depth]] = document.keys[under[:depth]] = Place(label, 1, 1)
@@ -181,25 +199,38 @@ def _override(text: str, base: Document) -> Document:
 
 def _merged(base: Document, over: Document) -> Document:
     """``over`` laid over ``base``: mappings mix key by key, unless another type is named."""
+    values, keys = dict(base.values), dict(base.keys)
 
-    def mix(below: Any, above: Any) -> Any:
+    def replaced(below: Any, trail: Trail) -> None:
+        """Forget where the parts of a value stood that is no longer there."""
+        if isinstance(below, (dict, list)):
+            for table in (values, keys):
+                for stale in [t for t in table if t[: len(trail)] == trail]:
+                    del table[stale]
+        if trail not in over.values and over.values:
+            values[trail] = Place(over.file, 1, 1)
+
+    def mix(below: Any, above: Any, trail: Trail) -> Any:
         if not isinstance(above, dict):
+            replaced(below, trail)
             return above
         if isinstance(below, str):
             below = {"type": below}
+            if trail in values:
+                values[*trail, "type"] = values[trail]
         if not isinstance(below, dict) or above.get("type", below.get("type")) != below.get("type"):
+            replaced(below, trail)
             return above
-        return {
-            key: mix(below[key], above[key])
-            if key in below and key in above
-            else (above | below)[key]
-            for key in below | above
-        }
+        mixed = dict(below)
+        for key, value in above.items():
+            mixed[key] = mix(below[key], value, (*trail, key)) if key in below else value
+        return mixed
 
+    data = mix(base.data, over.data, ())
     return Document(
-        mix(base.data, over.data),
+        data,
         over.file,
-        values=base.values | over.values,
-        keys=base.keys | over.keys,
+        values=values | over.values,
+        keys=keys | over.keys,
         problems=[*base.problems, *over.problems],
     )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Self
 
 from zoo import Metric, ZooError
+from zoo_metrics.pairs import paired
 
 
 class Accuracy(Metric):
@@ -29,7 +30,7 @@ class Accuracy(Metric):
     def update(
         self, predictions: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
     ) -> None:
-        for predicted, reference in zip(predictions, references, strict=True):
+        for predicted, reference in paired(self.name, predictions, references):
             self.right += sum(a == b for a, b in zip(predicted, reference, strict=False))
             self.total += len(reference)
 

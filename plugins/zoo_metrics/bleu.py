@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self
 
 from zoo import Metric, MissingExtra, ZooError
+from zoo_metrics.pairs import paired
 
 
 class BLEU(Metric):
@@ -12,7 +13,8 @@ class BLEU(Metric):
 
     .. math:: \mathrm{BLEU} = 100 \cdot \min(1, e^{1 - r/c}) \prod_{n=1}^{4} p_n^{1/4}
 
-    Paper: Papineni et al. 2002; computed by sacrebleu (Post 2018) over the whole corpus.
+    Paper: Papineni et al. 2002; computed by sacrebleu (Post 2018) over the whole corpus, which
+    smooths an order of n-grams without a match.
     A prediction is a text; its reference is a list of one or more texts.
 
     Args:
@@ -45,9 +47,8 @@ class BLEU(Metric):
         self.references: list[list[str]] = []
 
     def update(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        if len(predictions) != len(references):
-            raise ZooError(f"{len(predictions)} predictions, but {len(references)} references")
-        if any(isinstance(texts, str) or not texts for texts in references):
+        pairs = list(paired(self.name, predictions, references))
+        if any(isinstance(texts, str) or not texts for _, texts in pairs):
             raise ZooError("bleu takes a list of one or more reference texts for each prediction")
         self.predictions += predictions
         self.references += [list(texts) for texts in references]

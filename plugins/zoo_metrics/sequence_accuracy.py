@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Self
 
 from zoo import Metric, ZooError
+from zoo_metrics.pairs import paired
 
 
 class SequenceAccuracy(Metric):
@@ -30,7 +31,7 @@ class SequenceAccuracy(Metric):
     def update(
         self, predictions: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
     ) -> None:
-        for predicted, reference in zip(predictions, references, strict=True):
+        for predicted, reference in paired(self.name, predictions, references):
             self.right += list(predicted) == list(reference)
             self.total += 1
 

@@ -2,6 +2,7 @@
 
 from typing import Annotated, ClassVar
 
+import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
@@ -35,9 +36,11 @@ class CrossEntropy(Objective):
         self.smoothing = smoothing
 
     def forward(self, outputs: Outputs) -> Tensor:
+        half = outputs.logits.dtype in (torch.float16, torch.bfloat16)
+        logits = outputs.logits.float() if half else outputs.logits
         losses = F.cross_entropy(
-            outputs.logits.flatten(0, 1).float(),
-            outputs.targets.flatten(),
+            logits.flatten(0, 1),
+            outputs.targets.where(outputs.mask, 0).flatten(),
             label_smoothing=self.smoothing,
             reduction="none",
         )

@@ -59,7 +59,7 @@ class AttentiveRNN(Decoder):
         hidden: Annotated[int, Field(ge=1)],
         readout: Annotated[int, Field(ge=1)] | None = None,
         cell: Cell = "gru",
-        layers: Annotated[int, Field(ge=1)] = 1,
+        layers: Annotated[int, Field(ge=1, le=64)] = 1,
         init: Init = "bridge",
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     ) -> None:

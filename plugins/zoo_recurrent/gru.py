@@ -44,7 +44,7 @@ class GRU(Encoder):
         *,
         input_dim: Given[int],
         hidden: Annotated[int, Field(ge=1)],
-        layers: Annotated[int, Field(ge=1)] = 1,
+        layers: Annotated[int, Field(ge=1, le=64)] = 1,
         bidirectional: bool = False,
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
         variant: Literal["cudnn", "cho"] = "cudnn",

@@ -57,7 +57,7 @@ class LuongRNN(Decoder):
         attention: Blueprint[Attention],
         hidden: Annotated[int, Field(ge=1)],
         cell: Cell = "lstm",
-        layers: Annotated[int, Field(ge=1)] = 1,
+        layers: Annotated[int, Field(ge=1, le=64)] = 1,
         init: Init = "bridge",
         input_feeding: bool = True,
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,

@@ -47,7 +47,7 @@ class PlainRNN(Decoder):
         carry: Given[Mapping[str, tuple[int, int]]],
         hidden: Annotated[int, Field(ge=1)],
         cell: Cell = "lstm",
-        layers: Annotated[int, Field(ge=1)] = 1,
+        layers: Annotated[int, Field(ge=1, le=64)] = 1,
         init: Init = "bridge",
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     ) -> None:

@@ -35,7 +35,7 @@ class RNN(Encoder):
         *,
         input_dim: Given[int],
         hidden: Annotated[int, Field(ge=1)],
-        layers: Annotated[int, Field(ge=1)] = 1,
+        layers: Annotated[int, Field(ge=1, le=64)] = 1,
         bidirectional: bool = False,
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     ) -> None:

@@ -86,6 +86,7 @@ class Stack(nn.Module):
 
     def fused(self, inputs: Tensor, mask: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """The same through torch's kernels."""
+        inputs = inputs.masked_fill(~mask[..., None], 0.0)  # an empty item is read for one step
         lengths = mask.sum(dim=1)
         counted = lengths.clamp(min=1).cpu()  # packing refuses empty items
         packed = pack_padded_sequence(inputs, counted, batch_first=True, enforce_sorted=False)

@@ -1,0 +1,104 @@
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from zoo_alignment.soft import Soft
+
+
+def test_weights_are_in_proportion_to_the_exponentials_of_the_scores():
+    scores = torch.tensor([[0.0, math.log(2), math.log(5)]], dtype=torch.float64)
+
+    # exp: 1, 2, 5; their sum is 8.
+    expected = torch.tensor([[1 / 8, 2 / 8, 5 / 8]], dtype=torch.float64)
+    torch.testing.assert_close(Soft()(scores), expected, rtol=0, atol=1e-12)
+
+
+def test_a_masked_key_leaves_its_share_to_the_others():
+    scores = torch.tensor([[0.0, math.log(2), math.log(5)]], dtype=torch.float64)
+    mask = torch.tensor([[True, True, False]])
+
+    # exp: 1, 2; their sum is 3.
+    expected = torch.tensor([[1 / 3, 2 / 3, 0]], dtype=torch.float64)
+    torch.testing.assert_close(Soft()(scores, mask), expected, rtol=0, atol=1e-12)
+
+
+def test_weights_equal_the_softmax_over_the_open_scores_alone():
+    torch.manual_seed(0)
+    scores = torch.randn(2, 3, 4, 6, dtype=torch.float64) * 5
+    mask = torch.rand(2, 3, 4, 6) > 0.4
+    mask[..., 0] = True
+
+    weights = Soft()(scores, mask)
+
+    for row, opened, weight in zip(
+        scores.view(-1, 6), mask.view(-1, 6), weights.view(-1, 6), strict=True
+    ):
+        torch.testing.assert_close(
+            weight[opened], F.softmax(row[opened], dim=-1), rtol=0, atol=1e-12
+        )
+        assert torch.count_nonzero(weight[~opened]) == 0
+
+
+def test_without_a_mask_weights_are_the_plain_softmax():
+    torch.manual_seed(0)
+    scores = torch.randn(2, 3, 5)
+
+    torch.testing.assert_close(Soft()(scores), F.softmax(scores, dim=-1), rtol=0, atol=1e-7)
+
+
+def test_a_mask_broadcasts_over_the_queries():
+    torch.manual_seed(0)
+    scores = torch.randn(2, 1, 3, 4)
+    mask = torch.tensor([[True, True, False, True], [True, False, False, False]])[:, None, None]
+
+    weights = Soft()(scores, mask)
+
+    assert torch.equal(weights > 0, mask.expand_as(scores))
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 1, 3), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("score", [1e30, -1e30, math.inf, -math.inf, math.nan])
+def test_the_score_of_a_masked_key_changes_no_bit(score):
+    torch.manual_seed(0)
+    scores = torch.randn(3, 4)
+    mask = torch.tensor([True, False, True, True])
+    before = Soft()(scores, mask)
+
+    scores[:, 1] = score
+
+    assert torch.equal(Soft()(scores, mask), before)
+
+
+def test_a_fully_masked_row_gives_zeros_and_no_gradient():
+    scores = torch.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True)
+    mask = torch.tensor([[False, False], [True, True]])
+
+    weights = Soft()(scores, mask)
+    weights[:, 0].sum().backward()
+
+    # The open row: sigmoid(3 - 5) and its slope.
+    first = 1 / (1 + math.exp(2))
+    slope = first * (1 - first)
+    torch.testing.assert_close(
+        weights, torch.tensor([[0, 0], [first, 1 - first]]), rtol=0, atol=1e-6
+    )
+    torch.testing.assert_close(
+        scores.grad, torch.tensor([[0, 0], [slope, -slope]]), rtol=0, atol=1e-6
+    )
+
+
+def test_very_low_open_scores_still_take_all_the_weight():
+    scores = torch.tensor([-1e30, -1e30, 0.0])
+    mask = torch.tensor([True, True, False])
+
+    assert Soft()(scores, mask).tolist() == [0.5, 0.5, 0]
+
+
+def test_it_says_that_it_is_the_softmax():
+    assert Soft.is_softmax
+
+
+def test_it_has_no_weights():
+    assert list(Soft().state_dict()) == []

@@ -1,0 +1,100 @@
+import math
+
+import torch
+
+from zoo import Mask
+from zoo_luong.concat import Concat
+
+
+def test_the_score_of_known_weights():
+    concat = Concat(query_dim=1, key_dim=2, hidden=2).double()
+    # W [q; k]: the query comes first.
+    concat.load_state_dict(
+        {
+            "W.weight": torch.tensor([[1.0, 3.0, 0.0], [2.0, -1.0, 0.5]]),
+            "v": torch.tensor([0.5, 2.0]),
+        }
+    )
+
+    scores = concat(
+        torch.tensor([[0.1]], dtype=torch.float64),
+        torch.tensor([[0.2, 1.0], [0.4, -1.0]], dtype=torch.float64),
+    )
+
+    # v . tanh(W [q; k])
+    first = 0.5 * math.tanh(0.1 + 3 * 0.2) + 2 * math.tanh(2 * 0.1 - 0.2 + 0.5 * 1)
+    second = 0.5 * math.tanh(0.1 + 3 * 0.4) + 2 * math.tanh(2 * 0.1 - 0.4 - 0.5 * 1)
+    expected = torch.tensor([[first, second]], dtype=torch.float64)
+    torch.testing.assert_close(scores, expected, rtol=0, atol=1e-12)
+
+
+def test_scores_equal_the_papers_formula_written_as_loops():
+    torch.manual_seed(0)
+    concat = Concat(query_dim=3, key_dim=4, hidden=5).double()
+    W, v = concat.W.weight.tolist(), concat.v.tolist()
+    query = torch.randn(2, 3, 3, dtype=torch.float64)
+    key = torch.randn(2, 6, 4, dtype=torch.float64)
+
+    scores = concat(query, key)
+
+    assert scores.shape == (2, 3, 6)
+    for b in range(2):
+        for t in range(3):
+            for s in range(6):
+                both = query[b, t].tolist() + key[b, s].tolist()
+                expected = sum(
+                    v[n] * math.tanh(sum(W[n][d] * both[d] for d in range(7))) for n in range(5)
+                )
+                assert abs(scores[b, t, s].item() - expected) < 1e-12
+
+
+def test_pairs_are_the_diagonal_of_the_scores():
+    torch.manual_seed(0)
+    concat = Concat(query_dim=3, key_dim=4, hidden=5).double()
+    query = torch.randn(2, 6, 3, dtype=torch.float64)
+    key = torch.randn(2, 6, 4, dtype=torch.float64)
+
+    diagonal = concat(query, key).diagonal(dim1=-2, dim2=-1)
+
+    torch.testing.assert_close(concat.pairs(query, key), diagonal, rtol=0, atol=1e-12)
+
+
+def test_any_number_of_leading_dimensions_is_a_batch():
+    torch.manual_seed(0)
+    concat = Concat(query_dim=3, key_dim=4, hidden=5)
+    query, key = torch.randn(2, 3, 5, 3), torch.randn(2, 3, 6, 4)
+
+    scores = concat(query, key)
+
+    assert scores.shape == (2, 3, 5, 6)
+    torch.testing.assert_close(scores[1, 2], concat(query[1, 2], key[1, 2]), rtol=1e-6, atol=1e-6)
+
+
+def test_keys_prepared_once_serve_every_query():
+    torch.manual_seed(0)
+    concat = Concat(query_dim=3, key_dim=4, hidden=5).double()
+    query = torch.randn(2, 3, 3, dtype=torch.float64)
+    key = torch.randn(2, 6, 4, dtype=torch.float64)
+    prepared = concat.prepare(key)
+
+    one_by_one = [concat.score(query[:, t : t + 1], prepared) for t in range(3)]
+
+    assert prepared.shape == (2, 6, 5)
+    torch.testing.assert_close(torch.cat(one_by_one, dim=1), concat(query, key), rtol=0, atol=1e-12)
+
+
+def test_it_has_no_fused_path():
+    torch.manual_seed(0)
+    concat = Concat(query_dim=4, key_dim=4, hidden=4)
+    states = torch.randn(1, 1, 2, 4)
+
+    assert concat.fused(states, states, states, Mask()) is None
+
+
+def test_its_weights_are_named():
+    shapes = {
+        key: tuple(value.shape)
+        for key, value in Concat(query_dim=3, key_dim=4, hidden=5).state_dict().items()
+    }
+
+    assert shapes == {"v": (5,), "W.weight": (5, 7)}

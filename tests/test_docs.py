@@ -1,0 +1,85 @@
+"""README and docs say what is true: their commands run, their lists are complete."""
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import zoo
+from zoo.cli.main import app
+from zoo.interfaces import KINDS
+from zoo.registry import default_registry
+from zoo.testing.laws import LAWS
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def _block(language):
+    return re.search(rf"```{language}\n(.*?)```", README, re.S)[1]
+
+
+def _run(*arguments, code=0):
+    done = CliRunner().invoke(app, list(arguments))
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.yaml").write_text(_block("yaml"))
+    return tmp_path
+
+
+def test_the_readmes_commands_on_its_own_spec_run(folder):
+    commands = re.findall(r"^    zoo ((?:check|compose|info) .*?)(?:  +#.*)?$", README, re.M)
+    assert len(commands) >= 4
+    for command in commands:
+        _run(*command.split())
+
+
+def test_the_readmes_python_runs(folder):
+    exec(compile(_block("python"), "README.md", "exec"), {})
+    assert (folder / "model.safetensors").exists()
+
+
+def test_the_tree_in_the_readme_is_what_check_prints():
+    printed = [line.strip() for line in _run("check", "bahdanau-2015").splitlines()]
+    shown = re.search(r"( +part +type.*?)\n\n", README, re.S)[1]
+    for line in shown.splitlines():
+        assert line.strip() in printed
+
+
+def test_the_errors_in_the_readme_are_what_check_prints(folder):
+    text = _block("yaml").replace("hidden: 256,", "hidden: -3,").replace("additive", "aditive")
+    (folder / "my.yaml").write_text(text)
+    with pytest.raises(zoo.SpecError) as caught:
+        zoo.check("my.yaml")
+    shown = re.findall(r"^    (my\.yaml:.*)$", README, re.M)
+    assert str(caught.value).splitlines() == shown
+
+
+def test_every_file_the_readme_links_to_is_there():
+    for link in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (ROOT / link).exists()
+
+
+def test_the_architecture_lists_every_law_and_every_module():
+    for kind in KINDS:
+        row = re.search(rf"^\| {kind} \| (.*) \|$", ARCHITECTURE, re.M)[1].split(", ")
+        common = {law.name for law in LAWS["metric"]} & {law.name for law in LAWS["scorer"]}
+        assert row == [law.name for law in LAWS[kind] if law.name not in common]
+    for path in (ROOT / "zoo").iterdir():
+        named = f"{path.name}/`" if path.is_dir() else f"{path.name}`"
+        hidden = path.name in ("__pycache__", "__main__.py", "py.typed")
+        assert hidden or named in ARCHITECTURE, path.name
+
+
+def test_the_changelog_names_every_component():
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    for entry in default_registry().components():
+        words = (f"`{entry.name}`", entry.name, entry.name.upper())
+        assert any(word in changelog for word in words), entry.name
