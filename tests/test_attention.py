@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from zoo import Alignment, Attention, Blueprint, Given, Mask, SpecError, ZooError, recording
+from zoo import Alignment, Attention, Blueprint, Given, Look, Mask, SpecError, ZooError, recording
 from zoo_alignment.soft import Soft
 from zoo_bahdanau.additive import Additive
 from zoo_luong.concat import Concat
@@ -54,7 +54,9 @@ class Uniform(Alignment):
 
     name = "uniform"
 
-    def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+    ) -> Tensor:
         opened = torch.ones_like(scores) if mask is None else mask.expand_as(scores).to(scores)
         return opened / opened.sum(dim=-1, keepdim=True).clamp(min=1)
 

@@ -1,11 +1,12 @@
 """Soft alignment: the softmax."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
-from torch import Tensor
+from pydantic import Field
+from torch import Tensor, nn
 
-from zoo import Alignment
+from zoo import Alignment, Look
 
 
 class Soft(Alignment):
@@ -14,6 +15,9 @@ class Soft(Alignment):
     .. math:: \alpha_{ts} = \frac{\exp e_{ts}}{\sum_{s'} \exp e_{ts'}}
 
     Paper: Bahdanau et al. 2015, equation 6.
+
+    Args:
+        dropout: how many of the weights are dropped in training.
 
     Shapes:
         scores [..., T, S], mask broadcastable to it -> weights [..., T, S].
@@ -24,12 +28,23 @@ class Soft(Alignment):
         "Bahdanau et al. 2015, Neural Machine Translation by Jointly Learning to Align and "
         "Translate, arXiv:1409.0473"
     )
-    is_softmax: ClassVar[bool] = True
 
-    def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
+    def __init__(self, *, dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+
+    @property
+    def is_softmax(self) -> bool:
+        return not (self.training and self.dropout.p > 0)
+
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+    ) -> Tensor:
         if mask is None:
-            return scores.softmax(dim=-1)
-        # A row with nothing open would be softmax of all -inf, which is NaN.
-        lowest = torch.finfo(scores.dtype).min
-        weights = scores.masked_fill(~mask, lowest).softmax(dim=-1)
-        return weights.masked_fill(~mask, 0.0)
+            weights = scores.softmax(dim=-1)
+        else:
+            # A row with nothing open would be softmax of all -inf, which is NaN.
+            lowest = torch.finfo(scores.dtype).min
+            weights = scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
+        dropped: Tensor = self.dropout(weights)
+        return dropped

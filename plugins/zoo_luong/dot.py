@@ -27,6 +27,7 @@ class Dot(Scorer):
         "Luong et al. 2015, Effective Approaches to Attention-based Neural Machine Translation, "
         "arXiv:1508.04025"
     )
+    rotatable: ClassVar[bool] = True
 
     def __init__(self, *, query_dim: Given[int], key_dim: Given[int]) -> None:
         super().__init__()

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from zoo import Attention, Blueprint, Decoder, Embedding, Given, Mask, Memory, State
 from zoo_recurrent.cells import Cell, CellStack
 from zoo_recurrent.initial import Init, Initial
+from zoo_recurrent.looking import looking, parted
 from zoo_recurrent.vocabulary import vocabulary
 
 
@@ -80,19 +81,21 @@ class AttentiveRNN(Decoder):
 
     def start(self, memory: Memory, *, steps: int) -> State:
         prepared = self.attention.prepare(memory.states)
-        return State(self.initial(memory), {**prepared, "mask": memory.mask})
+        moving = self.initial(memory) | looking(self.attention.start(prepared))
+        return State(moving, {**prepared, "mask": memory.mask})
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         x = self.dropout(self.embedding(tokens))  # [B, n, E]
         mask = Mask(keys=state.fixed["mask"])
-        moving = dict(state.moving)
+        moving, look = parted(state.moving)
         seen = []
         for t in range(tokens.shape[1]):
             query = moving["h"][:, -1:]  # [B, 1, H]
-            c = self.attention.attend(query, state.fixed, mask)[:, 0]
+            context, look = self.attention.step(query, state.fixed, look, mask)
+            c = context[:, 0]
             moving = self.cells(torch.cat([x[:, t], c], dim=-1), moving)
             seen.append(torch.cat([moving["h"][:, -1], x[:, t], c], dim=-1))
         pieces = self.readout(torch.stack(seen, dim=1))  # [B, n, 2 * readout]
         maxout = pieces.unflatten(-1, (-1, 2)).amax(dim=-1)
         logits: Tensor = self.out(self.dropout(maxout))
-        return logits, state.moved(moving)
+        return logits, state.moved(moving | looking(look))

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from zoo import Attention, Blueprint, Decoder, Embedding, Given, Mask, Memory, State
 from zoo_recurrent.cells import Cell, CellStack
 from zoo_recurrent.initial import Init, Initial
+from zoo_recurrent.looking import looking, parted
 from zoo_recurrent.vocabulary import vocabulary
 
 
@@ -85,22 +86,23 @@ class LuongRNN(Decoder):
         if self.input_feeding:
             moving["fed"] = torch.zeros_like(moving["h"][:, -1])
         prepared = self.attention.prepare(memory.states)
+        moving |= looking(self.attention.start(prepared))
         return State(moving, {**prepared, "mask": memory.mask})
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         x = self.dropout(self.embedding(tokens))  # [B, n, E]
         mask = Mask(keys=state.fixed["mask"])
-        moving = dict(state.moving)
+        moving, look = parted(state.moving)
         spoken = []
         for t in range(tokens.shape[1]):
             fed = moving.pop("fed", None)
             inputs = x[:, t] if fed is None else torch.cat([x[:, t], fed], dim=-1)
             moving = self.cells(inputs, moving)
             s = moving["h"][:, -1:]  # [B, 1, H]
-            c = self.attention.attend(s, state.fixed, mask)
+            c, look = self.attention.step(s, state.fixed, look, mask)
             h = torch.cat([c, s], dim=-1)[:, 0]
             spoken.append(torch.tanh(self.combine(h)))
             if fed is not None:
                 moving["fed"] = spoken[-1]
         logits: Tensor = self.out(self.dropout(torch.stack(spoken, dim=1)))
-        return logits, state.moved(moving)
+        return logits, state.moved(moving | looking(look))

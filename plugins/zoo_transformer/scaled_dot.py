@@ -24,6 +24,7 @@ class ScaledDot(Scorer):
 
     name: ClassVar[str] = "scaled-dot"
     paper: ClassVar[str] = "Vaswani et al. 2017, Attention Is All You Need, arXiv:1706.03762"
+    rotatable: ClassVar[bool] = True
 
     def __init__(self, *, query_dim: Given[int], key_dim: Given[int]) -> None:
         super().__init__()

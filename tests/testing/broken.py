@@ -13,6 +13,7 @@ from zoo import (
     Embedding,
     Encoder,
     Given,
+    Look,
     Mask,
     Memory,
     Metric,
@@ -151,47 +152,63 @@ class FusedAtAnotherScale(Dot):
 
 
 class NegativeWeights(TinyAlignment):
-    def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+    ) -> Tensor:
         weights = super().forward(scores, mask)
         return 2 * weights - weights.flip(-1)
 
 
 class RowsDoNotSumToOne(TinyAlignment):
-    def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+    ) -> Tensor:
         return 0.9 * super().forward(scores, mask)
 
 
 class OverflowingExponential(TinyAlignment):
-    def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+    ) -> Tensor:
         weights = scores.exp() if mask is None else scores.exp().masked_fill(~mask, 0.0)
         return weights / weights.sum(dim=-1, keepdim=True)
 
 
 class MaskAfterTheSoftmax(TinyAlignment):
-    def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+    ) -> Tensor:
         weights = scores.softmax(dim=-1)
         return weights if mask is None else weights.masked_fill(~mask, 0.0)
 
 
 class AlmostMasked(TinyAlignment):
-    def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+    ) -> Tensor:
         return (scores if mask is None else scores.masked_fill(~mask, -20.0)).softmax(dim=-1)
 
 
 class NothingOpenIsNan(TinyAlignment):
-    def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+    ) -> Tensor:
         hidden = scores if mask is None else scores.masked_fill(~mask, float("-inf"))
         return hidden.softmax(dim=-1)
 
 
 class GradientOfNothingIsNan(TinyAlignment):
-    def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+    ) -> Tensor:
         weights = scores.exp() if mask is None else scores.exp() * mask
         return (weights / weights.sum(dim=-1, keepdim=True)).nan_to_num(0.0)
 
 
 class NoMaskInBatches(TinyAlignment):
-    def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+    ) -> Tensor:
         return super().forward(scores, mask if scores.dim() == 3 else None)
 
 

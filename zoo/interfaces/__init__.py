@@ -2,7 +2,7 @@
 
 from zoo.interfaces.alignment import Alignment
 from zoo.interfaces.component import Component, Entry
-from zoo.interfaces.data import Batch, Decoded, Mask, Memory, Outputs, Selection, State
+from zoo.interfaces.data import Batch, Decoded, Look, Mask, Memory, Outputs, Selection, State
 from zoo.interfaces.decoder import Decoder
 from zoo.interfaces.embedding import Embedding
 from zoo.interfaces.encoder import Encoder
@@ -39,6 +39,7 @@ __all__ = [
     "Embedding",
     "Encoder",
     "Entry",
+    "Look",
     "Mask",
     "Memory",
     "Metric",

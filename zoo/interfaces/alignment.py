@@ -8,6 +8,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from zoo.interfaces.component import Component
+from zoo.interfaces.data import Look
 
 
 class Alignment(Component, nn.Module, ABC):
@@ -17,16 +18,26 @@ class Alignment(Component, nn.Module, ABC):
 
     Laws:
         weights are never negative; a masked key gets exactly 0 and cannot influence the others;
-        a row sums to 1; a fully masked row gives zeros, never NaN.
-
-    Attributes:
-        is_softmax: the weights are the plain softmax of the masked scores, so that a scorer's
-            fused path may stand in.
+        a row sums to 1 (to at most 1 if not normalised); a fully masked row gives zeros, never
+        NaN.
     """
 
     kind: ClassVar[str] = "alignment"
-    is_softmax: ClassVar[bool] = False
+    normalised: ClassVar[bool] = True
+    """Rows sum to 1."""
+    sequential: ClassVar[bool] = False
+    """Needs the weights of the step before, so queries must come one by one."""
+    counts_steps: ClassVar[bool] = False
+    """Needs to know how many queries came before."""
+
+    @property
+    def is_softmax(self) -> bool:
+        """The weights are, now, the plain softmax of the masked scores, so that a scorer's fused
+        path may stand in."""
+        return False
 
     @abstractmethod
-    def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+    ) -> Tensor:
         """scores [..., T, S], mask broadcastable to it (True = open) -> weights [..., T, S]."""

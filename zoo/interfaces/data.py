@@ -64,13 +64,14 @@ class Mask:
 
     Shapes:
         keys [B, S], True where a key is real; pairs [B, T, S], True where the pair is allowed;
-        causal: query t sees the keys up to offset + t.
+        causal: query t sees the keys up to offset + t; bias [H, T, S], added to the scores.
     """
 
     keys: Tensor | None = None
     causal: bool = False
-    offset: int = 0
+    offset: int | Tensor = 0
     pairs: Tensor | None = None
+    bias: Tensor | None = None
 
     def dense(self, T: int, S: int, device: torch.device) -> Tensor | None:
         """The mask as one boolean tensor that broadcasts to [B, T, S], or None if all is open."""
@@ -88,6 +89,26 @@ class Mask:
         for part in parts[1:]:
             whole = whole & part
         return whole
+
+
+@dataclass(frozen=True)
+class Look:
+    """What an alignment may know beside the scores.
+
+    Shapes:
+        query [..., T, Dq]; offset: how many queries came before, a number or one each [B];
+        previous [..., S]: the weights of the query before, None at the first.
+    """
+
+    query: Tensor
+    offset: int | Tensor = 0
+    previous: Tensor | None = None
+
+    def steps(self) -> Tensor:
+        """The index of each query, to broadcast with scores [B, H, T, S]: [B or 1, 1, T, 1]."""
+        index = torch.arange(self.query.shape[-2], device=self.query.device)
+        offset = torch.as_tensor(self.offset, device=self.query.device)
+        return (offset.reshape(-1, 1) + index)[:, None, :, None]
 
 
 @dataclass(frozen=True)

@@ -22,15 +22,19 @@ class Position(Component, nn.Module, ABC):
 
     kind: ClassVar[str] = "position"
     observed: ClassVar[str] = "add"
+    rotates: ClassVar[bool] = False
+    """Turns queries and keys, which only scorers that are plain inner products understand."""
 
-    def add(self, states: Tensor, *, offset: int = 0) -> Tensor:
+    def add(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
         """states [B, T, D] at positions offset..offset+T -> [B, T, D]."""
         return states
 
-    def rotate(self, states: Tensor, *, offset: int = 0) -> Tensor:
+    def rotate(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
         """queries or keys [B, H, T, D] at positions offset..offset+T -> [B, H, T, D]."""
         return states
 
-    def bias(self, T: int, S: int, *, offset: int = 0, device: torch.device) -> Tensor | None:
+    def bias(
+        self, T: int, S: int, *, offset: int | Tensor = 0, device: torch.device
+    ) -> Tensor | None:
         """What is added to the scores of queries offset..offset+T and keys 0..S: [H, T, S]."""
         return None

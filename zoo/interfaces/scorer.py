@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import ClassVar
 
 from torch import Tensor, nn
@@ -24,6 +25,10 @@ class Scorer(Component, nn.Module, ABC):
 
     kind: ClassVar[str] = "scorer"
     observed: ClassVar[str] = "score"
+    rotatable: ClassVar[bool] = False
+    """A plain inner product, so that rotated queries and keys see relative positions."""
+    sequential: ClassVar[bool] = False
+    """Needs what was looked at a step before; `first` and `follow` say how."""
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """query [..., T, Dq], key [..., S, Dk] -> scores [..., T, S]."""
@@ -40,6 +45,20 @@ class Scorer(Component, nn.Module, ABC):
     @abstractmethod
     def pairs(self, query: Tensor, key: Tensor) -> Tensor:
         """The formula on pairs, an edge each: query [..., Dq], key [..., Dk] -> scores [...]."""
+
+    def first(self, prepared: Tensor) -> dict[str, Tensor]:
+        """What a sequential scorer remembers before the first step: tensors [B, ...]."""
+        return {}
+
+    def follow(
+        self, query: Tensor, prepared: Tensor, state: Mapping[str, Tensor]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """One step of a sequential scorer: query [B, 1, Dq] -> scores [B, 1, S], new memory.
+
+        The state holds what `first` or the last `follow` gave, and under "weights" [B, S] the
+        weights of the step before, zeros at the first.
+        """
+        return self.score(query, prepared), {}
 
     def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
         """Softmax attention in one kernel, or None where there is none for these tensors.

@@ -14,6 +14,7 @@ from zoo.interfaces import (
     Decoder,
     Embedding,
     Encoder,
+    Look,
     Memory,
     Position,
     Sampler,
@@ -80,9 +81,14 @@ class TinyAlignment(Alignment):
     """The softmax."""
 
     name: ClassVar[str] = "tiny"
-    is_softmax: ClassVar[bool] = True
 
-    def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
+    @property
+    def is_softmax(self) -> bool:
+        return True
+
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+    ) -> Tensor:
         if mask is None:
             return scores.softmax(dim=-1)
         lowest = torch.finfo(scores.dtype).min

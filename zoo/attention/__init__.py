@@ -1,0 +1,7 @@
+"""Attention = scorer x alignment x heads, wherever it is used."""
+
+from zoo.attention.assembly import Attention
+from zoo.attention.fused import fused_softmax
+from zoo.attention.recorder import recording
+
+__all__ = ["Attention", "fused_softmax", "recording"]

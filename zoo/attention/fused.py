@@ -1,0 +1,23 @@
+"""Attention in one kernel, for scorers to build on."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from zoo.interfaces import Mask
+
+
+def fused_softmax(
+    query: Tensor, keys: Tensor, values: Tensor, mask: Mask, *, scale: float
+) -> Tensor:
+    """Softmax attention over scale * query . key in torch's one kernel, for scorers to build on.
+
+    query [B, H, T, D], keys [B, H, S, D], values [B, H, S, Dv] -> [B, H, T, Dv].
+    """
+    dense = mask.dense(query.shape[-2], keys.shape[-2], query.device)
+    pairs = None if dense is None else dense[:, None]  # [B, 1, T, S]
+    if mask.bias is not None:
+        bias = mask.bias.to(query.dtype)
+        pairs = bias if pairs is None else bias.masked_fill(~pairs, float("-inf"))
+    return F.scaled_dot_product_attention(query, keys, values, attn_mask=pairs, scale=scale)
