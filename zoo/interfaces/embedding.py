@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from zoo.errors import ZooError
 from zoo.interfaces.component import Component
 
 
@@ -38,6 +39,10 @@ class Embedding(Component, nn.Module, ABC):
     @abstractmethod
     def mask(self, inputs: Tensor) -> Tensor:
         """inputs [B, S, ...] -> [B, S], True where an input is real."""
+
+    def unembed(self, states: Tensor) -> Tensor:
+        """Logits by the embedding's own table: states [..., D] -> [..., V]."""
+        raise ZooError(f"embedding '{self.name}' has no table that an output could share")
 
     @abstractmethod
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
