@@ -34,7 +34,8 @@ class Seq2Seq(Model):
         encoder: reads it.
         decoder: speaks.
         target: embedding of what is spoken; another table like the source's if not set.
-        bos: target symbol before the first token.
+        shared: source and target are looked up in one table.
+        bos: target symbol before the first token; may be the padding.
         eos: target symbol after the last.
 
     Shapes:
@@ -53,6 +54,7 @@ class Seq2Seq(Model):
         encoder: Blueprint[Encoder],
         decoder: Blueprint[Decoder],
         target: Blueprint[Embedding] | None = None,
+        shared: bool = False,
         bos: Annotated[int, Field(ge=0)] = 1,
         eos: Annotated[int, Field(ge=0)] = 2,
     ) -> None:
@@ -61,7 +63,9 @@ class Seq2Seq(Model):
         self.eos = eos
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
-        embedding = (target or source).build()
+        if shared and target is not None:
+            raise ZooError("source and target share one table, so 'target' has no meaning")
+        embedding = self.source if shared else (target or source).build()
         self.pad = _padding(embedding, bos, eos)
         self.decoder = decoder.build(
             embedding=embedding,
@@ -115,9 +119,8 @@ def _padding(embedding: Embedding, bos: int, eos: int) -> int:
     if embedding.vocab is None or embedding.padding is None:
         raise ZooError(f"embedding '{embedding.name}' has no vocabulary with padding to speak in")
     for name, token in (("bos", bos), ("eos", eos)):
-        if token >= embedding.vocab or token == embedding.padding:
-            raise ZooError(
-                f"{name} ({token}) must be a symbol below vocab ({embedding.vocab}) "
-                f"other than padding ({embedding.padding})"
-            )
+        if token >= embedding.vocab:
+            raise ZooError(f"{name} ({token}) must be a symbol below vocab ({embedding.vocab})")
+    if eos == embedding.padding:
+        raise ZooError(f"eos ({eos}) must be another symbol than padding ({embedding.padding})")
     return embedding.padding
