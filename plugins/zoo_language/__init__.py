@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
-from zoo import Model, hookimpl
+from zoo import Decoder, Model, hookimpl
+from zoo_language.bilm import BiLM
 from zoo_language.language_model import LanguageModel
 from zoo_language.masked_lm import MaskedLM
+from zoo_language.ngram import NGram
 
 
 @hookimpl
-def zoo_components() -> Sequence[type[Model]]:
-    return [LanguageModel, MaskedLM]
+def zoo_components() -> Sequence[type[Model] | type[Decoder]]:
+    return [LanguageModel, MaskedLM, BiLM, NGram]

@@ -49,7 +49,7 @@ class LanguageModel(Model):
 
     def forward(self, batch: Batch) -> Outputs:
         told, targets = batch["target"][:, :-1], batch["target"][:, 1:]
-        logits = self.decoder(told, nothing(told))
+        logits = self.decoder(told, nothing(self.embedding(told[:, :1])))
         return Outputs(logits, targets, targets != self.pad)
 
     def example(
@@ -58,8 +58,7 @@ class LanguageModel(Model):
         return {"target": self.embedding.example(batch, length + 1, generator)}
 
 
-def nothing(tokens: Tensor) -> Memory:
-    """The memory of no source, for a batch of tokens [B, T]."""
-    B = tokens.shape[0]
-    empty = torch.zeros(B, 0, device=tokens.device)
+def nothing(vectors: Tensor) -> Memory:
+    """The memory of no source, of the same batch, type and device as some vectors [B, T, D]."""
+    empty = vectors.new_zeros(vectors.shape[0], 0)
     return Memory(empty[:, :, None], empty.bool(), empty)
