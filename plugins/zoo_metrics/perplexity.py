@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, Self
 from zoo import Metric, ZooError
 from zoo_metrics.pairs import paired
 
-# What a sum of rounded probabilities may exceed 1 by.
+# By how much a log-probability may exceed 0, computed in half precision.
 ROUNDING = 1e-3
 
 
@@ -40,7 +40,8 @@ class Perplexity(Metric):
     def update(
         self, predictions: Sequence[Sequence[float]], references: Sequence[Sequence[int]]
     ) -> None:
-        for logprobs, tokens in paired(self.name, predictions, references):
+        pairs = list(paired(self.name, predictions, references))
+        for logprobs, tokens in pairs:
             if len(logprobs) != len(tokens):
                 raise ZooError(
                     f"perplexity: {len(logprobs)} log-probabilities for {len(tokens)} tokens"
@@ -48,8 +49,8 @@ class Perplexity(Metric):
             wrong = [value for value in logprobs if not value <= ROUNDING]
             if wrong:
                 raise ZooError(f"perplexity takes log-probabilities, at most 0, but got {wrong[0]}")
-            self.surprise -= sum(float(value) for value in logprobs)
-            self.total += len(tokens)
+        self.surprise -= sum(float(value) for logprobs, _ in pairs for value in logprobs)
+        self.total += sum(len(tokens) for _, tokens in pairs)
 
     def merge(self, other: Self) -> None:
         self.surprise += other.surprise
