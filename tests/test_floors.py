@@ -21,7 +21,7 @@ FLOORS = [
     {"zoo.document"},
     {"zoo.reading"},
     {"zoo.spec"},
-    {"zoo.attention", "zoo.decoding", "zoo.schema"},
+    {"zoo.attention", "zoo.decoding", "zoo.evaluation", "zoo.schema"},
     {"zoo.report", "zoo.heatmap"},
     {"zoo.composition"},
     {"zoo.artifact"},

@@ -338,6 +338,10 @@ class Unsigned(Accuracy):
         return ""
 
 
+class SaysItReadsText(Accuracy):
+    consumes = "text"
+
+
 class AlwaysOne(Metric):
     name: ClassVar[str] = "always-one"
 
@@ -455,6 +459,7 @@ BROKEN = [
     ("agrees-with-reference", MeanOfMeans, Accuracy),
     ("agrees-with-reference", AlwaysOne, Accuracy),
     ("signed", Unsigned, Accuracy),
+    ("declared-input", SaysItReadsText, Accuracy),
     ("runs-its-example", NanLogits, Seq2Seq),
     ("saved-and-loaded", WeightNobodySaves, Seq2Seq),
     ("every-weight-learns", DeadWeight, Seq2Seq),

@@ -12,6 +12,7 @@ from zoo.cli import (
     check,
     compose,
     demo,
+    eval,
     info,
     list_,
     new_plugin,
@@ -32,6 +33,7 @@ _VERBS = {
     "plugins": plugins,
     "new-plugin": new_plugin,
     "test-plugin": test_plugin,
+    "eval": eval,
     "demo": demo,
 }
 
