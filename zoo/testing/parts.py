@@ -14,6 +14,7 @@ from zoo.interfaces import (
     Decoder,
     Embedding,
     Encoder,
+    Filter,
     Memory,
     Position,
     Sampler,
@@ -125,6 +126,15 @@ class TinyDecoder(Decoder):
         return logits, state.moved({"sum": sums[:, -1]})
 
 
+class TinyFilter(Filter):
+    """The last token is not said again."""
+
+    name: ClassVar[str] = "tiny"
+
+    def forward(self, logprobs: Tensor, tokens: Tensor) -> Tensor:
+        return logprobs.scatter(-1, tokens[..., -1:], float("-inf"))
+
+
 class TinySampler(Sampler):
     """The likeliest token."""
 
@@ -144,5 +154,6 @@ PARTS: tuple[type[Component], ...] = (
     TinyAlignment,
     TinyEncoder,
     TinyDecoder,
+    TinyFilter,
     TinySampler,
 )
