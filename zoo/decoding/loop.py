@@ -127,7 +127,8 @@ def _searched(
             logits = logits[:, -1].unflatten(0, (-1, W))  # [B, W, V]
         logprobs = _offered(logits, search, filters, padding, given.ends)
         alive = ~(search.finished | search.scores.isneginf())
-        wrong = wrong | (logprobs.isnan().any(dim=-1) & alive).any()
+        absurd = (logits.isnan() | logits.isposinf()).any(dim=-1)  # [B, W]
+        wrong = wrong | (absurd & alive).any()
         chosen, kept = sampler.advance(logprobs, search, generator)
         if step < given.rest.shape[1]:
             chosen, kept = _forced(chosen, kept, search, given, step)
@@ -138,7 +139,9 @@ def _searched(
         done = sampler.done(search).all()
         if pause and bool(wrong | done):  # the only question to the host
             if bool(wrong):
-                raise ZooError(f"the decoder's logits are not numbers (NaN), by token {step + 1}")
+                raise ZooError(
+                    f"the decoder's logits are no numbers (NaN or inf), by token {step + 1}"
+                )
             yield search
             return
         yield search
@@ -178,6 +181,7 @@ def _offered(
     for each in filters:
         logits = each(logits, said)
     logprobs = logits.log_softmax(dim=-1) if logits.shape[1] == 1 else logits
+    logprobs = logprobs.nan_to_num(nan=float("-inf"), neginf=float("-inf"))  # nothing possible
     if search.task.pad not in ends:
         logprobs = logprobs.masked_fill(padding, float("-inf"))
     ended = torch.zeros_like(logprobs[:1, :1]).masked_fill(~padding, float("-inf"))
