@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import Sampler, Search, Selection, Task, ZooError
-from zoo_sampling.pool import Early, Rules, best, empty, grown
+from zoo_sampling.pool import Early, Rules, best, drained, empty, grown
 
 
 class Beam(Sampler):
@@ -60,13 +60,14 @@ class Beam(Sampler):
         self, logprobs: Tensor, search: Search, generator: torch.Generator | None = None
     ) -> tuple[Selection, Mapping[str, Tensor]]:
         totals = search.scores[..., None] + logprobs
-        return grown(totals, totals, search, self.rules)
+        step = grown(totals, totals, search, self.rules)
+        return step.chosen, step.pool
 
     def done(self, search: Search) -> Tensor:
         return search.kept["done"].all(dim=1)
 
     def finish(self, search: Search) -> tuple[Tensor, Tensor]:
-        return search.kept["tokens"][:, : self.n_best], search.kept["scores"][:, : self.n_best]
+        return drained(search, self.n_best)
 
 
 def returned(n_best: int | None, width: int) -> int:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from zoo import Sampler, Search, Selection, Task, ZooError
 from zoo_sampling.beam import returned
-from zoo_sampling.pool import Early, Rules, best, empty, grown
+from zoo_sampling.pool import Early, Rules, Step, best, drained, empty, grown
 
 
 class DiverseBeam(Sampler):
@@ -61,8 +61,11 @@ class DiverseBeam(Sampler):
     def select(
         self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
     ) -> Selection:
-        w = self.width // self.groups
-        return self._by_group(logprobs, scores, lambda g, ranks, totals: best(ranks, totals, w)[1])
+        def choose(g: int, ranks: Tensor, totals: Tensor) -> Step:
+            chosen = best(ranks, totals, self.width // self.groups)[1]
+            return Step(chosen, {}, chosen.tokens, (~chosen.scores.isneginf()).to(ranks))
+
+        return self._by_group(logprobs, scores, choose)[0]
 
     def begin(self, task: Task) -> Mapping[str, Tensor]:
         return empty(task, self.width, self.groups)
@@ -70,42 +73,36 @@ class DiverseBeam(Sampler):
     def advance(
         self, logprobs: Tensor, search: Search, generator: torch.Generator | None = None
     ) -> tuple[Selection, Mapping[str, Tensor]]:
-        pools = []
+        def choose(g: int, ranks: Tensor, totals: Tensor) -> Step:
+            return grown(ranks, totals, self._own(search, g), self.rules)
 
-        def choose(g: int, ranks: Tensor, totals: Tensor) -> Selection:
-            chosen, pool = grown(ranks, totals, self._own(search, g), self.rules)
-            pools.append(pool)
-            return chosen
-
-        chosen = self._by_group(logprobs, search.scores, choose)
-        return chosen, {name: torch.cat([p[name] for p in pools], dim=1) for name in search.kept}
+        return self._by_group(logprobs, search.scores, choose)
 
     def done(self, search: Search) -> Tensor:
         return search.kept["done"].all(dim=1)
 
     def finish(self, search: Search) -> tuple[Tensor, Tensor]:
-        scores, order = search.kept["scores"].topk(self.n_best)
-        tokens = search.kept["tokens"]
-        return tokens.gather(1, order[..., None].expand(-1, -1, tokens.shape[-1])), scores
+        return drained(search, self.n_best)
 
     def _by_group(
-        self, logprobs: Tensor, scores: Tensor, choose: Callable[[int, Tensor, Tensor], Selection]
-    ) -> Selection:
+        self, logprobs: Tensor, scores: Tensor, choose: Callable[[int, Tensor, Tensor], Step]
+    ) -> tuple[Selection, Mapping[str, Tensor]]:
         """One group after the other, each told what those before it took."""
         taken = torch.zeros_like(logprobs[:, :1])  # [B, 1, V]
-        w, chosen = self.width // self.groups, []
+        w, steps = self.width // self.groups, []
         for g in range(self.groups):
             own = slice(g * w, (g + 1) * w)
             totals = scores[:, own, None] + logprobs[:, own]  # [B, w, V]
-            part = choose(g, totals - self.diversity * taken, totals)
-            possible = (~part.scores.isneginf()).to(taken)
-            taken = taken.scatter_add(2, part.tokens[:, None], possible[:, None])
-            chosen.append(Selection(part.tokens, part.parents + g * w, part.scores))
-        return Selection(
-            torch.cat([part.tokens for part in chosen], dim=1),
-            torch.cat([part.parents for part in chosen], dim=1),
-            torch.cat([part.scores for part in chosen], dim=1),
+            step = choose(g, totals - self.diversity * taken, totals)
+            taken = taken.scatter_add(2, step.tokens[:, None], step.uses[:, None])
+            steps.append(step)
+        selection = Selection(
+            torch.cat([step.chosen.tokens for step in steps], dim=1),
+            torch.cat([step.chosen.parents + g * w for g, step in enumerate(steps)], dim=1),
+            torch.cat([step.chosen.scores for step in steps], dim=1),
         )
+        pool = {name: torch.cat([s.pool[name] for s in steps], dim=1) for name in steps[0].pool}
+        return selection, pool
 
     def _own(self, search: Search, g: int) -> Search:
         """The search as the group sees it."""

@@ -49,9 +49,22 @@ def best(ranks: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Selection]:
     return rank, Selection(flat % V, flat // V, totals.flatten(1).gather(1, flat))
 
 
-def grown(
-    ranks: Tensor, totals: Tensor, search: Search, rules: Rules
-) -> tuple[Selection, Mapping[str, Tensor]]:
+@dataclass(frozen=True)
+class Step:
+    """What came of a step.
+
+    Shapes:
+        chosen: the w that go on; pool: the best that ended so far; uses [B, k], how often each of
+        the tokens [B, k] was taken, to go on or to end with.
+    """
+
+    chosen: Selection
+    pool: Mapping[str, Tensor]
+    tokens: Tensor
+    uses: Tensor
+
+
+def grown(ranks: Tensor, totals: Tensor, search: Search, rules: Rules) -> Step:
     """One step: the best that go on, and the pool with the best that ended.
 
     Enough candidates are looked at that w go on even if all the others end; only the first w of
@@ -65,14 +78,14 @@ def grown(
     k = min(max(2, 1 + len(task.ends)) * w, w * V)
     rank, found = best(ranks, totals, k)
     last = count >= task.max_length  # [B, 1]
-    over = task.ended(found.tokens) | last  # [B, k]
+    ends = task.ended(found.tokens)  # [B, k]
 
-    on = rank.masked_fill(over, -math.inf).topk(w).indices
-    going = found.scores.masked_fill(over, -math.inf).gather(1, on)
+    on = rank.masked_fill(ends, -math.inf).topk(w).indices
+    going = found.scores.masked_fill(ends, -math.inf).gather(1, on)
     chosen = Selection(found.tokens.gather(1, on), found.parents.gather(1, on), going)
 
-    refused = ~over | pool["done"] | (torch.arange(k, device=over.device) >= w)
-    ended = rules.ranked(found.scores, count).masked_fill(refused, -math.inf)
+    over = (ends | last) & (torch.arange(k, device=ends.device) < w)
+    ended = rules.ranked(found.scores, count).masked_fill(~over | pool["done"], -math.inf)
     scores, kept = torch.cat([pool["scores"], ended], dim=1).topk(w)
     said = _rows(search.tokens, found.parents)
     said[..., search.at] = found.tokens
@@ -84,7 +97,17 @@ def grown(
     hope = rules.ranked(going.amax(dim=1, keepdim=True), length)
     enough = full if rules.early_stopping is True else full & (hope <= scores[:, -1:])
     done = pool["done"] | enough | last | hope.isneginf()
-    return chosen, {"tokens": tokens, "scores": scores, "done": done}
+    taken = (over.scatter(1, on, True)) & ~found.scores.isneginf()
+    return Step(
+        chosen, {"tokens": tokens, "scores": scores, "done": done}, found.tokens, taken.to(ranks)
+    )
+
+
+def drained(search: Search, n_best: int) -> tuple[Tensor, Tensor]:
+    """The best of the pool: tokens [B, N, columns], scores [B, N]; places left empty are padded."""
+    scores, order = search.kept["scores"].topk(n_best)
+    tokens = _rows(search.kept["tokens"], order)
+    return tokens.masked_fill(scores.isneginf()[..., None], search.task.pad), scores
 
 
 def _rows(tokens: Tensor, index: Tensor) -> Tensor:

@@ -1,13 +1,13 @@
 """Repetition penalty."""
 
+import math
 from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Filter
-from zoo_sampling.drawing import checked
+from zoo import Filter, ZooError
 
 
 class RepetitionPenalty(Filter):
@@ -34,7 +34,9 @@ class RepetitionPenalty(Filter):
     def __init__(
         self, *, penalty: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.2
     ) -> None:
-        self.penalty = checked("penalty", penalty, above=0)
+        if not 1 <= penalty < math.inf:
+            raise ZooError(f"penalty is {penalty}; it must be at least 1")
+        self.penalty = penalty
 
     def forward(self, logprobs: Tensor, tokens: Tensor) -> Tensor:
         x = logprobs.gather(-1, tokens)  # [B, W, T]

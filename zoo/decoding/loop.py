@@ -124,10 +124,10 @@ def _searched(
         if step:
             spoken = search.tokens[..., search.at - 1].reshape(-1, 1)
             logits, state = decoder.step(spoken, state)
-            logits = logits[:, -1].unflatten(0, (-1, W))  # [B, W, V]
+            logits = logits[:, -1].reshape(-1, W, search.task.vocab)
         logprobs = _offered(logits, search, filters, padding, given.ends)
         alive = ~(search.finished | search.scores.isneginf())
-        absurd = (logits.isnan() | logits.isposinf()).any(dim=-1)  # [B, W]
+        absurd = ~(logits.amax(dim=-1) < float("inf"))  # [B, W]; so it is where one is NaN
         wrong = wrong | (absurd & alive).any()
         chosen, kept = sampler.advance(logprobs, search, generator)
         if step < given.rest.shape[1]:
