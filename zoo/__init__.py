@@ -11,7 +11,7 @@ _HOMES = {
     "zoo.attention": ("Attention", "fused_softmax", "recording"),
     "zoo.blueprint": ("Blueprint",),
     "zoo.composition": ("check", "components", "compose"),
-    "zoo.decoding": ("decode",),
+    "zoo.decoding": ("decode", "stream"),
     "zoo.errors": (
         "ArtifactError",
         "MissingExtra",
@@ -28,6 +28,7 @@ _HOMES = {
         "Decoder",
         "Embedding",
         "Encoder",
+        "Filter",
         "Look",
         "Mask",
         "Memory",
@@ -38,8 +39,10 @@ _HOMES = {
         "Position",
         "Sampler",
         "Scorer",
+        "Search",
         "Selection",
         "State",
+        "Task",
     ),
     "zoo.registry": ("Registry",),
     "zoo.signature": ("Given",),
@@ -58,7 +61,7 @@ if TYPE_CHECKING:
     )
     from zoo.blueprint import Blueprint as Blueprint
     from zoo.composition import check as check, components as components, compose as compose
-    from zoo.decoding import decode as decode
+    from zoo.decoding import decode as decode, stream as stream
     from zoo.errors import (
         ArtifactError as ArtifactError,
         MissingExtra as MissingExtra,
@@ -75,6 +78,7 @@ if TYPE_CHECKING:
         Decoder as Decoder,
         Embedding as Embedding,
         Encoder as Encoder,
+        Filter as Filter,
         Look as Look,
         Mask as Mask,
         Memory as Memory,
@@ -85,8 +89,10 @@ if TYPE_CHECKING:
         Position as Position,
         Sampler as Sampler,
         Scorer as Scorer,
+        Search as Search,
         Selection as Selection,
         State as State,
+        Task as Task,
     )
     from zoo.registry import Registry as Registry
     from zoo.signature import Given as Given

@@ -13,7 +13,7 @@ from pydantic import Field
 from zoo.blueprint import Blueprint
 from zoo.document import MAX_DEPTH, Document, Trail, of_data, read_file, read_text
 from zoo.errors import Place, Problem, RegistryError, SpecError, shortened
-from zoo.interfaces import Metric, Model, Objective, Sampler
+from zoo.interfaces import Filter, Metric, Model, Objective, Sampler
 from zoo.reading import Reader
 from zoo.registry import Registry, default_registry
 
@@ -35,6 +35,7 @@ class Sections:
         model: Blueprint[Model],
         description: str = "",
         sampler: Blueprint[Sampler] | None = None,
+        filters: Sequence[Blueprint[Filter]] = (),
         objective: Blueprint[Objective] | None = None,
         metrics: Sequence[Blueprint[Metric]] = (),
     ) -> None:
@@ -42,6 +43,7 @@ class Sections:
         self.description = description
         self.model = model
         self.sampler = sampler
+        self.filters = filters
         self.objective = objective
         self.metrics = metrics
 

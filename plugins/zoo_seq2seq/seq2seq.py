@@ -1,5 +1,6 @@
 """Sequence to sequence: an encoder reads, a decoder speaks."""
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import torch
@@ -13,6 +14,7 @@ from zoo import (
     Decoder,
     Embedding,
     Encoder,
+    Filter,
     Memory,
     Model,
     Outputs,
@@ -98,6 +100,7 @@ class Seq2Seq(Model):
         *,
         max_length: int,
         generator: torch.Generator | None = None,
+        filters: Sequence[Filter] = (),
     ) -> Decoded:
         return decode(
             self.decoder,
@@ -108,6 +111,7 @@ class Seq2Seq(Model):
             pad=self.pad,
             max_length=max_length,
             generator=generator,
+            filters=filters,
         )
 
     def _embedding(self) -> Embedding:

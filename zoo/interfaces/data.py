@@ -29,6 +29,15 @@ class Memory:
     summary: Tensor
     carry: Mapping[str, Tensor] = field(default_factory=dict)
 
+    @classmethod
+    def nothing(cls, batch: int, device: torch.device | str | None = None) -> Memory:
+        """The memory of a model that reads no source: B items of no states."""
+        return cls(
+            torch.zeros(batch, 0, 0, device=device),
+            torch.zeros(batch, 0, dtype=torch.bool, device=device),
+            torch.zeros(batch, 0, device=device),
+        )
+
 
 @dataclass(frozen=True)
 class State:
@@ -142,7 +151,9 @@ class Decoded:
     """What generation gave, best hypothesis first; rows end in the end token, then padding.
 
     Shapes:
-        tokens [B, W, T], without the start token; scores [B, W], summed log-probabilities.
+        tokens [B, N, T], without the prompt; scores [B, N], what the hypotheses were ranked by:
+        summed log-probabilities, which a beam divides by a power of the length. A place that
+        nothing could fill has the score -inf.
     """
 
     tokens: Tensor

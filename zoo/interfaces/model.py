@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -12,6 +12,7 @@ from torch import nn
 from zoo.errors import ZooError
 from zoo.interfaces.component import Component
 from zoo.interfaces.data import Batch, Decoded, Outputs
+from zoo.interfaces.filter import Filter
 from zoo.interfaces.sampler import Sampler
 
 
@@ -49,6 +50,7 @@ class Model(Component, nn.Module, ABC):
         *,
         max_length: int,
         generator: torch.Generator | None = None,
+        filters: Sequence[Filter] = (),
     ) -> Decoded:
         """Continue each item of the batch until its end token, or max_length tokens."""
         raise ZooError(f"model '{self.name}' does not generate")

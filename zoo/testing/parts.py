@@ -14,6 +14,7 @@ from zoo.interfaces import (
     Decoder,
     Embedding,
     Encoder,
+    Filter,
     Look,
     Memory,
     Position,
@@ -137,6 +138,15 @@ class TinyDecoder(Decoder):
         return logits, state.moved({"sum": sums[:, -1]})
 
 
+class TinyFilter(Filter):
+    """The last token is not said again."""
+
+    name: ClassVar[str] = "tiny"
+
+    def forward(self, logprobs: Tensor, tokens: Tensor) -> Tensor:
+        return logprobs.scatter(-1, tokens[..., -1:], float("-inf"))
+
+
 class TinySampler(Sampler):
     """The likeliest token."""
 
@@ -156,5 +166,6 @@ PARTS: tuple[type[Component], ...] = (
     TinyAlignment,
     TinyEncoder,
     TinyDecoder,
+    TinyFilter,
     TinySampler,
 )
