@@ -61,7 +61,7 @@ class Careless(zoo.Encoder):
 class Reading(Soft):
     """Needs real numbers to run, each in its own way."""
 
-    def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, scores, mask=None, look=None):
         self.read(scores)
         return super().forward(scores, mask)
 

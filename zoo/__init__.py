@@ -11,7 +11,7 @@ _HOMES = {
     "zoo.attention": ("Attention", "fused_softmax", "recording"),
     "zoo.blueprint": ("Blueprint",),
     "zoo.composition": ("check", "components", "compose"),
-    "zoo.decoding": ("decode", "stream"),
+    "zoo.decoding": ("decode", "speak", "stream"),
     "zoo.errors": (
         "ArtifactError",
         "MissingExtra",
@@ -20,6 +20,7 @@ _HOMES = {
         "WidthConflict",
         "ZooError",
     ),
+    "zoo.generation": ("generate",),
     "zoo.hookspecs": ("hookimpl",),
     "zoo.interfaces": (
         "Alignment",
@@ -41,6 +42,7 @@ _HOMES = {
         "Scorer",
         "Search",
         "Selection",
+        "Speech",
         "State",
         "Task",
     ),
@@ -61,7 +63,7 @@ if TYPE_CHECKING:
     )
     from zoo.blueprint import Blueprint as Blueprint
     from zoo.composition import check as check, components as components, compose as compose
-    from zoo.decoding import decode as decode, stream as stream
+    from zoo.decoding import decode as decode, speak as speak, stream as stream
     from zoo.errors import (
         ArtifactError as ArtifactError,
         MissingExtra as MissingExtra,
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
         WidthConflict as WidthConflict,
         ZooError as ZooError,
     )
+    from zoo.generation import generate as generate
     from zoo.hookspecs import hookimpl as hookimpl
     from zoo.interfaces import (
         Alignment as Alignment,
@@ -91,6 +94,7 @@ if TYPE_CHECKING:
         Scorer as Scorer,
         Search as Search,
         Selection as Selection,
+        Speech as Speech,
         State as State,
         Task as Task,
     )

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import Batch, Blueprint, Decoder, Embedding, Model, Outputs, ZooError
-from zoo_language.language_model import nothing
+from zoo_language.language_model import unread
 
 
 class BiLM(Model):
@@ -51,7 +51,7 @@ class BiLM(Model):
     def forward(self, batch: Batch) -> Outputs:
         tokens = batch["target"]
         there = backwards(tokens, self.embedding.mask(tokens))
-        memory = nothing(self.embedding(tokens[:, :1]))
+        memory = unread(self.embedding, tokens)
         logits = [
             self.forwards(tokens[:, :-1], memory),
             self.backwards(there[:, :-1], memory),

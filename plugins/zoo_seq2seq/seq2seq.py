@@ -19,8 +19,9 @@ from zoo import (
     Model,
     Outputs,
     Sampler,
+    Speech,
     ZooError,
-    decode,
+    speak,
 )
 
 
@@ -45,6 +46,7 @@ class Seq2Seq(Model):
     """
 
     name: ClassVar[str] = "seq2seq"
+    reads: ClassVar[str | None] = "source"
     paper: ClassVar[str] = (
         "Sutskever et al. 2014, Sequence to Sequence Learning with Neural Networks, arXiv:1409.3215"
     )
@@ -68,7 +70,7 @@ class Seq2Seq(Model):
         if shared and target is not None:
             raise ZooError("source and target share one table, so 'target' has no meaning")
         embedding = self.source if shared else (target or source).build()
-        self.pad = _padding(embedding, bos, eos)
+        self.pad = embedding.spoken_in(bos=bos, eos=eos)
         self.decoder = decoder.build(
             embedding=embedding,
             memory_dim=self.encoder.output_dim,
@@ -102,29 +104,21 @@ class Seq2Seq(Model):
         generator: torch.Generator | None = None,
         filters: Sequence[Filter] = (),
     ) -> Decoded:
-        return decode(
-            self.decoder,
-            self.encode(batch["source"]),
+        return speak(
+            self.speech(batch),
             sampler,
-            bos=self.bos,
-            eos=self.eos,
-            pad=self.pad,
             max_length=max_length,
             generator=generator,
             filters=filters,
         )
 
+    def speech(self, batch: Batch) -> Speech:
+        memory = self.encode(batch["source"])
+        return Speech(self.decoder, memory, bos=self.bos, eos=self.eos, pad=self.pad)
+
+    def embedding_for(self, side: str) -> Embedding:
+        return self.source if side == "source" else self._embedding()
+
     def _embedding(self) -> Embedding:
         embedding: Embedding = self.decoder.embedding  # type: ignore[assignment]
         return embedding
-
-
-def _padding(embedding: Embedding, bos: int, eos: int) -> int:
-    if embedding.vocab is None or embedding.padding is None:
-        raise ZooError(f"embedding '{embedding.name}' has no vocabulary with padding to speak in")
-    for name, token in (("bos", bos), ("eos", eos)):
-        if token >= embedding.vocab:
-            raise ZooError(f"{name} ({token}) must be a symbol below vocab ({embedding.vocab})")
-    if eos == embedding.padding:
-        raise ZooError(f"eos ({eos}) must be another symbol than padding ({embedding.padding})")
-    return embedding.padding

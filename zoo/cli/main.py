@@ -13,6 +13,7 @@ from zoo.cli import (
     compose,
     demo,
     eval,
+    generate,
     info,
     list_,
     new_plugin,
@@ -34,6 +35,7 @@ _VERBS = {
     "new-plugin": new_plugin,
     "test-plugin": test_plugin,
     "eval": eval,
+    "generate": generate,
     "demo": demo,
 }
 

@@ -8,7 +8,7 @@ from zoo.interfaces.embedding import Embedding
 from zoo.interfaces.encoder import Encoder
 from zoo.interfaces.filter import Filter
 from zoo.interfaces.metric import Metric
-from zoo.interfaces.model import Model
+from zoo.interfaces.model import Model, Speech
 from zoo.interfaces.objective import Objective
 from zoo.interfaces.position import Position
 from zoo.interfaces.sampler import Sampler, Search, Task
@@ -54,6 +54,7 @@ __all__ = [
     "Scorer",
     "Search",
     "Selection",
+    "Speech",
     "State",
     "Task",
 ]

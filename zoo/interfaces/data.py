@@ -30,13 +30,15 @@ class Memory:
     carry: Mapping[str, Tensor] = field(default_factory=dict)
 
     @classmethod
-    def nothing(cls, batch: int, device: torch.device | str | None = None) -> Memory:
+    def nothing(
+        cls,
+        batch: int,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> Memory:
         """The memory of a model that reads no source: B items of no states."""
-        return cls(
-            torch.zeros(batch, 0, 0, device=device),
-            torch.zeros(batch, 0, dtype=torch.bool, device=device),
-            torch.zeros(batch, 0, device=device),
-        )
+        empty = torch.zeros(batch, 0, device=device, dtype=dtype)
+        return cls(empty[:, :, None].expand(-1, -1, 0), empty.bool(), empty)
 
 
 @dataclass(frozen=True)
