@@ -47,5 +47,5 @@ class TopP(Sampler):
         # From the least likely up, tokens go as long as what goes has no more than 1 - p.
         rising, order = logits.sort(dim=-1)
         kept = rising.softmax(dim=-1).cumsum(dim=-1) > 1 - self.p
-        kept[..., -1] = True
+        kept[..., -1].fill_(True)
         return among(logits, torch.empty_like(kept).scatter_(-1, order, kept))

@@ -127,7 +127,8 @@ def answers(tokens: Tensor, given: Setting, ends: Tensor) -> Tensor:
     is_end = (said[..., None] == ends).any(dim=-1)
     before = is_end.cumsum(dim=-1) - is_end.long()  # how many end tokens stand before
     real = (before == 0) & (is_end | (said != given.pad))
-    longest = int((real.any(dim=0).any(dim=0) * torch.arange(1, given.max_length + 1).to(at)).max())
+    places = torch.arange(1, given.max_length + 1, device=tokens.device)
+    longest = int((real.flatten(0, 1).any(dim=0) * places).max())
     return said[..., : max(longest, 1)]
 
 
