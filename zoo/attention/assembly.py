@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from zoo.blueprint import Blueprint
 from zoo.errors import ZooError
-from zoo.interfaces import Alignment, Look, Mask, Position, Scorer
+from zoo.interfaces import Alignment, Choices, Look, Mask, Position, Scorer
 from zoo.signature import Given
 
 
@@ -70,6 +70,7 @@ class Attention(nn.Module):
         self.merge = merge
         self.project = ("none" if heads == 1 else "qkv") if project == "auto" else project
         self.recorder: list[Tensor] | None = None
+        self.chooser: list[Choices] | None = None
         if heads % self.kv_heads:
             raise ZooError(f"heads ({heads}) must be divisible by kv_heads ({kv_heads})")
         if self.project == "none":
@@ -236,7 +237,12 @@ class Attention(nn.Module):
         if mask.bias is not None:
             scores = scores + mask.bias
         dense = mask.dense(scores.shape[-2], scores.shape[-1], scores.device)
-        weights: Tensor = self.align(scores, None if dense is None else dense[:, None], look)
+        opened = None if dense is None else dense[:, None]  # [B, 1, T, S]
+        if self.chooser is None:
+            weights: Tensor = self.align(scores, opened, look)
+        else:
+            weights, choices = self.align.choose(scores, opened, look)
+            self.chooser.append(choices)
         if self.recorder is not None:
             self.recorder.append(weights.detach())
         return weights
