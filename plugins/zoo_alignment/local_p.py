@@ -56,5 +56,5 @@ class LocalP(Alignment):
         place, S = places(mask)
         share = (self.W_p(look.query).tanh() @ self.v_p).sigmoid()  # [B, H, T]
         away = place - S * share[..., None]  # [B, H, T, S]
-        gauss = (-2 * (away / self.D).square()).exp()
+        gauss: Tensor = (-2 * (away / self.D).square()).exp()
         return masked_softmax(scores, mask & (away.detach().abs() <= self.D)) * gauss

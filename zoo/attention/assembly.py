@@ -39,8 +39,8 @@ class Attention(nn.Module):
         merge: heads side by side, or their mean.
         project: 'qkv' gives queries, keys and values projections of their own, 'kv' lets one
             projection serve keys and values, 'none' leaves all as they are; 'auto' is 'none'
-            for one head and 'qkv' for more. Projected heads are merged through a last linear
-            map to query_dim.
+            for one head and 'qkv' for more ('kv' if the scorer ignores keys). Projected heads are
+            merged through a last linear map to query_dim.
         bias: whether the projections have one; 'qkv' for all but the last.
 
     Shapes:
@@ -68,11 +68,18 @@ class Attention(nn.Module):
         self.heads = heads
         self.kv_heads = kv_heads or heads
         self.merge = merge
-        self.project = ("none" if heads == 1 else "qkv") if project == "auto" else project
+        positional = scorer.cls.positional
+        several = "kv" if positional else "qkv"
+        self.project = ("none" if heads == 1 else several) if project == "auto" else project
         self.recorder: list[Tensor] | None = None
         self.chooser: list[Choices] | None = None
         if heads % self.kv_heads:
             raise ZooError(f"heads ({heads}) must be divisible by kv_heads ({kv_heads})")
+        if positional and self.project == "qkv":
+            raise ZooError(
+                f"scorer '{scorer.label}' looks at places alone, so a projection of keys would "
+                "learn nothing; set project: kv"
+            )
         if self.project == "none":
             if head_dim is not None or kv_heads is not None:
                 name = "head_dim" if head_dim is not None else "kv_heads"

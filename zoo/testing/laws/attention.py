@@ -42,6 +42,8 @@ def obeys_mask(subject: Subject, attention: Attention) -> None:
     other[1, 2:] = 1e3
     later = memory.clone()
     later[:, 2:] = -1e3
+    gaps = torch.tensor([[True, False, True, True], [False, True, False, True]])
+    between = memory.masked_fill(~gaps[..., None], 1e3)
     padding, causal = Mask(keys=keys), Mask(causal=True)
     none = Mask(keys=torch.zeros(2, 4, dtype=torch.bool))
     for how in ("as it runs", "recorded"):
@@ -49,6 +51,9 @@ def obeys_mask(subject: Subject, attention: Attention) -> None:
             padded = _answers(attention, query, memory, padding)
             again = _answers(attention, query, other, padding)
             untouched(again, padded, f"({how}) a padded batch")
+            gappy = _answers(attention, query, memory, Mask(keys=gaps))
+            again = _answers(attention, query, between, Mask(keys=gaps))
+            untouched(again, gappy, f"({how}) a batch with keys closed here and there")
             first = _answers(attention, query, memory, causal)[:, :2]
             again = _answers(attention, query, later, causal)[:, :2]
             untouched(again, first, f"({how}) what comes before a changed future")

@@ -47,12 +47,13 @@ def pair_form(subject: Subject) -> None:
 
 
 def _refuses_pairs(scorer: Scorer, query: torch.Tensor, key: torch.Tensor) -> None:
+    said = None
     try:
         scorer.pairs(query, key)
     except ZooError as error:
-        assert scorer.name in str(error), f"the refusal does not name the scorer: {error}"
-        return
-    raise AssertionError("a scorer of places alone scores pairs")
+        said = str(error)
+    assert said is not None, "a scorer of places alone scores pairs"
+    assert scorer.name in said, f"the refusal does not name the scorer: {said}"
 
 
 def prepared_keys(subject: Subject) -> None:
