@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 _HOMES = {
     "zoo.artifact": ("load", "save"),
-    "zoo.attention": ("Attention", "fused_softmax", "recording"),
+    "zoo.attention": ("Attention", "choosing", "drawing", "fused_softmax", "recording"),
     "zoo.blueprint": ("Blueprint",),
     "zoo.composition": ("check", "components", "compose"),
     "zoo.decoding": ("decode", "speak", "stream"),
@@ -25,6 +25,7 @@ _HOMES = {
     "zoo.interfaces": (
         "Alignment",
         "Batch",
+        "Choices",
         "Decoded",
         "Decoder",
         "Embedding",
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
     from zoo.artifact import load as load, save as save
     from zoo.attention import (
         Attention as Attention,
+        choosing as choosing,
+        drawing as drawing,
         fused_softmax as fused_softmax,
         recording as recording,
     )
@@ -77,6 +80,7 @@ if TYPE_CHECKING:
     from zoo.interfaces import (
         Alignment as Alignment,
         Batch as Batch,
+        Choices as Choices,
         Decoded as Decoded,
         Decoder as Decoder,
         Embedding as Embedding,

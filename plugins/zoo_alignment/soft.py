@@ -2,11 +2,11 @@
 
 from typing import Annotated, ClassVar
 
-import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Alignment, Look
+from zoo_alignment.masking import masked_softmax
 
 
 class Soft(Alignment):
@@ -40,11 +40,5 @@ class Soft(Alignment):
     def forward(
         self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
     ) -> Tensor:
-        if mask is None:
-            weights = scores.softmax(dim=-1)
-        else:
-            # A row with nothing open would be softmax of all -inf, which is NaN.
-            lowest = torch.finfo(scores.dtype).min
-            weights = scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
-        dropped: Tensor = self.dropout(weights)
+        dropped: Tensor = self.dropout(masked_softmax(scores, mask))
         return dropped

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from zoo import Objective, hookimpl
 from zoo_objectives.cross_entropy import CrossEntropy
+from zoo_objectives.reinforce import Reinforce
 
 
 @hookimpl
 def zoo_components() -> Sequence[type[Objective]]:
-    return [CrossEntropy]
+    return [CrossEntropy, Reinforce]

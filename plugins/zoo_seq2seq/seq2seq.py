@@ -21,6 +21,8 @@ from zoo import (
     Sampler,
     Speech,
     ZooError,
+    choosing,
+    drawing,
     speak,
 )
 
@@ -67,6 +69,12 @@ class Seq2Seq(Model):
         self.eos = eos
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
+        drawn = drawing(self.encoder)
+        if drawn is not None:
+            raise ZooError(
+                f"alignment '{drawn.name}' draws where the encoder looks, of which no objective "
+                "hears; let a gradient pass it (straight_through: true) or choose another"
+            )
         if shared and target is not None:
             raise ZooError("source and target share one table, so 'target' has no meaning")
         embedding = self.source if shared else (target or source).build()
@@ -77,6 +85,7 @@ class Seq2Seq(Model):
             summary_dim=self.encoder.summary_dim,
             carry=self.encoder.carry,
         )
+        self.draws = drawing(self.decoder) is not None
 
     def encode(self, source: Tensor) -> Memory:
         """source [B, S] -> memory."""
@@ -85,8 +94,12 @@ class Seq2Seq(Model):
 
     def forward(self, batch: Batch) -> Outputs:
         told, targets = batch["target"][:, :-1], batch["target"][:, 1:]
-        logits = self.decoder(told, self.encode(batch["source"]))
-        return Outputs(logits, targets, targets != self.pad)
+        memory = self.encode(batch["source"])
+        if not self.draws:
+            return Outputs(self.decoder(told, memory), targets, targets != self.pad)
+        with choosing(self.decoder) as log:
+            logits = self.decoder(told, memory)
+        return Outputs(logits, targets, targets != self.pad, log.summed())
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

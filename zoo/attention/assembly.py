@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from zoo.blueprint import Blueprint
 from zoo.errors import ZooError
-from zoo.interfaces import Alignment, Look, Mask, Position, Scorer
+from zoo.interfaces import Alignment, Choices, Look, Mask, Position, Scorer
 from zoo.signature import Given
 
 
@@ -39,8 +39,8 @@ class Attention(nn.Module):
         merge: heads side by side, or their mean.
         project: 'qkv' gives queries, keys and values projections of their own, 'kv' lets one
             projection serve keys and values, 'none' leaves all as they are; 'auto' is 'none'
-            for one head and 'qkv' for more. Projected heads are merged through a last linear
-            map to query_dim.
+            for one head and 'qkv' for more ('kv' if the scorer ignores keys). Projected heads are
+            merged through a last linear map to query_dim.
         bias: whether the projections have one; 'qkv' for all but the last.
 
     Shapes:
@@ -68,10 +68,18 @@ class Attention(nn.Module):
         self.heads = heads
         self.kv_heads = kv_heads or heads
         self.merge = merge
-        self.project = ("none" if heads == 1 else "qkv") if project == "auto" else project
+        positional = scorer.cls.positional
+        several = "kv" if positional else "qkv"
+        self.project = ("none" if heads == 1 else several) if project == "auto" else project
         self.recorder: list[Tensor] | None = None
+        self.chooser: list[Choices] | None = None
         if heads % self.kv_heads:
             raise ZooError(f"heads ({heads}) must be divisible by kv_heads ({kv_heads})")
+        if positional and self.project == "qkv":
+            raise ZooError(
+                f"scorer '{scorer.label}' looks at places alone, so a projection of keys would "
+                "learn nothing; set project: kv"
+            )
         if self.project == "none":
             if head_dim is not None or kv_heads is not None:
                 name = "head_dim" if head_dim is not None else "kv_heads"
@@ -242,7 +250,12 @@ class Attention(nn.Module):
         if mask.bias is not None:
             scores = scores + mask.bias
         dense = mask.dense(scores.shape[-2], scores.shape[-1], scores.device)
-        weights: Tensor = self.align(scores, None if dense is None else dense[:, None], look)
+        opened = None if dense is None else dense[:, None]  # [B, 1, T, S]
+        if self.chooser is None:
+            weights: Tensor = self.align(scores, opened, look)
+        else:
+            weights, choices = self.align.choose(scores, opened, look)
+            self.chooser.append(choices)
         if self.recorder is not None:
             self.recorder.append(weights.detach())
         return weights

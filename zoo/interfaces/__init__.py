@@ -2,7 +2,17 @@
 
 from zoo.interfaces.alignment import Alignment
 from zoo.interfaces.component import Component, Entry
-from zoo.interfaces.data import Batch, Decoded, Look, Mask, Memory, Outputs, Selection, State
+from zoo.interfaces.data import (
+    Batch,
+    Choices,
+    Decoded,
+    Look,
+    Mask,
+    Memory,
+    Outputs,
+    Selection,
+    State,
+)
 from zoo.interfaces.decoder import Decoder
 from zoo.interfaces.embedding import Embedding
 from zoo.interfaces.encoder import Encoder
@@ -35,6 +45,7 @@ __all__ = [
     "KINDS",
     "Alignment",
     "Batch",
+    "Choices",
     "Component",
     "Decoded",
     "Decoder",

@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from zoo.interfaces.component import Component
-from zoo.interfaces.data import Look
+from zoo.interfaces.data import Choices, Look
 
 
 class Alignment(Component, nn.Module, ABC):
@@ -19,7 +19,7 @@ class Alignment(Component, nn.Module, ABC):
     Laws:
         weights are never negative; a masked key gets exactly 0 and cannot influence the others;
         a row sums to 1 (to at most 1 if not normalised); a fully masked row gives zeros, never
-        NaN.
+        NaN; queries one by one get what they get all at once.
     """
 
     kind: ClassVar[str] = "alignment"
@@ -36,8 +36,23 @@ class Alignment(Component, nn.Module, ABC):
         path may stand in."""
         return False
 
+    @property
+    def draws(self) -> bool:
+        """It draws, in training, where to look, and no gradient tells the scores of it; `choose`
+        says how likely the draw was, so that an objective can."""
+        return False
+
     @abstractmethod
     def forward(
         self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
     ) -> Tensor:
-        """scores [..., T, S], mask broadcastable to it (True = open) -> weights [..., T, S]."""
+        """scores [..., T, S], mask broadcastable to it (True = open) -> weights [..., T, S].
+
+        An attention always gives a look, and then scores are [B, H, T, S].
+        """
+
+    def choose(
+        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+    ) -> tuple[Tensor, Choices]:
+        """What `forward` does, and how it was drawn: weights [..., T, S], choices [..., T]."""
+        raise NotImplementedError(f"alignment '{self.name}' draws nothing")

@@ -123,16 +123,32 @@ class Look:
 
 
 @dataclass(frozen=True)
+class Choices:
+    """How places to look at were drawn, kept with gradients for an objective to learn from.
+
+    Shapes:
+        logprob, entropy: [B, H, T] from one attention, [B, T] from a model, over all of its
+        heads and attentions; the log-probability of what was drawn, the entropy of all that
+        could have been.
+    """
+
+    logprob: Tensor
+    entropy: Tensor
+
+
+@dataclass(frozen=True)
 class Outputs:
     """What a model says of a batch, beside what it should have said.
 
     Shapes:
-        logits [B, T, V]; targets [B, T]; mask [B, T], True where a target counts.
+        logits [B, T, V]; targets [B, T]; mask [B, T], True where a target counts; choices
+        [B, T], None where nothing was drawn on the way.
     """
 
     logits: Tensor
     targets: Tensor
     mask: Tensor
+    choices: Choices | None = None
 
 
 @dataclass(frozen=True)

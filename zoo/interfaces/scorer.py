@@ -20,7 +20,8 @@ class Scorer(Component, nn.Module, ABC):
     Laws:
         permuting the keys permutes the scores; the pair form equals the dense form; preparing
         the keys first changes nothing; gradients are right (gradcheck); the fused path, where
-        there is one, equals the reference path and obeys the mask.
+        there is one, equals the reference path and obeys the mask; queries one by one get what
+        they get all at once. Of a sequential scorer, `score` is that of a first look.
     """
 
     kind: ClassVar[str] = "scorer"
@@ -29,6 +30,8 @@ class Scorer(Component, nn.Module, ABC):
     """A plain inner product, so that rotated queries and keys see relative positions."""
     sequential: ClassVar[bool] = False
     """Needs what was looked at a step before; `first` and `follow` say how."""
+    positional: ClassVar[bool] = False
+    """Scores places, whatever the keys there say; so a pair alone, an edge, has no score."""
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """query [..., T, Dq], key [..., S, Dk] -> scores [..., T, S]."""

@@ -6,7 +6,19 @@ import torch
 from torch import Tensor, nn
 
 import zoo
-from zoo import Blueprint, Embedding, SpecError, ZooError
+from zoo import (
+    Attention,
+    Blueprint,
+    Embedding,
+    Encoder,
+    Given,
+    Mask,
+    Memory,
+    SpecError,
+    ZooError,
+)
+from zoo_alignment.hard import Hard
+from zoo_bahdanau.additive import Additive
 from zoo_recurrent.plain_rnn import PlainRNN
 from zoo_recurrent.rnn import RNN
 from zoo_sampling.greedy import Greedy
@@ -246,6 +258,41 @@ def test_a_target_without_a_vocabulary_is_refused():
             encoder=Blueprint.of(RNN, hidden=2),
             decoder=Blueprint.of(PlainRNN, hidden=2),
         )
+
+
+class SelfAttentive(Encoder):
+    """Every position looks at one other."""
+
+    name = "self-attentive"
+
+    def __init__(self, *, input_dim: Given[int], straight_through: bool) -> None:
+        super().__init__()
+        self.output_dim = self.summary_dim = input_dim
+        self.carry = {}
+        self.attention = Attention(
+            query_dim=input_dim,
+            key_dim=input_dim,
+            scorer=Blueprint.of(Additive, hidden=2),
+            align=Blueprint.of(Hard, straight_through=straight_through),
+        )
+
+    def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
+        states = self.attention(inputs, inputs, Mask(keys=mask))
+        return Memory(states, mask, states.sum(dim=1))
+
+
+def test_draws_in_the_encoder_of_which_no_objective_would_hear_are_refused():
+    def build(straight_through: bool) -> Seq2Seq:
+        return Seq2Seq(
+            source=Blueprint.of(Token, vocab=9, dim=3),
+            encoder=Blueprint.of(SelfAttentive, straight_through=straight_through),
+            decoder=Blueprint.of(PlainRNN, hidden=2),
+        )
+
+    with pytest.raises(ZooError, match=r"^alignment 'hard' draws where the encoder looks"):
+        build(False)
+    outputs = build(True)({"source": SOURCE, "target": TARGET})
+    assert outputs.choices is None
 
 
 def test_a_copy_from_an_encoder_of_another_form_is_refused_where_it_stands():

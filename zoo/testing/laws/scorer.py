@@ -6,9 +6,10 @@ import torch
 
 from zoo.attention import Attention
 from zoo.blueprint import Blueprint
-from zoo.interfaces import Mask
+from zoo.errors import ZooError
+from zoo.interfaces import Mask, Scorer
 from zoo.testing.law import Law, NotApplicable
-from zoo.testing.laws.attention import obeys_mask
+from zoo.testing.laws.attention import answers_in_turn, obeys_mask
 from zoo.testing.laws.tensors import noise, ragged, same
 from zoo.testing.parts import TinyAlignment
 from zoo.testing.subject import Subject
@@ -20,26 +21,39 @@ def _inputs(subject: Subject) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def key_permutation(subject: Subject) -> None:
-    """Permuting the keys permutes the scores."""
+    """Permuting the keys permutes the scores; a scorer of places alone does not notice."""
     scorer = subject.part()
     query, key = _inputs(subject)
     order = torch.tensor([2, 0, 3, 1])
     scores = scorer(query, key)
     assert scores.shape == (2, 3, 4), f"scores are {list(scores.shape)}, not [B, T, S]"
-    same(scorer(query, key[:, order]), scores[..., order], "scores of permuted keys")
+    expected = scores if scorer.positional else scores[..., order]
+    same(scorer(query, key[:, order]), expected, "scores of permuted keys")
 
 
 def pair_form(subject: Subject) -> None:
-    """The pair form equals the dense form, also with no or more leading dimensions."""
+    """The pair form equals the dense form, also with no or more leading dimensions; a scorer of
+    places alone refuses pairs with a reason."""
     scorer = subject.part()
     query, key = _inputs(subject)
     dense = scorer(query, key)
-    pairs = scorer.pairs(
-        query[:, :, None].expand(-1, -1, 4, -1), key[:, None].expand(-1, 3, -1, -1)
-    )
-    same(pairs, dense, "pairs against dense")
+    both = query[:, :, None].expand(-1, -1, 4, -1), key[:, None].expand(-1, 3, -1, -1)
+    if scorer.positional:
+        _refuses_pairs(scorer, *both)
+    else:
+        same(scorer.pairs(*both), dense, "pairs against dense")
     same(scorer(query[0], key[0]), dense[0], "scores without a batch")
     same(scorer(query[:, None], key[:, None])[:, 0], dense, "scores with two leading dimensions")
+
+
+def _refuses_pairs(scorer: Scorer, query: torch.Tensor, key: torch.Tensor) -> None:
+    said = None
+    try:
+        scorer.pairs(query, key)
+    except ZooError as error:
+        said = str(error)
+    assert said is not None, "a scorer of places alone scores pairs"
+    assert scorer.name in said, f"the refusal does not name the scorer: {said}"
 
 
 def prepared_keys(subject: Subject) -> None:
@@ -54,7 +68,7 @@ def prepared_keys(subject: Subject) -> None:
 
 
 def gradients(subject: Subject) -> None:
-    """Gradients are those of finite differences (gradcheck in float64)."""
+    """Gradients are those of finite differences (gradcheck in float64), step by step too."""
     scorer = subject.part()
     query, key = (tensor.requires_grad_() for tensor in _inputs(subject))
     weights = list(scorer.parameters())
@@ -63,13 +77,32 @@ def gradients(subject: Subject) -> None:
         result: torch.Tensor = scorer(inputs[0], inputs[1])
         return result
 
+    def followed(*inputs: torch.Tensor) -> torch.Tensor:
+        query, prepared, looked = inputs[0], scorer.prepare(inputs[1]), inputs[2]
+        own, steps = scorer.first(prepared), []
+        for t in range(3):
+            before = own | {"weights": looked * (t > 0)}
+            step, own = scorer.follow(query[:, t : t + 1], prepared, before)
+            steps.append(step)
+        return torch.cat(steps, dim=1)
+
     torch.autograd.gradcheck(scores, (query, key, *weights))
+    if scorer.sequential:
+        looked = noise(2, 4, seed=3).softmax(dim=-1).requires_grad_()
+        torch.autograd.gradcheck(followed, (query, key, looked, *weights))
 
 
 def masked_attention(subject: Subject) -> None:
     """Inside an attention, masked and future keys change nothing, fused or not, in any heads."""
     for heads in (1, 2):
         obeys_mask(subject, _attention(subject, heads))
+
+
+def queries_in_turn(subject: Subject) -> None:
+    """Inside an attention, queries one by one get what they get all at once (of a sequential
+    scorer the first does), and what is remembered follows its row."""
+    for heads in (1, 2):
+        answers_in_turn(subject, _attention(subject, heads))
 
 
 def fused_path(subject: Subject) -> None:
@@ -104,5 +137,6 @@ LAWS = (
     Law("prepared-keys", prepared_keys),
     Law("gradients", gradients),
     Law("masked-attention", masked_attention),
+    Law("queries-in-turn", queries_in_turn),
     Law("fused-path", fused_path),
 )

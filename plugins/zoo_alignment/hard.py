@@ -1,0 +1,68 @@
+"""Hard alignment: one key, drawn."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from zoo import Alignment, Choices, Look
+from zoo_alignment.masking import masked_softmax, opened
+
+
+class Hard(Alignment):
+    r"""Looks at one key alone: drawn in training, the likeliest in evaluation.
+
+    .. math::
+        s_t \sim \mathrm{Categorical}(\alpha_t), \qquad
+        \alpha_{ts} = \frac{\exp e_{ts}}{\sum_{s'} \exp e_{ts'}}, \qquad
+        w_{ts} = [s = s_t]
+
+    Paper: Xu et al. 2015, equations 8 and 9, with the expectation left out that the paper mixes
+    in now and then; Luo et al. 2016 for online alignments. No gradient passes the draw: the
+    objective `reinforce` learns from its log-probability (equations 11 to 14), or the
+    straight-through estimate lets the gradient of alpha stand in for that of w.
+
+    Args:
+        straight_through: whether gradients pass as if w were alpha (Bengio et al. 2013).
+
+    Shapes:
+        scores [..., T, S], mask broadcastable to it -> weights [..., T, S], one of them 1.
+    """
+
+    name: ClassVar[str] = "hard"
+    paper: ClassVar[str] = (
+        "Xu et al. 2015, Show, Attend and Tell: Neural Image Caption Generation with Visual "
+        "Attention, arXiv:1502.03044"
+    )
+    observed: ClassVar[str] = "choose"
+
+    def __init__(self, *, straight_through: bool = False) -> None:
+        super().__init__()
+        self.straight_through = straight_through
+
+    @property
+    def draws(self) -> bool:
+        return not self.straight_through
+
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+    ) -> Tensor:
+        return self.choose(scores, mask, look)[0]
+
+    def choose(
+        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+    ) -> tuple[Tensor, Choices]:
+        alpha = masked_softmax(scores, mask)
+        chances = alpha.detach()
+        if self.training:
+            # The argmax of alpha over exponential noise is a draw from alpha.
+            chances = chances / torch.empty_like(chances).exponential_()
+        s = chances.argmax(dim=-1, keepdim=True)  # [..., T, 1]
+        mask = opened(scores, mask)
+        weights = torch.zeros_like(chances).scatter(-1, s, 1.0).masked_fill(~mask, 0.0)
+        if self.straight_through:
+            weights = weights + (alpha - alpha.detach())
+        lowest = torch.finfo(scores.dtype).min
+        logs = scores.masked_fill(~mask, lowest).log_softmax(dim=-1).masked_fill(~mask, 0.0)
+        entropy = -(alpha * logs).sum(dim=-1)
+        return weights, Choices(logs.gather(-1, s)[..., 0], entropy)

@@ -1,0 +1,55 @@
+"""Local alignment, monotonic: a window that moves one key a query."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from zoo import Alignment, Look
+from zoo_alignment.masking import masked_softmax, opened, places
+
+
+class LocalM(Alignment):
+    r"""Looks, at query t, only at the keys around place t.
+
+    .. math::
+        p_t = \min(t, S - 1), \qquad
+        \alpha_{ts} = \frac{\exp e_{ts} [|s - p_t| \le D]}
+            {\sum_{s'} \exp e_{ts'} [|s' - p_t| \le D]}
+
+    Paper: Luong et al. 2015, section 3.2, "monotonic alignment", with equation 7 inside the
+    window. The paper leaves open what happens when there are more queries than keys; here the
+    window waits at the last key. Places are counted among the open keys.
+
+    Args:
+        D: how far the window reaches to each side.
+
+    Shapes:
+        scores [B, H, T, S], mask broadcastable to it -> weights [B, H, T, S].
+    """
+
+    name: ClassVar[str] = "local-m"
+    paper: ClassVar[str] = (
+        "Luong et al. 2015, Effective Approaches to Attention-based Neural Machine Translation, "
+        "arXiv:1508.04025"
+    )
+    counts_steps: ClassVar[bool] = True
+    tiny: ClassVar[Mapping[str, Any]] = {"D": 1}
+
+    def __init__(self, *, D: Annotated[int, Field(ge=0)] = 10) -> None:
+        super().__init__()
+        self.D = D
+
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+    ) -> Tensor:
+        mask = opened(scores, mask)
+        place, S = places(mask)
+        if look is None:
+            t = torch.arange(scores.shape[-2], device=scores.device)[:, None]  # [T, 1]
+        else:
+            t = look.steps()  # [B or 1, 1, T, 1]
+        p = torch.minimum(t, S - 1)  # [B, H, T, 1]
+        return masked_softmax(scores, mask & ((place - p).abs() <= self.D))

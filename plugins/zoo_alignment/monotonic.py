@@ -1,0 +1,93 @@
+"""Monotonic alignment: each query goes on from where the last one stopped."""
+
+from typing import Annotated, ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from zoo import Alignment, Look
+from zoo_alignment.masking import opened
+
+
+class Monotonic(Alignment):
+    r"""Reads the keys from left to right and stops at one, never to go back.
+
+    .. math::
+        p_{ij} = \sigma(e_{ij} + r), \qquad
+        q_{ij} = (1 - p_{i,j-1}) \, q_{i,j-1} + \alpha_{i-1,j}, \qquad
+        \alpha_{ij} = p_{ij} \, q_{ij}
+
+    Paper: Raffel et al. 2017, equations 8 to 13. In training the weights are this expectation,
+    with noise on the scores so that p learns to be 0 or 1. In evaluation, mode 'hard' stops at
+    the first key with p > 1/2, which is the same recurrence with p rounded; mode 'soft' keeps
+    the expectation. A reader that stops nowhere has reached the end: its row sums to less than 1
+    and it sees nothing more. The recurrence is solved by a scan of products and sums of numbers
+    in [0, 1], without the division of the paper's appendix, so it neither overflows nor cancels.
+
+    Args:
+        mode: what evaluation does.
+        noise: standard deviation of the noise on the scores in training.
+        r: what the learned offset of the scores starts with; below 0, readers tend to go on.
+
+    Shapes:
+        scores [..., T, S], mask broadcastable to it -> weights [..., T, S].
+    """
+
+    name: ClassVar[str] = "monotonic"
+    paper: ClassVar[str] = (
+        "Raffel et al. 2017, Online and Linear-Time Attention by Enforcing Monotonic Alignments, "
+        "arXiv:1704.00784"
+    )
+    normalised: ClassVar[bool] = False
+    sequential: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        mode: Literal["hard", "soft"] = "hard",
+        noise: Annotated[float, Field(ge=0)] = 1.0,
+        r: float = -1.0,
+    ) -> None:
+        super().__init__()
+        self.mode = mode
+        self.noise = noise
+        self.r = nn.Parameter(torch.tensor(r))
+
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+    ) -> Tensor:
+        e = scores + self.r
+        if self.training:
+            e = e + self.noise * torch.randn_like(e)
+        hard = self.mode == "hard" and not self.training
+        p = (e > 0).to(e) if hard else e.sigmoid()
+        p = p.masked_fill(~opened(scores, mask), 0.0)  # passed by
+        alpha = _before(p, look)  # [..., S]
+        rows = []
+        for i in range(p.shape[-2]):
+            p_i = p[..., i, :]
+            alpha = p_i * _scan(F.pad(1 - p_i[..., :-1], (1, 0)), alpha)
+            rows.append(alpha)
+        return torch.stack(rows, dim=-2)
+
+
+def _before(p: Tensor, look: Look | None) -> Tensor:
+    """The weights of the query before; before the first one stands at the first key: [..., S]."""
+    start = F.one_hot(p.new_zeros((), dtype=torch.long), p.shape[-1]).to(p)
+    start = start.expand(*p.shape[:-2], -1)
+    if look is None or look.previous is None:
+        return start
+    steps = torch.as_tensor(look.offset, device=p.device).reshape(-1, *(1,) * (p.dim() - 2))
+    return torch.where(steps == 0, start, look.previous)
+
+
+def _scan(a: Tensor, b: Tensor) -> Tensor:
+    """q_j = a_j q_{j-1} + b_j along the last dimension, in log S rounds (Hillis and Steele)."""
+    reach = 1
+    while reach < b.shape[-1]:
+        b = b + a * F.pad(b[..., :-reach], (reach, 0))
+        a = a * F.pad(a[..., :-reach], (reach, 0), value=1.0)
+        reach *= 2
+    return b

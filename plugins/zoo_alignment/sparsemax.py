@@ -1,0 +1,46 @@
+"""Sparsemax: the point of the simplex nearest to the scores."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from zoo import Alignment, Look
+from zoo_alignment.masking import levelled, opened
+
+
+class Sparsemax(Alignment):
+    r"""Projects the scores onto the simplex, so that weak keys get no weight at all.
+
+    .. math::
+        \alpha_s = [z_s - \tau(z)]_+, \qquad
+        \tau(z) = \frac{\sum_{s \in S(z)} z_s - 1}{|S(z)|}, \qquad
+        k(z) = \max \{ k : 1 + k z_{(k)} > \textstyle\sum_{j \le k} z_{(j)} \}
+
+    Paper: Martins and Astudillo 2016, equation 4 and algorithm 1, exact by sorting; the support
+    S(z) is the k(z) highest scores.
+
+    Shapes:
+        scores [..., T, S], mask broadcastable to it -> weights [..., T, S].
+    """
+
+    name: ClassVar[str] = "sparsemax"
+    paper: ClassVar[str] = (
+        "Martins and Astudillo 2016, From Softmax to Sparsemax: A Sparse Model of Attention and "
+        "Multi-Label Classification, arXiv:1602.02068"
+    )
+
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+    ) -> Tensor:
+        mask = opened(scores, mask)
+        z, down = levelled(scores, mask)
+        k = torch.arange(1, down.shape[-1] + 1, device=down.device, dtype=down.dtype)
+        total = down.cumsum(dim=-1)
+        size = (1 + k * down > total).sum(dim=-1, keepdim=True)  # [..., T, 1]
+        threshold = (total.gather(-1, size - 1) - 1) / size
+        support = mask & (z.detach() > threshold)
+        # tau again, from the support alone: that carries the exact gradient.
+        count = support.sum(dim=-1, keepdim=True).clamp(min=1)
+        tau = (z.masked_fill(~support, 0.0).sum(dim=-1, keepdim=True) - 1) / count
+        return (z - tau).masked_fill(~support, 0.0)

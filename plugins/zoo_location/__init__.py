@@ -1,0 +1,12 @@
+"""Scorers that remember where they looked: Graves 2013, Chorowski et al. 2015."""
+
+from collections.abc import Sequence
+
+from zoo import Scorer, hookimpl
+from zoo_location.location import Location
+from zoo_location.location_window import LocationWindow
+
+
+@hookimpl
+def zoo_components() -> Sequence[type[Scorer]]:
+    return [Location, LocationWindow]

@@ -1,0 +1,100 @@
+"""REINFORCE: cross-entropy for what is said, reward for where was looked."""
+
+from typing import Annotated, ClassVar
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor
+
+from zoo import Objective, Outputs
+
+
+class Reinforce(Objective):
+    r"""Cross-entropy, and a reward for drawn looks after which the targets surprised less.
+
+    .. math::
+        L = \frac{1}{N} \sum_i \Big[ \ell_i
+            + \lambda_r (\ell_i - b) \log p(\tilde s_i) - \lambda_e H[\tilde s_i] \Big],
+        \qquad \ell_i = -\sum_t \log p(y_{it} \mid \tilde s_i)
+
+        b \leftarrow \gamma b + (1 - \gamma) \tfrac{1}{B} \textstyle\sum_i \ell_i
+
+    The factor of log p is a constant to the gradient. N is the number of targets that count, so
+    that with lambda_r = 1 and lambda_e = 0 the gradient is, on average over the draws, that of
+    the expected cross-entropy.
+
+    Paper: Xu et al. 2015, equations 12 to 14. The baseline b is of the surprise, the negative of
+    the paper's log-likelihood. It moves in training only, after it was used. For outputs
+    without choices the loss is the cross-entropy.
+
+    Args:
+        lambda_r: weight of the reward.
+        lambda_e: weight of the entropy of the looks.
+        gamma: how much of the baseline stays at each step.
+
+    Shapes:
+        logits [B, T, V], targets [B, T], mask [B, T], choices [B, T] -> scalar; 0 where nothing
+        counts.
+    """
+
+    name: ClassVar[str] = "reinforce"
+    paper: ClassVar[str] = (
+        "Xu et al. 2015, Show, Attend and Tell: Neural Image Caption Generation with Visual "
+        "Attention, arXiv:1502.03044"
+    )
+    baseline: Tensor
+
+    def __init__(
+        self,
+        *,
+        lambda_r: Annotated[float, Field(ge=0)] = 1.0,
+        lambda_e: Annotated[float, Field(ge=0)] = 0.01,
+        gamma: Annotated[float, Field(ge=0, lt=1)] = 0.9,
+    ) -> None:
+        super().__init__()
+        self.lambda_r = lambda_r
+        self.lambda_e = lambda_e
+        self.gamma = gamma
+        self.register_buffer("baseline", torch.zeros(()))
+
+    def forward(self, outputs: Outputs) -> Tensor:
+        half = outputs.logits.dtype in (torch.float16, torch.bfloat16)
+        logits = outputs.logits.float() if half else outputs.logits
+        targets = outputs.targets.where(outputs.mask, 0)
+        losses = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")  # [B, T]
+        surprise = losses.where(outputs.mask, 0.0).sum(dim=1)  # [B]
+        loss = surprise
+        if outputs.choices is not None:
+            logprob = outputs.choices.logprob.where(outputs.mask, 0.0).sum(dim=1)
+            entropy = outputs.choices.entropy.where(outputs.mask, 0.0).sum(dim=1)
+            # A copy: the update below must not reach what the backward pass needs.
+            advantage = surprise.detach() - self.baseline.clone()
+            loss = surprise + self.lambda_r * advantage * logprob - self.lambda_e * entropy
+            if self.training:
+                self._learn_baseline(surprise.detach(), outputs.mask.any(dim=1))
+        return loss.sum() / outputs.mask.sum().clamp(min=1)
+
+    @torch.no_grad()
+    def _learn_baseline(self, surprise: Tensor, counted: Tensor) -> None:
+        """surprise [B], counted [B]: items without a target that counts have no say."""
+        mean = surprise.sum() / counted.sum().clamp(min=1)
+        moved = self.gamma * self.baseline + (1 - self.gamma) * mean
+        self.baseline.copy_(torch.where(counted.any(), moved, self.baseline))
+
+    def reference(self, outputs: Outputs) -> float:
+        total, counted = 0.0, 0
+        for item in range(outputs.targets.shape[0]):
+            surprise = logprob = entropy = 0.0
+            for t in range(outputs.targets.shape[1]):
+                if not outputs.mask[item, t]:
+                    continue
+                logprobs = outputs.logits[item, t].double().log_softmax(dim=-1)
+                surprise -= logprobs[outputs.targets[item, t]].item()
+                if outputs.choices is not None:
+                    logprob += outputs.choices.logprob[item, t].item()
+                    entropy += outputs.choices.entropy[item, t].item()
+                counted += 1
+            reward = (surprise - self.baseline.item()) * logprob
+            total += surprise + self.lambda_r * reward - self.lambda_e * entropy
+        return total / max(counted, 1)

@@ -1,0 +1,61 @@
+"""Learning where to look by chance: what was drawn, for objectives that reward it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from zoo.attention.assembly import Attention
+from zoo.interfaces import Alignment, Choices
+
+
+@dataclass(frozen=True)
+class ChoiceLog:
+    """What each drawing attention drew, call by call: choices [B, H, T], with gradients."""
+
+    calls: dict[str, list[Choices]]
+
+    def summed(self) -> Choices | None:
+        """Calls one after another, heads and attentions added up: [B, T]; None if none drew.
+
+        Every attention must have answered the same number of queries, one a target step.
+        """
+        drawn = [calls for calls in self.calls.values() if calls]
+        if not drawn:
+            return None
+        logprobs = [torch.cat([c.logprob.sum(dim=1) for c in calls], dim=1) for calls in drawn]
+        entropies = [torch.cat([c.entropy.sum(dim=1) for c in calls], dim=1) for calls in drawn]
+        return Choices(torch.stack(logprobs).sum(dim=0), torch.stack(entropies).sum(dim=0))
+
+
+def drawing(module: nn.Module) -> Alignment | None:
+    """The first alignment inside the module that draws where to look, if there is one."""
+    for inner in module.modules():
+        if isinstance(inner, Attention) and inner.align.draws:
+            return inner.align
+    return None
+
+
+@contextmanager
+def choosing(model: nn.Module) -> Iterator[ChoiceLog]:
+    """Every attention inside the model that draws reports its choices while the block runs.
+
+    Outside such a block nothing is kept.
+    """
+    found = {
+        name: module
+        for name, module in model.named_modules()
+        if isinstance(module, Attention) and module.align.draws
+    }
+    log = ChoiceLog({name: [] for name in found})
+    for name, attention in found.items():
+        attention.chooser = log.calls[name]
+    try:
+        yield log
+    finally:
+        for attention in found.values():
+            attention.chooser = None
