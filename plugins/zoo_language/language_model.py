@@ -43,13 +43,18 @@ class LanguageModel(Model):
         built = embedding.build()
         if built.vocab is None or built.padding is None:
             raise ZooError(f"embedding '{built.name}' has no vocabulary with padding to speak in")
+        for name, token in (("bos", bos), ("eos", eos)):
+            if token >= built.vocab:
+                raise ZooError(f"{name} ({token}) must be a symbol below vocab ({built.vocab})")
+        if eos == built.padding:
+            raise ZooError(f"eos ({eos}) must be another symbol than padding ({built.padding})")
         self.pad = built.padding
         self.embedding = built
         self.decoder = decoder.build(embedding=built, memory_dim=0, summary_dim=0, carry={})
 
     def forward(self, batch: Batch) -> Outputs:
         told, targets = batch["target"][:, :-1], batch["target"][:, 1:]
-        logits = self.decoder(told, nothing(told))
+        logits = self.decoder(told, self._nothing(told))
         return Outputs(logits, targets, targets != self.pad)
 
     def example(
@@ -57,9 +62,8 @@ class LanguageModel(Model):
     ) -> dict[str, Tensor]:
         return {"target": self.embedding.example(batch, length + 1, generator)}
 
-
-def nothing(tokens: Tensor) -> Memory:
-    """The memory of no source, for a batch of tokens [B, T]."""
-    B = tokens.shape[0]
-    empty = torch.zeros(B, 0, device=tokens.device)
-    return Memory(empty[:, :, None], empty.bool(), empty)
+    def _nothing(self, tokens: Tensor) -> Memory:
+        """The memory of no source, for a batch of tokens [B, T], in the dtype of the table."""
+        kept = next(self.embedding.parameters(), torch.empty(0))
+        empty = kept.new_zeros(tokens.shape[0], 0, device=tokens.device)
+        return Memory(empty[:, :, None], empty.bool(), empty)
