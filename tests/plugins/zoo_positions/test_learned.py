@@ -58,7 +58,7 @@ def test_more_positions_than_the_table_has_are_refused(T, offset):
     position = Learned(dim=2, length=4)
 
     position.add(torch.zeros(1, T - 1, 2), offset=offset)
-    with pytest.raises(ZooError, match="^5 positions are asked for, but there are 4$"):
+    with pytest.raises(ZooError, match=r"^5 positions are asked for, but there are 4$"):
         position.add(torch.zeros(1, T, 2), offset=offset)
 
 

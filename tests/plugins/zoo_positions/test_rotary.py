@@ -105,7 +105,7 @@ def test_an_attention_shifted_as_a_whole_looks_where_it_looked(scorer, form, lay
 
 
 def test_an_odd_head_is_refused():
-    with pytest.raises(ZooError, match="^rotary positions need heads of even width, not 3$"):
+    with pytest.raises(ZooError, match=r"^rotary positions need heads of even width, not 3$"):
         Rotary(head_dim=3)
 
 

@@ -62,7 +62,7 @@ def test_the_states_keep_their_dtype():
 
 
 def test_an_odd_width_is_refused():
-    with pytest.raises(ZooError, match="^sinusoidal positions need an even width, not 5$"):
+    with pytest.raises(ZooError, match=r"^sinusoidal positions need an even width, not 5$"):
         Sinusoidal(dim=5)
 
 

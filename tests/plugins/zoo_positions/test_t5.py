@@ -36,7 +36,8 @@ def buckets_of(position: T5, T: int, S: int, offset: int | torch.Tensor = 0) -> 
 def test_buckets_of_the_past_by_hand():
     position = T5(heads=2, causal=True, buckets=8, farthest=16)
 
-    # 0..3 have a bucket each; then 4 + 4 log(d / 4) / log(16 / 4): 5 from 5.7, 6 from 8, 7 from 11.3
+    # 0..3 have a bucket each; then 4 + 4 log(d / 4) / log(16 / 4): 5 from 5.7, 6 from 8 and
+    # 7 from 11.3 on.
     buckets = buckets_of(position, 1, 22, offset=20)[0]
 
     by_distance = buckets.flip(0)[1:].tolist()  # the first is a later key

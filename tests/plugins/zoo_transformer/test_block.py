@@ -77,12 +77,9 @@ def test_one_position_of_known_weights(place):
     answer = block(torch.tensor([[[3.0, 1.0]]], dtype=torch.float64), Mask(), position=None)
 
     # The norm of two numbers is (1, -1), the larger first, up to eps.
-    if place == "post":
-        # norm(2x) = (2 + 1, -2); with its feed-forward (9, 0): norm of (12, -2)
-        expected = [1.0, -1.0]
-    else:
-        # x + (3, -2) = (6, -1); its norm is (1, -1), of which the feed-forward makes (3, 0)
-        expected = [9.0, -1.0]
+    # Post: norm(2x) = (2 + 1, -2); with its feed-forward (9, 0) that is (12, -2), normed.
+    # Pre: x + (3, -2) = (6, -1); its norm is (1, -1), of which the feed-forward makes (3, 0).
+    expected = [1.0, -1.0] if place == "post" else [9.0, -1.0]
     torch.testing.assert_close(
         answer[0, 0], torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-4
     )
@@ -139,6 +136,24 @@ def test_its_attention_equals_torchs_multihead_attention(stirred, fill_torchs_at
 
     expected, _ = other(query, memory, memory, key_padding_mask=~MASK)
     torch.testing.assert_close(context, expected, rtol=0, atol=1e-10)
+
+
+@torch.no_grad()
+def test_dropout_falls_on_each_answer_and_not_on_what_it_is_added_to():
+    block = build(attention(heads=2), place="pre", dropout=0.5)
+    for parameter in block.parameters():
+        parameter.zero_()
+    block.attention.out.bias.fill_(1.0)
+    block.feed_forward.down.bias.fill_(10.0)
+    x = torch.zeros(20, 5, 8)
+
+    def answers() -> set[float]:
+        return set(block(x + 0.5, Mask(), position=None).sub(0.5).flatten().tolist())
+
+    # What is kept of an answer is doubled, so that its mean stays.
+    assert answers() == {0.0, 2.0, 20.0, 22.0}
+    block.eval()
+    assert answers() == {11.0}
 
 
 def test_an_answer_of_another_width_is_refused():

@@ -45,7 +45,7 @@ def test_a_tied_output_learns_the_embeddings_table():
 
 
 def test_an_embedding_without_a_vocabulary_is_refused():
-    with pytest.raises(ZooError, match="^embedding 'patches' has no vocabulary to predict$"):
+    with pytest.raises(ZooError, match=r"^embedding 'patches' has no vocabulary to predict$"):
         Output(embedding=Patches(size=2, dim=4))
 
 

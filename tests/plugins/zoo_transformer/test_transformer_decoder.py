@@ -173,6 +173,15 @@ def test_the_look_at_the_source_can_be_another_than_at_itself():
     assert "scorers.0.U.weight" in block.cross.state_dict()
 
 
+def test_a_norm_right_after_the_positions_is_a_norm_of_the_embedded_tokens():
+    decoder, plain, given = build(norm={"embedding": True}), build(), memory()
+    with torch.no_grad():
+        table = plain.embedding.table.weight
+        table.copy_(nn.functional.layer_norm(table, (8,)))
+
+    torch.testing.assert_close(decoder(TOKENS, given), plain(TOKENS, given), rtol=0, atol=1e-6)
+
+
 def test_dropout_is_silent_in_evaluation_and_active_in_training():
     decoder, given = build(dropout=0.5), memory()
 
@@ -193,9 +202,9 @@ def test_more_tokens_than_the_context_holds_are_refused_before_the_first():
     decoder = build(position=Blueprint.of(Learned, length=4))
 
     decoder.start(memory(), steps=4)
-    with pytest.raises(ZooError, match="^5 tokens are asked for, but the context holds 4$"):
+    with pytest.raises(ZooError, match=r"^5 tokens are asked for, but the context holds 4$"):
         decoder.start(memory(), steps=5)
-    with pytest.raises(ZooError, match="^5 positions are asked for, but there are 4$"):
+    with pytest.raises(ZooError, match=r"^5 positions are asked for, but there are 4$"):
         decoder(TOKENS, memory())
 
 

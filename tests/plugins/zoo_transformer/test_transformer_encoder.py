@@ -196,6 +196,14 @@ def test_a_position_tells_orders_apart(position):
     assert torch.allclose(other, plain, rtol=0, atol=1e-5) == (position == "alibi")
 
 
+def test_a_norm_right_after_the_positions_is_a_norm_of_the_inputs():
+    inputs, normed, plain = draw(), build(embedding=True), build()
+
+    expected = plain(nn.functional.layer_norm(inputs, (8,)), MASK).states
+
+    torch.testing.assert_close(normed(inputs, MASK).states, expected, rtol=0, atol=1e-6)
+
+
 def test_dropout_is_silent_in_evaluation_and_active_in_training():
     encoder, inputs, still = build(dropout=0.5), draw(), build()
 
