@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Given, Position
+from zoo import Given, Position, ZooError
 from zoo_positions.indices import indices
 
 
@@ -46,6 +46,11 @@ class T5(Position):
         farthest: Annotated[int, Field(ge=8)] = 128,
     ) -> None:
         super().__init__()
+        near = (buckets if causal else buckets // 2) // 2
+        if farthest <= near:
+            raise ZooError(
+                f"farthest ({farthest}) must be above the {near} distances that have a bucket each"
+            )
         self.causal = causal
         self.buckets = buckets
         self.farthest = farthest

@@ -248,7 +248,7 @@ class Attention(nn.Module):
 
     def _weights(self, scores: Tensor, mask: Mask, look: Look) -> Tensor:
         if mask.bias is not None:
-            scores = scores + mask.bias
+            scores = scores + mask.bias.to(scores.dtype)
         dense = mask.dense(scores.shape[-2], scores.shape[-1], scores.device)
         opened = None if dense is None else dense[:, None]  # [B, 1, T, S]
         if self.chooser is None:
@@ -263,8 +263,9 @@ class Attention(nn.Module):
     def _queries(self, query: Tensor, position: Position | None, offset: int | Tensor) -> Tensor:
         """-> [B, H, T, Dq]"""
         if self.project == "none":
-            return query[:, None].expand(-1, self.heads, -1, -1)
-        queries = self._split(self.query(query), self.heads)
+            queries = query[:, None].expand(-1, self.heads, -1, -1)
+        else:
+            queries = self._split(self.query(query), self.heads)
         return queries if position is None else position.rotate(queries, offset=offset)
 
     def _merged(self, context: Tensor) -> Tensor:

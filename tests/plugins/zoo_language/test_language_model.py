@@ -1,0 +1,190 @@
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import zoo
+from zoo import SpecError, ZooError
+
+RNN = {"type": "plain-rnn", "hidden": 4, "init": "zeros"}
+TRANSFORMER = {
+    "type": "transformer",
+    "layers": 1,
+    "attention": {"scorer": "scaled-dot", "align": "soft", "heads": 2},
+    "feed_forward": {"hidden": 8},
+    "position": "sinusoidal",
+}
+TOKENS = torch.tensor([[1, 4, 3, 6, 2], [1, 5, 2, 0, 0], [1, 3, 3, 2, 0]])
+
+
+def compose(decoder: dict[str, Any], dtype: str | None = None, **changes: Any) -> zoo.Model:
+    model = {
+        "type": "language-model",
+        "embedding": {"type": "token", "vocab": 7, "dim": 4},
+        "decoder": decoder,
+    }
+    return zoo.compose({"zoo": 1, "name": "test", "model": model | changes}, dtype=dtype)
+
+
+def nothing(dtype: torch.dtype = torch.float32) -> zoo.Memory:
+    empty = torch.zeros(3, 0, dtype=dtype)
+    return zoo.Memory(empty[..., None], empty.bool(), empty)
+
+
+def test_a_model_of_known_weights():
+    model = compose(
+        {"type": "plain-rnn", "hidden": 1, "cell": "rnn", "init": "zeros"},
+        embedding={"type": "token", "vocab": 3, "dim": 1},
+    ).double()
+    model.load_state_dict(
+        {
+            "embedding.table.weight": torch.tensor([[0.0], [1.0], [-2.0]]),
+            "decoder.embedding.table.weight": torch.tensor([[0.0], [1.0], [-2.0]]),
+            "decoder.cells.cells.0.weight_ih": torch.tensor([[0.5]]),
+            "decoder.cells.cells.0.weight_hh": torch.tensor([[2.0]]),
+            "decoder.cells.cells.0.bias_ih": torch.tensor([0.125]),
+            "decoder.cells.cells.0.bias_hh": torch.tensor([-0.5]),
+            "decoder.out.weight": torch.tensor([[1.0], [-1.0], [3.0]]),
+            "decoder.out.bias": torch.tensor([0.0, 0.5, -0.25]),
+        }
+    )
+
+    outputs = model({"target": torch.tensor([[1, 2, 0]])})
+
+    # From nothing, bos and 2 are told; 2 and padding are wanted.
+    s1 = math.tanh(0.5 * 1 + 0.125 - 0.5)
+    s2 = math.tanh(0.5 * -2 + 0.125 + 2 * s1 - 0.5)
+    expected = [[[s, -s + 0.5, 3 * s - 0.25] for s in (s1, s2)]]
+    expected = torch.tensor(expected, dtype=torch.float64)
+    torch.testing.assert_close(outputs.logits, expected, rtol=0, atol=1e-12)
+    assert outputs.targets.tolist() == [[2, 0]]
+    assert outputs.mask.tolist() == [[True, False]]
+
+
+def test_a_recurrent_one_equals_torchs_lstm():
+    model = compose(RNN).double()
+    other = nn.LSTM(4, 4, batch_first=True).double()
+    cell = model.decoder.cells.cells[0]
+    other.load_state_dict({f"{name}_l0": value for name, value in cell.state_dict().items()})
+
+    states, _ = other(model.embedding.table.weight[TOKENS[:, :-1]])
+
+    expected = model.decoder.out(states)
+    torch.testing.assert_close(model({"target": TOKENS}).logits, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("decoder", [RNN, TRANSFORMER], ids=["plain-rnn", "transformer"])
+def test_step_by_step_equals_forcing(decoder):
+    model = compose(decoder)
+    whole = model({"target": TOKENS}).logits
+
+    state, pieces = model.decoder.start(nothing(), steps=4), []
+    for token in TOKENS[:, :-1].split(1, dim=1):
+        logits, state = model.decoder.step(token, state)
+        pieces.append(logits)
+
+    torch.testing.assert_close(torch.cat(pieces, dim=1), whole, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("decoder", [RNN, TRANSFORMER], ids=["plain-rnn", "transformer"])
+def test_one_step_of_training_lowers_the_loss(decoder, dtype):
+    model = compose(decoder, dtype=dtype)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+
+    def loss() -> torch.Tensor:
+        out = model({"target": TOKENS})
+        return nn.functional.cross_entropy(out.logits[out.mask].float(), out.targets[out.mask])
+
+    before = loss()
+    before.backward()
+    optimizer.step()
+
+    assert all(parameter.grad.abs().sum() > 0 for parameter in model.parameters())
+    assert loss() < before
+
+
+@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru", "gru-cho"])
+def test_a_recurrent_one_in_bfloat16_is_near_its_float32_self(cell):
+    expected = compose(RNN | {"cell": cell})({"target": TOKENS}).logits
+
+    logits = compose(RNN | {"cell": cell}, dtype="bfloat16")({"target": TOKENS}).logits
+
+    assert logits.dtype is torch.bfloat16
+    assert (logits.float() - expected).norm() < 0.1 * expected.norm()
+
+
+def test_padding_does_not_count():
+    outputs = compose(RNN)({"target": TOKENS})
+
+    assert outputs.targets.tolist() == TOKENS[:, 1:].tolist()
+    assert outputs.mask.sum(dim=1).tolist() == [4, 2, 3]
+
+
+def test_its_example_is_one_longer_than_what_it_predicts():
+    model = compose(RNN)
+
+    batch = model.example(2, 5, torch.Generator().manual_seed(0))
+
+    assert batch["target"].shape == (2, 6)
+    assert model(batch).logits.shape == (2, 5, 7)
+    assert (batch["target"] != 0).all()
+
+
+def test_a_first_state_from_no_source_is_refused():
+    message = "there is no source to make the first state from; use init: zeros"
+    with pytest.raises(SpecError, match=message):
+        compose(RNN | {"init": "bridge"})
+
+
+def test_a_look_at_no_source_is_refused():
+    cross = {"cross": TRANSFORMER["attention"]}
+    with pytest.raises(SpecError, match="there is no source to look at, so 'cross' has no meaning"):
+        compose(TRANSFORMER | cross)
+
+
+@pytest.mark.parametrize("name", ["bos", "eos"])
+def test_a_symbol_outside_the_vocabulary_is_refused(name):
+    with pytest.raises(SpecError, match=rf"{name} \(7\) must be a symbol below vocab \(7\)"):
+        compose(RNN, **{name: 7})
+
+
+def test_an_end_that_is_padding_is_refused():
+    message = r"eos \(0\) must be another symbol than padding \(0\)"
+    with pytest.raises(SpecError, match=message):
+        compose(RNN, eos=0)
+
+
+def test_one_symbol_may_stand_at_both_ends():
+    model = compose(RNN, bos=6, eos=6)
+
+    assert (model.bos, model.eos) == (6, 6)
+
+
+@pytest.mark.parametrize(
+    "embedding",
+    [
+        {"type": "patches", "size": 2, "dim": 4},
+        {"type": "grid", "vocab": 4, "dim": 4, "rows": 2, "columns": 2},
+    ],
+    ids=["patches", "grid"],
+)
+def test_an_embedding_without_words_is_refused(embedding):
+    message = f"embedding '{embedding['type']}' has no vocabulary with padding to speak in"
+    with pytest.raises(ZooError, match=message):
+        compose(RNN, embedding=embedding)
+
+
+def test_its_weights_are_named():
+    assert {k: tuple(v.shape) for k, v in compose(RNN).state_dict().items()} == {
+        "embedding.table.weight": (7, 4),
+        "decoder.embedding.table.weight": (7, 4),
+        "decoder.cells.cells.0.weight_ih": (16, 4),
+        "decoder.cells.cells.0.weight_hh": (16, 4),
+        "decoder.cells.cells.0.bias_ih": (16,),
+        "decoder.cells.cells.0.bias_hh": (16,),
+        "decoder.out.weight": (7, 4),
+        "decoder.out.bias": (7,),
+    }

@@ -1,0 +1,61 @@
+"""Torch's own Transformer, filled with the zoo's weights."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from zoo import Attention
+from zoo_transformer.block import Block
+
+
+def _attention(ours: Attention, theirs: nn.MultiheadAttention) -> None:
+    parts = (ours.query, ours.key, ours.value)
+    theirs.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
+    theirs.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
+    theirs.out_proj.load_state_dict(ours.out.state_dict())
+
+
+@torch.no_grad()
+def _block(ours: Block, theirs: nn.Module) -> None:
+    """Fill a layer of torch's encoder or decoder with a block's weights."""
+    _attention(ours.attention, theirs.self_attn)
+    norms = [ours.attention_norm, ours.feed_forward_norm]
+    if hasattr(ours, "cross"):
+        _attention(ours.cross, theirs.multihead_attn)
+        norms.insert(1, ours.cross_norm)
+    theirs.linear1.load_state_dict(ours.feed_forward.up.state_dict())
+    theirs.linear2.load_state_dict(ours.feed_forward.down.state_dict())
+    for number, norm in enumerate(norms, start=1):
+        getattr(theirs, f"norm{number}").load_state_dict(norm.state_dict())
+
+
+@torch.no_grad()
+def _stirred(module: nn.Module) -> nn.Module:
+    generator = torch.Generator().manual_seed(5)
+    for parameter in module.parameters():
+        parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator).to(parameter))
+    return module
+
+
+@pytest.fixture
+def fill_torchs_layer() -> Callable[[Block, nn.Module], None]:
+    return _block
+
+
+@pytest.fixture
+def fill_torchs_attention() -> Callable[[Attention, nn.MultiheadAttention], None]:
+    return torch.no_grad()(_attention)
+
+
+@pytest.fixture
+def stirred() -> Callable[[nn.Module], nn.Module]:
+    """No bias stays zero and no scale one, so that every parameter matters."""
+    return _stirred
+
+
+@pytest.fixture
+def causal() -> Tensor:
+    """Torch's mask of five steps, True where a pair is closed."""
+    return torch.ones(5, 5, dtype=torch.bool).triu(1)

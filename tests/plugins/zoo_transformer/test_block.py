@@ -1,0 +1,210 @@
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from zoo import Alignment, Attention, Blueprint, Look, Mask, SpecError, WidthConflict, ZooError
+from zoo_alignment.soft import Soft
+from zoo_luong.dot import Dot
+from zoo_luong.general import General
+from zoo_transformer.block import Block
+from zoo_transformer.feed_forward import FeedForward
+from zoo_transformer.norm import Norm
+from zoo_transformer.scaled_dot import ScaledDot
+
+MASK = torch.tensor([[True] * 5, [True, True, False, False, False]])
+
+
+def attention(scorer: type = ScaledDot, align: type = Soft, **form: Any) -> Blueprint[Attention]:
+    return Blueprint.of(Attention, scorer=Blueprint.of(scorer), align=Blueprint.of(align), **form)
+
+
+def build(
+    attention: Blueprint[Attention],
+    *,
+    dim: int = 8,
+    cross: bool = False,
+    activation: str = "relu",
+    place: str = "post",
+    dropout: float = 0.0,
+) -> Block:
+    torch.manual_seed(0)
+    return Block(
+        dim=dim,
+        memory_dim=dim,
+        attention=attention,
+        cross=attention if cross else None,
+        feed_forward=Blueprint.of(FeedForward, hidden=12, activation=activation),
+        norm=Norm(place=place),
+        dropout=dropout,
+    )
+
+
+def draw(*shape: int, seed: int = 1) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+class Sequential(Alignment):
+    """An alignment that must know where the query before looked."""
+
+    name = "one-by-one"
+    sequential = True
+
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+    ) -> Tensor:
+        return scores.softmax(dim=-1)
+
+
+@pytest.mark.parametrize("place", ["post", "pre"])
+def test_one_position_of_known_weights(place):
+    """Alone a position looks at itself, so attention answers what it is asked."""
+    block = build(attention(Dot), dim=2, place=place).double()
+    block.load_state_dict(
+        {
+            "attention_norm.weight": torch.tensor([2.0, 2.0]),
+            "attention_norm.bias": torch.tensor([1.0, 0.0]),
+            "feed_forward.up.weight": torch.eye(12, 2),
+            "feed_forward.up.bias": torch.zeros(12),
+            "feed_forward.down.weight": 3 * torch.eye(2, 12),
+            "feed_forward.down.bias": torch.zeros(2),
+            "feed_forward_norm.weight": torch.ones(2),
+            "feed_forward_norm.bias": torch.zeros(2),
+        }
+    )
+
+    answer = block(torch.tensor([[[3.0, 1.0]]], dtype=torch.float64), Mask(), position=None)
+
+    # The norm of two numbers is (1, -1), the larger first, up to eps.
+    # Post: norm(2x) = (2 + 1, -2); with its feed-forward (9, 0) that is (12, -2), normed.
+    # Pre: x + (3, -2) = (6, -1); its norm is (1, -1), of which the feed-forward makes (3, 0).
+    expected = [1.0, -1.0] if place == "post" else [9.0, -1.0]
+    torch.testing.assert_close(
+        answer[0, 0], torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("place", ["post", "pre"])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_it_equals_torchs_encoder_layer(activation, place, stirred, fill_torchs_layer):
+    block = stirred(build(attention(heads=2), activation=activation, place=place)).double()
+    layer = nn.TransformerEncoderLayer(
+        8, 2, 12, 0.0, activation, batch_first=True, norm_first=place == "pre"
+    ).double()
+    fill_torchs_layer(block, layer)
+    x = draw(2, 5, 8)
+
+    answer = block(x, Mask(keys=MASK), position=None)
+
+    expected = layer(x, src_key_padding_mask=~MASK)
+    torch.testing.assert_close(answer[MASK], expected[MASK], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("place", ["post", "pre"])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_with_a_memory_it_equals_torchs_decoder_layer(
+    activation, place, stirred, fill_torchs_layer, causal
+):
+    block = stirred(build(attention(heads=2), cross=True, activation=activation, place=place))
+    block = block.double()
+    layer = nn.TransformerDecoderLayer(
+        8, 2, 12, 0.0, activation, batch_first=True, norm_first=place == "pre"
+    ).double()
+    fill_torchs_layer(block, layer)
+    x, memory = draw(2, 5, 8), draw(2, 5, 8, seed=2)
+
+    answer = block(
+        x,
+        Mask(causal=True),
+        position=None,
+        memory=block.cross.prepare(memory),
+        memory_mask=Mask(keys=MASK),
+    )
+
+    expected = layer(x, memory, tgt_mask=causal, memory_key_padding_mask=~MASK)
+    torch.testing.assert_close(answer, expected, rtol=0, atol=1e-10)
+
+
+def test_its_attention_equals_torchs_multihead_attention(stirred, fill_torchs_attention):
+    block = stirred(build(attention(heads=4))).double()
+    other = nn.MultiheadAttention(8, 4, batch_first=True).double()
+    fill_torchs_attention(block.attention, other)
+    query, memory = draw(2, 3, 8), draw(2, 5, 8, seed=2)
+
+    context = block.attention(query, memory, Mask(keys=MASK))
+
+    expected, _ = other(query, memory, memory, key_padding_mask=~MASK)
+    torch.testing.assert_close(context, expected, rtol=0, atol=1e-10)
+
+
+@torch.no_grad()
+def test_dropout_falls_on_each_answer_and_not_on_what_it_is_added_to():
+    block = build(attention(heads=2), place="pre", dropout=0.5)
+    for parameter in block.parameters():
+        parameter.zero_()
+    block.attention.out.bias.fill_(1.0)
+    block.feed_forward.down.bias.fill_(10.0)
+    x = torch.zeros(20, 5, 8)
+
+    def answers() -> set[float]:
+        return set(block(x + 0.5, Mask(), position=None).sub(0.5).flatten().tolist())
+
+    # What is kept of an answer is doubled, so that its mean stays.
+    assert answers() == {0.0, 2.0, 20.0, 22.0}
+    block.eval()
+    assert answers() == {11.0}
+
+
+def test_an_answer_of_another_width_is_refused():
+    narrow = attention(project="none", heads=1)
+    message = "a Transformer adds what attention answers to what asked; set project: qkv"
+
+    with pytest.raises(WidthConflict, match=message):
+        Block(
+            dim=8,
+            memory_dim=6,
+            attention=narrow,
+            cross=Blueprint.of(Attention, scorer=Blueprint.of(General), align=Blueprint.of(Soft)),
+            feed_forward=Blueprint.of(FeedForward, hidden=4),
+            norm=Norm(),
+            dropout=0.0,
+        )
+
+
+def test_an_alignment_that_goes_query_by_query_is_refused_with_the_reason():
+    message = (
+        "alignment 'one-by-one' needs to know where the query before looked, "
+        "but a Transformer answers all queries at once"
+    )
+    with pytest.raises(ZooError, match=message):
+        build(attention(align=Sequential, heads=2))
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ({"heads": 3}, r"heads \(3\) must divide query_dim \(8\), or set head_dim"),
+        ({"heads": 4, "kv_heads": 3}, r"heads \(4\) must be divisible by kv_heads \(3\)"),
+        ({"kv_heads": 1}, "kv_heads has no meaning without projections; set project: qkv"),
+    ],
+)
+def test_heads_that_do_not_fit_are_refused(form, message):
+    with pytest.raises(SpecError, match=message):
+        build(attention(**form))
+
+
+def test_its_weights_are_named():
+    block = build(attention(heads=4, kv_heads=2), cross=True)
+    linears = {
+        f"{look}.{part}": 4 if part in ("key", "value") else 8
+        for look in ("attention", "cross")
+        for part in ("query", "key", "value", "out")
+    } | {"feed_forward.up": 12, "feed_forward.down": 8}
+    norms = ("attention_norm", "cross_norm", "feed_forward_norm")
+
+    assert {key: value.shape[0] for key, value in block.state_dict().items()} == {
+        f"{name}.{part}": width
+        for name, width in (linears | dict.fromkeys(norms, 8)).items()
+        for part in ("weight", "bias")
+    }

@@ -1,0 +1,232 @@
+"""A Transformer decoder that remembers keys and values says what it says all at once."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from zoo import Attention, Blueprint, Memory, State, recording
+from zoo_alignment.soft import Soft
+from zoo_bahdanau.additive import Additive
+from zoo_luong.concat import Concat
+from zoo_luong.dot import Dot
+from zoo_luong.general import General
+from zoo_positions.alibi import ALiBi
+from zoo_positions.learned import Learned
+from zoo_positions.rotary import Rotary
+from zoo_positions.sinusoidal import Sinusoidal
+from zoo_positions.t5 import T5
+from zoo_tokens.token import Token
+from zoo_transformer.feed_forward import FeedForward
+from zoo_transformer.norm import Norm
+from zoo_transformer.scaled_dot import ScaledDot
+from zoo_transformer.transformer_decoder import TransformerDecoder
+
+SCORERS = {
+    "dot": Blueprint.of(Dot),
+    "general": Blueprint.of(General),
+    "concat": Blueprint.of(Concat, hidden=3),
+    "additive": Blueprint.of(Additive, hidden=3),
+    "scaled-dot": Blueprint.of(ScaledDot),
+}
+POSITIONS = {
+    "none": None,
+    "sinusoidal": Blueprint.of(Sinusoidal),
+    "learned": Blueprint.of(Learned, length=4),
+    "rotary": Blueprint.of(Rotary),
+    "rotary-interleaved": Blueprint.of(Rotary, layout="interleaved"),
+    "alibi": Blueprint.of(ALiBi),
+    "t5": Blueprint.of(T5, buckets=4, farthest=8),
+}
+PAIRS = [
+    (position, scorer)
+    for position in POSITIONS
+    for scorer in SCORERS
+    # Turned queries and keys have a meaning for inner products only.
+    if not position.startswith("rotary") or scorer in ("dot", "scaled-dot")
+]
+FORMS = {
+    "bare": {},
+    "two": {"heads": 2},
+    "four-for-two": {"heads": 4, "kv_heads": 2},
+    "one": {"project": "qkv"},
+    "shared": {"heads": 2, "project": "kv"},
+    "four-for-one": {"heads": 4, "kv_heads": 1},
+}
+TOKENS = torch.tensor([[1, 4, 2, 6], [5, 5, 1, 2], [3, 6, 4, 1]])
+MASK = torch.arange(4)[None] < torch.tensor([4, 1, 2])[:, None]
+
+
+def build(
+    position: str = "sinusoidal",
+    scorer: str = "scaled-dot",
+    form: str = "two",
+    place: str = "post",
+    source: bool = True,
+) -> TransformerDecoder:
+    torch.manual_seed(0)
+    return Blueprint.of(
+        TransformerDecoder,
+        layers=2,
+        attention=Blueprint.of(
+            Attention, scorer=SCORERS[scorer], align=Blueprint.of(Soft), **FORMS[form]
+        ),
+        feed_forward=Blueprint.of(FeedForward, hidden=12),
+        norm=Blueprint.of(Norm, place=place),
+        position=POSITIONS[position],
+    ).build(embedding=Token(vocab=7, dim=8), memory_dim=8 if source else 0)
+
+
+def memory() -> Memory:
+    states = torch.randn(3, 4, 8, generator=torch.Generator().manual_seed(1))
+    return Memory(states, MASK, states.mean(dim=1))
+
+
+def stepped(decoder: TransformerDecoder, sizes: list[int], state: State) -> Tensor:
+    pieces = []
+    for tokens in TOKENS.split(sizes, dim=1):
+        logits, state = decoder.step(tokens, state)
+        pieces.append(logits)
+    assert state.moving["at"].tolist() == [4, 4, 4]
+    return torch.cat(pieces, dim=1)
+
+
+@pytest.mark.parametrize("source", [True, False], ids=["source", "alone"])
+@pytest.mark.parametrize("place", ["post", "pre"])
+@pytest.mark.parametrize("form", ["bare", "two", "four-for-two"])
+@pytest.mark.parametrize(("position", "scorer"), PAIRS)
+def test_step_by_step_equals_all_at_once(position, scorer, form, place, source):
+    both_ways(build(position, scorer, form, place, source))
+
+
+@pytest.mark.parametrize("form", ["one", "shared", "four-for-one"])
+@pytest.mark.parametrize("position", POSITIONS)
+def test_step_by_step_equals_all_at_once_in_rarer_forms(position, form):
+    both_ways(build(position, form=form))
+
+
+def both_ways(decoder: TransformerDecoder) -> None:
+    """One token and several at a time, filling the cache in place and by functions."""
+    given = memory()
+    whole = decoder(TOKENS, given)
+
+    for grad in (True, False):
+        for sizes in ([1] * 4, [2, 1, 1]):
+            with torch.set_grad_enabled(grad):
+                pieces = stepped(decoder, sizes, decoder.start(given, steps=4))
+
+            assert pieces.requires_grad is grad
+            torch.testing.assert_close(pieces, whole, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("position", POSITIONS)
+def test_step_by_step_equals_all_at_once_on_the_reference_path(position):
+    decoder, given = build(position, form="four-for-two"), memory()
+    whole = decoder(TOKENS, given)
+
+    with recording(decoder) as log, torch.no_grad():
+        pieces = stepped(decoder, [1] * 4, decoder.start(given, steps=4))
+
+    torch.testing.assert_close(pieces, whole, rtol=0, atol=1e-5)
+    # What is not yet said has no weight.
+    for t, weights in enumerate(log["blocks.1.attention"]):
+        assert torch.count_nonzero(weights[..., t + 1 :]) == 0
+        torch.testing.assert_close(weights.sum(dim=-1), torch.ones(3, 4, 1))
+
+
+@pytest.mark.parametrize("position", POSITIONS)
+def test_room_for_more_steps_than_are_taken_changes_nothing(position):
+    decoder, given = build(position), memory()
+    whole = decoder(TOKENS[:, :3], given)
+
+    with torch.no_grad():
+        logits, _ = decoder.step(TOKENS[:, :3], decoder.start(given, steps=4))
+
+    torch.testing.assert_close(logits, whole, rtol=0, atol=1e-5)
+
+
+def test_the_cache_keeps_only_the_heads_that_keys_and_values_have():
+    state = build(form="four-for-one").start(memory(), steps=5)
+
+    assert {k: tuple(v.shape) for k, v in state.moving.items()} == {
+        "at": (3,),
+        **{f"{i}.{name}": (3, 1, 5, 2) for i in range(2) for name in ("keys", "values")},
+    }
+    assert {k: tuple(v.shape) for k, v in state.fixed.items()} == {
+        "mask": (3, 4),
+        **{f"{i}.{name}": (3, 1, 4, 2) for i in range(2) for name in ("keys", "values")},
+    }
+
+
+@pytest.mark.parametrize("position", ["learned", "rotary", "t5"])
+def test_gradients_through_the_cache_equal_those_of_all_at_once(position):
+    decoder, given = build(position), memory()
+    weight = torch.randn(3, 4, 7, generator=torch.Generator().manual_seed(3))
+
+    def gradients(logits: Tensor) -> list[Tensor]:
+        return list(torch.autograd.grad((logits * weight).sum(), list(decoder.parameters())))
+
+    expected = gradients(decoder(TOKENS, given))
+    actual = gradients(stepped(decoder, [1, 3], decoder.start(given, steps=4)))
+
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_with_gradients_a_step_leaves_the_state_before_it_as_it_was():
+    decoder, given = build(), memory()
+    _, state = decoder.step(TOKENS[:, :2], decoder.start(given, steps=4))
+    before = {name: tensor.clone() for name, tensor in state.moving.items()}
+
+    decoder.step(TOKENS[:, 2:], state)
+
+    assert all(torch.equal(state.moving[name], tensor) for name, tensor in before.items())
+
+
+def test_without_gradients_the_cache_is_filled_in_place():
+    decoder, given = build(), memory()
+
+    with torch.no_grad():
+        state = decoder.start(given, steps=4)
+        _, after = decoder.step(TOKENS[:, :2], state)
+
+    assert after.moving["0.keys"].data_ptr() == state.moving["0.keys"].data_ptr()
+
+
+def branched(kind: str, state: State) -> tuple[State, Tensor]:
+    """Another branch of the state, and which row each of its rows continues."""
+    rows: dict[str, Any] = {
+        "reordered": torch.tensor([2, 0, 0]),
+        "kept in order": torch.arange(3),
+        "repeated": torch.arange(3).repeat_interleave(2),
+        "repeated once": torch.arange(3),
+    }
+    if kind.startswith("repeated"):
+        return state.repeat(1 if kind.endswith("once") else 2), rows[kind]
+    return state.reorder(rows[kind]), rows[kind]
+
+
+@pytest.mark.parametrize("kind", ["reordered", "kept in order", "repeated", "repeated once"])
+@pytest.mark.parametrize("source", [True, False], ids=["source", "alone"])
+@torch.no_grad()
+def test_two_branches_of_one_state_do_not_disturb_each_other(source, kind):
+    decoder, given = build("learned", source=source), memory()
+    if not kind.startswith("repeated"):  # rows that are reordered belong to one source
+        given = Memory(given.states[:1].expand(3, -1, -1), MASK[:1].expand(3, -1), given.summary)
+    _, trunk = decoder.step(TOKENS[:, :2], decoder.start(given, steps=4))
+    branch, rows = branched(kind, trunk)
+    other = (TOKENS[rows] + 1) % 7
+
+    said: list[list[Tensor]] = [[], []]
+    for t in range(2, 4):  # in turns, so that each could overwrite the other
+        logits, trunk = decoder.step(TOKENS[:, t : t + 1], trunk)
+        said[0].append(logits)
+        logits, branch = decoder.step(other[:, t : t + 1], branch)
+        said[1].append(logits)
+
+    expected = decoder(TOKENS, given)[:, 2:]
+    torch.testing.assert_close(torch.cat(said[0], dim=1), expected, rtol=0, atol=1e-5)
+    tokens = torch.cat([TOKENS[rows, :2], other[:, 2:]], dim=1)
+    sources = Memory(given.states[rows], given.mask[rows], given.summary[rows])
+    expected = decoder(tokens, sources)[:, 2:]
+    torch.testing.assert_close(torch.cat(said[1], dim=1), expected, rtol=0, atol=1e-5)

@@ -1,0 +1,58 @@
+import pytest
+import torch
+import torch.nn.functional as F
+
+from zoo import ZooError
+from zoo_tokens.token import Token
+from zoo_transformer.output import Output
+from zoo_vision.patches import Patches
+
+
+def token() -> Token:
+    torch.manual_seed(0)
+    return Token(vocab=3, dim=2)
+
+
+def test_tied_logits_of_a_known_table():
+    embedding = token()
+    embedding.load_state_dict({"table.weight": torch.tensor([[0.0, 0], [1, 2], [-3, 1]])})
+    output = Output(embedding=embedding, tied=True, bias=True, scale=0.5)
+    with torch.no_grad():
+        output.bias.copy_(torch.tensor([0.25, 0.0, 1.0]))
+
+    logits = output(torch.tensor([[[4.0, 2.0]]]))
+
+    # half of (4, 2) is (2, 1)
+    assert logits.tolist() == [[[0.25, 2 + 2, -6 + 1 + 1]]]
+
+
+def test_a_map_of_its_own_equals_torchs_linear():
+    output = Output(embedding=token(), bias=True, scale=2.0)
+    with torch.no_grad():
+        output.bias.normal_()
+    states = torch.randn(2, 4, 2)
+
+    expected = F.linear(2 * states, output.map.weight, output.bias)
+    torch.testing.assert_close(output(states), expected, rtol=0, atol=1e-6)
+
+
+def test_a_tied_output_learns_the_embeddings_table():
+    embedding = token()
+
+    Output(embedding=embedding, tied=True)(torch.ones(1, 1, 2)).sum().backward()
+
+    assert embedding.table.weight.grad.abs().sum() > 0
+
+
+def test_an_embedding_without_a_vocabulary_is_refused():
+    with pytest.raises(ZooError, match=r"^embedding 'patches' has no vocabulary to predict$"):
+        Output(embedding=Patches(size=2, dim=4))
+
+
+def test_its_weights_are_named():
+    def names(**form: bool) -> list[str]:
+        return list(Output(embedding=token(), **form).state_dict())
+
+    assert names() == ["map.weight"]
+    assert names(bias=True) == ["bias", "map.weight"]
+    assert names(tied=True) == ["embedding.table.weight"]

@@ -1,0 +1,241 @@
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from zoo import Attention, Blueprint, Memory, SpecError, ZooError, recording
+from zoo_alignment.soft import Soft
+from zoo_bahdanau.additive import Additive
+from zoo_luong.dot import Dot
+from zoo_positions.learned import Learned
+from zoo_positions.rotary import Rotary
+from zoo_tokens.token import Token
+from zoo_transformer.feed_forward import FeedForward
+from zoo_transformer.norm import Norm
+from zoo_transformer.output import Output
+from zoo_transformer.scaled_dot import ScaledDot
+from zoo_transformer.transformer_decoder import TransformerDecoder
+from zoo_vision.patches import Patches
+
+TOKENS = torch.tensor([[1, 4, 2, 6, 3], [5, 5, 1, 2, 4], [3, 6, 4, 1, 1]])
+MASK = torch.arange(4)[None] < torch.tensor([4, 1, 2])[:, None]
+
+
+def attention(scorer: Blueprint[Any] | None = None, **form: Any) -> Blueprint[Attention]:
+    scorer = scorer or Blueprint.of(ScaledDot)
+    return Blueprint.of(Attention, scorer=scorer, align=Blueprint.of(Soft), **form)
+
+
+def build(
+    *,
+    memory_dim: int = 8,
+    activation: str = "relu",
+    norm: dict[str, Any] | None = None,
+    **parts: Any,
+) -> TransformerDecoder:
+    torch.manual_seed(0)
+    parts = {"attention": attention(heads=2)} | parts
+    return Blueprint.of(
+        TransformerDecoder,
+        layers=2,
+        feed_forward=Blueprint.of(FeedForward, hidden=12, activation=activation),
+        norm=Blueprint.of(Norm, **(norm or {})),
+        **parts,
+    ).build(embedding=Token(vocab=7, dim=8), memory_dim=memory_dim)
+
+
+def memory(dtype: torch.dtype = torch.float32) -> Memory:
+    generator = torch.Generator().manual_seed(1)
+    states = torch.randn(3, 4, 8, generator=generator, dtype=dtype)
+    return Memory(states, MASK, states.mean(dim=1))
+
+
+def by_reference(decoder: TransformerDecoder, tokens: Tensor, given: Memory) -> Tensor:
+    with recording(decoder):
+        return decoder(tokens, given)
+
+
+def by_fusion(decoder: TransformerDecoder, tokens: Tensor, given: Memory) -> Tensor:
+    return decoder(tokens, given)
+
+
+def test_two_steps_of_known_weights():
+    decoder = Blueprint.of(
+        TransformerDecoder,
+        layers=1,
+        attention=attention(Blueprint.of(Dot)),
+        feed_forward=Blueprint.of(FeedForward, hidden=1),
+        norm=Blueprint.of(Norm, kind="rms", place="pre", eps=1e-12),
+        output=Blueprint.of(Output, tied=True),
+    ).build(embedding=Token(vocab=3, dim=2), memory_dim=0)
+    zero = {"up.weight": (1, 2), "up.bias": (1,), "down.weight": (2, 1), "down.bias": (2,)}
+    decoder.load_state_dict(
+        {
+            "embedding.table.weight": torch.tensor([[0.0, 0], [3, 0], [0, 5]]),
+            "output.embedding.table.weight": torch.tensor([[0.0, 0], [3, 0], [0, 5]]),
+            "blocks.0.attention_norm.weight": torch.ones(2),
+            "blocks.0.feed_forward_norm.weight": torch.ones(2),
+            "final_norm.weight": torch.ones(2),
+            **{f"blocks.0.feed_forward.{k}": torch.zeros(shape) for k, shape in zero.items()},
+        }
+    )
+    nothing = Memory(torch.zeros(1, 0, 1), torch.zeros(1, 0, dtype=torch.bool), torch.zeros(1, 0))
+
+    logits = decoder(torch.tensor([[1, 2]]), nothing)
+
+    # Normed, the tokens are r (1, 0) and r (0, 1), r = sqrt(2). The first sees itself alone:
+    # (3 + r, 0), normed (r, 0). The second weighs the first by 1, itself by exp(r r).
+    r, e = 2**0.5, torch.tensor(2.0).exp().item()
+    x, y = r / (1 + e), 5 + r * e / (1 + e)
+    root = ((x * x + y * y) / 2) ** 0.5
+    expected = torch.tensor([[[0, 3 * r, 0], [0, 3 * x / root, 5 * y / root]]])
+    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("place", ["post", "pre"])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_it_equals_torchs_decoder(activation, place, stirred, fill_torchs_layer, causal):
+    pre = place == "pre"
+    decoder = stirred(build(activation=activation, norm={"place": place})).double()
+    layer = nn.TransformerDecoderLayer(
+        8, 2, 12, 0.0, activation, batch_first=True, norm_first=pre, dtype=torch.float64
+    )
+    other = nn.TransformerDecoder(layer, 2, norm=nn.LayerNorm(8).double() if pre else None)
+    for block, one in zip(decoder.blocks, other.layers, strict=True):
+        fill_torchs_layer(block, one)
+    if pre:
+        other.norm.load_state_dict(decoder.final_norm.state_dict())
+    given = memory(torch.float64)
+
+    logits = decoder(TOKENS, given)
+
+    embedded = decoder.embedding.table.weight[TOKENS]
+    states = other(embedded, given.states, tgt_mask=causal, memory_key_padding_mask=~MASK)
+    expected = states @ decoder.output.map.weight.T
+    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("place", ["post", "pre"])
+def test_without_a_source_it_equals_torchs_encoder_with_a_causal_mask(
+    place, stirred, fill_torchs_layer, causal
+):
+    decoder = stirred(build(memory_dim=0, norm={"place": place})).double()
+    if place == "pre":
+        decoder.final_norm = None
+    layer = nn.TransformerEncoderLayer(
+        8, 2, 12, 0.0, batch_first=True, norm_first=place == "pre", dtype=torch.float64
+    )
+    other = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    for block, one in zip(decoder.blocks, other.layers, strict=True):
+        fill_torchs_layer(block, one)
+
+    logits = decoder(TOKENS, memory(torch.float64))
+
+    states = other(decoder.embedding.table.weight[TOKENS], mask=causal)
+    expected = states @ decoder.output.map.weight.T
+    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("run", [by_reference, by_fusion])
+@pytest.mark.parametrize("form", [{"heads": 2}, {"heads": 4, "kv_heads": 2}, {"project": "kv"}])
+def test_what_stands_at_a_padded_source_position_changes_not_one_bit(form, run):
+    decoder, given = build(attention=attention(**form)), memory()
+    noise = 100 * torch.randn(3, 4, 8, generator=torch.Generator().manual_seed(2))
+    padded = torch.where(MASK[..., None], given.states, noise)
+    real = torch.where(MASK[..., None], noise, given.states)
+
+    before = run(decoder, TOKENS, given)
+
+    assert torch.equal(run(decoder, TOKENS, Memory(padded, MASK, given.summary)), before)
+    assert not torch.allclose(run(decoder, TOKENS, Memory(real, MASK, given.summary)), before)
+
+
+@pytest.mark.parametrize("run", [by_reference, by_fusion])
+@pytest.mark.parametrize("memory_dim", [0, 8])
+def test_a_later_token_changes_no_earlier_logit(memory_dim, run):
+    decoder, given = build(memory_dim=memory_dim), memory()
+    changed = TOKENS.clone()
+    changed[:, 3] = (changed[:, 3] + 1) % 7
+
+    before, after = run(decoder, TOKENS, given), run(decoder, changed, given)
+
+    assert torch.equal(after[:, :3], before[:, :3])
+    assert (after[:, 3:] != before[:, 3:]).any(dim=-1).all()
+
+
+def test_the_look_at_the_source_can_be_another_than_at_itself():
+    cross = attention(Blueprint.of(Additive, hidden=3), heads=1, project="qkv")
+
+    block = build(cross=cross).blocks[0]
+
+    assert block.attention.heads == 2
+    assert "scorers.0.U.weight" in block.cross.state_dict()
+
+
+def test_a_norm_right_after_the_positions_is_a_norm_of_the_embedded_tokens():
+    decoder, plain, given = build(norm={"embedding": True}), build(), memory()
+    with torch.no_grad():
+        table = plain.embedding.table.weight
+        table.copy_(nn.functional.layer_norm(table, (8,)))
+
+    torch.testing.assert_close(decoder(TOKENS, given), plain(TOKENS, given), rtol=0, atol=1e-6)
+
+
+def test_dropout_is_silent_in_evaluation_and_active_in_training():
+    decoder, given = build(dropout=0.5), memory()
+
+    trained, again = decoder.train()(TOKENS, given), decoder(TOKENS, given)
+    evaluated = decoder.eval()(TOKENS, given)
+
+    assert not torch.equal(trained, again)
+    assert torch.equal(evaluated, build()(TOKENS, given))
+
+
+def test_a_look_at_no_source_is_refused():
+    message = "there is no source to look at, so 'cross' has no meaning; leave it out"
+    with pytest.raises(SpecError, match=message):
+        build(memory_dim=0, cross=attention(heads=2))
+
+
+def test_more_tokens_than_the_context_holds_are_refused_before_the_first():
+    decoder = build(position=Blueprint.of(Learned, length=4))
+
+    decoder.start(memory(), steps=4)
+    with pytest.raises(ZooError, match=r"^5 tokens are asked for, but the context holds 4$"):
+        decoder.start(memory(), steps=5)
+    with pytest.raises(ZooError, match=r"^5 positions are asked for, but there are 4$"):
+        decoder(TOKENS, memory())
+
+
+def test_a_rotation_that_the_scorer_does_not_understand_is_refused():
+    additive = attention(Blueprint.of(Additive, hidden=3), heads=2)
+    message = "position 'rotary' turns queries and keys, .* not for scorer 'additive'"
+    with pytest.raises(SpecError, match=message):
+        build(attention=additive, position=Blueprint.of(Rotary))
+
+
+def test_an_embedding_without_a_vocabulary_is_refused():
+    decoder = Blueprint.of(
+        TransformerDecoder,
+        layers=1,
+        attention=attention(),
+        feed_forward=Blueprint.of(FeedForward, hidden=2),
+    )
+    with pytest.raises(SpecError, match="embedding 'patches' has no vocabulary to predict"):
+        decoder.build(embedding=Patches(size=2, dim=4), memory_dim=0)
+
+
+def test_its_weights_are_named():
+    norm, position = {"place": "pre", "embedding": True}, Blueprint.of(Learned, length=9)
+    decoder = build(norm=norm, position=position)
+    looks = ("attention", "cross")
+    parts = [f"{look}.{name}" for look in looks for name in ("query", "key", "value", "out")]
+    parts += ["attention_norm", "cross_norm", "feed_forward_norm"]
+    parts += ["feed_forward.up", "feed_forward.down"]
+    names = [f"blocks.{i}.{part}" for i in range(2) for part in parts]
+    names += ["embedding_norm", "final_norm"]
+
+    expected = {f"{name}.{kind}" for name in names for kind in ("weight", "bias")}
+    expected |= {"embedding.table.weight", "position.table.weight", "output.map.weight"}
+    assert set(decoder.state_dict()) == expected

@@ -1,0 +1,261 @@
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from zoo import Attention, Blueprint, Memory, recording
+from zoo_alignment.soft import Soft
+from zoo_bahdanau.additive import Additive
+from zoo_luong.dot import Dot
+from zoo_positions.alibi import ALiBi
+from zoo_positions.learned import Learned
+from zoo_positions.rotary import Rotary
+from zoo_positions.sinusoidal import Sinusoidal
+from zoo_positions.t5 import T5
+from zoo_transformer.feed_forward import FeedForward
+from zoo_transformer.norm import Norm
+from zoo_transformer.scaled_dot import ScaledDot
+from zoo_transformer.transformer_encoder import TransformerEncoder
+
+MASK = torch.arange(5)[None] < torch.tensor([5, 2, 3])[:, None]
+POSITIONS = {
+    "none": None,
+    "sinusoidal": Blueprint.of(Sinusoidal),
+    "learned": Blueprint.of(Learned, length=5),
+    "rotary": Blueprint.of(Rotary),
+    "alibi": Blueprint.of(ALiBi),
+    "t5": Blueprint.of(T5, buckets=4, farthest=8),
+}
+
+
+def build(
+    *,
+    scorer: Blueprint[Any] | None = None,
+    heads: int = 2,
+    activation: str = "relu",
+    dropout: float = 0.0,
+    dropped_weights: float = 0.0,
+    position: str = "none",
+    **norm: Any,
+) -> TransformerEncoder:
+    torch.manual_seed(0)
+    return Blueprint.of(
+        TransformerEncoder,
+        layers=2,
+        attention=Blueprint.of(
+            Attention,
+            scorer=scorer or Blueprint.of(ScaledDot),
+            align=Blueprint.of(Soft, dropout=dropped_weights),
+            heads=heads,
+        ),
+        feed_forward=Blueprint.of(FeedForward, hidden=12, activation=activation),
+        norm=Blueprint.of(Norm, **norm),
+        position=POSITIONS[position],
+        dropout=dropout,
+    ).build(input_dim=8)
+
+
+def draw(seed: int = 1, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.randn(3, 5, 8, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def by_reference(encoder: TransformerEncoder, inputs: Tensor, mask: Tensor) -> Memory:
+    with recording(encoder):
+        return encoder(inputs, mask)
+
+
+def by_fusion(encoder: TransformerEncoder, inputs: Tensor, mask: Tensor) -> Memory:
+    return encoder(inputs, mask)
+
+
+def test_a_block_of_known_weights():
+    encoder = Blueprint.of(
+        TransformerEncoder,
+        layers=1,
+        attention=Blueprint.of(Attention, scorer=Blueprint.of(Dot), align=Blueprint.of(Soft)),
+        feed_forward=Blueprint.of(FeedForward, hidden=2),
+        norm=Blueprint.of(Norm, kind="rms", place="pre", eps=1e-12),
+    ).build(input_dim=2)
+    encoder.load_state_dict(
+        {
+            "blocks.0.attention_norm.weight": torch.tensor([0.0, 1.0]),
+            "blocks.0.feed_forward.up.weight": torch.eye(2),
+            "blocks.0.feed_forward.up.bias": torch.tensor([0.0, -1.0]),
+            "blocks.0.feed_forward.down.weight": torch.eye(2),
+            "blocks.0.feed_forward.down.bias": torch.tensor([0.0, 0.5]),
+            "blocks.0.feed_forward_norm.weight": torch.tensor([1.0, 0.0]),
+            "final_norm.weight": torch.tensor([1.0, 2.0]),
+        }
+    )
+
+    memory = encoder(
+        torch.tensor([[[1.0, 0.0], [-1.0, 0.0], [7.0, 7.0]]]), torch.tensor([[True, True, False]])
+    )
+
+    # Attention sees zeros and answers zeros. The first has root mean square 1 / sqrt(2), and a
+    # norm of sqrt(2), which the feed-forward adds: (1 + sqrt(2), 0.5). The second's -sqrt(2) is
+    # cut: (-1, 0.5). The last norm doubles the second number; the padded one is gone.
+    def normed(x: float, y: float) -> list[float]:
+        root = ((x * x + y * y) / 2) ** 0.5
+        return [x / root, 2 * y / root]
+
+    first, second = normed(1 + 2**0.5, 0.5), normed(-1, 0.5)
+    mean = [(a + b) / 2 for a, b in zip(first, second, strict=True)]
+    torch.testing.assert_close(memory.states, torch.tensor([[first, second, [0, 0]]]))
+    torch.testing.assert_close(memory.summary, torch.tensor([mean]))
+
+
+@pytest.mark.parametrize("place", ["post", "pre"])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_it_equals_torchs_encoder(activation, place, stirred, fill_torchs_layer):
+    encoder = stirred(build(activation=activation, place=place)).double()
+    pre = place == "pre"
+    layer = nn.TransformerEncoderLayer(
+        8, 2, 12, 0.0, activation, batch_first=True, norm_first=pre, dtype=torch.float64
+    )
+    last = nn.LayerNorm(8).double() if pre else None
+    other = nn.TransformerEncoder(layer, 2, norm=last, enable_nested_tensor=False)
+    for block, one in zip(encoder.blocks, other.layers, strict=True):
+        fill_torchs_layer(block, one)
+    if last is not None:
+        last.load_state_dict(encoder.final_norm.state_dict())
+    inputs = draw(dtype=torch.float64)
+
+    memory = encoder(inputs, MASK)
+
+    expected = other(inputs, src_key_padding_mask=~MASK)
+    torch.testing.assert_close(memory.states[MASK], expected[MASK], rtol=0, atol=1e-10)
+    assert torch.count_nonzero(memory.states[~MASK]) == 0
+    for b, length in enumerate([5, 2, 3]):
+        mean = expected[b, :length].mean(dim=0)
+        torch.testing.assert_close(memory.summary[b], mean, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("run", [by_reference, by_fusion])
+@pytest.mark.parametrize("position", POSITIONS)
+def test_what_stands_at_a_padded_position_changes_not_one_bit(position, run):
+    encoder, inputs = build(position=position), draw()
+    changed = torch.where(MASK[..., None], inputs, 100 * draw(seed=2))
+
+    before, after = run(encoder, inputs, MASK), run(encoder, changed, MASK)
+
+    assert torch.equal(after.states, before.states)
+    assert torch.equal(after.summary, before.summary)
+
+
+@pytest.mark.parametrize("run", [by_reference, by_fusion])
+@pytest.mark.parametrize("position", POSITIONS)
+def test_a_padded_batch_equals_its_items_alone(position, run):
+    encoder, inputs = build(position=position, place="pre"), draw()
+
+    together = run(encoder, inputs, MASK).states
+
+    for b, length in enumerate([5, 2, 3]):
+        item, open_ = inputs[b : b + 1, :length], torch.ones(1, length, dtype=torch.bool)
+        alone = run(encoder, item, open_).states[0]
+        torch.testing.assert_close(together[b, :length], alone, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("position", POSITIONS)
+def test_the_fused_path_equals_the_reference(position):
+    encoder, inputs = build(position=position), draw()
+
+    reference, fused = by_reference(encoder, inputs, MASK), by_fusion(encoder, inputs, MASK)
+
+    torch.testing.assert_close(fused.states, reference.states, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("run", [by_reference, by_fusion])
+@pytest.mark.parametrize("position", POSITIONS)
+def test_an_item_of_padding_alone_gives_zeros_and_finite_gradients(position, run):
+    encoder, inputs = build(position=position), draw().requires_grad_()
+    mask = MASK & torch.tensor([[True], [False], [True]])
+
+    memory = run(encoder, inputs, mask)
+    memory.states.square().sum().backward()
+
+    assert torch.count_nonzero(memory.states[1]) == torch.count_nonzero(memory.summary[1]) == 0
+    assert inputs.grad.isfinite().all()
+    assert all(p.grad.isfinite().all() for p in encoder.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("position", [name for name in POSITIONS if name != "none"])
+def test_a_position_tells_orders_apart(position):
+    inputs, open_ = draw(), torch.ones(3, 5, dtype=torch.bool)
+    turned = inputs.flip(1)
+    without, with_ = build(), build(position=position)
+
+    same = without(turned, open_).states.flip(1)
+    torch.testing.assert_close(same, without(inputs, open_).states, rtol=0, atol=1e-5)
+    other = with_(turned, open_).summary
+    # A bias that knows distances alone is blind to the direction, but not to the shuffle.
+    shuffled = with_(inputs[:, [0, 2, 4, 1, 3]], open_).summary
+    plain = with_(inputs, open_).summary
+    assert not torch.allclose(shuffled, plain, rtol=0, atol=1e-4)
+    assert torch.allclose(other, plain, rtol=0, atol=1e-5) == (position == "alibi")
+
+
+def test_a_norm_right_after_the_positions_is_a_norm_of_the_inputs():
+    inputs, normed, plain = draw(), build(embedding=True), build()
+
+    expected = plain(nn.functional.layer_norm(inputs, (8,)), MASK).states
+
+    torch.testing.assert_close(normed(inputs, MASK).states, expected, rtol=0, atol=1e-6)
+
+
+def test_dropout_is_silent_in_evaluation_and_active_in_training():
+    encoder, inputs, still = build(dropout=0.5), draw(), build()
+
+    trained = encoder.train()(inputs, MASK).states
+    again = encoder(inputs, MASK).states
+    evaluated = encoder.eval()(inputs, MASK).states
+
+    assert not torch.equal(trained, again)
+    assert torch.equal(evaluated, still(inputs, MASK).states)
+
+
+def test_dropped_weights_switch_the_fused_path_off_in_training_only():
+    encoder, inputs = build(dropped_weights=0.5), draw()
+    attention = encoder.blocks[0].attention
+    seen: list[int] = []
+    # The alignment runs on the reference path alone.
+    attention.align.register_forward_hook(lambda *_: seen.append(1))
+
+    trained = encoder.train()(inputs, MASK).states
+    assert seen == [1]
+    again = encoder(inputs, MASK).states
+    evaluated = encoder.eval()(inputs, MASK).states
+    assert seen == [1, 1]
+
+    assert not torch.equal(trained, again)
+    assert torch.equal(evaluated, build()(inputs, MASK).states)
+
+
+def test_without_dropped_weights_training_is_fused():
+    encoder = build().train()
+    seen: list[int] = []
+    encoder.blocks[0].attention.align.register_forward_hook(lambda *_: seen.append(1))
+
+    encoder(draw(), MASK)
+
+    assert seen == []
+
+
+def test_every_head_of_a_scorer_with_weights_has_its_own():
+    encoder = build(scorer=Blueprint.of(Additive, hidden=4), heads=2)
+
+    assert len(encoder.blocks[0].attention.scorers) == 2
+    assert encoder(draw(), MASK).states.isfinite().all()
+
+
+def test_its_weights_are_named():
+    encoder = build(place="pre", embedding=True, position="learned")
+    parts = [f"attention.{name}" for name in ("query", "key", "value", "out")]
+    parts += ["attention_norm", "feed_forward.up", "feed_forward.down", "feed_forward_norm"]
+    names = [f"blocks.{i}.{part}" for i in range(2) for part in parts]
+    names += ["embedding_norm", "final_norm"]
+
+    expected = {f"{name}.{kind}" for name in names for kind in ("weight", "bias")}
+    assert set(encoder.state_dict()) == expected | {"position.table.weight"}
+    assert (encoder.output_dim, encoder.summary_dim, encoder.carry) == (8, 8, {})
