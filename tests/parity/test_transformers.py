@@ -364,3 +364,49 @@ def test_vit_names_the_same_images():
     expected = theirs(pixel_values=images).logits
     actual = ours({"source": images, "target": torch.zeros(3, dtype=torch.long)}).logits
     torch.testing.assert_close(actual[:, 0], expected, atol=ATOL, rtol=0)
+
+
+def _prompts(count=50):
+    generator = torch.Generator().manual_seed(3)
+    return torch.randint(3, 30, (count, 5), generator=generator)
+
+
+@pytest.mark.parametrize("beams", [1, 4])
+def test_gpt2_goes_on_with_the_same_tokens(gpt2, beams):
+    ours, theirs = gpt2
+    prompts = _prompts()
+    sampler = {"type": "beam", "width": beams} if beams > 1 else "greedy"
+    with torch.no_grad():
+        expected = theirs.generate(
+            input_ids=prompts, attention_mask=torch.ones_like(prompts), max_new_tokens=12,
+            num_beams=beams, do_sample=False, pad_token_id=1, eos_token_id=30, suppress_tokens=[0],
+        )[:, 5:]  # fmt: skip
+    # The prompt goes in as it is: HF begins with no start token of its own.
+    decoded = _spoken(ours, {"prompt": prompts}, sampler, max_length=12)
+    assert decoded == [_until_end(row, 30) for row in expected.tolist()]
+
+
+@pytest.mark.parametrize("beams", [1, 4])
+def test_marian_translates_to_the_same_tokens(marian, beams):
+    ours, theirs = marian
+    source = _prompts()
+    sampler = {"type": "beam", "width": beams} if beams > 1 else "greedy"
+    with torch.no_grad():
+        expected = theirs.generate(
+            input_ids=source, attention_mask=torch.ones_like(source), max_new_tokens=12,
+            num_beams=beams, do_sample=False, suppress_tokens=[0],
+            forced_eos_token_id=None, bad_words_ids=None,
+        )[:, 1:]  # fmt: skip
+    decoded = _spoken(ours, {"source": source}, sampler, max_length=12)
+    assert decoded == [_until_end(row, 2) for row in expected.tolist()]
+
+
+def _spoken(model, batch, sampler, max_length):
+    spec = zoo.load_spec({"zoo": 1, "name": "s", "model": model.spec["model"], "sampler": sampler})
+    chosen = spec.sections.sampler.build()
+    rows = model.generate(batch, chosen, max_length=max_length).best()
+    return [_until_end(row, model.eos) for row in rows]
+
+
+def _until_end(row, eos):
+    return row[: row.index(eos)] if eos in row else row

@@ -6,6 +6,7 @@ import math
 from itertools import product
 
 import torch
+from torch import Tensor
 
 from zoo.attention import Attention
 from zoo.blueprint import Blueprint
@@ -16,8 +17,10 @@ from zoo.testing.laws.tensors import noise, same, untouched
 from zoo.testing.parts import TinyScorer
 from zoo.testing.subject import Subject
 
-_OPEN = torch.tensor([[True, True, False, True], [False, True, False, True]])
-_OPEN = _OPEN[:, None, None]  # [B, 1, 1, S]
+
+def _open() -> Tensor:
+    """A mask that broadcasts to scores [B, H, T, S]."""
+    return torch.tensor([[True, True, False, True], [False, True, False, True]])[:, None, None]
 
 
 def _looks(subject: Subject) -> list[Look]:
@@ -33,7 +36,7 @@ def weights_are_weights(subject: Subject) -> None:
     align = subject.part()
     for scale in (1.0, 1e4):
         scores = noise(2, 1, 3, 4) * scale
-        for mask in (None, _OPEN):
+        for mask in (None, _open()):
             for look in _looks(subject):
                 weights = align(scores, mask, look)
                 assert (weights >= 0).all(), f"a weight is negative at scale {scale}"
@@ -49,19 +52,19 @@ def masked_keys(subject: Subject) -> None:
     align = subject.part()
     for seed, look in product(range(4), _looks(subject)):
         scores = noise(2, 1, 3, 4, seed=seed)
-        weights = align(scores, _OPEN, look)
-        assert (weights.masked_select(~_OPEN) == 0).all(), "a masked key has weight"
+        weights = align(scores, _open(), look)
+        assert (weights.masked_select(~_open()) == 0).all(), "a masked key has weight"
         for value in (1e6, -1e6):
-            other = scores.masked_fill(~_OPEN, value)
+            other = scores.masked_fill(~_open(), value)
             under = "a weight, by what stands under the mask,"
-            untouched(align(other, _OPEN, look), weights, under)
+            untouched(align(other, _open(), look), weights, under)
 
 
 def nothing_open(subject: Subject) -> None:
     """A fully masked row gives zeros, never NaN, and its gradient is no NaN either."""
     align = subject.part()
     scores = noise(2, 1, 3, 4).requires_grad_()
-    mask = _OPEN & torch.tensor([True, False])[:, None, None, None]
+    mask = _open() & torch.tensor([True, False])[:, None, None, None]
     for look in _looks(subject):
         weights = align(scores, mask, look)
         assert not weights.isnan().any(), "a fully masked row gives NaN"
@@ -82,7 +85,7 @@ def told_choices(subject: Subject) -> None:
         raise NotApplicable("it draws nothing")
     draws = 4000
     scores = noise(1, 1, 1, 4).expand(draws, -1, -1, -1)
-    mask, look = _OPEN[:1], Look(noise(draws, 1, 1, subject.given()["query_dim"], seed=9))
+    mask, look = _open()[:1], Look(noise(draws, 1, 1, subject.given()["query_dim"], seed=9))
     untouched(align(scores, mask, look), align(scores, mask, look), "what evaluation looks at")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

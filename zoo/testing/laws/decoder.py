@@ -10,7 +10,9 @@ from zoo.testing.law import Law
 from zoo.testing.laws.tensors import memory, same, untouched
 from zoo.testing.subject import Subject
 
-_TARGETS = torch.tensor([[1, 3, 2, 6], [1, 5, 5, 4], [1, 2, 6, 3]])
+
+def _targets() -> Tensor:
+    return torch.tensor([[1, 3, 2, 6], [1, 5, 5, 4], [1, 2, 6, 3]])
 
 
 def _memory(subject: Subject) -> Memory:
@@ -31,20 +33,23 @@ def _stepped(decoder: Decoder, targets: Tensor, source: Memory, sizes: list[int]
 def steps_equal_forcing(subject: Subject) -> None:
     """Step by step equals all at once, for steps of one token and of several."""
     decoder, source = subject.part(), _memory(subject)
-    forced = decoder(_TARGETS, source)
+    forced = decoder(_targets(), source)
     vocab = 7
     assert forced.shape == (3, 4, vocab), f"logits are {list(forced.shape)}, not [B, T, V]"
     for sizes in ([1, 1, 1, 1], [3, 1]):
         same(
-            _stepped(decoder, _TARGETS, source, sizes), forced, f"logits in steps of {sizes}", 1e-7
+            _stepped(decoder, _targets(), source, sizes),
+            forced,
+            f"logits in steps of {sizes}",
+            1e-7,
         )
 
 
 def causality(subject: Subject) -> None:
     """Token t+1 cannot change the logits at t."""
     decoder, source = subject.part(), _memory(subject)
-    before = decoder(_TARGETS, source)
-    other = _TARGETS.clone()
+    before = decoder(_targets(), source)
+    other = _targets().clone()
     other[:, 2:] = 4
     same(decoder(other, source)[:, :2], before[:, :2], "logits before a changed token", 1e-12)
 
@@ -54,15 +59,15 @@ def masked_memory(subject: Subject) -> None:
     decoder, source = subject.part(), _memory(subject)
     states = source.states.masked_fill(~source.mask[..., None], 1e3)
     other = Memory(states, source.mask, source.summary, source.carry)
-    untouched(decoder(_TARGETS, other), decoder(_TARGETS, source), "a logit")
+    untouched(decoder(_targets(), other), decoder(_targets(), source), "a logit")
 
 
 def reordering(subject: Subject) -> None:
     """A repeated and reordered state goes on as its parent would have."""
     decoder, source = subject.part(), _memory(subject)
-    _, state = decoder.step(_TARGETS[:, :2], decoder.start(source, steps=4))
-    expected, _ = decoder.step(_TARGETS[:, 2:3], state)
-    doubled = _TARGETS.repeat_interleave(2, dim=0)
+    _, state = decoder.step(_targets()[:, :2], decoder.start(source, steps=4))
+    expected, _ = decoder.step(_targets()[:, 2:3], state)
+    doubled = _targets().repeat_interleave(2, dim=0)
     doubled[1::2, 1] = 4  # the second hypothesis of each item took another token
     _, split = decoder.step(doubled[:, :2], decoder.start(source, steps=4).repeat(2))
     back = split.reorder(torch.tensor([0, 0, 2, 2, 4, 4]))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import torch
-
 from zoo.testing.law import Law, NotApplicable
-from zoo.testing.laws.tensors import untouched
+from zoo.testing.laws.tensors import seeded, untouched
 from zoo.testing.subject import Subject
 
 
 def declared_width(subject: Subject) -> None:
     """An example of B items and S positions becomes vectors [B, S, dim], none of them masked."""
     embedding = subject.part()
-    inputs = embedding.example(2, 3, torch.Generator().manual_seed(0))
+    inputs = embedding.example(2, 3, seeded(0))
     assert embedding(inputs).shape == (2, 3, embedding.dim), "vectors are not [B, S, dim]"
     assert embedding.mask(inputs).all(), "the example has masked positions"
 
@@ -22,7 +20,7 @@ def inert_padding(subject: Subject) -> None:
     embedding = subject.part()
     if embedding.padding is None:
         raise NotApplicable("it has no padding symbol")
-    inputs = embedding.example(2, 4, torch.Generator().manual_seed(0))
+    inputs = embedding.example(2, 4, seeded(0))
     padded = inputs.clone()
     padded[0, 2:] = embedding.padding
     vectors, before = embedding(padded), embedding(inputs)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from zoo.testing.law import Law
-from zoo.testing.laws.tensors import noise, same, untouched
+from zoo.testing.laws.tensors import noise, same, seeded, untouched
 from zoo.testing.subject import Subject
 
 
@@ -19,7 +19,7 @@ def _offers() -> tuple[Tensor, Tensor]:
 
 def _past(length: int = 7) -> Tensor:
     """Few symbols, so that they repeat: [B, W, T]."""
-    return torch.randint(0, 3, (2, 3, length), generator=torch.Generator().manual_seed(0))
+    return torch.randint(0, 3, (2, 3, length), generator=seeded(0))
 
 
 def never_likelier(subject: Subject) -> None:

@@ -8,12 +8,12 @@ import torch
 
 from zoo.interfaces import Choices, Outputs
 from zoo.testing.law import Law
-from zoo.testing.laws.tensors import noise, ragged, untouched
+from zoo.testing.laws.tensors import noise, ragged, seeded, untouched
 from zoo.testing.subject import Subject
 
 
 def _outputs(seed: int = 0) -> Outputs:
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     targets = torch.randint(0, 5, (3, 4), generator=generator)
     return Outputs(noise(3, 4, 5, seed=seed), targets, ragged([4, 1, 2]))
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from zoo.decoding import decode
 from zoo.interfaces import Sampler, Search, Selection, State, Task
 from zoo.testing.law import Law, NotApplicable
-from zoo.testing.laws.tensors import memory, noise, same, untouched
+from zoo.testing.laws.tensors import memory, noise, same, seeded, untouched
 from zoo.testing.parts import TinyDecoder, TinyEmbedding, TinySampler
 from zoo.testing.subject import Subject
 
@@ -32,7 +32,7 @@ def _choice(sampler: Sampler, logprobs: Tensor, scores: Tensor, seed: int) -> Se
 
 
 def _drawn(generator_seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(generator_seed)
+    return seeded(generator_seed)
 
 
 def seeded_draws(subject: Subject) -> None:

@@ -11,9 +11,15 @@ from zoo.interfaces import Memory
 
 
 def noise(*shape: int, seed: int = 0) -> Tensor:
-    """Standard normal numbers in float64, the same for one seed."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+    """Standard normal numbers in float64, the same for one seed on every device."""
+    drawn = torch.Generator("cpu").manual_seed(seed)
+    numbers = torch.randn(*shape, generator=drawn, dtype=torch.float64, device="cpu")
+    return numbers.to(torch.empty(0).device)
+
+
+def seeded(seed: int) -> torch.Generator:
+    """A generator on the device the laws run on."""
+    return torch.Generator(torch.empty(0).device).manual_seed(seed)
 
 
 def ragged(lengths: Sequence[int], longest: int | None = None) -> Tensor:

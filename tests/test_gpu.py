@@ -1,0 +1,72 @@
+"""On a CUDA device: every law, and every tiny spec in float32, in bfloat16 and compiled.
+
+Tolerances: float32 logits within 1e-4 of the CPU's, bfloat16 within 5 % of the largest.
+"""
+
+import pytest
+import torch
+
+import zoo
+from zoo.registry import default_registry
+from zoo.testing import cases
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device here"),
+]
+
+TINY = sorted(name for name in default_registry().specs if name.endswith(("-tiny", "-reversal")))
+
+
+@pytest.mark.parametrize("case", cases(), ids=str)
+def test_obeys_the_law_on_the_gpu(case):
+    if case.subject.cls.kind == "model":
+        case.run()  # these compare the devices themselves
+        return
+    with torch.device("cuda"):
+        case.run()
+
+
+def _moved(batch, device):
+    return {key: value.to(device) for key, value in batch.items()}
+
+
+@pytest.fixture(params=TINY)
+def pair(request):
+    model = zoo.compose(request.param).eval()
+    batch = model.example(4, 8, torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        return model, batch, model(batch).logits
+
+
+def test_a_tiny_spec_gives_the_cpus_logits_in_float32(pair):
+    model, batch, expected = pair
+    with torch.no_grad():
+        actual = model.to("cuda")(_moved(batch, "cuda")).logits.cpu()
+    torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_a_tiny_spec_gives_close_logits_in_bfloat16(pair):
+    model, batch, expected = pair
+    there = {k: v.to("cuda", torch.bfloat16) if v.is_floating_point() else v.to("cuda")
+             for k, v in batch.items()}  # fmt: skip
+    with torch.no_grad():
+        actual = model.to("cuda", torch.bfloat16)(there).logits.float().cpu()
+    assert (actual - expected).abs().max() <= 0.05 * expected.abs().max()
+
+
+def test_a_tiny_spec_compiles_whole_and_agrees(pair):
+    model, batch, expected = pair
+    torch.compiler.reset()
+    compiled = torch.compile(model.to("cuda"), fullgraph=True)
+    with torch.no_grad():
+        actual = compiled(_moved(batch, "cuda")).logits.cpu()
+    torch.testing.assert_close(actual, expected, atol=1e-3, rtol=1e-3)
+
+
+def test_a_tiny_spec_learns_on_the_gpu_without_a_warning(pair):
+    model, batch, _ = pair
+    model.to("cuda").train()
+    logits = model(_moved(batch, "cuda")).logits
+    logits.float().square().mean().backward()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
