@@ -18,7 +18,7 @@ def offset(subject: Subject) -> None:
     same(position.add(states[:, 3:6], offset=3), position.add(states)[:, 3:6], "add at an offset")
     turned = position.rotate(heads)
     same(position.rotate(heads[:, :, 3:6], offset=3), turned[:, :, 3:6], "rotate at an offset")
-    device = torch.device("cpu")
+    device = states.device
     whole = position.bias(7, 7, device=device)
     part = position.bias(3, 7, offset=3, device=device)
     assert (whole is None) == (part is None), "bias comes and goes with the offset"
