@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from zoo.testing.law import Law
 from zoo.testing.laws.tensors import noise, same
 from zoo.testing.subject import Subject
