@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import zoo
-from zoo import Given
+from zoo import Given, Look
 from zoo.composition import build_on_meta
 from zoo.errors import SpecError
 from zoo.registry import default_registry
@@ -61,9 +61,11 @@ class Careless(zoo.Encoder):
 class Reading(Soft):
     """Needs real numbers to run, each in its own way."""
 
-    def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+    ) -> Tensor:
         self.read(scores)
-        return super().forward(scores, mask)
+        return super().forward(scores, mask, look)
 
     def read(self, scores: Tensor) -> None:
         raise NotImplementedError
