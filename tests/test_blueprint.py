@@ -182,7 +182,7 @@ def test_the_tree_of_what_was_built_is_kept_while_watched():
     (frame,) = root.children
     assert frame.part is built
     assert frame.given == {"query_dim": 4, "key_dim": 6}
-    assert [child.blueprint.label for child in frame.children] == ["dot", "dot", "soft"]
+    assert [child.blueprint.label for child in frame.children] == ["dot", "soft"]
     assert frame.children[0].given == {"query_dim": 2, "key_dim": 2}
 
 

@@ -5,7 +5,7 @@ import pytest
 from zoo.registry import default_registry
 from zoo.testing import cases
 
-CASES = list(cases())
+CASES = cases()
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import zoo
-from zoo import Given, Look
+from zoo import Given
 from zoo.composition import build_on_meta
 from zoo.errors import SpecError
 from zoo.registry import default_registry
@@ -61,11 +61,9 @@ class Careless(zoo.Encoder):
 class Reading(Soft):
     """Needs real numbers to run, each in its own way."""
 
-    def forward(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
-    ) -> Tensor:
+    def forward(self, scores, mask=None, look=None):
         self.read(scores)
-        return super().forward(scores, mask, look)
+        return super().forward(scores, mask)
 
     def read(self, scores: Tensor) -> None:
         raise NotImplementedError

@@ -11,7 +11,7 @@ _HOMES = {
     "zoo.attention": ("Attention", "choosing", "drawing", "fused_softmax", "recording"),
     "zoo.blueprint": ("Blueprint",),
     "zoo.composition": ("check", "components", "compose"),
-    "zoo.decoding": ("decode",),
+    "zoo.decoding": ("decode", "speak", "stream"),
     "zoo.errors": (
         "ArtifactError",
         "MissingExtra",
@@ -20,6 +20,7 @@ _HOMES = {
         "WidthConflict",
         "ZooError",
     ),
+    "zoo.generation": ("generate",),
     "zoo.hookspecs": ("hookimpl",),
     "zoo.interfaces": (
         "Alignment",
@@ -29,6 +30,7 @@ _HOMES = {
         "Decoder",
         "Embedding",
         "Encoder",
+        "Filter",
         "Look",
         "Mask",
         "Memory",
@@ -39,8 +41,11 @@ _HOMES = {
         "Position",
         "Sampler",
         "Scorer",
+        "Search",
         "Selection",
+        "Speech",
         "State",
+        "Task",
     ),
     "zoo.registry": ("Registry",),
     "zoo.signature": ("Given",),
@@ -61,7 +66,7 @@ if TYPE_CHECKING:
     )
     from zoo.blueprint import Blueprint as Blueprint
     from zoo.composition import check as check, components as components, compose as compose
-    from zoo.decoding import decode as decode
+    from zoo.decoding import decode as decode, speak as speak, stream as stream
     from zoo.errors import (
         ArtifactError as ArtifactError,
         MissingExtra as MissingExtra,
@@ -70,6 +75,7 @@ if TYPE_CHECKING:
         WidthConflict as WidthConflict,
         ZooError as ZooError,
     )
+    from zoo.generation import generate as generate
     from zoo.hookspecs import hookimpl as hookimpl
     from zoo.interfaces import (
         Alignment as Alignment,
@@ -79,6 +85,7 @@ if TYPE_CHECKING:
         Decoder as Decoder,
         Embedding as Embedding,
         Encoder as Encoder,
+        Filter as Filter,
         Look as Look,
         Mask as Mask,
         Memory as Memory,
@@ -89,8 +96,11 @@ if TYPE_CHECKING:
         Position as Position,
         Sampler as Sampler,
         Scorer as Scorer,
+        Search as Search,
         Selection as Selection,
+        Speech as Speech,
         State as State,
+        Task as Task,
     )
     from zoo.registry import Registry as Registry
     from zoo.signature import Given as Given

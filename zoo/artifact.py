@@ -39,6 +39,7 @@ class Header:
     spec: dict[str, Any]
     lock: list[dict[str, Any]]
     provenance: dict[str, Any]
+    tokenizer: dict[str, str]
     tensors: dict[str, tuple[str, tuple[int, ...]]]
 
     def as_json(self) -> dict[str, Any]:
@@ -48,6 +49,7 @@ class Header:
             "spec": self.spec,
             "lock": self.lock,
             "provenance": self.provenance,
+            "tokenizer": sorted(self.tokenizer),
             "tensors": [
                 {"name": name, "dtype": dtype, "shape": list(shape)}
                 for name, (dtype, shape) in self.tensors.items()
@@ -76,6 +78,8 @@ def save(
         "lock": json.dumps(list(model.lock)),
         "provenance": about,
     }
+    if model.tokenizer:
+        metadata["tokenizer"] = json.dumps(dict(model.tokenizer))
     target = Path(path)
     tensors = _apart(held_tensors(model))
     try:
@@ -113,6 +117,7 @@ def load(
         loaded = {name: file.get_tensor(name) for name in expected}
     _fill(model, loaded)
     _fill(model, _computed_buffers(model, spec, device))
+    model.tokenizer = header.tokenizer or None
     return claimed(model, spec)
 
 
@@ -145,16 +150,18 @@ def _header(path: str | os.PathLike[str], file: Any) -> Header:
     try:
         spec, lock = json.loads(metadata["spec"]), json.loads(metadata["lock"])
         provenance = json.loads(metadata.get("provenance", "{}"))
+        tokenizer = json.loads(metadata.get("tokenizer", "{}"))
     except (KeyError, ValueError, RecursionError) as error:
         raise ArtifactError(f"{path}: the header's spec or lock cannot be read: {error}") from None
     rows = isinstance(lock, list) and all(_is_row(row) for row in lock)
-    if not isinstance(spec, dict) or not rows or not isinstance(provenance, dict):
+    dicts = all(isinstance(part, dict) for part in (spec, provenance, tokenizer))
+    if not dicts or not rows or not all(isinstance(text, str) for text in tokenizer.values()):
         raise ArtifactError(f"{path}: the header's spec, lock or provenance has not the right form")
     if "extends" in spec:
         raise ArtifactError(
             f"{path}: the header's spec builds on another; a saved spec is complete"
         )
-    return Header(Path(path), spec, lock, provenance, tensors)
+    return Header(Path(path), spec, lock, provenance, tokenizer, tensors)
 
 
 def _is_row(row: Any) -> bool:

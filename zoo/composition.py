@@ -71,7 +71,12 @@ def build_on_meta(spec: Spec) -> Frame:
     sections = spec.sections
     problems: list[Problem] = []
     with building() as root, torch.device("meta"):
-        for blueprint in (sections.model, sections.sampler, sections.objective):
+        for blueprint in (
+            sections.model,
+            sections.sampler,
+            *sections.filters,
+            sections.objective,
+        ):
             try:
                 if blueprint is not None:
                     blueprint.build()

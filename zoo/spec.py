@@ -13,7 +13,7 @@ from pydantic import Field
 from zoo.blueprint import Blueprint
 from zoo.document import MAX_DEPTH, Document, Trail, of_data, read_file, read_text
 from zoo.errors import Place, Problem, RegistryError, SpecError, shortened
-from zoo.interfaces import Metric, Model, Objective, Sampler
+from zoo.interfaces import Filter, Metric, Model, Objective, Sampler
 from zoo.reading import Reader
 from zoo.registry import Registry, default_registry
 
@@ -21,6 +21,7 @@ Source = str | os.PathLike[str] | Mapping[str, Any]
 """A spec file's path, the name of a shipped spec, or the spec itself as a dict."""
 
 MAX_EXTENDS = 8
+OVERRIDE = "model.encoder.hidden=64"
 
 
 class Sections:
@@ -34,6 +35,7 @@ class Sections:
         model: Blueprint[Model],
         description: str = "",
         sampler: Blueprint[Sampler] | None = None,
+        filters: Sequence[Blueprint[Filter]] = (),
         objective: Blueprint[Objective] | None = None,
         metrics: Sequence[Blueprint[Metric]] = (),
     ) -> None:
@@ -41,6 +43,7 @@ class Sections:
         self.description = description
         self.model = model
         self.sampler = sampler
+        self.filters = filters
         self.objective = objective
         self.metrics = metrics
 
@@ -108,7 +111,7 @@ def draft_spec(
         fatal += error.problems
     for text in overrides:
         try:
-            document = _merged(document, _override(text, document))
+            document = merged(document, override(text, document))
         except SpecError as error:
             fatal += error.problems
     if fatal:
@@ -169,16 +172,16 @@ def _extended(document: Document, path: Path, registry: Registry, seen: list[Pat
             for p in error.problems
         ]
         raise SpecError([*found, *document.problems]) from None
-    return _merged(base, document)
+    return merged(base, document)
 
 
-def _override(text: str, base: Document) -> Document:
+def override(text: str, base: Document, example: str = OVERRIDE) -> Document:
     """``--set a.b.c=value`` as a document of its own, so that faults in it point at it."""
     trail, equals, value = text.partition("=")
     keys = trail.strip().split(".")
     label = shortened(f"--set {text}", 100)
     if not equals or not all(keys) or len(keys) > MAX_DEPTH:
-        message = "should read KEY.KEY=VALUE, for example model.encoder.hidden=64"
+        message = f"should read KEY.KEY=VALUE, for example {example}"
         raise SpecError([Problem(message, place=Place(label, 1, 1))])
     read = read_text(value, label) if value.strip() else of_data(None, label)
     data: Any = read.data
@@ -197,7 +200,7 @@ def _override(text: str, base: Document) -> Document:
     return document
 
 
-def _merged(base: Document, over: Document) -> Document:
+def merged(base: Document, over: Document) -> Document:
     """``over`` laid over ``base``: mappings mix key by key, unless another type is named."""
     values, keys = dict(base.values), dict(base.keys)
 

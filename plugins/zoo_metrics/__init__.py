@@ -5,9 +5,33 @@ from collections.abc import Sequence
 from zoo import Metric, hookimpl
 from zoo_metrics.accuracy import Accuracy
 from zoo_metrics.bleu import BLEU
+from zoo_metrics.cer import CER
+from zoo_metrics.chrf import ChrF
+from zoo_metrics.cider import CIDEr
+from zoo_metrics.meteor import METEOR
+from zoo_metrics.nist import NIST
+from zoo_metrics.perplexity import Perplexity
+from zoo_metrics.ribes import RIBES
+from zoo_metrics.rouge import ROUGE
 from zoo_metrics.sequence_accuracy import SequenceAccuracy
+from zoo_metrics.ter import TER
+from zoo_metrics.wer import WER
 
 
 @hookimpl
 def zoo_components() -> Sequence[type[Metric]]:
-    return [Accuracy, SequenceAccuracy, BLEU]
+    return [
+        Accuracy,
+        SequenceAccuracy,
+        Perplexity,
+        BLEU,
+        ChrF,
+        TER,
+        ROUGE,
+        METEOR,
+        CIDEr,
+        NIST,
+        RIBES,
+        WER,
+        CER,
+    ]

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 from zoo import Metric, ZooError
 from zoo_metrics.pairs import paired
@@ -22,6 +22,7 @@ class Accuracy(Metric):
 
     name: ClassVar[str] = "accuracy"
     paper: ClassVar[str] = "Jurafsky and Martin, Speech and Language Processing, on evaluation"
+    consumes: ClassVar[Literal["tokens"]] = "tokens"
 
     def __init__(self) -> None:
         self.right = 0

@@ -2,16 +2,20 @@
 
 import random
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from zoo import Metric, MissingExtra, ZooError
-from zoo_metrics.pairs import paired
+from pydantic import Field
+
+from zoo import Metric, MissingExtra
+from zoo_metrics.texts import Texts, random_texts, streams
+
+USUAL_ORDER = 4
 
 
 class BLEU(Metric):
     r"""N-gram precision of a corpus against its references, with a penalty for brevity.
 
-    .. math:: \mathrm{BLEU} = 100 \cdot \min(1, e^{1 - r/c}) \prod_{n=1}^{4} p_n^{1/4}
+    .. math:: \mathrm{BLEU} = 100 \cdot \min(1, e^{1 - r/c}) \prod_{n=1}^{N} p_n^{1/N}
 
     Paper: Papineni et al. 2002; computed by sacrebleu (Post 2018) over the whole corpus, which
     smooths an order of n-grams without a match.
@@ -20,6 +24,7 @@ class BLEU(Metric):
     Args:
         tokenize: sacrebleu's tokeniser.
         lowercase: compare without case.
+        max_order: N, the longest n-grams that count.
 
     Shapes:
         N texts, N lists of texts -> {bleu: from 0 to 100}.
@@ -35,6 +40,7 @@ class BLEU(Metric):
         *,
         tokenize: Literal["13a", "intl", "char", "none"] = "13a",
         lowercase: bool = False,
+        max_order: Annotated[int, Field(ge=1)] = USUAL_ORDER,
     ) -> None:
         try:
             from sacrebleu.metrics.bleu import BLEU as SacreBLEU
@@ -42,55 +48,37 @@ class BLEU(Metric):
             raise MissingExtra("metric 'bleu'", library="sacrebleu", extra="metrics") from None
         self.tokenize = tokenize
         self.lowercase = lowercase
-        self.scorer: Any = SacreBLEU(tokenize=tokenize, lowercase=lowercase)
-        self.predictions: list[str] = []
-        self.references: list[list[str]] = []
+        self.max_order = max_order
+        self.scorer: Any = SacreBLEU(
+            tokenize=tokenize, lowercase=lowercase, max_ngram_order=max_order
+        )
+        self.texts = Texts(self.name)
 
     def update(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        pairs = list(paired(self.name, predictions, references))
-        if any(isinstance(texts, str) or not texts for _, texts in pairs):
-            raise ZooError("bleu takes a list of one or more reference texts for each prediction")
-        self.predictions += predictions
-        self.references += [list(texts) for texts in references]
+        self.texts.add(predictions, references)
 
     def merge(self, other: Self) -> None:
-        self.update(other.predictions, other.references)
+        self.texts.add(other.texts.predictions, other.texts.references)
 
     def compute(self) -> dict[str, float]:
-        if not self.predictions:
-            raise ZooError("bleu of no texts has no value")
-        streams = _streams(self.references)
-        return {"bleu": float(self.scorer.corpus_score(self.predictions, streams).score)}
+        predictions, references = self.texts.all()
+        return {"bleu": float(self.scorer.corpus_score(predictions, streams(references)).score)}
 
     def signature(self) -> str:
         self.compute()  # sacrebleu knows its signature once it has seen the references
-        return str(self.scorer.get_signature())
+        # sacrebleu's own signature does not tell the order.
+        order = "" if self.max_order == USUAL_ORDER else f"order:{self.max_order}|"
+        return f"{order}{self.scorer.get_signature()}"
 
     def reference(
         self, predictions: Sequence[str], references: Sequence[Sequence[str]]
     ) -> dict[str, float]:
         import sacrebleu
 
-        score = sacrebleu.corpus_bleu(
-            list(predictions),
-            _streams(references),
-            tokenize=self.tokenize,
-            lowercase=self.lowercase,
+        metric = sacrebleu.BLEU(
+            tokenize=self.tokenize, lowercase=self.lowercase, max_ngram_order=self.max_order
         )
-        return {"bleu": score.score}
+        return {"bleu": metric.corpus_score(list(predictions), streams(references)).score}
 
     def example(self, count: int, rng: random.Random) -> tuple[list[str], list[list[str]]]:
-        words = ["a", "cat", "sat", "on", "the", "mat", "and", "saw", "a", "dog"]
-
-        def text() -> str:
-            return " ".join(rng.choices(words, k=rng.randint(4, 9)))
-
-        return [text() for _ in range(count)], [
-            [text() for _ in range(rng.randint(1, 3))] for _ in range(count)
-        ]
-
-
-def _streams(references: Sequence[Sequence[str]]) -> list[list[Any]]:
-    """sacrebleu wants the first references of all, then the second ones, with None for none."""
-    most = max(len(texts) for texts in references)
-    return [[texts[k] if k < len(texts) else None for texts in references] for k in range(most)]
+        return random_texts(count, rng)

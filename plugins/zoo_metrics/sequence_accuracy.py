@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 from zoo import Metric, ZooError
 from zoo_metrics.pairs import paired
@@ -23,6 +23,7 @@ class SequenceAccuracy(Metric):
     paper: ClassVar[str] = (
         "Lake and Baroni 2018, Generalization without Systematicity, arXiv:1711.00350"
     )
+    consumes: ClassVar[Literal["tokens"]] = "tokens"
 
     def __init__(self) -> None:
         self.right = 0

@@ -33,6 +33,8 @@ class Initial(nn.Module):
         self.hidden = hidden
         self.parts = parts_of_state(cell)
         if init == "bridge":
+            if summary_dim == 0:
+                raise ZooError("there is no source to make the first state from; use init: zeros")
             self.bridge = nn.Linear(summary_dim, layers * hidden)
         if init == "copy":
             for part in self.parts:

@@ -2,10 +2,30 @@
 
 from collections.abc import Sequence
 
-from zoo import Sampler, hookimpl
+from zoo import Filter, Sampler, hookimpl
+from zoo_sampling.beam import Beam
+from zoo_sampling.diverse_beam import DiverseBeam
 from zoo_sampling.greedy import Greedy
+from zoo_sampling.min_p import MinP
+from zoo_sampling.no_repeat_ngram import NoRepeatNgram
+from zoo_sampling.repetition_penalty import RepetitionPenalty
+from zoo_sampling.temperature import Temperature
+from zoo_sampling.top_k import TopK
+from zoo_sampling.top_p import TopP
+from zoo_sampling.typical import Typical
 
 
 @hookimpl
-def zoo_components() -> Sequence[type[Sampler]]:
-    return [Greedy]
+def zoo_components() -> Sequence[type[Sampler] | type[Filter]]:
+    return [
+        Greedy,
+        Beam,
+        DiverseBeam,
+        Temperature,
+        TopK,
+        TopP,
+        MinP,
+        Typical,
+        RepetitionPenalty,
+        NoRepeatNgram,
+    ]

@@ -1,5 +1,6 @@
 """Sequence to sequence: an encoder reads, a decoder speaks."""
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import torch
@@ -13,14 +14,16 @@ from zoo import (
     Decoder,
     Embedding,
     Encoder,
+    Filter,
     Memory,
     Model,
     Outputs,
     Sampler,
+    Speech,
     ZooError,
     choosing,
-    decode,
     drawing,
+    speak,
 )
 
 
@@ -36,7 +39,8 @@ class Seq2Seq(Model):
         encoder: reads it.
         decoder: speaks.
         target: embedding of what is spoken; another table like the source's if not set.
-        bos: target symbol before the first token.
+        shared: source and target are looked up in one table.
+        bos: target symbol before the first token; may be the padding.
         eos: target symbol after the last.
 
     Shapes:
@@ -44,6 +48,7 @@ class Seq2Seq(Model):
     """
 
     name: ClassVar[str] = "seq2seq"
+    reads: ClassVar[str | None] = "source"
     paper: ClassVar[str] = (
         "Sutskever et al. 2014, Sequence to Sequence Learning with Neural Networks, arXiv:1409.3215"
     )
@@ -55,6 +60,7 @@ class Seq2Seq(Model):
         encoder: Blueprint[Encoder],
         decoder: Blueprint[Decoder],
         target: Blueprint[Embedding] | None = None,
+        shared: bool = False,
         bos: Annotated[int, Field(ge=0)] = 1,
         eos: Annotated[int, Field(ge=0)] = 2,
     ) -> None:
@@ -69,8 +75,10 @@ class Seq2Seq(Model):
                 f"alignment '{drawn.name}' draws where the encoder looks, of which no objective "
                 "hears; let a gradient pass it (straight_through: true) or choose another"
             )
-        embedding = (target or source).build()
-        self.pad = _padding(embedding, bos, eos)
+        if shared and target is not None:
+            raise ZooError("source and target share one table, so 'target' has no meaning")
+        embedding = self.source if shared else (target or source).build()
+        self.pad = embedding.spoken_in(bos=bos, eos=eos)
         self.decoder = decoder.build(
             embedding=embedding,
             memory_dim=self.encoder.output_dim,
@@ -107,30 +115,23 @@ class Seq2Seq(Model):
         *,
         max_length: int,
         generator: torch.Generator | None = None,
+        filters: Sequence[Filter] = (),
     ) -> Decoded:
-        return decode(
-            self.decoder,
-            self.encode(batch["source"]),
+        return speak(
+            self.speech(batch),
             sampler,
-            bos=self.bos,
-            eos=self.eos,
-            pad=self.pad,
             max_length=max_length,
             generator=generator,
+            filters=filters,
         )
+
+    def speech(self, batch: Batch) -> Speech:
+        memory = self.encode(batch["source"])
+        return Speech(self.decoder, memory, bos=self.bos, eos=self.eos, pad=self.pad)
+
+    def embedding_for(self, side: str) -> Embedding:
+        return self.source if side == "source" else self._embedding()
 
     def _embedding(self) -> Embedding:
         embedding: Embedding = self.decoder.embedding  # type: ignore[assignment]
         return embedding
-
-
-def _padding(embedding: Embedding, bos: int, eos: int) -> int:
-    if embedding.vocab is None or embedding.padding is None:
-        raise ZooError(f"embedding '{embedding.name}' has no vocabulary with padding to speak in")
-    for name, token in (("bos", bos), ("eos", eos)):
-        if token >= embedding.vocab or token == embedding.padding:
-            raise ZooError(
-                f"{name} ({token}) must be a symbol below vocab ({embedding.vocab}) "
-                f"other than padding ({embedding.padding})"
-            )
-    return embedding.padding

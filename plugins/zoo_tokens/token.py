@@ -58,6 +58,9 @@ class Token(Embedding):
         vectors: Tensor = self.table(inputs)
         return vectors * self.scale
 
+    def unembed(self, states: Tensor) -> Tensor:
+        return states @ self.table.weight.T
+
     def mask(self, inputs: Tensor) -> Tensor:
         return inputs != self.padding
 

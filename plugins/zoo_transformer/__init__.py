@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
-from zoo import Scorer, hookimpl
+from zoo import Decoder, Encoder, Scorer, hookimpl
 from zoo_transformer.scaled_dot import ScaledDot
+from zoo_transformer.transformer_decoder import TransformerDecoder
+from zoo_transformer.transformer_encoder import TransformerEncoder
 
 
 @hookimpl
-def zoo_components() -> Sequence[type[Scorer]]:
-    return [ScaledDot]
+def zoo_components() -> Sequence[type[Scorer] | type[Encoder] | type[Decoder]]:
+    return [ScaledDot, TransformerEncoder, TransformerDecoder]

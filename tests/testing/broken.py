@@ -4,6 +4,7 @@ import random
 from typing import ClassVar
 
 import torch
+from broken_decoding import BROKEN_DECODING
 from torch import Tensor, nn
 
 from zoo import (
@@ -19,8 +20,6 @@ from zoo import (
     Metric,
     Outputs,
     Position,
-    Sampler,
-    Selection,
     State,
     fused_softmax,
 )
@@ -29,7 +28,6 @@ from zoo.testing.parts import (
     TinyDecoder,
     TinyEmbedding,
     TinyEncoder,
-    TinySampler,
     TinyScorer,
 )
 from zoo_bahdanau.additive import Additive
@@ -261,52 +259,6 @@ class StateThatCannotMove(TinyDecoder):
         return logits, state
 
 
-class Draws(Sampler):
-    name: ClassVar[str] = "draws"
-
-    def distribution(self, logprobs: Tensor) -> Tensor:
-        return logprobs.exp()
-
-    def select(
-        self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
-    ) -> Selection:
-        tokens = torch.multinomial(logprobs.exp().flatten(0, 1), 1, generator=generator)
-        gained = logprobs.gather(-1, tokens[:, :, None])[..., 0]
-        return Selection(tokens, torch.zeros_like(tokens), scores + gained)
-
-
-class DrawsWithoutTheSeed(Draws):
-    def select(
-        self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
-    ) -> Selection:
-        return super().select(logprobs, scores, None)
-
-
-class FlatterThanItSays(Draws):
-    def select(
-        self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
-    ) -> Selection:
-        return super().select((0.8 * logprobs).log_softmax(dim=-1), scores, generator)
-
-
-class LosesCount(TinySampler):
-    def select(
-        self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
-    ) -> Selection:
-        chosen = super().select(logprobs, scores, generator)
-        return Selection(chosen.tokens, chosen.parents, chosen.scores - scores)
-
-
-class DrawsAtRandomFromAll(TinySampler):
-    def select(
-        self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
-    ) -> Selection:
-        size = logprobs.shape[:2]
-        tokens = torch.randint(0, logprobs.shape[-1], size, generator=generator)
-        gained = logprobs.gather(-1, tokens[..., None])[..., 0]
-        return Selection(tokens, torch.zeros_like(tokens), scores + gained)
-
-
 class OffByAFactor(CrossEntropy):
     def forward(self, outputs: Outputs) -> Tensor:
         return 1.1 * super().forward(outputs)
@@ -336,6 +288,10 @@ class MeanOfMeans(Accuracy):
 class Unsigned(Accuracy):
     def signature(self) -> str:
         return ""
+
+
+class SaysItReadsText(Accuracy):
+    consumes = "text"
 
 
 class AlwaysOne(Metric):
@@ -443,11 +399,7 @@ BROKEN = [
     ("causality", SeesTheFuture, TinyDecoder),
     ("masked-memory", LooksUnderTheMask, TinyDecoder),
     ("reordering", StateThatCannotMove, TinyDecoder),
-    ("seeded-draws", DrawsWithoutTheSeed, Draws),
-    ("stated-distribution", FlatterThanItSays, Draws),
-    ("kept-accounts", LosesCount, TinySampler),
-    ("never-impossible", DrawsAtRandomFromAll, TinySampler),
-    ("finished-stays-finished", DrawsAtRandomFromAll, TinySampler),
+    *BROKEN_DECODING,
     ("brute-force", OffByAFactor, CrossEntropy),
     ("uncounted-targets", CountsPadding, CrossEntropy),
     ("downhill", Uphill, CrossEntropy),
@@ -455,6 +407,7 @@ BROKEN = [
     ("agrees-with-reference", MeanOfMeans, Accuracy),
     ("agrees-with-reference", AlwaysOne, Accuracy),
     ("signed", Unsigned, Accuracy),
+    ("declared-input", SaysItReadsText, Accuracy),
     ("runs-its-example", NanLogits, Seq2Seq),
     ("saved-and-loaded", WeightNobodySaves, Seq2Seq),
     ("every-weight-learns", DeadWeight, Seq2Seq),

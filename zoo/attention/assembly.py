@@ -95,11 +95,17 @@ class Attention(nn.Module):
             self.key = nn.Linear(key_dim, self.kv_heads * inner_key, bias=bool(bias))
             if self.project == "qkv":
                 self.value = nn.Linear(key_dim, self.kv_heads * inner_key, bias=bool(bias))
+        first = scorer.build(query_dim=self.query_dim, key_dim=inner_key)
+        # Without parameters one scorer serves all heads; a sequential one remembers for each.
+        self.alike = not any(True for _ in first.parameters()) and not first.sequential
+        more = 0 if self.alike else heads - 1
         self.scorers = nn.ModuleList(
-            scorer.build(query_dim=self.query_dim, key_dim=inner_key) for _ in range(heads)
+            [
+                first,
+                *(scorer.build(query_dim=self.query_dim, key_dim=inner_key) for _ in range(more)),
+            ]
         )
         self.align: Alignment = align.build(query_dim=self.query_dim)
-        self.alike = not any(True for _ in self.scorers.parameters())
         if self.project == "none" and heads > 1 and self.alike:
             raise ZooError(
                 f"{heads} heads without projections would be {heads} times the same head, "

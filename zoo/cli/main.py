@@ -12,6 +12,8 @@ from zoo.cli import (
     check,
     compose,
     demo,
+    eval,
+    generate,
     info,
     list_,
     new_plugin,
@@ -32,6 +34,8 @@ _VERBS = {
     "plugins": plugins,
     "new-plugin": new_plugin,
     "test-plugin": test_plugin,
+    "eval": eval,
+    "generate": generate,
     "demo": demo,
 }
 

@@ -16,11 +16,12 @@ from zoo.interfaces.data import (
 from zoo.interfaces.decoder import Decoder
 from zoo.interfaces.embedding import Embedding
 from zoo.interfaces.encoder import Encoder
+from zoo.interfaces.filter import Filter
 from zoo.interfaces.metric import Metric
-from zoo.interfaces.model import Model
+from zoo.interfaces.model import Model, Speech
 from zoo.interfaces.objective import Objective
 from zoo.interfaces.position import Position
-from zoo.interfaces.sampler import Sampler
+from zoo.interfaces.sampler import Sampler, Search, Task
 from zoo.interfaces.scorer import Scorer
 
 KINDS: dict[str, type[Component]] = {
@@ -32,6 +33,7 @@ KINDS: dict[str, type[Component]] = {
         Alignment,
         Encoder,
         Decoder,
+        Filter,
         Sampler,
         Objective,
         Metric,
@@ -50,6 +52,7 @@ __all__ = [
     "Embedding",
     "Encoder",
     "Entry",
+    "Filter",
     "Look",
     "Mask",
     "Memory",
@@ -60,6 +63,9 @@ __all__ = [
     "Position",
     "Sampler",
     "Scorer",
+    "Search",
     "Selection",
+    "Speech",
     "State",
+    "Task",
 ]

@@ -29,6 +29,17 @@ class Memory:
     summary: Tensor
     carry: Mapping[str, Tensor] = field(default_factory=dict)
 
+    @classmethod
+    def nothing(
+        cls,
+        batch: int,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> Memory:
+        """The memory of a model that reads no source: B items of no states."""
+        empty = torch.zeros(batch, 0, device=device, dtype=dtype)
+        return cls(empty[:, :, None].expand(-1, -1, 0), empty.bool(), empty)
+
 
 @dataclass(frozen=True)
 class State:
@@ -158,7 +169,9 @@ class Decoded:
     """What generation gave, best hypothesis first; rows end in the end token, then padding.
 
     Shapes:
-        tokens [B, W, T], without the start token; scores [B, W], summed log-probabilities.
+        tokens [B, N, T], without the prompt; scores [B, N], what the hypotheses were ranked by:
+        summed log-probabilities, which a beam divides by a power of the length. A place that
+        nothing could fill has the score -inf.
     """
 
     tokens: Tensor

@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from zoo.errors import ZooError
 from zoo.interfaces.component import Component
 
 
@@ -38,6 +39,21 @@ class Embedding(Component, nn.Module, ABC):
     @abstractmethod
     def mask(self, inputs: Tensor) -> Tensor:
         """inputs [B, S, ...] -> [B, S], True where an input is real."""
+
+    def spoken_in(self, *, bos: int, eos: int) -> int:
+        """The padding of a vocabulary that has these symbols to begin and end with."""
+        if self.vocab is None or self.padding is None:
+            raise ZooError(f"embedding '{self.name}' has no vocabulary with padding to speak in")
+        for name, token in (("bos", bos), ("eos", eos)):
+            if token >= self.vocab:
+                raise ZooError(f"{name} ({token}) must be a symbol below vocab ({self.vocab})")
+        if eos == self.padding:
+            raise ZooError(f"eos ({eos}) must be another symbol than padding ({self.padding})")
+        return self.padding
+
+    def unembed(self, states: Tensor) -> Tensor:
+        """Logits by the embedding's own table: states [..., D] -> [..., V]."""
+        raise ZooError(f"embedding '{self.name}' has no table that an output could share")
 
     @abstractmethod
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from zoo.interfaces.component import Component
 
@@ -13,15 +13,21 @@ from zoo.interfaces.component import Component
 class Metric(Component, ABC):
     """Gathers predictions and references, then says how well they agree.
 
-    What one prediction and one reference is (a text and its reference texts, or two lists of
-    token ids) is the metric's to say, in its docstring and by its `example`.
+    What one prediction and one reference is, is the metric's to say, by `consumes`:
+
+    - ``text``: a prediction is a text, its reference a list of one or more texts;
+    - ``tokens``: each is a list of token ids;
+    - ``logprobs``: a prediction is the list of log-probabilities that a model gave to the tokens
+      of its reference, a list of token ids.
 
     Laws:
-        merged shards equal the whole; the whole equals the reference computation.
+        merged shards equal the whole; the whole equals the reference computation; the example is
+        of the form that `consumes` says.
     """
 
     kind: ClassVar[str] = "metric"
     observed: ClassVar[str] = "compute"
+    consumes: ClassVar[Literal["text", "tokens", "logprobs"]] = "text"
 
     @abstractmethod
     def update(self, predictions: Sequence[Any], references: Sequence[Any]) -> None:

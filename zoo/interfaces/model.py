@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -11,8 +12,27 @@ from torch import nn
 
 from zoo.errors import ZooError
 from zoo.interfaces.component import Component
-from zoo.interfaces.data import Batch, Decoded, Outputs
+from zoo.interfaces.data import Batch, Decoded, Memory, Outputs
+from zoo.interfaces.decoder import Decoder
+from zoo.interfaces.embedding import Embedding
+from zoo.interfaces.filter import Filter
 from zoo.interfaces.sampler import Sampler
+
+
+@dataclass(frozen=True)
+class Speech:
+    """What generation needs of a model that has read its input.
+
+    Shapes:
+        prompt [B, P]: what was said before, bos first, padded on the right; bos alone if None.
+    """
+
+    decoder: Decoder
+    memory: Memory
+    bos: int
+    eos: int
+    pad: int
+    prompt: torch.Tensor | None = None
 
 
 class Model(Component, nn.Module, ABC):
@@ -25,12 +45,16 @@ class Model(Component, nn.Module, ABC):
     Attributes:
         spec: the resolved spec the model was composed from, and None if it was built by hand.
         lock: who provided each of its components.
+        tokenizer: for "source" and "target", a tokenizer of the `tokenizers` library as JSON.
     """
 
     kind: ClassVar[str] = "model"
+    reads: ClassVar[str | None] = None
+    """What generation answers: "source", or "prompt" to go on with; None if it can't."""
 
     spec: Mapping[str, Any] | None = None
     lock: tuple[Mapping[str, Any], ...] = ()
+    tokenizer: Mapping[str, str] | None = None
 
     @abstractmethod
     def forward(self, batch: Batch) -> Outputs:
@@ -42,6 +66,14 @@ class Model(Component, nn.Module, ABC):
     ) -> dict[str, torch.Tensor]:
         """A random batch on the model's device, every item ``length`` long."""
 
+    def embedding_for(self, side: str) -> Embedding:
+        """The embedding of what is read ("source") or spoken ("target")."""
+        raise ZooError(f"model '{self.name}' does not generate, so it has no {side} vocabulary")
+
+    def speech(self, batch: Batch) -> Speech:
+        """The model ready to speak, having read the batch."""
+        raise ZooError(f"model '{self.name}' does not generate")
+
     def generate(
         self,
         batch: Batch,
@@ -49,6 +81,7 @@ class Model(Component, nn.Module, ABC):
         *,
         max_length: int,
         generator: torch.Generator | None = None,
+        filters: Sequence[Filter] = (),
     ) -> Decoded:
         """Continue each item of the batch until its end token, or max_length tokens."""
         raise ZooError(f"model '{self.name}' does not generate")

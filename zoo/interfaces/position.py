@@ -22,6 +22,8 @@ class Position(Component, nn.Module, ABC):
 
     kind: ClassVar[str] = "position"
     observed: ClassVar[str] = "add"
+    longest: int | None = None
+    """How many positions there are, or None if there is no end."""
     rotates: ClassVar[bool] = False
     """Turns queries and keys, which only scorers that are plain inner products understand."""
 

@@ -36,7 +36,7 @@ class Case:
             pytest.fail(f"{self}: {self.law.statement} {outcome.message}", pytrace=False)
 
 
-def cases(*, plugin: str | None = None) -> Iterator[Case]:
+def cases(*, plugin: str | None = None) -> list[Case]:
     """All laws over all that is registered, or over what one plugin offers.
 
     ``@pytest.mark.parametrize("case", zoo.testing.cases(plugin="mine"), ids=str)``
@@ -48,8 +48,7 @@ def cases(*, plugin: str | None = None) -> Iterator[Case]:
         raise RegistryError(
             f"no plugin named '{plugin}' offers components{suggest(str(plugin), names)}"
         )
-    for entry in chosen:
-        yield from cases_of(entry.cls)
+    return [case for entry in chosen for case in cases_of(entry.cls)]
 
 
 def cases_of(component: type[Component]) -> Iterator[Case]:

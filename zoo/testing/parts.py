@@ -14,6 +14,7 @@ from zoo.interfaces import (
     Decoder,
     Embedding,
     Encoder,
+    Filter,
     Look,
     Memory,
     Position,
@@ -42,6 +43,9 @@ class TinyEmbedding(Embedding):
     def forward(self, inputs: Tensor) -> Tensor:
         vectors: Tensor = self.table(inputs)
         return vectors
+
+    def unembed(self, states: Tensor) -> Tensor:
+        return states @ self.table.weight.T
 
     def mask(self, inputs: Tensor) -> Tensor:
         return inputs != 0
@@ -119,16 +123,28 @@ class TinyDecoder(Decoder):
     def __init__(self, *, embedding: Given[Embedding], summary_dim: Given[int]) -> None:
         super().__init__()
         self.embedding = embedding
-        self.first = nn.Linear(summary_dim, embedding.dim)
+        self.first = nn.Linear(summary_dim, embedding.dim) if summary_dim else None
         self.out = nn.Linear(embedding.dim, embedding.vocab or 1)
 
     def start(self, memory: Memory, *, steps: int) -> State:
-        return State({"sum": self.first(memory.summary)})
+        if self.first is not None:
+            return State({"sum": self.first(memory.summary)})
+        zeros = self.out.weight.new_zeros(memory.summary.shape[0], self.out.in_features)
+        return State({"sum": zeros})
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         sums = state.moving["sum"][:, None] + self.embedding(tokens).cumsum(dim=1)
         logits: Tensor = self.out(sums.tanh())
         return logits, state.moved({"sum": sums[:, -1]})
+
+
+class TinyFilter(Filter):
+    """The last token is not said again."""
+
+    name: ClassVar[str] = "tiny"
+
+    def forward(self, logprobs: Tensor, tokens: Tensor) -> Tensor:
+        return logprobs.scatter(-1, tokens[..., -1:], float("-inf"))
 
 
 class TinySampler(Sampler):
@@ -150,5 +166,6 @@ PARTS: tuple[type[Component], ...] = (
     TinyAlignment,
     TinyEncoder,
     TinyDecoder,
+    TinyFilter,
     TinySampler,
 )

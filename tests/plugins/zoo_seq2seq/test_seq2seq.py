@@ -207,14 +207,24 @@ def test_an_example_is_a_batch_without_padding():
 
 
 @pytest.mark.parametrize("name", ["bos", "eos"])
-@pytest.mark.parametrize("token", [0, 9, 10])
-def test_a_special_symbol_outside_the_vocabulary_or_equal_to_padding_is_refused(name, token):
-    message = (
-        rf"^model: {name} \({token}\) must be a symbol below vocab \(9\) "
-        r"other than padding \(0\)$"
-    )
+@pytest.mark.parametrize("token", [9, 10])
+def test_a_special_symbol_outside_the_vocabulary_is_refused(name, token):
+    message = rf"^model: {name} \({token}\) must be a symbol below vocab \(9\)$"
     with pytest.raises(SpecError, match=message):
         zoo.compose(spec(**{name: token}))
+
+
+def test_an_end_that_is_padding_is_refused_and_a_start_that_is_padding_is_not():
+    with pytest.raises(SpecError, match=r"eos \(0\) must be another symbol than padding \(0\)$"):
+        zoo.compose(spec(eos=0))
+    assert zoo.compose(spec(bos=0)).bos == 0
+
+
+def test_a_shared_table_is_one_module_and_takes_no_target_beside_it():
+    model = zoo.compose(spec(shared=True))
+    assert model.source is model.decoder.embedding
+    with pytest.raises(SpecError, match="'target' has no meaning"):
+        zoo.compose(spec(shared=True, target={"type": "token", "vocab": 9, "dim": 3}))
 
 
 def test_padding_outside_the_vocabulary_is_refused_where_it_stands():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from zoo.interfaces import Metric
 from zoo.testing.law import Law
@@ -49,8 +50,27 @@ def signed(subject: Subject) -> None:
     assert metric.signature().strip(), "the signature is empty"
 
 
+def declared_input(subject: Subject) -> None:
+    """The example has the form that `consumes` declares."""
+    metric = subject.part()
+    predictions, references = metric.example(4, random.Random(0))
+    for prediction, reference in zip(predictions, references, strict=True):
+        if metric.consumes == "text":
+            fits = isinstance(prediction, str) and _holds(reference, str) and len(reference) > 0
+        else:
+            number = int if metric.consumes == "tokens" else float
+            fits = _holds(prediction, number) and _holds(reference, int)
+        found = f"{prediction!r} with {reference!r}"
+        assert fits, f"consumes is '{metric.consumes}', but the example has {found}"
+
+
+def _holds(items: Any, wanted: type) -> bool:
+    return isinstance(items, (list, tuple)) and all(isinstance(item, wanted) for item in items)
+
+
 LAWS = (
     Law("merged-shards", merged_shards),
     Law("agrees-with-reference", agrees_with_reference),
     Law("signed", signed),
+    Law("declared-input", declared_input),
 )

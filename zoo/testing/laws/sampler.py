@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from zoo.decoding import decode
-from zoo.interfaces import Sampler
+from zoo.interfaces import Sampler, Search, Selection, State, Task
 from zoo.testing.law import Law, NotApplicable
 from zoo.testing.laws.tensors import memory, noise, same, untouched
-from zoo.testing.parts import TinyDecoder, TinyEmbedding
+from zoo.testing.parts import TinyDecoder, TinyEmbedding, TinySampler
 from zoo.testing.subject import Subject
 
 _DRAWS = 20_000
@@ -21,6 +21,16 @@ def _race(sampler: Sampler, *, seed: int = 0) -> tuple[Tensor, Tensor]:
     return logprobs, -noise(2, sampler.width, seed=seed + 1).abs()
 
 
+def _choice(sampler: Sampler, logprobs: Tensor, scores: Tensor, seed: int) -> Selection:
+    """What the sampler chooses in the first step of a search that token 0 ends."""
+    B, W, V = logprobs.shape
+    task = Task(B, V, columns=4, max_length=3, pad=0, ends=torch.tensor([0]))
+    said = torch.ones(B, W, task.columns, dtype=torch.long)
+    none, first = torch.zeros(B, W, dtype=torch.bool), torch.ones(B, dtype=torch.long)
+    search = Search(task, said, scores, none, first, at=1, kept=sampler.begin(task))
+    return sampler.advance(logprobs, search, _drawn(seed))[0]
+
+
 def _drawn(generator_seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(generator_seed)
 
@@ -29,7 +39,7 @@ def seeded_draws(subject: Subject) -> None:
     """One seed always makes the same choice."""
     sampler = subject.part()
     logprobs, scores = _race(sampler)
-    first, second = (sampler.select(logprobs, scores, _drawn(7)) for _ in range(2))
+    first, second = (_choice(sampler, logprobs, scores, 7) for _ in range(2))
     untouched(second.tokens, first.tokens, "a token drawn with the same seed")
     untouched(second.parents, first.parents, "a parent drawn with the same seed")
 
@@ -38,7 +48,7 @@ def kept_accounts(subject: Subject) -> None:
     """A score is its parent's score plus the log-probability of the token."""
     sampler = subject.part()
     logprobs, scores = _race(sampler)
-    chosen = sampler.select(logprobs, scores, _drawn(0))
+    chosen = _choice(sampler, logprobs, scores, 0)
     assert chosen.tokens.shape == scores.shape, "tokens are not [B, W]"
     assert ((chosen.parents >= 0) & (chosen.parents < sampler.width)).all(), "no such parent"
     rows = logprobs.gather(1, chosen.parents[..., None].expand(-1, -1, 6))
@@ -53,7 +63,7 @@ def never_impossible(subject: Subject) -> None:
     barred = logprobs.clone()
     barred[..., :4] = float("-inf")
     for seed in range(20):
-        chosen = sampler.select(barred.log_softmax(dim=-1), scores, _drawn(seed))
+        chosen = _choice(sampler, barred.log_softmax(dim=-1), scores, seed)
         assert (chosen.tokens >= 4).all(), "an impossible token was chosen"
 
 
@@ -66,7 +76,7 @@ def stated_distribution(subject: Subject) -> None:
     stated = sampler.distribution(logprobs)
     same(stated.sum(), torch.tensor(1.0).double(), "the stated distribution's sum", 1e-6)
     many = logprobs.expand(_DRAWS, 1, 6)
-    tokens = sampler.select(many, torch.zeros(_DRAWS, 1).double(), _drawn(0)).tokens[:, 0]
+    tokens = _choice(sampler, many, torch.zeros(_DRAWS, 1).double(), 0).tokens[:, 0]
     seen = torch.bincount(tokens, minlength=6).double()
     possible = stated > 0
     assert (seen[~possible] == 0).all(), "a token outside the stated distribution was drawn"
@@ -80,16 +90,41 @@ def stated_distribution(subject: Subject) -> None:
 
 def finished_stays_finished(subject: Subject) -> None:
     """In the decoding loop, nothing but padding follows an end token."""
-    sampler = subject.part()
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        decoder = TinyDecoder(embedding=TinyEmbedding(), summary_dim=4).double()
-    source = memory(6, 4, lengths=(4,) * 8)
-    out = decode(
-        decoder, source, sampler, bos=1, eos=2, pad=0, max_length=12, generator=_drawn(0)
-    ).tokens
+    out = _said(subject.part(), sharpness=1.0)
     ended = (out == 2).cumsum(dim=-1) - (out == 2).long()
     assert (out.masked_select(ended > 0) == 0).all(), "a finished hypothesis went on"
+
+
+def certainty(subject: Subject) -> None:
+    """Where one token has all the probability, it is taken: every sampler is greedy then."""
+    said = _said(subject.part(), sharpness=1e6)[:, 0]
+    greedy = _said(TinySampler(), sharpness=1e6)[:, 0]
+    longest = max(said.shape[-1], greedy.shape[-1])
+    said, greedy = (torch.nn.functional.pad(x, (0, longest - x.shape[-1])) for x in (said, greedy))
+    untouched(said, greedy, "what is certain")
+
+
+class _Sharp(TinyDecoder):
+    """Never pads, and is as sure of itself as it is told."""
+
+    sharpness = 1.0
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        logits, state = super().step(tokens, state)
+        logits[..., 0] = float("-inf")
+        return logits * self.sharpness, state
+
+
+def _said(sampler: Sampler, *, sharpness: float) -> Tensor:
+    """tokens [B, N, T] from the decoding loop; 2 ends, 0 pads."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        decoder = _Sharp(embedding=TinyEmbedding(), summary_dim=4).double()
+    decoder.sharpness = sharpness
+    source = memory(6, 4, lengths=(4,) * 8)
+    return decode(
+        decoder, source, sampler, bos=1, eos=2, pad=0, max_length=12, generator=_drawn(0)
+    ).tokens
 
 
 LAWS = (
@@ -98,4 +133,5 @@ LAWS = (
     Law("never-impossible", never_impossible),
     Law("stated-distribution", stated_distribution),
     Law("finished-stays-finished", finished_stays_finished),
+    Law("certainty", certainty),
 )

@@ -1,0 +1,14 @@
+"""Models of one language: those that go on, and those that fill in."""
+
+from collections.abc import Sequence
+
+from zoo import Decoder, Model, hookimpl
+from zoo_language.bilm import BiLM
+from zoo_language.language_model import LanguageModel
+from zoo_language.masked_lm import MaskedLM
+from zoo_language.ngram import NGram
+
+
+@hookimpl
+def zoo_components() -> Sequence[type[Model] | type[Decoder]]:
+    return [LanguageModel, MaskedLM, BiLM, NGram]

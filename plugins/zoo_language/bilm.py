@@ -1,0 +1,72 @@
+"""Bidirectional language model: one that reads forwards and one that reads backwards."""
+
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from zoo import Batch, Blueprint, Decoder, Embedding, Model, Outputs, ZooError
+from zoo_language.language_model import unread
+
+
+class BiLM(Model):
+    r"""Predicts each token from those before it and, with another decoder, from those after it.
+
+    .. math:: \sum_t \log p(y_t \mid y_{<t}) + \log \overleftarrow{p}(y_t \mid y_{>t})
+
+    Paper: Peters et al. 2018, equation 1 (ELMo); the two share the embedding.
+
+    Args:
+        embedding: of the tokens.
+        decoder: built twice, once for each direction.
+        eos: symbol that ends a sequence, from which the backward model sets out.
+
+    Shapes:
+        batch {target [B, T] from bos to eos, padded} -> logits [B, 2 (T - 1), V]: the forward
+        predictions of tokens 1..T-1, then the backward ones of tokens T-2..0.
+    """
+
+    name: ClassVar[str] = "bilm"
+    paper: ClassVar[str] = (
+        "Peters et al. 2018, Deep Contextualized Word Representations, arXiv:1802.05365"
+    )
+
+    def __init__(
+        self,
+        *,
+        embedding: Blueprint[Embedding],
+        decoder: Blueprint[Decoder],
+        eos: Annotated[int, Field(ge=0)] = 2,
+    ) -> None:
+        super().__init__()
+        self.eos = eos
+        self.embedding = embedding.build()
+        if self.embedding.vocab is None or self.embedding.padding is None:
+            raise ZooError(f"embedding '{self.embedding.name}' has no vocabulary with padding")
+        given = {"embedding": self.embedding, "memory_dim": 0, "summary_dim": 0, "carry": {}}
+        self.forwards = decoder.build(**given)
+        self.backwards = decoder.build(**given)
+
+    def forward(self, batch: Batch) -> Outputs:
+        tokens = batch["target"]
+        there = backwards(tokens, self.embedding.mask(tokens))
+        memory = unread(self.embedding, tokens)
+        logits = [
+            self.forwards(tokens[:, :-1], memory),
+            self.backwards(there[:, :-1], memory),
+        ]
+        targets = torch.cat([tokens[:, 1:], there[:, 1:]], dim=1)
+        return Outputs(torch.cat(logits, dim=1), targets, self.embedding.mask(targets))
+
+    def example(
+        self, batch: int, length: int, generator: torch.Generator | None = None
+    ) -> dict[str, Tensor]:
+        return {"target": self.embedding.example(batch, length + 1, generator)}
+
+
+def backwards(tokens: Tensor, mask: Tensor) -> Tensor:
+    """Each row reversed up to its length; padding stays behind."""
+    index = torch.arange(tokens.shape[1], device=tokens.device)
+    mirrored = mask.sum(dim=1, keepdim=True) - 1 - index
+    return tokens.gather(1, torch.where(mirrored >= 0, mirrored, index))

@@ -1,0 +1,130 @@
+"""CIDEr-D, as the captioning evaluations of COCO compute it."""
+
+import math
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Self
+
+from pydantic import Field
+
+from zoo import Metric
+from zoo_metrics.texts import Texts, random_texts
+
+ORDERS = (1, 2, 3, 4)
+Gram = tuple[str, ...]
+
+
+class CIDEr(Metric):
+    r"""How near a caption's n-grams are to those of its references, common ones counting less.
+
+    .. math:: \mathrm{CIDEr\text{-}D} = \frac{1}{N} \sum_i \frac{10}{4 K_i} \sum_{n=1}^{4} \sum_k
+        e^{-\frac{(l(\hat y_i) - l(y_{ik}))^2}{2 \sigma^2}} \cdot
+        \frac{\min(g^n(\hat y_i), g^n(y_{ik})) \cdot g^n(y_{ik})}
+        {\lVert g^n(\hat y_i) \rVert \lVert g^n(y_{ik}) \rVert}
+
+    g^n(y) holds, for each n-gram, its count in y times ln N / max(1, df), where df of the N
+    items have it in one of their references; l(y) is the number of word pairs in y. Paper:
+    Vedantam et al. 2015, eq. 6. This is **CIDEr-D**, which pycocoevalcap calls CIDEr, on words
+    between spaces, in lower case: tokenise captions first to compare with published values.
+    One caption alone scores 0, as every n-gram then is in every item.
+    A prediction is a text; its reference is a list of one or more texts.
+
+    Args:
+        sigma: how much the lengths may differ.
+
+    Shapes:
+        N texts, N lists of texts -> {cider: from 0 to 10}.
+    """
+
+    name: ClassVar[str] = "cider"
+    paper: ClassVar[str] = (
+        "Vedantam, Zitnick and Parikh 2015, CIDEr: Consensus-based Image Description Evaluation, "
+        "arXiv:1411.5726"
+    )
+
+    def __init__(self, *, sigma: Annotated[float, Field(gt=0)] = 6.0) -> None:
+        self.sigma = sigma
+        self.texts = Texts(self.name)
+
+    def update(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+        self.texts.add(predictions, references)
+
+    def merge(self, other: Self) -> None:
+        self.texts.add(other.texts.predictions, other.texts.references)
+
+    def compute(self) -> dict[str, float]:
+        predictions, references = self.texts.all()
+        N = len(predictions)
+        counted = [[_grams(text) for text in texts] for texts in references]
+        # In how many items' references an n-gram is.
+        df = Counter(gram for texts in counted for gram in set().union(*texts))
+        total = 0.0
+        for prediction, texts in zip(predictions, counted, strict=True):
+            said = _grams(prediction)
+            total += sum(self._nearness(said, text, df, N) for text in texts) / len(texts)
+        return {"cider": 10 * total / N}
+
+    def _nearness(
+        self, said: Mapping[Gram, int], wanted: Mapping[Gram, int], df: Mapping[Gram, int], N: int
+    ) -> float:
+        """The mean over the orders of the clipped cosine, less a share for unequal lengths."""
+        cosines = 0.0
+        for n in ORDERS:
+            g, r = (
+                {w: count * math.log(N / max(1, df[w])) for w, count in text.items() if len(w) == n}
+                for text in (said, wanted)
+            )
+            norms = math.hypot(*g.values()) * math.hypot(*r.values())
+            if norms > 0:
+                cosines += sum(min(x, r[w]) * r[w] for w, x in g.items() if w in r) / norms
+        delta = _length(said) - _length(wanted)
+        return math.exp(-(delta**2) / (2 * self.sigma**2)) * cosines / len(ORDERS)
+
+    def signature(self) -> str:
+        return f"cider-d|order:4|sigma:{self.sigma}|df:references|case:lc|tok:spaces|version:1"
+
+    def reference(
+        self, predictions: Sequence[str], references: Sequence[Sequence[str]]
+    ) -> dict[str, float]:
+        """Densely: a table of counts for each order, one column an n-gram."""
+        import numpy as np
+
+        N = len(predictions)
+        values = np.zeros((N, len(ORDERS)))
+        for n in ORDERS:
+            said = [_listed(text, n) for text in predictions]
+            wanted = [[_listed(text, n) for text in texts] for texts in references]
+            grams = sorted({gram for texts in (said, *wanted) for text in texts for gram in text})
+            tables = [
+                np.array([[text.count(gram) for gram in grams] for text in texts])  # [K, W]
+                for texts in wanted
+            ]
+            df = np.sum([table.any(axis=0) for table in tables], axis=0)
+            idf = np.log(N) - np.log(np.maximum(1, df))
+            for i, text in enumerate(said):
+                g = np.array([text.count(gram) for gram in grams]) * idf  # [W]
+                r = tables[i] * idf
+                norms = np.linalg.norm(g) * np.linalg.norm(r, axis=1)
+                cosines = (np.minimum(g, r) * r).sum(axis=1) / np.where(norms > 0, norms, 1)
+                pairs = np.array([len(_listed(text, 2)) for text in references[i]])
+                delta = len(_listed(predictions[i], 2)) - pairs  # [K]
+                values[i, n - 1] = (cosines * np.exp(-(delta**2) / (2 * self.sigma**2))).mean()
+        return {"cider": 10 * float(values.mean())}
+
+    def example(self, count: int, rng: random.Random) -> tuple[list[str], list[list[str]]]:
+        return random_texts(count, rng)
+
+
+def _grams(text: str) -> Counter[Gram]:
+    return Counter(gram for n in ORDERS for gram in _listed(text, n))
+
+
+def _listed(text: str, n: int) -> list[Gram]:
+    words = text.lower().split()
+    return [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
+
+
+def _length(grams: Mapping[Gram, int]) -> int:
+    """COCO's evaluation takes the number of word pairs for a caption's length."""
+    return sum(count for gram, count in grams.items() if len(gram) == 2)

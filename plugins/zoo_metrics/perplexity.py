@@ -1,0 +1,81 @@
+"""Perplexity."""
+
+import math
+import random
+import statistics
+from collections.abc import Sequence
+from typing import ClassVar, Literal, Self
+
+from zoo import Metric, ZooError
+from zoo_metrics.pairs import paired
+
+# By how much a log-probability may exceed 0, computed in half precision.
+ROUNDING = 1e-3
+
+
+class Perplexity(Metric):
+    r"""Among how many equally likely tokens a model, on average, seems to choose.
+
+    .. math:: \mathrm{PPL} = \exp\left(-\frac{1}{T} \sum_{t=1}^{T} \ln p(y_t \mid y_{<t})\right)
+
+    T counts the tokens of all sequences together. Paper: Jelinek et al. 1977.
+    A prediction is the list of natural-log probabilities that the model gave to the tokens of
+    its reference, a list of as many token ids. A token held impossible makes the value infinite.
+
+    Shapes:
+        N lists of log-probabilities, N lists of ids -> {perplexity: from 1 upward}.
+    """
+
+    name: ClassVar[str] = "perplexity"
+    paper: ClassVar[str] = (
+        "Jelinek, Mercer, Bahl and Baker 1977, Perplexity: a measure of the difficulty of speech "
+        "recognition tasks"
+    )
+    consumes: ClassVar[Literal["logprobs"]] = "logprobs"
+
+    def __init__(self) -> None:
+        self.surprise = 0.0
+        self.total = 0
+
+    def update(
+        self, predictions: Sequence[Sequence[float]], references: Sequence[Sequence[int]]
+    ) -> None:
+        pairs = list(paired(self.name, predictions, references))
+        for logprobs, tokens in pairs:
+            if len(logprobs) != len(tokens):
+                raise ZooError(
+                    f"perplexity: {len(logprobs)} log-probabilities for {len(tokens)} tokens"
+                )
+            wrong = [value for value in logprobs if not value <= ROUNDING]
+            if wrong:
+                raise ZooError(f"perplexity takes log-probabilities, at most 0, but got {wrong[0]}")
+        self.surprise -= sum(float(value) for logprobs, _ in pairs for value in logprobs)
+        self.total += sum(len(tokens) for _, tokens in pairs)
+
+    def merge(self, other: Self) -> None:
+        self.surprise += other.surprise
+        self.total += other.total
+
+    def compute(self) -> dict[str, float]:
+        if self.total == 0:
+            raise ZooError("perplexity of no tokens has no value")
+        try:
+            return {"perplexity": math.exp(self.surprise / self.total)}
+        except OverflowError:
+            return {"perplexity": math.inf}
+
+    def signature(self) -> str:
+        return "perplexity|base:e|unit:token|mean:tokens|version:1"
+
+    def reference(
+        self, predictions: Sequence[Sequence[float]], references: Sequence[Sequence[int]]
+    ) -> dict[str, float]:
+        probabilities = [math.exp(value) for logprobs in predictions for value in logprobs]
+        return {"perplexity": 1 / statistics.geometric_mean(probabilities)}
+
+    def example(self, count: int, rng: random.Random) -> tuple[list[list[float]], list[list[int]]]:
+        lengths = [rng.randint(1, 5) for _ in range(count)]
+        return (
+            [[math.log(rng.uniform(0.1, 1)) for _ in range(length)] for length in lengths],
+            [[rng.randrange(9) for _ in range(length)] for length in lengths],
+        )

@@ -1,0 +1,69 @@
+"""What metrics of texts share: what they ask of their input, and ways to keep and to draw it."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from zoo import ZooError
+from zoo_metrics.pairs import paired
+
+
+def checked(
+    name: str, predictions: Sequence[str], references: Sequence[Sequence[str]]
+) -> list[tuple[str, list[str]]]:
+    """Each text with a list of its reference texts; an error if there is something else."""
+    pairs = list(paired(name, predictions, references))
+    for prediction, texts in pairs:
+        if not isinstance(prediction, str):
+            raise ZooError(f"{name} takes texts, but a prediction is {_what(prediction)}")
+        if isinstance(texts, str) or not texts or not all(isinstance(t, str) for t in texts):
+            raise ZooError(
+                f"{name} takes a list of one or more reference texts for each prediction"
+            )
+    return [(prediction, list(texts)) for prediction, texts in pairs]
+
+
+def _what(value: Any) -> str:
+    return f"of type {type(value).__name__}"
+
+
+class Texts:
+    """Predictions with their reference texts, kept for a metric that needs all of them at once."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.predictions: list[str] = []
+        self.references: list[list[str]] = []
+
+    def add(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+        for prediction, texts in checked(self.name, predictions, references):
+            self.predictions.append(prediction)
+            self.references.append(texts)
+
+    def all(self) -> tuple[list[str], list[list[str]]]:
+        """All that was gathered, in its order; an error if that is nothing."""
+        if not self.predictions:
+            raise nothing(self.name)
+        return self.predictions, self.references
+
+
+def nothing(name: str) -> ZooError:
+    return ZooError(f"{name} of no texts has no value")
+
+
+def streams(references: Sequence[Sequence[str]]) -> list[list[Any]]:
+    """sacrebleu wants the first references of all, then the second ones, with None for none."""
+    most = max(len(texts) for texts in references)
+    return [[texts[k] if k < len(texts) else None for texts in references] for k in range(most)]
+
+
+def random_texts(count: int, rng: random.Random) -> tuple[list[str], list[list[str]]]:
+    """Predictions, each with one to three references, for the laws."""
+    words = ["a", "cat", "sat", "on", "the", "mat", "and", "saw", "two", "dogs"]
+
+    def text() -> str:
+        return " ".join(rng.choices(words, k=rng.randint(4, 9)))
+
+    return [text() for _ in range(count)], [
+        [text() for _ in range(rng.randint(1, 3))] for _ in range(count)
+    ]

@@ -1,0 +1,15 @@
+"""Where a vector stands: added, rotated, or as a bias on scores."""
+
+from collections.abc import Sequence
+
+from zoo import Position, hookimpl
+from zoo_positions.alibi import ALiBi
+from zoo_positions.learned import Learned
+from zoo_positions.rotary import Rotary
+from zoo_positions.sinusoidal import Sinusoidal
+from zoo_positions.t5 import T5
+
+
+@hookimpl
+def zoo_components() -> Sequence[type[Position]]:
+    return [Sinusoidal, Learned, Rotary, ALiBi, T5]

@@ -1,0 +1,52 @@
+"""Learned positions: a table with one row a position."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+from torch import Tensor, nn
+
+from zoo import Given, Position, ZooError
+from zoo_positions.indices import indices
+
+
+class Learned(Position):
+    r"""Adds a learned vector to each position.
+
+    .. math:: x'_t = x_t + P_t
+
+    Paper: Gehring et al. 2017, section 3.1.
+
+    Args:
+        dim: width of the states.
+        length: how many positions there are.
+        std: spread of the normal draw that fills the table.
+
+    Shapes:
+        [B, T, dim] -> [B, T, dim], T up to length.
+    """
+
+    name: ClassVar[str] = "learned"
+    paper: ClassVar[str] = (
+        "Gehring et al. 2017, Convolutional Sequence to Sequence Learning, arXiv:1705.03122"
+    )
+
+    def __init__(
+        self,
+        *,
+        dim: Given[int],
+        length: Annotated[int, Field(ge=1)],
+        std: Annotated[float, Field(gt=0)] = 0.02,
+    ) -> None:
+        super().__init__()
+        self.longest = length
+        self.table = nn.Embedding(length, dim)
+        nn.init.normal_(self.table.weight, std=std)
+
+    def add(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
+        T = states.shape[1]
+        if isinstance(offset, int) and offset + T > self.table.num_embeddings:
+            raise ZooError(
+                f"{offset + T} positions are asked for, but there are {self.table.num_embeddings}"
+            )
+        vectors: Tensor = self.table(indices(T, offset, states.device))
+        return states + vectors

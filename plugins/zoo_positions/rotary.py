@@ -1,0 +1,62 @@
+"""Rotary positions."""
+
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from zoo import Given, Position, ZooError
+from zoo_positions.indices import indices
+
+
+class Rotary(Position):
+    r"""Turns queries and keys by angles that grow with their position.
+
+    .. math::
+        (x_{i}, x_{j})_t \mapsto
+        (x_i \cos t\theta_i - x_j \sin t\theta_i,\; x_i \sin t\theta_i + x_j \cos t\theta_i),
+        \qquad \theta_i = \theta^{-2i/d}
+
+    Inner products then depend on distances alone, so scorers must be plain inner products.
+
+    Paper: Su et al. 2021, equation 15.
+
+    Args:
+        head_dim: width of a head, d.
+        theta: base of the angles.
+        layout: pairs are the two halves of a head (as most code has it), or neighbours (the paper).
+
+    Shapes:
+        queries or keys [B, H, T, d] -> [B, H, T, d].
+    """
+
+    name: ClassVar[str] = "rotary"
+    paper: ClassVar[str] = "Su et al. 2021, RoFormer, arXiv:2104.09864"
+    rotates: ClassVar[bool] = True
+    observed: ClassVar[str] = "rotate"
+
+    def __init__(
+        self,
+        *,
+        head_dim: Given[int],
+        theta: Annotated[float, Field(gt=1)] = 10000.0,
+        layout: Literal["halves", "interleaved"] = "halves",
+    ) -> None:
+        super().__init__()
+        if head_dim % 2:
+            raise ZooError(f"rotary positions need heads of even width, not {head_dim}")
+        self.head_dim = head_dim
+        self.theta = theta
+        self.layout = layout
+
+    def rotate(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
+        t = indices(states.shape[2], offset, states.device).double()
+        steps = torch.arange(0, self.head_dim, 2, device=states.device).double() / self.head_dim
+        angles = t[:, None] * self.theta**-steps  # [T, d / 2]
+        cos, sin = angles.cos().to(states.dtype), angles.sin().to(states.dtype)
+        if self.layout == "halves":
+            x, y = states.chunk(2, dim=-1)
+            return torch.cat([x * cos - y * sin, x * sin + y * cos], dim=-1)
+        x, y = states[..., 0::2], states[..., 1::2]
+        return torch.stack([x * cos - y * sin, x * sin + y * cos], dim=-1).flatten(-2)

@@ -1,0 +1,56 @@
+"""Sinusoidal positions."""
+
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from zoo import Given, Position, ZooError
+from zoo_positions.indices import indices
+
+
+class Sinusoidal(Position):
+    r"""Adds waves of many lengths, so that a shift is a linear map.
+
+    .. math::
+        PE_{t, 2i} = \sin(t / \theta^{2i/d}), \qquad PE_{t, 2i+1} = \cos(t / \theta^{2i/d})
+
+    Paper: Vaswani et al. 2017, section 3.5.
+
+    Args:
+        dim: width of the states, d.
+        theta: the longest wave is 2 pi theta.
+        layout: sines and cosines in turns, as the paper writes, or all sines before all cosines.
+
+    Shapes:
+        [B, T, d] -> [B, T, d].
+    """
+
+    name: ClassVar[str] = "sinusoidal"
+    paper: ClassVar[str] = "Vaswani et al. 2017, Attention Is All You Need, arXiv:1706.03762"
+
+    def __init__(
+        self,
+        *,
+        dim: Given[int],
+        theta: Annotated[float, Field(gt=1)] = 10000.0,
+        layout: Literal["interleaved", "halves"] = "interleaved",
+    ) -> None:
+        super().__init__()
+        if dim % 2:
+            raise ZooError(f"sinusoidal positions need an even width, not {dim}")
+        self.dim = dim
+        self.theta = theta
+        self.layout = layout
+
+    def add(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
+        t = indices(states.shape[1], offset, states.device).double()
+        steps = torch.arange(0, self.dim, 2, device=states.device).double() / self.dim
+        angles = t[:, None] * self.theta**-steps  # [T, d / 2]
+        waves = [angles.sin(), angles.cos()]
+        if self.layout == "interleaved":
+            table = torch.stack(waves, dim=-1).flatten(1)
+        else:
+            table = torch.cat(waves, dim=-1)
+        return states + table.to(states.dtype)

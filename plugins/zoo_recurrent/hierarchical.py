@@ -1,0 +1,65 @@
+"""Hierarchical encoder: words into sentences, sentences into a text."""
+
+from typing import Annotated, ClassVar
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor
+
+from zoo import Blueprint, Encoder, Given, Memory
+
+
+class Hierarchical(Encoder):
+    r"""Reads the words of each stretch of text, then the stretches one after another.
+
+    .. math:: h_w = \mathrm{words}(x)_w, \quad g_k = \mathrm{sentences}(\mathrm{summary}_1, \ldots,
+        \mathrm{summary}_K)_k, \quad \text{state}_w = [h_w; g_{k(w)}]
+
+    Paper: Li et al. 2015, section 3.3; here a sentence is a stretch of a fixed number of words,
+    for whoever prepares the data to pad sentences to.
+
+    Args:
+        input_dim: width of the inputs.
+        words: reads the words of one sentence.
+        sentences: reads the summaries of the sentences.
+        span: words in a sentence.
+
+    Shapes:
+        inputs [B, S, input_dim], mask [B, S] -> states [B, S, words' width + sentences' width].
+    """
+
+    name: ClassVar[str] = "hierarchical"
+    paper: ClassVar[str] = (
+        "Li et al. 2015, A Hierarchical Neural Autoencoder for Paragraphs and Documents, "
+        "arXiv:1506.01057"
+    )
+
+    def __init__(
+        self,
+        *,
+        input_dim: Given[int],
+        words: Blueprint[Encoder],
+        sentences: Blueprint[Encoder],
+        span: Annotated[int, Field(ge=1)] = 16,
+    ) -> None:
+        super().__init__()
+        self.span = span
+        self.words = words.build(input_dim=input_dim)
+        self.sentences = sentences.build(input_dim=self.words.summary_dim)
+        self.output_dim = self.words.output_dim + self.sentences.output_dim
+        self.summary_dim = self.sentences.summary_dim
+        self.carry = self.sentences.carry
+
+    def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
+        B, S, D = inputs.shape
+        missing = -S % self.span
+        K = (S + missing) // self.span
+        padded = F.pad(inputs, (0, 0, 0, missing)).view(B * K, self.span, D)
+        open_words = F.pad(mask, (0, missing)).view(B * K, self.span)
+        each = self.words(padded, open_words)
+        spoken = open_words.any(dim=1).view(B, K)
+        text = self.sentences(each.summary.view(B, K, -1), spoken)
+        around = text.states.repeat_interleave(self.span, dim=1)[:, :S]
+        states = torch.cat([each.states.view(B, K * self.span, -1)[:, :S], around], dim=-1)
+        return Memory(states * mask[..., None], mask, text.summary, text.carry)

@@ -1,0 +1,79 @@
+"""Beam search."""
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from zoo import Sampler, Search, Selection, Task, ZooError
+from zoo_sampling.pool import Early, Rules, best, drained, empty, grown
+
+
+class Beam(Sampler):
+    r"""Follows the W likeliest hypotheses and returns the best of those that ended.
+
+    .. math:: s(y) = \frac{1}{|y|^{\alpha}} \sum_{t=1}^{|y|} \log p(y_t \mid y_{<t}, x)
+
+    Paper: Sutskever et al. 2014, section 3.2; length as in Hugging Face, |y| with its end token.
+
+    Args:
+        width: hypotheses followed at once.
+        length_penalty: the exponent of the length; above 0 favours long, below 0 short ones.
+        early_stopping: true stops when width hypotheses have ended; false when the best alive
+            would not beat the worst of them if it ended now; never when it could not at
+            any length.
+        n_best: how many hypotheses are returned; all of them if not set.
+
+    Shapes:
+        logprobs [B, W, V], scores [B, W] -> tokens, parents, scores [B, W].
+    """
+
+    name: ClassVar[str] = "beam"
+    paper: ClassVar[str] = (
+        "Sutskever et al. 2014, Sequence to Sequence Learning with Neural Networks, arXiv:1409.3215"
+    )
+
+    def __init__(
+        self,
+        *,
+        width: Annotated[int, Field(ge=1, le=4096)] = 4,
+        length_penalty: Annotated[float, Field(allow_inf_nan=False)] = 1.0,
+        early_stopping: Early = False,
+        n_best: Annotated[int, Field(ge=1)] | None = None,
+    ) -> None:
+        self.width = width
+        self.rules = Rules(length_penalty, early_stopping)
+        self.n_best = returned(n_best, width)
+
+    def select(
+        self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
+    ) -> Selection:
+        totals = scores[..., None] + logprobs  # [B, W, V]
+        return best(totals, totals, self.width)[1]
+
+    def begin(self, task: Task) -> Mapping[str, Tensor]:
+        return empty(task, self.width)
+
+    def advance(
+        self, logprobs: Tensor, search: Search, generator: torch.Generator | None = None
+    ) -> tuple[Selection, Mapping[str, Tensor]]:
+        totals = search.scores[..., None] + logprobs
+        step = grown(totals, totals, search, self.rules)
+        return step.chosen, step.pool
+
+    def done(self, search: Search) -> Tensor:
+        return search.kept["done"].all(dim=1)
+
+    def finish(self, search: Search) -> tuple[Tensor, Tensor]:
+        return drained(search, self.n_best)
+
+
+def returned(n_best: int | None, width: int) -> int:
+    """How many hypotheses are returned, or ZooError if there are not so many."""
+    if width < 1:
+        raise ZooError(f"width is {width}; it must be at least 1")
+    if n_best is not None and not 1 <= n_best <= width:
+        raise ZooError(f"n_best ({n_best}) must be from 1 to width ({width})")
+    return n_best or width

@@ -1,0 +1,45 @@
+"""Min-p sampling."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+from torch import Tensor
+
+from zoo import Sampler
+from zoo_sampling.drawing import among, checked, tempered
+
+
+class MinP(Sampler):
+    r"""Draws the next token among those at least p times as likely as the likeliest.
+
+    .. math:: p'(v) \propto p(v) \, [\, p(v) \ge p_{\min} \max_u p(u) \,]
+
+    Paper: Nguyen et al. 2024, section 3.
+
+    Args:
+        p: the share of the likeliest token's probability that a token needs.
+        temperature: applied first; below 1 sharper, above 1 flatter.
+
+    Shapes:
+        logprobs [B, 1, V], scores [B, 1] -> tokens, parents, scores [B, 1].
+    """
+
+    name: ClassVar[str] = "min-p"
+    paper: ClassVar[str] = (
+        "Nguyen et al. 2024, Turning Up the Heat: Min-p Sampling for Creative and Coherent LLM "
+        "Outputs, arXiv:2407.01082"
+    )
+
+    def __init__(
+        self,
+        *,
+        p: Annotated[float, Field(gt=0, le=1)] = 0.1,
+        temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0,
+    ) -> None:
+        self.p = checked("p", p, above=0, most=1)
+        self.temperature = checked("temperature", temperature, above=0)
+
+    def distribution(self, logprobs: Tensor) -> Tensor:
+        logits = tempered(logprobs, self.temperature)
+        likely = logits.softmax(dim=-1)
+        return among(logits, likely >= self.p * likely.amax(dim=-1, keepdim=True))

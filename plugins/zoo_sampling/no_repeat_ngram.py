@@ -1,0 +1,49 @@
+"""No n-gram twice."""
+
+import math
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from zoo import Filter
+from zoo_sampling.drawing import checked
+
+
+class NoRepeatNgram(Filter):
+    r"""Forbids every token that would say an n-gram for the second time.
+
+    .. math:: x'_v = -\infty \ \text{if}\ (y_{t-n+1}, \dots, y_{t-1}, v)
+        \ \text{occurs in}\ y_{<t}
+
+    Paper: Paulus et al. 2018, section 2.5, for trigrams.
+
+    Args:
+        n: length of what may not be said twice; 1 forbids every repetition.
+
+    Shapes:
+        logprobs [B, W, V], tokens [B, W, T] -> [B, W, V].
+    """
+
+    name: ClassVar[str] = "no-repeat-ngram"
+    paper: ClassVar[str] = (
+        "Paulus et al. 2018, A Deep Reinforced Model for Abstractive Summarization, "
+        "arXiv:1705.04304"
+    )
+
+    def __init__(self, *, n: Annotated[int, Field(ge=1)] = 3) -> None:
+        self.n = int(checked("n", n, above=0))
+
+    def forward(self, logprobs: Tensor, tokens: Tensor) -> Tensor:
+        B, W, T = tokens.shape
+        if self.n > T:
+            return logprobs
+        grams = tokens.unfold(-1, self.n, 1)  # [B, W, T - n + 1, n]
+        begun = tokens[..., None, T - self.n + 1 :]  # [B, W, 1, n - 1]
+        again = (grams[..., :-1] == begun).all(dim=-1)  # [B, W, T - n + 1]
+        # What does not match goes to a spare column, so that it lifts nobody's ban.
+        V = logprobs.shape[-1]
+        barred = torch.zeros(B, W, V + 1, dtype=torch.bool, device=logprobs.device)
+        barred.scatter_(-1, torch.where(again, grams[..., -1], V), True)
+        return logprobs.masked_fill(barred[..., :V], -math.inf)

@@ -1,0 +1,37 @@
+"""Sampling with a temperature."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+from torch import Tensor
+
+from zoo import Sampler
+from zoo_sampling.drawing import checked, tempered
+
+
+class Temperature(Sampler):
+    r"""Draws the next token from the model's distribution, sharpened or flattened.
+
+    .. math:: p'(v) \propto p(v)^{1 / \tau}
+
+    Paper: Ackley, Hinton and Sejnowski 1985, the temperature of a Boltzmann machine.
+
+    Args:
+        temperature: 1 leaves the distribution as it is, less sharpens it, more flattens it.
+
+    Shapes:
+        logprobs [B, 1, V], scores [B, 1] -> tokens, parents, scores [B, 1].
+    """
+
+    name: ClassVar[str] = "temperature"
+    paper: ClassVar[str] = (
+        "Ackley, Hinton and Sejnowski 1985, A Learning Algorithm for Boltzmann Machines"
+    )
+
+    def __init__(
+        self, *, temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    ) -> None:
+        self.temperature = checked("temperature", temperature, above=0)
+
+    def distribution(self, logprobs: Tensor) -> Tensor:
+        return tempered(logprobs, self.temperature).softmax(dim=-1)

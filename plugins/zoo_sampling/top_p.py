@@ -1,0 +1,51 @@
+"""Nucleus sampling."""
+
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from zoo import Sampler
+from zoo_sampling.drawing import among, checked, tempered
+
+
+class TopP(Sampler):
+    r"""Draws the next token among the fewest likeliest whose mass reaches p.
+
+    .. math:: p'(v) \propto p(v) \, [\, v \in V_p \,], \quad
+        V_p = \text{the smallest set with} \sum_{v \in V_p} p(v) \ge p
+
+    Paper: Holtzman et al. 2020, equations 2 and 3.
+
+    Args:
+        p: the mass to reach; the likeliest token stays possible even if it alone has more.
+        temperature: applied first; below 1 sharper, above 1 flatter.
+
+    Shapes:
+        logprobs [B, 1, V], scores [B, 1] -> tokens, parents, scores [B, 1].
+    """
+
+    name: ClassVar[str] = "top-p"
+    paper: ClassVar[str] = (
+        "Holtzman et al. 2020, The Curious Case of Neural Text Degeneration, arXiv:1904.09751"
+    )
+
+    def __init__(
+        self,
+        *,
+        p: Annotated[float, Field(gt=0, le=1)] = 0.9,
+        temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0,
+    ) -> None:
+        self.p = checked("p", p, above=0, most=1)
+        self.temperature = checked("temperature", temperature, above=0)
+
+    def distribution(self, logprobs: Tensor) -> Tensor:
+        logits = tempered(logprobs, self.temperature)
+        if self.p == 1:
+            return logits.softmax(dim=-1)
+        # From the least likely up, tokens go as long as what goes has no more than 1 - p.
+        rising, order = logits.sort(dim=-1)
+        kept = rising.softmax(dim=-1).cumsum(dim=-1) > 1 - self.p
+        kept[..., -1].fill_(True)
+        return among(logits, torch.empty_like(kept).scatter_(-1, order, kept))

@@ -1,0 +1,53 @@
+"""Locally typical sampling."""
+
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from zoo import Sampler
+from zoo_sampling.drawing import among, checked, tempered
+
+
+class Typical(Sampler):
+    r"""Draws the next token among those whose surprise is nearest the expected one.
+
+    .. math:: p'(v) \propto p(v) \, [\, v \in C \,], \quad
+        C = \arg\min_{C'} \sum_{v \in C'} |H(p) + \log p(v)|
+        \ \text{with} \sum_{v \in C'} p(v) \ge m
+
+    Paper: Meister et al. 2023, section 4.
+
+    Args:
+        mass: the probability that the kept tokens must reach.
+        temperature: applied first; below 1 sharper, above 1 flatter.
+
+    Shapes:
+        logprobs [B, 1, V], scores [B, 1] -> tokens, parents, scores [B, 1].
+    """
+
+    name: ClassVar[str] = "typical"
+    paper: ClassVar[str] = "Meister et al. 2023, Locally Typical Sampling, arXiv:2202.00666"
+
+    def __init__(
+        self,
+        *,
+        mass: Annotated[float, Field(gt=0, le=1)] = 0.9,
+        temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0,
+    ) -> None:
+        self.mass = checked("mass", mass, above=0, most=1)
+        self.temperature = checked("temperature", temperature, above=0)
+
+    def distribution(self, logprobs: Tensor) -> Tensor:
+        logits = tempered(logprobs, self.temperature)
+        if self.mass == 1:
+            return logits.softmax(dim=-1)
+        surprise = -logits.log_softmax(dim=-1)
+        H = (surprise * surprise.neg().exp()).nansum(dim=-1, keepdim=True)
+        rising, order = (surprise - H).abs().sort(dim=-1)
+        gathered = logits.gather(-1, order).softmax(dim=-1).cumsum(dim=-1)
+        needed = (gathered < self.mass).sum(dim=-1, keepdim=True)
+        furthest = rising.gather(-1, needed.clamp(max=logits.shape[-1] - 1))
+        kept = rising <= furthest
+        return among(logits, torch.empty_like(kept).scatter_(-1, order, kept))

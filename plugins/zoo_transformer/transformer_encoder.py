@@ -1,0 +1,79 @@
+"""Transformer encoder."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+from torch import Tensor, nn
+
+from zoo import Attention, Blueprint, Encoder, Given, Mask, Memory, Position
+from zoo_transformer.block import Block, built_position
+from zoo_transformer.feed_forward import FeedForward
+from zoo_transformer.norm import Norm
+
+
+class TransformerEncoder(Encoder):
+    r"""Lets every position look at every other, block after block.
+
+    .. math:: x \leftarrow \mathrm{LN}(x + \mathrm{attend}(x, x)), \quad
+        x \leftarrow \mathrm{LN}(x + \mathrm{FFN}(x))
+
+    Paper: Vaswani et al. 2017, section 3.1; with 'pre' norms as in Xiong et al. 2020.
+
+    Args:
+        input_dim: width of the inputs, kept throughout.
+        layers: how many blocks.
+        attention: how positions look at each other.
+        feed_forward: what is done with each position after that.
+        norm: which normalisation, and where; LayerNorm after each sum if not set.
+        position: how positions are told apart; not at all if not set.
+        dropout: on the embedded inputs and on each part's answer.
+
+    Shapes:
+        inputs [B, S, D], mask [B, S] -> states [B, S, D]; the summary is their mean.
+    """
+
+    name: ClassVar[str] = "transformer"
+    paper: ClassVar[str] = "Vaswani et al. 2017, Attention Is All You Need, arXiv:1706.03762"
+
+    def __init__(
+        self,
+        *,
+        input_dim: Given[int],
+        layers: Annotated[int, Field(ge=1, le=256)],
+        attention: Blueprint[Attention],
+        feed_forward: Blueprint[FeedForward],
+        norm: Blueprint[Norm] | None = None,
+        position: Blueprint[Position] | None = None,
+        dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
+    ) -> None:
+        super().__init__()
+        self.output_dim = self.summary_dim = input_dim
+        self.carry = {}
+        norms = norm.build() if norm else Norm()
+        self.blocks = nn.ModuleList(
+            Block(
+                dim=input_dim,
+                memory_dim=0,
+                attention=attention,
+                cross=None,
+                feed_forward=feed_forward,
+                norm=norms,
+                dropout=dropout,
+            )
+            for _ in range(layers)
+        )
+        first: Block = self.blocks[0]  # type: ignore[assignment]
+        self.position = built_position(position, first.attention, input_dim, causal=False)
+        self.embedding_norm = norms.make(input_dim) if norms.embedding else None
+        self.final_norm = norms.make(input_dim) if norms.pre else None
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
+        x = inputs if self.position is None else self.position.add(inputs)
+        x = self.dropout(x if self.embedding_norm is None else self.embedding_norm(x))
+        for block in self.blocks:
+            x = block(x, Mask(keys=mask), position=self.position)
+        x = x if self.final_norm is None else self.final_norm(x)
+        states = x.masked_fill(~mask[..., None], 0.0)
+        summary = states.sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)
+        return Memory(states, mask, summary)

@@ -1,0 +1,123 @@
+"""N-gram counts with Witten-Bell smoothing."""
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+
+import zoo
+from zoo import Memory
+from zoo_language.ngram import NGram
+from zoo_tokens.token import Token
+
+
+def _decoder(order, capacity=64, vocab=5):
+    embedding = Token(vocab=vocab, dim=1)
+    return NGram(embedding=embedding, order=order, capacity=capacity)
+
+
+def _nothing(batch):
+    empty = torch.zeros(batch, 0)
+    return Memory(empty[:, :, None], empty.bool(), empty)
+
+
+def _logits(decoder, tokens):
+    return decoder(torch.tensor(tokens), _nothing(len(tokens)))
+
+
+def test_a_bigram_known_by_hand():
+    # 1 a b a c, with a=2, b=3, c=4: after a came b once and c once, after 1 came a.
+    decoder = _decoder(order=2)
+    sequence = torch.tensor([[1, 2, 3, 2, 4]])
+    decoder.learn(sequence, torch.ones_like(sequence, dtype=torch.bool))
+    # Predicted tokens: a b a c; four of three kinds, over a uniform fifth each.
+    unigram = {v: (c + 3 / 5) / 7 for v, c in {0: 0, 1: 0, 2: 2, 3: 1, 4: 1}.items()}
+    after_a = {v: (c + 2 * unigram[v]) / 4 for v, c in {0: 0, 1: 0, 2: 0, 3: 1, 4: 1}.items()}
+    expected = torch.tensor([[math.log(after_a[v]) for v in range(5)]])
+    torch.testing.assert_close(_logits(decoder, [[2]])[0], expected, atol=1e-6, rtol=0)
+
+
+def _by_definition(sequences, order, vocab, context, word):
+    """The formula, with dictionaries and recursion."""
+    counts = Counter()
+    for sequence in sequences:
+        told = [-1] * (order - 1) + sequence
+        for t in range(order, len(told)):
+            for n in range(1, order + 1):
+                counts[tuple(told[t - n + 1 : t + 1])] += 1
+
+    def p(word, head):
+        lower = 1 / vocab if not head else p(word, head[1:])
+        after = {g: c for g, c in counts.items() if len(g) == len(head) + 1 and g[:-1] == head}
+        if not after:
+            return lower
+        kinds = len(after)
+        return (after.get((*head, word), 0) + kinds * lower) / (sum(after.values()) + kinds)
+
+    full = ([-1] * order + context)[-(order - 1) :] if order > 1 else []
+    return p(word, tuple(full))
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_every_probability_follows_the_definition(order):
+    generator = torch.Generator().manual_seed(order)
+    lengths = [7, 4, 6]
+    rows = [torch.randint(1, 5, (n,), generator=generator).tolist() for n in lengths]
+    tokens = torch.tensor([row + [0] * (7 - len(row)) for row in rows])
+    decoder = _decoder(order)
+    decoder.learn(tokens[:2], tokens[:2] != 0)
+    decoder.learn(tokens[2:], tokens[2:] != 0)  # in two goes
+    logits = _logits(decoder, [rows[0]])[0]
+    torch.testing.assert_close(logits.exp().sum(-1), torch.ones(7), atol=1e-5, rtol=0)
+    for t in range(7):
+        for word in range(5):
+            expected = _by_definition(rows, order, 5, rows[0][: t + 1], word)
+            assert logits[t, word].exp().item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_steps_equal_forcing_and_a_state_can_be_reordered():
+    decoder = _decoder(order=3)
+    tokens = torch.tensor([[1, 2, 3, 2, 4, 3], [1, 4, 4, 2, 2, 3]])
+    decoder.learn(tokens, tokens > 0)
+    state, pieces = decoder.start(_nothing(2), steps=6), []
+    for t in range(6):
+        logits, state = decoder.step(tokens[:, t : t + 1], state)
+        pieces.append(logits)
+    torch.testing.assert_close(torch.cat(pieces, dim=1), decoder(tokens, _nothing(2)))
+    swapped, _ = decoder.step(tokens[:, :1], state.reorder(torch.tensor([1, 0])))
+    plain, _ = decoder.step(tokens[:, :1], state)
+    torch.testing.assert_close(swapped, plain.flip(0))
+
+
+def test_counts_are_saved_and_loaded(tmp_path):
+    spec = {
+        "zoo": 1,
+        "name": "counted",
+        "model": {
+            "type": "language-model",
+            "embedding": {"type": "token", "vocab": 5, "dim": 1},
+            "decoder": {"type": "ngram", "order": 3, "capacity": 32},
+        },
+    }
+    model = zoo.compose(spec)
+    batch = {"target": torch.tensor([[1, 2, 3, 2, 4, 2]])}
+    before = model(batch).logits
+    model.decoder.learn(batch["target"], batch["target"] > 0)
+    after = model(batch).logits
+    assert not torch.equal(before, after)
+    again = zoo.load(zoo.save(model, tmp_path / "ngram.safetensors"))
+    assert torch.equal(again(batch).logits, after)
+
+
+def test_too_many_ngrams_and_too_large_an_order_say_so():
+    decoder = _decoder(order=2, capacity=2)
+    tokens = torch.tensor([[1, 2, 3, 4]])
+    with pytest.raises(zoo.ZooError, match="room for 2; raise capacity"):
+        decoder.learn(tokens, tokens > 0)
+    with pytest.raises(zoo.ZooError, match="too much to count"):
+        _decoder(order=8, vocab=30000)
+
+
+def test_the_names_of_its_buffers_are_a_contract():
+    assert list(_decoder(order=2).state_dict()) == ["codes", "counts", "embedding.table.weight"]

@@ -1,0 +1,87 @@
+"""Texts to score: random pairs, awkward ones, and a corpus with recorded scores."""
+
+import json
+import lzma
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+DATA = Path(os.environ.get("ZOO_DATA", ROOT.parent / "shared" / "data"))
+FIXTURES = DATA / "metrics-fixtures" / "mt.json.xz"
+
+Corpus = tuple[list[str], list[list[str]]]
+
+ENGLISH = "the a on and cat cats dog dogs runs running ran quickly The Cat mat, mat. It's 3.5 x"
+OTHERS = "кот коты прилег на лавку Ёлка naïve café cafe\u0301 straße 猫 座った 🐈"
+WORDS = f"{ENGLISH} {OTHERS}".split(" ")
+
+EDGES: dict[str, Corpus] = {
+    "nothing said": ([""], [["the cat sat on the mat"]]),
+    "nothing wanted": (["the cat"], [[""]]),
+    "nothing at all": (["", ""], [[""], ["", ""]]),
+    "nothing said among others": (["", "the cat sat on a mat"], [["a b"], ["the cat sat on mat"]]),
+    "nothing wanted among others": (["a b", "the cat sat"], [["", "a"], ["the cat sat down"]]),
+    "only spaces": (["  \t "], [["   "]]),
+    "spaces all over": (["  the   cat \t sat "], [["the cat sat "]]),
+    "one word, right": (["cat"], [["cat"]]),
+    "one word, wrong": (["cat"], [["dog"]]),
+    "one word of many": (["cat"], [["the cat sat on the mat"]]),
+    "one word many times": (["the the the the the the"], [["the cat the"]]),
+    "many references": (["the cat sat"], [[f"the {w} sat here" for w in WORDS] + ["a cat sat"]]),
+    "one reference many times": (["the cat sat on"], [["the cat sat"] * 9]),
+    "Cyrillic": (["рыжий кот прилег на лавку"], [["Рыжий кот лежит на диване"]]),
+    "no spaces": (["猫が座った", "犬が走った。"], [["猫は座った"], ["犬も走った。"]]),
+    "composed and decomposed": (["café"], [["cafe\u0301"]]),
+    "emoji and invisible": (["👩‍👩‍👧 a\u200bb\u00a0c"], [["👩 a\u200bb c"]]),
+    "breaks that are no line feeds": (["a\u2028b\x85c d"], [["a b c d"]]),
+    "right to left": (["שלום עולם"], [["שלום לעולם", "عالم"]]),
+    "entities and markup": (["a &quot;b&quot; <c>"], [['a "b" <c>']]),
+    "case only": (["THE CAT İSTANBUL"], [["the cat i̇stanbul"]]),
+}
+
+
+@pytest.fixture(scope="session")
+def pairs() -> Corpus:
+    """240 predictions, each a spoilt copy of one of its one to three references."""
+    rng = random.Random(7)
+    predictions, references = [], []
+    for i in range(240):
+        texts = [" ".join(rng.choices(WORDS, k=rng.randint(1, 14))) for _ in range(1 + i % 3)]
+        words = [word for word in rng.choice(texts).split() if rng.random() < 0.9]
+        words = [word if rng.random() < 0.85 else rng.choice(WORDS) for word in words]
+        if rng.random() < 0.2:
+            rng.shuffle(words)
+        predictions.append(" ".join(words))
+        references.append(texts)
+    return predictions, references
+
+
+@pytest.fixture(params=EDGES.values(), ids=EDGES)
+def edge(request: pytest.FixtureRequest) -> Corpus:
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def recorded() -> dict[str, Any]:
+    """A corpus with the scores that sacrebleu gave it when it was recorded."""
+    if not FIXTURES.exists():
+        pytest.skip(f"no fixtures at {FIXTURES}; set ZOO_DATA")
+    with lzma.open(FIXTURES, "rt", encoding="utf-8") as file:
+        return json.load(file)
+
+
+@pytest.fixture(scope="session")
+def score() -> Callable[..., float]:
+    """The value a metric gives, all at once; by the metric's own name if it has several."""
+
+    def score(metric: Any, predictions: list[str], references: list[list[str]]) -> Any:
+        metric.update(predictions, references)
+        values = metric.compute()
+        return values.get(metric.name, values)
+
+    return score

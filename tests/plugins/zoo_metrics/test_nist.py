@@ -1,0 +1,88 @@
+import math
+
+import nltk
+import pytest
+from nltk.translate.nist_score import corpus_nist
+
+from zoo_metrics.nist import NIST
+
+SAID = (
+    "It is a guide to action which ensures that the military always obeys the commands of the party"
+)
+ALSO_SAID = "It is to insure the troops forever hearing the activity guidebook that party direct"
+WANTED = [
+    "It is a guide to action that ensures that the military will forever heed Party commands",
+    (
+        "It is the guiding principle which guarantees the military forces always being under the "
+        "command of the Party"
+    ),
+    "It is the practical guide for the army always to heed the directions of the party",
+]
+
+
+def by_nltk(predictions: list[str], references: list[list[str]], order: int = 5) -> float:
+    said = [prediction.split() for prediction in predictions]
+    return corpus_nist([[text.split() for text in texts] for texts in references], said, order)
+
+
+def test_published_examples(score):
+    """Those of nltk's documentation."""
+    assert score(NIST(), [SAID], [WANTED]) == pytest.approx(3.3709, abs=1e-4)
+    assert score(NIST(), [ALSO_SAID], [WANTED]) == pytest.approx(1.4619, abs=1e-4)
+
+
+def test_one_sentence_by_hand(score):
+    value = score(NIST(max_order=2), ["a b a c"], [["a b a d a b"]])
+
+    # Of 6 words a occurs 3 times, b twice: log2 of 6/3, 6/2. "a b" follows 2 of 3 a's, "b a" 1 of
+    # 2 b's.
+    words = (2 * math.log2(6 / 3) + math.log2(6 / 2)) / 4
+    pairs = (math.log2(3 / 2) + math.log2(2 / 1)) / 3
+    beta = math.log(0.5) / math.log(1.5) ** 2
+    brevity = math.exp(beta * math.log(4 / 6) ** 2)
+    assert brevity == pytest.approx(1 / 2)
+    assert value == pytest.approx((words + pairs) * brevity, abs=1e-12)
+
+
+def test_every_pair_and_all_of_them_equal_nltk(pairs, score):
+    predictions, references = pairs
+    tried = 0
+    for prediction, texts in zip(predictions, references, strict=True):
+        words = len(prediction.split())
+        if words:  # nltk divides by zero where there are no n-grams
+            expected = by_nltk([prediction], [texts], min(5, words))
+            assert score(NIST(), [prediction], [texts]) == pytest.approx(expected, abs=1e-9)
+            tried += 1
+    assert tried >= 200
+    expected = by_nltk(predictions, references)
+    assert expected > 1
+    assert score(NIST(), predictions, references) == pytest.approx(expected, abs=1e-9)
+
+
+def test_awkward_texts_equal_nltk_where_it_has_a_value(edge, score):
+    order = min(5, max(len(prediction.split()) for prediction in edge[0]))
+    wanted = any(text.split() for texts in edge[1] for text in texts)
+    expected = by_nltk(*edge, order) if order and wanted else 0
+
+    assert score(NIST(), *edge) == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_recorded_corpus_equals_nltk(recorded, score):
+    corpus = recorded["hyp"], [[text] for text in recorded["ref"]]
+
+    assert score(NIST(), *corpus) == pytest.approx(by_nltk(*corpus), abs=1e-9)
+
+
+def test_orders_longer_than_every_prediction_add_nothing(score):
+    # log2(2/1) for each of the two words, log2(1/1) for the pair.
+    assert score(NIST(), ["a b"], [["a b"]]) == 1
+
+
+def test_case_counts_unless_told_otherwise(score):
+    assert score(NIST(), ["A B"], [["a b"]]) == 0
+    assert score(NIST(lowercase=True), ["A B"], [["a b"]]) == 1
+
+
+def test_its_signature():
+    expected = f"order:4|case:lc|tok:spaces|nltk:{nltk.__version__}"
+    assert NIST(max_order=4, lowercase=True).signature() == expected

@@ -1,0 +1,45 @@
+"""The hierarchical encoder."""
+
+import torch
+
+from zoo import Blueprint
+from zoo_recurrent.gru import GRU
+from zoo_recurrent.hierarchical import Hierarchical
+
+
+def _encoder(span=3):
+    torch.manual_seed(0)
+    return Hierarchical(
+        input_dim=4,
+        words=Blueprint.of(GRU, hidden=5, bidirectional=True),
+        sentences=Blueprint.of(GRU, hidden=6),
+        span=span,
+    ).eval()
+
+
+def test_it_equals_reading_each_sentence_and_then_the_sentences():
+    encoder = _encoder()
+    inputs = torch.randn(1, 8, 4, generator=torch.Generator().manual_seed(1))
+    memory = encoder(inputs, torch.ones(1, 8, dtype=torch.bool))
+    assert memory.states.shape == (1, 8, encoder.output_dim) == (1, 8, 16)
+
+    words, summaries = [], []
+    for piece in inputs.split(3, dim=1):  # the last has two words
+        read = encoder.words(piece, torch.ones(piece.shape[:2], dtype=torch.bool))
+        words.append(read.states)
+        summaries.append(read.summary)
+    text = encoder.sentences(torch.stack(summaries, dim=1), torch.ones(1, 3, dtype=torch.bool))
+    torch.testing.assert_close(memory.states[..., :10], torch.cat(words, dim=1))
+    around = torch.cat([text.states[:, k : k + 1].expand(-1, 3, -1) for k in range(3)], dim=1)
+    torch.testing.assert_close(memory.states[..., 10:], around[:, :8])
+    torch.testing.assert_close(memory.summary, text.summary)
+    torch.testing.assert_close(memory.carry["h"], text.carry["h"])
+
+
+def test_the_names_of_its_weights_are_a_contract():
+    prefixes = {key.rpartition(".")[0] for key in _encoder().state_dict()}
+    assert prefixes == {
+        "words.stack.layers.0.0",
+        "words.stack.layers.0.1",
+        "sentences.stack.layers.0.0",
+    }

@@ -1,0 +1,147 @@
+"""Against the paper's algorithm written over lists: no tensors, no pool of fixed shape."""
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+
+from zoo import Decoder, Memory, State, ZooError, decode
+from zoo_sampling.beam import Beam
+from zoo_sampling.diverse_beam import DiverseBeam
+
+PAD, EOS, BOS, VOCAB, LONGEST = 0, 1, 2, 9, 6
+
+
+class Remembering(Decoder):
+    """Logits that depend on every token so far, in order."""
+
+    name = "remembering"
+
+    def start(self, memory: Memory, *, steps: int) -> State:
+        return State({"code": memory.states[:, 0, 0].long()})
+
+    def step(self, tokens, state):
+        code = state.moving["code"] * 31 + tokens[:, 0]
+        return torch.stack([logits(c) for c in code.tolist()])[:, None], state.moved({"code": code})
+
+
+def logits(code: int) -> torch.Tensor:
+    return torch.randn(VOCAB, generator=torch.Generator().manual_seed(code % 2**31)) * 1.5
+
+
+def logprobs(item: int, said: tuple[int, ...]) -> list[float]:
+    code = item
+    for token in (BOS, *said):
+        code = code * 31 + token
+    values = logits(code).log_softmax(dim=-1).tolist()
+    values[PAD] = -math.inf
+    return values
+
+
+def paper(item, *, width, groups, diversity, length_penalty):
+    """Each group takes its step after the groups before it, at each time; all run to the end."""
+    w = width // groups
+    alive = [[((), 0.0)] for _ in range(groups)]
+    ended = [[] for _ in range(groups)]
+    for t in range(1, LONGEST + 1):
+        taken = Counter()
+        for g in range(groups):
+            grown = [
+                (total + gained - diversity * taken[y], (*said, y), total + gained)
+                for said, total in alive[g]
+                for y, gained in enumerate(logprobs(item, said))
+                if gained > -math.inf
+            ]
+            grown.sort(key=lambda each: -each[0])
+            best = grown[: 2 * w]
+            over = [each for each in best[:w] if each[1][-1] == EOS or t == LONGEST]
+            ended[g] += [(total / t**length_penalty, said) for _, said, total in over]
+            on = [each for each in best if each[1][-1] != EOS][:w]
+            alive[g] = [(said, total) for _, said, total in on]
+            taken.update(said[-1] for said in {each[1] for each in over + on})
+    pools = [sorted(each, reverse=True)[:w] for each in ended]
+    return sorted((each for pool in pools for each in pool), reverse=True)
+
+
+def run(sampler, items=8):
+    states = torch.arange(float(items))[:, None, None]
+    return decode(
+        Remembering(),
+        Memory(states, torch.ones(items, 1, dtype=torch.bool), states[:, 0]),
+        sampler,
+        bos=BOS,
+        eos=EOS,
+        pad=PAD,
+        max_length=LONGEST,
+    )
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 1.0])
+@pytest.mark.parametrize(("width", "groups"), [(4, 2), (6, 3), (3, 3)])
+@pytest.mark.parametrize("diversity", [0.3, 2.0])
+def test_it_is_the_papers_algorithm(width, groups, diversity, length_penalty):
+    parameters = {
+        "width": width,
+        "groups": groups,
+        "diversity": diversity,
+        "length_penalty": length_penalty,
+    }
+
+    # Patient enough that, as in the paper, every group runs to the end.
+    decoded = run(DiverseBeam(**parameters, early_stopping="never"))
+
+    for item in range(8):
+        expected = paper(item, **parameters)
+        for rank, (score, said) in enumerate(expected):
+            spoken = [token for token in decoded.tokens[item, rank].tolist() if token != PAD]
+            assert spoken == list(said)
+            assert decoded.scores[item, rank].item() == pytest.approx(score, abs=1e-5)
+
+
+def test_one_group_is_a_beam():
+    beam = run(Beam(width=4))
+    diverse = run(DiverseBeam(width=4, groups=1))
+
+    assert torch.equal(diverse.tokens, beam.tokens)
+    assert torch.equal(diverse.scores, beam.scores)
+
+
+def test_without_diversity_every_group_is_the_same_beam():
+    beam = run(Beam(width=2))
+    same = run(DiverseBeam(width=4, groups=2, diversity=0.0))
+
+    assert torch.equal(same.tokens[:, ::2], beam.tokens)
+    assert torch.equal(same.tokens[:, 1::2], beam.tokens)
+
+
+def test_diversity_makes_groups_begin_apart():
+    first = run(DiverseBeam(width=3, groups=3, diversity=50.0)).tokens[..., 0]
+
+    assert all(len(set(row)) == 3 for row in first.tolist())
+
+
+def test_a_token_taken_by_an_earlier_group_costs():
+    logprobs_ = torch.tensor([[[0.6, 0.4], [0.6, 0.4]]]).log()
+
+    shy = DiverseBeam(width=2, groups=2, diversity=1.0).select(logprobs_, torch.zeros(1, 2))
+    bold = DiverseBeam(width=2, groups=2, diversity=0.1).select(logprobs_, torch.zeros(1, 2))
+
+    assert shy.tokens.tolist() == [[0, 1]]
+    assert bold.tokens.tolist() == [[0, 0]]
+    assert shy.parents.tolist() == [[0, 1]]
+    # What it cost is not in the score.
+    torch.testing.assert_close(shy.scores, torch.tensor([[0.6, 0.4]]).log())
+
+
+def test_only_the_best_are_returned():
+    whole = run(DiverseBeam(width=6, groups=3))
+    some = run(DiverseBeam(width=6, groups=3, n_best=2))
+
+    assert torch.equal(some.scores, whole.scores[:, :2])
+
+
+@pytest.mark.parametrize("groups", [0, 3])
+def test_groups_must_be_equal(groups):
+    with pytest.raises(ZooError, match=rf"groups \({groups}\) must divide width \(4\)"):
+        DiverseBeam(width=4, groups=groups)

@@ -1,0 +1,38 @@
+import pytest
+import torch
+from transformers.generation import NoRepeatNGramLogitsProcessor
+
+from zoo import ZooError
+from zoo_sampling.no_repeat_ngram import NoRepeatNgram
+
+
+def barred(n, said):
+    left = NoRepeatNgram(n=n)(torch.zeros(1, 1, 6), torch.tensor([[said]]))
+    return [token for token, score in enumerate(left[0, 0].tolist()) if score == -torch.inf]
+
+
+def test_a_token_that_would_complete_an_ngram_again_is_barred():
+    assert barred(2, [1, 2, 3, 1]) == [2]
+    assert barred(2, [1, 2, 1, 3, 1]) == [2, 3]
+    assert barred(2, [1, 2, 3]) == []
+    assert barred(3, [1, 2, 3, 1, 2]) == [3]
+    assert barred(3, [1, 2, 3, 2, 2]) == []
+    assert barred(1, [4, 2, 4]) == [2, 4]
+    assert barred(2, [1]) == []
+    assert barred(2, [5, 5]) == [5]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 12, 13])
+def test_scores_are_hugging_faces(n):
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(6, 4, 9, generator=generator)
+    tokens = torch.randint(0, 3, (6, 4, 12), generator=generator)
+
+    theirs = NoRepeatNGramLogitsProcessor(n)(tokens.flatten(0, 1), scores.flatten(0, 1))
+
+    assert torch.equal(NoRepeatNgram(n=n)(scores, tokens).flatten(0, 1), theirs)
+
+
+def test_none_is_no_length():
+    with pytest.raises(ZooError, match="n is 0; it must be above 0"):
+        NoRepeatNgram(n=0)

@@ -1,0 +1,58 @@
+import pytest
+import torch
+from drawing_kit import assert_as_hugging_face, assert_drawn, rows, warmer
+from transformers.generation import TopPLogitsWarper
+
+from zoo_sampling.top_p import TopP
+
+
+def kept(probabilities, p):
+    return (TopP(p=p).distribution(torch.tensor(probabilities).log()) > 0).tolist()
+
+
+def test_the_fewest_that_reach_p_share_all_mass():
+    logprobs = torch.tensor([0.1, 0.5, 0.15, 0.25]).log()
+
+    stated = TopP(p=0.7).distribution(logprobs)
+
+    torch.testing.assert_close(stated, torch.tensor([0, 2 / 3, 0, 1 / 3]), rtol=0, atol=1e-6)
+
+
+def test_the_likeliest_alone_may_have_more_than_p():
+    assert kept([0.2, 0.7, 0.1], 0.5) == [False, True, False]
+    assert kept([0.2, 0.7, 0.1], 1e-9) == [False, True, False]
+
+
+def test_of_equals_only_as_many_as_are_needed_are_kept():
+    assert sum(kept([0.25, 0.25, 0.25, 0.25], 0.6)) == 3
+    assert sum(kept([0.25, 0.25, 0.25, 0.25], 0.3)) == 2
+    assert sum(kept([0.25, 0.25, 0.25, 0.25], 0.2)) == 1
+
+
+def test_all_of_the_mass_needs_all_that_is_possible():
+    assert kept([0.6, 0.4 - 1e-7, 1e-7, 0.0], 1.0) == [True, True, True, False]
+
+
+@pytest.mark.parametrize("p", [0.05, 0.3, 0.62, 0.9, 0.97])
+def test_no_smaller_set_reaches_p(p):
+    logprobs = rows().double()
+    stated = TopP(p=p).distribution(logprobs)
+    for before, after in zip(logprobs.exp().tolist(), (stated > 0).tolist(), strict=True):
+        needed, mass = 0, 0.0
+        for each in sorted(before, reverse=True):
+            if mass >= p:
+                break
+            needed, mass = needed + 1, mass + each
+        assert sum(after) == needed
+        assert sum(x for x, is_kept in zip(before, after, strict=True) if is_kept) >= p - 1e-9
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("temperature", [1.0, 0.6])
+def test_the_distribution_is_hugging_faces(p, temperature):
+    theirs = [TopPLogitsWarper(p)] if p < 1 else []  # as in their generate
+    assert_as_hugging_face(TopP(p=p, temperature=temperature), warmer(temperature), *theirs)
+
+
+def test_draws_follow_it():
+    assert_drawn(TopP(p=0.7), [0.1, 0.5, 0.15, 0.25], [0, 2 / 3, 0, 1 / 3])
