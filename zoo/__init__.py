@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 _HOMES = {
     "zoo.artifact": ("load", "save"),
-    "zoo.attention": ("Attention", "choosing", "drawing", "fused_softmax", "recording"),
+    "zoo.attention": (
+        "Attention",
+        "choosing",
+        "drawing",
+        "fused_softmax",
+        "recording",
+        "refuse_drawing",
+    ),
     "zoo.blueprint": ("Blueprint",),
     "zoo.composition": ("check", "components", "compose"),
     "zoo.decoding": ("decode", "speak", "stream"),
@@ -63,6 +70,7 @@ if TYPE_CHECKING:
         drawing as drawing,
         fused_softmax as fused_softmax,
         recording as recording,
+        refuse_drawing as refuse_drawing,
     )
     from zoo.blueprint import Blueprint as Blueprint
     from zoo.composition import check as check, components as components, compose as compose

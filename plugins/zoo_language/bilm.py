@@ -6,7 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Batch, Blueprint, Decoder, Embedding, Model, Outputs, ZooError
+from zoo import Batch, Blueprint, Decoder, Embedding, Model, Outputs, ZooError, refuse_drawing
 from zoo_language.language_model import unread
 
 
@@ -47,6 +47,7 @@ class BiLM(Model):
         given = {"embedding": self.embedding, "memory_dim": 0, "summary_dim": 0, "carry": {}}
         self.forwards = decoder.build(**given)
         self.backwards = decoder.build(**given)
+        refuse_drawing(self.forwards, "the decoder")
 
     def forward(self, batch: Batch) -> Outputs:
         tokens = batch["target"]

@@ -19,6 +19,7 @@ from zoo import (
     Outputs,
     Sampler,
     Speech,
+    refuse_drawing,
     speak,
 )
 
@@ -61,6 +62,7 @@ class LanguageModel(Model):
         self.decoder = decoder.build(
             embedding=self.embedding, memory_dim=0, summary_dim=0, carry={}
         )
+        refuse_drawing(self.decoder, "the decoder")
 
     def forward(self, batch: Batch) -> Outputs:
         told, targets = batch["target"][:, :-1], batch["target"][:, 1:]

@@ -7,7 +7,17 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Batch, Blueprint, Embedding, Encoder, Memory, Model, Outputs, ZooError
+from zoo import (
+    Batch,
+    Blueprint,
+    Embedding,
+    Encoder,
+    Memory,
+    Model,
+    Outputs,
+    ZooError,
+    refuse_drawing,
+)
 
 
 class MaskedLM(Model):
@@ -42,6 +52,7 @@ class MaskedLM(Model):
         if self.source.vocab is None:
             raise ZooError(f"embedding '{self.source.name}' has no vocabulary to predict")
         self.encoder = encoder.build(input_dim=self.source.dim)
+        refuse_drawing(self.encoder, "the encoder")
         dim = self.source.dim
         self.transform = nn.Linear(self.encoder.output_dim, dim)
         self.norm = nn.LayerNorm(dim, eps=eps)

@@ -23,6 +23,7 @@ from zoo import (
     ZooError,
     choosing,
     drawing,
+    refuse_drawing,
     speak,
 )
 
@@ -69,12 +70,7 @@ class Seq2Seq(Model):
         self.eos = eos
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
-        drawn = drawing(self.encoder)
-        if drawn is not None:
-            raise ZooError(
-                f"alignment '{drawn.name}' draws where the encoder looks, of which no objective "
-                "hears; let a gradient pass it (straight_through: true) or choose another"
-            )
+        refuse_drawing(self.encoder, "the encoder")
         if shared and target is not None:
             raise ZooError("source and target share one table, so 'target' has no meaning")
         embedding = self.source if shared else (target or source).build()

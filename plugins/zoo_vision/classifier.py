@@ -6,7 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Batch, Blueprint, Embedding, Encoder, Model, Outputs
+from zoo import Batch, Blueprint, Embedding, Encoder, Model, Outputs, refuse_drawing
 
 
 class Classifier(Model):
@@ -43,6 +43,7 @@ class Classifier(Model):
         self.read = read
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
+        refuse_drawing(self.encoder, "the encoder")
         width = self.encoder.output_dim if read == "first" else self.encoder.summary_dim
         self.out = nn.Linear(width, classes)
 

@@ -155,6 +155,15 @@ class Interrupted(TinyDecoder):
         return super().step(tokens, state)
 
 
+@pytest.fixture
+def keyboard():
+    """Ctrl-C reaches Python, also where the tests run in the background, deaf to it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("keyboard")
 @pytest.mark.parametrize("sampler", ALL, ids=named)
 def test_an_interrupt_stops_at_once_and_leaves_nothing_behind(decoder, sampler):
     torch.manual_seed(4)
@@ -170,6 +179,7 @@ def test_an_interrupt_stops_at_once_and_leaves_nothing_behind(decoder, sampler):
     assert torch.equal(again.tokens, fresh.tokens)
 
 
+@pytest.mark.usefixtures("keyboard")
 def test_an_interrupted_stream_has_given_what_it_had(decoder):
     interrupted = Interrupted(embedding=TinyEmbedding(), summary_dim=4)
     interrupted.load_state_dict(decoder.state_dict())

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from zoo.attention.assembly import Attention
+from zoo.errors import ZooError
 from zoo.interfaces import Alignment, Choices
 
 
@@ -38,6 +39,16 @@ def drawing(module: nn.Module) -> Alignment | None:
         if isinstance(inner, Attention) and inner.align.draws:
             return inner.align
     return None
+
+
+def refuse_drawing(part: nn.Module, what: str) -> None:
+    """Raise if a part draws where it looks and nobody hears of it, so that it could not learn."""
+    drawn = drawing(part)
+    if drawn is not None:
+        raise ZooError(
+            f"alignment '{drawn.name}' draws where {what} looks, of which no objective hears; "
+            "let a gradient pass it (straight_through: true) or choose another"
+        )
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The bidirectional language model."""
 
+import pytest
 import torch
 
 import zoo
@@ -47,3 +48,22 @@ def test_a_later_token_reaches_only_the_backward_half():
     before, after = model({"target": tokens}).logits, model({"target": other}).logits
     assert torch.equal(before[:, :3], after[:, :3])
     assert not torch.equal(before[:, 5:], after[:, 5:])
+
+
+def test_an_alignment_that_draws_is_refused_where_nobody_would_hear_of_it():
+    attention = {"scorer": "scaled-dot", "align": "hard", "heads": 2}
+    part = {
+        "type": "transformer",
+        "layers": 1,
+        "attention": attention,
+        "feed_forward": {"hidden": 4},
+    }
+    token = {"type": "token", "vocab": 9, "dim": 4}
+    for model in (
+        {"type": "bilm", "embedding": token, "decoder": part},
+        {"type": "language-model", "embedding": token, "decoder": part},
+        {"type": "masked-lm", "source": token, "encoder": part},
+        {"type": "classifier", "source": token, "encoder": part, "classes": 3},
+    ):
+        with pytest.raises(zoo.SpecError, match="'hard' draws where the .* looks"):
+            zoo.check({"zoo": 1, "name": "drawn", "model": model})
