@@ -23,6 +23,7 @@ types: .venv/installed-test
 bench: .venv/installed-test
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/large_spec.py
+	$(BIN)/python benchmarks/generation.py
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis zoo-demo

@@ -26,6 +26,18 @@ SMALL = {
         "model.encoder.hidden=5",
         "model.decoder.hidden=5",
     ],
+    "luo-2016": [
+        "model.source={vocab: 16, dim: 6}",
+        "model.encoder.hidden=5",
+        "model.decoder={hidden: 7, readout: 4, attention: {scorer: {hidden: 3}}}",
+    ],
+    "hierarchical-2015": [
+        "model.source={vocab: 16, dim: 6}",
+        "model.encoder={words: {hidden: 5, layers: 1}, sentences: {hidden: 5, layers: 1}, span: 2}",
+        "model.decoder={hidden: 5, layers: 1}",
+    ],
+    "elmo-2018": ["model.embedding={vocab: 16, dim: 6}", "model.decoder.hidden=7"],
+    "lstm-lm": ["model.embedding={vocab: 16, dim: 6}", "model.decoder={hidden: 7, dropout: 0.0}"],
     "sutskever-2014": [
         "model.source={vocab: 16, dim: 6}",
         "model.target={vocab: 12, dim: 6}",

@@ -39,9 +39,10 @@ def seeded_draws(subject: Subject) -> None:
     """One seed always makes the same choice."""
     sampler = subject.part()
     logprobs, scores = _race(sampler)
-    first, second = (_choice(sampler, logprobs, scores, 7) for _ in range(2))
-    untouched(second.tokens, first.tokens, "a token drawn with the same seed")
-    untouched(second.parents, first.parents, "a parent drawn with the same seed")
+    for seed in range(20):  # draws that follow no seed agree by chance now and then
+        first, second = (_choice(sampler, logprobs, scores, seed) for _ in range(2))
+        untouched(second.tokens, first.tokens, "a token drawn with the same seed")
+        untouched(second.parents, first.parents, "a parent drawn with the same seed")
 
 
 def kept_accounts(subject: Subject) -> None:
