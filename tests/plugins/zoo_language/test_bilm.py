@@ -65,5 +65,5 @@ def test_an_alignment_that_draws_is_refused_where_nobody_would_hear_of_it():
         {"type": "masked-lm", "source": token, "encoder": part},
         {"type": "classifier", "source": token, "encoder": part, "classes": 3},
     ):
-        with pytest.raises(zoo.SpecError, match="'hard' draws where the .* looks"):
+        with pytest.raises(zoo.SpecError, match=r"'hard' draws where the \w+ looks"):
             zoo.check({"zoo": 1, "name": "drawn", "model": model})
