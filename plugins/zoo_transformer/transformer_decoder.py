@@ -131,7 +131,9 @@ class TransformerDecoder(Decoder):
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         at = state.moving["at"]
-        offset = at[0]  # all rows stand at the same place
+        # All rows stand at the same place. A CPU may be asked for it, and need not look further;
+        # a GPU is not, and looks at the whole cache with what is beyond masked.
+        offset = int(at[0]) if at.device.type == "cpu" else at[0]
         x = self._embedded(tokens, offset)
         moving = {"at": at + tokens.shape[1]}
         mask, source_mask = Mask(causal=True, offset=offset), Mask(keys=state.fixed["mask"])
@@ -172,7 +174,7 @@ def _remembered(
     before: Mapping[str, Tensor],
     after: dict[str, Tensor],
     index: int,
-    offset: Tensor,
+    offset: int | Tensor,
     new: Mapping[str, Tensor],
 ) -> dict[str, Tensor]:
     """The keys and values of a block so far, with the new ones put in at the offset."""
@@ -182,5 +184,6 @@ def _remembered(
         places = torch.arange(tensor.shape[2], device=tensor.device) + offset
         # Without gradients the cache is filled in place: what lies beyond `at` is nobody's.
         put = cache.index_copy if torch.is_grad_enabled() else cache.index_copy_
-        known[name] = after[f"{index}.{name}"] = put(2, places, tensor)
+        full = after[f"{index}.{name}"] = put(2, places, tensor)
+        known[name] = full[:, :, : offset + tensor.shape[2]] if isinstance(offset, int) else full
     return known
