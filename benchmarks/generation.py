@@ -12,7 +12,7 @@ import torch
 import zoo
 from zoo import Memory
 
-WIDTH, VOCAB, BATCH = 256, 1000, 4
+WIDTH, VOCAB, BATCH = 256, 1000, 1
 TRANSFORMER = {
     "type": "transformer",
     "layers": 4,
