@@ -91,7 +91,7 @@ class Mask:
             parts.append(self.keys[:, None, :])  # [B, 1, S]
         if self.pairs is not None:
             parts.append(self.pairs)  # [B, T, S]
-        if self.causal and not (isinstance(self.offset, int) and S <= self.offset + 1):
+        if self.causal and not (isinstance(self.offset, int) and self.offset + 1 >= S):
             last = torch.arange(T, device=device)[:, None] + self.offset
             parts.append((torch.arange(S, device=device) <= last)[None])  # [1, T, S]
         if not parts:
