@@ -244,7 +244,7 @@ def _name_twins(plugins: Sequence[Plugin]) -> None:
             for other_entry in taken[entry.kind, entry.name]:
                 if other_entry is not entry:
                     alike = entry.reference == other_entry.reference
-                    remedy = "uninstall one of them" if alike else f"say '{entry.reference}'"
+                    remedy = "uninstall one of them" if alike else f"specs must say '{entry.reference}'"
                     plugin.clashes.append(
                         f"{entry.kind} '{entry.name}' is also offered by plugin "
                         f"'{other_entry.plugin}' (distribution {other_entry.distribution}); "
