@@ -243,8 +243,9 @@ def _name_twins(plugins: Sequence[Plugin]) -> None:
         for entry in plugin.entries:
             for other_entry in taken[entry.kind, entry.name]:
                 if other_entry is not entry:
-                    alike = entry.reference == other_entry.reference
-                    remedy = "uninstall one of them" if alike else f"specs must say '{entry.reference}'"
+                    remedy = f"specs must say '{entry.reference}'"
+                    if entry.reference == other_entry.reference:
+                        remedy = "uninstall one of them, or choose with ZOO_PLUGINS"
                     plugin.clashes.append(
                         f"{entry.kind} '{entry.name}' is also offered by plugin "
                         f"'{other_entry.plugin}' (distribution {other_entry.distribution}); "
