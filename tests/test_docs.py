@@ -1,5 +1,6 @@
 """README and docs say what is true: their commands run, their lists are complete."""
 
+import doctest
 import re
 from pathlib import Path
 
@@ -7,7 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 import zoo
+import zoo.blueprint
+import zoo.errors
 from zoo.cli.main import app
+from zoo.document import read_file
 from zoo.interfaces import KINDS
 from zoo.registry import default_registry
 from zoo.testing.laws import LAWS
@@ -60,6 +64,20 @@ def test_the_errors_in_the_readme_are_what_check_prints(folder):
         zoo.check("my.yaml")
     shown = re.findall(r"^    (my\.yaml:.*)$", README, re.M)
     assert str(caught.value).splitlines() == shown
+
+
+@pytest.mark.parametrize("module", [zoo.blueprint, zoo.errors], ids=lambda m: m.__name__)
+def test_the_examples_in_docstrings_run(module):
+    tried = doctest.testmod(module)
+    assert tried.attempted > 0
+    assert tried.failed == 0
+
+
+def test_the_readme_and_the_changelog_name_every_published_spec():
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    for model in read_file(ROOT / "registry.yaml").data["models"]:
+        assert f"`{model['name']}`" in changelog
+        assert f"`{model['name']}`" in README or model["name"].endswith("-lm")
 
 
 def test_every_file_the_readme_links_to_is_there():

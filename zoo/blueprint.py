@@ -19,9 +19,11 @@ C = TypeVar("C", covariant=True)
 class Blueprint(Generic[C]):
     """A part as its spec describes it.
 
-    >>> from zoo_bahdanau.additive import Additive
-    >>> Blueprint.of(Additive, hidden=8).build(query_dim=4, key_dim=6)
-    Additive()
+    >>> from zoo.testing.parts import TinyScorer
+    >>> Blueprint.of(TinyScorer).build(query_dim=4, key_dim=6)
+    TinyScorer(
+      (W): Linear(in_features=6, out_features=4, bias=False)
+    )
     """
 
     fills_slots: ClassVar[bool] = True
