@@ -31,6 +31,7 @@ _HOMES = {
     "zoo.hookspecs": ("hookimpl",),
     "zoo.interfaces": (
         "Alignment",
+        "Backbone",
         "Batch",
         "Choices",
         "Decoded",
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
     from zoo.hookspecs import hookimpl as hookimpl
     from zoo.interfaces import (
         Alignment as Alignment,
+        Backbone as Backbone,
         Batch as Batch,
         Choices as Choices,
         Decoded as Decoded,
