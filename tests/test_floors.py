@@ -22,7 +22,7 @@ FLOORS = [
     {"zoo.reading"},
     {"zoo.spec"},
     {"zoo.attention", "zoo.decoding", "zoo.evaluation", "zoo.schema", "zoo.text"},
-    {"zoo.generation", "zoo.heatmap", "zoo.report"},
+    {"zoo.generation", "zoo.heatmap", "zoo.report", "zoo.vectors"},
     {"zoo.composition"},
     {"zoo.artifact"},
     {"zoo.testing", "zoo.demo", "zoo.scaffold"},

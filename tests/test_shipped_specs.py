@@ -37,6 +37,8 @@ SMALL = {
         "model.encoder={words: {hidden: 5, layers: 1}, sentences: {hidden: 5, layers: 1}, span: 2}",
         "model.decoder={hidden: 5, layers: 1}",
     ],
+    "skip-gram-2013": ["model.source={vocab: 16, dim: 6}"],
+    "cbow-2013": ["model.source={vocab: 16, dim: 6}"],
     "elmo-2018": ["model.embedding={vocab: 16, dim: 6}", "model.decoder.hidden=7"],
     "lstm-lm": ["model.embedding={vocab: 16, dim: 6}", "model.decoder={hidden: 7, dropout: 0.0}"],
     "sutskever-2014": [

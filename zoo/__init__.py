@@ -58,6 +58,7 @@ _HOMES = {
     "zoo.registry": ("Registry",),
     "zoo.signature": ("Given",),
     "zoo.spec": ("Spec", "load_spec"),
+    "zoo.vectors": ("Vectors", "vectors_of"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -115,6 +116,7 @@ if TYPE_CHECKING:
     from zoo.registry import Registry as Registry
     from zoo.signature import Given as Given
     from zoo.spec import Spec as Spec, load_spec as load_spec
+    from zoo.vectors import Vectors as Vectors, vectors_of as vectors_of
 
 
 def __getattr__(name: str) -> Any:

@@ -21,6 +21,7 @@ from zoo.cli import (
     schema,
     show,
     test_plugin,
+    vectors,
 )
 from zoo.errors import ZooError
 
@@ -36,6 +37,7 @@ _VERBS = {
     "test-plugin": test_plugin,
     "eval": eval,
     "generate": generate,
+    "vectors": vectors,
     "demo": demo,
 }
 

@@ -1,0 +1,67 @@
+"""CBOW: the words around predict the one in the middle."""
+
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from zoo import Batch, Blueprint, Embedding, Model, Outputs
+from zoo_word2vec.table import candidates, output_table
+
+
+class Cbow(Model):
+    r"""Predicts a word from the mean vector of those around it.
+
+    .. math:: p(c \mid o_{1..n}) = \mathrm{softmax}_c\Big(u_c^\top \frac{1}{n} \sum_j v_{o_j}\Big)
+
+    Paper: Mikolov et al. 2013, section 3.1; negatives as in arXiv:1310.4546, equation 4.
+
+    Args:
+        source: the vectors v, a table; `zoo_word2vec.learning` learns it fast.
+        negatives: how many words are drawn beside the true one; 0 for the full softmax.
+
+    Shapes:
+        batch {source [B, W] the words around, padded, target [B]; with K negatives noise
+        [B, 1, K]} -> logits [B, 1, 1 + K], the true word first, or [B, 1, vocab].
+    """
+
+    name: ClassVar[str] = "cbow"
+    paper: ClassVar[str] = (
+        "Mikolov et al. 2013, Efficient Estimation of Word Representations, arXiv:1301.3781"
+    )
+
+    def __init__(
+        self,
+        *,
+        source: Blueprint[Embedding],
+        negatives: Annotated[int, Field(ge=0)] = 5,
+    ) -> None:
+        super().__init__()
+        self.negatives = negatives
+        self.source = source.build()
+        self.output = output_table(self.source)
+
+    def forward(self, batch: Batch) -> Outputs:
+        around = self.source.mask(batch["source"])  # [B, W]
+        count = around.sum(dim=1, keepdim=True)
+        vectors = self.source(batch["source"]) * around[..., None]
+        mean = vectors.sum(dim=1, keepdim=True) / count.clamp(min=1)[..., None]  # [B, 1, D]
+        targets, mask = batch["target"][:, None], count > 0
+        if not self.negatives:
+            return Outputs(mean @ self.output.weight.T, targets, mask)
+        offered = self.output(candidates(targets, batch, self.negatives))  # [B, 1, 1 + K, D]
+        logits = (offered @ mean[..., None])[..., 0]
+        return Outputs(logits, torch.zeros_like(targets), mask)
+
+    def embedding_for(self, side: str) -> Embedding:
+        return self.source
+
+    def example(
+        self, batch: int, length: int, generator: torch.Generator | None = None
+    ) -> dict[str, Tensor]:
+        drawn = self.source.example(batch, length + 1 + self.negatives, generator)
+        example = {"source": drawn[:, :length], "target": drawn[:, length]}
+        if self.negatives:
+            example["noise"] = drawn[:, None, length + 1 :]
+        return example

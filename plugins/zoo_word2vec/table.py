@@ -1,0 +1,45 @@
+"""What skip-gram and CBOW share: a table of words as they are predicted."""
+
+import torch
+from torch import Tensor, nn
+
+from zoo import Batch, Embedding, ZooError
+
+
+def output_table(source: Embedding) -> nn.Embedding:
+    """The second table, of words as they are predicted; small, but not zero, at first."""
+    if source.vocab is None:
+        raise ZooError(f"embedding '{source.name}' has no vocabulary to learn vectors of")
+    table = nn.Embedding(source.vocab, source.dim)
+    with torch.no_grad():
+        table.weight.uniform_(-0.5 / source.dim, 0.5 / source.dim)
+    return table
+
+
+def plain_table(source: Embedding) -> nn.Parameter:
+    """The one table an embedding consists of, if it is nothing but that."""
+    weights = list(source.parameters())
+    ids = torch.arange(source.vocab or 0, device=weights[0].device if weights else None)
+    with torch.no_grad():
+        plain = len(weights) == 1 and torch.equal(source(ids[None])[0], weights[0])
+    if not plain:
+        raise ZooError(
+            f"embedding '{source.name}' is more than a table of vectors, so it cannot be learned "
+            "in place; use a plain one, for example {type: token}"
+        )
+    return weights[0]
+
+
+def candidates(truth: Tensor, batch: Batch, negatives: int) -> Tensor:
+    """The true words [...] before the drawn ones [..., K]: [..., 1 + K]."""
+    if "noise" not in batch:
+        raise ZooError(
+            f"a model with negatives: {negatives} needs as many drawn words under 'noise'"
+        )
+    noise = batch["noise"]
+    if noise.shape != (*truth.shape, negatives):
+        raise ZooError(
+            f"'noise' is {list(noise.shape)}, should be {[*truth.shape, negatives]}: "
+            f"{negatives} drawn words for each true one"
+        )
+    return torch.cat([truth[..., None], noise], dim=-1)

@@ -1,0 +1,266 @@
+"""Word vectors: the files other programs write, and questions to them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zoo.errors import ZooError, shortened, suggest
+from zoo.files import reason, replacing
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Format = Literal["word2vec", "word2vec-binary", "glove"]
+FORMATS: tuple[Format, ...] = ("word2vec", "word2vec-binary", "glove")
+_LONGEST_WORD = 10_000
+_LONGEST_LINE = 1_000_000
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Words with a vector each.
+
+    Shapes:
+        matrix [N, D], float32, a row a word.
+
+    >>> animals = Vectors(["cat", "dog", "car"], [[1, 0], [1, 0.1], [0, 1]])
+    >>> animals.similar("cat", 1)[0][0]
+    'dog'
+    """
+
+    words: Sequence[str]
+    matrix: NDArray[np.float32]
+    index: Mapping[str, int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        matrix = np.ascontiguousarray(self.matrix, dtype=np.float32)
+        if matrix.ndim != 2 or matrix.shape[0] != len(self.words):
+            raise ZooError(f"{len(self.words)} words cannot have vectors {list(matrix.shape)}")
+        if not len(self.words):
+            raise ZooError("the vocabulary is empty: there is no word to have a vector")
+        index: dict[str, int] = {}
+        for row, word in enumerate(self.words):
+            if index.setdefault(word, row) != row:
+                raise ZooError(f"the word '{shortened(word, 100)}' has two vectors")
+        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "index", index)
+
+    @property
+    def dim(self) -> int:
+        return int(self.matrix.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __getitem__(self, word: str) -> NDArray[np.float32]:
+        vector: NDArray[np.float32] = self.matrix[self._row(word)]
+        return vector
+
+    def similarity(self, one: str, other: str) -> float:
+        """The cosine of the angle between two words."""
+        return float(self._unit(self[one]) @ self._unit(self[other]))
+
+    def similar(self, word: str, count: int = 10) -> list[tuple[str, float]]:
+        """The words nearest in angle, nearest first."""
+        return self._nearest(self._unit(self[word]), {word}, count)
+
+    def analogy(self, a: str, b: str, c: str, count: int = 10) -> list[tuple[str, float]]:
+        """What is to c as b is to a: nearest to b - a + c, those three left out."""
+        sum_ = self._unit(self[b]) - self._unit(self[a]) + self._unit(self[c])
+        return self._nearest(self._unit(sum_), {a, b, c}, count)
+
+    def fill(self, table: Tensor, words: Sequence[str | None]) -> int:
+        """Put the vectors of known words into the rows of a table; how many were known.
+
+        table [V, D]: row i belongs to words[i]; None, or a word unknown here, leaves it as it is.
+        """
+        import torch
+
+        if list(table.shape) != [len(words), self.dim]:
+            raise ZooError(
+                f"vectors of width {self.dim} for {len(words)} words do not fit a table "
+                f"{list(table.shape)}"
+            )
+        rows = [row for row, word in enumerate(words) if word in self.index]
+        found = self.matrix[[self.index[str(words[row])] for row in rows]]
+        with torch.no_grad():
+            table[torch.tensor(rows, dtype=torch.long)] = torch.from_numpy(found).to(table)
+        return len(rows)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Vectors:
+        """The vectors of a file: word2vec text or binary, GloVe or fastText text."""
+        try:
+            with open(path, "rb") as file:
+                words, matrix = _read(file, os.fstat(file.fileno()).st_size)
+            first = {word: row for row, word in reversed(list(enumerate(words)))}
+            if len(first) == len(words):
+                return cls(words, matrix)
+            kept = sorted(first.values())  # real files repeat words; the first is meant
+            return cls([words[row] for row in kept], matrix[kept])
+        except OSError as error:
+            raise ZooError(f"{path} cannot be read: {reason(error)}") from None
+        except ZooError as error:
+            raise ZooError(f"{path} is no sound vector file: {error}") from None
+
+    def write(self, path: str | os.PathLike[str], form: Format = "word2vec") -> None:
+        """Write a file other programs read; whole or not at all."""
+        if form not in FORMATS:
+            raise ZooError(f"no vector format named '{form}'{suggest(form, FORMATS)}")
+        bad = next((word for word in self.words if not word or set(word) & set(" \n\t")), None)
+        if bad is not None:
+            raise ZooError(f"the word {bad!r} holds a blank, which vector files cannot hold")
+        try:
+            with replacing(Path(os.path.realpath(path))) as beside, open(beside, "wb") as file:
+                for piece in self._pieces(form):
+                    file.write(piece)
+        except OSError as error:
+            raise ZooError(f"{path} could not be written: {reason(error)}") from None
+
+    def _pieces(self, form: Format) -> Iterator[bytes]:
+        if form != "glove":
+            yield f"{len(self)} {self.dim}\n".encode()
+        for word, row in zip(self.words, self.matrix, strict=True):
+            if form == "word2vec-binary":
+                yield word.encode() + b" " + row.astype("<f4").tobytes() + b"\n"
+            else:  # nine digits bring every float32 back
+                yield f"{word} {' '.join(f'{x:.9g}' for x in row.tolist())}\n".encode()
+
+    def _row(self, word: str) -> int:
+        if word not in self.index:
+            close = [other for other in self.words if other.lower() == word.lower()]
+            hint = f"; did you mean '{close[0]}'?" if close else ""
+            raise ZooError(
+                f"the word '{shortened(word, 100)}' is none of the {len(self):,} here{hint}"
+            )
+        return self.index[word]
+
+    def _nearest(
+        self, unit: NDArray[np.float32], without: Iterable[str], count: int
+    ) -> list[tuple[str, float]]:
+        lengths = np.linalg.norm(self.matrix, axis=1)
+        cosines = self.matrix @ unit / np.where(lengths > 0, lengths, 1)
+        cosines[[self._row(word) for word in without]] = -np.inf
+        best = np.argsort(-cosines, kind="stable")[:count]
+        return [(self.words[i], float(cosines[i])) for i in best if np.isfinite(cosines[i])]
+
+    @staticmethod
+    def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
+        length = np.linalg.norm(vector)
+        unit: NDArray[np.float32] = vector / length if length > 0 else vector
+        return unit
+
+
+def _read(file: BinaryIO, size: int) -> tuple[list[str], NDArray[np.float32]]:
+    first = file.readline(_LONGEST_LINE)
+    fields = first.split()
+    if not fields:
+        raise ZooError("it is empty" if not size else "its first line is empty")
+    if len(fields) != 2 or not all(part.isdigit() for part in fields):
+        file.seek(0)
+        return _rows(file, None, len(fields) - 1, first_line=1)  # GloVe has no header
+    count, dim = int(fields[0]), int(fields[1])
+    if not count or not dim:
+        raise ZooError(f"its header promises {count} words of width {dim}")
+    if count * (dim + 1) > size:
+        raise ZooError(
+            f"its header promises {count:,} words of width {dim:,}, too many for {size:,} bytes"
+        )
+    if _is_text(file, dim):
+        return _rows(file, count, dim, first_line=2)
+    return _binary(file, count, dim)
+
+
+def _is_text(file: BinaryIO, dim: int) -> bool:
+    at = file.tell()
+    line = file.readline(_LONGEST_LINE)
+    file.seek(at)
+    try:
+        numbers = line.decode("utf-8").rstrip().split(" ")[-dim:]
+        [float(number) for number in numbers]
+    except ValueError:
+        return False
+    return len(numbers) == dim
+
+
+def _rows(
+    file: BinaryIO, count: int | None, dim: int, *, first_line: int
+) -> tuple[list[str], NDArray[np.float32]]:
+    if dim < 1:
+        raise ZooError("line 1 has a word and no numbers")
+    words, rows = [], []
+    for number, line in enumerate(_lines(file), first_line):
+        try:
+            # Some files have words with blanks in them: the numbers are the last fields.
+            fields = line.decode("utf-8").rstrip().split(" ")
+            word, row = " ".join(fields[:-dim]), np.array(fields[-dim:], dtype=np.float32)
+        except UnicodeDecodeError:
+            raise ZooError(f"line {number} is not UTF-8") from None
+        except ValueError:
+            raise ZooError(f"line {number} should hold a word and {dim} numbers") from None
+        if not word or len(row) != dim or not np.isfinite(row).all():
+            raise ZooError(f"line {number} should hold a word and {dim} finite numbers")
+        words.append(word)
+        rows.append(row)
+    if count is not None and len(words) != count:
+        raise ZooError(f"its header promises {count:,} words, but it holds {len(words):,}")
+    return words, np.stack(rows)
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    while line := file.readline(_LONGEST_LINE):
+        if line.strip():
+            yield line
+
+
+def _binary(file: BinaryIO, count: int, dim: int) -> tuple[list[str], NDArray[np.float32]]:
+    words: list[str] = []
+    matrix = np.empty((count, dim), dtype=np.float32)
+    for row in range(count):
+        word = _word(file, row)
+        numbers = file.read(4 * dim)
+        if len(numbers) != 4 * dim:
+            raise ZooError(f"it ends in the vector of word {row + 1:,} of {count:,}")
+        matrix[row] = np.frombuffer(numbers, dtype="<f4")
+        words.append(word)
+    if not np.isfinite(matrix).all():
+        raise ZooError("it holds numbers that are not finite")
+    if file.read(2).strip():
+        raise ZooError(f"it goes on after the {count:,} words its header promises")
+    return words, matrix
+
+
+def _word(file: BinaryIO, row: int) -> str:
+    letters = bytearray()
+    while (letter := file.read(1)) != b" ":
+        if not letter or len(letters) > _LONGEST_WORD:
+            raise ZooError(f"it ends, or never ends, in word {row + 1:,}")
+        letters += letter
+    try:
+        return letters.lstrip(b"\n").decode("utf-8")
+    except UnicodeDecodeError:
+        raise ZooError(f"word {row + 1:,} is not UTF-8") from None
+
+
+def vectors_of(model: Any, side: str = "source") -> Vectors:
+    """What a model's embedding says of each word of its tokenizer."""
+    import torch
+
+    from zoo.text import Tokenizer
+
+    if not model.tokenizer or side not in model.tokenizer:
+        raise ZooError(f"the model carries no {side} tokenizer, so its vectors have no words")
+    known = Tokenizer(model.tokenizer[side]).library.get_vocab()
+    words = sorted(known, key=known.__getitem__)
+    embedding = model.embedding_for(side)
+    ids = torch.tensor([known[word] for word in words], device=next(embedding.parameters()).device)
+    with torch.no_grad():
+        matrix = embedding(ids[None])[0].float().cpu().numpy()
+    return Vectors(words, matrix)
