@@ -39,6 +39,13 @@ SMALL = {
     ],
     "skip-gram-2013": ["model.source={vocab: 16, dim: 6}"],
     "cbow-2013": ["model.source={vocab: 16, dim: 6}"],
+    "ntm-copy": ["model.encoder={hidden: 16, slots: 8, width: 6}"],
+    "dnc-2016": [
+        "model.source={vocab: 12, dim: 6}",
+        "model.encoder={hidden: 16, slots: 6, width: 5, reads: 2}",
+    ],
+    "memory-network-2015": ["model.source={vocab: 16, dim: 8}"],
+    "dynamic-memory-2016": ["model.source={vocab: 16, dim: 8}", "model.encoder.hidden=8"],
     "elmo-2018": ["model.embedding={vocab: 16, dim: 6}", "model.decoder.hidden=7"],
     "lstm-lm": ["model.embedding={vocab: 16, dim: 6}", "model.decoder={hidden: 7, dropout: 0.0}"],
     "sutskever-2014": [

@@ -1,0 +1,16 @@
+"""Models that write to a memory, or look into one more than once."""
+
+from collections.abc import Sequence
+
+from zoo import Embedding, Encoder, Model, hookimpl
+from zoo_memory.dense import Dense
+from zoo_memory.dnc import DNC
+from zoo_memory.dynamic_memory import DynamicMemory
+from zoo_memory.memory_network import MemoryNetwork
+from zoo_memory.ntm import NTM
+from zoo_memory.tagger import Tagger
+
+
+@hookimpl
+def zoo_components() -> Sequence[type[Embedding] | type[Encoder] | type[Model]]:
+    return [Dense, NTM, DNC, MemoryNetwork, DynamicMemory, Tagger]

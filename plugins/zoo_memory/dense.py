@@ -1,0 +1,54 @@
+"""Dense embedding: inputs that are vectors already."""
+
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from zoo import Embedding, ZooError
+
+
+class Dense(Embedding):
+    r"""Maps each input vector by one matrix; none of them is padding.
+
+    .. math:: x_t = W v_t + b
+
+    Paper: Graves et al. 2014, section 4.1, feeds vectors of bits.
+
+    Args:
+        width: of the inputs.
+        dim: width of a vector.
+
+    Shapes:
+        [B, S, width] -> [B, S, dim].
+    """
+
+    name: ClassVar[str] = "dense"
+    paper: ClassVar[str] = (
+        "Graves, Wayne and Danihelka 2014, Neural Turing Machines, arXiv:1410.5401"
+    )
+
+    def __init__(
+        self, *, width: Annotated[int, Field(ge=1)], dim: Annotated[int, Field(ge=1)]
+    ) -> None:
+        super().__init__()
+        self.dim = dim
+        self.map = nn.Linear(width, dim)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        if inputs.shape[-1] != self.map.in_features:
+            raise ZooError(
+                f"inputs are {list(inputs.shape)}, but should be [B, S, {self.map.in_features}]"
+            )
+        vectors: Tensor = self.map(inputs.to(self.map.weight.dtype))
+        return vectors
+
+    def mask(self, inputs: Tensor) -> Tensor:
+        return torch.ones(inputs.shape[:2], dtype=torch.bool, device=inputs.device)
+
+    def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
+        weight = self.map.weight
+        shape = (batch, length, self.map.in_features)
+        where = generator.device if generator else weight.device
+        return torch.randint(0, 2, shape, generator=generator, device=where).to(weight)

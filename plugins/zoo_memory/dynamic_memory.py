@@ -1,0 +1,111 @@
+"""Dynamic memory network."""
+
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from zoo import Batch, Blueprint, Embedding, Encoder, Model, Outputs, WidthConflict, refuse_drawing
+from zoo_memory import story as stories
+
+
+class DynamicMemory(Model):
+    r"""Answers a question by reading the facts again and again, opening a gate to some of them.
+
+    .. math::
+        g^i_t = \sigma(W_2 \tanh(W_1 z(c_t, m^{i-1}, q) + b_1) + b_2), \quad
+        h^i_t = g^i_t\, \mathrm{GRU}(c_t, h^i_{t-1}) + (1 - g^i_t)\, h^i_{t-1}
+
+        m^i = \mathrm{GRU}(h^i_S, m^{i-1}), \qquad
+        z(c, m, q) = [c, m, q, c \odot q, c \odot m, |c - q|, |c - m|, c^\top W q, c^\top W m]
+
+    The answer is one word, said by a last GRU step from the memory. The paper trains the gates on
+    which facts matter, too; here they learn from the answer alone.
+
+    Paper: Kumar et al. 2016, equations 4 to 7.
+
+    Args:
+        source: embedding of words.
+        encoder: reads the words of all facts; its states at the ends of sentences are the facts.
+            It reads the question too.
+        episodes: how often the facts are read.
+        hidden: width of the gates' hidden layer; that of a fact if not set.
+
+    Shapes:
+        batch {story [B, S, W], question [B, Q], both padded, target [B]} -> logits [B, 1, vocab].
+    """
+
+    name: ClassVar[str] = "dynamic-memory"
+    paper: ClassVar[str] = (
+        "Kumar et al. 2016, Ask Me Anything: Dynamic Memory Networks, arXiv:1506.07285"
+    )
+
+    def __init__(
+        self,
+        *,
+        source: Blueprint[Embedding],
+        encoder: Blueprint[Encoder],
+        episodes: Annotated[int, Field(ge=1, le=64)] = 3,
+        hidden: Annotated[int, Field(ge=1)] | None = None,
+    ) -> None:
+        super().__init__()
+        self.episodes = episodes
+        self.source = source.build()
+        self.encoder = encoder.build(input_dim=self.source.dim)
+        refuse_drawing(self.encoder, "the encoder")
+        width = self.encoder.output_dim
+        if self.encoder.summary_dim != width:
+            raise WidthConflict(
+                "facts and question are compared, so the encoder's states and summary must be as "
+                "wide",
+                output_dim=width,
+                summary_dim=self.encoder.summary_dim,
+            )
+        hidden = hidden or width
+        self.likeness = nn.Linear(width, width, bias=False)
+        self.gate = nn.Sequential(nn.Linear(7 * width + 2, hidden), nn.Tanh(), nn.Linear(hidden, 1))
+        self.episode = nn.GRUCell(width, width)
+        self.update = nn.GRUCell(width, width)
+        self.answer = nn.GRUCell(width, width)
+        self.out = nn.Linear(width, stories.vocabulary(self.source), bias=False)
+
+    def forward(self, batch: Batch) -> Outputs:
+        story, question = stories.checked(batch)
+        facts, told = self._facts(story)
+        q = self.encoder(self.source(question), self.source.mask(question)).summary
+        m = q
+        for _ in range(self.episodes):
+            gates = self._gates(facts, m, q) * told  # [B, S]
+            h = torch.zeros_like(m)
+            for t in range(facts.shape[1]):
+                g = gates[:, t, None]
+                h = g * self.episode(facts[:, t], h) + (1 - g) * h
+            m = self.update(h, m)
+        return stories.answered(self.out(self.answer(q, m)), batch)
+
+    def _facts(self, story: Tensor) -> tuple[Tensor, Tensor]:
+        """The state at the end of each sentence [B, S, D], and which are real [B, S]."""
+        B, S, W = story.shape
+        words = story.reshape(B, S * W)
+        real = self.source.mask(words)
+        # The encoder wants real words first; sentences are padded one by one.
+        order = (~real).to(torch.uint8).argsort(dim=1, stable=True)
+        packed = self.source(words.gather(1, order))
+        states = self.encoder(packed, real.gather(1, order)).states
+        lengths = real.view(B, S, W).sum(dim=-1)
+        ends = (lengths.cumsum(dim=1) - 1).clamp(min=0)[..., None].expand(-1, -1, states.shape[-1])
+        return states.gather(1, ends), lengths > 0
+
+    def _gates(self, facts: Tensor, m: Tensor, q: Tensor) -> Tensor:
+        m, q = m[:, None].expand_as(facts), q[:, None].expand_as(facts)
+        alike = self.likeness(facts)
+        features = [facts, m, q, facts * q, facts * m, (facts - q).abs(), (facts - m).abs()]
+        dots = [(alike * other).sum(dim=-1, keepdim=True) for other in (q, m)]
+        opened: Tensor = self.gate(torch.cat([*features, *dots], dim=-1))[..., 0].sigmoid()
+        return opened
+
+    def example(
+        self, batch: int, length: int, generator: torch.Generator | None = None
+    ) -> dict[str, Tensor]:
+        return stories.example(self.source, batch, length, generator)

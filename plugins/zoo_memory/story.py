@@ -1,0 +1,45 @@
+"""Facts, a question about them, and its answer: what question-answering models read."""
+
+import torch
+from torch import Tensor
+
+from zoo import Batch, Embedding, Outputs, ZooError
+
+WORDS = 4
+"""Words in a sentence of an example."""
+
+
+def checked(batch: Batch) -> tuple[Tensor, Tensor]:
+    """The story [B, S, W] and the question [B, Q], or ZooError."""
+    story, question = batch["story"], batch["question"]
+    if story.dim() != 3 or question.dim() != 2 or len(story) != len(question):
+        raise ZooError(
+            "a story is [B, sentences, words] and its question [B, words], not "
+            f"{list(story.shape)} and {list(question.shape)}"
+        )
+    return story, question
+
+
+def vocabulary(source: Embedding) -> int:
+    """How many words an answer may be."""
+    if source.vocab is None:
+        raise ZooError(f"embedding '{source.name}' has no vocabulary to answer from")
+    return source.vocab
+
+
+def answered(logits: Tensor, batch: Batch) -> Outputs:
+    """logits [B, V] beside the answers [B]."""
+    targets = batch["target"][:, None]
+    return Outputs(logits[:, None], targets, torch.ones_like(targets, dtype=torch.bool))
+
+
+def example(
+    source: Embedding, batch: int, length: int, generator: torch.Generator | None
+) -> dict[str, Tensor]:
+    """A batch of random stories of ``length`` sentences."""
+    drawn = source.example(batch, length * WORDS + WORDS + 1, generator)
+    return {
+        "story": drawn[:, : length * WORDS].reshape(batch, length, WORDS),
+        "question": drawn[:, length * WORDS : -1],
+        "target": drawn[:, -1],
+    }

@@ -1,0 +1,161 @@
+"""NTM and DNC: addressing by hand, and whole machines against plain transcriptions."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import zoo
+from zoo_memory.dnc import DNC, allocation
+from zoo_memory.ntm import NTM
+
+
+def _head(ntm, *, key, sure, gate, sharp, shifts):
+    return torch.tensor([[[*key, sure, gate, sharp, *shifts]]])
+
+
+def _ntm(**sizes):
+    torch.manual_seed(0)
+    return NTM(input_dim=3, hidden=4, slots=4, width=2, **sizes)
+
+
+MEMORY = torch.tensor([[[1.0, 0], [0, 1], [-1, 0], [0, -1]]])
+STANDING = torch.tensor([[[0.0, 1, 0, 0]]])
+OFF, ON = -100.0, 100.0
+
+
+def test_a_closed_gate_moves_the_head_by_its_shift_alone():
+    head = _head(_ntm(), key=[9, 0], sure=5.0, gate=OFF, sharp=ON, shifts=[OFF, OFF, ON])
+    moved = _ntm().address(MEMORY, head, STANDING)
+    torch.testing.assert_close(moved, torch.tensor([[[0.0, 0, 1, 0]]]))
+    head = _head(_ntm(), key=[9, 0], sure=5.0, gate=OFF, sharp=OFF, shifts=[ON, OFF, OFF])
+    moved = _ntm().address(MEMORY, head, STANDING)
+    torch.testing.assert_close(moved, torch.tensor([[[1.0, 0, 0, 0]]]))
+
+
+def test_the_memory_is_a_ring():
+    last = torch.tensor([[[0.0, 0, 0, 1]]])
+    head = _head(_ntm(), key=[9, 0], sure=5.0, gate=OFF, sharp=OFF, shifts=[OFF, OFF, ON])
+    assert _ntm().address(MEMORY, head, last).argmax().item() == 0
+
+
+def test_an_open_gate_finds_by_likeness_and_strength():
+    head = _head(_ntm(), key=[ON, 0], sure=2.0, gate=ON, sharp=OFF, shifts=[OFF, ON, OFF])
+    found = _ntm().address(MEMORY, head, STANDING)[0, 0]
+    beta = math.log1p(math.exp(2))
+    scores = np.exp(beta * np.array([1, 0, -1, 0]))
+    np.testing.assert_allclose(found.numpy(), scores / scores.sum(), rtol=1e-4)
+
+
+def test_a_write_erases_then_adds_where_the_head_stands():
+    ntm = _ntm()
+    head = [0.0, 0, 0, OFF, OFF, OFF, ON, OFF]  # stays
+    said = torch.tensor([[*head, *head, ON, OFF, ON, ON]])
+    state = {"memory": torch.full((1, 4, 2), 0.5), "weights": STANDING.expand(1, 2, 4)}
+    read, after = ntm.remember(said, state)
+    torch.testing.assert_close(after["memory"][0, 1], torch.tensor([1.0, 1.5]))
+    torch.testing.assert_close(after["memory"][0, 0], torch.tensor([0.5, 0.5]))
+    torch.testing.assert_close(read, torch.tensor([[1.0, 1.5]]))
+
+
+def test_allocation_goes_to_the_least_used_place():
+    usage = torch.tensor([0.5, 0.0, 1.0])
+    assert allocation(usage).tolist() == [0.0, 1.0, 0.0]
+    usage = torch.tensor([0.8, 0.5, 1.0])
+    torch.testing.assert_close(allocation(usage), torch.tensor([0.2 * 0.5, 0.5, 0.0]))
+    assert allocation(torch.ones(3)).tolist() == [0, 0, 0]  # full
+
+
+def _cosine_softmax(memory, key, strength):
+    scores = [
+        strength * (row @ key) / (np.linalg.norm(row) * np.linalg.norm(key) + 1e-6)
+        for row in memory
+    ]
+    powers = np.exp(np.array(scores) - max(scores))
+    return powers / powers.sum()
+
+
+def _sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def _one_plus(x):
+    return 1 + np.log1p(np.exp(x))
+
+
+def _dnc_step(dnc, said, s):
+    """Graves et al. 2016, Methods, slot by slot, for one item."""
+    N, R = dnc.slots, dnc.reads
+    parts = np.split(said, np.cumsum(dnc.sizes)[:-1])
+    keys, sure, wkey, wsure, erase, add, free, ga, gw, modes = parts
+    psi = [np.prod([1 - _sigmoid(free[r]) * s["reads"][r, n] for r in range(R)]) for n in range(N)]
+    u = (s["usage"] + s["write"] - s["usage"] * s["write"]) * psi
+    order = np.argsort(u, kind="stable")
+    a = np.zeros(N)
+    for j, slot in enumerate(order):
+        a[slot] = (1 - u[slot]) * np.prod([u[i] for i in order[:j]])
+    c = _cosine_softmax(s["memory"], wkey, _one_plus(wsure[0]))
+    w = _sigmoid(gw[0]) * (_sigmoid(ga[0]) * a + (1 - _sigmoid(ga[0])) * c)
+    M = s["memory"] * (1 - np.outer(w, _sigmoid(erase))) + np.outer(w, add)
+    L = np.zeros((N, N))
+    for i in range(N):
+        for j in range(N):
+            if i != j:
+                L[i, j] = (1 - w[i] - w[j]) * s["links"][i, j] + w[i] * s["precedence"][j]
+    p = (1 - w.sum()) * s["precedence"] + w
+    reads = []
+    for r in range(R):
+        mode = np.exp(modes.reshape(R, 3)[r])
+        mode /= mode.sum()
+        content = _cosine_softmax(M, keys.reshape(R, -1)[r], _one_plus(sure[r]))
+        before = s["reads"][r]
+        reads.append(mode[0] * L.T @ before + mode[1] * content + mode[2] * L @ before)
+    reads = np.array(reads)
+    return (reads @ M).ravel(), {
+        "memory": M,
+        "usage": u,
+        "links": L,
+        "precedence": p,
+        "reads": reads,
+        "write": w,
+    }
+
+
+def test_the_dnc_is_the_papers_slot_by_slot():
+    torch.manual_seed(0)
+    dnc = DNC(input_dim=3, hidden=4, slots=5, width=3, reads=2).double()
+    state = {
+        name: value[0].numpy() for name, value in dnc.blank(torch.zeros(1, 3).double()).items()
+    }
+    ours = dnc.blank(torch.zeros(1, 3).double())
+    for _ in range(6):
+        said = torch.randn(1, sum(dnc.sizes), dtype=torch.float64)
+        read, ours = dnc.remember(said, ours)
+        expected, state = _dnc_step(dnc, said[0].numpy(), state)
+        np.testing.assert_allclose(read[0].numpy(), expected, atol=1e-6)
+        for name, value in state.items():
+            np.testing.assert_allclose(ours[name][0].numpy(), value, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("spec", ["ntm-tiny", "dnc-tiny"])
+def test_long_sequences_stay_finite_with_their_gradients(spec):
+    model = zoo.compose(spec)
+    batch = model.example(2, 60, torch.Generator().manual_seed(0))
+    model(batch).logits.square().mean().backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_inputs_of_another_width_are_refused():
+    model = zoo.compose("ntm-tiny")
+    batch = model.example(2, 3)
+    with pytest.raises(zoo.ZooError, match=r"inputs are \[2, 3, 9\], but should be \[B, S, 4\]"):
+        model(batch | {"source": torch.zeros(2, 3, 9)})
+
+
+def test_a_tagger_counts_only_the_positions_it_is_told_to():
+    model = zoo.compose("ntm-tiny")
+    batch = model.example(2, 3)
+    mask = torch.tensor([[True, False, True], [False, False, True]])
+    assert torch.equal(model(batch | {"mask": mask}).mask, mask)
+    assert model(batch).mask.all()
