@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 
-from zoo import Embedding, Encoder, Model, hookimpl
+from zoo import Embedding, Encoder, Model, Objective, hookimpl
 from zoo_memory.dense import Dense
 from zoo_memory.dnc import DNC
 from zoo_memory.dynamic_memory import DynamicMemory
 from zoo_memory.memory_network import MemoryNetwork
 from zoo_memory.ntm import NTM
+from zoo_memory.supporting_facts import SupportingFacts
 from zoo_memory.tagger import Tagger
 
 
 @hookimpl
-def zoo_components() -> Sequence[type[Embedding] | type[Encoder] | type[Model]]:
-    return [Dense, NTM, DNC, MemoryNetwork, DynamicMemory, Tagger]
+def zoo_components() -> Sequence[type[Embedding] | type[Encoder] | type[Model] | type[Objective]]:
+    return [Dense, NTM, DNC, MemoryNetwork, DynamicMemory, Tagger, SupportingFacts]

@@ -1,5 +1,6 @@
 """Dynamic memory network."""
 
+from dataclasses import replace
 from typing import Annotated, ClassVar
 
 import torch
@@ -20,8 +21,8 @@ class DynamicMemory(Model):
         m^i = \mathrm{GRU}(h^i_S, m^{i-1}), \qquad
         z(c, m, q) = [c, m, q, c \odot q, c \odot m, |c - q|, |c - m|, c^\top W q, c^\top W m]
 
-    The answer is one word, said by a last GRU step from the memory. The paper trains the gates on
-    which facts matter, too; here they learn from the answer alone.
+    The answer is one word, said by a last GRU step from the memory. A batch that says which facts
+    matter lets the objective `supporting-facts` teach the gates, as the paper does.
 
     Paper: Kumar et al. 2016, equations 4 to 7.
 
@@ -33,7 +34,8 @@ class DynamicMemory(Model):
         hidden: width of the gates' hidden layer; that of a fact if not set.
 
     Shapes:
-        batch {story [B, S, W], question [B, Q], both padded, target [B]} -> logits [B, 1, vocab].
+        batch {story [B, S, W], question [B, Q], both padded, target [B]; support [B, S, episodes]
+        of 0 and 1, the facts that matter at each reading, if known} -> logits [B, 1, vocab].
     """
 
     name: ClassVar[str] = "dynamic-memory"
@@ -74,15 +76,20 @@ class DynamicMemory(Model):
         story, question = stories.checked(batch)
         facts, told = self._facts(story)
         q = self.encoder(self.source(question), self.source.mask(question)).summary
-        m = q
+        m, opened = q, []
         for _ in range(self.episodes):
-            gates = self._gates(facts, m, q) * told  # [B, S]
+            opened.append(self._gates(facts, m, q))  # [B, S]
+            gates = opened[-1].sigmoid() * told
             h = torch.zeros_like(m)
             for t in range(facts.shape[1]):
                 g = gates[:, t, None]
                 h = g * self.episode(facts[:, t], h) + (1 - g) * h
             m = self.update(h, m)
-        return stories.answered(self.out(self.answer(q, m)), batch)
+        outputs = stories.answered(self.out(self.answer(q, m)), batch)
+        if "support" not in batch:
+            return outputs
+        gates = Outputs(torch.stack(opened, dim=-1), batch["support"], told)
+        return replace(outputs, parts={"gates": gates})
 
     def _facts(self, story: Tensor) -> tuple[Tensor, Tensor]:
         """The state at the end of each sentence [B, S, D], and which are real [B, S]."""
@@ -102,8 +109,8 @@ class DynamicMemory(Model):
         alike = self.likeness(facts)
         features = [facts, m, q, facts * q, facts * m, (facts - q).abs(), (facts - m).abs()]
         dots = [(alike * other).sum(dim=-1, keepdim=True) for other in (q, m)]
-        opened: Tensor = self.gate(torch.cat([*features, *dots], dim=-1))[..., 0].sigmoid()
-        return opened
+        logits: Tensor = self.gate(torch.cat([*features, *dots], dim=-1))[..., 0]
+        return logits
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

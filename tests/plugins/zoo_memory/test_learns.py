@@ -74,6 +74,7 @@ def _visits(generator, batch=64, facts=5):
         "story": story,
         "question": question,
         "target": place.gather(1, last)[:, 0] + 3 + PEOPLE,
+        "support": torch.nn.functional.one_hot(last[:, 0], facts)[..., None].expand(-1, -1, 2),
     }
 
 
@@ -81,7 +82,7 @@ def _visits(generator, batch=64, facts=5):
     ("spec", "changes", "steps"),
     [
         ("memory-network-tiny", ["model.source={vocab: 16, dim: 24, std: 0.1}"], 1500),
-        ("dynamic-memory-tiny", ["model.source.dim=16", "model.encoder.hidden=32"], 600),
+        ("dynamic-memory-tiny", ["model.source.dim=16", "model.encoder.hidden=32"], 400),
     ],
 )
 def test_it_answers_where_someone_went_last(spec, changes, steps, seed):
