@@ -88,8 +88,8 @@ class DynamicMemory(Model):
         outputs = stories.answered(self.out(self.answer(q, m)), batch)
         if "support" not in batch:
             return outputs
-        gates = Outputs(torch.stack(opened, dim=-1), batch["support"], told)
-        return replace(outputs, parts={"gates": gates})
+        taught = Outputs(torch.stack(opened, dim=-1), batch["support"], told)
+        return replace(outputs, parts={"gates": taught})
 
     def _facts(self, story: Tensor) -> tuple[Tensor, Tensor]:
         """The state at the end of each sentence [B, S, D], and which are real [B, S]."""
