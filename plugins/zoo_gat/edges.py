@@ -18,14 +18,14 @@ class Edges:
 
     Shapes:
         target, source [M] in 0..B*N-1; open [M], False where an edge is none: padding, or one
-        that touches a node which is not real; nodes = B*N, batch = B.
+        that touches a node which is not real; nodes = B*N; graphs = (B, M / B).
     """
 
     target: Tensor
     source: Tensor
     open: Tensor
     nodes: int
-    batch: int
+    graphs: tuple[int, int]
 
     @classmethod
     def of(cls, edges: Tensor, mask: Tensor, *, self_loops: bool) -> "Edges":
@@ -47,7 +47,7 @@ class Edges:
         source, target = (edges.clamp(min=0) + first).flatten(0, 1).unbind(dim=-1)
         real = mask.flatten()
         open_ = open_.flatten() & real[source] & real[target]
-        return cls(target, source, open_, B * N, B)
+        return cls(target, source, open_, B * N, (B, edges.shape[1]))
 
     def softmax(self, scores: Tensor) -> Tensor:
         """Weights [M, H] of the edges into each node, which sum to 1 where there is any."""
@@ -67,7 +67,7 @@ class Edges:
 
     def batched(self, values: Tensor) -> Tensor:
         """One value an edge and head, graph by graph: [M, H] -> [B, H, E]."""
-        return values.view(self.batch, -1, values.shape[-1]).transpose(1, 2)
+        return values.unflatten(0, self.graphs).transpose(1, 2)
 
 
 def check_edges(edges: Tensor, mask: Tensor) -> None:

@@ -69,13 +69,21 @@ class NodeClassifier(Model):
         self.out = nn.Linear(width, classes) if read == "linear" else None
 
     def forward(self, batch: Batch) -> Outputs:
-        features = batch["features"]
+        features, target = batch["features"], batch["target"]
         if features.dim() != 3 or features.shape[2] != self.features:
             raise ZooError(f"features must be [B, N, {self.features}], not {list(features.shape)}")
         nodes = torch.ones(features.shape[:2], dtype=torch.bool, device=features.device)
+        mask = batch.get("mask", nodes)
+        names = (self.classes,) if self.multi_label else ()
+        for name, tensor, wanted in (
+            ("target", target, (*nodes.shape, *names)),
+            ("mask", mask, nodes.shape),
+        ):
+            if tensor.shape != wanted:
+                raise ZooError(f"{name} must be {list(wanted)}, not {list(tensor.shape)}")
         states = self.encoder(features, nodes, batch["edges"]).states
         logits = states if self.out is None else self.out(states)
-        return Outputs(logits, batch["target"], batch.get("mask", nodes))
+        return Outputs(logits, target, mask)
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None
