@@ -67,7 +67,7 @@ class Edges:
 
     def batched(self, values: Tensor) -> Tensor:
         """One value an edge and head, graph by graph: [M, H] -> [B, H, E]."""
-        return values.unflatten(0, self.graphs).transpose(1, 2)
+        return values.reshape(*self.graphs, values.shape[-1]).transpose(1, 2)
 
 
 def check_edges(edges: Tensor, mask: Tensor) -> None:
