@@ -44,7 +44,8 @@ class Edges:
             edges = torch.cat([edges, loops], dim=1)
             open_ = torch.cat([open_, torch.ones_like(mask)], dim=1)
         first = torch.arange(B, device=edges.device)[:, None, None] * N
-        source, target = (edges.clamp(min=0) + first).flatten(0, 1).unbind(dim=-1)
+        ends = (edges.clamp(min=0) + first).flatten(0, 1).T.contiguous()  # both are read often
+        source, target = ends.unbind()
         real = mask.flatten()
         open_ = open_.flatten() & real[source] & real[target]
         return cls(target, source, open_, B * N, (B, edges.shape[1]))
