@@ -47,6 +47,8 @@ SMALL = {
     "memory-network-2015": ["model.source={vocab: 16, dim: 8}"],
     "dynamic-memory-2016": ["model.source={vocab: 16, dim: 8}", "model.encoder.hidden=8"],
     "elmo-2018": ["model.embedding={vocab: 16, dim: 6}", "model.decoder.hidden=7"],
+    "gat-cora": ["model={features: 6, encoder: {dropout: 0.0, attention: {dropout: 0.0}}}"],
+    "gat-ppi": ["model={features: 6, classes: 5, encoder: {hidden: 4, output: 5}}"],
     "lstm-lm": ["model.embedding={vocab: 16, dim: 6}", "model.decoder={hidden: 7, dropout: 0.0}"],
     "sutskever-2014": [
         "model.source={vocab: 16, dim: 6}",
@@ -98,6 +100,7 @@ def test_a_shipped_spec_in_small_learns_generates_saves_and_compiles(name, tmp_p
 # What the papers' authors' own code counts; BERT's without the two segment vectors of 768.
 PUBLISHED_SIZES = {
     "bert-base": 109_514_298 - 2 * 768,
+    "gat-cora": 92_391,
     "gpt2-small": 124_439_808,
     "llama-7b": 6_738_415_616,
     "vit-base": 86_567_656,

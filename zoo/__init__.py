@@ -10,6 +10,7 @@ _HOMES = {
     "zoo.artifact": ("load", "save"),
     "zoo.attention": (
         "Attention",
+        "Recorded",
         "choosing",
         "drawing",
         "fused_softmax",
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from zoo.artifact import load as load, save as save
     from zoo.attention import (
         Attention as Attention,
+        Recorded as Recorded,
         choosing as choosing,
         drawing as drawing,
         fused_softmax as fused_softmax,

@@ -56,7 +56,7 @@ class SupportingFacts(Objective):
             -outputs.logits[b, t].double().log_softmax(dim=-1)[outputs.targets[b, t]].item()
             for b, t in outputs.mask.nonzero().tolist()
         ]
-        total: float = sum(answers) / max(len(answers), 1)
+        total = float(sum(answers)) / max(len(answers), 1)
         gates = outputs.parts.get("gates")
         if gates is None:
             return total
