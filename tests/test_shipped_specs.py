@@ -39,6 +39,9 @@ SMALL = {
     ],
     "elmo-2018": ["model.embedding={vocab: 16, dim: 6}", "model.decoder.hidden=7"],
     "lstm-lm": ["model.embedding={vocab: 16, dim: 6}", "model.decoder={hidden: 7, dropout: 0.0}"],
+    "draw-mnist": ["model={height: 6, width: 5, steps: 3, latent: 3, hidden: 8, write: 2}"],
+    "ram-mnist": ["model={retina: {size: 4}, glimpses: 3, what: 16, where: 8, hidden: 16}"],
+    "ram-translated": ["model={retina: {size: 4}, glimpses: 3, what: 16, where: 8, hidden: 16}"],
     "sutskever-2014": [
         "model.source={vocab: 16, dim: 6}",
         "model.target={vocab: 12, dim: 6}",
