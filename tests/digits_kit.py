@@ -1,4 +1,4 @@
-"""Digits of 3 x 5 cells, drawn somewhere on a dark canvas."""
+"""Digits of 3 x 5 cells, drawn on a dark canvas."""
 
 import torch
 from torch import Tensor
@@ -15,14 +15,16 @@ GLYPHS = torch.tensor(
 ).float()  # [10, 5, 3]
 
 
-def digits(n: int, side: int, scale: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """n digits, each cell scale x scale pixels, anywhere they fit: [n, 1, side, side] and [n]."""
+def digits(side: int, scale: int) -> tuple[Tensor, Tensor]:
+    """Every digit everywhere it fits, a cell scale x scale pixels: [K, 1, side, side] and [K]."""
     glyphs = GLYPHS.repeat_interleave(scale, dim=1).repeat_interleave(scale, dim=2)
     height, width = glyphs.shape[1:]
-    names = torch.randint(0, 10, (n,), generator=generator)
-    top = torch.randint(0, side - height + 1, (n,), generator=generator)
-    left = torch.randint(0, side - width + 1, (n,), generator=generator)
-    images = torch.zeros(n, 1, side, side)
-    for i in range(n):
-        images[i, 0, top[i] : top[i] + height, left[i] : left[i] + width] = glyphs[names[i]]
-    return images, names
+    images, names = [], []
+    for name, glyph in enumerate(glyphs):
+        for top in range(side - height + 1):
+            for left in range(side - width + 1):
+                image = torch.zeros(1, side, side)
+                image[0, top : top + height, left : left + width] = glyph
+                images.append(image)
+                names.append(name)
+    return torch.stack(images), torch.tensor(names)

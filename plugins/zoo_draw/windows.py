@@ -27,13 +27,13 @@ class Reader(nn.Module):
     def __init__(self, *, grid: int | None, hidden: int, shape: Shape) -> None:
         super().__init__()
         channels, height, width = shape
-        self.grid = grid
+        self.grid = grid or 0
         self.place = nn.Linear(hidden, 5) if grid else None
         self.output_dim = 2 * channels * (grid**2 if grid else height * width)
 
     def forward(self, images: Tensor, errors: Tensor, states: Tensor) -> Tensor:
         both = torch.cat([full_precision(images), full_precision(errors)], dim=1)
-        if self.place is not None and self.grid:
+        if self.place is not None:
             parameters = full_precision(self.place(states))
             both = filters(parameters, self.grid, *images.shape[-2:]).read(both)
         return both.flatten(1).to(states)
@@ -52,7 +52,7 @@ class Writer(nn.Module):
     def __init__(self, *, grid: int | None, hidden: int, shape: Shape) -> None:
         super().__init__()
         channels, height, width = shape
-        self.grid = grid
+        self.grid = grid or 0
         self.shape = shape
         self.place = nn.Linear(hidden, 5) if grid else None
         self.patch = nn.Linear(hidden, channels * (grid**2 if grid else height * width))
@@ -60,7 +60,7 @@ class Writer(nn.Module):
     def forward(self, states: Tensor) -> Tensor:
         channels, height, width = self.shape
         patches = full_precision(self.patch(states))
-        if self.place is None or not self.grid:
+        if self.place is None:
             return patches.view(-1, *self.shape)
         parameters = full_precision(self.place(states))
         patches = patches.view(-1, channels, self.grid, self.grid)

@@ -9,7 +9,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Batch, Blueprint, Choices, Model, Outputs
+from zoo import Batch, Blueprint, Choices, Model, Outputs, ZooError
 from zoo_ram.glimpse import Glimpse
 from zoo_ram.policy import Policy, full_precision
 from zoo_ram.retina import Retina
@@ -135,6 +135,8 @@ class RAM(Model):
         self, images: Tensor, copies: int, generator: torch.Generator | None = None
     ) -> Tensor:
         """Log-probabilities [B, classes] of the names, averaged over drawn paths."""
+        if copies < 1:
+            raise ZooError(f"copies is {copies}, but a prediction needs at least one drawn path")
         path = self.look(images.repeat_interleave(copies, dim=0), draw=True, generator=generator)
         logprobs = full_precision(path.logits).log_softmax(dim=-1)
         logprobs = logprobs.view(-1, copies, logprobs.shape[-1])

@@ -71,6 +71,8 @@ class Retina(nn.Module):
         return shared.clamp(min=0) / cell
 
     def _check(self, images: Tensor) -> None:
+        if not images.is_floating_point():
+            raise ZooError(f"images are of {images.dtype}, but should be floating-point numbers")
         if images.dim() != 4 or images.shape[1] != self.channels:
             raise ZooError(
                 f"images are {list(images.shape)}, but should be "

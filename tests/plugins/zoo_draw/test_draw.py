@@ -223,6 +223,15 @@ def test_in_bfloat16_it_gives_nearly_the_same():
     assert model.sample(2).isfinite().all()
 
 
+def test_a_training_step_asks_for_no_number():
+    """On the meta device there is none to give; on a GPU the host would have to wait for it."""
+    model = compose().to("meta").train()
+
+    Variational()(model(model.example(3, 5))).backward()
+
+    assert all(p.grad.is_meta for p in model.parameters())
+
+
 def test_it_compiles_whole_while_it_draws():
     model = compose().train()
     batch = batch_of(model)

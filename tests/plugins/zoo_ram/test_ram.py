@@ -171,6 +171,8 @@ def test_a_prediction_averages_over_drawn_paths():
     expected = path.logits.softmax(dim=-1).view(5, 7, 3).mean(dim=1).log()
     torch.testing.assert_close(logprobs, expected)
     assert not torch.equal(logprobs, model.predict(images, 7))
+    with pytest.raises(ZooError, match="^copies is 0, but a prediction needs at least one drawn"):
+        model.predict(images, 0)
 
 
 @pytest.mark.parametrize("cell", ["rnn", "lstm"])
@@ -186,6 +188,15 @@ def test_in_bfloat16_it_gives_nearly_the_same(cell):
     assert (half.logits - expected).abs().max() <= 0.05 * expected.abs().max()
     HybridReinforce()(half).backward()
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_a_training_step_asks_for_no_number():
+    """On the meta device there is none to give; on a GPU the host would have to wait for it."""
+    model = compose().to("meta").train()
+
+    HybridReinforce()(model(model.example(3, 5))).backward()
+
+    assert all(p.grad.is_meta for p in model.parameters())
 
 
 def test_it_compiles_whole_while_it_draws():

@@ -125,3 +125,9 @@ def test_an_image_of_other_channels_or_none_is_refused(shape):
     message = f"images are {shape}, but should be [batch, 2 channels, height, width]"
     with pytest.raises(ZooError, match=f"^{re.escape(message)}$"):
         Retina(channels=2, size=8)(torch.zeros(shape), torch.zeros(1, 2))
+
+
+def test_pixels_in_bytes_are_refused():
+    message = "^images are of torch.uint8, but should be floating-point numbers$"
+    with pytest.raises(ZooError, match=message):
+        Retina(channels=1, size=2)(torch.zeros(1, 1, 4, 4).byte(), torch.zeros(1, 2))
