@@ -50,6 +50,9 @@ SMALL = {
     "gat-cora": ["model={features: 6, encoder: {dropout: 0.0, attention: {dropout: 0.0}}}"],
     "gat-ppi": ["model={features: 6, classes: 5, encoder: {hidden: 4, output: 5}}"],
     "lstm-lm": ["model.embedding={vocab: 16, dim: 6}", "model.decoder={hidden: 7, dropout: 0.0}"],
+    "draw-mnist": ["model={height: 6, width: 5, steps: 3, latent: 3, hidden: 8, write: 2}"],
+    "ram-mnist": ["model={retina: {size: 4}, glimpses: 3, what: 16, where: 8, hidden: 16}"],
+    "ram-translated": ["model={retina: {size: 4}, glimpses: 3, what: 16, where: 8, hidden: 16}"],
     "sutskever-2014": [
         "model.source={vocab: 16, dim: 6}",
         "model.target={vocab: 12, dim: 6}",

@@ -1,0 +1,79 @@
+"""The variational bound: pixels that surprise, and codes that cost."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from zoo import Objective, Outputs, ZooError
+
+
+class Variational(Objective):
+    r"""A bound on the negative log-likelihood, in nats an item: reconstruction and divergence.
+
+    .. math::
+        L = \frac{1}{N} \sum_i \Big[ {-} \sum_p \big( x_{ip} \log \sigma(c_{ip})
+            + (1 - x_{ip}) \log (1 - \sigma(c_{ip})) \big) + \sum_t \mathrm{KL}_{it} \Big]
+
+    It is a bound on average, where the model drew its codes, as it does in training; N is the
+    number of items that count.
+
+    Paper: Gregor et al. 2015, equations 9 to 12.
+
+    Shapes:
+        logits and targets [B, P, V], targets from 0 to 1, mask [B, P], extras kl [B, steps] ->
+        scalar; 0 where nothing counts.
+    """
+
+    name: ClassVar[str] = "variational"
+    paper: ClassVar[str] = (
+        "Gregor et al. 2015, DRAW: A Recurrent Neural Network For Image Generation, "
+        "arXiv:1502.04623"
+    )
+
+    def forward(self, outputs: Outputs) -> Tensor:
+        if outputs.targets.shape != outputs.logits.shape:
+            raise ZooError(
+                f"objective '{self.name}' needs a target for each logit, but targets are "
+                f"{list(outputs.targets.shape)} and logits {list(outputs.logits.shape)}"
+            )
+        logits = outputs.logits
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        seen = outputs.mask[..., None]
+        losses = F.binary_cross_entropy_with_logits(
+            logits.where(seen, 0.0), outputs.targets.to(logits).where(seen, 0.0), reduction="none"
+        )
+        surprise = losses.where(seen, 0.0).flatten(1).sum(dim=1)  # [B]
+        bound = surprise + outputs.extra("kl", self.name).sum(dim=1)
+        counted = outputs.mask.any(dim=1)
+        return bound.where(counted, 0.0).sum() / counted.sum().clamp(min=1)
+
+    def reference(self, outputs: Outputs) -> float:
+        total, counted = 0.0, 0
+        for item in range(outputs.mask.shape[0]):
+            if not outputs.mask[item].any():
+                continue
+            counted += 1
+            total += sum(outputs.extras["kl"][item].tolist())
+            for p in outputs.mask[item].nonzero()[:, 0].tolist():
+                for logit, x in zip(outputs.logits[item, p], outputs.targets[item, p], strict=True):
+                    chance = logit.double().sigmoid()
+                    total -= (x * chance.log() + (1 - x) * (1 - chance).log()).item()
+        return total / max(counted, 1)
+
+    def examples(self) -> Sequence[Outputs]:
+        here = torch.empty(0).device
+        generator = torch.Generator("cpu").manual_seed(0)
+
+        def noise(*shape: int) -> Tensor:
+            drawn = torch.randn(shape, generator=generator, dtype=torch.float64, device="cpu")
+            return drawn.to(here)
+
+        mask = torch.arange(6) < torch.tensor([6, 2, 0])[:, None]
+        made = []
+        for names in (1, 2):
+            logits, targets = noise(3, 6, names), noise(3, 6, names).sigmoid()
+            made.append(Outputs(logits, targets, mask, extras={"kl": noise(3, 4).abs()}))
+        return made

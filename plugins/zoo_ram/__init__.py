@@ -1,0 +1,12 @@
+"""Glimpses of an image, one after the other, where a policy looks."""
+
+from collections.abc import Sequence
+
+from zoo import Model, Objective, hookimpl
+from zoo_ram.hybrid_reinforce import HybridReinforce
+from zoo_ram.ram import RAM
+
+
+@hookimpl
+def zoo_components() -> Sequence[type[Model] | type[Objective]]:
+    return [RAM, HybridReinforce]

@@ -1,0 +1,165 @@
+"""RAM: an image named after a few glimpses of it."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from zoo import Batch, Blueprint, Choices, Model, Outputs, ZooError
+from zoo_ram.glimpse import Glimpse
+from zoo_ram.policy import Policy, full_precision
+from zoo_ram.retina import Retina
+
+
+@dataclass(frozen=True)
+class Path:
+    """What came of looking: logits [B, V], places [B, G, 2], logprob and baselines [B, G - 1]."""
+
+    logits: Tensor
+    places: Tensor
+    logprob: Tensor
+    baselines: Tensor
+
+
+class RAM(Model):
+    r"""Looks at a few places of an image in turn, each chosen after the one before, and names it.
+
+    .. math::
+        g_t = f_g(\rho(x, l_t), l_t), \qquad h_t = \mathrm{ReLU}(W h_{t-1} + U g_t + b), \qquad
+        l_{t+1} \sim \mathcal{N}(\tanh(A h_t + a), \sigma^2), \qquad
+        p(y) = \mathrm{softmax}(V h_G + v)
+
+    Places are drawn in training and the means are taken in evaluation, which is thus the same
+    every time; the first place is drawn evenly over the image or its centre. As in the paper's
+    hybrid training, the name teaches core and glimpse network by back-propagation; policy and
+    baseline read the state without passing a gradient to it, and learn from the objective
+    `hybrid-reinforce`, or the policy alone from `reinforce`.
+
+    Paper: Mnih et al. 2014, sections 3 and 4.
+
+    Args:
+        retina: what is seen of an image from a place.
+        classes: how many names there are.
+        glimpses: how often it looks.
+        channels: of the images.
+        what: width of what was seen, in the glimpse network.
+        where: width of the place, in the glimpse network.
+        hidden: width of a glimpse and of the state.
+        cell: the core, the paper's "rnn" with ReLU or an "lstm".
+        std: standard deviation of the places drawn.
+        start: the first place in training; in evaluation it is the centre.
+
+    Shapes:
+        batch {source [B, channels, height, width], target [B]} -> logits [B, 1, classes]; extras
+        locations [B, glimpses, 2], logprob and baselines [B, glimpses - 1], one for each place
+        chosen. A location is (x, y) from -1 to 1, the top left corner (-1, -1).
+    """
+
+    name: ClassVar[str] = "ram"
+    paper: ClassVar[str] = "Mnih et al. 2014, Recurrent Models of Visual Attention, arXiv:1406.6247"
+    tiny: ClassVar[Mapping[str, Any]] = {"retina": {"size": 3, "scales": 2}, "glimpses": 3}
+
+    def __init__(
+        self,
+        *,
+        retina: Blueprint[Retina],
+        classes: Annotated[int, Field(ge=1)],
+        glimpses: Annotated[int, Field(ge=2)] = 6,
+        channels: Annotated[int, Field(ge=1)] = 1,
+        what: Annotated[int, Field(ge=1)] = 128,
+        where: Annotated[int, Field(ge=1)] = 128,
+        hidden: Annotated[int, Field(ge=1)] = 256,
+        cell: Literal["rnn", "lstm"] = "rnn",
+        std: Annotated[float, Field(gt=0)] = 0.17,
+        start: Literal["random", "centre"] = "random",
+    ) -> None:
+        super().__init__()
+        self.glimpses = glimpses
+        self.start = start
+        self.retina = retina.build(channels=channels)
+        self.glimpse = Glimpse(
+            seen_dim=self.retina.output_dim, what=what, where=where, hidden=hidden
+        )
+        self.core: nn.RNNCell | nn.LSTMCell = (
+            nn.LSTMCell(hidden, hidden)
+            if cell == "lstm"
+            else nn.RNNCell(hidden, hidden, nonlinearity="relu")
+        )
+        self.policy = Policy(input_dim=hidden, std=std)
+        self.baseline = nn.Linear(hidden, 1)
+        self.out = nn.Linear(hidden, classes)
+
+    def forward(self, batch: Batch) -> Outputs:
+        path = self.look(batch["source"], draw=self.training)
+        logprob = path.logprob.sum(dim=1, keepdim=True)
+        entropy = torch.full_like(logprob, (self.glimpses - 1) * self.policy.entropy)
+        targets = batch["target"][:, None]
+        return Outputs(
+            path.logits[:, None],
+            targets,
+            torch.ones_like(targets, dtype=torch.bool),
+            Choices(logprob, entropy),
+            extras={
+                "locations": path.places,
+                "logprob": path.logprob,
+                "baselines": path.baselines,
+            },
+        )
+
+    def look(self, images: Tensor, *, draw: bool, generator: torch.Generator | None = None) -> Path:
+        """Follow the policy over the images [B, channels, height, width]."""
+        place = self._first_place(images, draw, generator)
+        state: Any = None
+        places, logprobs, baselines = [place], [], []
+        for t in range(self.glimpses):
+            state = self.core(self.glimpse(self.retina(images, place), place), state)
+            h = state[0] if isinstance(state, tuple) else state  # [B, hidden]
+            if t + 1 < self.glimpses:
+                place, logprob = self.policy(h.detach(), draw, generator)
+                places.append(place)
+                logprobs.append(logprob)
+                baselines.append(full_precision(self.baseline(h.detach()))[:, 0])
+        return Path(
+            self.out(h),
+            torch.stack(places, dim=1),
+            torch.stack(logprobs, dim=1),
+            torch.stack(baselines, dim=1),
+        )
+
+    @torch.no_grad()
+    def predict(
+        self, images: Tensor, copies: int, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Log-probabilities [B, classes] of the names, averaged over drawn paths."""
+        if copies < 1:
+            raise ZooError(f"copies is {copies}, but a prediction needs at least one drawn path")
+        path = self.look(images.repeat_interleave(copies, dim=0), draw=True, generator=generator)
+        logprobs = full_precision(path.logits).log_softmax(dim=-1)
+        logprobs = logprobs.view(-1, copies, logprobs.shape[-1])
+        return logprobs.logsumexp(dim=1) - math.log(copies)
+
+    def _first_place(self, images: Tensor, draw: bool, generator: torch.Generator | None) -> Tensor:
+        dtype = torch.promote_types(images.dtype, torch.float32)
+        shape = (images.shape[0], 2)
+        if self.start == "centre" or not draw:
+            return torch.zeros(shape, dtype=dtype, device=images.device)
+        device = generator.device if generator else images.device
+        drawn = torch.rand(shape, dtype=dtype, device=device, generator=generator)
+        return 2 * drawn.to(images.device) - 1
+
+    def example(
+        self, batch: int, length: int, generator: torch.Generator | None = None
+    ) -> dict[str, Tensor]:
+        weight = self.out.weight
+        side = self.retina.size + length
+        shape = (batch, self.retina.channels, side, side)
+        device = generator.device if generator else weight.device
+        images = torch.rand(shape, generator=generator, device=device).to(weight)
+        drawn = torch.randint(
+            0, self.out.out_features, (batch,), generator=generator, device=device
+        )
+        return {"source": images, "target": drawn.to(weight.device)}

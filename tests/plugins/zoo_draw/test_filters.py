@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+import torch
+
+from zoo_draw.filters import filters
+
+
+def parameters(*rows: tuple[float, ...]) -> torch.Tensor:
+    """Rows of centre x and y, sigma^2, delta~ and gamma, the last three as logarithms."""
+    made = torch.tensor(rows, dtype=torch.float64)
+    return torch.cat([made[:, :2], made[:, 2:].log()], dim=1)
+
+
+def transcribed(row, N, height, width):
+    """Equations 19 to 26 in plain loops: F_X [N, A], F_Y [N, B]."""
+    gx_, gy_, log_variance, log_delta, _ = row
+    A, B = width, height
+    g_X, g_Y = (A + 1) / 2 * (gx_ + 1), (B + 1) / 2 * (gy_ + 1)
+    delta = (max(A, B) - 1) / (N - 1) * np.exp(log_delta)
+    variance = np.exp(log_variance)
+    F_X, F_Y = np.zeros((N, A)), np.zeros((N, B))
+    for i in range(1, N + 1):
+        for F, g, pixels in ((F_X, g_X, A), (F_Y, g_Y, B)):
+            mu = g + (i - N / 2 - 0.5) * delta
+            for a in range(1, pixels + 1):
+                F[i - 1, a - 1] = np.exp(-((a - mu) ** 2) / (2 * variance))
+            F[i - 1] /= F[i - 1].sum()
+    return F_X, F_Y
+
+
+def test_a_bank_worked_out_by_hand():
+    # Three pixels, their middle 2; two filters a stride of (3 - 1) / (2 - 1) * 0.5 apart.
+    made = filters(parameters((0, 0, 0.25, 0.5, 2)), 2, 3, 3)
+
+    near, far = np.exp(-2 * 0.25), np.exp(-2 * 2.25)  # half a pixel off, one and a half
+    first = np.array([near, near, far]) / (2 * near + far)
+    np.testing.assert_allclose(made.F_X[0], [first, first[::-1]], atol=1e-12)
+    np.testing.assert_allclose(made.F_Y[0], [first, first[::-1]], atol=1e-12)
+    assert made.gamma.item() == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(("N", "height", "width"), [(2, 28, 28), (5, 6, 9), (3, 9, 6)])
+def test_it_equals_a_plain_transcription_of_the_equations(N, height, width):
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(20, 5, generator=generator, dtype=torch.float64) * 0.3
+
+    made = filters(rows, N, height, width)
+
+    for i, row in enumerate(rows.tolist()):
+        F_X, F_Y = transcribed(row, N, height, width)
+        np.testing.assert_allclose(made.F_X[i], F_X, atol=1e-12)
+        np.testing.assert_allclose(made.F_Y[i], F_Y, atol=1e-12)
+        assert made.gamma[i].item() == pytest.approx(np.exp(row[4]))
+
+
+def test_reading_and_writing_are_the_papers_products():
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(3, 5, generator=generator, dtype=torch.float64) * 0.5
+    images = torch.rand(3, 2, 6, 5, generator=generator, dtype=torch.float64)
+    patches = torch.rand(3, 2, 4, 4, generator=generator, dtype=torch.float64)
+    made = filters(rows, 4, 6, 5)
+
+    seen, drawn = made.read(images), made.write(patches)
+
+    for i, row in enumerate(rows.tolist()):
+        (F_X, F_Y), gamma = transcribed(row, 4, 6, 5), np.exp(row[4])
+        for c in range(2):
+            expected = gamma * F_Y @ images[i, c].numpy() @ F_X.T
+            np.testing.assert_allclose(seen[i, c], expected, atol=1e-12)
+            expected = F_Y.T @ patches[i, c].numpy() @ F_X / gamma
+            np.testing.assert_allclose(drawn[i, c], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("top", "left"), [(0, 0), (2, 1), (3, 4), (1, 5)])
+def test_a_sharp_grid_of_stride_one_is_a_crop(top, left):
+    N, height, width = 3, 6, 8
+    image = torch.rand(1, 2, height, width, dtype=torch.float64)
+    centre = (left + 2) * 2 / (width + 1) - 1, (top + 2) * 2 / (height + 1) - 1
+    made = filters(parameters((*centre, 1e-4, (N - 1) / (width - 1), 1)), N, height, width)
+
+    crop = image[..., top : top + N, left : left + N]
+    torch.testing.assert_close(made.read(image), crop, rtol=0, atol=1e-12)
+    back = torch.zeros_like(image)
+    back[..., top : top + N, left : left + N] = crop
+    torch.testing.assert_close(made.write(crop), back, rtol=0, atol=1e-12)
+
+
+def test_a_sharp_grid_over_the_whole_image_is_the_image():
+    image = torch.rand(1, 1, 5, 5, dtype=torch.float64)
+    made = filters(parameters((0, 0, 1e-4, 1, 1)), 5, 5, 5)
+
+    torch.testing.assert_close(made.read(image), image, rtol=0, atol=1e-12)
+
+
+def test_one_point_needs_no_stride():
+    image = torch.arange(9.0, dtype=torch.float64).view(1, 1, 3, 3)
+    made = filters(parameters((0, 0, 1e-4, 5, 3)), 1, 3, 3)
+
+    assert made.read(image).item() == pytest.approx(3 * 4)
+
+
+@pytest.mark.parametrize("centre", [-50.0, 50.0])
+def test_a_grid_far_off_sees_the_edge_and_no_nan(centre):
+    made = filters(parameters((centre, centre, 0.01, 1, 1)).float(), 2, 4, 4)
+
+    edge = torch.eye(4)[0 if centre < 0 else 3].expand(1, 2, 4)
+    torch.testing.assert_close(made.F_X, edge)
+    torch.testing.assert_close(made.F_Y, edge)
+
+
+def test_gradients_reach_all_five_numbers_images_and_patches():
+    rows = (torch.randn(2, 5, dtype=torch.float64) * 0.3).requires_grad_()
+    image = torch.rand(2, 1, 4, 5, dtype=torch.float64, requires_grad=True)
+    patch = torch.rand(2, 1, 3, 3, dtype=torch.float64, requires_grad=True)
+
+    def read(rows, image):
+        return filters(rows, 3, 4, 5).read(image)
+
+    def write(rows, patch):
+        return filters(rows, 3, 4, 5).write(patch)
+
+    assert torch.autograd.gradcheck(read, (rows, image))
+    assert torch.autograd.gradcheck(write, (rows, patch))

@@ -1,0 +1,277 @@
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import zoo
+from zoo import SpecError, ZooError
+from zoo.testing import check
+from zoo_objectives.reinforce import Reinforce
+from zoo_ram.hybrid_reinforce import HybridReinforce
+from zoo_ram.ram import RAM
+
+
+def compose(**changes: Any) -> RAM:
+    model = {
+        "type": "ram",
+        "retina": {"size": 4, "scales": 2},
+        "classes": 3,
+        "glimpses": 4,
+        "what": 7,
+        "where": 5,
+        "hidden": 6,
+    }
+    return zoo.compose({"zoo": 1, "name": "test", "model": model | changes})
+
+
+def batch_of(model: RAM, items: int = 5) -> dict[str, torch.Tensor]:
+    return model.example(items, 6, torch.Generator().manual_seed(0))
+
+
+def relu(x):
+    return np.maximum(x, 0)
+
+
+def transcribed(model: RAM, image: np.ndarray) -> tuple[np.ndarray, list, list]:
+    """The paper's equations for one image in evaluation, in numpy: logits, places, baselines."""
+    W = {k: v.detach().numpy() for k, v in model.state_dict().items()}
+
+    def linear(name, x):
+        return W[f"{name}.weight"] @ x + W[f"{name}.bias"]
+
+    h, place, places, baselines = np.zeros(6), np.zeros(2), [], []
+    for _ in range(4):
+        places.append(place)
+        with torch.no_grad():
+            seen = model.retina(torch.tensor(image)[None], torch.tensor(place)[None])
+        what = relu(linear("glimpse.see", seen.numpy().ravel()))
+        where = relu(linear("glimpse.place", place))
+        g = relu(linear("glimpse.what", what) + linear("glimpse.where", where))
+        h = relu(
+            W["core.weight_ih"] @ g + W["core.bias_ih"] + W["core.weight_hh"] @ h
+            + W["core.bias_hh"]
+        )  # fmt: skip
+        place = np.tanh(linear("policy.mean", h))
+        baselines.append(linear("baseline", h)[0])
+    return linear("out", h), places, baselines[:-1]
+
+
+def test_it_equals_the_papers_equations_in_numpy():
+    model = compose().double().eval()
+    batch = batch_of(model)
+
+    outputs = model(batch)
+
+    for i, image in enumerate(batch["source"].numpy()):
+        logits, places, baselines = transcribed(model, image)
+        np.testing.assert_allclose(outputs.logits[i, 0].detach(), logits, atol=1e-12)
+        np.testing.assert_allclose(outputs.extras["locations"][i], places, atol=1e-12)
+        np.testing.assert_allclose(outputs.extras["baselines"][i].detach(), baselines, atol=1e-12)
+
+
+def test_a_model_of_known_weights_walks_a_known_path():
+    model = compose(retina={"size": 2}, glimpses=2, classes=2, what=1, where=1, hidden=1)
+    state = {name: torch.zeros_like(weight) for name, weight in model.state_dict().items()}
+    state["glimpse.see.weight"] += torch.tensor([[1.0, 0.0, 0.0, 0.0]])  # the top left pixel
+    state["glimpse.what.weight"] += 1
+    state["core.weight_ih"] += 1
+    state["core.weight_hh"] += 10
+    state["policy.mean.weight"] += torch.tensor([[0.5], [0.0]])
+    state["baseline.weight"] += 3
+    state["out.weight"] += torch.tensor([[1.0], [-1.0]])
+    model.load_state_dict(state)
+    image = torch.arange(16.0).view(1, 1, 4, 4)
+
+    outputs = model.eval()({"source": image, "target": torch.tensor([1])})
+
+    # It sees 5 at the centre; then x = tanh(2.5) = 0.987, 1.973 pixels further right, where the
+    # retina's first column is 0.973 of what is column 3 of the image and 0.027 of column 2.
+    x = torch.tensor(2.5).tanh().item()
+    seen = 5 + 2 * x
+    h = 10 * 5 + seen
+    torch.testing.assert_close(outputs.extras["locations"][0], torch.tensor([[0.0, 0.0], [x, 0.0]]))
+    assert outputs.extras["baselines"].tolist() == [[15.0]]
+    assert outputs.logits.flatten().tolist() == pytest.approx([h, -h], rel=1e-5)
+    assert outputs.targets.tolist() == [[1]]
+    assert outputs.mask.tolist() == [[True]]
+
+
+@pytest.mark.parametrize("cell", ["rnn", "lstm"])
+def test_in_evaluation_it_always_looks_at_the_same_places(cell):
+    model = compose(cell=cell).eval()
+    batch = batch_of(model)
+
+    first, second = model(batch), model(batch)
+
+    assert torch.equal(first.logits, second.logits)
+    assert torch.equal(first.extras["locations"], second.extras["locations"])
+    assert not first.extras["locations"][:, 0].any()
+
+
+@pytest.mark.parametrize("start", ["random", "centre"])
+def test_in_training_it_draws_and_a_seed_repeats_the_draws(start):
+    model = compose(start=start).train()
+    batch = batch_of(model, items=200)
+
+    torch.manual_seed(1)
+    first, other = (model(batch).extras["locations"] for _ in range(2))
+    torch.manual_seed(1)
+    again = model(batch).extras["locations"]
+
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert first.shape == (200, 4, 2)
+    assert first.abs().max() <= 1
+    if start == "centre":
+        assert not first[:, 0].any()
+    else:
+        assert first[:, 0].abs().mean().item() == pytest.approx(0.5, abs=0.05)
+
+
+def test_its_choices_are_those_of_all_places():
+    outputs = compose().train()(batch_of(compose()))
+
+    assert outputs.extras["logprob"].shape == outputs.extras["baselines"].shape == (5, 3)
+    expected = outputs.extras["logprob"].sum(dim=1, keepdim=True)
+    torch.testing.assert_close(outputs.choices.logprob, expected)
+    normal = torch.distributions.Normal(0.0, 0.17)
+    assert outputs.choices.entropy.tolist() == [[pytest.approx(6 * normal.entropy().item())]] * 5
+
+
+@pytest.mark.parametrize("objective", [HybridReinforce(), Reinforce()])
+def test_name_and_reward_teach_their_own_parts(objective):
+    model = compose().train()
+    torch.manual_seed(0)
+    outputs = model(batch_of(model))
+
+    objective(outputs).backward()
+
+    taught = {name for name, p in model.named_parameters() if p.grad is not None}
+    silent = (
+        set() if isinstance(objective, HybridReinforce) else {"baseline.weight", "baseline.bias"}
+    )
+    assert taught == {name for name, _ in model.named_parameters()} - silent
+    # The policy's gradient stops at the state: without a reward, core and glimpse get the same.
+    core = model.core.weight_hh.grad.clone()
+    model.zero_grad()
+    torch.manual_seed(0)
+    HybridReinforce(lambda_r=0.0, lambda_b=0.0)(model(batch_of(model))).backward()
+    torch.testing.assert_close(model.core.weight_hh.grad, core)
+
+
+def test_a_prediction_averages_over_drawn_paths():
+    model = compose().eval()
+    images = batch_of(model)["source"]
+
+    logprobs = model.predict(images, 7, torch.Generator().manual_seed(3))
+
+    copies = images.repeat_interleave(7, dim=0)
+    path = model.look(copies, draw=True, generator=torch.Generator().manual_seed(3))
+    expected = path.logits.softmax(dim=-1).view(5, 7, 3).mean(dim=1).log()
+    torch.testing.assert_close(logprobs, expected)
+    assert not torch.equal(logprobs, model.predict(images, 7))
+    with pytest.raises(ZooError, match="copies is 0, but a prediction needs at least one"):
+        model.predict(images, 0)
+
+
+@pytest.mark.parametrize("cell", ["rnn", "lstm"])
+def test_in_bfloat16_it_gives_nearly_the_same(cell):
+    model = compose(cell=cell).eval()
+    batch = batch_of(model)
+    expected = model(batch).logits
+
+    half = model.bfloat16()({"source": batch["source"].bfloat16(), "target": batch["target"]})
+
+    assert half.logits.dtype is torch.bfloat16
+    assert half.extras["locations"].dtype is torch.float32
+    assert (half.logits - expected).abs().max() <= 0.05 * expected.abs().max()
+    HybridReinforce()(half).backward()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_a_training_step_asks_for_no_number():
+    """On the meta device there is none to give; on a GPU the host would have to wait for it."""
+    model = compose().to("meta").train()
+
+    HybridReinforce()(model(model.example(3, 5))).backward()
+
+    assert all(p.grad.is_meta for p in model.parameters())
+
+
+def test_it_compiles_whole_while_it_draws():
+    model = compose().train()
+    batch = batch_of(model)
+    torch.compiler.reset()
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+
+    torch.manual_seed(2)
+    drawn = compiled(batch)
+    torch.manual_seed(2)
+    expected = model(batch)
+
+    torch.testing.assert_close(drawn.logits, expected.logits)
+    torch.testing.assert_close(drawn.extras["locations"], expected.extras["locations"])
+
+
+def test_it_obeys_the_laws_with_coloured_images_and_one_scale():
+    check(RAM, retina={"size": 3}, classes=4, channels=3, glimpses=2, hidden=8, what=8, where=8)
+
+
+def test_images_of_any_size_will_do_but_not_smaller_than_the_glimpse():
+    model, target = compose(), torch.zeros(1).long()
+
+    assert model({"source": torch.zeros(1, 1, 4, 30), "target": target}).logits.shape == (1, 1, 3)
+    with pytest.raises(ZooError, match="images of 3 x 30 pixels are smaller than the glimpse's"):
+        model({"source": torch.zeros(1, 1, 3, 30), "target": target})
+
+
+@pytest.mark.parametrize("fault", [{"glimpses": 1}, {"std": 0.0}, {"retina": {"size": 0}}])
+def test_a_senseless_configuration_is_refused(fault):
+    with pytest.raises(SpecError, match=next(iter(fault))):
+        compose(**fault)
+
+
+def test_its_weights_are_named():
+    shapes = {k: tuple(v.shape) for k, v in compose().state_dict().items()}
+
+    assert shapes == {
+        "glimpse.see.weight": (7, 32),
+        "glimpse.see.bias": (7,),
+        "glimpse.place.weight": (5, 2),
+        "glimpse.place.bias": (5,),
+        "glimpse.what.weight": (6, 7),
+        "glimpse.what.bias": (6,),
+        "glimpse.where.weight": (6, 5),
+        "glimpse.where.bias": (6,),
+        "core.weight_ih": (6, 6),
+        "core.weight_hh": (6, 6),
+        "core.bias_ih": (6,),
+        "core.bias_hh": (6,),
+        "policy.mean.weight": (2, 6),
+        "policy.mean.bias": (2,),
+        "baseline.weight": (1, 6),
+        "baseline.bias": (1,),
+        "out.weight": (3, 6),
+        "out.bias": (3,),
+    }
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device here")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_on_a_gpu_the_host_waits_for_nothing_and_a_seed_repeats(dtype):
+    model = compose().to("cuda", dtype).train()
+    batch = {k: v.to("cuda") for k, v in batch_of(model).items()}
+    objective = HybridReinforce().to("cuda")
+    places = []
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(2):
+            torch.manual_seed(4)
+            outputs = model(batch)
+            objective(outputs).backward()
+            places.append(outputs.extras["locations"])
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert torch.equal(*places)
