@@ -30,6 +30,13 @@ def read(
     if bool(logprobs[mask].isnan().any()):
         raise ZooError("the frames' logits are no numbers (NaN or inf)")
     decoded = sampler.read(logprobs, mask, blank=blank, pad=pad)
+    silent = decoded.scores[:, 0].isneginf()
+    if bool(silent.any()):
+        item = int(silent.int().argmax())
+        raise ZooError(
+            f"nothing can be said for item {item}: every labelling is impossible, by the frames "
+            "or by the language model"
+        )
     return Decoded(decoded.tokens[..., :max_length], decoded.scores)
 
 
