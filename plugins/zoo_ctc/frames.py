@@ -50,12 +50,20 @@ def frame_sampler(sampler: Sampler, model: str) -> FrameSampler:
     return sampler
 
 
+def labels_of(vocab: int, **barred: int) -> list[int]:
+    """The symbols that can be labels, or ZooError if there is none beside those barred by name."""
+    found = [symbol for symbol in range(vocab) if symbol not in barred.values()]
+    if not found:
+        names = ", ".join(f"{name} ({symbol})" for name, symbol in barred.items())
+        raise ZooError(f"vocab ({vocab}) has no symbol for a label beside {names}")
+    return found
+
+
 def random_labels(
-    batch: int, length: int, barred: Sequence[int], vocab: int, generator: torch.Generator | None
+    batch: int, length: int, labels: Sequence[int], generator: torch.Generator | None
 ) -> Tensor:
-    """Labels [B, length // 2 or 1] that as many frames can spell, none of them barred."""
-    allowed = [symbol for symbol in range(vocab) if symbol not in barred]
+    """Some of the labels, half as many as the frames, which can spell them even if all repeat."""
     device = generator.device if generator else None
-    shape = (batch, max(length // 2, 1))
-    drawn = torch.randint(0, len(allowed), shape, generator=generator, device=device)
-    return torch.tensor(allowed, device=drawn.device)[drawn]
+    shape = (batch, (length + 1) // 2)
+    drawn = torch.randint(0, len(labels), shape, generator=generator, device=device)
+    return torch.tensor(labels, device=drawn.device)[drawn]

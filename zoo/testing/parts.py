@@ -18,6 +18,8 @@ from zoo.interfaces import (
     Filter,
     Look,
     Memory,
+    Objective,
+    Outputs,
     Position,
     Sampler,
     Scorer,
@@ -175,6 +177,24 @@ class TinySampler(Sampler):
         return Selection(tokens, torch.zeros_like(tokens), scores + best)
 
 
+class TinyObjective(Objective):
+    """How far the logits of what should have been said are from 1, squared."""
+
+    name: ClassVar[str] = "tiny"
+
+    def forward(self, outputs: Outputs) -> Tensor:
+        told = outputs.targets.where(outputs.mask, 0)[..., None]
+        off = (outputs.logits.gather(-1, told)[..., 0] - 1).square()
+        return off.where(outputs.mask, 0.0).sum() / outputs.mask.sum().clamp(min=1)
+
+    def reference(self, outputs: Outputs) -> float:
+        rows, targets = outputs.logits[outputs.mask].tolist(), outputs.targets[outputs.mask]
+        off: list[float] = [
+            (row[told] - 1) ** 2 for row, told in zip(rows, targets.tolist(), strict=True)
+        ]
+        return sum(off) / max(len(off), 1)
+
+
 PARTS: tuple[type[Component], ...] = (
     TinyBackbone,
     TinyEmbedding,
@@ -185,4 +205,5 @@ PARTS: tuple[type[Component], ...] = (
     TinyDecoder,
     TinyFilter,
     TinySampler,
+    TinyObjective,
 )

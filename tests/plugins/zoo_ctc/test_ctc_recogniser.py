@@ -159,7 +159,7 @@ def test_a_source_without_symbols_says_what_it_takes():
 def test_symbols_that_do_not_fit_are_refused():
     with pytest.raises(SpecError, match=r"blank \(5\) must be a symbol below vocab \(5\)"):
         compose(blank=5)
-    with pytest.raises(SpecError, match=r"vocab \(2\) has no symbol beside the blank and the pad"):
+    with pytest.raises(SpecError, match=r"vocab \(2\) has no symbol for a label beside blank"):
         compose(vocab=2, padding=1)
 
 
