@@ -36,9 +36,9 @@ class Arpa:
 
     def logprob(self, word: str, history: Gram) -> float:
         """log p(word | history), of which the last order - 1 words count."""
-        context = history[max(len(history) - self.order + 1, 0) :]
-        if (word,) not in self.probabilities:
-            word = "<unk>"
+        recent = history[max(len(history) - self.order + 1, 0) :]
+        *known, word = (w if (w,) in self.probabilities else "<unk>" for w in (*recent, word))
+        context: Gram = tuple(known)
         penalty = 0.0
         while (*context, word) not in self.probabilities:
             if not context:

@@ -188,10 +188,8 @@ class TinyObjective(Objective):
         return off.where(outputs.mask, 0.0).sum() / outputs.mask.sum().clamp(min=1)
 
     def reference(self, outputs: Outputs) -> float:
-        rows, targets = outputs.logits[outputs.mask].tolist(), outputs.targets[outputs.mask]
-        off: list[float] = [
-            (row[told] - 1) ** 2 for row, told in zip(rows, targets.tolist(), strict=True)
-        ]
+        rows, told = outputs.logits[outputs.mask], outputs.targets[outputs.mask].tolist()
+        off = [(float(row[target]) - 1) ** 2 for row, target in zip(rows, told, strict=True)]
         return sum(off) / max(len(off), 1)
 
 

@@ -5,7 +5,7 @@ some comment
 
 \\data\\
 ngram 1=5
-ngram 2=4
+ngram 2=5
 ngram 3=1
 
 \\1-grams:
@@ -20,6 +20,7 @@ ngram 3=1
 -0.9 1 2
 -0.5 2 1
 -0.3 2 </s>
+-0.05 <unk> 2
 
 \\3-grams:
 -0.1 <s> 1 </s>

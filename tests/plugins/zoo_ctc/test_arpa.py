@@ -27,6 +27,7 @@ KNOWN = [
     ("</s>", ("1", "2"), -0.3),  # '1 2' has no weight, which means 0
     ("1", ("9", "8", "1", "2"), -0.5),  # only the last two count
     ("never", ("2",), -0.1 - 0.7),  # as <unk>
+    ("2", ("never",), -0.05),  # '<unk> 2' is listed
 ]
 
 
@@ -64,8 +65,8 @@ def test_without_unk_a_strange_word_is_impossible_and_without_an_end_it_is_free(
         ("\\data\\\nngram 1=5\n", "is cut short: it has no n-grams"),
         ("\\data\\\nngrams: 5\n", ":2: 'ngrams: 5' should be a count as 'ngram 1=20'"),
         (ARPA.replace("\\end\\", ""), r"is cut short: it has no \\end\\"),
-        (ARPA.replace("ngram 2=4", "ngram 2=9"), r"has 4 2-grams, but says 9 in \\data\\"),
-        (ARPA.replace("ngram 3=1\n", ""), r":20: 3-grams are not counted in \\data\\"),
+        (ARPA.replace("ngram 2=5", "ngram 2=9"), r"has 5 2-grams, but says 9 in \\data\\"),
+        (ARPA.replace("ngram 3=1\n", ""), r":21: 3-grams are not counted in \\data\\"),
         (ARPA.replace("-0.9 1 2", "-0.9 1"), ":17: '-0.9 1' is no 2-gram"),
         (ARPA.replace("-0.9 1 2", "x 1 2"), ":17: 'x 1 2' has a word for a number"),
     ],

@@ -103,10 +103,10 @@ def ngram(tmp_path):
 
 
 def model_judge(model, weight, bonus):
-    """Scores by the loss of the model itself."""
+    """Scores by what the model says of the whole sequence at once."""
 
     def judge(labels):
-        target = torch.tensor([[3, *labels, 4]])
+        target = torch.tensor([[model.bos, *labels, model.eos]])
         outputs = model.eval()({"target": target})
         logprobs = outputs.logits.double().log_softmax(dim=-1)
         total = logprobs.gather(2, target[:, 1:, None]).sum().item()
@@ -126,6 +126,18 @@ def test_a_wide_beam_with_the_zoos_ngrams_finds_the_best_of_all(T, ngram):
         assert [labels for labels, _ in found[:10]] == [labels for labels, _ in expected[:10]]
         for (_, score), (_, exact) in zip(found, expected, strict=True):
             assert score == pytest.approx(exact, abs=1e-5)
+
+
+@pytest.mark.parametrize("spec", ["gpt2-tiny", "rnn-lm"])
+def test_any_other_language_model_will_do(spec, tmp_path):
+    small = {"rnn-lm": ["model.embedding={vocab: 9, dim: 4}", "model.decoder.hidden=5"]}
+    model = zoo.compose(spec, overrides=small.get(spec, [])).eval()
+    path = zoo.save(model, tmp_path / "other.safetensors")
+    sampler = CtcPrefixBeam(width=WIDE, language=str(path), weight=0.5)
+    logprobs = frames(4, 0)
+    found = dict(read(sampler, logprobs))
+    for labels, score in ranked(logprobs[0], 0, model_judge(model, 0.5, 0.0)):
+        assert found[labels] == pytest.approx(score, abs=1e-5)
 
 
 def test_a_language_model_changes_the_answer(ngram):
