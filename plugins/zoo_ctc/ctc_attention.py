@@ -146,6 +146,7 @@ class CtcAttention(Model):
                 sampler,
                 blank=self.pad,
                 pad=self.pad,
+                labels=self.labels,
                 max_length=max_length,
                 filters=filters,
             )

@@ -116,6 +116,7 @@ class CtcRecogniser(Model):
             reader,
             blank=self.blank,
             pad=self.pad,
+            labels=self.labels,
             max_length=max_length,
             filters=filters,
         )

@@ -17,10 +17,14 @@ def read(
     *,
     blank: int,
     pad: int,
+    labels: Sequence[int],
     max_length: int,
     filters: Sequence[Filter],
 ) -> Decoded:
-    """What the sampler reads off logits [B, T, V], cut after max_length labels."""
+    """What the sampler reads off logits [B, T, V], cut after max_length labels.
+
+    Symbols that are neither blank nor labels, such as the padding, are never read.
+    """
     if filters:
         names = ", ".join(f"'{each.name}'" for each in filters)
         raise ZooError(f"filters ({names}) act before each token, but frames are read at once")
@@ -29,6 +33,9 @@ def read(
     logprobs = logits.float().log_softmax(dim=-1)
     if bool(logprobs[mask].isnan().any()):
         raise ZooError("the frames' logits are no numbers (NaN or inf)")
+    barred = torch.ones(logprobs.shape[-1], dtype=torch.bool, device=logprobs.device)
+    barred[[blank, *labels]] = False
+    logprobs = logprobs.masked_fill(barred, float("-inf"))
     decoded = sampler.read(logprobs, mask, blank=blank, pad=pad)
     silent = decoded.scores[:, 0].isneginf()
     if bool(silent.any()):
