@@ -60,12 +60,12 @@ class SupportingFacts(Objective):
         gates = outputs.parts.get("gates")
         if gates is None:
             return total
-        wrong = []
+        wrong: list[float] = []
         for b, s in gates.mask.nonzero().tolist():
             for logit, wanted in zip(gates.logits[b, s], gates.targets[b, s], strict=True):
                 sign = 1 if wanted else -1
-                wrong.append(-(sign * logit.double()).sigmoid().log().item())
-        return total + self.weight * sum(wrong) / max(len(wrong), 1)
+                wrong.append(-float((sign * logit.double()).sigmoid().log()))
+        return total + self.weight * float(sum(wrong)) / max(len(wrong), 1)
 
     def examples(self) -> Sequence[Outputs]:
         drawn = torch.Generator("cpu").manual_seed(0)
