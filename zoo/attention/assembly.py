@@ -72,6 +72,7 @@ class Attention(nn.Module):
         several = "kv" if positional else "qkv"
         self.project = ("none" if heads == 1 else several) if project == "auto" else project
         self.recorder: list[Tensor] | None = None
+        self.tracker: list[Tensor] | None = None
         self.chooser: list[Choices] | None = None
         if heads % self.kv_heads:
             raise ZooError(f"heads ({heads}) must be divisible by kv_heads ({kv_heads})")
@@ -229,7 +230,8 @@ class Attention(nn.Module):
             )
 
     def _fused(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
-        if self.recorder is not None or not self.align.is_softmax:
+        watched = self.recorder is not None or self.tracker is not None
+        if watched or not self.align.is_softmax:
             return None
         if not self.alike and self.heads > 1:
             return None
@@ -258,6 +260,8 @@ class Attention(nn.Module):
             self.chooser.append(choices)
         if self.recorder is not None:
             self.recorder.append(weights.detach())
+        if self.tracker is not None:
+            self.tracker.append(weights)
         return weights
 
     def _queries(self, query: Tensor, position: Position | None, offset: int | Tensor) -> Tensor:

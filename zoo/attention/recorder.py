@@ -11,18 +11,21 @@ from zoo.attention.assembly import Attention
 
 
 @contextmanager
-def recording(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
+def recording(model: nn.Module, *, gradients: bool = False) -> Iterator[dict[str, list[Tensor]]]:
     """Every attention inside the model reports its weights while the block runs.
 
-    Gives, for each attention by its name in the model, the weights [B, H, T, S] of each call.
-    Outside such a block nothing is kept, and fused paths are free to run.
+    Gives, for each attention by its name in the model, the weights [B, H, T, S] of each call;
+    with their gradients for a model that hands them to an objective, which a recording of the
+    model from outside does not disturb. Outside such a block nothing is kept, and fused paths are
+    free to run.
     """
+    listener = "tracker" if gradients else "recorder"
     found = {name: m for name, m in model.named_modules() if isinstance(m, Attention)}
     log: dict[str, list[Tensor]] = {name: [] for name in found}
     for name, attention in found.items():
-        attention.recorder = log[name]
+        setattr(attention, listener, log[name])
     try:
         yield log
     finally:
         for attention in found.values():
-            attention.recorder = None
+            setattr(attention, listener, None)
