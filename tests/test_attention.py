@@ -548,6 +548,22 @@ def test_a_recording_leaves_nothing_behind():
     assert list(attention.state_dict()) == names
 
 
+def test_a_recording_with_gradients_lies_within_another():
+    attention = build("dot")
+    states = draw(1, 3, 6).requires_grad_()
+
+    with recording(attention) as outside:
+        with recording(attention, gradients=True) as within:
+            attention(states, states)
+        attention(states, states)
+
+    assert [len(outside[""]), len(within[""])] == [2, 1]
+    torch.testing.assert_close(within[""][0], outside[""][0], rtol=0, atol=0)
+    within[""][0].square().sum().backward()
+    assert states.grad.abs().sum() > 0
+    assert attention.tracker is None
+
+
 def test_a_recording_ends_when_its_block_fails():
     attention = build()
 

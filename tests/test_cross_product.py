@@ -36,6 +36,8 @@ def _encoder(name, attention, position):
     if name == "hierarchical":
         inner = {"type": "gru", "hidden": 4}
         return {"type": name, "words": inner, "sentences": inner, "span": 2}
+    if name == "identity":
+        return name
     return {"type": name, "hidden": 4, "bidirectional": True}
 
 

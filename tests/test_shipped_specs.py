@@ -14,6 +14,12 @@ ROOT = Path(__file__).parents[1]
 SPECS = sorted(default_registry().specs)
 CATALOGUE = read_file(ROOT / "registry.yaml").data
 
+CAPTIONS = [
+    "model.source.backbone.layers=[{channels: 6, pool: {}}, {channels: 6, pool: {}}]",
+    "model.target={vocab: 16, dim: 6}",
+    "model.decoder={hidden: 7, dropout: 0.0, attention: {scorer: {hidden: 3}}}",
+]
+
 # The published sizes, small enough to run.
 SMALL = {
     "bahdanau-2015": [
@@ -55,6 +61,14 @@ SMALL = {
         "model.source={inner: {rate: 1000, window: 64, hop: 32, mels: 8}, dim: 16, channels: 4}",
         "model.encoder={layers: 2, feed_forward: {hidden: 32}, dropout: 0.0}",
         "model.vocab=6",
+    ],
+    "show-attend-tell-soft": CAPTIONS,
+    "show-attend-tell-hard": CAPTIONS,
+    "video-2015": [
+        "model.source={height: 8, width: 8, motion: {layers: [3]}}",
+        "model.source.backbone.layers=[{channels: 4, norm: batch, pool: {}}]",
+        "model.target={vocab: 16, dim: 6}",
+        "model.decoder={hidden: 7, readout: 4, dropout: 0.0, attention: {scorer: {hidden: 3}}}",
     ],
     "elmo-2018": ["model.embedding={vocab: 16, dim: 6}", "model.decoder.hidden=7"],
     "gat-cora": ["model={features: 6, encoder: {dropout: 0.0, attention: {dropout: 0.0}}}"],

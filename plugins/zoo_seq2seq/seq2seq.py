@@ -1,6 +1,7 @@
 """Sequence to sequence: an encoder reads, a decoder speaks."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, ClassVar
 
 import torch
@@ -8,6 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import (
+    Attention,
     Batch,
     Blueprint,
     Decoded,
@@ -23,6 +25,7 @@ from zoo import (
     ZooError,
     choosing,
     drawing,
+    recording,
     refuse_drawing,
     speak,
 )
@@ -43,9 +46,12 @@ class Seq2Seq(Model):
         shared: source and target are looked up in one table.
         bos: target symbol before the first token; may be the padding.
         eos: target symbol after the last.
+        looks: hand the weights of the decoder's looks over to the objective, as 'looks', beside
+            'source_mask', which tells the places that are real.
 
     Shapes:
-        batch {source [B, S], target [B, T] from bos to eos, padded} -> logits [B, T - 1, V].
+        batch {source [B, S], target [B, T] from bos to eos, padded} -> logits [B, T - 1, V],
+        looks [B, T - 1, S], source_mask [B, S].
     """
 
     name: ClassVar[str] = "seq2seq"
@@ -64,6 +70,7 @@ class Seq2Seq(Model):
         shared: bool = False,
         bos: Annotated[int, Field(ge=0)] = 1,
         eos: Annotated[int, Field(ge=0)] = 2,
+        looks: bool = False,
     ) -> None:
         super().__init__()
         self.bos = bos
@@ -82,6 +89,9 @@ class Seq2Seq(Model):
             carry=self.encoder.carry,
         )
         self.draws = drawing(self.decoder) is not None
+        self.looks = looks
+        if looks:
+            _one_attention(self.decoder)
 
     def encode(self, source: Tensor) -> Memory:
         """source [B, S] -> memory."""
@@ -91,6 +101,15 @@ class Seq2Seq(Model):
     def forward(self, batch: Batch) -> Outputs:
         told, targets = batch["target"][:, :-1], batch["target"][:, 1:]
         memory = self.encode(batch["source"])
+        if not self.looks:
+            return self._outputs(told, targets, memory)
+        with recording(self.decoder, gradients=True) as log:
+            outputs = self._outputs(told, targets, memory)
+        (calls,) = log.values()
+        looks = torch.cat(calls, dim=2).mean(dim=1)  # [B, T, S]
+        return replace(outputs, extras={"looks": looks, "source_mask": memory.mask})
+
+    def _outputs(self, told: Tensor, targets: Tensor, memory: Memory) -> Outputs:
         if not self.draws:
             return Outputs(self.decoder(told, memory), targets, targets != self.pad)
         with choosing(self.decoder) as log:
@@ -131,3 +150,12 @@ class Seq2Seq(Model):
     def _embedding(self) -> Embedding:
         embedding: Embedding = self.decoder.embedding  # type: ignore[assignment]
         return embedding
+
+
+def _one_attention(decoder: Decoder) -> None:
+    count = sum(isinstance(module, Attention) for module in decoder.modules())
+    if count != 1:
+        raise ZooError(
+            f"looks: true needs a decoder with one attention, but decoder '{decoder.name}' has "
+            f"{count or 'none'}"
+        )

@@ -229,7 +229,7 @@ class Attention(Recorded):
             )
 
     def _fused(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
-        if self.recorder is not None or not self.align.is_softmax:
+        if self.watched or not self.align.is_softmax:
             return None
         if not self.alike and self.heads > 1:
             return None

@@ -281,6 +281,41 @@ class SelfAttentive(Encoder):
         return Memory(states, mask, states.sum(dim=1))
 
 
+def test_looks_are_handed_over_where_an_objective_asks_for_them():
+    plain, model = zoo.compose(spec()), zoo.compose(spec(looks=True))
+    batch = {"source": SOURCE, "target": TARGET}
+
+    outputs = model(batch)
+
+    assert plain(batch).extras == {}
+    torch.testing.assert_close(outputs.logits, plain(batch).logits, rtol=0, atol=1e-6)
+    looks = outputs.extras["looks"]
+    assert looks.requires_grad
+    assert torch.equal(outputs.extras["source_mask"], SOURCE != 0)
+    torch.testing.assert_close(looks.sum(dim=-1), torch.ones(3, 4))
+    assert torch.equal(looks > 0, (SOURCE != 0)[:, None].expand(-1, 4, -1))
+
+
+@pytest.mark.parametrize(
+    ("decoder", "count"),
+    [
+        ({"type": "plain-rnn", "hidden": 8}, "none"),
+        (
+            {
+                "type": "transformer",
+                "layers": 2,
+                "attention": {"scorer": "scaled-dot", "align": "soft"},
+                "feed_forward": {"hidden": 8},
+            },
+            "4",
+        ),
+    ],
+)
+def test_looks_are_those_of_one_attention(decoder, count):
+    with pytest.raises(SpecError, match=f"looks: true needs .* '{decoder['type']}' has {count}"):
+        zoo.check(spec(looks=True, decoder=decoder, encoder={"type": "gru", "hidden": 3}))
+
+
 def test_draws_in_the_encoder_of_which_no_objective_would_hear_are_refused():
     def build(straight_through: bool) -> Seq2Seq:
         return Seq2Seq(

@@ -1,0 +1,12 @@
+"""Show, attend and tell: captions by looking at one region after another."""
+
+from collections.abc import Sequence
+
+from zoo import Decoder, Objective, hookimpl
+from zoo_show_attend_tell.doubly_stochastic import DoublyStochastic
+from zoo_show_attend_tell.show_attend_tell import ShowAttendTell
+
+
+@hookimpl
+def zoo_components() -> Sequence[type[Decoder] | type[Objective]]:
+    return [ShowAttendTell, DoublyStochastic]

@@ -1,0 +1,113 @@
+"""The decoder of Show, Attend and Tell: an LSTM that looks, weighs what it saw, and speaks."""
+
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from zoo import Attention, Blueprint, Decoder, Embedding, Given, Mask, Memory, State, ZooError
+
+_LOOK = "look."
+
+
+class ShowAttendTell(Decoder):
+    r"""Looks with its last state, decides how much of what it sees matters, moves and speaks.
+
+    .. math::
+        \hat z_t = \beta_t \, \mathrm{attend}(h_{t-1}, a), \qquad
+        \beta_t = \sigma(f_\beta(h_{t-1}))
+
+        h_t, c_t = \mathrm{LSTM}([E y_{t-1}; \hat z_t], h_{t-1}, c_{t-1})
+
+        p(y_t) = \mathrm{softmax}(L_o (E y_{t-1} + L_h h_t + L_z \hat z_t))
+
+        c_0 = f_{init,c}\Big(\frac{1}{L} \sum_i a_i\Big), \qquad
+        h_0 = f_{init,h}\Big(\frac{1}{L} \sum_i a_i\Big)
+
+    Paper: Xu et al. 2015, section 3.1.2 (equations 1 to 7) and the gate of section 4.2.1. With
+    alignment soft it is the deterministic model, with hard the stochastic one.
+
+    Args:
+        embedding: the target embedding E, as wide as the layer before the output.
+        memory_dim: width of the annotation vectors a.
+        attention: how they are looked at.
+        hidden: width of the LSTM.
+        init_layers: how many layers each f_init has: the last bent by tanh, as wide as the LSTM,
+            those before it by relu, as wide as the annotation vectors.
+        gate: whether beta scales what was seen.
+        dropout: before the output.
+
+    Shapes:
+        tokens [B, n] -> logits [B, n, V].
+    """
+
+    name: ClassVar[str] = "show-attend-tell"
+    paper: ClassVar[str] = (
+        "Xu et al. 2015, Show, Attend and Tell: Neural Image Caption Generation with Visual "
+        "Attention, arXiv:1502.03044"
+    )
+
+    def __init__(
+        self,
+        *,
+        embedding: Given[Embedding],
+        memory_dim: Given[int],
+        attention: Blueprint[Attention],
+        hidden: Annotated[int, Field(ge=1)],
+        init_layers: Annotated[int, Field(ge=1, le=16)] = 1,
+        gate: bool = True,
+        dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
+    ) -> None:
+        super().__init__()
+        if embedding.vocab is None:
+            raise ZooError(f"embedding '{embedding.name}' has no vocabulary to predict")
+        self.embedding = embedding
+        self.init_h = _mlp(memory_dim, hidden, init_layers)
+        self.init_c = _mlp(memory_dim, hidden, init_layers)
+        self.attention = attention.build(query_dim=hidden, key_dim=memory_dim)
+        seen = self.attention.output_dim
+        self.beta = nn.Linear(hidden, 1) if gate else None
+        self.cell = nn.LSTMCell(embedding.dim + seen, hidden)
+        self.L_h = nn.Linear(hidden, embedding.dim)
+        self.L_z = nn.Linear(seen, embedding.dim, bias=False)
+        self.L_o = nn.Linear(embedding.dim, embedding.vocab)
+        self.dropout = nn.Dropout(dropout)
+
+    def start(self, memory: Memory, *, steps: int) -> State:
+        real = memory.mask[..., None]
+        count = real.sum(dim=1).clamp(min=1)
+        mean = memory.states.masked_fill(~real, 0.0).sum(dim=1) / count  # [B, D]
+        prepared = self.attention.prepare(memory.states)
+        look = {_LOOK + name: t for name, t in self.attention.start(prepared).items()}
+        moving = {"h": self.init_h(mean), "c": self.init_c(mean), **look}
+        return State(moving, {**prepared, "mask": memory.mask})
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        Ey = self.embedding(tokens)  # [B, n, m]
+        mask = Mask(keys=state.fixed["mask"])
+        h, c = state.moving["h"], state.moving["c"]
+        look = {
+            name.removeprefix(_LOOK): tensor
+            for name, tensor in state.moving.items()
+            if name.startswith(_LOOK)
+        }
+        hs, zs = [], []
+        for t in range(tokens.shape[1]):
+            context, look = self.attention.step(h[:, None], state.fixed, look, mask)
+            z = context[:, 0]
+            if self.beta is not None:
+                z = self.beta(h).sigmoid() * z
+            h, c = self.cell(torch.cat([Ey[:, t], z], dim=-1), (h, c))
+            hs.append(h)
+            zs.append(z)
+        deep = Ey + self.L_h(torch.stack(hs, dim=1)) + self.L_z(torch.stack(zs, dim=1))
+        logits: Tensor = self.L_o(self.dropout(deep))
+        return logits, state.moved(
+            {"h": h, "c": c, **{_LOOK + name: tensor for name, tensor in look.items()}}
+        )
+
+
+def _mlp(width: int, hidden: int, layers: int) -> nn.Sequential:
+    below = [module for _ in range(layers - 1) for module in (nn.Linear(width, width), nn.ReLU())]
+    return nn.Sequential(*below, nn.Linear(width, hidden), nn.Tanh())

@@ -1,0 +1,251 @@
+import math
+from typing import Any
+
+import pytest
+import torch
+from glyph_kit import learns_without_numbers
+from torch import Tensor
+
+import zoo
+from zoo import Attention, Blueprint, Memory, SpecError, ZooError
+from zoo.testing.parts import TinyBackbone
+from zoo_alignment.hard import Hard
+from zoo_alignment.soft import Soft
+from zoo_bahdanau.additive import Additive
+from zoo_location.location import Location
+from zoo_sampling.greedy import Greedy
+from zoo_show_attend_tell.show_attend_tell import ShowAttendTell
+from zoo_tokens.token import Token
+from zoo_vision.regions import Regions
+
+
+def look(scorer: type = Additive, align: type = Soft) -> Blueprint[Attention]:
+    return Blueprint.of(Attention, scorer=Blueprint.of(scorer, hidden=3), align=Blueprint.of(align))
+
+
+def build(**changes: Any) -> ShowAttendTell:
+    torch.manual_seed(0)
+    params = {"attention": look(), "hidden": 5} | changes
+    decoder = ShowAttendTell(embedding=Token(vocab=7, dim=6), memory_dim=4, **params)
+    with torch.no_grad():
+        for weight in decoder.parameters():
+            weight.normal_(std=0.7)
+        decoder.embedding.table.weight[0] = 0
+    return decoder.double().eval()
+
+
+def remembered(seed: int = 1) -> Memory:
+    generator = torch.Generator().manual_seed(seed)
+    states = torch.randn(3, 4, 4, generator=generator, dtype=torch.float64)
+    mask = torch.arange(4) < torch.tensor([[4], [2], [3]])
+    return Memory(states, mask, states.mean(dim=1))
+
+
+def transcribed(decoder: ShowAttendTell, tokens: list[int], a: Tensor) -> tuple[Tensor, Tensor]:
+    """Xu et al. 2015, equations 1 to 7, for one image, gate by gate; a [L, D].
+
+    -> logits [T, V], alpha [T, L].
+    """
+    w = dict(decoder.named_parameters())
+    E = w["embedding.table.weight"]
+    n, m = decoder.cell.hidden_size, E.shape[1]
+    mean = torch.stack([a[:, d].sum() / len(a) for d in range(a.shape[1])])
+    h = torch.tanh(w["init_h.0.weight"] @ mean + w["init_h.0.bias"])
+    c = torch.tanh(w["init_c.0.weight"] @ mean + w["init_c.0.bias"])
+    scorer = "attention.scorers.0."
+    logits, alphas = [], []
+    for token in tokens:
+        e = []
+        for a_i in a:
+            inner = w[scorer + "W.weight"] @ h + w[scorer + "U.weight"] @ a_i
+            e.append(sum(w[scorer + "v"] * torch.tanh(inner)))
+        total = sum(math.exp(e_i) for e_i in e)
+        alpha = [math.exp(e_i) / total for e_i in e]
+        z = sum(alpha_i * a_i for alpha_i, a_i in zip(alpha, a, strict=True))
+        z = z / (1 + math.exp(-(w["beta.weight"][0] @ h + w["beta.bias"][0])))
+        x = torch.cat([E[token], z])
+        pre = w["cell.weight_ih"] @ x + w["cell.weight_hh"] @ h
+        pre = pre + w["cell.bias_ih"] + w["cell.bias_hh"]
+        i, f, g, o = (pre[k * n : (k + 1) * n] for k in range(4))
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        h = torch.sigmoid(o) * torch.tanh(c)
+        deep = E[token] + w["L_h.weight"] @ h + w["L_h.bias"] + w["L_z.weight"] @ z
+        assert deep.shape == (m,)
+        logits.append(w["L_o.weight"] @ deep + w["L_o.bias"])
+        alphas.append(torch.tensor(alpha, dtype=torch.float64))
+    return torch.stack(logits), torch.stack(alphas)
+
+
+@torch.no_grad()
+def test_it_is_the_papers_equations_written_out():
+    decoder, memory = build(), remembered()
+    tokens = torch.tensor([[1, 3, 5, 2], [1, 6, 6, 4], [1, 2, 0, 0]])
+
+    with zoo.recording(decoder) as log:
+        logits = decoder(tokens, memory)
+
+    alphas = torch.cat(log["attention"], dim=2)[:, 0]  # [B, T, S]
+    for item, count in enumerate((4, 2, 3)):
+        expected, looks = transcribed(decoder, tokens[item].tolist(), memory.states[item, :count])
+        torch.testing.assert_close(logits[item], expected, rtol=0, atol=1e-12)
+        torch.testing.assert_close(alphas[item, :, :count], looks, rtol=0, atol=1e-12)
+
+
+@torch.no_grad()
+def test_the_first_state_of_a_known_image():
+    decoder = build(hidden=1)
+    decoder.init_h[0].weight.copy_(torch.tensor([[1.0, 0.0, 0.0, 0.0]]))
+    decoder.init_h[0].bias.fill_(0.25)
+    decoder.init_c[0].weight.copy_(torch.tensor([[0.0, -1.0, 0.0, 0.0]]))
+    decoder.init_c[0].bias.zero_()
+    states = torch.tensor([[[1.0, 4.0, 0, 0], [0.5, 2.0, 0, 0], [9.0, 9.0, 9, 9]]]).double()
+    mask = torch.tensor([[True, True, False]])
+
+    state = decoder.start(Memory(states, mask, states[:, 0]), steps=1)
+
+    # The mean of the two that are real is (0.75, 3).
+    assert state.moving["h"].item() == pytest.approx(math.tanh(0.75 + 0.25), abs=1e-12)
+    assert state.moving["c"].item() == pytest.approx(math.tanh(-3), abs=1e-12)
+
+
+@torch.no_grad()
+def test_the_gate_scales_what_is_seen():
+    gated, plain = build(), build(gate=False)
+    plain.load_state_dict({k: v for k, v in gated.state_dict().items() if "beta" not in k})
+    gated.beta.weight.zero_()
+    memory, tokens = remembered(), torch.tensor([[1, 3]] * 3)
+
+    def shut_to(bias: float) -> Tensor:
+        gated.beta.bias.fill_(bias)
+        return gated(tokens, memory)
+
+    # A gate of a half is a plain decoder that sees half of everything after looking.
+    half = {**plain.state_dict()}
+    half["cell.weight_ih"] = half["cell.weight_ih"].clone()
+    half["cell.weight_ih"][:, 6:] /= 2
+    half["L_z.weight"] = half["L_z.weight"] / 2
+    wide_open = plain(tokens, memory)
+    torch.testing.assert_close(shut_to(40.0), wide_open, rtol=0, atol=1e-12)
+    plain.load_state_dict(half)
+    torch.testing.assert_close(shut_to(0.0), plain(tokens, memory), rtol=0, atol=1e-12)
+    assert not torch.allclose(shut_to(-800.0), wide_open, atol=0.1)
+
+
+@torch.no_grad()
+def test_deeper_networks_for_the_first_state_bend_by_relu_below():
+    decoder, memory = build(init_layers=2), remembered()
+
+    state = decoder.start(memory, steps=1)
+
+    mean = memory.states[1, :2].mean(dim=0)
+    first, last = decoder.init_c[0], decoder.init_c[2]
+    inner = (first.weight @ mean + first.bias).clamp(min=0)
+    expected = (last.weight @ inner + last.bias).tanh()
+    torch.testing.assert_close(state.moving["c"][1], expected, rtol=0, atol=1e-12)
+
+
+@torch.no_grad()
+def test_hard_looks_see_one_vector_and_in_evaluation_the_likeliest():
+    soft, hard = build(), build(attention=look(align=Hard))
+    hard.load_state_dict(soft.state_dict())
+    memory, tokens = remembered(), torch.tensor([[1]] * 3)
+
+    with zoo.recording(soft) as softly, zoo.recording(hard) as hardly:
+        soft(tokens, memory)
+        hard(tokens, memory)
+
+    (alpha,), (chosen,) = softly["attention"], hardly["attention"]
+    assert torch.equal(chosen.argmax(dim=-1), alpha.argmax(dim=-1))
+    assert torch.equal(chosen.sum(dim=-1), torch.ones_like(chosen[..., 0]))
+
+
+@torch.no_grad()
+def test_an_attention_that_remembers_goes_on_from_step_to_step():
+    decoder, memory = build(attention=look(Location)), remembered()
+    tokens = torch.tensor([[1, 3, 5], [1, 6, 4], [1, 2, 2]])
+    state, pieces = decoder.start(memory, steps=3), []
+
+    for t in range(3):
+        logits, state = decoder.step(tokens[:, t : t + 1], state)
+        pieces.append(logits)
+
+    assert state.moving["look.step"].tolist() == [3, 3, 3]
+    together = torch.cat(pieces, dim=1)
+    torch.testing.assert_close(together, decoder(tokens, memory), rtol=0, atol=1e-12)
+
+
+def test_it_runs_in_bfloat16():
+    decoder, memory = build().bfloat16(), remembered()
+    memory = Memory(memory.states.bfloat16(), memory.mask, memory.summary.bfloat16())
+
+    logits = decoder(torch.tensor([[1, 2]] * 3), memory)
+
+    assert logits.dtype == torch.bfloat16
+    assert logits.isfinite().all()
+
+
+def test_an_embedding_without_symbols_is_refused():
+    pictures = Regions(backbone=Blueprint.of(TinyBackbone))
+    with pytest.raises(ZooError, match="embedding 'regions' has no vocabulary to predict"):
+        ShowAttendTell(embedding=pictures, memory_dim=4, attention=look(), hidden=2)
+
+
+def test_its_weights_are_named():
+    assert {k: tuple(v.shape) for k, v in build().state_dict().items()} == {
+        "embedding.table.weight": (7, 6),
+        "init_h.0.weight": (5, 4),
+        "init_h.0.bias": (5,),
+        "init_c.0.weight": (5, 4),
+        "init_c.0.bias": (5,),
+        "attention.scorers.0.v": (3,),
+        "attention.scorers.0.W.weight": (3, 5),
+        "attention.scorers.0.U.weight": (3, 4),
+        "beta.weight": (1, 5),
+        "beta.bias": (1,),
+        "cell.weight_ih": (20, 10),
+        "cell.weight_hh": (20, 5),
+        "cell.bias_ih": (20,),
+        "cell.bias_hh": (20,),
+        "L_h.weight": (6, 5),
+        "L_h.bias": (6,),
+        "L_z.weight": (6, 4),
+        "L_o.weight": (7, 6),
+        "L_o.bias": (7,),
+    }
+
+
+def test_a_captioner_speaks_of_images_of_any_size_and_refuses_small_ones():
+    model = zoo.compose("show-attend-tell-soft-tiny").eval()
+
+    for height, width in ((8, 8), (16, 24), (9, 41)):
+        images = torch.zeros(2, 1, height, width)
+        assert model.generate({"source": images}, Greedy(), max_length=3).tokens.shape[0] == 2
+    with pytest.raises(ZooError, match="images of 8 x 7 pixels are too small for backbone"):
+        model.generate({"source": torch.zeros(2, 1, 8, 7)}, Greedy(), max_length=3)
+    with pytest.raises(ZooError, match=r"reads images \[B, 1, height, width\], not \[2, 3, 8, 8\]"):
+        model.generate({"source": torch.zeros(2, 3, 8, 8)}, Greedy(), max_length=3)
+
+
+@pytest.mark.parametrize("name", ["show-attend-tell-soft", "show-attend-tell-hard"])
+def test_the_published_model_makes_a_map_of_14_x_14_and_looks_at_it(name):
+    with torch.device("meta"):
+        model = zoo.load_spec(name).sections.model.build().eval()
+        batch = {
+            "source": torch.zeros(2, 3, 224, 224),
+            "target": torch.zeros(2, 6, dtype=torch.long),
+        }
+        memory = model.encode(batch["source"])
+        outputs = model(batch)
+    assert memory.states.shape == (2, 196, 512)
+    assert outputs.logits.shape == (2, 5, 10000)
+    assert (outputs.choices is None) == (name == "show-attend-tell-soft")
+
+
+@pytest.mark.parametrize("kind", ["soft", "hard"])
+def test_a_step_of_learning_asks_the_host_for_no_number(kind):
+    learns_without_numbers(f"show-attend-tell-{kind}-tiny")
+
+
+def test_no_hidden_units_are_refused():
+    with pytest.raises(SpecError, match="hidden"):
+        zoo.compose("show-attend-tell-soft-tiny", overrides=["model.decoder.hidden=0"])
