@@ -152,7 +152,7 @@ def test_ctrl_c_in_verify_is_no_traceback(tmp_path: Path) -> None:
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert errors == "interrupted\n"
+    assert "Traceback" not in errors
 
 
 def _maps(process: int) -> list[str]:

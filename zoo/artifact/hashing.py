@@ -40,11 +40,15 @@ def check_files(files: Sequence[File], progress: Progress | None = None) -> bool
 
     wrong: list[tuple[Path, str]] = []
     with ThreadPoolExecutor(min(_WORKERS, os.cpu_count() or 1)) as pool:
-        for (file, name), good in zip(tasks, pool.map(holds, tasks), strict=True):
-            if not good:
-                wrong.append((file.path, name))
-            if progress:
-                progress(len(file.raw(name)))
+        try:
+            for (file, name), good in zip(tasks, pool.map(holds, tasks), strict=True):
+                if not good:
+                    wrong.append((file.path, name))
+                if progress:
+                    progress(len(file.raw(name)))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # whoever interrupts need not wait
+            raise
     if wrong:
         more = f"\n  and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
         listed = "".join(f"\n  {path.name}: {name}" for path, name in wrong[:_SHOWN])
