@@ -55,6 +55,7 @@ def test_other_libraries_read_the_shards_by_their_index(folder: Path) -> None:
         assert name in load_file(folder / shard)
         with safe_open(folder / shard, framework="pt") as opened:
             assert opened.metadata()["format"] == "pt"
+    assert index["metadata"]["total_size"] == 11 * 4 * 4 + 3 * 8
     assert index["weight_map"] == {"seen": NAMES[0], "read.weight": NAMES[1]}
 
 

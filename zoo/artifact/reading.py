@@ -34,7 +34,7 @@ MAX_SHARDS = 1_000
 
 _SHARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}\.safetensors")
 _PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
-_TRIES = 5
+_TRIES = 20
 
 
 class File:

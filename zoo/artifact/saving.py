@@ -136,8 +136,8 @@ def _words(model: Model, provenance: Mapping[str, Any], probe: bool) -> dict[str
 
 def _write(
     files: Sequence[Path], shards: Sequence[Mapping[str, Tensor]], words: Mapping[str, str]
-) -> str:
-    """The tensors of each shard into its file, hashed on the way; gives the model's identity.
+) -> dict[str, object]:
+    """The tensors of each shard into its file, hashed on the way; gives what an index says.
 
     Hashes are as long as what stands for them, so headers are written again in the same room.
     """
@@ -165,7 +165,8 @@ def _write(
     for number, file in enumerate(files):
         with open(file, "rb+") as again:
             again.write(header(number, model))
-    return model
+    total = sum(stored.end - stored.begin for table in tables for stored in table.values())
+    return {"total_size": total, "model": model}
 
 
 def _bytes_of(tensor: Tensor) -> memoryview:

@@ -34,9 +34,15 @@ def put_single(target: Path, write: Callable[[Path], object]) -> None:
 
 
 def put_shards(
-    folder: Path, owners: Mapping[str, int], count: int, write: Callable[[Sequence[Path]], str]
+    folder: Path,
+    owners: Mapping[str, int],
+    count: int,
+    write: Callable[[Sequence[Path]], Mapping[str, object]],
 ) -> None:
-    """Shards and their index into a directory, which is made if need be."""
+    """Shards and their index into a directory, which is made if need be.
+
+    ``write`` fills the files it is given and returns what the index says of all of them.
+    """
     if folder.is_dir() and not _is_ours(folder):
         raise ArtifactError(
             f"{folder} holds a model that is not the zoo's, or not whole; choose another "
@@ -48,12 +54,11 @@ def put_shards(
         return
     with _made(folder), room_for(folder / "model") as room:
         new = [room / str(number) for number in range(count)]
-        identity = write(new)
+        about = write(new)
         for file in new:
             to_disk(file)
-        total = sum(file.stat().st_size for file in new)
         with alone_in(folder):
-            _swap(folder, room, new, owners, {"total_size": total, "model": identity})
+            _swap(folder, room, new, owners, about)
 
 
 def _swap(
@@ -133,6 +138,7 @@ def _made(folder: Path) -> Iterator[None]:
     """The directory, made if it is not there, and removed again if it stays empty."""
     existed = folder.is_dir()
     folder.mkdir(exist_ok=True)
+    to_disk(folder.parent)
     try:
         yield
     finally:
