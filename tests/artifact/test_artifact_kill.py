@@ -29,7 +29,7 @@ from zoo.composition import compose
 from zoo.errors import ArtifactError
 from zoo.interfaces import Model
 
-KILLS = 40
+KILLS = 25
 
 
 def large_model(seed: int) -> Model:
@@ -39,7 +39,7 @@ def large_model(seed: int) -> Model:
 
 def held_by(path: Path, models: list[Model]) -> int:
     """Which of the models the file holds, bit for bit; load refuses a file that is not whole."""
-    found = load(path).state_dict()
+    found = load(path, verify=True).state_dict()
     for index, model in enumerate(models):
         state = model.state_dict()
         if state.keys() == found.keys() and all(torch.equal(state[k], found[k]) for k in state):
@@ -48,8 +48,12 @@ def held_by(path: Path, models: list[Model]) -> int:
 
 
 def beside(path: Path) -> set[str]:
-    """What stands in the folder, but for the file itself."""
-    return {entry.name for entry in path.parent.iterdir()} - {path.name}
+    """What stands in the folder, but for the file itself, or for the index and its shards."""
+    if not path.is_dir():
+        return {entry.name for entry in path.parent.iterdir()} - {path.name}
+    index = path / "model.safetensors.index.json"
+    named = set(json.loads(index.read_text())["weight_map"].values())
+    return {entry.name for entry in path.iterdir()} - {index.name} - named
 
 
 def forked(work: Callable[[], None]) -> int:
@@ -68,12 +72,14 @@ def forked(work: Callable[[], None]) -> int:
         os._exit(1)
 
 
-def saving(models: list[Model], path: Path, times: int | None = None) -> Callable[[], None]:
+def saving(
+    models: list[Model], path: Path, times: int | None = None, **options: Any
+) -> Callable[[], None]:
     """Saves the models in turn, for ever or so many times."""
 
     def work() -> None:
         for model in islice(cycle(models), times):
-            save(model, path)
+            save(model, path, probe=False, **options)
 
     return work
 
@@ -98,18 +104,23 @@ def stopped_mid_save(models: list[Model], path: Path, draw: random.Random) -> tu
         os.kill(child, signal.SIGCONT)
 
 
-def play_kills(path: Path, models: list[Model], draw: random.Random) -> dict[str, Any]:
-    save(models[0], path)
-    held, exits, interrupted = [], [], 0
+def play_kills(
+    path: Path, models: list[Model], draw: random.Random, **options: Any
+) -> dict[str, Any]:
+    started = time.monotonic()
+    saving(models[::-1], path, times=2, **options)()
+    save_time = (time.monotonic() - started) / 2
+    held, exits, interrupted = [0], [], 0
     for _ in range(KILLS):
         before = beside(path)
-        child = forked(saving(models[::-1], path))
-        time.sleep(draw.uniform(0.005, 0.06))
+        other = models[::-1] if held[-1] == 0 else models
+        child = forked(saving(other, path, **options))
+        time.sleep(draw.uniform(0.1, 3) * save_time)
         os.kill(child, signal.SIGKILL)
         exits.append(exit_code(child))
         held.append(held_by(path, models))
         interrupted += bool(beside(path) - before)
-    save(models[0], path)
+    save(models[0], path, **options)
     return {"held": held, "exits": exits, "interrupted": interrupted, "left": sorted(beside(path))}
 
 
@@ -131,9 +142,9 @@ def play_stop(path: Path, models: list[Model], draw: random.Random) -> dict[str,
     return {"seen": seen}
 
 
-def play_race(path: Path, models: list[Model]) -> dict[str, Any]:
-    save(models[0], path)
-    running = [forked(saving([model], path, times=60)) for model in models]
+def play_race(path: Path, models: list[Model], times: int, **options: Any) -> dict[str, Any]:
+    save(models[0], path, **options)
+    running = [forked(saving([model], path, times=times, **options)) for model in models]
     held, exits = [], []
     while running:
         held.append(held_by(path, models))
@@ -177,8 +188,10 @@ def play(folder: Path) -> dict[str, Any]:
 
     return {
         "kills": play_kills(at("kills"), models, draw),
+        "shards": play_kills(folder / "sharded", models, draw, shard_bytes="400kB"),
         "stop": play_stop(at("stop"), models, draw),
-        "race": play_race(at("race"), models),
+        "race": play_race(at("race"), models, times=30),
+        "race of shards": play_race(folder / "raced", models, times=10, shard_bytes="400kB"),
         "limit": play_limit(at("limit"), models),
     }
 
@@ -194,19 +207,21 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-def test_a_process_killed_at_any_moment_leaves_the_old_file_or_the_new_one(
-    seen: dict[str, Any],
+@pytest.mark.parametrize("form", ["kills", "shards"])
+def test_a_process_killed_at_any_moment_leaves_the_old_model_or_the_new_one(
+    seen: dict[str, Any], form: str
 ) -> None:
-    kills = seen["kills"]
+    kills = seen[form]
     assert kills["exits"] == [-signal.SIGKILL] * KILLS
-    assert len(kills["held"]) == KILLS
+    assert len(kills["held"]) == 1 + KILLS
     assert set(kills["held"]) == {0, 1}
     assert kills["interrupted"] >= 3, "too few kills fell within a save to prove anything"
 
 
-def test_a_later_save_removes_what_a_killed_process_left(seen: dict[str, Any]) -> None:
-    assert seen["kills"]["interrupted"] >= 3
-    assert seen["kills"]["left"] == []
+@pytest.mark.parametrize("form", ["kills", "shards"])
+def test_a_later_save_removes_what_a_killed_process_left(seen: dict[str, Any], form: str) -> None:
+    assert seen[form]["interrupted"] >= 3
+    assert seen[form]["left"] == []
 
 
 def test_a_half_written_file_of_a_living_process_is_left_to_it(seen: dict[str, Any]) -> None:
@@ -217,8 +232,11 @@ def test_a_half_written_file_of_a_living_process_is_left_to_it(seen: dict[str, A
         assert not moment["failed"]
 
 
-def test_two_processes_saving_at_once_leave_one_of_the_two_whole(seen: dict[str, Any]) -> None:
-    race = seen["race"]
+@pytest.mark.parametrize("form", ["race", "race of shards"])
+def test_two_processes_saving_at_once_leave_one_of_the_two_whole(
+    seen: dict[str, Any], form: str
+) -> None:
+    race = seen[form]
     assert race["exits"] == [0, 0]
     assert set(race["held"]) == {0, 1}
     assert race["left"] == []
@@ -229,7 +247,7 @@ def test_a_file_that_may_not_grow_leaves_the_old_one_and_no_half(seen: dict[str,
     assert limit["exit"] == 0
     assert "could not be written" in limit["said"]
     assert "too large" in limit["said"].lower()
-    assert "the file that was there is unchanged" in limit["said"]
+    assert "what was there is unchanged" in limit["said"]
     assert (limit["held"], limit["left"]) == (0, [])
 
 
@@ -238,17 +256,20 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of two megabytes."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)]
-    try:
-        made = subprocess.run(mount, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("there is no mount command to make a small disk with")
-    if made.returncode:
-        pytest.skip(f"mounting a small disk is not permitted here: {made.stderr.strip()}")
+    mount("-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk))
     try:
         yield disk
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def mount(*arguments: str) -> None:
+    try:
+        made = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no mount command to make a small disk with")
+    if made.returncode:
+        pytest.skip(f"mounting a small disk is not permitted here: {made.stderr.strip()}")
 
 
 @pytest.fixture(scope="module")
@@ -263,7 +284,7 @@ def test_a_full_disk_is_said_plainly_and_leaves_the_old_file(
     with pytest.raises(ArtifactError) as caught:
         save(large_model(0), file)
     assert "the disk is full" in str(caught.value)
-    assert "the file that was there is unchanged" in str(caught.value)
+    assert "what was there is unchanged" in str(caught.value)
     assert held_by(file, [small]) == 0
     assert beside(file) == set()
 
@@ -272,6 +293,38 @@ def test_a_full_disk_leaves_nothing_where_there_was_nothing(small_disk: Path) ->
     with pytest.raises(ArtifactError, match="the disk is full"):
         save(large_model(0), small_disk / "model.safetensors")
     assert list(small_disk.iterdir()) == []
+
+
+def test_a_full_disk_leaves_the_old_shards(small_disk: Path, small: Model) -> None:
+    folder = save(small, small_disk / "model", shard_bytes="100kB")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert len(before) > 2
+    with pytest.raises(ArtifactError, match=r"the disk is full.*what was there is unchanged"):
+        save(large_model(0), folder, shard_bytes="100kB")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    with pytest.raises(ArtifactError, match="the disk is full"):
+        save(large_model(0), small_disk / "new", shard_bytes="100kB")
+    assert [path.name for path in small_disk.iterdir()] == ["model"]
+
+
+def test_a_disk_that_cannot_be_written_to_is_said_plainly(small_disk: Path, small: Model) -> None:
+    file = save(small, small_disk / "m.safetensors")
+    folder = save(small, small_disk / "model", shard_bytes="100kB")
+    mount("-o", "remount,ro", str(small_disk))
+    for path, size in ((file, None), (folder, "100kB"), (small_disk / "new", "100kB")):
+        with pytest.raises(ArtifactError, match="could not be written: read-only file system"):
+            save(small, path, shard_bytes=size)
+    assert held_by(file, [small]) == held_by(folder, [small]) == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_a_folder_without_the_right_to_write_is_said_plainly(tmp_path: Path, small: Model) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(ArtifactError, match="could not be written: permission denied"):
+            save(small, tmp_path / "m.safetensors")
+    finally:
+        tmp_path.chmod(0o700)
 
 
 @pytest.mark.parametrize(
