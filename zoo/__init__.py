@@ -7,7 +7,7 @@ and the command line answers before torch is loaded.
 from typing import TYPE_CHECKING, Any
 
 _HOMES = {
-    "zoo.artifact": ("load", "save"),
+    "zoo.artifact": ("save",),
     "zoo.attention": (
         "Attention",
         "choosing",
@@ -21,6 +21,7 @@ _HOMES = {
     "zoo.decoding": ("decode", "speak", "stream"),
     "zoo.errors": (
         "ArtifactError",
+        "HubError",
         "MissingExtra",
         "RegistryError",
         "SpecError",
@@ -29,6 +30,7 @@ _HOMES = {
     ),
     "zoo.generation": ("generate",),
     "zoo.hookspecs": ("hookimpl",),
+    "zoo.hub": ("load", "pull", "push", "save_folder"),
     "zoo.interfaces": (
         "Alignment",
         "Batch",
@@ -63,7 +65,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)
 
 if TYPE_CHECKING:
-    from zoo.artifact import load as load, save as save
+    from zoo.artifact import save as save
     from zoo.attention import (
         Attention as Attention,
         choosing as choosing,
@@ -77,6 +79,7 @@ if TYPE_CHECKING:
     from zoo.decoding import decode as decode, speak as speak, stream as stream
     from zoo.errors import (
         ArtifactError as ArtifactError,
+        HubError as HubError,
         MissingExtra as MissingExtra,
         RegistryError as RegistryError,
         SpecError as SpecError,
@@ -85,6 +88,7 @@ if TYPE_CHECKING:
     )
     from zoo.generation import generate as generate
     from zoo.hookspecs import hookimpl as hookimpl
+    from zoo.hub import load as load, pull as pull, push as push, save_folder as save_folder
     from zoo.interfaces import (
         Alignment as Alignment,
         Batch as Batch,

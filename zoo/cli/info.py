@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from zoo.cli.output import Json, console, human, print_json
+from zoo.cli.output import Json, ModelArgument, console, human, print_json
 
 if TYPE_CHECKING:
     from zoo.artifact import Header
@@ -15,14 +12,12 @@ if TYPE_CHECKING:
 EXAMPLE = "zoo info model.safetensors"
 
 
-def command(
-    file: Annotated[Path, typer.Argument(help="A model file written by the zoo.")],
-    as_json: Json = False,
-) -> None:
-    """Show a model file's spec, lock, provenance and tensors, without loading weights."""
+def command(model: ModelArgument, as_json: Json = False) -> None:
+    """Show a model's spec, lock, provenance and tensors, without loading weights."""
     from zoo.artifact import read_header
+    from zoo.hub import find
 
-    header = read_header(file)
+    header = read_header(find(model))
     if as_json:
         print_json(header.as_json())
     else:

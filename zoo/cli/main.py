@@ -9,6 +9,7 @@ import typer
 
 from zoo.about import version
 from zoo.cli import (
+    catalogue,
     check,
     compose,
     demo,
@@ -18,6 +19,8 @@ from zoo.cli import (
     list_,
     new_plugin,
     plugins,
+    pull,
+    push,
     schema,
     show,
     test_plugin,
@@ -36,6 +39,9 @@ _VERBS = {
     "test-plugin": test_plugin,
     "eval": eval,
     "generate": generate,
+    "catalogue": catalogue,
+    "pull": pull,
+    "push": push,
     "demo": demo,
 }
 
