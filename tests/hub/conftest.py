@@ -11,6 +11,22 @@ from hub_server import Hub
 from huggingface_hub import constants
 from huggingface_hub.utils import close_session
 
+import zoo
+from zoo.hub import wire
+
+
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved model; its file is not to be changed."""
+    model = zoo.compose("bahdanau-reversal", seed=3)
+    return zoo.save(model, tmp_path_factory.mktemp("saved") / "model.safetensors")
+
+
+@pytest.fixture
+def cache(hub: Hub) -> Path:
+    """The cache that HF_HOME names."""
+    return Path(constants.HF_HUB_CACHE)
+
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
@@ -22,6 +38,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
+    monkeypatch.setattr(wire, "WAITS", (0.01, 0.02, 0.03))  # as often as ever, but sooner
     with Hub() as running:
         for name, value in {
             "ENDPOINT": running.url,

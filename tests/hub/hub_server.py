@@ -45,7 +45,9 @@ class Answer:
 
     @classmethod
     def of(cls, data: Any, status: int = 200, **headers: str) -> Answer:
-        return cls(status, json.dumps(data).encode(), {"Content-Type": "application/json"} | headers)
+        return cls(
+            status, json.dumps(data).encode(), {"Content-Type": "application/json"} | headers
+        )
 
     @classmethod
     def error(cls, status: int, code: str = "", message: str = "no") -> Answer:
@@ -98,9 +100,7 @@ class Hub:
         self.faults.append(Fault(port, pattern, spoil, times))
 
     def asked(self, pattern: str = "", port: str | None = None) -> list[Request]:
-        return [
-            r for r in self.requests if port in (None, r.port) and re.search(pattern, r.path)
-        ]
+        return [r for r in self.requests if port in (None, r.port) and re.search(pattern, r.path)]
 
     def answer(self, request: Request, body: bytes) -> Answer:
         with self.guard:
@@ -321,7 +321,9 @@ def _resolve(
     entry = found.commits[sha].get(file)
     headers = {"X-Repo-Commit": sha}
     if entry is None:
-        return replace(Answer.error(404, "EntryNotFound"), headers={**headers, "X-Error-Code": "EntryNotFound"})
+        return replace(
+            Answer.error(404, "EntryNotFound"), headers={**headers, "X-Error-Code": "EntryNotFound"}
+        )
     if not entry.large:
         oid = entry.row(file)["oid"]
         return _ranged(request, entry.body, {**headers, "ETag": f'"{oid}"'})

@@ -21,7 +21,7 @@ from zoo.hub.access import origin
 from zoo.hub.wire import Wire
 
 MAX_FILES = 50_000
-_MAX_PAGES = 200
+MAX_PAGES = 200
 _FORMAT = 1
 
 
@@ -54,7 +54,7 @@ def read_tree(wire: Wire, repo: str, commit: str) -> Tree:
     rows: list[File] = []
     where = f"{repo} at {commit[:12]}"
     url: str | None = f"api/models/{repo}/tree/{commit}?recursive=true"
-    for _ in range(_MAX_PAGES):
+    for _ in range(MAX_PAGES):
         if url is None:
             return _distinct(rows, where)
         page, following = wire.json(url, repo, revision=commit)
@@ -64,7 +64,7 @@ def read_tree(wire: Wire, repo: str, commit: str) -> Tree:
         if len(rows) > MAX_FILES:
             break
         url = _next(wire, following)
-    raise HubError(f"{where} has more than {MAX_FILES:,} files; the zoo reads models only")
+    raise HubError(f"{where} has more files than a model has ({len(rows):,} and more)")
 
 
 def load_tree(path: Path) -> Tree | None:

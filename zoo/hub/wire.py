@@ -23,12 +23,11 @@ from zoo.errors import HubError, shortened
 from zoo.hub.access import Access, hub_address, origin, permitted
 
 MAX_ANSWER = 32_000_000
-_WAITS = (0.2, 1.0, 3.0)
+WAITS = (0.2, 1.0, 3.0)
 _PATIENCE = 30.0
 _PASSING = (408, 425, 429, 500, 502, 503, 504)
 _MOVED = (301, 302, 303, 307, 308)
 _MOVES = 5
-_CHUNK = 1 << 20
 
 # The library below differs between the majors (httpx, httpx2); huggingface_hub names its errors.
 BROKEN: tuple[type[Exception], ...] = (errors.HTTPError, OSError)
@@ -95,26 +94,20 @@ class Wire:
         def ask() -> None:
             nonlocal taken
             wanted = {"range": f"bytes={taken}-"} if taken else {}
-            with self._opened(url, wanted) as response:
+            with self._opened(url, wanted, commit) as response:
                 self._check(response, repo, commit, name)
-                told = response.headers.get("x-repo-commit", commit)
-                if told != commit:
-                    raise HubError(
-                        f"{self._host}: {name} of {repo} was asked for at commit {commit}, but the "
-                        f"answer is of {shortened(repr(told), 60)}; nothing was written"
-                    )
                 goes_on = response.headers.get("content-range", "").startswith(f"bytes {taken}-")
                 if not taken or response.status_code != 206 or not goes_on:
                     taken = 0
                     sink.restart()
-                for chunk in response.iter_bytes(_CHUNK):
+                for chunk in response.iter_bytes():
                     taken += len(chunk)
                     sink.take(chunk)
 
         self._tried(ask, f"{name} of {repo}")
 
     def _tried(self, ask: Callable[[], Any], what: str) -> Any:
-        for wait in (*_WAITS, None):
+        for wait in (*WAITS, None):
             try:
                 return ask()
             except Passing as error:
@@ -127,13 +120,14 @@ class Wire:
                 reason = self.access.hidden(str(error) or type(error).__name__)
             if wait is not None:
                 time.sleep(wait)
-        tries = len(_WAITS) + 1
+        tries = len(WAITS) + 1
         raise HubError(
             f"{self._host} did not give {what} in {tries} tries: {shortened(reason, 200)}"
         ) from None
 
     @contextlib.contextmanager
-    def _opened(self, url: str, wanted: Mapping[str, str]) -> Iterator[Any]:
+    def _opened(self, url: str, wanted: Mapping[str, str], commit: str = "") -> Iterator[Any]:
+        """An answer, wherever it is; all who say which commit they speak of say the same."""
         for _ in range(_MOVES):
             permitted(url, self.address)
             headers = {**self.headers, **wanted}
@@ -146,10 +140,16 @@ class Wire:
                 follow_redirects=False,
                 timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT,
             ) as response:
+                told = response.headers.get("x-repo-commit", commit)
+                if commit and told != commit:
+                    raise HubError(
+                        f"{url} was asked for at commit {commit}, but the answer is of "
+                        f"{shortened(repr(told), 60)}; nothing was written"
+                    )
                 if response.status_code not in _MOVED:
                     yield response
                     return
-                url = urljoin(url, response.headers.get("location", ""))
+                url = _joined(url, response.headers.get("location", ""))
         raise HubError(f"{self._host} sends from one address to the next without end")
 
     def _check(self, response: Any, repo: str, revision: str, name: str = "") -> None:
@@ -184,6 +184,13 @@ class Wire:
     @property
     def _host(self) -> str:
         return shown(self.address)
+
+
+def _joined(url: str, location: str) -> str:
+    try:
+        return urljoin(url, location)
+    except ValueError:
+        return location  # no address at all, which is refused as such
 
 
 def shown(address: str) -> str:
