@@ -30,7 +30,8 @@ _HOMES = {
     ),
     "zoo.generation": ("generate",),
     "zoo.hookspecs": ("hookimpl",),
-    "zoo.hub": ("load", "pull", "push", "save_folder"),
+    "zoo.hub.models": ("load", "pull"),
+    "zoo.hub.publish": ("push", "save_folder"),
     "zoo.interfaces": (
         "Alignment",
         "Batch",
@@ -88,7 +89,8 @@ if TYPE_CHECKING:
     )
     from zoo.generation import generate as generate
     from zoo.hookspecs import hookimpl as hookimpl
-    from zoo.hub import load as load, pull as pull, push as push, save_folder as save_folder
+    from zoo.hub.models import load as load, pull as pull
+    from zoo.hub.publish import push as push, save_folder as save_folder
     from zoo.interfaces import (
         Alignment as Alignment,
         Batch as Batch,

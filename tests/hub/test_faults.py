@@ -89,6 +89,15 @@ def test_a_broken_download_is_taken_up_where_it_broke(hub: Hub, repo: str) -> No
     assert 0 < start <= len(BYTES) // 2
 
 
+def test_a_connection_that_stands_still_is_left_and_taken_up_again(
+    hub: Hub, repo: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DOWNLOAD_TIMEOUT", 0.3)
+    hub.fault("objects", lambda a: replace(a, cut=9000, end="stall"), port="cdn", times=1)
+    assert (fetch(repo, [WEIGHTS]) / WEIGHTS).read_bytes() == BYTES
+    assert hub.asked("objects", "cdn")[1].headers["range"] == "bytes=9000-"
+
+
 def test_a_cdn_that_knows_no_ranges_is_read_from_the_start(hub: Hub, repo: str) -> None:
     hub.fault("objects", SPOILT["a reset in the middle"], port="cdn", times=1)
     hub.fault("objects", lambda a: Answer(200, BYTES) if a.status == 206 else a, port="cdn")

@@ -13,7 +13,8 @@ from hub_kit import BYTES, NAME, WEIGHTS, listing
 from hub_server import TOKEN, Answer, Hub
 
 from zoo.errors import HubError
-from zoo.hub import fetch, pull, tree
+from zoo.hub import fetch, tree
+from zoo.hub.models import pull
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 PATHS = [

@@ -39,7 +39,7 @@ def command(
 ) -> None:
     """Let a model answer texts, or go on with them, by any sampler and filters."""
     from zoo.generation import generate
-    from zoo.hub import load
+    from zoo.hub.models import load
 
     lines = _lines(texts or [], file)
     inputs: list[Any] = [_ids(line) for line in lines] if ids else lines

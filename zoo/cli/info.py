@@ -15,7 +15,7 @@ EXAMPLE = "zoo info model.safetensors"
 def command(model: ModelArgument, as_json: Json = False) -> None:
     """Show a model's spec, lock, provenance and tensors, without loading weights."""
     from zoo.artifact import read_header
-    from zoo.hub import find
+    from zoo.hub.models import find
 
     header = read_header(find(model))
     if as_json:

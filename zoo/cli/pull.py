@@ -41,7 +41,7 @@ def command(
 
     HF_TOKEN, HF_HOME, HF_ENDPOINT and HF_HUB_OFFLINE mean what they mean everywhere.
     """
-    from zoo.hub import pull
+    from zoo.hub.models import pull
 
     pulled = pull(
         reference,

@@ -26,7 +26,7 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Publish a model with config.json, a model card and a picture of its parts, in one commit."""
-    from zoo.hub import push
+    from zoo.hub.publish import push
 
     pushed = push(model, repo, private=private, revision=revision, message=message, licence=licence)
     if as_json:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from zoo.errors import HubError
+from zoo.errors import HubError, suggest
 from zoo.hub import names
 from zoo.hub.access import offline
 from zoo.hub.cache import Cache
@@ -20,6 +20,7 @@ from zoo.hub.wire import Wire
 
 # What a model is made of. Code and pickles are never fetched, whoever asks for them.
 DATA = (".safetensors", ".json", ".jsonl", ".txt", ".model", ".yaml", ".md", ".svg", ".png")
+_PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".msgpack", ".h5")
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,13 @@ class Checkout:
                 )
         hits = [n for n in self.tree if any(fnmatch.fnmatchcase(n, p) for p in patterns)]
         return [name for name in hits if name.endswith(DATA)]
+
+    def holdings(self) -> str:
+        """The tail of a message about a file that is not there: what is."""
+        pickles = [name for name in self.tree if name.endswith(_PICKLES)]
+        if pickles:
+            return f"; it has {', '.join(sorted(pickles)[:4])}, and the zoo never unpickles"
+        return suggest("", self.tree) if len(self.tree) < 20 else ""
 
     def _connected(self) -> Wire:
         if self._wire is None:

@@ -13,7 +13,7 @@ import torch
 
 from zoo import artifact
 from zoo.catalogue import Catalogue, Weights, catalogue
-from zoo.errors import ArtifactError, HubError, suggest
+from zoo.errors import ArtifactError, HubError
 from zoo.hub import names
 from zoo.hub.checkout import Checkout, Options
 from zoo.hub.lock import NAME, Pin, read_lock, write_pin
@@ -24,7 +24,6 @@ from zoo.registry import Registry
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 CONFIG = "config.json"
-_PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".msgpack", ".h5")
 _MAX_INDEX = 64_000_000
 
 Source = str | os.PathLike[str]
@@ -118,36 +117,6 @@ def pull(
     return Pulled(reference, checkout.commit, path, tuple(wanted))
 
 
-def fetch(
-    source: str,
-    patterns: Sequence[str],
-    *,
-    revision: str | None = None,
-    token: str | bool | None = None,
-    cache_dir: str | os.PathLike[str] | None = None,
-    local_files_only: bool = False,
-    force_download: bool = False,
-) -> Path:
-    """A folder with the files of any repository that match, at one commit, every byte checked.
-
-    The folder is named by the commit. Only data is fetched, never code or pickles.
-
-    Args:
-        source: ``org/name`` or ``hub:org/name@revision``.
-        patterns: names or globs, as ``config.json`` or ``*.safetensors``; a plain name must exist.
-    """
-    options = Options(token, cache_dir, local_files_only, force_download)
-    checkout = Checkout(parsed(source, revision), options)
-    wanted = checkout.matching(patterns)
-    if not wanted:
-        raise HubError(
-            f"{checkout.repo} at {checkout.commit[:12]} has no data file that matches "
-            f"{', '.join(patterns)}{_what_else(checkout)}"
-        )
-    checkout.bring(wanted)
-    return checkout.folder
-
-
 def model_in(folder: Path) -> Path:
     """The model file of a folder, or the folder itself if its model is in several."""
     return folder if (folder / INDEX).exists() else folder / WEIGHTS
@@ -159,7 +128,7 @@ def weights_of(checkout: Checkout) -> list[str]:
         return [WEIGHTS]
     if INDEX not in checkout.tree:
         raise HubError(
-            f"{checkout.repo} at {checkout.commit[:12]} has no {WEIGHTS}{_what_else(checkout)}"
+            f"{checkout.repo} at {checkout.commit[:12]} has no {WEIGHTS}{checkout.holdings()}"
         )
     where = f"{INDEX} of {checkout.repo}"
     if checkout.tree[INDEX].size > _MAX_INDEX:
@@ -201,10 +170,3 @@ def _refuse_foreign(path: Path, reference: Reference) -> None:
         artifact.read_header(path)
     except ArtifactError as error:
         raise HubError(f"{reference} is no model of the zoo: {error}") from None
-
-
-def _what_else(checkout: Checkout) -> str:
-    pickles = [name for name in checkout.tree if name.endswith(_PICKLES)]
-    if pickles:
-        return f"; it has {', '.join(sorted(pickles)[:4])}, and the zoo never unpickles"
-    return suggest("", checkout.tree) if len(checkout.tree) < 20 else ""

@@ -102,10 +102,10 @@ class Model(Component, nn.Module, ABC):
         """``zoo.push``; the commit that now holds the model."""
         import zoo
 
-        pushed = zoo.push(
+        commit: str = zoo.push(
             self, repo_id, private=private, revision=revision, message=commit_message, token=token
-        )
-        return pushed.commit
+        ).commit
+        return commit
 
     @abstractmethod
     def forward(self, batch: Batch) -> Outputs:
