@@ -7,7 +7,7 @@ and the command line answers before torch is loaded.
 from typing import TYPE_CHECKING, Any
 
 _HOMES = {
-    "zoo.artifact": ("save",),
+    "zoo.artifact": ("save", "verify"),
     "zoo.attention": (
         "Attention",
         "choosing",
@@ -27,6 +27,7 @@ _HOMES = {
         "SpecError",
         "WidthConflict",
         "ZooError",
+        "ZooWarning",
     ),
     "zoo.generation": ("generate",),
     "zoo.hookspecs": ("hookimpl",),
@@ -66,7 +67,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)
 
 if TYPE_CHECKING:
-    from zoo.artifact import save as save
+    from zoo.artifact import save as save, verify as verify
     from zoo.attention import (
         Attention as Attention,
         choosing as choosing,
@@ -86,6 +87,7 @@ if TYPE_CHECKING:
         SpecError as SpecError,
         WidthConflict as WidthConflict,
         ZooError as ZooError,
+        ZooWarning as ZooWarning,
     )
     from zoo.generation import generate as generate
     from zoo.hookspecs import hookimpl as hookimpl

@@ -90,6 +90,10 @@ class HubError(ZooError):
     """A repository of the Hugging Face Hub that cannot be read, written or trusted."""
 
 
+class ZooWarning(UserWarning):
+    """Something that works, but that the user should know of; the command line prints it."""
+
+
 class MissingExtra(ZooError):
     """A library that an optional part needs is not installed."""
 

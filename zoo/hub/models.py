@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from zoo import artifact
+from zoo.artifact.reading import INDEX, SINGLE as WEIGHTS
 from zoo.catalogue import Catalogue, Weights, catalogue
 from zoo.errors import ArtifactError, HubError
 from zoo.hub import names
@@ -21,8 +22,6 @@ from zoo.hub.reference import Reference, is_repository, local, parsed
 from zoo.interfaces import Model
 from zoo.registry import Registry
 
-WEIGHTS = "model.safetensors"
-INDEX = "model.safetensors.index.json"
 CONFIG = "config.json"
 _MAX_INDEX = 64_000_000
 
@@ -53,6 +52,8 @@ def load(
     source: Source,
     *,
     device: str | torch.device = "cpu",
+    dtype: str | torch.dtype | None = None,
+    verify: bool = False,
     registry: Registry | None = None,
     revision: str | None = None,
     token: str | bool | None = None,
@@ -64,10 +65,14 @@ def load(
 
     What exists here under the name wins. A repository's branch is the commit that ``zoo.lock``
     in the current folder says, if it says one, else the newest.
+
+    Args:
+        dtype: what floating-point weights become; as they are stored if not set.
+        verify: whether to hash the weights of a local file first; downloads always are.
     """
     options = Options(token, cache_dir, local_files_only, force_download)
     path = find(source, revision=revision, options=options)
-    return artifact.load(path, device=device, registry=registry)
+    return artifact.load(path, device=device, dtype=dtype, verify=verify, registry=registry)
 
 
 def find(source: Source, *, revision: str | None = None, options: Options | None = None) -> Path:
@@ -76,7 +81,7 @@ def find(source: Source, *, revision: str | None = None, options: Options | None
     if path is not None:
         if revision is not None:
             raise HubError(f"{source} is a path here; a revision is for repositories of the Hub")
-        return model_in(path) if path.is_dir() else path
+        return path
     reference, pin = _meant(str(source), revision)
     pin = pin or (read_lock().get(str(reference)) if reference.moves else None)
     checkout = Checkout(reference, options or Options(), pin)
@@ -119,7 +124,7 @@ def pull(
 
 def model_in(folder: Path) -> Path:
     """The model file of a folder, or the folder itself if its model is in several."""
-    return folder if (folder / INDEX).exists() else folder / WEIGHTS
+    return folder / WEIGHTS if (folder / WEIGHTS).exists() else folder
 
 
 def weights_of(checkout: Checkout) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, errors
 
 from zoo import artifact, card
+from zoo.artifact.reading import INDEX, SINGLE as WEIGHTS
 from zoo.about import DISTRIBUTION, version
 from zoo.catalogue import Published, catalogue
 from zoo.composition import build_on_meta, checked
@@ -22,14 +23,15 @@ from zoo.files import reason, replacing
 from zoo.hub import names
 from zoo.hub.access import Access, hub_address, offline
 from zoo.hub.checkout import Checkout, Options
-from zoo.hub.models import CONFIG, INDEX, WEIGHTS, Source, find
+from zoo.hub.models import CONFIG, Source, find
 from zoo.hub.reference import Reference
 from zoo.hub.wire import BROKEN, shown
 from zoo.interfaces import Model
 
 CARD = "README.md"
 _FAILED: tuple[type[Exception], ...] = (ValueError, RuntimeError, *BROKEN)
-_SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
+SHARD_BYTES = "5GB"
+_SHARD = re.compile(r"model-([0-9a-f]{8}-)?\d{5}-of-\d{5}\.safetensors")
 
 
 @dataclass(frozen=True)
@@ -57,15 +59,13 @@ def save_folder(
     repo: str | None = None,
     licence: str | None = None,
     provenance: Mapping[str, Any] | None = None,
+    shard_bytes: int | str = SHARD_BYTES,
 ) -> Path:
     """The model as a folder in the form that is pushed: weights, config.json, card, picture."""
     target = Path(folder)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ArtifactError(f"folder {target} cannot be made: {reason(error)}") from None
-    artifact.save(model, target / WEIGHTS, provenance=provenance)
-    describe(target, repo or target.name, licence)
+    artifact.save(model, target, provenance=provenance, shard_bytes=shard_bytes)
+    if artifact.is_main_process():
+        describe(target, repo or target.name, licence)
     return target
 
 
@@ -77,6 +77,7 @@ def push(
     revision: str | None = None,
     message: str | None = None,
     licence: str | None = None,
+    shard_bytes: int | str = SHARD_BYTES,
     token: str | bool | None = None,
 ) -> Pushed:
     """Publish a model, or a saved one, as one commit; the repository is made if there is none.
@@ -88,10 +89,12 @@ def push(
     address, access = hub_address(), Access.found(token)
     if offline():
         raise HubError(f"{repo} cannot be pushed to: HF_HUB_OFFLINE is set")
+    if not artifact.is_main_process():
+        raise HubError("one process of a group pushes, the first; the others have nothing to do")
     with tempfile.TemporaryDirectory(prefix="zoo-push-") as room:
         folder = Path(room)
         if isinstance(model, Model):
-            artifact.save(model, folder / WEIGHTS)
+            artifact.save(model, folder, shard_bytes=shard_bytes)
         else:
             _gather(find(model), folder)
         describe(folder, repo, licence)
@@ -113,8 +116,7 @@ def push(
 
 def describe(folder: Path, repo: str, licence: str | None = None) -> None:
     """Write config.json, card, picture and results beside the weights of a folder."""
-    path = folder if (folder / INDEX).exists() else folder / WEIGHTS
-    header = artifact.read_header(path)
+    header = artifact.read_header(folder)
     spec, report = checked(header.spec)
     known = _published(spec.name)
     facts = card.Facts(
@@ -149,9 +151,9 @@ def _published(name: str) -> Published | None:
 
 def _gather(path: Path, folder: Path) -> None:
     """The weights of a saved model, under the names they have on the Hub; links, not copies."""
-    files = {WEIGHTS: path}
-    if path.is_dir():
-        files = {f.name: f for f in path.iterdir() if f.name == INDEX or f.suffix == ".safetensors"}
+    header = artifact.read_header(path)
+    files = {name: header.path.parent / name for name, _ in header.files}
+    files = {**files, INDEX: header.path} if len(files) > 1 else {WEIGHTS: header.path}
     for name, file in files.items():
         try:
             (folder / name).symlink_to(file.resolve(strict=True))
