@@ -77,7 +77,7 @@ models:
     spec: bahdanau-reversal
     paper: None
     licence: MIT
-    weights: {{hub: zoo-team/kit, revision: {commit}, sha256: {sha256}}}
+    weights: {{hub: zoo-team/kit, revision: {commit}, sha256: "{sha256}"}}
 """
 
 
