@@ -34,7 +34,7 @@ def environment(hub: Hub, home: Path, **more: str) -> dict[str, str]:
         "HF_HUB_DISABLE_XET": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": str(Path(__file__).parent),
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), kept.get("PYTHONPATH", "")]),
     }
     return {**kept, **own, **more}
 

@@ -380,7 +380,9 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, hub: Hub, port: str) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.hub, self.port = hub, port
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        # Two names, because older clients tell hosts apart by name and not by port.
+        name = "127.0.0.1" if port == "hub" else "localhost"
+        self.url = f"http://{name}:{self.server_address[1]}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Clients that are killed leave broken pipes; that is what they are here for."""

@@ -110,8 +110,18 @@ def test_the_token_goes_to_the_hub_and_never_to_the_cdn(
     assert {r.method for r in at_cdn} == {"PUT", "GET"}
     assert len([r for r in at_cdn if "part=" in r.path]) == 3
     assert not [r for r in at_cdn if TOKEN in str(r.headers) or "authorization" in r.headers]
+    kept = [entry.body for files in hub.repo(NAME).commits.values() for entry in files.values()]
+    assert not [body for body in kept if TOKEN.encode() in body]
     private = [r for r in at_hub if not r.path.startswith(("/complete", "/api/validate-yaml"))]
     assert {r.headers.get("authorization") for r in private} == {f"Bearer {TOKEN}"}
+
+
+def test_a_repository_that_was_renamed_is_followed_with_the_token(hub: Hub, repo: str) -> None:
+    hub.repo(repo).private = True
+    there = f"{hub.url}/api/models/{repo}/revision/main"
+    hub.fault("/models/old/name/revision/", lambda a: Answer(307, b"", {"Location": there}))
+    hub.repos["old/name"] = hub.repo(repo)
+    assert (fetch("old/name", ["*"], token=TOKEN) / WEIGHTS).read_bytes() == BYTES
 
 
 def test_every_call_is_made_in_the_zoos_name(

@@ -10,6 +10,7 @@ from hub_kit import NAME, WEIGHTS
 from hub_server import TOKEN, Hub
 
 import zoo
+from zoo.artifact import read_header
 from zoo.errors import HubError
 
 INDEX = f"{WEIGHTS}.index.json"
@@ -49,6 +50,17 @@ def test_a_saved_directory_of_shards_is_pushed_as_it_is(
     zoo.push(folder, NAME)
     assert "diary.safetensors" not in weights(hub)
     assert_same_bits(everything(model), everything(zoo.load(NAME)))
+
+
+def test_a_saved_model_is_cut_anew_and_keeps_what_it_came_from(
+    hub: Hub, model: zoo.Model, tmp_path: Path
+) -> None:
+    file = zoo.save(model, tmp_path / "m.safetensors", provenance={"seed": 41})
+    pushed = zoo.push(file, NAME, shard_bytes="100kB")
+    assert INDEX in pushed.files
+    path = zoo.pull(NAME).path
+    assert read_header(path).provenance["seed"] == 41
+    assert_same_bits(everything(model), everything(zoo.load(path)))
 
 
 def test_a_push_removes_the_weights_it_replaces_and_nothing_else(

@@ -23,12 +23,23 @@ def command(
     licence: Annotated[
         str | None, typer.Option(help="As apache-2.0; the catalogue's or the file's if not set.")
     ] = None,
+    shard_bytes: Annotated[
+        str | None, typer.Option(help="Cut the weights anew, into files of at most this, as 2GB.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Publish a model with config.json, a model card and a picture of its parts, in one commit."""
     from zoo.hub.publish import push
 
-    pushed = push(model, repo, private=private, revision=revision, message=message, licence=licence)
+    pushed = push(
+        model,
+        repo,
+        private=private,
+        revision=revision,
+        message=message,
+        licence=licence,
+        shard_bytes=shard_bytes,
+    )
     if as_json:
         print_json(pushed.as_json())
     else:

@@ -71,6 +71,10 @@ def save_folder(
 ) -> Path:
     """The model as a folder in the form that is pushed: weights, config.json, card, picture."""
     target = Path(folder)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ArtifactError(f"{target} cannot be made: {reason(error)}") from None
     artifact.save(model, target, provenance=provenance, shard_bytes=shard_bytes)
     if artifact.is_main_process():
         describe(target, repo or target.name, licence)
@@ -85,12 +89,18 @@ def push(
     revision: str | None = None,
     message: str | None = None,
     licence: str | None = None,
-    shard_bytes: int | str = SHARD_BYTES,
+    provenance: Mapping[str, Any] | None = None,
+    shard_bytes: int | str | None = None,
     token: str | bool | None = None,
 ) -> Pushed:
     """Publish a model, or a saved one, as one commit; the repository is made if there is none.
 
     A card that somebody wrote by hand is left alone.
+
+    Args:
+        private: whether a new repository is; as the Hub decides if not set.
+        provenance: what a model that was not saved came from: data, seed, metrics.
+        shard_bytes: the most that one file should hold; a saved model goes as it is if not set.
     """
     names.repository(repo)
     branch = names.revision(revision or "main")
@@ -101,10 +111,15 @@ def push(
         raise HubError("one process of a group pushes, the first; the others have nothing to do")
     with tempfile.TemporaryDirectory(prefix="zoo-push-") as room:
         folder = Path(room)
+        most = shard_bytes or SHARD_BYTES
         if isinstance(model, Model):
-            artifact.save(model, folder, shard_bytes=shard_bytes)
-        else:
+            artifact.save(model, folder, provenance=provenance, shard_bytes=most)
+        elif shard_bytes is None:
             _gather(find(model), folder)
+        else:
+            path = find(model)
+            noted = artifact.read_header(path).provenance
+            artifact.save(artifact.load(path), folder, provenance=noted, shard_bytes=most)
         describe(folder, repo, licence)
         api = HfApi(
             endpoint=address,
@@ -144,10 +159,13 @@ def describe(folder: Path, repo: str, licence: str | None = None) -> None:
         CARD: card.card(facts),
     }
     for name, text in texts.items():
-        if text is not None:
-            (folder / name).parent.mkdir(exist_ok=True)
-            with replacing(folder / name) as beside:
-                beside.write_text(text, encoding="utf-8")
+        try:
+            if text is not None:
+                (folder / name).parent.mkdir(exist_ok=True)
+                with replacing(folder / name) as beside:
+                    beside.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise ArtifactError(f"{folder / name} cannot be written: {reason(error)}") from None
 
 
 def _published(name: str) -> Published | None:
