@@ -278,6 +278,17 @@ def test_an_answer_without_end_is_left(
         fetch(repo, ["*"])
 
 
+def test_a_star_stays_within_its_folder(hub: Hub) -> None:
+    hub.repo(NAME).add({"a.json": b"1", "b/c.json": b"2", "b/d/e.json": b"3", "f.txt": b"4"})
+    for patterns, names in (
+        (["*.json"], {"a.json"}),
+        (["*/*.json", "f.txt", "absent.txt"], {"b/c.json", "f.txt"}),
+        (["b/d/e.json"], {"b/d/e.json"}),
+    ):
+        folder = fetch(NAME, patterns, cache_dir=Path("-".join(patterns).replace("/", "+")))
+        assert set(listing(folder)) == names
+
+
 def test_a_long_listing_is_read_page_by_page(hub: Hub) -> None:
     hub.page = 3
     hub.repo(NAME).add({f"{i}.json": str(i).encode() for i in range(8)})

@@ -67,7 +67,7 @@ class Checkout:
             self.cache.bring(self._connected(), file, self.commit, force=force)
 
     def matching(self, patterns: Sequence[str]) -> list[str]:
-        """The data files that the patterns name; an exact name has to be there."""
+        """The data files that the patterns name."""
         for pattern in patterns:
             plain = not set(pattern) & set("*?[")
             if plain and not pattern.endswith(DATA):
@@ -75,7 +75,7 @@ class Checkout:
                     f"{pattern} of {self.repo} is not fetched: the zoo takes data only "
                     f"({', '.join(DATA)}), no code and no pickles"
                 )
-        hits = [n for n in self.tree if any(fnmatch.fnmatchcase(n, p) for p in patterns)]
+        hits = (name for name in self.tree if any(_fits(name, p) for p in patterns))
         return [name for name in hits if name.endswith(DATA)]
 
     def holdings(self) -> str:
@@ -135,3 +135,9 @@ class Checkout:
                 "there is no going online (HF_HUB_OFFLINE, --offline or local_files_only)"
             )
         return tree
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Folder by folder: ``*`` stays within one."""
+    parts, wanted = name.split("/"), pattern.split("/")
+    return len(parts) == len(wanted) and all(map(fnmatch.fnmatchcase, parts, wanted))

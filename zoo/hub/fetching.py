@@ -27,7 +27,8 @@ def fetch(
 
     Args:
         source: ``org/name`` or ``hub:org/name@revision``.
-        patterns: names or globs, as ``config.json`` or ``*.safetensors``; a plain name must exist.
+        patterns: names or globs, as ``config.json`` or ``*.safetensors``, of which at least one
+            has to match; ``*`` stays within one folder.
     """
     options = Options(token, cache_dir, local_files_only, force_download)
     checkout = Checkout(parsed(source, revision), options)
