@@ -17,6 +17,10 @@ from zoo.report import Part, Report
 MARK = "<!-- Written by the zoo; remove this line, and it will not be written again. -->"
 PICTURE = "tree.svg"
 RESULTS = ".eval_results/zoo.yaml"
+_STYLE = (
+    "rect{fill:#e8f0fe;stroke:#5b7fbd}.b{fill:#fff;stroke:none}.l{fill:none;stroke:#9aa7b8}"
+    "text{font:13px sans-serif;fill:#1b1f24}.s{fill:#57606a}"
+)
 
 
 @dataclass(frozen=True)
@@ -96,38 +100,29 @@ def eval_results(facts: Facts) -> str | None:
 
 def tree_svg(report: Report) -> str:
     """The tree of parts as a picture: one line a part, its type, shape and size."""
-    lines: list[str] = []
-    rows = list(_rows(report.tree, 0))
+    rows = _rows(report.tree, 0)
+    shapes = 36 + max(_left(depth) + _width(part) for part, depth in rows)
+    sizes = shapes + 40 + 8 * max(len(part.shape or "") + 12 for part, _ in rows)
+    height = 24 + 30 * len(rows)
+    drawn: list[str] = []
     parents: list[int] = []
     for index, (part, depth) in enumerate(rows):
-        y = 34 + 30 * index
-        x = 16 + 26 * depth
+        x, y = _left(depth), 28 + 30 * index
         parents[depth:] = [y]
         if depth:
-            lines.append(
-                f'<path d="M{x - 16} {parents[depth - 1] + 11}V{y}H{x}" fill="none" class="l"/>'
-            )
-        lines.append(f'<rect x="{x}" y="{y - 11}" width="{_width(part)}" height="22" rx="5"/>')
-        name = part.path.rpartition(".")[2] or "model"
-        times = f" ×{part.count}" if part.count > 1 else ""
-        said = f"{name}{times}: {part.type}" if part.type else f"{name}{times}"
-        lines.append(f'<text x="{x + 8}" y="{y + 4}">{html.escape(said)}</text>')
+            drawn.append(f'<path d="M{x - 16} {parents[depth - 1] + 11}V{y}H{x}" class="l"/>')
         size = f"{part.parameters:,}" if part.parameters else ""
-        lines.append(
-            f'<text x="430" y="{y + 4}" class="s">{html.escape(part.shape or "")}</text>'
-            f'<text x="740" y="{y + 4}" class="s" text-anchor="end">{size}</text>'
+        drawn.append(
+            f'<rect x="{x}" y="{y - 11}" width="{_width(part)}" height="22" rx="5"/>'
+            f'<text x="{x + 8}" y="{y + 4}">{html.escape(_label(part))}</text>'
+            f'<text x="{shapes}" y="{y + 4}" class="s">{html.escape(part.shape or "")}</text>'
+            f'<text x="{sizes}" y="{y + 4}" class="s" text-anchor="end">{size}</text>'
         )
-    height = 34 + 30 * len(rows)
     title = html.escape(f"{report.name}: {report.parameters:,} parameters")
-    style = (
-        "rect{fill:#e8f0fe;stroke:#5b7fbd}text{font:13px sans-serif;fill:#1b1f24}"
-        ".s{fill:#57606a}.l{stroke:#9aa7b8}"
-    )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="760" height="{height}" role="img">'
-        f"<title>{title}</title><style>{style}</style>"
-        f'<rect width="760" height="{height}" style="fill:#ffffff;stroke:none"/>'
-        f"{''.join(lines)}</svg>\n"
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{sizes + 16}" height="{height}" '
+        f'role="img"><title>{title}</title><style>{_STYLE}</style>'
+        f'<rect width="100%" height="100%" class="b"/>{"".join(drawn)}</svg>\n'
     )
 
 
@@ -139,9 +134,18 @@ def _rows(part: Part, depth: int) -> list[tuple[Part, int]]:
     return [(part, depth), *(row for child in part.children for row in _rows(child, depth + 1))]
 
 
-def _width(part: Part) -> int:
+def _label(part: Part) -> str:
     name = part.path.rpartition(".")[2] or "model"
-    return 26 + 8 * len(f"{name}: {part.type}" + (f" ×{part.count}" if part.count > 1 else ""))
+    times = f" ×{part.count}" if part.count > 1 else ""
+    return f"{name}{times}: {part.type}" if part.type else f"{name}{times}"
+
+
+def _left(depth: int) -> int:
+    return 16 + 26 * depth
+
+
+def _width(part: Part) -> int:
+    return 20 + 8 * len(_label(part))
 
 
 def _front(facts: Facts) -> dict[str, Any]:
