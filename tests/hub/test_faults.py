@@ -89,6 +89,12 @@ def test_a_broken_download_is_taken_up_where_it_broke(hub: Hub, repo: str) -> No
     assert 0 < start <= len(BYTES) // 2
 
 
+def test_a_range_that_cannot_be_had_is_given_up_for_the_whole(hub: Hub, repo: str) -> None:
+    hub.fault("objects", SPOILT["a reset in the middle"], port="cdn", times=1)
+    hub.fault("objects", lambda a: Answer.error(416) if a.status == 206 else a, port="cdn")
+    assert (fetch(repo, [WEIGHTS]) / WEIGHTS).read_bytes() == BYTES
+
+
 def test_a_connection_that_stands_still_is_left_and_taken_up_again(
     hub: Hub, repo: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from hub_server import TOKEN, Answer, Hub
 
 from zoo.errors import HubError
 from zoo.hub import fetch, tree
+from zoo.hub.access import permitted
 from zoo.hub.models import pull
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -237,6 +238,30 @@ def test_an_endpoint_without_encryption_is_refused(
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", address)
     with pytest.raises(HubError, match="is refused: a hub is spoken to by https"):
         fetch(NAME, ["*"])
+
+
+@pytest.mark.parametrize(
+    ("url", "hub", "good"),
+    [
+        ("https://a.org/x", "https://b.org", True),
+        ("https://a.org/x", "http://127.0.0.1:1", True),
+        ("http://127.0.0.1:2/x", "http://localhost:1", True),
+        ("http://[::1]:2/x", "http://127.0.0.1:1", True),
+        ("http://127.0.0.1/x", "https://b.org", False),
+        ("http://localhost/x", "https://b.org", False),
+        ("http://0.0.0.0/x", "http://127.0.0.1:1", False),
+        ("http://localhost.evil.org/x", "http://127.0.0.1:1", False),
+        ("HTTP://a.org", "https://b.org", False),
+        ("https://", "https://b.org", False),
+        ("https://a.org:port", "https://b.org", False),
+    ],
+)
+def test_a_hub_out_there_sends_nobody_to_this_machine(url: str, hub: str, good: bool) -> None:
+    if good:
+        permitted(url, hub)
+    else:
+        with pytest.raises(HubError, match="is refused"):
+            permitted(url, hub)
 
 
 def test_redirects_without_end_are_left(hub: Hub, repo: str) -> None:

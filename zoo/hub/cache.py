@@ -65,7 +65,10 @@ class Cache:
     def holds(self, file: File, commit: str) -> bool:
         """Whether the snapshot has the file, and its bytes are known to be the right ones."""
         pointer = self.snapshot(commit) / file.name
-        return pointer.exists() and self._is_checked(file, pointer)
+        try:
+            return pointer.exists() and self._is_checked(file, pointer)
+        except OSError:
+            return False  # not to be read, or gone in this moment
 
     def discard(self, file: File) -> None:
         with contextlib.suppress(FileNotFoundError):

@@ -173,7 +173,7 @@ def _meant(
             f"the catalogue has '{text}' at revision {weights.revision}, not '{revision}'; "
             f"hub:{weights.hub}@{revision} names the repository itself"
         )
-    return Reference(weights.hub, weights.revision), _pin(weights)
+    return parsed(weights.hub, weights.revision), _pin(weights)
 
 
 def _pin(weights: Weights) -> Pin:

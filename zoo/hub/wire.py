@@ -95,6 +95,9 @@ class Wire:
             nonlocal taken
             wanted = {"range": f"bytes={taken}-"} if taken else {}
             with self._opened(url, wanted, commit) as response:
+                if response.status_code == 416:  # nothing is left, or the file is another now
+                    taken = 0
+                    raise Passing("status 416")
                 self._check(response, repo, commit, name)
                 goes_on = response.headers.get("content-range", "").startswith(f"bytes {taken}-")
                 if not taken or response.status_code != 206 or not goes_on:
