@@ -24,11 +24,15 @@ FLOORS = [
     {"zoo.attention", "zoo.decoding", "zoo.evaluation", "zoo.schema", "zoo.text"},
     {"zoo.generation", "zoo.heatmap", "zoo.report", "zoo.vectors"},
     {"zoo.composition"},
-    {"zoo.artifact"},
+    {"zoo.artifact", "zoo.catalogue"},
+    {"zoo.card"},
+    {"zoo.hub"},
     {"zoo.testing", "zoo.demo", "zoo.scaffold"},
     {"zoo.cli"},
     {"zoo.__main__"},
 ]
+# `Model.from_pretrained` and its kin are conveniences: inside the methods, they use `import zoo`.
+PUBLIC_DOOR = ("zoo.interfaces.model", "zoo")
 HEIGHT = {module: height for height, floor in enumerate(FLOORS) for module in floor}
 
 
@@ -63,6 +67,8 @@ def test_the_core_imports_downward_only_and_no_plugin(path):
     for imported in _imports(path):
         assert not imported.startswith("zoo_"), f"{module} imports the plugin {imported}"
         if imported.split(".")[0] != "zoo" or module == "zoo":
+            continue
+        if (module, imported) == PUBLIC_DOOR:
             continue
         own, other = _room(module), _room(imported)
         assert own == other or HEIGHT[other] < HEIGHT[own], f"{module} imports {imported}"

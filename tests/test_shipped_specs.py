@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import zoo
+from zoo.catalogue import read
 from zoo.document import read_file
 from zoo.registry import default_registry
 from zoo_objectives.cross_entropy import CrossEntropy
@@ -147,8 +148,11 @@ def test_the_catalogue_lists_every_published_spec_once():
 
 @pytest.mark.parametrize("model", CATALOGUE["models"], ids=lambda model: model["name"])
 def test_a_catalogue_entry_is_complete_and_its_spec_is_the_shipped_one(model):
-    assert set(model) == {"name", "spec", "paper", "licence"}
-    assert all(isinstance(value, str) and value for value in model.values())
+    needed = {"name", "spec", "paper", "licence"}
+    assert needed <= set(model) <= needed | {"weights", "results"}
+    assert all(isinstance(model[key], str) and model[key] for key in needed)
+    (listed,) = (entry for entry in read(ROOT / "registry.yaml") if entry.name == model["name"])
     path = ROOT / model["spec"]
+    assert listed.spec_path() == path
     assert path.samefile(default_registry().spec(model["name"]))
     assert zoo.load_spec(path).name == model["name"]

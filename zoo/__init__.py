@@ -7,7 +7,7 @@ and the command line answers before torch is loaded.
 from typing import TYPE_CHECKING, Any
 
 _HOMES = {
-    "zoo.artifact": ("load", "save", "verify"),
+    "zoo.artifact": ("save", "verify"),
     "zoo.attention": (
         "Attention",
         "Recorded",
@@ -22,6 +22,7 @@ _HOMES = {
     "zoo.decoding": ("decode", "speak", "stream"),
     "zoo.errors": (
         "ArtifactError",
+        "HubError",
         "MissingExtra",
         "RegistryError",
         "SpecError",
@@ -31,6 +32,8 @@ _HOMES = {
     ),
     "zoo.generation": ("generate",),
     "zoo.hookspecs": ("hookimpl",),
+    "zoo.hub.models": ("load", "pull"),
+    "zoo.hub.publish": ("push", "save_folder"),
     "zoo.interfaces": (
         "Alignment",
         "Backbone",
@@ -68,7 +71,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)
 
 if TYPE_CHECKING:
-    from zoo.artifact import load as load, save as save, verify as verify
+    from zoo.artifact import save as save, verify as verify
     from zoo.attention import (
         Attention as Attention,
         Recorded as Recorded,
@@ -83,6 +86,7 @@ if TYPE_CHECKING:
     from zoo.decoding import decode as decode, speak as speak, stream as stream
     from zoo.errors import (
         ArtifactError as ArtifactError,
+        HubError as HubError,
         MissingExtra as MissingExtra,
         RegistryError as RegistryError,
         SpecError as SpecError,
@@ -92,6 +96,8 @@ if TYPE_CHECKING:
     )
     from zoo.generation import generate as generate
     from zoo.hookspecs import hookimpl as hookimpl
+    from zoo.hub.models import load as load, pull as pull
+    from zoo.hub.publish import push as push, save_folder as save_folder
     from zoo.interfaces import (
         Alignment as Alignment,
         Backbone as Backbone,

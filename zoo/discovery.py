@@ -45,6 +45,7 @@ class Plugin:
     enabled: bool = True
     entries: list[Entry] = field(default_factory=list)
     specs: list[Offer] = field(default_factory=list)
+    catalogues: list[Path] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     clashes: list[str] = field(default_factory=list)
     trace: str = ""
@@ -125,9 +126,12 @@ def _load(plugin: Plugin, point: EntryPoint) -> None:
             manager.register(module, plugin.name)
             manager.check_pending()
             offered = manager.hook.zoo_components()
+            listed = manager.hook.zoo_catalogues()
         _unmarked(plugin, module, manager)
         for answer in offered:
             _take(plugin, answer)
+        for answer in listed:
+            _take_catalogues(plugin, answer)
         plugin.specs = _specs(plugin, point)
     except KeyboardInterrupt:
         raise
@@ -135,7 +139,7 @@ def _load(plugin: Plugin, point: EntryPoint) -> None:
         plugin.faults.append(_cause(error))
         plugin.trace = traceback.format_exc()
         return
-    if not offered and not plugin.faults:
+    if manager.hook.zoo_components.get_hookimpls() and not offered and not plugin.faults:
         plugin.faults.append("zoo_components returned None, not a list of classes")
 
 
@@ -180,6 +184,17 @@ def _take(plugin: Plugin, answer: object) -> None:
             plugin.entries.append(entry)
         else:
             plugin.faults.append(fault)
+
+
+def _take_catalogues(plugin: Plugin, answer: object) -> None:
+    if not isinstance(answer, Sequence) or isinstance(answer, str):
+        plugin.faults.append(f"zoo_catalogues returned {_short(answer)}, not a list of paths")
+        return
+    for item in answer:
+        if isinstance(item, (str, os.PathLike)) and os.path.isfile(item):
+            plugin.catalogues.append(Path(os.fspath(item)))
+        else:
+            plugin.faults.append(f"zoo_catalogues names {_short(item)}, which is no file")
 
 
 def fault_of(item: object) -> str | None:

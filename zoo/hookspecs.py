@@ -7,6 +7,7 @@ offered under its file name.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import pluggy
@@ -22,3 +23,8 @@ hookimpl = pluggy.HookimplMarker(GROUP)
 @hookspec
 def zoo_components() -> Sequence[type[Component]]:  # type: ignore[empty-body]
     """The component classes this plugin offers."""
+
+
+@hookspec
+def zoo_catalogues() -> Sequence[str | os.PathLike[str]]:  # type: ignore[empty-body]
+    """Files in the form of ``registry.yaml`` that list models this plugin's makers published."""

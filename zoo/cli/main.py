@@ -11,6 +11,7 @@ import typer
 
 from zoo.about import version
 from zoo.cli import (
+    catalogue,
     check,
     compose,
     demo,
@@ -20,6 +21,8 @@ from zoo.cli import (
     list_,
     new_plugin,
     plugins,
+    pull,
+    push,
     schema,
     show,
     test_plugin,
@@ -42,6 +45,9 @@ _VERBS = {
     "eval": eval,
     "generate": generate,
     "vectors": vectors,
+    "catalogue": catalogue,
+    "pull": pull,
+    "push": push,
     "demo": demo,
 }
 
