@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 FLOORS = [
     {"zoo.about", "zoo.files"},
     {"zoo.errors"},
-    {"zoo.importer", "zoo.interfaces", "zoo.tensors"},
+    {"zoo.importer", "zoo.interfaces"},
     {"zoo.signature"},
     {"zoo.blueprint", "zoo.hookspecs"},
     {"zoo.discovery"},
@@ -25,6 +25,7 @@ FLOORS = [
     {"zoo.generation", "zoo.heatmap", "zoo.report"},
     {"zoo.composition"},
     {"zoo.artifact"},
+    {"zoo.tensors"},
     {"zoo.importing"},
     {"zoo.exporting"},
     {"zoo.testing", "zoo.demo", "zoo.scaffold"},

@@ -7,7 +7,7 @@ and the command line answers before torch is loaded.
 from typing import TYPE_CHECKING, Any
 
 _HOMES = {
-    "zoo.artifact": ("load", "save"),
+    "zoo.artifact": ("load", "save", "verify"),
     "zoo.attention": (
         "Attention",
         "choosing",
@@ -26,6 +26,7 @@ _HOMES = {
         "SpecError",
         "WidthConflict",
         "ZooError",
+        "ZooWarning",
     ),
     "zoo.exporting": ("export_model",),
     "zoo.generation": ("generate",),
@@ -66,7 +67,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)
 
 if TYPE_CHECKING:
-    from zoo.artifact import load as load, save as save
+    from zoo.artifact import load as load, save as save, verify as verify
     from zoo.attention import (
         Attention as Attention,
         choosing as choosing,
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
         SpecError as SpecError,
         WidthConflict as WidthConflict,
         ZooError as ZooError,
+        ZooWarning as ZooWarning,
     )
     from zoo.exporting import export_model as export_model
     from zoo.generation import generate as generate

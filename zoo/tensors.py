@@ -1,10 +1,8 @@
-"""Safetensors files read and written tensor by tensor, so that size costs no memory."""
+"""Safetensors of any maker, read and written tensor by tensor, so that size costs no memory."""
 
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,41 +12,10 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from zoo.artifact.layout import DTYPES, Layout, arranged
 from zoo.errors import ArtifactError
-from zoo.files import reason, replacing
-
-DTYPES = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "I64": torch.int64,
-    "I32": torch.int32,
-    "I16": torch.int16,
-    "I8": torch.int8,
-    "U8": torch.uint8,
-    "BOOL": torch.bool,
-}
-_CODES = {dtype: code for code, dtype in DTYPES.items()}
-
-
-@dataclass(frozen=True)
-class Form:
-    """What is known of a tensor before it is read."""
-
-    shape: tuple[int, ...]
-    dtype: torch.dtype
-
-    @classmethod
-    def of(cls, tensor: Tensor) -> Form:
-        return cls(tuple(tensor.shape), tensor.dtype)
-
-    @property
-    def bytes(self) -> int:
-        size = self.dtype.itemsize
-        for dimension in self.shape:
-            size *= dimension
-        return size
+from zoo.files import reason
+from zoo.mapping import Form
 
 
 @dataclass(frozen=True)
@@ -88,33 +55,14 @@ def _form(path: Path, name: str, piece: Any) -> Form:
 
 
 def write_stream(
-    path: str | os.PathLike[str],
-    forms: Mapping[str, Form],
-    tensors: Iterable[tuple[str, Tensor]],
-    metadata: Mapping[str, str],
-) -> Path:
-    """Write tensors as they come, in any order; the file is replaced whole or not at all."""
-    target = Path(os.path.realpath(path))
-    # Wide types first keeps every tensor aligned, as the safetensors library does.
-    order = sorted(forms, key=lambda name: (-forms[name].dtype.itemsize, name))
-    header: dict[str, Any] = {"__metadata__": dict(metadata)}
-    offsets, end = {}, 0
-    for name in order:
-        form = forms[name]
-        offsets[name], start, end = end, end, end + form.bytes
-        header[name] = {
-            "dtype": _CODES[form.dtype],
-            "shape": list(form.shape),
-            "data_offsets": [start, end],
-        }
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    with replacing(target) as beside, open(beside, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        base = file.tell()
-        file.truncate(base + end)
+    path: Path, forms: Mapping[str, Form], tensors: Iterable[tuple[str, Tensor]]
+) -> None:
+    """Write tensors as they come, in any order."""
+    table = arranged({name: form.empty() for name, form in forms.items()})
+    header = Layout({"format": "pt"}, table).encoded()
+    with open(path, "wb") as file:
+        file.write(header)
         for name, tensor in tensors:
             assert Form.of(tensor) == forms[name], name
-            file.seek(base + offsets[name])
+            file.seek(len(header) + table[name].begin)
             file.write(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return target

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from zoo.errors import SpecError
-from zoo.mapping import plan, read_map
-from zoo.tensors import Form
+from zoo.mapping import Form, plan, read_map
 
 
 @pytest.fixture

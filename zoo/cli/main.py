@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
+from typing import Any
 
 import typer
 
@@ -23,8 +25,9 @@ from zoo.cli import (
     schema,
     show,
     test_plugin,
+    verify,
 )
-from zoo.errors import ZooError
+from zoo.errors import ZooError, ZooWarning
 
 _VERBS = {
     "list": list_,
@@ -32,6 +35,7 @@ _VERBS = {
     "check": check,
     "compose": compose,
     "info": info,
+    "verify": verify,
     "schema": schema,
     "plugins": plugins,
     "new-plugin": new_plugin,
@@ -67,8 +71,20 @@ def _root(
 ) -> None: ...
 
 
+_show_any_warning = warnings.showwarning
+
+
+def _show_warning(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+    """The zoo's own warnings in a line, without a place in the code."""
+    if issubclass(category, ZooWarning):
+        print(f"warning: {message}", file=sys.stderr)
+    else:
+        _show_any_warning(message, category, *where, **more)
+
+
 def main() -> None:
     """Run a verb: exit code 0, 1 for the user's mistake in plain words, 2 for wrong usage."""
+    warnings.showwarning = _show_warning
     try:
         app()
     except ZooError as error:

@@ -45,6 +45,7 @@ class Model(Component, nn.Module, ABC):
     Attributes:
         spec: the resolved spec the model was composed from, and None if it was built by hand.
         lock: who provided each of its components.
+        places: where each component stands, in the spec and in the model.
         tokenizer: for "source" and "target", a tokenizer of the `tokenizers` library as JSON.
     """
 
@@ -54,6 +55,7 @@ class Model(Component, nn.Module, ABC):
 
     spec: Mapping[str, Any] | None = None
     lock: tuple[Mapping[str, Any], ...] = ()
+    places: tuple[Mapping[str, Any], ...] = ()
     tokenizer: Mapping[str, str] | None = None
 
     @abstractmethod

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from zoo.errors import Place, Problem, SpecError, ZooError
+from zoo.mapping.form import Form
 from zoo.mapping.rules import End, Fill, Map, Rule, spread
-from zoo.tensors import Form
 
 Forms = Mapping[str, Form]
 
@@ -165,12 +165,8 @@ class _Planner:
         def make(tensors: Sequence[Tensor]) -> list[Tensor]:
             return rule.run(tensors, sources, targets)
 
-        empty = [
-            torch.empty(self.sources[n].shape, dtype=self.sources[n].dtype, device="meta")
-            for n, _ in before
-        ]
         try:
-            made = make(empty)
+            made = make([self.sources[name].empty() for name, _ in before])
         except ZooError as error:
             self._failed(rule, names, [f"'{names[0]}': {error}"])
             return
