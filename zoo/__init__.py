@@ -10,6 +10,7 @@ _HOMES = {
     "zoo.artifact": ("load", "save", "verify"),
     "zoo.attention": (
         "Attention",
+        "Recorded",
         "choosing",
         "drawing",
         "fused_softmax",
@@ -35,6 +36,7 @@ _HOMES = {
     "zoo.importing": ("import_model",),
     "zoo.interfaces": (
         "Alignment",
+        "Backbone",
         "Batch",
         "Choices",
         "Decoded",
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
     from zoo.artifact import load as load, save as save, verify as verify
     from zoo.attention import (
         Attention as Attention,
+        Recorded as Recorded,
         choosing as choosing,
         drawing as drawing,
         fused_softmax as fused_softmax,
@@ -95,6 +98,7 @@ if TYPE_CHECKING:
     from zoo.importing import import_model as import_model
     from zoo.interfaces import (
         Alignment as Alignment,
+        Backbone as Backbone,
         Batch as Batch,
         Choices as Choices,
         Decoded as Decoded,

@@ -1,5 +1,6 @@
 """Trained models of other people, brought in by a map, answer as they did at home."""
 
+import numpy
 import pytest
 import torch
 from trained import ATOL, trained
@@ -63,3 +64,48 @@ def test_the_speller_says_all_words_alike(speller):
     ]
     assert len(spoken) == 12
     assert spoken == [example["phonemes"] for example in reference["examples"]]
+
+
+@pytest.fixture(scope="module")
+def citations(tmp_path_factory):
+    """The model, the graph of Cora as it reads it, and the reference answers."""
+    folder, reference, arrays = trained("gat-cora-petarv")
+    model = _brought_in(folder, tmp_path_factory, "gat-cora", "gat-cora")
+    read = numpy.load(folder / "input.npz")
+    nodes, width = read["x_shape"]
+    features = torch.zeros(int(nodes), int(width))
+    rows = numpy.repeat(numpy.arange(nodes), numpy.diff(read["x_indptr"]))
+    features[rows, read["x_indices"]] = torch.from_numpy(read["x_data"])
+    edges = torch.from_numpy(numpy.stack([read["edge_col"], read["edge_row"]], axis=-1)).long()
+    labels = torch.from_numpy(read["labels"])
+    batch = {"features": features[None], "edges": edges[None], "target": labels[None]}
+    return model, batch, torch.from_numpy(read["test_mask"]), reference, arrays
+
+
+@torch.no_grad()
+def test_the_citation_graph_gets_the_same_logits_and_names(citations):
+    model, batch, test, reference, arrays = citations
+    logits = model(batch).logits[0]
+    expected = torch.from_numpy(arrays["logits"])
+    torch.testing.assert_close(logits, expected, atol=ATOL, rtol=0)
+    named = logits.argmax(dim=-1)
+    assert torch.equal(named, expected.argmax(dim=-1))
+    right = (named == batch["target"][0])[test].double().mean().item()
+    assert round(right, 3) == reference["test_accuracy"]
+
+
+@torch.no_grad()
+def test_the_citation_graph_is_looked_at_alike(citations):
+    model, batch, _, _, arrays = citations
+    with zoo.recording(model) as looks:
+        model(batch)
+    nodes = batch["features"].shape[1]
+    loops = torch.arange(nodes)[:, None].expand(nodes, 2)
+    source, target = torch.cat([batch["edges"][0], loops]).T
+    asked, seen = (torch.from_numpy(arrays[key]).long() for key in ("att_rows", "att_cols"))
+    for layer, theirs in ((0, "att_layer1_head0"), (1, "att_out_head0")):
+        (weights,) = looks[f"encoder.layers.{layer}"]
+        ours = torch.zeros(nodes, nodes)
+        ours[target, source] = weights[0, 0]
+        expected = torch.from_numpy(arrays[theirs])
+        torch.testing.assert_close(ours[asked, seen], expected, atol=ATOL, rtol=0)

@@ -1,6 +1,7 @@
 """The contracts: one file per kind."""
 
 from zoo.interfaces.alignment import Alignment
+from zoo.interfaces.backbone import Backbone
 from zoo.interfaces.component import Component, Entry
 from zoo.interfaces.data import (
     Batch,
@@ -27,6 +28,7 @@ from zoo.interfaces.scorer import Scorer
 KINDS: dict[str, type[Component]] = {
     interface.kind: interface
     for interface in (
+        Backbone,
         Embedding,
         Position,
         Scorer,
@@ -44,6 +46,7 @@ KINDS: dict[str, type[Component]] = {
 __all__ = [
     "KINDS",
     "Alignment",
+    "Backbone",
     "Batch",
     "Choices",
     "Component",
