@@ -22,7 +22,7 @@ from zoo.interfaces.metric import Metric
 from zoo.interfaces.model import Model, Speech
 from zoo.interfaces.objective import Objective
 from zoo.interfaces.position import Position
-from zoo.interfaces.sampler import Sampler, Search, Task
+from zoo.interfaces.sampler import FrameSampler, Sampler, Search, Task
 from zoo.interfaces.scorer import Scorer
 
 KINDS: dict[str, type[Component]] = {
@@ -56,6 +56,7 @@ __all__ = [
     "Encoder",
     "Entry",
     "Filter",
+    "FrameSampler",
     "Look",
     "Mask",
     "Memory",
