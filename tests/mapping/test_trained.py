@@ -109,3 +109,31 @@ def test_the_citation_graph_is_looked_at_alike(citations):
         ours[target, source] = weights[0, 0]
         expected = torch.from_numpy(arrays[theirs])
         torch.testing.assert_close(ours[asked, seen], expected, atol=ATOL, rtol=0)
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory):
+    folder, reference, arrays = trained("nano-ocr-crnn")
+    model = _brought_in(folder, tmp_path_factory, "nano-ocr", "nano-ocr")
+    pixels = [arrays[f"pixels_{i}"] for i in range(len(reference["examples"]))]
+    images = (torch.from_numpy(numpy.stack(pixels)).float() / 255 - 0.5) / 0.5
+    return model, images, reference, arrays
+
+
+@torch.no_grad()
+def test_the_reader_of_words_has_the_same_features_and_logits(reader):
+    model, images, reference, arrays = reader
+    features, logits = model.source(images), model.frames(images)[0]
+    for index in range(len(reference["examples"])):
+        for ours, theirs in ((features[index].T, "conv"), (logits[index], "logits")):
+            expected = torch.from_numpy(arrays[f"{theirs}_{index}"])
+            torch.testing.assert_close(ours, expected, atol=ATOL, rtol=0)
+
+
+def test_the_reader_of_words_reads_the_same_texts(reader):
+    model, images, reference, _ = reader
+    sampler = zoo.load_spec("nano-ocr").sections.sampler.build()
+    rows = model.generate({"source": images}, sampler, max_length=33).best()
+    symbols = ["", *reference["chars"]]  # the blank is what rows are padded with
+    texts = ["".join(symbols[token] for token in row) for row in rows]
+    assert texts == [example["text"] for example in reference["examples"]]
