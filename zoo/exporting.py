@@ -15,6 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from zoo.artifact import read_header
+from zoo.checkpoint import opened, write_stream
 from zoo.composition import torch_dtype
 from zoo.errors import ArtifactError, RegistryError, ZooError, suggest
 from zoo.files import reason
@@ -22,7 +23,6 @@ from zoo.importer import Importer
 from zoo.importing import find_map, weights_in
 from zoo.mapping import Plan, plan, read_map
 from zoo.registry import Registry, default_registry
-from zoo.tensors import opened, write_stream
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,16 @@ from typing import Any
 from torch import Tensor
 
 from zoo.artifact import held_tensors, write
+from zoo.checkpoint import opened
 from zoo.composition import build_on_meta, checked, claimed, torch_dtype
 from zoo.errors import ZooError, shortened, suggest
 from zoo.files import reason
 from zoo.importer import Importer
 from zoo.interfaces import Model
-from zoo.mapping import Form, Plan, plan, read_map
+from zoo.mapping import Plan, plan, read_map
 from zoo.registry import Registry, default_registry
 from zoo.spec import Source
-from zoo.tensors import opened
+from zoo.tensors import Form
 from zoo.text import attach, read_tokenizer
 
 MAX_CONFIG = 10_000_000

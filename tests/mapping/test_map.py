@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from zoo.errors import SpecError
-from zoo.mapping import Form, plan, read_map
+from zoo.mapping import plan, read_map
+from zoo.tensors import Form
 
 
 @pytest.fixture
@@ -126,17 +127,20 @@ def test_prefix_and_old_endings_are_understood(written):
         endings: {.gamma: .weight, .beta: .bias}
         rename:
           n.{p}: model.norm.{p:weight|bias}
+          table: model.emb
           out: head
         """)
     for names in (
-        ["model.norm.weight", "model.norm.bias", "head"],
-        ["norm.gamma", "norm.beta", "head"],
+        ["model.norm.weight", "model.norm.bias", "model.emb", "head"],
+        ["norm.gamma", "norm.beta", "emb", "head"],
     ):
         theirs = {name: Form((2,), torch.float32) for name in names}
-        made = plan(read_map(path), theirs, _forms(n__weight=[2], n__bias=[2], out=[2]))
+        made = plan(read_map(path), theirs, _forms(n__weight=[2], n__bias=[2], table=[2], out=[2]))
         assert sorted(name for job in made.jobs for name in job.sources) == sorted(names)
-    back = plan(read_map(path).reversed(), _forms(n__weight=[2], n__bias=[2], out=[2]), None)
-    assert set(back.targets) == {"model.norm.weight", "model.norm.bias", "head"}
+    back = plan(
+        read_map(path).reversed(), _forms(n__weight=[2], n__bias=[2], table=[2], out=[2]), None
+    )
+    assert set(back.targets) == {"model.norm.weight", "model.norm.bias", "model.emb", "head"}
 
 
 def test_constants_are_filled_and_not_exported(written):

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from zoo.errors import Place, Problem, SpecError, ZooError
-from zoo.mapping.form import Form
 from zoo.mapping.rules import End, Fill, Map, Rule, spread
+from zoo.tensors import Form
 
 Forms = Mapping[str, Form]
 
