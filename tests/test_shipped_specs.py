@@ -47,6 +47,11 @@ SMALL = {
         "model.encoder.hidden=5",
         "model.decoder.hidden=5",
     ],
+    "nano-ocr": [
+        "model.vocab=9",
+        "model.source={height: 8, backbone: {layers: [{channels: 6, kernel: 8, padding: 0}]}}",
+        "model.encoder.hidden=8",
+    ],
     "stories260k": [
         "model.embedding={vocab: 16, dim: 8, std: 1.0}",
         "model.decoder={layers: 1, feed_forward: {hidden: 6}, attention: {heads: 2, kv_heads: 1}}",
