@@ -17,6 +17,8 @@ from zoo.checkpoint import opened
 from zoo.composition import build_on_meta, checked, claimed, torch_dtype
 from zoo.errors import ZooError, shortened, suggest
 from zoo.files import reason
+from zoo.hub import fetch
+from zoo.hub.reference import is_repository, local
 from zoo.importer import Importer
 from zoo.interfaces import Model
 from zoo.mapping import Plan, plan, read_map
@@ -27,6 +29,7 @@ from zoo.text import attach, read_tokenizer
 
 MAX_CONFIG = 10_000_000
 _WHOLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
+_FETCHED = ("*.json", "*.txt", "*.model", "model*.safetensors")
 _TORCH = (
     "import torch; from safetensors.torch import save_file; save_file({{k: v.clone() for k, v in "
     "torch.load('{0}', map_location='cpu', weights_only=True).items()}}, 'model.safetensors')"
@@ -87,6 +90,8 @@ def arriving(
     registry = registry or default_registry()
     path = located(source)
     about: dict[str, Any] = {"imported": path.name}
+    if local(source) is None:
+        about = {"imported": os.fspath(source), "commit": path.name}
     tokenizers: Mapping[str, Any] = {}
     if (spec is None) != (map is None):
         raise ZooError("--spec and --map go together: what the model is, and where its weights go")
@@ -127,9 +132,11 @@ def find_map(source: str | os.PathLike[str], registry: Registry) -> Path:
 
 
 def located(source: str | os.PathLike[str]) -> Path:
-    """The file or folder that is meant."""
-    path = Path(source)
-    if not path.exists():
+    """The file or folder that is meant; a repository of the Hub is fetched, its data alone."""
+    path = local(source)
+    if path is None and is_repository(os.fspath(source)):
+        return fetch(os.fspath(source), _FETCHED)
+    if path is None or not path.exists():
         raise ZooError(f"there is no file or folder {source}")
     return path
 

@@ -24,7 +24,7 @@ def agreed(
     header: Header, tensors: Mapping[str, Tensor], registry: Registry
 ) -> tuple[Spec, Mapping[str, Tensor]]:
     """The spec and the tensors as the installed components understand them."""
-    data, older = header.spec, _older(header, registry)
+    data, tensors, older = header.spec, dict(tensors), _older(header, registry)
     if older:
         data, tensors = _migrated(header, tensors, older)
     try:

@@ -39,7 +39,8 @@ def assembled(
 ) -> Model:
     """The model of a spec with these weights; not copied where device and dtype are theirs."""
     try:
-        tree = build_on_meta(spec)
+        with _Uninitialised():
+            tree = build_on_meta(spec)
     except SpecError as error:
         raise ArtifactError(f"{source}: its spec does not hold here:\n{error}") from None
     model = claimed(tree, spec)
@@ -50,9 +51,11 @@ def assembled(
         return tensor.to(device, dtype if tensor.is_floating_point() else None)
 
     _fill(model, {name: placed(tensors[name], dtype) for name in expected})
-    floats = (p.dtype for p in model.parameters() if p.is_floating_point())
-    like = next(floats, dtype)
-    _fill(model, {n: placed(t, like) for n, t in _computed(model, spec).items()})
+    computed = _computed(model, spec)
+    if computed:
+        floats = (p.dtype for p in model.parameters() if p.is_floating_point())
+        like = next(floats, dtype)
+        _fill(model, {name: placed(tensor, like) for name, tensor in computed.items()})
     return model
 
 

@@ -15,7 +15,8 @@ EXAMPLE = "zoo import weights.safetensors --spec spec.yaml --map map.yaml -o mod
 
 def command(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A folder with config.json, or one file.")
+        str,
+        typer.Argument(metavar="SOURCE", help="A folder with config.json, one file, or org/name."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
     spec: Annotated[

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from zoo.cli.output import Json, console, human, print_json
+from zoo.cli.output import Json, ModelArgument, console, human, print_json
 
 if TYPE_CHECKING:
     from zoo.artifact import Header
@@ -16,16 +13,12 @@ if TYPE_CHECKING:
 EXAMPLE = "zoo info model.safetensors"
 
 
-def command(
-    file: Annotated[
-        Path, typer.Argument(help="A model file written by the zoo, or a directory of shards.")
-    ],
-    as_json: Json = False,
-) -> None:
+def command(model: ModelArgument, as_json: Json = False) -> None:
     """Show a model's spec, lock, provenance, hashes, probe and sizes, without loading weights."""
     from zoo.artifact import read_header
+    from zoo.hub.models import find
 
-    header = read_header(file)
+    header = read_header(find(model))
     if as_json:
         print_json(header.as_json())
     else:

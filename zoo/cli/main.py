@@ -11,6 +11,7 @@ import typer
 
 from zoo.about import version
 from zoo.cli import (
+    catalogue,
     check,
     compose,
     demo,
@@ -22,6 +23,8 @@ from zoo.cli import (
     list_,
     new_plugin,
     plugins,
+    pull,
+    push,
     schema,
     show,
     test_plugin,
@@ -44,6 +47,9 @@ _VERBS = {
     "generate": generate,
     "import": import_,
     "export": export,
+    "catalogue": catalogue,
+    "pull": pull,
+    "push": push,
     "demo": demo,
 }
 

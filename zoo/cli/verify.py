@@ -10,25 +10,25 @@ from typing import Annotated
 
 import typer
 
-from zoo.cli.output import Json, print_json
+from zoo.cli.output import Json, ModelArgument, print_json
 
 EXAMPLE = "zoo verify model.safetensors"
 _MARKS = {"ok": "ok", "failed": "FAILED", "absent": "absent", "skipped": "skipped"}
 
 
 def command(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="A model file, or the directory of its shards.")
-    ],
+    model: ModelArgument,
     device: Annotated[str, typer.Option(help="Where to run the probe.")] = "cpu",
     as_json: Json = False,
 ) -> None:
     """Check a model's header, the hashes of its weights, its spec and its golden probe."""
     from zoo.artifact import verify
     from zoo.errors import ArtifactError
+    from zoo.hub.models import find
 
-    with _progress(_size(model)) as told:
-        found = verify(model, device=device, progress=told)
+    path = find(model)
+    with _progress(_size(path)) as told:
+        found = verify(path, device=device, progress=told)
     if as_json:
         print_json(found.as_json())
         raise typer.Exit(0 if found.ok else 1)
