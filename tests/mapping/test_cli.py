@@ -200,3 +200,9 @@ def test_a_job_that_breaks_leaves_the_old_file(folder, monkeypatch):
 
 def _interrupt(done):
     raise KeyboardInterrupt
+
+
+def test_shipped_maps_are_listed():
+    listed = json.loads(_run("list --maps --json"))
+    assert {"llama2c", "g2p-en", "gat-cora", "nano-ocr"} <= {row["name"] for row in listed}
+    assert "llama2c" in _run("list --maps")
