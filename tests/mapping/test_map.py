@@ -143,6 +143,28 @@ def test_prefix_and_old_endings_are_understood(written):
     assert set(back.targets) == {"model.norm.weight", "model.norm.bias", "model.emb", "head"}
 
 
+def test_an_old_ending_beside_the_new_one_is_not_lost_in_silence(written):
+    path = written("""
+        endings: {.gamma: .weight, .g: .weight}
+        rename: {n: norm.weight}
+        """)
+    for other in ("norm.weight", "norm.g"):
+        theirs = {name: Form((2,), torch.float32) for name in ("norm.gamma", other)}
+        faults = _faults(lambda: plan(read_map(path), theirs, _forms(n=[2])), path)  # noqa: B023
+        assert len(faults) == 1
+        assert faults[0].startswith("1:1: no rule takes 'norm.g")
+
+
+def test_what_torch_itself_refuses_has_its_line_too(written):
+    path = written("""
+        convert:
+          - {theirs: [g, v], do: [weight-norm], ours: w}
+        """)
+    whole = {"g": Form((2,), torch.int64), "v": Form((2, 2), torch.int64)}
+    (fault,) = _faults(lambda: plan(read_map(path), whole, _forms(w=[2, 2])), path)
+    assert fault.startswith("4:5: convert[0]: 'w': ")
+
+
 def test_constants_are_filled_and_not_exported(written):
     path = written("""
         rename: {w: w}

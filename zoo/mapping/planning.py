@@ -167,8 +167,8 @@ class _Planner:
 
         try:
             made = make([self.sources[name].empty() for name, _ in before])
-        except ZooError as error:
-            self._failed(rule, names, [f"'{names[0]}': {error}"])
+        except (ZooError, RuntimeError, ValueError, TypeError) as error:  # torch has its own
+            self._failed(rule, names, [f"'{names[0]}': {str(error).splitlines()[0]}"])
             return
         forms = {}
         for name, tensor in zip(names, made, strict=True):
