@@ -3,6 +3,7 @@
 import numpy
 import pytest
 import torch
+from safetensors.torch import load_file
 from trained import ATOL, trained
 
 import zoo
@@ -137,3 +138,21 @@ def test_the_reader_of_words_reads_the_same_texts(reader):
     symbols = ["", *reference["chars"]]  # the blank is what rows are padded with
     texts = ["".join(symbols[token] for token in row) for row in rows]
     assert texts == [example["text"] for example in reference["examples"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "map"),
+    [
+        ("llama2c-stories260K", "stories260k", "llama2c"),
+        ("g2p-en-gru", "g2p-en", "g2p-en"),
+        ("gat-cora-petarv", "gat-cora", "gat-cora"),
+        ("nano-ocr-crnn", "nano-ocr", "nano-ocr"),
+    ],
+)
+def test_an_export_gives_every_tensor_back_bit_for_bit(name, spec, map, tmp_path):
+    file = trained(name)[0] / "model.safetensors"
+    path = zoo.import_model(file, tmp_path / "in.safetensors", spec=spec, map=map)
+    zoo.export_model(path, tmp_path / "out", map=map)
+    before, after = load_file(file), load_file(tmp_path / "out" / "model.safetensors")
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[key], after[key]) for key in before)
