@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from zoo.cli.output import Json, ModelArgument, human, print_json
-from zoo.cli.weights import DryRun, Dtype, Map, print_plan, progressing
+from zoo.cli.weights import DryRun, Dtype, Map, print_plan, progressing, told
 
 EXAMPLE = "zoo export model.safetensors folder --to llama"
 
@@ -28,7 +28,10 @@ def command(
     from zoo.exporting import departing
     from zoo.hub.models import find
 
-    with departing(find(model), to=to, map=map, dtype=dtype) as departure:
+    with (
+        told(as_json=as_json),
+        departing(find(model), to=to, map=map, dtype=dtype) as departure,
+    ):
         if dry_run:
             print_plan(departure.plan, as_json=as_json)
             return
