@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, models, pre_tokenizers
 from typer.testing import CliRunner
 
 import zoo
@@ -195,6 +196,25 @@ def test_a_place_that_cannot_be_written_is_said(folder):
     )
     assert _refused(line.format("gone/model.safetensors")) == (
         "gone/model.safetensors could not be written: no such file or directory"
+    )
+
+
+def test_a_tokenizer_is_given_along(folder):
+    words = {f"w{index}": index for index in range(7)}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="w0"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.save("tokenizer.json")
+    _run(f"{IMPORT} --tokenizer tokenizer.json")
+    model = zoo.load("model.safetensors")
+    by_text, by_ids = (
+        zoo.generate(model, [said], sampler="greedy", max_length=3)[0][0].tokens
+        for said in ("w3 w4", [3, 4])
+    )
+    assert by_text == by_ids
+    tokenizer.add_tokens(["one too many"])
+    tokenizer.save("tokenizer.json")
+    assert _refused(f"{IMPORT} --tokenizer tokenizer.json") == (
+        "the source tokenizer has 8 symbols, but the model only 7"
     )
 
 
