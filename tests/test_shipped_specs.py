@@ -78,6 +78,21 @@ SMALL = {
     "draw-mnist": ["model={height: 6, width: 5, steps: 3, latent: 3, hidden: 8, write: 2}"],
     "ram-mnist": ["model={retina: {size: 4}, glimpses: 3, what: 16, where: 8, hidden: 16}"],
     "ram-translated": ["model={retina: {size: 4}, glimpses: 3, what: 16, where: 8, hidden: 16}"],
+    "g2p-en": [
+        "model.source={vocab: 16, dim: 6}",
+        "model.target={vocab: 12, dim: 6}",
+        "model.encoder.hidden=5",
+        "model.decoder.hidden=5",
+    ],
+    "nano-ocr": [
+        "model.vocab=9",
+        "model.source={height: 8, backbone: {layers: [{channels: 6, kernel: 8, padding: 0}]}}",
+        "model.encoder.hidden=8",
+    ],
+    "stories260k": [
+        "model.embedding={vocab: 16, dim: 8, std: 1.0}",
+        "model.decoder={layers: 1, feed_forward: {hidden: 6}, attention: {heads: 2, kv_heads: 1}}",
+    ],
     "sutskever-2014": [
         "model.source={vocab: 16, dim: 6}",
         "model.target={vocab: 12, dim: 6}",

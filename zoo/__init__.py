@@ -30,10 +30,13 @@ _HOMES = {
         "ZooError",
         "ZooWarning",
     ),
+    "zoo.exporting": ("export_model",),
     "zoo.generation": ("generate",),
     "zoo.hookspecs": ("hookimpl",),
     "zoo.hub.models": ("load", "pull"),
     "zoo.hub.publish": ("push", "save_folder"),
+    "zoo.importer": ("Importer",),
+    "zoo.importing": ("import_model",),
     "zoo.interfaces": (
         "Alignment",
         "Backbone",
@@ -94,10 +97,13 @@ if TYPE_CHECKING:
         ZooError as ZooError,
         ZooWarning as ZooWarning,
     )
+    from zoo.exporting import export_model as export_model
     from zoo.generation import generate as generate
     from zoo.hookspecs import hookimpl as hookimpl
     from zoo.hub.models import load as load, pull as pull
     from zoo.hub.publish import push as push, save_folder as save_folder
+    from zoo.importer import Importer as Importer
+    from zoo.importing import import_model as import_model
     from zoo.interfaces import (
         Alignment as Alignment,
         Backbone as Backbone,
