@@ -19,7 +19,8 @@ class Clip(Embedding):
     of gradients and flow; here they read the frames themselves.
 
     A clip shorter than its batch ends in frames that are zero in every pixel: they are padding.
-    A black frame that others follow is a frame.
+    A black frame that others follow is a frame. In training, a backbone's batch norm counts the
+    padding in its statistics.
 
     Args:
         backbone: sees single frames; its map is averaged.

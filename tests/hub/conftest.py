@@ -22,6 +22,13 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return zoo.save(model, tmp_path_factory.mktemp("saved") / "model.safetensors")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def session() -> Iterator[None]:
+    """One session for all tests: it takes longer to make than most of them."""
+    yield
+    close_session()
+
+
 @pytest.fixture
 def cache(hub: Hub) -> Path:
     """The cache that HF_HOME names."""
@@ -52,4 +59,3 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         }.items():
             monkeypatch.setattr(constants, name, value)
         yield running
-        close_session()  # before the hub goes, which waits for its connections

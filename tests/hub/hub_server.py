@@ -6,6 +6,7 @@ Standard library only. Every request is recorded; any answer can be spoilt by a 
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import re
@@ -88,6 +89,9 @@ class Hub:
         self.going = False
         for server in self.servers.values():
             server.shutdown()
+            for connection in list(server.open):  # clients keep theirs for the next request
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
             server.server_close()
 
     def repo(self, name: str, **options: bool) -> Repo:
@@ -380,6 +384,7 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, hub: Hub, port: str) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.hub, self.port = hub, port
+        self.open: set[socket.socket] = set()
         # Two names, because older clients tell hosts apart by name and not by port.
         name = "127.0.0.1" if port == "hub" else "localhost"
         self.url = f"http://{name}:{self.server_address[1]}"
@@ -392,6 +397,14 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 30
     server: _Server
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.open.add(self.connection)
+
+    def finish(self) -> None:
+        self.server.open.discard(self.connection)
+        super().finish()
 
     def do_GET(self) -> None:
         body = self._body()
