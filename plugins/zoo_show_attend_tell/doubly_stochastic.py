@@ -67,14 +67,16 @@ class DoublyStochastic(Objective):
         return total / max(counted, 1)
 
     def examples(self) -> Sequence[Outputs]:
-        generator = torch.Generator().manual_seed(0)
+        generator = torch.Generator("cpu").manual_seed(0)
+        here = torch.empty(0).device
 
         def draw(*shape: int) -> Tensor:
-            return torch.randn(shape, generator=generator, dtype=torch.float64)
+            drawn = torch.randn(shape, generator=generator, dtype=torch.float64, device="cpu")
+            return drawn.to(here)
 
         mask = torch.arange(4) < torch.tensor([[4], [1], [2]])
         real = torch.arange(6) < torch.tensor([[6], [3], [5]])
         looks = draw(3, 4, 6).masked_fill(~real[:, None], -torch.inf).softmax(dim=-1)
-        targets = torch.randint(0, 5, (3, 4), generator=generator)
+        targets = torch.randint(0, 5, (3, 4), generator=generator, device="cpu").to(here)
         extras = {"looks": looks, "source_mask": real}
         return [Outputs(draw(3, 4, 5), targets, mask, extras=extras)]
