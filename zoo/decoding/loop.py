@@ -29,6 +29,7 @@ def decode(
     generator: torch.Generator | None = None,
     filters: Sequence[Filter] = (),
     prompt: Tensor | None = None,
+    lengths: Tensor | None = None,
 ) -> Decoded:
     """Let the decoder speak, the sampler choose, until every hypothesis has ended.
 
@@ -39,13 +40,21 @@ def decode(
         filters: applied to the next tokens' scores in this order, before the sampler.
         prompt: what was said before, [B, P], the start token first, padded on the right; the
             start token alone if not given.
+        lengths: how much of each prompt is real, [B]; up to its padding if not given.
 
     Shapes:
         B items of memory -> tokens [B, N, T] without the prompt, and scores [B, N]; N as many as
         the sampler returns, best first.
     """
     given = setting(
-        decoder, memory, bos=bos, eos=eos, pad=pad, max_length=max_length, prompt=prompt
+        decoder,
+        memory,
+        bos=bos,
+        eos=eos,
+        pad=pad,
+        max_length=max_length,
+        prompt=prompt,
+        lengths=lengths,
     )
     every = 1 if memory.states.device.type == "cpu" else PATIENCE
     for search in _searched(decoder, memory, sampler, given, filters, generator, every):
@@ -67,6 +76,7 @@ def stream(
     generator: torch.Generator | None = None,
     filters: Sequence[Filter] = (),
     prompt: Tensor | None = None,
+    lengths: Tensor | None = None,
 ) -> Iterator[Tensor]:
     """The tokens that ``decode`` would return, [B, 1] a step, as they are chosen.
 
@@ -79,7 +89,14 @@ def stream(
             f"(width {sampler.width}); only samplers that keep one and never go back can stream"
         )
     given = setting(
-        decoder, memory, bos=bos, eos=eos, pad=pad, max_length=max_length, prompt=prompt
+        decoder,
+        memory,
+        bos=bos,
+        eos=eos,
+        pad=pad,
+        max_length=max_length,
+        prompt=prompt,
+        lengths=lengths,
     )
     return _streamed(decoder, memory, sampler, given, filters, generator)
 
