@@ -27,8 +27,11 @@ _HOMES = {
         "WidthConflict",
         "ZooError",
     ),
+    "zoo.exporting": ("export_model",),
     "zoo.generation": ("generate",),
     "zoo.hookspecs": ("hookimpl",),
+    "zoo.importer": ("Importer",),
+    "zoo.importing": ("import_model",),
     "zoo.interfaces": (
         "Alignment",
         "Batch",
@@ -83,8 +86,11 @@ if TYPE_CHECKING:
         WidthConflict as WidthConflict,
         ZooError as ZooError,
     )
+    from zoo.exporting import export_model as export_model
     from zoo.generation import generate as generate
     from zoo.hookspecs import hookimpl as hookimpl
+    from zoo.importer import Importer as Importer
+    from zoo.importing import import_model as import_model
     from zoo.interfaces import (
         Alignment as Alignment,
         Batch as Batch,

@@ -41,7 +41,7 @@ def compose(
     The weights are drawn on the CPU, so a seed means the same model on every device.
     """
     place = torch_device(device)
-    kind = _dtype(dtype)
+    kind = torch_dtype(dtype)
     spec, _ = checked(source, overrides=overrides, registry=registry)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # leaves the GPUs' generators alone
@@ -114,7 +114,8 @@ def torch_device(device: str | torch.device) -> torch.device:
     return chosen
 
 
-def _dtype(dtype: Any) -> torch.dtype:
+def torch_dtype(dtype: Any) -> torch.dtype:
+    """The floating type of that name, or ZooError; float32 if none is named."""
     kinds = {
         "float32": torch.float32,
         "bfloat16": torch.bfloat16,

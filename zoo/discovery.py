@@ -19,6 +19,7 @@ import pluggy
 
 from zoo import hookspecs
 from zoo.about import DISTRIBUTION
+from zoo.importer import Importer
 from zoo.interfaces import KINDS, Component, Entry
 from zoo.signature import parameters
 
@@ -27,7 +28,7 @@ _NAME = re.compile(r"[a-z0-9]+(?:[-._][a-z0-9]+)*")
 
 @dataclass(frozen=True)
 class Offer:
-    """A spec file that a plugin ships."""
+    """A spec or a map that a plugin ships."""
 
     name: str
     plugin: str
@@ -45,6 +46,8 @@ class Plugin:
     enabled: bool = True
     entries: list[Entry] = field(default_factory=list)
     specs: list[Offer] = field(default_factory=list)
+    maps: list[Offer] = field(default_factory=list)
+    importers: list[Importer] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     clashes: list[str] = field(default_factory=list)
     trace: str = ""
@@ -125,17 +128,21 @@ def _load(plugin: Plugin, point: EntryPoint) -> None:
             manager.register(module, plugin.name)
             manager.check_pending()
             offered = manager.hook.zoo_components()
+            importers = manager.hook.zoo_importers()
         _unmarked(plugin, module, manager)
         for answer in offered:
             _take(plugin, answer)
-        plugin.specs = _specs(plugin, point)
+        for answer in importers:
+            _take_importers(plugin, answer)
+        plugin.specs = _offers(plugin, point, "specs")
+        plugin.maps = _offers(plugin, point, "maps")
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit, and the panics of compiled libraries
         plugin.faults.append(_cause(error))
         plugin.trace = traceback.format_exc()
         return
-    if not offered and not plugin.faults:
+    if not offered and not importers and not plugin.faults:
         plugin.faults.append("zoo_components returned None, not a list of classes")
 
 
@@ -182,6 +189,20 @@ def _take(plugin: Plugin, answer: object) -> None:
             plugin.faults.append(fault)
 
 
+def _take_importers(plugin: Plugin, answer: object) -> None:
+    if not isinstance(answer, Sequence) or isinstance(answer, str):
+        plugin.faults.append(f"zoo_importers returned {_short(answer)}, not a list of importers")
+        return
+    for item in answer:
+        name = getattr(item, "name", None)
+        if not isinstance(item, Importer):
+            plugin.faults.append(f"{_short(item)} is no importer")
+        elif not isinstance(name, str) or not _NAME.fullmatch(name):
+            plugin.faults.append(f"importer {type(item).__name__} has no name, but {_short(name)}")
+        else:
+            plugin.importers.append(item)
+
+
 def fault_of(item: object) -> str | None:
     """Why something is no component, or None if it is one."""
     if not isinstance(item, type) or not issubclass(item, Component):
@@ -213,11 +234,11 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _specs(plugin: Plugin, point: EntryPoint) -> list[Offer]:
+def _offers(plugin: Plugin, point: EntryPoint, what: str) -> list[Offer]:
     module = sys.modules[point.module]
     if not hasattr(module, "__path__"):
         return []  # a single module has no folder of its own
-    folder = Path(str(importlib.resources.files(module))) / "specs"
+    folder = Path(str(importlib.resources.files(module))) / what
     return [Offer(file.stem, plugin.name, file) for file in sorted(folder.glob("*.yaml"))]
 
 

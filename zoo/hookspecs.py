@@ -1,8 +1,8 @@
 """The only door for plugins: every hook, in one place.
 
 A plugin is a module, named by an entry point in the group ``zoo``, with functions marked
-``@zoo.hookimpl``. Specs need no hook: every ``specs/*.yaml`` inside the plugin's package is
-offered under its file name.
+``@zoo.hookimpl``. Specs and maps need no hook: every ``specs/*.yaml`` and ``maps/*.yaml`` inside
+the plugin's package is offered under its file name.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import pluggy
 
+from zoo.importer import Importer
 from zoo.interfaces import Component
 
 GROUP = "zoo"
@@ -22,3 +23,8 @@ hookimpl = pluggy.HookimplMarker(GROUP)
 @hookspec
 def zoo_components() -> Sequence[type[Component]]:  # type: ignore[empty-body]
     """The component classes this plugin offers."""
+
+
+@hookspec
+def zoo_importers() -> Sequence[Importer]:  # type: ignore[empty-body]
+    """How models of other libraries come in and go out."""

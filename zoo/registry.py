@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
 from zoo.discovery import Offer, Plugin, discover
 from zoo.errors import RegistryError, article, suggest
+from zoo.importer import Importer
 from zoo.interfaces import KINDS, Component, Entry
 
 
@@ -19,21 +20,21 @@ class Registry:
     plugins: Sequence[Plugin] = ()
     entries: Sequence[Entry] = ()
     specs: Mapping[str, Sequence[Offer]] = field(default_factory=dict)
+    maps: Mapping[str, Sequence[Offer]] = field(default_factory=dict)
 
     @classmethod
     def installed(cls, environ: Mapping[str, str] | None = None) -> Registry:
         """The plugins of this environment, as far as ZOO_PLUGINS allows them."""
         plugins = discover(environ)
-        specs: dict[str, list[Offer]] = {}
-        for plugin in plugins:
-            for offer in plugin.specs:
-                specs.setdefault(offer.name, []).append(offer)
-        return cls(plugins, [entry for plugin in plugins for entry in plugin.entries], specs)
+        entries = [entry for plugin in plugins for entry in plugin.entries]
+        specs = _by_name(offer for plugin in plugins for offer in plugin.specs)
+        maps = _by_name(offer for plugin in plugins for offer in plugin.maps)
+        return cls(plugins, entries, specs, maps)
 
     def plus(self, components: Iterable[type[Component]], *, plugin: str) -> Registry:
         """This registry and further components, for tests and notebooks."""
         more = [Entry(cls, plugin, plugin, "0") for cls in components]
-        return Registry(self.plugins, [*self.entries, *more], self.specs)
+        return replace(self, entries=[*self.entries, *more])
 
     def components(self, kind: str | None = None) -> list[Entry]:
         """All entries, or those of one kind, by kind and name."""
@@ -54,15 +55,29 @@ class Registry:
             raise RegistryError(self._ambiguous(kind, reference, found))
         raise RegistryError(self._missing(kind, reference, plugin, name, offered))
 
+    @property
+    def importers(self) -> list[Importer]:
+        """How models of other libraries come in, whoever offers it."""
+        return [importer for plugin in self.plugins for importer in plugin.importers]
+
     def spec(self, name: str) -> Path:
         """The file of a spec that a plugin ships."""
-        offers = self.specs.get(name, [])
+        return self._shipped("spec", self.specs, name)
+
+    def map(self, name: str) -> Path:
+        """The file of a map that a plugin ships."""
+        return self._shipped("map", self.maps, name)
+
+    def _shipped(self, what: str, offered: Mapping[str, Sequence[Offer]], name: str) -> Path:
+        offers = offered.get(name, [])
         if len(offers) == 1:
             return offers[0].path
         if offers:
             who = " and ".join(f"plugin '{o.plugin}'" for o in offers)
-            raise RegistryError(f"spec '{name}' is offered by {who}; give the file's path instead")
-        raise RegistryError(f"no spec named '{name}'{suggest(name, self.specs)}{self._broken()}")
+            raise RegistryError(
+                f"{what} '{name}' is offered by {who}; give the file's path instead"
+            )
+        raise RegistryError(f"no {what} named '{name}'{suggest(name, offered)}{self._broken()}")
 
     @staticmethod
     def _ambiguous(kind: str, reference: str, found: Sequence[Entry]) -> str:
@@ -92,6 +107,13 @@ class Registry:
     def _broken(self) -> str:
         names = ", ".join(f"'{p.name}' ({p.distribution})" for p in self.plugins if p.faults)
         return f"; plugins with faults: {names}, see 'zoo plugins'" if names else ""
+
+
+def _by_name(offers: Iterable[Offer]) -> dict[str, list[Offer]]:
+    named: dict[str, list[Offer]] = {}
+    for offer in offers:
+        named.setdefault(offer.name, []).append(offer)
+    return named
 
 
 @cache

@@ -13,7 +13,9 @@ from zoo.cli import (
     compose,
     demo,
     eval,
+    export,
     generate,
+    import_,
     info,
     list_,
     new_plugin,
@@ -36,6 +38,8 @@ _VERBS = {
     "test-plugin": test_plugin,
     "eval": eval,
     "generate": generate,
+    "import": import_,
+    "export": export,
     "demo": demo,
 }
 

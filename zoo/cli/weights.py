@@ -1,0 +1,67 @@
+"""What `zoo import` and `zoo export` share: options, the table of a plan, a progress bar."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zoo.cli.output import console, print_json
+
+if TYPE_CHECKING:
+    from zoo.mapping import Plan
+
+LARGE = 100_000_000
+"""Bytes from which on a person wants to see that something moves."""
+
+Map = Annotated[
+    str | None, typer.Option("--map", help="Where the weights go: a map file or a shipped map.")
+]
+Dtype = Annotated[
+    str | None, typer.Option(help="float32, bfloat16, float16 or float64; as it is if not set.")
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print what goes where, and write nothing.")
+]
+
+
+def print_plan(plan: Plan, *, as_json: bool) -> None:
+    """The table of what goes where."""
+    from rich.table import Table
+    from rich.text import Text
+
+    if as_json:
+        print_json(plan.as_json())
+        return
+    table = Table(box=None, header_style="bold")
+    for column in ("target", "shape", "dtype", "from", "by"):
+        table.add_column(column, overflow="fold", no_wrap=column == "target")
+    for row in plan.as_json()["tensors"]:
+        cells = (
+            *(row["target"], str(row["shape"]), row["dtype"]),
+            *("\n".join(row["sources"]), ", ".join(row["operations"])),
+        )
+        table.add_row(*map(Text, cells))
+    out = console()
+    out.print(table)
+    for name in plan.dropped:
+        out.print(f"dropped: {name}", markup=False)
+    for place in plan.unused:
+        out.print(f"matches nothing: {place}", markup=False)
+
+
+@contextlib.contextmanager
+def progressing(total: int) -> Iterator[Callable[[int], None] | None]:
+    """A bar on standard error, where there is enough to wait for."""
+    if total < LARGE:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+    columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done: bar.advance(task, done)

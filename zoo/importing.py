@@ -1,0 +1,222 @@
+"""Models of other libraries brought in: weights by a map, whole folders by an importer."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zoo.about import version
+from zoo.artifact import FORMAT, held_tensors
+from zoo.composition import build_on_meta, checked, claimed, torch_dtype
+from zoo.errors import ArtifactError, ZooError, shortened, suggest
+from zoo.files import reason
+from zoo.importer import Importer
+from zoo.interfaces import Model
+from zoo.mapping import Plan, plan, read_map
+from zoo.registry import Registry, default_registry
+from zoo.spec import Source
+from zoo.tensors import Form, opened, write_stream
+from zoo.text import attach, read_tokenizer
+
+MAX_CONFIG = 10_000_000
+_WHOLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
+_TORCH = (
+    "import torch; from safetensors.torch import save_file; save_file({{k: v.clone() for k, v in "
+    "torch.load('{0}', map_location='cpu', weights_only=True).items()}}, 'model.safetensors')"
+)
+_NUMPY = (
+    "import numpy; from safetensors.numpy import save_file; "
+    "save_file(dict(numpy.load('{0}')), 'model.safetensors')"
+)
+_LEGACY = {
+    **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt", ".pkl"), _TORCH),
+    **dict.fromkeys((".npz", ".npy"), _NUMPY),
+}
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A model about to come in: every check is done, nothing is written."""
+
+    model: Model
+    plan: Plan
+    read: Callable[[str], Tensor]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def bytes(self) -> int:
+        return sum(form.bytes for form in self.plan.targets.values())
+
+    def write(
+        self, output: str | os.PathLike[str], *, progress: Callable[[int], None] | None = None
+    ) -> Path:
+        """The model file, written tensor by tensor; `progress` hears of bytes done."""
+        if os.path.isdir(output):
+            raise ArtifactError(
+                f"{output} is a directory; name the file, for example {output}/{_WHOLE}"
+            )
+        about = {"zoo": version(), "torch": str(torch.__version__), **self.provenance}
+        metadata = {
+            "format": "pt",
+            "zoo": FORMAT,
+            "spec": json.dumps(self.model.spec),
+            "lock": json.dumps(list(self.model.lock)),
+            "provenance": json.dumps(about),
+        }
+        if self.model.tokenizer:
+            metadata["tokenizer"] = json.dumps(dict(self.model.tokenizer))
+        try:
+            return write_stream(
+                output, self.plan.targets, self.plan.run(self.read, progress), metadata
+            )
+        except OSError as error:
+            raise ArtifactError(f"{output} could not be written: {reason(error)}") from error
+
+
+@contextmanager
+def arriving(
+    source: str | os.PathLike[str],
+    *,
+    spec: Source | None = None,
+    map: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    overrides: Iterable[str] = (),
+    tokenizer: str | os.PathLike[str] | None = None,
+    dtype: str | None = None,
+    registry: Registry | None = None,
+) -> Iterator[Arrival]:
+    """A model planned from weights with a spec and a map, or from a folder by its importer."""
+    registry = registry or default_registry()
+    path = located(source)
+    about: dict[str, Any] = {"imported": path.name}
+    tokenizers: Mapping[str, Any] = {}
+    if (spec is None) != (map is None):
+        raise ZooError("--spec and --map go together: what the model is, and where its weights go")
+    if spec is None or map is None:
+        config = read_config(path)
+        importer = importer_for(config, registry)
+        spec, map = importer.spec(config), importer.map(config)
+        tokenizers = importer.tokenizers(path, config)
+        about |= {"importer": importer.name, "config": dict(config)}
+    elif isinstance(map, (str, os.PathLike)):
+        map = find_map(map, registry)
+    if tokenizer is not None:
+        tokenizers = dict.fromkeys(("source", "target"), tokenizer)
+    read, _ = checked(spec, overrides=overrides, registry=registry)
+    model: Model = claimed(build_on_meta(read).part, read)
+    attach(model, {side: read_tokenizer(file) for side, file in tokenizers.items()})
+    wanted = {name: Form.of(tensor) for name, tensor in held_tensors(model).items()}
+    mapped = read_map(map, spec=model.spec)
+    with opened(weights_in(path)) as file:
+        kind = torch_dtype(dtype) if dtype else None
+        yield Arrival(model, plan(mapped, file.forms, wanted, dtype=kind), file.read, about)
+
+
+def import_model(
+    source: str | os.PathLike[str], output: str | os.PathLike[str], **options: Any
+) -> Path:
+    """Bring a model in and write it; the options are those of `arriving`."""
+    with arriving(source, **options) as arrival:
+        return arrival.write(output)
+
+
+def find_map(source: str | os.PathLike[str], registry: Registry) -> Path:
+    """The file a person means by a path or by the name of a shipped map."""
+    path = Path(source)
+    named = path.name == str(source) and path.suffix not in (".yaml", ".yml")
+    return registry.map(str(source)) if named and not path.is_file() else path
+
+
+def located(source: str | os.PathLike[str]) -> Path:
+    """The file or folder that is meant."""
+    path = Path(source)
+    if not path.exists():
+        raise ZooError(f"there is no file or folder {source}")
+    return path
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The config.json of a folder."""
+    if not folder.is_dir():
+        refuse_legacy(folder)
+        raise ZooError(
+            f"{folder} is one file, which does not say what model it is; give --spec and --map, "
+            "or a folder with a config.json"
+        )
+    file = folder / "config.json"
+    try:
+        if file.stat().st_size > MAX_CONFIG:
+            raise ZooError(f"{file} has more than the {MAX_CONFIG:,} bytes of a config")
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ZooError(f"{file} cannot be read: {reason(error)}") from None
+    except (ValueError, RecursionError) as error:
+        raise ZooError(f"{file} is no JSON: {shortened(str(error), 200)}") from None
+    if not isinstance(config, dict):
+        raise ZooError(f"{file} should hold a mapping")
+    return config
+
+
+def importer_for(config: Mapping[str, Any], registry: Registry) -> Importer:
+    """The one importer that knows this config."""
+    found = [importer for importer in registry.importers if importer.matches(config)]
+    if len(found) == 1:
+        return found[0]
+    kind = shortened(str(config.get("model_type")), 100)
+    if found:
+        names = " and ".join(f"'{importer.name}'" for importer in found)
+        raise ZooError(f"importers {names} both take model_type '{kind}'; give --spec and --map")
+    known = suggest(kind, [importer.name for importer in registry.importers])
+    raise ZooError(f"no importer takes model_type '{kind}'{known}; or give --spec and --map")
+
+
+def weights_in(path: Path) -> list[Path]:
+    """The safetensors files of a model, whole or in shards."""
+    if not path.is_dir():
+        refuse_legacy(path)
+        return [path]
+    if (path / _WHOLE).is_file():
+        return [path / _WHOLE]
+    if (path / _INDEX).is_file():
+        return _shards(path)
+    for file in sorted(path.iterdir()):
+        refuse_legacy(file)
+    raise ZooError(f"{path} holds neither {_WHOLE} nor {_INDEX}")
+
+
+def _shards(folder: Path) -> list[Path]:
+    index = folder / _INDEX
+    try:
+        table = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        names = sorted(set(table.values()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ZooError(
+            f"{index} should list under 'weight_map' which file has which tensor"
+        ) from None
+    for name in names:
+        if (
+            not isinstance(name, str)
+            or Path(name).name != name
+            or not name.endswith(".safetensors")
+        ):
+            raise ZooError(f"{index} names {name!r}, which is no safetensors file beside it")
+        if not (folder / name).is_file():
+            raise ZooError(f"{index} names {name}, which is not there")
+    return [folder / name for name in names]
+
+
+def refuse_legacy(path: Path) -> None:
+    """Pickles can run code when read, so they are not read."""
+    command = _LEGACY.get(path.suffix)
+    if command:
+        raise ZooError(
+            f"{path} may hold a pickle, which can run code when it is read; where you trust it, "
+            f'convert it once: python -c "{command.format(path.name)}"'
+        )
