@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[1]
 FLOORS = [
     {"zoo.about", "zoo.files"},
     {"zoo.errors"},
-    {"zoo.importer", "zoo.interfaces", "zoo.tensors"},
-    {"zoo.signature"},
+    {"zoo.interfaces", "zoo.tensors"},
+    {"zoo.importer", "zoo.signature"},
     {"zoo.blueprint", "zoo.hookspecs"},
     {"zoo.discovery"},
     {"zoo.registry"},

@@ -60,6 +60,7 @@ _HOMES = {
     "zoo.registry": ("Registry",),
     "zoo.signature": ("Given",),
     "zoo.spec": ("Spec", "load_spec"),
+    "zoo.tensors": ("Opened",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -119,6 +120,7 @@ if TYPE_CHECKING:
     from zoo.registry import Registry as Registry
     from zoo.signature import Given as Given
     from zoo.spec import Spec as Spec, load_spec as load_spec
+    from zoo.tensors import Opened as Opened
 
 
 def __getattr__(name: str) -> Any:

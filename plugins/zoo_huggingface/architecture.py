@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import copy
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 
-from zoo import Importer, Weights, ZooError, load_spec
+from zoo import Importer, Opened, ZooError, load_spec
 from zoo_huggingface.canonical import canonical, differences
 from zoo_huggingface.settings import Only, Setting, at, put, refused
 
@@ -42,12 +42,12 @@ class Architecture(Importer):
     def matches(self, config: Config) -> bool:
         return config.get("model_type") == self.name
 
-    def map(self, config: Config) -> Path:
+    def map(self, config: Config) -> Path | dict[str, Any]:
         return MAPS / f"{self.name}.yaml"
 
-    def gathered(self, config: Config, folder: Path, weights: Weights) -> Config:
+    def gathered(self, config: Config, folder: Path, weights: Opened) -> Config:
         """The config, and whether the output has a table of its own."""
-        untied = False
+        untied = not self.ties(config)
         for name in self.copies:
             if name not in weights.forms:
                 continue
@@ -61,7 +61,8 @@ class Architecture(Importer):
 
     def spec(self, config: Config) -> dict[str, Any]:
         self._refuse(config)
-        made = copy.deepcopy(dict(self.template))
+        # Through text, so that parts which the template shares become parts of their own.
+        made: dict[str, Any] = json.loads(json.dumps(self.template))
         made |= {"zoo": 1, "name": self.name}
         for setting in self.settings:
             value = setting.read(config)
@@ -79,8 +80,16 @@ class Architecture(Importer):
             value = at(spec, setting.paths.split()[0])
             made[setting.key] = setting.write(value) if value is not None else None
         self.words(made, spec)
-        self._refuse_losses(spec, made)
+        self._refuse_losses(spec, {**made, **self.unsaid(spec)})
         return made
+
+    def ties(self, config: Config) -> bool:
+        """Whether a config says that the output shares the embedding's table."""
+        return True
+
+    def unsaid(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """What `gathered` would find in an export of this spec."""
+        return {}
 
     def adapt(self, made: dict[str, Any], config: Config) -> None:
         """Put into a spec what no setting says."""

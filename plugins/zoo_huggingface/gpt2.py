@@ -15,7 +15,7 @@ class Gpt2(Speaker):
     heads = ("GPT2LMHeadModel",)
     table = "transformer.wte.weight"
     begins = False
-    ties = True
+    tied = True
     loose = ("model.bos",)
     template = {
         "model": {

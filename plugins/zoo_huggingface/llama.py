@@ -17,7 +17,9 @@ class Llama(Speaker):
     heads: ClassVar[tuple[str, ...]] = ("LlamaForCausalLM",)
     table = "model.embed_tokens.weight"
     begins = True
-    ties = False
+    grouped: ClassVar[Any] = None
+    """How many keys and values a config means that does not say."""
+    tied = False
     template = {
         "model": {
             "type": "language-model",
@@ -57,8 +59,9 @@ class Llama(Speaker):
         super().adapt(made, config)
         decoder = made["model"]["decoder"]
         attention = decoder["attention"]
-        attention["kv_heads"] = valued(config, "num_key_value_heads", int, None)
-        attention["head_dim"] = valued(config, "head_dim", int, None)
+        heads, width = attention["heads"], made["model"]["embedding"]["dim"]
+        attention["kv_heads"] = valued(config, "num_key_value_heads", int, self.grouped) or heads
+        attention["head_dim"] = valued(config, "head_dim", int, None) or width // heads
         attention["bias"] = self._bias(config)
         decoder["feed_forward"]["bias"] = valued(config, "mlp_bias", bool, False)
         decoder["position"]["theta"] = _theta(config)

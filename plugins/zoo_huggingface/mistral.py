@@ -5,7 +5,7 @@ from typing import Any
 
 from zoo_huggingface.architecture import Config
 from zoo_huggingface.llama import Llama
-from zoo_huggingface.settings import refused, valued
+from zoo_huggingface.settings import NEEDED, refused, valued
 
 _WINDOW, _CONTEXT = 4096, 131072
 """What a config means that does not say."""
@@ -16,6 +16,7 @@ class Mistral(Llama):
 
     name = "mistral"
     heads = ("MistralForCausalLM",)
+    grouped = NEEDED
 
     def adapt(self, made: dict[str, Any], config: Config) -> None:
         super().adapt(made, config)

@@ -5,7 +5,7 @@ from typing import Any
 
 from zoo_huggingface.architecture import Config
 from zoo_huggingface.llama import Llama
-from zoo_huggingface.settings import Only, refused
+from zoo_huggingface.settings import NEEDED, Only, refused
 
 
 class Qwen2(Llama):
@@ -13,6 +13,7 @@ class Qwen2(Llama):
 
     name = "qwen2"
     heads = ("Qwen2ForCausalLM",)
+    grouped = NEEDED
     begins = False
     loose = ("model.bos",)
     only = (

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from zoo import Weights, ZooError
+from zoo import Opened, ZooError
 from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.settings import at, refused
 
@@ -28,7 +28,7 @@ class Reader(Architecture):
     """The class of transformers without a head."""
     activation: ClassVar[str] = "hidden_act"
 
-    def gathered(self, config: Config, folder: Path, weights: Weights) -> Config:
+    def gathered(self, config: Config, folder: Path, weights: Opened) -> Config:
         config = super().gathered(config, folder, weights)
         if config["untied"]:
             raise ZooError(f"'{self.copies[0]}' is another table than '{self.table}'; one is used")
@@ -47,12 +47,14 @@ class Reader(Architecture):
 
     def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
         made.pop("sentence", None)
-        pooling = at(spec, "model.pooling")
-        if pooling is not None:
+        if at(spec, "model.pooling") is not None:
             made["architectures"] = [self.plain]
-            made["sentence"] = {"pooling": pooling, "normalise": at(spec, "model.normalise")}
 
-    def files(self, spec: Mapping[str, Any], config: Config) -> dict[str, Any]:
+    def unsaid(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        pooling, normalise = at(spec, "model.pooling"), at(spec, "model.normalise")
+        return {"sentence": {"pooling": pooling, "normalise": normalise}} if pooling else {}
+
+    def files(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         """What sentence-transformers reads beside the config."""
         pooling = at(spec, "model.pooling")
         if pooling is None:

@@ -14,6 +14,8 @@ class Speaker(Architecture):
     copies = ("lm_head.weight",)
     begins: ClassVar[bool]
     """Texts begin with a symbol of their own, which its tokenizer puts there."""
+    tied: ClassVar[bool]
+    """What a config means that does not say whether the output is tied."""
 
     def adapt(self, made: dict[str, Any], config: Config) -> None:
         model, end = made["model"], ending(config)
@@ -21,7 +23,7 @@ class Speaker(Architecture):
         model["embedding"]["padding"] = None if pad == end else pad
         model["bos"] = valued(config, "bos_token_id", int, None) if self.begins else None
         model["eos"] = end
-        model["decoder"]["output"] = {"tied": not config.get("untied", not self._ties(config))}
+        model["decoder"]["output"] = {"tied": not config.get("untied", not self.ties(config))}
 
     def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
         made["pad_token_id"] = at(spec, "model.embedding.padding")
@@ -30,8 +32,5 @@ class Speaker(Architecture):
         made["bos_token_id"] = made.get("bos_token_id") if begin is None else begin
         made["tie_word_embeddings"] = at(spec, "model.decoder.output.tied") is True
 
-    def _ties(self, config: Config) -> bool:
-        return bool(valued(config, "tie_word_embeddings", bool, self.ties))
-
-    ties: ClassVar[bool]
-    """What a config means that does not say whether the output is tied."""
+    def ties(self, config: Config) -> bool:
+        return bool(valued(config, "tie_word_embeddings", bool, self.tied))

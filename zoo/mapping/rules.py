@@ -148,7 +148,8 @@ class Map:
 
     def _matches(self, name: str) -> bool:
         ends = [end.pattern for rule in self.rules for end in rule.sources]
-        return any(p.match(name) for p in [*ends, *(drop.pattern for drop in self.drops)])
+        patterns = [*ends, *(drop.pattern for drop in self.drops)]
+        return any(pattern.match(name) is not None for pattern in patterns)
 
     def reversed(self) -> Map:
         """The same map from a model to the other library."""
