@@ -39,6 +39,16 @@ SMALL = {
     ],
     "elmo-2018": ["model.embedding={vocab: 16, dim: 6}", "model.decoder.hidden=7"],
     "lstm-lm": ["model.embedding={vocab: 16, dim: 6}", "model.decoder={hidden: 7, dropout: 0.0}"],
+    "g2p-en": [
+        "model.source={vocab: 16, dim: 6}",
+        "model.target={vocab: 12, dim: 6}",
+        "model.encoder.hidden=5",
+        "model.decoder.hidden=5",
+    ],
+    "stories260k": [
+        "model.embedding={vocab: 16, dim: 8, std: 1.0}",
+        "model.decoder={layers: 1, feed_forward: {hidden: 6}, attention: {heads: 2, kv_heads: 1}}",
+    ],
     "sutskever-2014": [
         "model.source={vocab: 16, dim: 6}",
         "model.target={vocab: 12, dim: 6}",

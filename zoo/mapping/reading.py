@@ -105,7 +105,7 @@ class _Reading:
         self.values: dict[str, int] = {}
 
     def map(self) -> Map:
-        top = self.reader.part(Sections, self.document.data)
+        top = self.reader.part(Sections, self.document.data) or self._sound_sections()
         if top is None:
             raise SpecError(self.reader.problems)
         read = top.params
@@ -118,6 +118,14 @@ class _Reading:
         file = self.document.file or "map"
         endings = read.get("endings") or {}
         return Map(file, rules, fills, drops, read.get("prefix", ""), endings)
+
+    def _sound_sections(self) -> Blueprint[Any] | None:
+        """What is left without the faulty sections, so that the others' faults are found too."""
+        if not isinstance(self.document.data, dict):
+            return None
+        faulty = {re.split(r"[.\[]", problem.path)[0] for problem in self.reader.problems}
+        sound = {key: value for key, value in self.document.data.items() if key not in faulty}
+        return Reader(self.document, Registry()).part(Sections, {**sound, "zoo": 1})
 
     def _take_values(self, values: Mapping[str, Any]) -> None:
         for name, wanted in values.items():
@@ -271,7 +279,8 @@ class _Reading:
             return None
 
     def _fault(self, message: str, trail: Trail) -> None:
-        place = self.document.keys.get(trail) or self.document.place(trail)
+        named = trail[0] in ("rename", "fill")  # their keys are names of tensors
+        place = self.document.key(trail) if named else self.document.place(trail)
         self.reader.problems.append(Problem(message, dotted(trail), place))
 
 
