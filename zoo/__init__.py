@@ -34,6 +34,7 @@ _HOMES = {
     "zoo.importing": ("import_model",),
     "zoo.interfaces": (
         "Alignment",
+        "Backbone",
         "Batch",
         "Choices",
         "Decoded",
@@ -41,6 +42,7 @@ _HOMES = {
         "Embedding",
         "Encoder",
         "Filter",
+        "FrameSampler",
         "Look",
         "Mask",
         "Memory",
@@ -94,6 +96,7 @@ if TYPE_CHECKING:
     from zoo.importing import import_model as import_model
     from zoo.interfaces import (
         Alignment as Alignment,
+        Backbone as Backbone,
         Batch as Batch,
         Choices as Choices,
         Decoded as Decoded,
@@ -101,6 +104,7 @@ if TYPE_CHECKING:
         Embedding as Embedding,
         Encoder as Encoder,
         Filter as Filter,
+        FrameSampler as FrameSampler,
         Look as Look,
         Mask as Mask,
         Memory as Memory,

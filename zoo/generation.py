@@ -141,6 +141,12 @@ def _batch(model: Model, inputs: Sequence[str] | Sequence[Sequence[int]]) -> dic
     side = "source" if model.reads == "source" else "target"
     if model.reads is None:
         raise ZooError(f"model '{model.name}' does not generate")
+    table, room = model.embedding_for(side), model.symbols(side)
+    if not room:
+        raise ZooError(
+            f"model '{model.name}' reads no tokens but what its embedding '{table.name}' takes; "
+            "give it a batch of that by model.generate"
+        )
     if isinstance(inputs[0], str):
         tokenizer = _tokenizer(model, side)
         if tokenizer is None:
@@ -153,8 +159,6 @@ def _batch(model: Model, inputs: Sequence[str] | Sequence[Sequence[int]]) -> dic
         rows = [[int(token) for token in row] for row in inputs]
     if model.reads == "prompt":
         rows = [_begun(row, getattr(model, "bos", None)) for row in rows]
-    table = model.embedding_for(side)
-    room = table.vocab or 0
     for number, row in enumerate(rows, 1):
         if not row:
             raise ZooError(f"text {number} is empty; there is nothing to read")

@@ -59,7 +59,7 @@ def read_tokenizer(path: str | os.PathLike[str]) -> str:
 def attach(model: Any, tokenizers: Mapping[str, str]) -> None:
     """Let a model carry tokenizers for 'source' and 'target'; refused if it lacks the symbols."""
     for side, text in tokenizers.items():
-        room = model.embedding_for(side).vocab or 0
+        room = model.symbols(side)
         size = Tokenizer(text).size
         if size > room:
             raise ZooError(

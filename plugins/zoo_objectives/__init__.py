@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from zoo import Objective, hookimpl
+from zoo_objectives.binary_cross_entropy import BinaryCrossEntropy
 from zoo_objectives.cross_entropy import CrossEntropy
 from zoo_objectives.reinforce import Reinforce
 
 
 @hookimpl
 def zoo_components() -> Sequence[type[Objective]]:
-    return [CrossEntropy, Reinforce]
+    return [CrossEntropy, BinaryCrossEntropy, Reinforce]

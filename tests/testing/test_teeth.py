@@ -4,13 +4,15 @@ import pytest
 import torch
 from broken import BROKEN as BROKEN_PARTS
 from broken_attention import BROKEN as BROKEN_ATTENTION
+from broken_backbone import BROKEN as BROKEN_BACKBONES
+from broken_frames import BROKEN as BROKEN_FRAMES
 
 from zoo.testing import LawBroken, check
 from zoo.testing.laws import LAWS
 from zoo.testing.run import attempt
 from zoo.testing.subject import subjects
 
-BROKEN = [*BROKEN_PARTS, *BROKEN_ATTENTION]
+BROKEN = [*BROKEN_PARTS, *BROKEN_ATTENTION, *BROKEN_BACKBONES, *BROKEN_FRAMES]
 _NEEDS_GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
 
 

@@ -10,7 +10,17 @@ from torch import Tensor
 
 from zoo.decoding.setting import Setting, answers, pauses, setting
 from zoo.errors import ZooError
-from zoo.interfaces import Decoded, Decoder, Filter, Memory, Sampler, Search, Selection, Task
+from zoo.interfaces import (
+    Decoded,
+    Decoder,
+    Filter,
+    FrameSampler,
+    Memory,
+    Sampler,
+    Search,
+    Selection,
+    Task,
+)
 
 PATIENCE = 8
 """Steps between two looks from the host on a device that runs ahead of it."""
@@ -46,6 +56,7 @@ def decode(
         B items of memory -> tokens [B, N, T] without the prompt, and scores [B, N]; N as many as
         the sampler returns, best first.
     """
+    _refuse_frames(sampler)
     given = setting(
         decoder,
         memory,
@@ -83,6 +94,7 @@ def stream(
     An item yields padding after its end and, among prompts of unequal lengths, before its
     beginning. The iterator can be left at any time; nothing is kept.
     """
+    _refuse_frames(sampler)
     if sampler.width != 1 or type(sampler).finish is not Sampler.finish:
         raise ZooError(
             f"sampler '{sampler.name}' knows its answer only at the end, for it keeps hypotheses "
@@ -240,6 +252,14 @@ def _moved(search: Search, chosen: Selection, kept: Mapping[str, Tensor]) -> Sea
         at=search.at + 1,
         kept=kept,
     )
+
+
+def _refuse_frames(sampler: Sampler) -> None:
+    if isinstance(sampler, FrameSampler):
+        raise ZooError(
+            f"sampler '{sampler.name}' reads all frames at once, but a decoder speaks token by "
+            "token; choose one that does, for example greedy or beam"
+        )
 
 
 def _refuse_silence(scores: Tensor) -> None:

@@ -1,6 +1,7 @@
 """The contracts: one file per kind."""
 
 from zoo.interfaces.alignment import Alignment
+from zoo.interfaces.backbone import Backbone
 from zoo.interfaces.component import Component, Entry
 from zoo.interfaces.data import (
     Batch,
@@ -21,12 +22,13 @@ from zoo.interfaces.metric import Metric
 from zoo.interfaces.model import Model, Speech
 from zoo.interfaces.objective import Objective
 from zoo.interfaces.position import Position
-from zoo.interfaces.sampler import Sampler, Search, Task
+from zoo.interfaces.sampler import FrameSampler, Sampler, Search, Task
 from zoo.interfaces.scorer import Scorer
 
 KINDS: dict[str, type[Component]] = {
     interface.kind: interface
     for interface in (
+        Backbone,
         Embedding,
         Position,
         Scorer,
@@ -44,6 +46,7 @@ KINDS: dict[str, type[Component]] = {
 __all__ = [
     "KINDS",
     "Alignment",
+    "Backbone",
     "Batch",
     "Choices",
     "Component",
@@ -53,6 +56,7 @@ __all__ = [
     "Encoder",
     "Entry",
     "Filter",
+    "FrameSampler",
     "Look",
     "Mask",
     "Memory",

@@ -5,11 +5,13 @@ Letters: B batch, T target steps, S source steps, D width, H heads, L layers, V 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+
+from zoo.errors import ZooError
 
 Batch = Mapping[str, Tensor]
 """What a model reads: tensors by name, batch first."""
@@ -141,14 +143,38 @@ class Outputs:
     """What a model says of a batch, beside what it should have said.
 
     Shapes:
-        logits [B, T, V]; targets [B, T]; mask [B, T], True where a target counts; choices
-        [B, T], None where nothing was drawn on the way.
+        logits [B, T, V]; targets [B, T], or [B, T, V] where several names can be right at once;
+        mask [B, T], True where the logits count; choices [B, T], None where nothing was drawn on
+        the way; target_mask [B, U], only where targets [B, U] are not aligned with the logits;
+        extras: what a certain objective needs beside, tensors with the batch first; parts: what
+        further heads of the model say of the same batch.
     """
 
     logits: Tensor
     targets: Tensor
     mask: Tensor
     choices: Choices | None = None
+    target_mask: Tensor | None = None
+    extras: Mapping[str, Tensor] = field(default_factory=dict)
+    parts: Mapping[str, Outputs] = field(default_factory=dict)
+
+    def extra(self, name: str, wanted_by: str) -> Tensor:
+        """One of the extras, or ZooError naming who misses it."""
+        if name not in self.extras:
+            raise ZooError(
+                f"objective '{wanted_by}' needs '{name}' of the model, which gives "
+                f"{', '.join(sorted(self.extras)) or 'nothing'} beside its logits"
+            )
+        return self.extras[name]
+
+    def differentiable(self) -> Iterator[Tensor]:
+        """Every tensor that training can push at."""
+        yield self.logits
+        if self.choices is not None:
+            yield from (self.choices.logprob, self.choices.entropy)
+        yield from (tensor for tensor in self.extras.values() if tensor.is_floating_point())
+        for part in self.parts.values():
+            yield from part.differentiable()
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,10 @@ class Model(Component, nn.Module, ABC):
         """The embedding of what is read ("source") or spoken ("target")."""
         raise ZooError(f"model '{self.name}' does not generate, so it has no {side} vocabulary")
 
+    def symbols(self, side: str) -> int:
+        """How many symbols there are to read ("source") or to speak ("target")."""
+        return self.embedding_for(side).vocab or 0
+
     def speech(self, batch: Batch) -> Speech:
         """The model ready to speak, having read the batch."""
         raise ZooError(f"model '{self.name}' does not generate")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar
 
 from torch import Tensor, nn
@@ -20,6 +21,11 @@ class Objective(Component, nn.Module, ABC):
     """
 
     kind: ClassVar[str] = "objective"
+
+    def examples(self) -> Sequence[Outputs]:
+        """Tiny outputs for the laws, some of them padded, in float64; none if it takes what every
+        objective takes: logits beside as many targets, with choices and without."""
+        return ()
 
     @abstractmethod
     def forward(self, outputs: Outputs) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from zoo.interfaces.component import Component
-from zoo.interfaces.data import Selection
+from zoo.interfaces.data import Decoded, Selection
 
 
 @dataclass(frozen=True)
@@ -112,3 +112,23 @@ class Sampler(Component):
     def finish(self, search: Search) -> tuple[Tensor, Tensor]:
         """tokens [B, N, columns] and scores [B, N] of what was found, best first."""
         return search.tokens, search.scores
+
+
+class FrameSampler(Sampler):
+    """Reads labels off all frames of an item at once, where nothing said depends on a choice.
+
+    The decoding loop has no use for it: a model that gives logits for frames, as CTC does, hands
+    them over whole.
+
+    Laws:
+        a certain path is read off; padding frames change nothing; labels are neither blank nor
+        padding; scores come best first, none above the log-probability of its labels.
+    """
+
+    def read(self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int) -> Decoded:
+        """logprobs [B, T, V] of each frame, mask [B, T] with the real frames first -> labels.
+
+        A row of labels ends where its padding begins; one of labels [B, N, U] without any frame
+        is empty, with the score 0.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no read")

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from zoo.interfaces import (
     Alignment,
+    Backbone,
     Component,
     Decoder,
     Embedding,
@@ -55,6 +56,21 @@ class TinyEmbedding(Embedding):
         where = generator.device if generator else device
         shape = (batch, length)
         return torch.randint(1, self.vocab, shape, generator=generator, device=where).to(device)
+
+
+class TinyBackbone(Backbone):
+    """One convolution."""
+
+    name: ClassVar[str] = "tiny"
+
+    def __init__(self, *, channels: Given[int]) -> None:
+        super().__init__()
+        self.output_dim = 5
+        self.map = nn.Conv2d(channels, self.output_dim, 4, stride=4)
+
+    def forward(self, images: Tensor) -> Tensor:
+        features: Tensor = self.map(images)
+        return features
 
 
 class TinyPosition(Position):
@@ -160,6 +176,7 @@ class TinySampler(Sampler):
 
 
 PARTS: tuple[type[Component], ...] = (
+    TinyBackbone,
     TinyEmbedding,
     TinyPosition,
     TinyScorer,

@@ -27,6 +27,7 @@ _OWN = "under-test"
 
 # Unequal widths first: they show more. Parts that refuse them get equal ones.
 GIVEN: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "backbone": ({"channels": 2}, {"channels": 3}),
     "position": ({"dim": 8, "heads": 2, "head_dim": 4, "causal": True},),
     "scorer": ({"query_dim": 5, "key_dim": 3}, {"query_dim": 4, "key_dim": 4}),
     "alignment": ({"query_dim": 4},),

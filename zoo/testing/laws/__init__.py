@@ -3,6 +3,7 @@
 from zoo.testing.law import Law
 from zoo.testing.laws import (
     alignment,
+    backbone,
     common,
     decoder,
     embedding,
@@ -19,6 +20,7 @@ from zoo.testing.laws import (
 LAWS: dict[str, tuple[Law, ...]] = {
     kind: (*common.LAWS, *module.LAWS)
     for kind, module in {
+        "backbone": backbone,
         "embedding": embedding,
         "position": position,
         "scorer": scorer,

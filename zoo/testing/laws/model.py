@@ -26,12 +26,18 @@ def _batch(model: Model, batch: int = 3, length: int = 5) -> dict[str, Any]:
 
 
 def runs_its_example(subject: Subject) -> None:
-    """The model runs on its own example: logits beside targets, all of them finite."""
+    """The model runs on its own example: logits beside targets, and all it says is finite."""
     model = _composed(subject)
     outputs = model(_batch(model))
-    assert outputs.logits.shape[:-1] == outputs.targets.shape, "logits and targets do not match"
-    assert outputs.mask.shape == outputs.targets.shape, "mask and targets do not match"
-    assert outputs.logits.isfinite().all(), "logits are not finite"
+    steps = outputs.logits.shape[:-1]
+    assert outputs.mask.shape == steps, "logits and mask do not match"
+    if outputs.target_mask is not None:
+        assert outputs.target_mask.shape == outputs.targets.shape, "targets and their mask differ"
+        assert outputs.targets.shape[0] == steps[0], "logits and targets differ in their batch"
+    else:
+        fitting = (steps, outputs.logits.shape)
+        assert outputs.targets.shape in fitting, "logits and targets do not match"
+    assert all(tensor.isfinite().all() for tensor in outputs.differentiable()), "not all is finite"
 
 
 def saved_and_loaded(subject: Subject) -> None:
@@ -48,12 +54,12 @@ def saved_and_loaded(subject: Subject) -> None:
 
 
 def every_weight_learns(subject: Subject) -> None:
-    """Every parameter gets a gradient: no part is dead."""
+    """Every parameter gets a gradient, from the logits or what is said beside: none is dead."""
     model = _composed(subject).train()
-    logits = model(_batch(model)).logits
-    (
-        logits * torch.randn(logits.shape, generator=torch.Generator().manual_seed(1))
-    ).sum().backward()
+    generator = torch.Generator().manual_seed(1)
+    said = [tensor for tensor in model(_batch(model)).differentiable() if tensor.requires_grad]
+    loss = sum((tensor * torch.randn(tensor.shape, generator=generator)).sum() for tensor in said)
+    torch.autograd.backward(loss)
     dead = [n for n, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
     assert not dead, f"no gradient reaches {', '.join(dead)}"
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import torch
 
-from zoo.interfaces import Choices, Outputs
+from zoo.interfaces import Choices, Objective, Outputs
 from zoo.testing.law import Law
 from zoo.testing.laws.tensors import noise, ragged, seeded, untouched
 from zoo.testing.subject import Subject
@@ -24,10 +24,15 @@ def _chosen(seed: int = 0) -> Outputs:
     return replace(_outputs(seed), choices=Choices(logprob, entropy))
 
 
+def _examples(objective: Objective) -> list[Outputs]:
+    own = list(objective.examples())
+    return own or [make(seed) for make in (_outputs, _chosen) for seed in range(5)]
+
+
 def brute_force(subject: Subject) -> None:
     """The loss equals its brute-force reference on tiny cases, with drawn choices too."""
     objective = subject.part()
-    for outputs in [_outputs(seed) for seed in range(5)] + [_chosen(seed) for seed in range(5)]:
+    for outputs in _examples(objective):
         loss = objective(outputs)
         assert loss.shape == (), f"the loss is {list(loss.shape)}, not one number"
         off = abs(loss.item() - objective.reference(outputs))
@@ -37,28 +42,52 @@ def brute_force(subject: Subject) -> None:
 def uncounted_targets(subject: Subject) -> None:
     """Targets, logits and choices that do not count change nothing; none counting gives no NaN."""
     objective = subject.part()
-    for outputs in (_outputs(), _chosen()):
-        logits = outputs.logits.masked_fill(~outputs.mask[..., None], 1e3)
-        targets = outputs.targets.masked_fill(~outputs.mask, 3)
-        choices = outputs.choices and Choices(
-            outputs.choices.logprob.masked_fill(~outputs.mask, -1e3),
-            outputs.choices.entropy.masked_fill(~outputs.mask, 1e3),
+    for outputs in _examples(objective):
+        untouched(
+            objective(_disturbed(outputs)), objective(outputs), "the loss, by what does not count,"
         )
-        other = objective(Outputs(logits, targets, outputs.mask, choices))
-        untouched(other, objective(outputs), "the loss, by what does not count,")
-        none = objective(replace(outputs, mask=torch.zeros_like(outputs.mask)))
+        none = objective(_uncounted(outputs))
         assert not none.isnan(), "the loss of nothing is NaN"
+
+
+def _disturbed(outputs: Outputs) -> Outputs:
+    """The same, but for what does not count."""
+    out = ~outputs.mask
+    untold = out if outputs.target_mask is None else ~outputs.target_mask
+    if outputs.targets.dim() > untold.dim():
+        untold = untold[..., None]
+    choices = outputs.choices and Choices(
+        outputs.choices.logprob.masked_fill(out, -1e3),
+        outputs.choices.entropy.masked_fill(out, 1e3),
+    )
+    return replace(
+        outputs,
+        logits=outputs.logits.masked_fill(out[..., None], 1e3),
+        targets=outputs.targets.masked_fill(untold, 3),
+        choices=choices,
+        parts={name: _disturbed(part) for name, part in outputs.parts.items()},
+    )
+
+
+def _uncounted(outputs: Outputs) -> Outputs:
+    told = outputs.target_mask
+    return replace(
+        outputs,
+        mask=torch.zeros_like(outputs.mask),
+        target_mask=None if told is None else torch.zeros_like(told),
+        parts={name: _uncounted(part) for name, part in outputs.parts.items()},
+    )
 
 
 def downhill(subject: Subject) -> None:
     """A small step against the gradient makes the loss smaller."""
     objective = subject.part()
-    outputs = _outputs()
-    logits = outputs.logits.requires_grad_()
-    loss = objective(outputs)
+    outputs = _examples(objective)[0]
+    logits = outputs.logits.detach().requires_grad_()
+    loss = objective(replace(outputs, logits=logits))
     (gradient,) = torch.autograd.grad(loss, logits)
     assert gradient.abs().max() > 0, "the loss has no gradient"
-    after = objective(Outputs(logits.detach() - 0.1 * gradient, outputs.targets, outputs.mask))
+    after = objective(replace(outputs, logits=logits.detach() - 0.1 * gradient))
     assert after < loss, "a step against the gradient makes the loss larger"
 
 

@@ -6,13 +6,21 @@ import torch
 from torch import Tensor
 
 from zoo.decoding import decode
-from zoo.interfaces import Sampler, Search, Selection, State, Task
+from zoo.interfaces import FrameSampler, Sampler, Search, Selection, State, Task
 from zoo.testing.law import Law, NotApplicable
+from zoo.testing.laws.frames import LAWS as FRAME_LAWS
 from zoo.testing.laws.tensors import memory, noise, same, seeded, untouched
 from zoo.testing.parts import TinyDecoder, TinyEmbedding, TinySampler
 from zoo.testing.subject import Subject
 
 _DRAWS = 20_000
+
+
+def _stepping(subject: Subject) -> Sampler:
+    sampler: Sampler = subject.part()
+    if isinstance(sampler, FrameSampler):
+        raise NotApplicable("it reads all frames at once")
+    return sampler
 
 
 def _race(sampler: Sampler, *, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -37,7 +45,7 @@ def _drawn(generator_seed: int) -> torch.Generator:
 
 def seeded_draws(subject: Subject) -> None:
     """One seed always makes the same choice."""
-    sampler = subject.part()
+    sampler = _stepping(subject)
     logprobs, scores = _race(sampler)
     for seed in range(20):  # draws that follow no seed agree by chance now and then
         first, second = (_choice(sampler, logprobs, scores, seed) for _ in range(2))
@@ -47,7 +55,7 @@ def seeded_draws(subject: Subject) -> None:
 
 def kept_accounts(subject: Subject) -> None:
     """A score is its parent's score plus the log-probability of the token."""
-    sampler = subject.part()
+    sampler = _stepping(subject)
     logprobs, scores = _race(sampler)
     chosen = _choice(sampler, logprobs, scores, 0)
     assert chosen.tokens.shape == scores.shape, "tokens are not [B, W]"
@@ -59,7 +67,7 @@ def kept_accounts(subject: Subject) -> None:
 
 def never_impossible(subject: Subject) -> None:
     """A token of probability 0 is never chosen while there is another."""
-    sampler = subject.part()
+    sampler = _stepping(subject)
     logprobs, scores = _race(sampler)
     barred = logprobs.clone()
     barred[..., :4] = float("-inf")
@@ -70,7 +78,7 @@ def never_impossible(subject: Subject) -> None:
 
 def stated_distribution(subject: Subject) -> None:
     """Draws follow the distribution that the sampler states (chi-square at a fixed seed)."""
-    sampler = subject.part()
+    sampler = _stepping(subject)
     if sampler.width != 1:
         raise NotApplicable("it keeps several hypotheses, which are not independent draws")
     logprobs = noise(6).log_softmax(dim=-1)
@@ -91,14 +99,14 @@ def stated_distribution(subject: Subject) -> None:
 
 def finished_stays_finished(subject: Subject) -> None:
     """In the decoding loop, nothing but padding follows an end token."""
-    out = _said(subject.part(), sharpness=1.0)
+    out = _said(_stepping(subject), sharpness=1.0)
     ended = (out == 2).cumsum(dim=-1) - (out == 2).long()
     assert (out.masked_select(ended > 0) == 0).all(), "a finished hypothesis went on"
 
 
 def certainty(subject: Subject) -> None:
     """Where one token has all the probability, it is taken: every sampler is greedy then."""
-    said = _said(subject.part(), sharpness=1e6)[:, 0]
+    said = _said(_stepping(subject), sharpness=1e6)[:, 0]
     greedy = _said(TinySampler(), sharpness=1e6)[:, 0]
     longest = max(said.shape[-1], greedy.shape[-1])
     said, greedy = (torch.nn.functional.pad(x, (0, longest - x.shape[-1])) for x in (said, greedy))
@@ -135,4 +143,5 @@ LAWS = (
     Law("stated-distribution", stated_distribution),
     Law("finished-stays-finished", finished_stays_finished),
     Law("certainty", certainty),
+    *FRAME_LAWS,
 )

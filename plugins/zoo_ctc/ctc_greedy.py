@@ -1,0 +1,40 @@
+"""CTC greedy: the likeliest path, read as labels."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from zoo import Decoded, FrameSampler
+
+
+class CtcGreedy(FrameSampler):
+    r"""Takes the likeliest symbol of every frame, merges repeats and drops blanks.
+
+    .. math:: y = \mathcal{B}(\pi), \qquad \pi_t = \arg\max_k \log p_t(k)
+
+    The score is the log-probability of that one path, so it is never above that of the labels.
+
+    Paper: Graves et al. 2006, section 3.2, best path decoding.
+
+    Shapes:
+        logprobs [B, T, V], mask [B, T] -> tokens [B, 1, U], scores [B, 1].
+    """
+
+    name: ClassVar[str] = "ctc-greedy"
+    paper: ClassVar[str] = (
+        "Graves et al. 2006, Connectionist Temporal Classification: Labelling Unsegmented "
+        "Sequence Data with Recurrent Neural Networks"
+    )
+
+    def read(self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int) -> Decoded:
+        best, path = logprobs.max(dim=-1)  # [B, T]
+        before = torch.nn.functional.pad(path, (1, 0), value=blank)[:, :-1]
+        said = (path != blank) & (path != before) & mask
+        count = said.sum(dim=1)  # [B]
+        longest = max(int(count.max()), 1) if count.numel() else 1
+        place = torch.where(said, said.cumsum(dim=1) - 1, longest)  # past the end where silent
+        tokens = path.new_full((len(path), longest + 1), pad).scatter(1, place, path)
+        return Decoded(
+            tokens[:, None, :longest], best.masked_fill(~mask, 0.0).sum(dim=1, keepdim=True)
+        )

@@ -1,0 +1,134 @@
+"""CTC recogniser: a label or none for every frame."""
+
+from collections.abc import Sequence
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from zoo import (
+    Batch,
+    Blueprint,
+    Decoded,
+    Embedding,
+    Encoder,
+    Filter,
+    Memory,
+    Model,
+    Outputs,
+    Sampler,
+    Speech,
+    ZooError,
+    refuse_drawing,
+)
+from zoo_ctc.align import Alignment, align
+from zoo_ctc.frames import frame_sampler, random_labels, read
+
+
+class CtcRecogniser(Model):
+    r"""Says at every frame which label it is, or blank; the labels need no alignment.
+
+    .. math:: p_t(k) = \mathrm{softmax}(W h_t + b)_k, \qquad h = \mathrm{encode}(x)
+
+    Paper: Graves et al. 2006, section 3.
+
+    Args:
+        source: embedding of what is read; its vectors are the frames.
+        encoder: reads them.
+        vocab: how many symbols there are, the blank included.
+        blank: the symbol that stands for no label.
+        padding: what fills targets and transcriptions after their last label; the blank if not
+            set, which no label can be.
+
+    Shapes:
+        batch {source, target [B, U], padded} -> logits [B, T, vocab] beside targets [B, U]; T as
+        many as the embedding gives vectors. To generate, batch {source}.
+    """
+
+    name: ClassVar[str] = "ctc-recogniser"
+    reads: ClassVar[str | None] = "source"
+    paper: ClassVar[str] = (
+        "Graves et al. 2006, Connectionist Temporal Classification: Labelling Unsegmented "
+        "Sequence Data with Recurrent Neural Networks"
+    )
+
+    def __init__(
+        self,
+        *,
+        source: Blueprint[Embedding],
+        encoder: Blueprint[Encoder],
+        vocab: Annotated[int, Field(ge=2)],
+        blank: Annotated[int, Field(ge=0)] = 0,
+        padding: Annotated[int, Field(ge=0)] | None = None,
+    ) -> None:
+        super().__init__()
+        if blank >= vocab:
+            raise ZooError(f"blank ({blank}) must be a symbol below vocab ({vocab})")
+        self.blank = blank
+        self.pad = blank if padding is None else padding
+        self.eos = self.pad  # where a transcription's padding begins, it has ended
+        if vocab <= len({blank, self.pad} & set(range(vocab))):
+            raise ZooError(f"vocab ({vocab}) has no symbol beside the blank and the padding")
+        self.source = source.build()
+        self.encoder = encoder.build(input_dim=self.source.dim)
+        refuse_drawing(self.encoder, "the encoder")
+        self.out = nn.Linear(self.encoder.output_dim, vocab)
+
+    def forward(self, batch: Batch) -> Outputs:
+        logits, mask = self.frames(batch["source"])
+        targets = batch["target"]
+        return Outputs(logits, targets, mask, target_mask=targets != self.pad)
+
+    def frames(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        """source -> logits [B, T, V] and which frames are real [B, T]."""
+        memory: Memory = self.encoder(self.source(source), self.source.mask(source))
+        return self.out(memory.states), memory.mask
+
+    @torch.no_grad()
+    def align(self, batch: Batch) -> Alignment:
+        """Where each label of the targets lies along the frames."""
+        said = self(batch)
+        return align(said.logits, said.mask, said.targets, said.target_mask, blank=self.blank)
+
+    def example(
+        self, batch: int, length: int, generator: torch.Generator | None = None
+    ) -> dict[str, Tensor]:
+        source = self.source.example(batch, length, generator)
+        barred = (self.blank, self.pad)
+        target = random_labels(batch, length, barred, self.out.out_features, generator)
+        return {"source": source, "target": target.to(source.device)}
+
+    @torch.no_grad()
+    def generate(
+        self,
+        batch: Batch,
+        sampler: Sampler,
+        *,
+        max_length: int,
+        generator: torch.Generator | None = None,
+        filters: Sequence[Filter] = (),
+    ) -> Decoded:
+        """The labels of each item, at most max_length of them, read off all frames at once."""
+        reader = frame_sampler(sampler, self.name)
+        logits, mask = self.frames(batch["source"])
+        return read(
+            logits,
+            mask,
+            reader,
+            blank=self.blank,
+            pad=self.pad,
+            max_length=max_length,
+            filters=filters,
+        )
+
+    def speech(self, batch: Batch) -> Speech:
+        raise ZooError(f"model '{self.name}' says all its frames at once, so there is no stream")
+
+    def embedding_for(self, side: str) -> Embedding:
+        if side == "source":
+            return self.source
+        raise ZooError(f"model '{self.name}' looks no label up, so it has no target embedding")
+
+    def symbols(self, side: str) -> int:
+        return self.out.out_features if side == "target" else super().symbols(side)

@@ -1,0 +1,63 @@
+"""Binary cross-entropy: many names, each right or wrong on its own."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from zoo import Objective, Outputs, ZooError
+
+
+class BinaryCrossEntropy(Objective):
+    r"""The mean surprise, in nats, at yes-or-no targets, of which several can hold at once.
+
+    .. math::
+        L = -\frac{1}{NV} \sum_{t,v} \big[ y_{tv} \log \sigma(z_{tv})
+            + (1 - y_{tv}) \log (1 - \sigma(z_{tv})) \big]
+
+    Paper: Good 1952, section 8, the logarithmic score.
+
+    Shapes:
+        logits [B, T, V], targets [B, T, V] of 0 to 1, mask [B, T] -> scalar; 0 where nothing
+        counts.
+    """
+
+    name: ClassVar[str] = "binary-cross-entropy"
+    paper: ClassVar[str] = "Good 1952, Rational Decisions"
+
+    def forward(self, outputs: Outputs) -> Tensor:
+        if outputs.targets.shape != outputs.logits.shape:
+            raise ZooError(
+                f"objective '{self.name}' needs a target for each logit, but targets are "
+                f"{list(outputs.targets.shape)} and logits {list(outputs.logits.shape)}"
+            )
+        half = outputs.logits.dtype in (torch.float16, torch.bfloat16)
+        logits = outputs.logits.float() if half else outputs.logits
+        counted = outputs.mask[..., None]
+        targets = outputs.targets.to(logits).where(counted, 0.0)
+        losses = F.binary_cross_entropy_with_logits(
+            logits.where(counted, 0.0), targets, reduction="none"
+        )
+        total = losses.where(counted, 0.0).sum()
+        return total / (outputs.mask.sum() * logits.shape[-1]).clamp(min=1)
+
+    def reference(self, outputs: Outputs) -> float:
+        total, counted = 0.0, 0
+        for item, t in outputs.mask.nonzero().tolist():
+            for logit, target in zip(
+                outputs.logits[item, t], outputs.targets[item, t], strict=True
+            ):
+                p = logit.double().sigmoid()
+                total -= (target * p.log() + (1 - target) * (1 - p).log()).item()
+                counted += 1
+        return total / max(counted, 1)
+
+    def examples(self) -> Sequence[Outputs]:
+        generator = torch.Generator("cpu").manual_seed(0)
+        logits = torch.randn(3, 4, 5, generator=generator, dtype=torch.float64, device="cpu")
+        targets = torch.randint(0, 2, (3, 4, 5), generator=generator, device="cpu").double()
+        here = torch.empty(0).device
+        mask = torch.arange(4) < torch.tensor([4, 1, 2])[:, None]
+        return [Outputs(logits.to(here), targets.to(here), mask)]

@@ -1,0 +1,172 @@
+from typing import Any
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import zoo
+from zoo import SpecError, ZooError
+from zoo.cli.main import app
+from zoo.text import attach
+from zoo_ctc.ctc import Ctc
+from zoo_ctc.ctc_greedy import CtcGreedy
+from zoo_sampling.greedy import Greedy
+from zoo_sampling.no_repeat_ngram import NoRepeatNgram
+
+
+def compose(**changes: Any) -> zoo.Model:
+    model = {
+        "type": "ctc-recogniser",
+        "source": {"type": "token", "vocab": 6, "dim": 4},
+        "encoder": {"type": "gru", "hidden": 3, "bidirectional": True},
+        "vocab": 5,
+    }
+    spec = {"zoo": 1, "name": "test", "model": model | changes, "sampler": "ctc-greedy"}
+    return zoo.compose(spec).eval()
+
+
+def test_logits_are_a_map_of_the_encoders_states():
+    model = compose()
+    source = torch.tensor([[1, 2, 3, 4], [5, 1, 0, 0]])
+    target = torch.tensor([[1, 2], [3, 0]])
+    outputs = model({"source": source, "target": target})
+    memory = model.encoder(model.source(source), source != 0)
+    expected = memory.states @ model.out.weight.T + model.out.bias
+    torch.testing.assert_close(outputs.logits, expected)
+    assert outputs.mask.tolist() == (source != 0).tolist()
+    assert outputs.targets.tolist() == [[1, 2], [3, 0]]
+    assert outputs.target_mask.tolist() == [[True, True], [True, False]]
+
+
+def test_another_padding_and_another_blank():
+    model = compose(blank=4, padding=2)
+    batch = model.example(20, 6, torch.Generator().manual_seed(0))
+    assert set(batch["target"].flatten().tolist()) == {0, 1, 3}
+    batch["target"][0] = torch.tensor([3, 0, 2])
+    outputs = model(batch)
+    assert outputs.target_mask[0].tolist() == [True, True, False]
+    assert Ctc(blank=4)(outputs).isfinite()
+    said = model.generate(batch, CtcGreedy(), max_length=3).tokens
+    assert 4 not in said
+
+
+def sure(model: zoo.Model) -> zoo.Model:
+    """The model made to say the token it reads, or blank where that is 5."""
+    model.encoder = zoo.Blueprint.of(Same).build(input_dim=4)
+    model.out = torch.nn.Linear(4, 5)
+    with torch.no_grad():
+        model.source.table.weight.copy_(torch.eye(6)[:, 1:5])
+        model.out.weight.copy_(9 * torch.eye(5)[:, 1:])
+        model.out.bias.copy_(torch.eye(5)[0])
+    return model
+
+
+class Same(zoo.Encoder):
+    """Leaves the vectors as they are."""
+
+    name = "same"
+
+    def __init__(self, *, input_dim: zoo.Given[int]) -> None:
+        super().__init__()
+        self.output_dim = self.summary_dim = input_dim
+        self.carry = {}
+
+    def forward(self, inputs, mask):
+        return zoo.Memory(inputs, mask, inputs[:, 0])
+
+
+SOURCE = [[1, 1, 5, 1, 2, 4], [3, 3, 5, 0, 0, 0]]
+
+
+def test_it_generates_and_cuts_what_is_too_long():
+    model = sure(compose())
+    batch = {"source": torch.tensor(SOURCE)}
+    said = model.generate(batch, CtcGreedy(), max_length=9)
+    assert said.tokens.tolist() == [[[1, 1, 2, 4]], [[3, 0, 0, 0]]]
+    assert model.generate(batch, CtcGreedy(), max_length=2).tokens.shape == (2, 1, 2)
+
+
+def test_it_aligns():
+    model = sure(compose())
+    batch = {"source": torch.tensor(SOURCE), "target": torch.tensor([[1, 1, 2, 4], [3, 0, 0, 0]])}
+    found = model.align(batch)
+    assert found.labels.tolist() == [[1, 1, 0, 1, 2, 4], [3, 3, 0, 0, 0, 0]]
+    assert found.spans[0].tolist() == [[0, 2], [3, 4], [4, 5], [5, 6]]
+
+
+def test_ids_and_the_specs_own_sampler_will_do_in_python_and_on_the_command_line(tmp_path):
+    model = sure(compose())
+    answers = zoo.generate(model, [SOURCE[0], SOURCE[1][:3]])
+    assert [ranked[0].tokens for ranked in answers] == [[1, 1, 2, 4], [3]]
+
+    path = zoo.save(compose(), tmp_path / "model.safetensors")
+    done = CliRunner().invoke(app, ["generate", str(path), "1 2 3", "--ids"])
+    assert done.exit_code == 0, done.output
+    done = CliRunner().invoke(app, ["generate", str(path), "1 2", "--ids", "--sampler", "greedy"])
+    assert isinstance(done.exception, ZooError)
+    assert "choose one that reads frames, for example ctc-greedy" in str(done.exception)
+    done = CliRunner().invoke(app, ["generate", str(path), "1 2", "--ids", "--stream"])
+    assert isinstance(done.exception, ZooError)
+    assert "so there is no stream" in str(done.exception)
+
+
+def test_a_tokenizer_of_what_is_spoken_makes_text():
+    tokenizers = pytest.importorskip("tokenizers")
+    words = {word: index for index, word in enumerate(["-", "a", "b", "c", "d"])}
+    library = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="-"))
+    model = sure(compose())
+    attach(model, {"target": library.to_str()})
+    assert zoo.generate(model, SOURCE[:1])[0][0].text == "a a b d"
+    words["e"] = 5
+    larger = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="-"))
+    with pytest.raises(ZooError, match="the target tokenizer has 6 symbols, but the model only 5"):
+        attach(model, {"target": larger.to_str()})
+
+
+def test_samplers_that_step_are_refused_and_the_loop_refuses_those_that_read_frames():
+    model = compose()
+    batch = model.example(2, 4)
+    with pytest.raises(ZooError, match=r"'greedy' chooses token by token, but model 'ctc-rec"):
+        model.generate(batch, Greedy(), max_length=2)
+    memory = zoo.Memory(torch.zeros(1, 2, 3), torch.ones(1, 2).bool(), torch.zeros(1, 3))
+    message = "sampler 'ctc-greedy' reads all frames at once, but a decoder speaks token by token"
+    for loop in (zoo.decode, zoo.stream):
+        with pytest.raises(ZooError, match=message):
+            loop(None, memory, CtcGreedy(), bos=1, eos=2, pad=0, max_length=3)
+
+
+def test_what_it_cannot_do_is_said():
+    model = compose()
+    batch = model.example(2, 4)
+    with pytest.raises(ZooError, match=r"filters \('no-repeat-ngram'\) act before each token"):
+        model.generate(batch, CtcGreedy(), max_length=2, filters=[NoRepeatNgram(n=2)])
+    with pytest.raises(ZooError, match="max_length is 0; it must be at least 1"):
+        model.generate(batch, CtcGreedy(), max_length=0)
+    with pytest.raises(ZooError, match="so it has no target embedding"):
+        model.embedding_for("target")
+    with torch.no_grad():
+        model.out.bias[0] = float("nan")
+    with pytest.raises(ZooError, match="the frames' logits are no numbers"):
+        model.generate(batch, CtcGreedy(), max_length=2)
+
+
+def test_a_source_without_symbols_says_what_it_takes():
+    source = {"type": "patches", "size": 2, "dim": 4}
+    with pytest.raises(ZooError, match="reads no tokens but what its embedding 'patches' takes"):
+        zoo.generate(compose(source=source), [[1, 2]])
+
+
+def test_symbols_that_do_not_fit_are_refused():
+    with pytest.raises(SpecError, match=r"blank \(5\) must be a symbol below vocab \(5\)"):
+        compose(blank=5)
+    with pytest.raises(SpecError, match=r"vocab \(2\) has no symbol beside the blank and the pad"):
+        compose(vocab=2, padding=1)
+
+
+def test_its_weights_are_named():
+    names = {k: tuple(v.shape) for k, v in compose().state_dict().items() if "encoder" not in k}
+    assert names == {
+        "source.table.weight": (6, 4),
+        "out.weight": (5, 6),
+        "out.bias": (5,),
+    }
