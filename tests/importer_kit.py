@@ -27,6 +27,12 @@ _GPT2 = {
     "vocab_size": 31, "n_positions": 24, "n_embd": 8, "n_layer": 2, "n_head": 2,
     "bos_token_id": EOS, "eos_token_id": EOS,
 }  # fmt: skip
+_WAVE = {
+    "vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "intermediate_size": 12, "conv_dim": [4, 4], "conv_kernel": [5, 3], "conv_stride": [3, 2],
+    "num_feat_extract_layers": 2, "num_conv_pos_embeddings": 4, "num_conv_pos_embedding_groups": 2,
+    "pad_token_id": 3,
+}  # fmt: skip
 
 MODELS = {
     "bert": (hf.BertForMaskedLM, hf.BertConfig(**_READER, max_position_embeddings=16)),
@@ -75,6 +81,13 @@ MODELS = {
         hf.ViTConfig(
             hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12,
             image_size=8, patch_size=4, num_labels=3,
+        ),
+    ),
+    "wav2vec2": (hf.Wav2Vec2ForCTC, hf.Wav2Vec2Config(**_WAVE)),
+    "wav2vec2-stable": (
+        hf.Wav2Vec2ForCTC,
+        hf.Wav2Vec2Config(
+            **_WAVE, feat_extract_norm="layer", do_stable_layer_norm=True, conv_bias=True
         ),
     ),
 }  # fmt: skip
@@ -144,7 +157,27 @@ def both_logits(name, ours, theirs):
         told = target[:, :-1]
         expected = theirs(input_ids=source, attention_mask=mask, decoder_input_ids=told).logits
         return ours({"source": source, "target": target}).logits, expected
+    if kind == "ctc-recogniser":
+        return _both_of_sounds(ours, theirs)
     images = torch.randn(3, 3, 8, 8, generator=torch.Generator().manual_seed(2))
     targets = torch.zeros(3, dtype=torch.long)
     logits = ours({"source": images, "target": targets}).logits
     return logits[:, 0], theirs(pixel_values=images).logits
+
+
+def _both_of_sounds(ours, theirs):
+    """Sounds of unequal length; transformers hears one by one what it may not pad."""
+    sounds = torch.randn(3, 60, generator=torch.Generator().manual_seed(2))
+    lengths = [60, 31, 44]
+    for sound, length in zip(sounds, lengths, strict=True):
+        sound[length:] = float("nan")
+    said = ours({"source": sounds, "target": torch.ones(3, 2, dtype=torch.long)})
+    if theirs.config.feat_extract_norm == "layer":
+        heard = sounds.nan_to_num(0.0)
+        logits = theirs(input_values=heard, attention_mask=(~sounds.isnan()).long()).logits
+        return said.logits[said.mask], logits[said.mask]
+    alone = [
+        theirs(input_values=sound[None, :length]).logits[0]
+        for sound, length in zip(sounds, lengths, strict=True)
+    ]
+    return said.logits[said.mask], torch.cat(alone)

@@ -103,6 +103,7 @@ PUBLISHED_SIZES = {
     "minilm-l6": 22_565_376,
     "llama-7b": 6_738_415_616,
     "vit-base": 86_567_656,
+    "wav2vec2-base": 94_396_320 - 768,  # without the vector for frames masked in pretraining
 }
 
 

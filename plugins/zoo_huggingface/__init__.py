@@ -13,6 +13,7 @@ from zoo_huggingface.qwen2 import Qwen2
 from zoo_huggingface.roberta import Roberta
 from zoo_huggingface.t5 import T5
 from zoo_huggingface.vit import ViT
+from zoo_huggingface.wav2vec2 import Wav2Vec2
 
 
 @hookimpl
@@ -28,4 +29,5 @@ def zoo_importers() -> Sequence[Importer]:
         Mistral(),
         Qwen2(),
         ViT(),
+        Wav2Vec2(),
     ]

@@ -1,4 +1,4 @@
-"""What all Hugging Face architectures share: settings both ways, a map, checks that none is lost."""
+"""What all architectures share: settings read both ways, a map, and that nothing is lost."""
 
 from __future__ import annotations
 
@@ -76,12 +76,28 @@ class Architecture(Importer):
         made |= {"model_type": self.name, "architectures": [self.heads[0]]}
         for only in self.only:
             made[only.key] = only.value
+        kind = str(at(spec, "model.type")).rpartition(":")[2]
+        if kind not in self.kinds:
+            raise ZooError(f"a {self.name} of transformers is a {self.kinds[0]}, not a {kind}")
         for setting in self.settings:
-            value = at(spec, setting.paths.split()[0])
-            made[setting.key] = setting.write(value) if value is not None else None
+            path = setting.paths.split()[0]
+            value = at(spec, path) if setting.default is None else self.needed(spec, path)
+            made[setting.key] = None if value is None else setting.write(value)
         self.words(made, spec)
         self._refuse_losses(spec, {**made, **self.unsaid(spec)})
         return made
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The models of the zoo that it can be."""
+        return (self.template["model"]["type"],)
+
+    def needed(self, spec: Mapping[str, Any], path: str) -> Any:
+        """What stands in a spec, or ZooError if nothing does."""
+        value = at(spec, path)
+        if value is None:
+            raise ZooError(f"{path} is not set, but a {self.name} of transformers has it")
+        return value
 
     def ties(self, config: Config) -> bool:
         """Whether a config says that the output shares the embedding's table."""
@@ -111,11 +127,8 @@ class Architecture(Importer):
     def _refuse_losses(self, spec: Mapping[str, Any], made: Config) -> None:
         """A config says all of a spec if it leads back to it."""
         again = load_spec(self.spec(made)).resolved()
-        sides = []
-        for one in (spec, again):
-            dim = at(one, self.dim)
-            sides.append(canonical(one["model"], dim if isinstance(dim, int) else 0))
-        for path, ours, theirs in differences(*sides):
+        here, there = (canonical(one["model"], at(one, self.dim)) for one in (spec, again))
+        for path, ours, theirs in differences(here, there):
             if path not in self.loose:
                 raise ZooError(
                     f"{path} is {ours!r}, but a {self.name} of transformers would have {theirs!r}"

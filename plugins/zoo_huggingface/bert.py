@@ -1,7 +1,7 @@
 """BERT, and the sentence encoders made of it."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from zoo_huggingface.readers import Reader
 from zoo_huggingface.settings import ACTIVATIONS, Only, Setting
@@ -43,7 +43,7 @@ class Bert(Reader):
     plain = "BertModel"
     table = "bert.embeddings.word_embeddings.weight"
     copies = ("cls.predictions.decoder.weight",)
-    template = {
+    template: ClassVar[Mapping[str, Any]] = {
         "model": {"type": "masked-lm", "source": {"type": "token"}, "encoder": ENCODER},
         "objective": "cross-entropy",
     }

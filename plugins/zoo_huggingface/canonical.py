@@ -13,7 +13,7 @@ _LOOSE = {"dropout", "std"}
 
 def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
     """A part of a resolved spec, what is left to defaults of the Transformer's own filled in."""
-    said = {
+    said: dict[str, Any] = {
         key: canonical(value, dim) if isinstance(value, Mapping) else value
         for key, value in part.items()
         if key not in _LOOSE
@@ -29,9 +29,7 @@ def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
     return said
 
 
-def differences(
-    ours: Any, theirs: Any, path: str = "model"
-) -> Iterator[tuple[str, Any, Any]]:
+def differences(ours: Any, theirs: Any, path: str = "model") -> Iterator[tuple[str, Any, Any]]:
     """Where two canonical parts differ: the path, and what stands there in each."""
     if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
         for key in dict.fromkeys([*ours, *theirs]):

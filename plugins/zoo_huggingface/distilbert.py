@@ -1,5 +1,8 @@
 """DistilBERT: half of BERT, without segments."""
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 from zoo_huggingface.bert import ENCODER, TIED
 from zoo_huggingface.readers import Reader
 from zoo_huggingface.settings import ACTIVATIONS, Setting
@@ -14,7 +17,7 @@ class DistilBert(Reader):
     activation = "activation"
     table = "distilbert.embeddings.word_embeddings.weight"
     copies = ("vocab_projector.weight",)
-    template = {
+    template: ClassVar[Mapping[str, Any]] = {
         "model": {
             "type": "masked-lm",
             "source": {"type": "token"},

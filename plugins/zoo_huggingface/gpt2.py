@@ -1,7 +1,7 @@
 """GPT-2."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from zoo_huggingface.architecture import Config
 from zoo_huggingface.settings import ACTIVATIONS, Only, Setting, at, valued
@@ -17,7 +17,7 @@ class Gpt2(Speaker):
     begins = False
     tied = True
     loose = ("model.bos",)
-    template = {
+    template: ClassVar[Mapping[str, Any]] = {
         "model": {
             "type": "language-model",
             "embedding": {"type": "token"},

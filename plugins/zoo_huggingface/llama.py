@@ -20,7 +20,7 @@ class Llama(Speaker):
     grouped: ClassVar[Any] = None
     """How many keys and values a config means that does not say."""
     tied = False
-    template = {
+    template: ClassVar[Mapping[str, Any]] = {
         "model": {
             "type": "language-model",
             "embedding": {"type": "token"},
@@ -74,7 +74,7 @@ class Llama(Speaker):
         made["head_dim"] = attention["head_dim"] or width // heads
         made["attention_bias"] = attention["bias"] is True
         made["mlp_bias"] = at(spec, "model.decoder.feed_forward.bias")
-        theta = at(spec, "model.decoder.position.theta")
+        theta = self.needed(spec, "model.decoder.position.theta")
         # Both spellings: transformers 4 knows the first, 5 the second.
         made |= {"rope_theta": theta, "rope_scaling": None}
         made["rope_parameters"] = {"rope_type": "default", "rope_theta": theta}

@@ -1,7 +1,7 @@
 """Marian: the Transformer of OPUS-MT's translators."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.settings import ACTIVATIONS, Only, Setting, at, ending, refused, valued
@@ -27,7 +27,7 @@ class Marian(Architecture):
         "model.encoder.embed_tokens.weight",
         "model.decoder.embed_tokens.weight",
     )
-    template = {
+    template: ClassVar[Mapping[str, Any]] = {
         "model": {
             "type": "seq2seq",
             "source": {"type": "token"},

@@ -28,6 +28,10 @@ class Reader(Architecture):
     """The class of transformers without a head."""
     activation: ClassVar[str] = "hidden_act"
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return (*super().kinds, "sentence-encoder")
+
     def gathered(self, config: Config, folder: Path, weights: Opened) -> Config:
         config = super().gathered(config, folder, weights)
         if config["untied"]:

@@ -1,5 +1,8 @@
 """RoBERTa: BERT's encoder, whose positions begin behind those of the padding."""
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 from zoo_huggingface.bert import ABSOLUTE, ENCODER, READS, SETTINGS, TIED
 from zoo_huggingface.readers import Reader
 from zoo_huggingface.settings import Only, Setting
@@ -16,7 +19,7 @@ class Roberta(Reader):
     plain = "RobertaModel"
     table = "roberta.embeddings.word_embeddings.weight"
     copies = ("lm_head.decoder.weight",)
-    template = {
+    template: ClassVar[Mapping[str, Any]] = {
         "model": {
             "type": "masked-lm",
             "source": {"type": "token", "padding": 1},

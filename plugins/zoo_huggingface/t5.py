@@ -1,7 +1,7 @@
 """T5, as it was and as version 1.1."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -26,7 +26,7 @@ class T5(Architecture):
     heads = ("T5ForConditionalGeneration",)
     table = "shared.weight"
     copies = ("lm_head.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
-    template = {
+    template: ClassVar[Mapping[str, Any]] = {
         "model": {
             "type": "seq2seq",
             "source": {"type": "token"},
@@ -91,12 +91,12 @@ class T5(Architecture):
         word = next(w for w, ours in ACTIVATIONS.items() if ours == bent["activation"])
         kind = f"{_GATED}{word}" if bent["gated"] else word
         made["feed_forward_proj"] = "gated-gelu" if kind == "gated-gelu_new" else kind
-        scaled = at(spec, "model.decoder.output.scale") != 1.0
+        scaled = at(spec, "model.decoder.output.scale") not in (None, 1.0)
         # transformers 4 knows the first, and unties by it; 5 knows both, and ties by the file.
         made |= {"tie_word_embeddings": scaled, "scale_decoder_outputs": scaled}
 
     def unsaid(self, spec: Mapping[str, Any]) -> dict[str, Any]:
-        return {"untied": at(spec, "model.decoder.output.tied") is False}
+        return {"untied": at(spec, "model.decoder.output.tied") is not True}
 
 
 def _scaled(config: Config) -> bool:

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from zoo import ZooError
 from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.settings import ACTIVATIONS, Only, Setting, at, refused, valued
+
+_LENGTH = "model.encoder.position.length"
 
 
 class ViT(Architecture):
@@ -14,7 +16,7 @@ class ViT(Architecture):
 
     name = "vit"
     heads = ("ViTForImageClassification",)
-    template = {
+    template: ClassVar[Mapping[str, Any]] = {
         "model": {
             "type": "classifier",
             "source": {"type": "patches"},
@@ -56,11 +58,11 @@ class ViT(Architecture):
         model["classes"] = len(names) if names else valued(config, "num_labels", int, 2)
 
     def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
-        length, patch = at(spec, "model.encoder.position.length"), at(spec, "model.source.size")
+        length, patch = self.needed(spec, _LENGTH), at(spec, "model.source.size")
         side = math.isqrt(length - 1)
         if side**2 != length - 1:
             raise ZooError(
-                f"model.encoder.position.length is {length}; a square image has one position more "
+                f"{_LENGTH} is {length}; a square image has one position more "
                 "than a square number of patches"
             )
         made["image_size"] = side * patch

@@ -9,7 +9,9 @@ import zoo
 LONGEST = 12
 
 
-@pytest.fixture(scope="module", params=["gpt2", "llama", "mistral", "qwen2", "marian", "t5", "t5-1.1"])
+@pytest.fixture(
+    scope="module", params=["gpt2", "llama", "mistral", "qwen2", "marian", "t5", "t5-1.1"]
+)
 def pair(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("theirs")
     theirs = their_model(request.param)
@@ -32,7 +34,9 @@ def said_there(model, tokens, **options):
 
 
 def said_here(model, rows, sampler="greedy"):
-    answers = zoo.generate(model, [row.tolist() for row in rows], sampler=sampler, max_length=LONGEST)
+    answers = zoo.generate(
+        model, [row.tolist() for row in rows], sampler=sampler, max_length=LONGEST
+    )
     return [ranked[0].tokens for ranked in answers]
 
 

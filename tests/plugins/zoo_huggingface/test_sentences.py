@@ -66,7 +66,9 @@ def test_a_tiny_encoder_gives_the_same_vectors_and_goes_out_again(folder, tmp_pa
     (tmp_path / "again").mkdir()
     again = brought_in(out, tmp_path / "again")
     assert again.spec == ours.spec
-    assert all(torch.equal(a, b) for a, b in zip(again.parameters(), ours.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(again.parameters(), ours.parameters(), strict=True)
+    )
     back = hf.AutoModel.from_pretrained(out).eval()
     with torch.no_grad():
         same = back(input_ids=tokens, attention_mask=mask).last_hidden_state
@@ -112,7 +114,8 @@ def test_an_encoder_without_a_head_is_refused_where_nothing_says_how_to_pool(fol
 SENTENCES = [
     "The cat sat on the mat.", "A", "", "Hello, world!", "¿Dónde está la biblioteca?",
     "Die Katze sitzt auf der Matte.", "Le chat est assis sur le tapis.", "猫がマットの上に座った。",
-    "Кошка сидела на коврике.", "القطة جلست على الحصيرة", "고양이가 매트 위에 앉았다.", "बिल्ली चटाई पर बैठी।",
+    "Кошка сидела на коврике.", "القطة جلست على الحصيرة", "고양이가 매트 위에 앉았다.",
+    "बिल्ली चटाई पर बैठी।",
     "Kissa istui matolla.", "Η γάτα κάθισε στο χαλί.", "החתול ישב על המחצלת", "แมวนั่งบนเสื่อ",
     "Mèo ngồi trên tấm thảm.", "Kot siedział na macie.", "Kedi paspasın üzerine oturdu.",
     "O gato sentou-se no tapete.", "Il gatto si è seduto sul tappeto.", "De kat zat op de mat.",
