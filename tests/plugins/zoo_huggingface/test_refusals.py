@@ -128,7 +128,7 @@ def test_a_pickle_by_another_name_is_no_safetensors_file(folder, tmp_path):
 LOST = [
     ("gpt2", ["model.decoder.norm.place=post"], "model.decoder.norm.place is 'post', but a gpt2"),
     ("gpt2", ["model.decoder.output.scale=2.0"], "model.decoder.output.scale is 2.0"),
-    ("gpt2", ["model.decoder.position={type: sinusoidal}"], "position.length is not set, but a gpt2"),
+    ("gpt2", ["model.decoder.position={type: sinusoidal}"], "position.length is not set, but a"),
     ("llama", ["model.decoder.position.layout=interleaved"], "model.decoder.position.layout is"),
     ("llama", ["model.decoder.attention.bias=qkv"], "model.decoder.attention.bias is 'qkv'"),
     ("bert", ["model.encoder.norm.eps=1e-5", "model.eps=1e-6"], "model.eps is 1e-06"),

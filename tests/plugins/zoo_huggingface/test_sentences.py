@@ -137,12 +137,13 @@ def published():
 
 def test_the_published_minilm_gives_the_same_vectors_for_fifty_sentences(tmp_path):
     assert len(SENTENCES) == 50
+    SentenceTransformer = pytest.importorskip("sentence_transformers").SentenceTransformer
     with as_file(published()) as folder:
         file = tmp_path / "minilm.safetensors"
         done = CliRunner().invoke(app, ["import", str(folder), "-o", str(file)])
         assert done.exit_code == 0, done.output
-        theirs = hf.AutoModel.from_pretrained(folder).eval()
-        tokenizer = hf.AutoTokenizer.from_pretrained(folder)
+        reference = SentenceTransformer(str(folder), device="cpu")
+        expected = reference.encode(SENTENCES, batch_size=50, convert_to_tensor=True)
     ours = zoo.load(file).eval()
     shipped = zoo.load_spec("minilm-l6").resolved()["model"]
     assert dict(ours.spec["model"]) == shipped
@@ -150,12 +151,9 @@ def test_the_published_minilm_gives_the_same_vectors_for_fifty_sentences(tmp_pat
     rows = Tokenizer(ours.tokenizer["source"]).ids(SENTENCES)
     length = max(map(len, rows))
     tokens = torch.tensor([row + [ours.source.padding] * (length - len(row)) for row in rows])
-    batch = tokenizer(SENTENCES, padding=True, return_tensors="pt")
-    assert torch.equal(tokens, batch["input_ids"])
+    assert 3 in map(len, rows)
+    assert length > 200
     with torch.no_grad():
         vectors = ours.embed({"source": tokens})
-        states = theirs(**batch).last_hidden_state
-        pooled = POOLED["mean"](states, batch["attention_mask"].bool())
-        expected = torch.nn.functional.normalize(pooled, dim=-1)
     assert vectors.shape == (50, 384)
     torch.testing.assert_close(vectors, expected, atol=ATOL, rtol=0)
