@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from zoo.artifact.layout import Layout, arranged
 from zoo.errors import ZooError
 from zoo.interfaces import Model, Outputs
 from zoo.registry import Registry
@@ -79,9 +82,25 @@ def assert_same_bits(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None
 def rewrite(
     file: Path, change: Callable[[dict[str, Tensor]], object] = dict, **metadata: str | None
 ) -> None:
-    """The file again, with other tensors or other words in its header; None drops a word."""
+    """The file again, with other tensors or other words in its header; None drops a word.
+
+    Hashes and digest are made anew, as a skilled forger would.
+    """
     with safe_open(file, framework="pt") as opened:
         words = {**opened.metadata(), **metadata}
-    tensors = load_file(file)
+    tensors = {name: tensor.clone() for name, tensor in load_file(file).items()}
     change(tensors)
-    save_file(tensors, file, {key: word for key, word in words.items() if word is not None})
+    put(file, {key: word for key, word in words.items() if word is not None}, tensors)
+
+
+def put(file: Path, words: dict[str, str], tensors: dict[str, Tensor]) -> None:
+    """A file with these words and tensors, and with the hashes and the digest they need."""
+    table = arranged(tensors)
+    raw = {
+        n: tensors[n].contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() for n in table
+    }
+    if "hashes" in words:
+        words["hashes"] = json.dumps({n: hashlib.sha256(raw[n]).hexdigest() for n in table})
+    if "digest" in words:
+        words["digest"] = Layout(words, table).digest()
+    file.write_bytes(Layout(words, table).encoded() + b"".join(raw[name] for name in table))

@@ -12,9 +12,9 @@ ROOT = Path(__file__).parents[1]
 # From the ground up; modules on one line may not import each other.
 FLOORS = [
     {"zoo.about", "zoo.files"},
-    {"zoo.errors"},
-    {"zoo.interfaces", "zoo.tensors"},
-    {"zoo.importer", "zoo.signature"},
+    {"zoo.errors", "zoo.tensors"},
+    {"zoo.importer", "zoo.interfaces"},
+    {"zoo.signature"},
     {"zoo.blueprint", "zoo.hookspecs"},
     {"zoo.discovery"},
     {"zoo.registry"},
@@ -24,13 +24,17 @@ FLOORS = [
     {"zoo.attention", "zoo.decoding", "zoo.evaluation", "zoo.schema", "zoo.text"},
     {"zoo.generation", "zoo.heatmap", "zoo.report"},
     {"zoo.composition"},
-    {"zoo.artifact"},
+    {"zoo.artifact", "zoo.catalogue"},
+    {"zoo.card", "zoo.checkpoint"},
+    {"zoo.hub"},
     {"zoo.importing"},
     {"zoo.exporting"},
     {"zoo.testing", "zoo.demo", "zoo.scaffold"},
     {"zoo.cli"},
     {"zoo.__main__"},
 ]
+# `Model.from_pretrained` and its kin are conveniences: inside the methods, they use `import zoo`.
+PUBLIC_DOOR = ("zoo.interfaces.model", "zoo")
 HEIGHT = {module: height for height, floor in enumerate(FLOORS) for module in floor}
 
 
@@ -65,6 +69,8 @@ def test_the_core_imports_downward_only_and_no_plugin(path):
     for imported in _imports(path):
         assert not imported.startswith("zoo_"), f"{module} imports the plugin {imported}"
         if imported.split(".")[0] != "zoo" or module == "zoo":
+            continue
+        if (module, imported) == PUBLIC_DOOR:
             continue
         own, other = _room(module), _room(imported)
         assert own == other or HEIGHT[other] < HEIGHT[own], f"{module} imports {imported}"

@@ -38,12 +38,19 @@ SMALL = {
         "model.decoder={hidden: 5, layers: 1}",
     ],
     "elmo-2018": ["model.embedding={vocab: 16, dim: 6}", "model.decoder.hidden=7"],
+    "gat-cora": ["model={features: 6, encoder: {dropout: 0.0, attention: {dropout: 0.0}}}"],
+    "gat-ppi": ["model={features: 6, classes: 5, encoder: {hidden: 4, output: 5}}"],
     "lstm-lm": ["model.embedding={vocab: 16, dim: 6}", "model.decoder={hidden: 7, dropout: 0.0}"],
     "g2p-en": [
         "model.source={vocab: 16, dim: 6}",
         "model.target={vocab: 12, dim: 6}",
         "model.encoder.hidden=5",
         "model.decoder.hidden=5",
+    ],
+    "nano-ocr": [
+        "model.vocab=9",
+        "model.source={height: 8, backbone: {layers: [{channels: 6, kernel: 8, padding: 0}]}}",
+        "model.encoder.hidden=8",
     ],
     "stories260k": [
         "model.embedding={vocab: 16, dim: 8, std: 1.0}",
@@ -99,6 +106,7 @@ def test_a_shipped_spec_in_small_learns_generates_saves_and_compiles(name, tmp_p
 # What the papers' authors' own code counts.
 PUBLISHED_SIZES = {
     "bert-base": 109_514_298,
+    "gat-cora": 92_391,
     "gpt2-small": 124_439_808,
     "minilm-l6": 22_565_376,
     "llama-7b": 6_738_415_616,

@@ -7,9 +7,10 @@ and the command line answers before torch is loaded.
 from typing import TYPE_CHECKING, Any
 
 _HOMES = {
-    "zoo.artifact": ("load", "save"),
+    "zoo.artifact": ("save", "verify"),
     "zoo.attention": (
         "Attention",
+        "Recorded",
         "choosing",
         "drawing",
         "fused_softmax",
@@ -21,15 +22,19 @@ _HOMES = {
     "zoo.decoding": ("decode", "speak", "stream"),
     "zoo.errors": (
         "ArtifactError",
+        "HubError",
         "MissingExtra",
         "RegistryError",
         "SpecError",
         "WidthConflict",
         "ZooError",
+        "ZooWarning",
     ),
     "zoo.exporting": ("export_model",),
     "zoo.generation": ("generate",),
     "zoo.hookspecs": ("hookimpl",),
+    "zoo.hub.models": ("load", "pull"),
+    "zoo.hub.publish": ("push", "save_folder"),
     "zoo.importer": ("Importer",),
     "zoo.importing": ("import_model",),
     "zoo.interfaces": (
@@ -69,9 +74,10 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)
 
 if TYPE_CHECKING:
-    from zoo.artifact import load as load, save as save
+    from zoo.artifact import save as save, verify as verify
     from zoo.attention import (
         Attention as Attention,
+        Recorded as Recorded,
         choosing as choosing,
         drawing as drawing,
         fused_softmax as fused_softmax,
@@ -83,15 +89,19 @@ if TYPE_CHECKING:
     from zoo.decoding import decode as decode, speak as speak, stream as stream
     from zoo.errors import (
         ArtifactError as ArtifactError,
+        HubError as HubError,
         MissingExtra as MissingExtra,
         RegistryError as RegistryError,
         SpecError as SpecError,
         WidthConflict as WidthConflict,
         ZooError as ZooError,
+        ZooWarning as ZooWarning,
     )
     from zoo.exporting import export_model as export_model
     from zoo.generation import generate as generate
     from zoo.hookspecs import hookimpl as hookimpl
+    from zoo.hub.models import load as load, pull as pull
+    from zoo.hub.publish import push as push, save_folder as save_folder
     from zoo.importer import Importer as Importer
     from zoo.importing import import_model as import_model
     from zoo.interfaces import (

@@ -161,6 +161,12 @@ class Frame:
     part: Any = None
     children: list[Frame] = field(default_factory=list)
 
+    def walk(self) -> Iterator[Frame]:
+        """This frame and all below it."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
 
 _frames: ContextVar[tuple[Frame, ...]] = ContextVar("frames", default=())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -43,10 +43,10 @@ def compose(
     place = torch_device(device)
     kind = torch_dtype(dtype)
     spec, _ = checked(source, overrides=overrides, registry=registry)
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), building() as root:
         torch.default_generator.manual_seed(seed)  # leaves the GPUs' generators alone
-        model = spec.sections.model.build()
-    return claimed(model, spec).to(device=place, dtype=kind)
+        spec.sections.model.build()
+    return claimed(root.children[0], spec).to(device=place, dtype=kind)
 
 
 def checked(
@@ -87,16 +87,32 @@ def build_on_meta(spec: Spec) -> Frame:
     return root.children[0]
 
 
-def claimed(model: Model, spec: Spec) -> Model:
-    """The model, with the spec it came from and the lock of its components on it.
+def claimed(tree: Frame, spec: Spec) -> Model:
+    """The model at the root of a built tree, with the spec and the lock it came from on it.
 
     A part written in Python has no name that a file could give it, so such a model has no spec.
     """
+    model: Model = tree.part
     if any(b.entry is None and issubclass(b.cls, Component) for b in spec.root.walk()):
         return model
     model.spec = spec.resolved()
     model.lock = tuple(spec.lock())
+    model.places = tuple(_places(tree, spec))
     return model
+
+
+def _places(tree: Frame, spec: Spec) -> Iterator[dict[str, Any]]:
+    """Where each component stands: its path in the spec, and every place in the model."""
+    names = {id(module): name for name, module in tree.part.named_modules()}
+    found: dict[str, list[str]] = {}
+    for frame in tree.walk():
+        if id(frame.part) in names:
+            found.setdefault(frame.blueprint.path, []).append(names[id(frame.part)])
+    for blueprint in spec.root.walk():
+        entry, path = blueprint.entry, blueprint.path
+        if entry:
+            at = list(dict.fromkeys(found.get(path, [])))
+            yield {"path": path, "kind": entry.kind, "type": entry.reference, "at": at}
 
 
 def torch_device(device: str | torch.device) -> torch.device:
@@ -115,7 +131,7 @@ def torch_device(device: str | torch.device) -> torch.device:
 
 
 def torch_dtype(dtype: Any) -> torch.dtype:
-    """The floating type of that name, or ZooError; float32 if none is named."""
+    """The dtype of that name, float32 for None, or ZooError if weights cannot be of it."""
     kinds = {
         "float32": torch.float32,
         "bfloat16": torch.bfloat16,

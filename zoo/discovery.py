@@ -48,6 +48,7 @@ class Plugin:
     specs: list[Offer] = field(default_factory=list)
     maps: list[Offer] = field(default_factory=list)
     importers: list[Importer] = field(default_factory=list)
+    catalogues: list[Path] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     clashes: list[str] = field(default_factory=list)
     trace: str = ""
@@ -129,11 +130,14 @@ def _load(plugin: Plugin, point: EntryPoint) -> None:
             manager.check_pending()
             offered = manager.hook.zoo_components()
             importers = manager.hook.zoo_importers()
+            listed = manager.hook.zoo_catalogues()
         _unmarked(plugin, module, manager)
         for answer in offered:
             _take(plugin, answer)
         for answer in importers:
             _take_importers(plugin, answer)
+        for answer in listed:
+            _take_catalogues(plugin, answer)
         plugin.specs = _offers(plugin, point, "specs")
         plugin.maps = _offers(plugin, point, "maps")
     except KeyboardInterrupt:
@@ -142,7 +146,7 @@ def _load(plugin: Plugin, point: EntryPoint) -> None:
         plugin.faults.append(_cause(error))
         plugin.trace = traceback.format_exc()
         return
-    if not offered and not importers and not plugin.faults:
+    if manager.hook.zoo_components.get_hookimpls() and not offered and not plugin.faults:
         plugin.faults.append("zoo_components returned None, not a list of classes")
 
 
@@ -201,6 +205,17 @@ def _take_importers(plugin: Plugin, answer: object) -> None:
             plugin.faults.append(f"importer {type(item).__name__} has no name, but {_short(name)}")
         else:
             plugin.importers.append(item)
+
+
+def _take_catalogues(plugin: Plugin, answer: object) -> None:
+    if not isinstance(answer, Sequence) or isinstance(answer, str):
+        plugin.faults.append(f"zoo_catalogues returned {_short(answer)}, not a list of paths")
+        return
+    for item in answer:
+        if isinstance(item, (str, os.PathLike)) and os.path.isfile(item):
+            plugin.catalogues.append(Path(os.fspath(item)))
+        else:
+            plugin.faults.append(f"zoo_catalogues names {_short(item)}, which is no file")
 
 
 def fault_of(item: object) -> str | None:

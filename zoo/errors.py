@@ -86,6 +86,14 @@ class ArtifactError(ZooError):
     """A model file that cannot be written, read or trusted."""
 
 
+class HubError(ZooError):
+    """A repository of the Hugging Face Hub that cannot be read, written or trusted."""
+
+
+class ZooWarning(UserWarning):
+    """Something that works, but that the user should know of; the command line prints it."""
+
+
 class MissingExtra(ZooError):
     """A library that an optional part needs is not installed."""
 

@@ -15,14 +15,14 @@ from typing import Any
 from torch import Tensor
 
 from zoo.artifact import read_header
+from zoo.checkpoint import opened, write_stream
 from zoo.composition import torch_dtype
 from zoo.errors import ArtifactError, RegistryError, ZooError, suggest
 from zoo.files import reason
 from zoo.importer import Importer
-from zoo.importing import find_map
+from zoo.importing import find_map, weights_in
 from zoo.mapping import Plan, plan, read_map
 from zoo.registry import Registry, default_registry
-from zoo.tensors import opened, write_stream
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,7 @@ class Departure:
 
     def _fill(self, room: Path, progress: Callable[[int], None] | None) -> None:
         weights = room / "model.safetensors"
-        write_stream(
-            weights, self.plan.targets, self.plan.run(self.read, progress), {"format": "pt"}
-        )
+        write_stream(weights, self.plan.targets, self.plan.run(self.read, progress))
         if self.config is not None:
             _write_json(room / "config.json", self.config)
         for name, data in self.files.items():
@@ -102,7 +100,7 @@ def departing(
     elif isinstance(map, (str, os.PathLike)):
         map = find_map(map, registry)
     mapped = read_map(map, spec=header.spec).reversed()
-    with opened([Path(model)]) as file:
+    with opened(weights_in(Path(model))) as file:
         planned = plan(mapped, file.forms, None, dtype=torch_dtype(dtype) if dtype else None)
         _refuse_losses(planned, file.read)
         yield Departure(planned, file.read, config, header.tokenizer, files)

@@ -14,26 +14,50 @@ from pathlib import Path
 @contextlib.contextmanager
 def replacing(target: Path) -> Iterator[Path]:
     """A path beside the target to write to; swapped in, whole and on disk, at the end."""
+    with room_for(target) as room:
+        beside = room / "new"
+        yield beside
+        to_disk(beside)
+        os.replace(beside, target)
+        to_disk(target.parent)
+
+
+@contextlib.contextmanager
+def room_for(target: Path) -> Iterator[Path]:
+    """A folder beside the target for what is not whole yet, gone at the end."""
     _sweep(target)
-    # A folder, because safetensors writes to a temporary file of its own beside what it is given.
     room = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
     room.mkdir()
-    beside = room / "model"
     try:
-        beside.touch()
-        mode = beside.stat().st_mode  # safetensors makes files for the owner only
-        yield beside
-        beside.chmod(mode)
-        with open(beside, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(beside, target)
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        yield room
     finally:
         shutil.rmtree(room, ignore_errors=True)
+
+
+def to_disk(path: Path) -> None:
+    """Wait until a file's bytes, or a folder's names, are on the disk."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+@contextlib.contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Wait for others that are in this block for the same folder; a dead process holds nobody up.
+
+    Where the system or the disk knows no such locks, nobody waits.
+    """
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl
+
+            fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
 
 
 def _sweep(target: Path) -> None:

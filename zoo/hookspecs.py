@@ -7,6 +7,7 @@ the plugin's package is offered under its file name.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import pluggy
@@ -28,3 +29,8 @@ def zoo_components() -> Sequence[type[Component]]:  # type: ignore[empty-body]
 @hookspec
 def zoo_importers() -> Sequence[Importer]:  # type: ignore[empty-body]
     """How models of other libraries come in and go out."""
+
+
+@hookspec
+def zoo_catalogues() -> Sequence[str | os.PathLike[str]]:  # type: ignore[empty-body]
+    """Files in the form of ``registry.yaml`` that list models this plugin's makers published."""

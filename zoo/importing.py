@@ -10,24 +10,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from zoo.about import version
-from zoo.artifact import FORMAT, held_tensors
+from zoo.artifact import held_tensors, write
+from zoo.checkpoint import opened
 from zoo.composition import build_on_meta, checked, claimed, torch_dtype
-from zoo.errors import ArtifactError, ZooError, shortened, suggest
+from zoo.errors import ZooError, shortened, suggest
 from zoo.files import reason
+from zoo.hub import fetch
+from zoo.hub.reference import is_repository, local
 from zoo.importer import Importer
 from zoo.interfaces import Model
 from zoo.mapping import Plan, plan, read_map
 from zoo.registry import Registry, default_registry
 from zoo.spec import Source
-from zoo.tensors import Form, opened, write_stream
+from zoo.tensors import Form
 from zoo.text import attach, read_tokenizer
 
 MAX_CONFIG = 10_000_000
 _WHOLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
+_FETCHED = ("*.json", "*.txt", "*.model", "model*.safetensors")
 _TORCH = (
     "import torch; from safetensors.torch import save_file; save_file({{k: v.clone() for k, v in "
     "torch.load('{0}', map_location='cpu', weights_only=True).items()}}, 'model.safetensors')"
@@ -49,6 +51,7 @@ class Arrival:
     model: Model
     plan: Plan
     read: Callable[[str], Tensor]
+    registry: Registry
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -58,27 +61,18 @@ class Arrival:
     def write(
         self, output: str | os.PathLike[str], *, progress: Callable[[int], None] | None = None
     ) -> Path:
-        """The model file, written tensor by tensor; `progress` hears of bytes done."""
-        if os.path.isdir(output):
-            raise ArtifactError(
-                f"{output} is a directory; name the file, for example {output}/{_WHOLE}"
-            )
-        about = {"zoo": version(), "torch": str(torch.__version__), **self.provenance}
-        metadata = {
-            "format": "pt",
-            "zoo": FORMAT,
-            "spec": json.dumps(self.model.spec),
-            "lock": json.dumps(list(self.model.lock)),
-            "provenance": json.dumps(about),
-        }
-        if self.model.tokenizer:
-            metadata["tokenizer"] = json.dumps(dict(self.model.tokenizer))
-        try:
-            return write_stream(
-                output, self.plan.targets, self.plan.run(self.read, progress), metadata
-            )
-        except OSError as error:
-            raise ArtifactError(f"{output} could not be written: {reason(error)}") from error
+        """The model file, whole or not at all; `progress` hears of bytes done."""
+        assert self.model.spec is not None
+        tensors = self.plan.run(self.read, progress)
+        return write(
+            self.model.spec,
+            self.model.lock,
+            tensors,
+            output,
+            provenance=self.provenance,
+            tokenizer=self.model.tokenizer,
+            registry=self.registry,
+        )
 
 
 @contextmanager
@@ -96,6 +90,8 @@ def arriving(
     registry = registry or default_registry()
     path = located(source)
     about: dict[str, Any] = {"imported": path.name}
+    if local(source) is None:
+        about = {"imported": os.fspath(source), "commit": path.name}
     tokenizers: Mapping[str, Any] = {}
     if (spec is None) != (map is None):
         raise ZooError("--spec and --map go together: what the model is, and where its weights go")
@@ -112,13 +108,14 @@ def arriving(
     if tokenizer is not None:
         tokenizers = dict.fromkeys(("source", "target"), tokenizer)
     read, _ = checked(spec, overrides=overrides, registry=registry)
-    model: Model = claimed(build_on_meta(read).part, read)
+    model = claimed(build_on_meta(read), read)
     attach(model, {side: read_tokenizer(file) for side, file in tokenizers.items()})
     wanted = {name: Form.of(tensor) for name, tensor in held_tensors(model).items()}
     mapped = read_map(map, spec=model.spec)
     with opened(weights_in(path)) as file:
         kind = torch_dtype(dtype) if dtype else None
-        yield Arrival(model, plan(mapped, file.forms, wanted, dtype=kind), file.read, about)
+        planned = plan(mapped, file.forms, wanted, dtype=kind)
+        yield Arrival(model, planned, file.read, registry, about)
 
 
 def import_model(
@@ -137,9 +134,11 @@ def find_map(source: str | os.PathLike[str], registry: Registry) -> Path:
 
 
 def located(source: str | os.PathLike[str]) -> Path:
-    """The file or folder that is meant."""
-    path = Path(source)
-    if not path.exists():
+    """The file or folder that is meant; a repository of the Hub is fetched, its data alone."""
+    path = local(source)
+    if path is None and is_repository(os.fspath(source)):
+        return fetch(os.fspath(source), _FETCHED)
+    if path is None or not path.exists():
         raise ZooError(f"there is no file or folder {source}")
     return path
 

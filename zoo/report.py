@@ -112,12 +112,6 @@ def _count(part: Any) -> tuple[int, int]:
     return sum(w.numel() for w in weights), sum(t.numel() * t.element_size() for t in held)
 
 
-def _frames(frame: Frame) -> Iterator[Frame]:
-    yield frame
-    for child in frame.children:
-        yield from _frames(child)
-
-
 def _shapes(tree: Frame) -> dict[int, str]:
     """The output shape of each part by id, with letters for what follows the input."""
     seen: list[dict[int, tuple[int, ...]]] = []
@@ -155,7 +149,7 @@ def _watched(tree: Frame) -> Iterator[tuple[dict[int, tuple[int, ...]], list[Fai
     shapes: dict[int, tuple[int, ...]] = {}
     failed: list[Failure] = []
     wrapped: list[tuple[Any, str]] = []
-    for frame in _frames(tree):
+    for frame in tree.walk():
         name = getattr(frame.part, "observed", "forward")
         if isinstance(frame.part, nn.Module) and callable(getattr(frame.part, name, None)):
             setattr(frame.part, name, _watcher(frame, getattr(frame.part, name), shapes, failed))

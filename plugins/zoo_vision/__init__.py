@@ -2,12 +2,17 @@
 
 from collections.abc import Sequence
 
-from zoo import Embedding, Model, hookimpl
+from zoo import Backbone, Embedding, Encoder, Model, hookimpl
 from zoo_vision.classifier import Classifier
+from zoo_vision.columns import Columns
+from zoo_vision.convolution import Convolution
 from zoo_vision.grid import Grid
+from zoo_vision.identity import Identity
 from zoo_vision.patches import Patches
+from zoo_vision.regions import Regions
+from zoo_vision.torchvision import Torchvision
 
 
 @hookimpl
-def zoo_components() -> Sequence[type[Embedding] | type[Model]]:
-    return [Patches, Grid, Classifier]
+def zoo_components() -> Sequence[type[Backbone] | type[Embedding] | type[Encoder] | type[Model]]:
+    return [Patches, Grid, Convolution, Torchvision, Regions, Columns, Identity, Classifier]

@@ -96,6 +96,12 @@ def test_a_dry_run_prints_the_table_and_writes_nothing(folder):
     assert not (folder / "model.safetensors").exists()
 
 
+def test_a_file_to_write_is_asked_for(folder):
+    line = IMPORT.removesuffix(" -o model.safetensors")
+    assert _refused(line) == "say where to write the model: -o model.safetensors, or --dry-run"
+    assert _run(f"{line} --dry-run").startswith(" target ")
+
+
 def test_a_dry_run_in_json(folder):
     read = json.loads(_run(f"{IMPORT} --dry-run --json"))
     assert read["dropped"] == ["step"]
@@ -200,3 +206,9 @@ def test_a_job_that_breaks_leaves_the_old_file(folder, monkeypatch):
 
 def _interrupt(done):
     raise KeyboardInterrupt
+
+
+def test_shipped_maps_are_listed():
+    listed = json.loads(_run("list --maps --json"))
+    assert {"llama2c", "g2p-en", "gat-cora", "nano-ocr"} <= {row["name"] for row in listed}
+    assert "llama2c" in _run("list --maps")

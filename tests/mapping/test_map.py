@@ -127,17 +127,42 @@ def test_prefix_and_old_endings_are_understood(written):
         endings: {.gamma: .weight, .beta: .bias}
         rename:
           n.{p}: model.norm.{p:weight|bias}
+          table: model.emb
           out: head
         """)
     for names in (
-        ["model.norm.weight", "model.norm.bias", "head"],
-        ["norm.gamma", "norm.beta", "head"],
+        ["model.norm.weight", "model.norm.bias", "model.emb", "head"],
+        ["norm.gamma", "norm.beta", "emb", "head"],
     ):
         theirs = {name: Form((2,), torch.float32) for name in names}
-        made = plan(read_map(path), theirs, _forms(n__weight=[2], n__bias=[2], out=[2]))
+        made = plan(read_map(path), theirs, _forms(n__weight=[2], n__bias=[2], table=[2], out=[2]))
         assert sorted(name for job in made.jobs for name in job.sources) == sorted(names)
-    back = plan(read_map(path).reversed(), _forms(n__weight=[2], n__bias=[2], out=[2]), None)
-    assert set(back.targets) == {"model.norm.weight", "model.norm.bias", "head"}
+    back = plan(
+        read_map(path).reversed(), _forms(n__weight=[2], n__bias=[2], table=[2], out=[2]), None
+    )
+    assert set(back.targets) == {"model.norm.weight", "model.norm.bias", "model.emb", "head"}
+
+
+def test_an_old_ending_beside_the_new_one_is_not_lost_in_silence(written):
+    path = written("""
+        endings: {.gamma: .weight, .g: .weight}
+        rename: {n: norm.weight}
+        """)
+    for other in ("norm.weight", "norm.g"):
+        theirs = {name: Form((2,), torch.float32) for name in ("norm.gamma", other)}
+        faults = _faults(lambda: plan(read_map(path), theirs, _forms(n=[2])), path)  # noqa: B023
+        assert len(faults) == 1
+        assert faults[0].startswith("1:1: no rule takes 'norm.g")
+
+
+def test_what_torch_itself_refuses_has_its_line_too(written):
+    path = written("""
+        convert:
+          - {theirs: [g, v], do: [weight-norm], ours: w}
+        """)
+    whole = {"g": Form((2,), torch.int64), "v": Form((2, 2), torch.int64)}
+    (fault,) = _faults(lambda: plan(read_map(path), whole, _forms(w=[2, 2])), path)
+    assert fault.startswith("4:5: convert[0]: 'w': ")
 
 
 def test_constants_are_filled_and_not_exported(written):

@@ -84,6 +84,11 @@ def test_words_of_both_sides_correspond_by_order():
         ("a.{p:x|x}", "b", "'{p:x|x}' lists a word twice"),
         ("a.{p:4..2}", "b", "'{p:4..2}' should count from a number to a higher one"),
         ("", "b", "a tensor's name is empty"),
+        (
+            "a.{p:0..999}.{q:0..999}",
+            "b",
+            "'a.{p:0..999}.{q:0..999}' stands for more than 100,000 names",
+        ),
     ],
 )
 def test_names_that_cannot_be_read(ours, theirs, message):

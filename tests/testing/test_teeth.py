@@ -6,13 +6,20 @@ from broken import BROKEN as BROKEN_PARTS
 from broken_attention import BROKEN as BROKEN_ATTENTION
 from broken_backbone import BROKEN as BROKEN_BACKBONES
 from broken_frames import BROKEN as BROKEN_FRAMES
+from broken_graphs import BROKEN as BROKEN_GRAPHS
 
 from zoo.testing import LawBroken, check
 from zoo.testing.laws import LAWS
 from zoo.testing.run import attempt
 from zoo.testing.subject import subjects
 
-BROKEN = [*BROKEN_PARTS, *BROKEN_ATTENTION, *BROKEN_BACKBONES, *BROKEN_FRAMES]
+BROKEN = [
+    *BROKEN_PARTS,
+    *BROKEN_ATTENTION,
+    *BROKEN_BACKBONES,
+    *BROKEN_FRAMES,
+    *BROKEN_GRAPHS,
+]
 _NEEDS_GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
 
 

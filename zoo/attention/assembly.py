@@ -13,13 +13,14 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from zoo.attention.recorder import Recorded
 from zoo.blueprint import Blueprint
 from zoo.errors import ZooError
 from zoo.interfaces import Alignment, Choices, Look, Mask, Position, Scorer
 from zoo.signature import Given
 
 
-class Attention(nn.Module):
+class Attention(Recorded):
     r"""Mixes values by how well their keys answer a query.
 
     .. math:: c_t = \sum_s \alpha_{ts} v_s, \qquad \alpha_t = \mathrm{align}(\mathrm{score}(q_t, k))
@@ -71,7 +72,6 @@ class Attention(nn.Module):
         positional = scorer.cls.positional
         several = "kv" if positional else "qkv"
         self.project = ("none" if heads == 1 else several) if project == "auto" else project
-        self.recorder: list[Tensor] | None = None
         self.chooser: list[Choices] | None = None
         if heads % self.kv_heads:
             raise ZooError(f"heads ({heads}) must be divisible by kv_heads ({kv_heads})")
@@ -256,8 +256,7 @@ class Attention(nn.Module):
         else:
             weights, choices = self.align.choose(scores, opened, look)
             self.chooser.append(choices)
-        if self.recorder is not None:
-            self.recorder.append(weights.detach())
+        self.record(weights)
         return weights
 
     def _queries(self, query: Tensor, position: Position | None, offset: int | Tensor) -> Tensor:

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from zoo.cli.output import Json, print_json
+from zoo.cli.output import Json, ModelArgument, print_json
 
 EXAMPLE = "zoo generate model.safetensors 'Ein Mann schläft .' --sampler beam --set width=4"
 
 
 def command(
-    model: Annotated[Path, typer.Argument(help="A model file.")],
+    model: ModelArgument,
     texts: Annotated[
         list[str] | None, typer.Argument(metavar="[TEXT…]", help="Texts; '-' reads standard input.")
     ] = None,
@@ -38,8 +38,8 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Let a model answer texts, or go on with them, by any sampler and filters."""
-    from zoo.artifact import load
     from zoo.generation import generate
+    from zoo.hub.models import load
 
     lines = _lines(texts or [], file)
     inputs: list[Any] = [_ids(line) for line in lines] if ids else lines

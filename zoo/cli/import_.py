@@ -15,9 +15,12 @@ EXAMPLE = "zoo import weights.safetensors --spec spec.yaml --map map.yaml -o mod
 
 def command(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A folder with config.json, or one file.")
+        str,
+        typer.Argument(metavar="SOURCE", help="A folder with config.json, one file, or org/name."),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file to write.")
+    ] = None,
     spec: Annotated[
         str | None, typer.Option(help="What the model is; the importer says if not set.")
     ] = None,
@@ -31,12 +34,15 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Bring in a model of another library: its weights by a map, nothing of it executed."""
+    from zoo.errors import ZooError
     from zoo.importing import arriving
 
+    if output is None and not dry_run:
+        raise ZooError("say where to write the model: -o model.safetensors, or --dry-run")
     with arriving(
         source, spec=spec, map=map, overrides=overrides or (), tokenizer=tokenizer, dtype=dtype
     ) as arrival:
-        if dry_run:
+        if output is None or dry_run:
             print_plan(arrival.plan, as_json=as_json)
             return
         with progressing(arrival.bytes) as progress:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+import math
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from zoo.cli.output import Json, console, human, print_json
+from zoo.cli.output import Json, ModelArgument, console, human, print_json
 
 if TYPE_CHECKING:
     from zoo.artifact import Header
@@ -15,14 +13,12 @@ if TYPE_CHECKING:
 EXAMPLE = "zoo info model.safetensors"
 
 
-def command(
-    file: Annotated[Path, typer.Argument(help="A model file written by the zoo.")],
-    as_json: Json = False,
-) -> None:
-    """Show a model file's spec, lock, provenance and tensors, without loading weights."""
+def command(model: ModelArgument, as_json: Json = False) -> None:
+    """Show a model's spec, lock, provenance, hashes, probe and sizes, without loading weights."""
     from zoo.artifact import read_header
+    from zoo.hub.models import find
 
-    header = read_header(file)
+    header = read_header(find(model))
     if as_json:
         print_json(header.as_json())
     else:
@@ -32,26 +28,49 @@ def command(
 def _print(header: Header) -> None:
     import yaml
     from rich.table import Table
+    from rich.text import Text
 
     out = console()
-    numbers = sum(_size(shape) for _, shape in header.tensors.values())
-    size = human(header.path.stat().st_size)
-    out.print(f"[bold]{header.path}[/]: {len(header.tensors)} tensors, {numbers:,} numbers, {size}")
-    made = ", ".join(f"{key} {value}" for key, value in header.provenance.items())
-    out.print(f"made with: {made}\n", markup=False)
-    out.print(yaml.safe_dump(header.spec, sort_keys=False, allow_unicode=True), markup=False)
+    numbers = sum(math.prod(shape) for _, shape in header.tensors.values())
+    sizes = f"{numbers:,} numbers, {', '.join(header.dtypes)}, {human(header.bytes)}"
+    print(f"{header.path}: {len(header.tensors)} tensors, {sizes}")
+    if len(header.files) > 1:
+        shards = (f"{name} ({human(size)})" for name, size in header.files)
+        print(f"shards: {', '.join(shards)}")
+    print(f"format: {header.format}")
+    print(f"hashes: {_hashes(header)}")
+    print(f"probe: {_probe(header.probe)}")
+    print(f"tokenizer: {', '.join(sorted(header.tokenizer)) or 'none'}\n")
+    print(yaml.safe_dump({"provenance": header.provenance}, sort_keys=False, allow_unicode=True))
+    print(yaml.safe_dump(header.spec, sort_keys=False, allow_unicode=True))
     table = Table(box=None, header_style="bold")
     for column in ("kind", "component", "version", "plugin", "distribution"):
         table.add_column(column)
     for row in header.lock:
-        distribution = f"{row.get('distribution')} {row.get('distribution_version')}"
-        cells = (row.get("kind"), row.get("name"), row.get("version"), row.get("plugin"))
-        table.add_row(*(str(cell) for cell in cells), distribution)
+        distribution = f"{row['distribution']} {row['distribution_version']}"
+        cells = (row["kind"], row["name"], row["version"], row["plugin"], distribution)
+        table.add_row(*(Text(_printable(str(cell))) for cell in cells))
     out.print(table)
 
 
-def _size(shape: tuple[int, ...]) -> int:
-    total = 1
-    for dimension in shape:
-        total *= dimension
-    return total
+def _hashes(header: Header) -> str:
+    if header.hashes is None:
+        return "absent (format 1)"
+    return f"sha256 of each of {len(header.hashes)} tensors, {header.identity} for the whole"
+
+
+def _probe(probe: dict[str, Any] | None) -> str:
+    if probe is None:
+        return "absent (format 1)"
+    if "skipped" in probe:
+        return f"skipped: {_printable(probe['skipped'])}"
+    sides = (
+        ", ".join(f"{name} {row['shape']}" for name, row in probe[side].items())
+        for side in ("inputs", "outputs")
+    )
+    return _printable(" -> ".join(sides))
+
+
+def _printable(text: str) -> str:
+    """Without what could move a terminal's cursor; a stranger's file may say anything."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

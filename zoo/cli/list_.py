@@ -14,14 +14,16 @@ EXAMPLE = "zoo list --kind scorer"
 def command(
     kind: Annotated[str | None, typer.Option(help="Only this kind, for example scorer.")] = None,
     specs: Annotated[bool, typer.Option("--specs", help="List shipped specs instead.")] = False,
+    maps: Annotated[bool, typer.Option("--maps", help="List shipped maps instead.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List components, or shipped specs, with the plugin that offers each."""
+    """List components, or shipped specs or maps, with the plugin that offers each."""
     from zoo.registry import default_registry
 
     registry = default_registry()
-    if specs:
-        offers = [offer for group in registry.specs.values() for offer in group]
+    if specs or maps:
+        shipped = registry.specs if specs else registry.maps
+        offers = [offer for group in shipped.values() for offer in group]
         rows = [
             {"name": offer.name, "plugin": offer.plugin, "file": str(offer.path)}
             for offer in sorted(offers, key=lambda offer: offer.name)
@@ -29,7 +31,9 @@ def command(
     else:
         rows = [{k: str(v) for k, v in e.as_json().items()} for e in registry.components(kind)]
     if as_json:
-        print_json(rows if specs else [entry.as_json() for entry in registry.components(kind)])
+        print_json(
+            rows if specs or maps else [entry.as_json() for entry in registry.components(kind)]
+        )
         return
     _print(rows, hidden=("version", "distribution", "paper", "file"))
 

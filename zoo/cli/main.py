@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
+from typing import Any
 
 import typer
 
 from zoo.about import version
 from zoo.cli import (
+    catalogue,
     check,
     compose,
     demo,
@@ -20,11 +23,14 @@ from zoo.cli import (
     list_,
     new_plugin,
     plugins,
+    pull,
+    push,
     schema,
     show,
     test_plugin,
+    verify,
 )
-from zoo.errors import ZooError
+from zoo.errors import ZooError, ZooWarning
 
 _VERBS = {
     "list": list_,
@@ -32,6 +38,7 @@ _VERBS = {
     "check": check,
     "compose": compose,
     "info": info,
+    "verify": verify,
     "schema": schema,
     "plugins": plugins,
     "new-plugin": new_plugin,
@@ -40,6 +47,9 @@ _VERBS = {
     "generate": generate,
     "import": import_,
     "export": export,
+    "catalogue": catalogue,
+    "pull": pull,
+    "push": push,
     "demo": demo,
 }
 
@@ -67,8 +77,20 @@ def _root(
 ) -> None: ...
 
 
+_show_any_warning = warnings.showwarning
+
+
+def _show_warning(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+    """The zoo's own warnings in a line, without a place in the code."""
+    if issubclass(category, ZooWarning):
+        print(f"warning: {message}", file=sys.stderr)
+    else:
+        _show_any_warning(message, category, *where, **more)
+
+
 def main() -> None:
     """Run a verb: exit code 0, 1 for the user's mistake in plain words, 2 for wrong usage."""
+    warnings.showwarning = _show_warning
     try:
         app()
     except ZooError as error:

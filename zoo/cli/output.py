@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +21,19 @@ Set = Annotated[
 ]
 SpecArgument = Annotated[
     str, typer.Argument(metavar="SPEC", help="A spec file, or the name of a shipped spec.")
+]
+
+ModelArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A model file or folder, a catalogue's name, or ORG/NAME[@REVISION] on the Hub. "
+        "What exists here under the name wins.",
+    ),
+]
+Catalogues = Annotated[
+    list[Path] | None,
+    typer.Option("--catalogue", metavar="FILE", help="A further catalogue. Repeatable."),
 ]
 
 _WIDTH_WITHOUT_TERMINAL = 120

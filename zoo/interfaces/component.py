@@ -29,6 +29,18 @@ class Component:
     tiny: ClassVar[Mapping[str, Any]] = {}
     """Parameters for the laws, where a small guess from the signature won't do."""
 
+    @classmethod
+    def migrate(
+        cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What an artifact of an older version holds, as the version after it would have it.
+
+        Called once for each step, from ``version`` to ``version + 1``, with the part's node of
+        the spec (without its type) and the tensors under its place in the model, by the names
+        they have there. Parts inside this one are migrated before it.
+        """
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class Entry:

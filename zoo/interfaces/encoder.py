@@ -13,12 +13,14 @@ from zoo.interfaces.data import Memory
 
 
 class Encoder(Component, nn.Module, ABC):
-    """Reads a whole sequence and leaves a memory of it.
+    """Reads a whole sequence, or the nodes of a graph, and leaves a memory of it.
 
     Given by the parent: input_dim.
 
     Laws:
-        padding invariance: a padded batch equals its items alone.
+        padding invariance: a padded batch equals its items alone. Of a relational encoder also
+        with edges: permuting the nodes permutes the states, and a node hears of those alone from
+        whom edges lead to it.
 
     Attributes:
         output_dim: width of memory.states.
@@ -28,6 +30,9 @@ class Encoder(Component, nn.Module, ABC):
 
     kind: ClassVar[str] = "encoder"
     widths: ClassVar[tuple[str, ...]] = ("output_dim", "summary_dim")
+
+    relational: ClassVar[bool] = False
+    """Reads graphs too: forward takes edges [B, E, 2], each (source, target), padded with -1."""
 
     output_dim: int
     summary_dim: int

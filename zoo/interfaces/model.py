@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import nn
@@ -47,6 +49,7 @@ class Model(Component, nn.Module, ABC):
     Attributes:
         spec: the resolved spec the model was composed from, and None if it was built by hand.
         lock: who provided each of its components.
+        places: where each component stands, in the spec and in the model.
         tokenizer: for "source" and "target", a tokenizer of the `tokenizers` library as JSON.
     """
 
@@ -56,7 +59,57 @@ class Model(Component, nn.Module, ABC):
 
     spec: Mapping[str, Any] | None = None
     lock: tuple[Mapping[str, Any], ...] = ()
+    places: tuple[Mapping[str, Any], ...] = ()
     tokenizer: Mapping[str, str] | None = None
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        source: str | os.PathLike[str],
+        *,
+        revision: str | None = None,
+        token: str | bool | None = None,
+        cache_dir: str | os.PathLike[str] | None = None,
+        local_files_only: bool = False,
+        force_download: bool = False,
+    ) -> Self:
+        """``zoo.load``, for those who look for it here; the class has to be the model's."""
+        import zoo
+
+        model = zoo.load(
+            source,
+            revision=revision,
+            token=token,
+            cache_dir=cache_dir,
+            local_files_only=local_files_only,
+            force_download=force_download,
+        )
+        if not isinstance(model, cls):
+            raise ZooError(f"{source} holds a '{model.name}' model, no '{cls.name}'")
+        return model
+
+    def save_pretrained(self, directory: str | os.PathLike[str]) -> Path:
+        """The model as a folder in the form it has on the Hub."""
+        import zoo
+
+        return zoo.save_folder(self, directory)
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        private: bool | None = None,
+        revision: str | None = None,
+        commit_message: str | None = None,
+        token: str | bool | None = None,
+    ) -> str:
+        """``zoo.push``; the commit that now holds the model."""
+        import zoo
+
+        commit: str = zoo.push(
+            self, repo_id, private=private, revision=revision, message=commit_message, token=token
+        ).commit
+        return commit
 
     @abstractmethod
     def forward(self, batch: Batch) -> Outputs:

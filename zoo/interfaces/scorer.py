@@ -18,10 +18,11 @@ class Scorer(Component, nn.Module, ABC):
     Given by the parent: query_dim, key_dim.
 
     Laws:
-        permuting the keys permutes the scores; the pair form equals the dense form; preparing
-        the keys first changes nothing; gradients are right (gradcheck); the fused path, where
-        there is one, equals the reference path and obeys the mask; queries one by one get what
-        they get all at once. Of a sequential scorer, `score` is that of a first look.
+        permuting the keys permutes the scores; the pair form, also of listed edges, equals the
+        dense form; preparing the keys first changes nothing; gradients are right (gradcheck); the
+        fused path, where there is one, equals the reference path and obeys the mask; queries one
+        by one get what they get all at once. Of a sequential scorer, `score` is that of a first
+        look.
     """
 
     kind: ClassVar[str] = "scorer"
@@ -48,6 +49,13 @@ class Scorer(Component, nn.Module, ABC):
     @abstractmethod
     def pairs(self, query: Tensor, key: Tensor) -> Tensor:
         """The formula on pairs, an edge each: query [..., Dq], key [..., Dk] -> scores [...]."""
+
+    def edges(self, query: Tensor, key: Tensor, target: Tensor, source: Tensor) -> Tensor:
+        """Scores of listed pairs: query [..., T, Dq], key [..., S, Dk], indices [E] -> [..., E].
+
+        A scorer that can do part of the work once a node, before it goes to the edges, does so.
+        """
+        return self.pairs(query.index_select(-2, target), key.index_select(-2, source))
 
     def first(self, prepared: Tensor) -> dict[str, Tensor]:
         """What a sequential scorer remembers before the first step: tensors [B, ...]."""

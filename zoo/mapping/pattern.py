@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from zoo.errors import ZooError
 from zoo.mapping.expression import Expression
@@ -19,6 +20,7 @@ Binding = Mapping[str, int]
 """What stands in the open places: a number, or which of the words."""
 
 MAX_WORDS = 4096
+MAX_NAMES = 100_000
 
 _OPEN = re.compile(r"\{([^{}]*)\}")
 _CHOICE = re.compile(r"([A-Za-z_]\w*):(.*)", re.S)
@@ -45,6 +47,8 @@ class Pattern:
         self.words = {p.name: p.words for p in self.pieces if isinstance(p, Choice)}
         numbers = [p for p in self.pieces if isinstance(p, Expression)]
         self.names = {name for number in numbers for name in number.names} | self.words.keys()
+        if prod(map(len, self.words.values())) > MAX_NAMES:
+            raise ZooError(f"'{text}' stands for more than {MAX_NAMES:,} names")
         several = [p.text for p in numbers if len(p.names) != 1]
         if several:
             raise ZooError(f"'{{{several[0]}}}' should speak of one index")

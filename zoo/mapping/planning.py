@@ -165,14 +165,10 @@ class _Planner:
         def make(tensors: Sequence[Tensor]) -> list[Tensor]:
             return rule.run(tensors, sources, targets)
 
-        empty = [
-            torch.empty(self.sources[n].shape, dtype=self.sources[n].dtype, device="meta")
-            for n, _ in before
-        ]
         try:
-            made = make(empty)
-        except ZooError as error:
-            self._failed(rule, names, [f"'{names[0]}': {error}"])
+            made = make([self.sources[name].empty() for name, _ in before])
+        except (ZooError, RuntimeError, ValueError, TypeError) as error:  # torch has its own
+            self._failed(rule, names, [f"'{names[0]}': {str(error).splitlines()[0]}"])
             return
         forms = {}
         for name, tensor in zip(names, made, strict=True):

@@ -143,7 +143,8 @@ class Map:
                     rule_name = name.removesuffix(ending) + usual
             if bare and self._matches(self.prefix + rule_name):
                 rule_name = self.prefix + rule_name
-            known[rule_name] = name
+            taken = rule_name in known or (rule_name != name and rule_name in names)
+            known[name if taken else rule_name] = name
         return known
 
     def _matches(self, name: str) -> bool:

@@ -236,4 +236,4 @@ class Cast(Operation):
         return Cast(to=self.export, export=self.to)
 
     def __str__(self) -> str:
-        return f"cast to {self.to}"
+        return f"cast to {self.to}" if self.to else "cast to nothing else"

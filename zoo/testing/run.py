@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from zoo.discovery import fault_of
-from zoo.errors import SpecError
+from zoo.errors import MissingExtra, SpecError
 from zoo.interfaces import Component
 from zoo.testing.law import Law, LawBroken, NotApplicable, Outcome
 from zoo.testing.laws import LAWS
@@ -55,6 +55,8 @@ def attempt(law: Law, subject: Subject) -> Outcome:
     except AssertionError as error:
         return outcome("failed", _first_lines(error) or law.statement)
     except Exception as error:
+        if isinstance(error.__cause__, MissingExtra):
+            return outcome("skipped", str(error.__cause__))
         return outcome("failed", f"{type(error).__name__}: {_first_lines(error)}")
     return outcome("passed")
 

@@ -32,8 +32,8 @@ def key_permutation(subject: Subject) -> None:
 
 
 def pair_form(subject: Subject) -> None:
-    """The pair form equals the dense form, also with no or more leading dimensions; a scorer of
-    places alone refuses pairs with a reason."""
+    """The pair form equals the dense form, also of listed edges and with no or more leading
+    dimensions; a scorer of places alone refuses pairs with a reason."""
     scorer = subject.part()
     query, key = _inputs(subject)
     dense = scorer(query, key)
@@ -42,6 +42,9 @@ def pair_form(subject: Subject) -> None:
         _refuses_pairs(scorer, *both)
     else:
         same(scorer.pairs(*both), dense, "pairs against dense")
+        target, source = torch.tensor([2, 0, 2, 1]), torch.tensor([3, 3, 0, 1])
+        listed = scorer.edges(query, key, target, source)
+        same(listed, dense[:, target, source], "listed edges against dense")
     same(scorer(query[0], key[0]), dense[0], "scores without a batch")
     same(scorer(query[:, None], key[:, None])[:, 0], dense, "scores with two leading dimensions")
 

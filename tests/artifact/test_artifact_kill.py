@@ -39,7 +39,7 @@ def large_model(seed: int) -> Model:
 
 def held_by(path: Path, models: list[Model]) -> int:
     """Which of the models the file holds, bit for bit; load refuses a file that is not whole."""
-    found = load(path).state_dict()
+    found = load(path, verify=True).state_dict()
     for index, model in enumerate(models):
         state = model.state_dict()
         if state.keys() == found.keys() and all(torch.equal(state[k], found[k]) for k in state):
@@ -48,8 +48,12 @@ def held_by(path: Path, models: list[Model]) -> int:
 
 
 def beside(path: Path) -> set[str]:
-    """What stands in the folder, but for the file itself."""
-    return {entry.name for entry in path.parent.iterdir()} - {path.name}
+    """What stands in the folder, but for the file itself, or for the index and its shards."""
+    if not path.is_dir():
+        return {entry.name for entry in path.parent.iterdir()} - {path.name}
+    index = path / "model.safetensors.index.json"
+    named = set(json.loads(index.read_text())["weight_map"].values())
+    return {entry.name for entry in path.iterdir()} - {index.name} - named
 
 
 def forked(work: Callable[[], None]) -> int:
@@ -68,12 +72,14 @@ def forked(work: Callable[[], None]) -> int:
         os._exit(1)
 
 
-def saving(models: list[Model], path: Path, times: int | None = None) -> Callable[[], None]:
+def saving(
+    models: list[Model], path: Path, times: int | None = None, **options: Any
+) -> Callable[[], None]:
     """Saves the models in turn, for ever or so many times."""
 
     def work() -> None:
         for model in islice(cycle(models), times):
-            save(model, path)
+            save(model, path, probe=False, **options)
 
     return work
 
@@ -98,18 +104,22 @@ def stopped_mid_save(models: list[Model], path: Path, draw: random.Random) -> tu
         os.kill(child, signal.SIGCONT)
 
 
-def play_kills(path: Path, models: list[Model], draw: random.Random) -> dict[str, Any]:
-    save(models[0], path)
+def play_kills(
+    path: Path, models: list[Model], draw: random.Random, **options: Any
+) -> dict[str, Any]:
+    started = time.monotonic()
+    saving(models[::-1], path, times=2, **options)()
+    save_time = (time.monotonic() - started) / 2
     held, exits, interrupted = [], [], 0
     for _ in range(KILLS):
         before = beside(path)
-        child = forked(saving(models[::-1], path))
-        time.sleep(draw.uniform(0.005, 0.06))
+        child = forked(saving(models[::-1], path, **options))
+        time.sleep(draw.uniform(0.1, 3) * save_time)
         os.kill(child, signal.SIGKILL)
         exits.append(exit_code(child))
         held.append(held_by(path, models))
         interrupted += bool(beside(path) - before)
-    save(models[0], path)
+    save(models[0], path, **options)
     return {"held": held, "exits": exits, "interrupted": interrupted, "left": sorted(beside(path))}
 
 
@@ -177,6 +187,7 @@ def play(folder: Path) -> dict[str, Any]:
 
     return {
         "kills": play_kills(at("kills"), models, draw),
+        "shards": play_kills(folder / "sharded", models, draw, shard_bytes="400kB"),
         "stop": play_stop(at("stop"), models, draw),
         "race": play_race(at("race"), models),
         "limit": play_limit(at("limit"), models),
@@ -194,19 +205,21 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-def test_a_process_killed_at_any_moment_leaves_the_old_file_or_the_new_one(
-    seen: dict[str, Any],
+@pytest.mark.parametrize("form", ["kills", "shards"])
+def test_a_process_killed_at_any_moment_leaves_the_old_model_or_the_new_one(
+    seen: dict[str, Any], form: str
 ) -> None:
-    kills = seen["kills"]
+    kills = seen[form]
     assert kills["exits"] == [-signal.SIGKILL] * KILLS
     assert len(kills["held"]) == KILLS
     assert set(kills["held"]) == {0, 1}
     assert kills["interrupted"] >= 3, "too few kills fell within a save to prove anything"
 
 
-def test_a_later_save_removes_what_a_killed_process_left(seen: dict[str, Any]) -> None:
-    assert seen["kills"]["interrupted"] >= 3
-    assert seen["kills"]["left"] == []
+@pytest.mark.parametrize("form", ["kills", "shards"])
+def test_a_later_save_removes_what_a_killed_process_left(seen: dict[str, Any], form: str) -> None:
+    assert seen[form]["interrupted"] >= 3
+    assert seen[form]["left"] == []
 
 
 def test_a_half_written_file_of_a_living_process_is_left_to_it(seen: dict[str, Any]) -> None:
@@ -229,7 +242,7 @@ def test_a_file_that_may_not_grow_leaves_the_old_one_and_no_half(seen: dict[str,
     assert limit["exit"] == 0
     assert "could not be written" in limit["said"]
     assert "too large" in limit["said"].lower()
-    assert "the file that was there is unchanged" in limit["said"]
+    assert "what was there is unchanged" in limit["said"]
     assert (limit["held"], limit["left"]) == (0, [])
 
 
@@ -263,7 +276,7 @@ def test_a_full_disk_is_said_plainly_and_leaves_the_old_file(
     with pytest.raises(ArtifactError) as caught:
         save(large_model(0), file)
     assert "the disk is full" in str(caught.value)
-    assert "the file that was there is unchanged" in str(caught.value)
+    assert "what was there is unchanged" in str(caught.value)
     assert held_by(file, [small]) == 0
     assert beside(file) == set()
 

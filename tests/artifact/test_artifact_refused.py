@@ -82,7 +82,7 @@ DEEP = "[" * 100_000 + "]" * 100_000
 NESTED = '{"a": ' * 800 + "1" + "}" * 800
 BAD_HEADERS: dict[str, tuple[dict[str, str | None], str]] = {
     "no zoo": ({"zoo": None}, "holds no spec"),
-    "another format": ({"zoo": "2"}, "is of format 2; the zoo reads format 1"),
+    "another format": ({"zoo": "3"}, "is of format 3; the zoo reads formats 1 and 2"),
     "no spec": ({"spec": None}, "spec or lock cannot be read"),
     "no lock": ({"lock": None}, "spec or lock cannot be read"),
     "spec no json": ({"spec": "{zoo: 1"}, "spec or lock cannot be read"),

@@ -1,0 +1,63 @@
+"""GAT score: what a query says and what a key says, added and bent."""
+
+from typing import Annotated, ClassVar
+
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from zoo import Given, Scorer
+
+
+class Gat(Scorer):
+    r"""Scores a query and a key by one number of each, added and passed through a leaky ReLU.
+
+    .. math:: a(q, k) = \mathrm{LeakyReLU}(u^\top q + v^\top k)
+
+    Paper: Veličković et al. 2018, equation 3, where q and k are the projected features; u and v
+    are the two halves of its vector a.
+
+    Args:
+        query_dim: width of the queries.
+        key_dim: width of the keys.
+        slope: of the leaky ReLU below zero.
+        bias: one number more for queries and one for keys, as in the authors' code.
+
+    Shapes:
+        query [..., T, query_dim], key [..., S, key_dim] -> [..., T, S].
+    """
+
+    name: ClassVar[str] = "gat"
+    paper: ClassVar[str] = "Veličković et al. 2018, Graph Attention Networks, arXiv:1710.10903"
+
+    def __init__(
+        self,
+        *,
+        query_dim: Given[int],
+        key_dim: Given[int],
+        slope: Annotated[float, Field(ge=0, lt=1)] = 0.2,
+        bias: bool = False,
+    ) -> None:
+        super().__init__()
+        self.slope = slope
+        self.u = nn.Linear(query_dim, 1, bias=bias)
+        self.v = nn.Linear(key_dim, 1, bias=bias)
+        for part in (self.u, self.v):
+            nn.init.xavier_uniform_(part.weight)
+            if bias:
+                nn.init.zeros_(part.bias)
+
+    def prepare(self, key: Tensor) -> Tensor:
+        said: Tensor = self.v(key)
+        return said  # [..., S, 1]
+
+    def score(self, query: Tensor, prepared: Tensor) -> Tensor:
+        return F.leaky_relu(self.u(query) + prepared.transpose(-1, -2), self.slope)
+
+    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+        return F.leaky_relu(self.u(query) + self.v(key), self.slope).squeeze(-1)
+
+    def edges(self, query: Tensor, key: Tensor, target: Tensor, source: Tensor) -> Tensor:
+        asked = self.u(query).squeeze(-1).index_select(-1, target)
+        told = self.v(key).squeeze(-1).index_select(-1, source)
+        return F.leaky_relu(asked + told, self.slope)  # no features go to the edges

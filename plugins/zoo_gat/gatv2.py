@@ -1,0 +1,59 @@
+"""GATv2 score: the sum of a query and a key, bent and weighed."""
+
+from typing import Annotated, ClassVar
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from zoo import Given, Scorer, WidthConflict
+
+
+class GatV2(Scorer):
+    r"""Scores a query and a key of one width by weighing their sum after a leaky ReLU.
+
+    .. math:: a(q, k) = a^\top \mathrm{LeakyReLU}(q + k)
+
+    Paper: Brody et al. 2022, equation 7, where W [h_i; h_j] is the sum of a projected query and a
+    projected key. The projection of the keys makes the values too, so it belongs to the layer
+    that owns the scorer; that sets it apart from `additive`, which keeps its projections.
+
+    Args:
+        query_dim: width of the queries, d.
+        key_dim: width of the keys, the same.
+        slope: of the leaky ReLU below zero.
+
+    Shapes:
+        query [..., T, d], key [..., S, d] -> [..., T, S].
+    """
+
+    name: ClassVar[str] = "gatv2"
+    paper: ClassVar[str] = (
+        "Brody et al. 2022, How Attentive are Graph Attention Networks?, arXiv:2105.14491"
+    )
+
+    def __init__(
+        self,
+        *,
+        query_dim: Given[int],
+        key_dim: Given[int],
+        slope: Annotated[float, Field(ge=0, lt=1)] = 0.2,
+    ) -> None:
+        super().__init__()
+        if query_dim != key_dim:
+            raise WidthConflict(
+                "gatv2 adds queries and keys, so they need one width",
+                query_dim=query_dim,
+                key_dim=key_dim,
+            )
+        self.slope = slope
+        self.a = nn.Parameter(torch.empty(query_dim))
+        limit = (6 / (query_dim + 1)) ** 0.5
+        nn.init.uniform_(self.a, -limit, limit)
+
+    def score(self, query: Tensor, prepared: Tensor) -> Tensor:
+        return self.pairs(query[..., :, None, :], prepared[..., None, :, :])
+
+    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+        return F.leaky_relu(query + key, self.slope) @ self.a

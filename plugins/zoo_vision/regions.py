@@ -1,0 +1,56 @@
+"""Regions: the places of a feature map as a sequence."""
+
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from zoo import Backbone, Blueprint, Embedding
+from zoo_vision.maps import sides_of
+
+
+class Regions(Embedding):
+    r"""Annotation vectors: what a backbone says of each region of an image, row by row.
+
+    .. math:: a = \{F_{11}, F_{12}, \dots, F_{hw}\}, \qquad F = \mathrm{backbone}(I)
+
+    Paper: Xu et al. 2015, section 3.1.1.
+
+    Args:
+        backbone: makes the map of features.
+        channels: of the image.
+
+    Shapes:
+        [B, channels, height, width] -> [B, h * w, dim], where the map is h x w and dim deep.
+    """
+
+    name: ClassVar[str] = "regions"
+    paper: ClassVar[str] = (
+        "Xu et al. 2015, Show, Attend and Tell: Neural Image Caption Generation with Visual "
+        "Attention, arXiv:1502.03044"
+    )
+
+    def __init__(
+        self, *, backbone: Blueprint[Backbone], channels: Annotated[int, Field(ge=1)] = 3
+    ) -> None:
+        super().__init__()
+        self.channels = channels
+        self.backbone = backbone.build(channels=channels)
+        self.dim = self.backbone.output_dim
+        self.high, self.wide = sides_of(self.backbone, channels)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        features: Tensor = self.backbone(inputs)  # [B, D, h, w]
+        return features.flatten(2).transpose(1, 2)
+
+    def mask(self, inputs: Tensor) -> Tensor:
+        count = self.high.places(inputs.shape[2]) * self.wide.places(inputs.shape[3])
+        return torch.ones(inputs.shape[0], count, dtype=torch.bool, device=inputs.device)
+
+    def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
+        """Random images, one region high."""
+        weight = next(self.backbone.parameters())
+        shape = (batch, self.channels, self.high.needed(1), self.wide.needed(length))
+        device = generator.device if generator else weight.device
+        return torch.randn(shape, generator=generator, device=device).to(weight)

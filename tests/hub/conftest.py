@@ -1,0 +1,55 @@
+"""A hub of its own for every test, and the client pointed at it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hub_server import Hub
+from huggingface_hub import constants
+from huggingface_hub.utils import close_session
+
+import zoo
+from zoo.hub import wire
+
+
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved model; its file is not to be changed."""
+    model = zoo.compose("bahdanau-reversal", seed=3)
+    return zoo.save(model, tmp_path_factory.mktemp("saved") / "model.safetensors")
+
+
+@pytest.fixture
+def cache(hub: Hub) -> Path:
+    """The cache that HF_HOME names."""
+    return Path(constants.HF_HUB_CACHE)
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """The hub, an empty cache, no token, and a folder of its own to be in."""
+    for name in list(os.environ):
+        if name.startswith(("HF_", "HUGGING")):
+            monkeypatch.delenv(name)
+    home = tmp_path / "home"
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(wire, "WAITS", (0.01, 0.02, 0.03))  # as often as ever, but sooner
+    with Hub() as running:
+        for name, value in {
+            "ENDPOINT": running.url,
+            "HF_HOME": str(home),
+            "HF_HUB_CACHE": str(home / "hub"),
+            "HF_TOKEN_PATH": str(home / "token"),
+            "HF_STORED_TOKENS_PATH": str(home / "stored_tokens"),
+            "HF_HUB_OFFLINE": False,
+            "HF_HUB_DISABLE_XET": True,
+            "HF_HUB_DISABLE_TELEMETRY": True,
+        }.items():
+            monkeypatch.setattr(constants, name, value)
+        yield running
+        close_session()  # before the hub goes, which waits for its connections

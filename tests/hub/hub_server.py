@@ -1,0 +1,448 @@
+"""A hub on this machine that the real client talks to: two ports, the second plays the CDN.
+
+Standard library only. Every request is recorded; any answer can be spoilt by a fault.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from hub_store import Entry, Repo, blob_id
+
+TOKEN = "hf_TheTokenOfTheTestHub"
+
+
+@dataclass(frozen=True)
+class Request:
+    port: str
+    method: str
+    path: str
+    headers: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is sent; ``cut`` bytes of the body only, then a reset, a close or a stall."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+    cut: int | None = None
+    end: str = "reset"
+    slow: float = 0.0
+
+    @classmethod
+    def of(cls, data: Any, status: int = 200, **headers: str) -> Answer:
+        return cls(
+            status, json.dumps(data).encode(), {"Content-Type": "application/json"} | headers
+        )
+
+    @classmethod
+    def error(cls, status: int, code: str = "", message: str = "no") -> Answer:
+        return cls.of({"error": message}, status, **{"X-Error-Code": code} if code else {})
+
+
+@dataclass
+class Fault:
+    port: str
+    pattern: str
+    spoil: Callable[[Answer], Answer]
+    times: int
+
+
+class Hub:
+    """The store, the two servers, and what they have been asked."""
+
+    def __init__(self) -> None:
+        self.repos: dict[str, Repo] = {}
+        self.objects: dict[str, bytes] = {}
+        self.parts: dict[str, dict[int, bytes]] = {}
+        self.requests: list[Request] = []
+        self.faults: list[Fault] = []
+        self.chunk: int | None = None
+        self.page = 1000
+        self.guard = threading.Lock()
+        self.going = True
+        self.servers = {port: _Server(self, port) for port in ("hub", "cdn")}
+        self.url = self.servers["hub"].url
+        self.cdn = self.servers["cdn"].url
+
+    def __enter__(self) -> Hub:
+        for server in self.servers.values():
+            threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.going = False
+        for server in self.servers.values():
+            server.shutdown()
+            server.server_close()
+
+    def repo(self, name: str, **options: bool) -> Repo:
+        return self.repos.setdefault(name, Repo(name, **options))
+
+    def fault(
+        self, pattern: str, spoil: Callable[[Answer], Answer], *, port: str = "hub", times: int = 99
+    ) -> None:
+        """Spoil the next answers to paths that the pattern is found in."""
+        self.faults.append(Fault(port, pattern, spoil, times))
+
+    def asked(self, pattern: str = "", port: str | None = None) -> list[Request]:
+        return [r for r in self.requests if port in (None, r.port) and re.search(pattern, r.path)]
+
+    def answer(self, request: Request, body: bytes) -> Answer:
+        with self.guard:
+            self.requests.append(request)
+            table = _HUB if request.port == "hub" else _CDN
+            path, _, query = request.path.partition("?")
+            for method, pattern, handle in table:
+                found = re.fullmatch(pattern, path)
+                if found and method in (request.method, "*"):
+                    words = {k: unquote(v) for k, v in found.groupdict().items() if v is not None}
+                    answer = handle(self, request, body, parse_qs(query), **words)
+                    break
+            else:
+                answer = Answer.error(404)
+            for fault in self.faults:
+                hit = fault.port == request.port and re.search(fault.pattern, request.path)
+                if hit and fault.times > 0:
+                    fault.times -= 1
+                    answer = fault.spoil(answer)
+            return answer
+
+    def opened(self, request: Request, name: str, *, write: bool = False) -> Repo | Answer:
+        """The repository, if it is there for whoever asks."""
+        said = request.headers.get("authorization")
+        if said is not None and said != f"Bearer {TOKEN}":
+            return Answer.error(401, message="Invalid credentials in Authorization header")
+        repo = self.repos.get(name)
+        if repo is None or (repo.private and said is None):
+            return Answer.error(404 if said else 401, "RepoNotFound")
+        if write and said is None:
+            return Answer.error(401)
+        return repo
+
+
+def _create(hub: Hub, request: Request, body: bytes, query: Any) -> Answer:
+    wanted = json.loads(body)
+    name = f"{wanted.get('organization') or 'me'}/{wanted['name']}"
+    if request.headers.get("authorization") != f"Bearer {TOKEN}":
+        return Answer.error(401)
+    there = name in hub.repos
+    private = wanted.get("visibility") == "private" or bool(wanted.get("private"))
+    hub.repos.setdefault(name, Repo(name, private=private))
+    return Answer.of({"url": f"{hub.url}/{name}", "name": name}, 409 if there else 200)
+
+
+def _validate(hub: Hub, request: Request, body: bytes, query: Any) -> Answer:
+    return Answer.of({"errors": [], "warnings": []})
+
+
+def _preupload(
+    hub: Hub, request: Request, body: bytes, query: Any, repo: str, revision: str
+) -> Answer:
+    found = hub.opened(request, repo, write=True)
+    if isinstance(found, Answer):
+        return found
+    known = found.commits.get(found.find(revision) or "", {})
+    rows = []
+    for file in json.loads(body)["files"]:
+        large = file["path"].endswith(".safetensors") or file["size"] > 10_000_000
+        old = known.get(file["path"])
+        rows.append(
+            {
+                "path": file["path"],
+                "uploadMode": "lfs" if large else "regular",
+                "shouldIgnore": False,
+                "oid": old.row(file["path"])["oid"] if old else None,
+            }
+        )
+    return Answer.of({"files": rows})
+
+
+def _batch(hub: Hub, request: Request, body: bytes, query: Any, repo: str) -> Answer:
+    if isinstance(found := hub.opened(request, repo, write=True), Answer):
+        return found
+    rows = []
+    for wanted in json.loads(body)["objects"]:
+        oid, size = wanted["oid"], wanted["size"]
+        row: dict[str, Any] = {"oid": oid, "size": size}
+        if oid not in hub.objects:
+            upload: dict[str, Any] = {"href": f"{hub.cdn}/upload/{oid}"}
+            if hub.chunk:
+                count = -(-size // hub.chunk)
+                parts = {str(n): f"{hub.cdn}/upload/{oid}?part={n}" for n in range(1, count + 1)}
+                upload = {
+                    "href": f"{hub.url}/complete/{oid}",
+                    "header": {"chunk_size": str(hub.chunk), **parts},
+                }
+            row["actions"] = {"upload": upload, "verify": {"href": f"{hub.url}/verify/{oid}"}}
+        rows.append(row)
+    return Answer.of({"transfer": "multipart" if hub.chunk else "basic", "objects": rows})
+
+
+def _upload(hub: Hub, request: Request, body: bytes, query: Any, oid: str) -> Answer:
+    if "part" in query:
+        hub.parts.setdefault(oid, {})[int(query["part"][0])] = body
+        return Answer(headers={"ETag": f'"{hashlib.md5(body).hexdigest()}"'})
+    if hashlib.sha256(body).hexdigest() != oid:
+        return Answer.error(400)
+    hub.objects[oid] = body
+    return Answer()
+
+
+def _complete(hub: Hub, request: Request, body: bytes, query: Any, oid: str) -> Answer:
+    parts = hub.parts.pop(oid)
+    whole = b"".join(parts[part["partNumber"]] for part in json.loads(body)["parts"])
+    if hashlib.sha256(whole).hexdigest() != oid:
+        return Answer.error(400)
+    hub.objects[oid] = whole
+    return Answer.of({})
+
+
+def _verify(hub: Hub, request: Request, body: bytes, query: Any, oid: str) -> Answer:
+    return Answer.of({}) if oid in hub.objects else Answer.error(404)
+
+
+def _commit(
+    hub: Hub, request: Request, body: bytes, query: Any, repo: str, revision: str
+) -> Answer:
+    found = hub.opened(request, repo, write=True)
+    if isinstance(found, Answer):
+        return found
+    parent = found.branches.get(revision)
+    if parent is None:
+        return Answer.error(404, "RevisionNotFound")
+    files = dict(found.commits[parent])
+    for line in body.splitlines():
+        row = json.loads(line)
+        value = row["value"]
+        if row["key"] == "header" and value.get("parentCommit") not in (None, parent):
+            return Answer.error(412)
+        if row["key"] == "file":
+            files[value["path"]] = Entry(base64.b64decode(value["content"]), False)
+        elif row["key"] == "lfsFile":
+            files[value["path"]] = Entry(hub.objects[value["oid"]], True)
+        elif row["key"] == "deletedFile":
+            files.pop(value["path"])
+    sha = found.commit(revision, files)
+    return Answer.of({"commitOid": sha, "commitUrl": f"{hub.url}/{repo}/commit/{sha}"})
+
+
+def _branch(
+    hub: Hub, request: Request, body: bytes, query: Any, repo: str, revision: str
+) -> Answer:
+    found = hub.opened(request, repo, write=True)
+    if isinstance(found, Answer):
+        return found
+    if revision in found.branches:
+        return Answer.error(409)
+    found.branches[revision] = found.branches["main"]
+    return Answer.of({})
+
+
+def _info(
+    hub: Hub, request: Request, body: bytes, query: Any, repo: str, revision: str = "main"
+) -> Answer:
+    found = hub.opened(request, repo)
+    if isinstance(found, Answer):
+        return found
+    sha = found.find(revision)
+    if sha is None:
+        return Answer.error(404, "RevisionNotFound")
+    siblings = []
+    for path, entry in found.commits[sha].items():
+        row: dict[str, Any] = {"rfilename": path}
+        if "blobs" in query:
+            whole = entry.row(path)
+            row |= {"size": whole["size"], "blobId": whole["oid"]}
+            if entry.large:
+                size = {"size": len(entry.body), "pointerSize": len(entry.pointer)}
+                row["lfs"] = {"sha256": entry.sha256, **size}
+        siblings.append(row)
+    about = {"id": repo, "modelId": repo, "sha": sha, "siblings": siblings}
+    return Answer.of({**about, "private": found.private, "gated": found.gated, "tags": []})
+
+
+def _tree(
+    hub: Hub, request: Request, body: bytes, query: Any, repo: str, revision: str, under: str = ""
+) -> Answer:
+    found = hub.opened(request, repo)
+    if isinstance(found, Answer):
+        return found
+    sha = found.find(revision)
+    if sha is None:
+        return Answer.error(404, "RevisionNotFound")
+    rows: list[dict[str, Any]] = []
+    folders: set[str] = set()
+    for path, entry in found.commits[sha].items():
+        if under and not path.startswith(f"{under}/"):
+            continue
+        folder = path.rpartition("/")[0]
+        if folder and folder not in folders and folder != under:
+            folders.add(folder)
+            oid = blob_id(folder.encode())
+            rows.append({"type": "directory", "path": folder, "size": 0, "oid": oid})
+        if folder in ("", under) or query.get("recursive", [""])[0].lower() == "true":
+            rows.append(entry.row(path))
+    start = int(query.get("cursor", ["0"])[0])
+    headers = {}
+    if start + hub.page < len(rows):
+        base = request.path.partition("?")[0]
+        following = f"{hub.url}{base}?recursive=true&cursor={start + hub.page}"
+        headers["Link"] = f'<{following}>; rel="next"'
+    return Answer.of(rows[start : start + hub.page], **headers)
+
+
+def _resolve(
+    hub: Hub, request: Request, body: bytes, query: Any, repo: str, revision: str, file: str
+) -> Answer:
+    found = hub.opened(request, repo)
+    if isinstance(found, Answer):
+        return found
+    if found.gated:
+        status = 403 if "authorization" in request.headers else 401
+        return Answer.error(status, "GatedRepo")
+    sha = found.find(revision)
+    if sha is None:
+        return Answer.error(404, "RevisionNotFound")
+    entry = found.commits[sha].get(file)
+    headers = {"X-Repo-Commit": sha}
+    if entry is None:
+        return replace(
+            Answer.error(404, "EntryNotFound"), headers={**headers, "X-Error-Code": "EntryNotFound"}
+        )
+    if not entry.large:
+        oid = entry.row(file)["oid"]
+        return _ranged(request, entry.body, {**headers, "ETag": f'"{oid}"'})
+    headers |= {"X-Linked-Etag": f'"{entry.sha256}"', "X-Linked-Size": str(len(entry.body))}
+    hub.objects[entry.sha256] = entry.body
+    return Answer(302, b"", {**headers, "Location": f"{hub.cdn}/objects/{entry.sha256}?signed=1"})
+
+
+def _object(hub: Hub, request: Request, body: bytes, query: Any, oid: str) -> Answer:
+    return _ranged(request, hub.objects[oid], {"ETag": '"of-the-cdn"'})
+
+
+def _ranged(request: Request, body: bytes, headers: dict[str, str]) -> Answer:
+    wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("range", ""))
+    if not wanted:
+        return Answer(200, body, {**headers, "Accept-Ranges": "bytes"})
+    start, end = int(wanted[1]), int(wanted[2] or len(body) - 1)
+    if start >= len(body):
+        return Answer.error(416)
+    told = {"Content-Range": f"bytes {start}-{end}/{len(body)}"}
+    return Answer(206, body[start : end + 1], {**headers, **told})
+
+
+def _harnesses(hub: Hub, request: Request, body: bytes, query: Any) -> Answer:
+    return Answer.of({})
+
+
+_REPO = r"(?P<repo>[^/]+/[^/]+)"
+_HUB: list[tuple[str, str, Callable[..., Answer]]] = [
+    ("POST", "/api/repos/create", _create),
+    ("POST", "/api/validate-yaml", _validate),
+    ("GET", "/api/agent-harnesses", _harnesses),
+    ("POST", rf"/api/models/{_REPO}/preupload/(?P<revision>[^/]+)", _preupload),
+    ("POST", rf"/api/models/{_REPO}/commit/(?P<revision>[^/]+)", _commit),
+    ("POST", rf"/api/models/{_REPO}/branch/(?P<revision>[^/]+)", _branch),
+    ("GET", rf"/api/models/{_REPO}/revision/(?P<revision>[^/]+)", _info),
+    ("GET", rf"/api/models/{_REPO}/tree/(?P<revision>[^/]+)(?:/(?P<under>.+))?", _tree),
+    ("GET", rf"/api/models/{_REPO}", _info),
+    ("POST", r"/(?P<repo>[^/]+/[^/]+)\.git/info/lfs/objects/batch", _batch),
+    ("POST", r"/complete/(?P<oid>[0-9a-f]{64})", _complete),
+    ("POST", r"/verify/(?P<oid>[0-9a-f]{64})", _verify),
+    ("*", rf"/{_REPO}/resolve/(?P<revision>[^/]+)/(?P<file>.+)", _resolve),
+]
+_CDN: list[tuple[str, str, Callable[..., Answer]]] = [
+    ("PUT", r"/upload/(?P<oid>[0-9a-f]{64})", _upload),
+    ("*", r"/objects/(?P<oid>[0-9a-f]{64})", _object),
+]
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = False  # joined at the end, so that no socket outlives its test
+    request_queue_size = 64
+
+    def __init__(self, hub: Hub, port: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.hub, self.port = hub, port
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that are killed leave broken pipes; that is what they are here for."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = 30
+    server: _Server
+
+    def do_GET(self) -> None:
+        body = self._body()
+        headers = {key.lower(): value for key, value in self.headers.items()}
+        request = Request(self.server.port, self.command, self.path, headers)
+        self._send(self.server.hub.answer(request, body))
+
+    do_HEAD = do_POST = do_PUT = do_DELETE = do_GET
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = b""
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
+
+    def _send(self, answer: Answer) -> None:
+        self.send_response(answer.status)
+        for key, value in answer.headers.items():
+            self.send_header(key, value)
+        if "Content-Length" not in answer.headers:
+            self.send_header("Content-Length", str(len(answer.body)))
+        self.end_headers()
+        if self.command == "HEAD":
+            return
+        body = answer.body if answer.cut is None else answer.body[: answer.cut]
+        if answer.slow:
+            self._drip(body, answer.slow)
+        else:
+            self.wfile.write(body)
+        if answer.cut is None:
+            return
+        self.wfile.flush()
+        if answer.end == "stall":
+            while self.server.hub.going:
+                time.sleep(0.02)
+        if answer.end == "reset":
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            time.sleep(0.05)  # what was sent has to arrive before the reset
+        self.close_connection = True
+        self.connection.close()
+
+    def _drip(self, body: bytes, seconds: float) -> None:
+        for start in range(0, len(body), 4096):
+            self.wfile.write(body[start : start + 4096])
+            time.sleep(seconds)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def path_of(url: str) -> str:
+    return urlsplit(url).path

@@ -1,0 +1,101 @@
+"""Real processes, real kills, real disks: no half file is ever seen, and the words are clear."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hub_kit import BYTES, NAME, WEIGHTS, environment, listing, started
+from hub_server import Hub
+
+from zoo.errors import HubError
+from zoo.hub import fetch
+
+WORKER = str(Path(__file__).with_name("hub_worker.py"))
+
+
+@pytest.fixture
+def repo(hub: Hub) -> Hub:
+    hub.repo(NAME).add({WEIGHTS: BYTES, "config.json": b"{}"})
+    return hub
+
+
+def worker(hub: Hub, mode: str, cache: Path) -> Any:
+    env = environment(hub, cache.parent / "home")
+    done = started([sys.executable, WORKER, mode, str(cache)], env, cache.parent)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("mode", ["together", "without_flock"])
+def test_six_processes_on_one_cache_all_get_the_right_bytes(
+    repo: Hub, tmp_path: Path, mode: str
+) -> None:
+    cache = tmp_path / "shared"
+    assert worker(repo, mode, cache) == ["right"] * 6
+    assert len(repo.asked("objects", "cdn")) == 1  # the others waited for it
+    assert not [p for p in listing(cache) if ".part" in p]
+
+
+def test_a_process_killed_at_any_moment_leaves_no_half_file_to_be_seen(
+    repo: Hub, tmp_path: Path
+) -> None:
+    repo.fault("objects", lambda a: replace(a, slow=0.004), port="cdn")
+    cache = tmp_path / "shared"
+    seen = worker(repo, "killed", cache)
+    assert seen[:3] == [[], [], []]
+    assert len(repo.asked("objects", "cdn")) >= 4
+    folder = fetch(NAME, ["*"], cache_dir=cache)
+    assert (folder / WEIGHTS).read_bytes() == BYTES
+    assert not list(cache.rglob("*.part"))  # what the dead left is swept
+
+
+def test_a_cache_that_may_not_be_written_is_used_as_far_as_it_goes(repo: Hub) -> None:
+    store = repo.repo(NAME)
+    store.branches["other"] = store.branches["main"]
+    store.add({"config.json": b'{"new": 1}'}, "other")
+    with tempfile.TemporaryDirectory() as room:
+        os.chmod(room, 0o755)  # for somebody else to look into
+        pinned, moving, lacking, offline = worker(repo, "read_only", Path(room) / "shared")
+        for folder, _, _ in os.walk(room):
+            os.chmod(folder, 0o755)
+    assert (pinned, moving, offline) == ("right", "right", "right")
+    assert "of zoo-team/kit cannot be kept in the cache" in lacking
+    assert "permission denied; HF_HOME names another place" in lacking
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 200 kilobytes, less than the weights have."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(disk)]
+    try:
+        made = subprocess.run(mount, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no mount command to make a small disk with")
+    if made.returncode:
+        pytest.skip(f"mounting a small disk is not permitted here: {made.stderr.strip()}")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_a_full_disk_is_said_plainly_and_nothing_of_the_file_is_left(
+    repo: Hub, small_disk: Path
+) -> None:
+    with pytest.raises(HubError, match=r"cannot be kept in the cache .*: the disk is full"):
+        fetch(NAME, ["*"], cache_dir=small_disk)
+    assert not list(small_disk.rglob("*.part"))
+    assert not [p for p in listing(small_disk) if WEIGHTS in p]
+    repo.repo(NAME).add({WEIGHTS: BYTES[:1000]})
+    assert (fetch(NAME, ["*"], cache_dir=small_disk) / WEIGHTS).read_bytes() == BYTES[:1000]

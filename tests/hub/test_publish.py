@@ -1,0 +1,189 @@
+"""What a push leaves on the Hub: a layout the Hub understands, and nobody's work overwritten."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+import yaml
+from hub_kit import NAME, WEIGHTS
+from hub_server import TOKEN, Answer, Hub
+from huggingface_hub import EvalResultEntry, ModelCard
+from huggingface_hub.utils import disable_progress_bars
+
+import zoo
+from zoo.card import MARK
+from zoo.errors import HubError
+
+disable_progress_bars()
+RESULTS = """
+zoo: 1
+models:
+  - name: bahdanau-reversal
+    spec: bahdanau-reversal
+    paper: Bahdanau, Cho and Bengio 2015
+    licence: Apache-2.0
+    results:
+      - {metric: accuracy, value: 0.996, dataset: Reversal, split: unseen}
+      - {metric: bleu, value: 28.4, dataset: org/bench, task: default, source: https://example.org}
+"""
+
+
+@pytest.fixture(autouse=True)
+def token(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+
+
+def file(hub: Hub, name: str, branch: str = "main") -> str:
+    repo = hub.repo(NAME)
+    return repo.commits[repo.branches[branch]][name].body.decode()
+
+
+def test_the_layout_is_the_one_the_hub_knows(hub: Hub, saved: Path) -> None:
+    pushed = zoo.push(saved, NAME, licence="apache-2.0")
+    assert set(pushed.files) == {WEIGHTS, "config.json", "README.md", "tree.svg"}
+    assert pushed.url == f"{hub.url}/{NAME}"
+    config = json.loads(file(hub, "config.json"))
+    assert config == {
+        "library_name": "attention-zoo",
+        "library_version": config["library_version"],
+        "zoo_spec": "bahdanau-reversal",
+        "architecture": "seq2seq",
+    }
+    card = ModelCard(file(hub, "README.md"))
+    assert card.data.library_name == "attention-zoo"
+    assert card.data.license == "apache-2.0"
+    assert card.data.tags == ["attention-zoo", "bahdanau-reversal", "seq2seq"]
+    for words in (
+        "68,048 parameters",
+        "(tree.svg)",
+        f'zoo.load("{NAME}")',
+        "type: bahdanau:additive",
+    ):
+        assert words in card.text
+    picture = ElementTree.fromstring(file(hub, "tree.svg"))
+    words = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert "scorer: additive" in words
+    assert "68,048" in words
+
+
+def test_the_code_and_the_spec_on_the_card_work(hub: Hub, saved: Path, tmp_path: Path) -> None:
+    zoo.push(saved, NAME)
+    text = file(hub, "README.md")
+    code = re.search(r"````python\n(.*?)\nzoo.generate", text, re.S)
+    assert code
+    found: dict[str, zoo.Model] = {}
+    exec(code[1], {}, found)
+    assert found["model"].spec == zoo.load(saved).spec
+    spec = re.search(r"````yaml\n(.*?)````", text, re.S)
+    assert spec
+    (tmp_path / "spec.yaml").write_text(spec[1])
+    assert zoo.check(tmp_path / "spec.yaml").parameters == 68_048
+
+
+def test_results_of_the_catalogue_stand_on_the_card_and_in_the_hubs_newer_form(
+    hub: Hub, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "registry.yaml").write_text(RESULTS)
+    monkeypatch.setattr("zoo.catalogue.own_file", lambda: tmp_path / "registry.yaml")
+    zoo.push(saved, NAME)
+    card = ModelCard(file(hub, "README.md"))
+    assert card.data.license == "apache-2.0"
+    assert card.data.eval_results is not None
+    first, second = card.data.eval_results
+    assert (first.metric_type, first.metric_value, first.dataset_split) == (
+        "accuracy",
+        0.996,
+        "unseen",
+    )
+    assert (second.dataset_type, second.metric_value) == ("org/bench", 28.4)
+    assert "| accuracy | 0.996 | Reversal unseen |" in card.text
+    assert "Bahdanau, Cho and Bengio 2015" in card.text
+    (row,) = yaml.safe_load(file(hub, ".eval_results/zoo.yaml"))
+    entry = EvalResultEntry(row["dataset"]["id"], row["dataset"]["task_id"], row["value"])
+    assert (entry.dataset_id, entry.task_id, entry.value) == ("org/bench", "default", 28.4)
+
+
+def test_what_training_noted_stands_on_the_card(hub: Hub, tmp_path: Path) -> None:
+    noted = {
+        "metrics": {"bleu": 12.5, "words": "no number"},
+        "datasets": ["multi30k"],
+        "seed": 3,
+        "licence": "mit",
+        "note": "a | b\n<script>",
+    }
+    model = zoo.compose("gpt2-tiny")
+    zoo.push(zoo.save(model, tmp_path / "m.safetensors", provenance=noted), NAME)
+    card = ModelCard(file(hub, "README.md"))
+    assert card.data.datasets == ["multi30k"]
+    assert card.data.pipeline_tag == "text-generation"
+    assert card.data.license == "mit"
+    assert "| bleu | 12.5 |  |" in card.text
+    assert "no number" not in card.text
+    assert "| note | a \\| b &lt;script&gt; |" in card.text
+
+
+def test_a_card_somebody_wrote_is_left_and_ours_is_renewed(hub: Hub, saved: Path) -> None:
+    zoo.push(saved, NAME)
+    assert MARK in file(hub, "README.md")
+    hub.repo(NAME).add({"README.md": f"{MARK}\nold".encode()})
+    zoo.push(saved, NAME)
+    assert "# bahdanau-reversal" in file(hub, "README.md")
+    hub.repo(NAME).add({"README.md": b"# Mine"})
+    assert "README.md" not in zoo.push(saved, NAME).files
+    assert file(hub, "README.md") == "# Mine"
+
+
+def test_a_branch_is_made_and_main_stays_as_it_is(hub: Hub, saved: Path) -> None:
+    zoo.push(saved, NAME)
+    before = hub.repo(NAME).branches["main"]
+    for seed in (1, 2):
+        zoo.push(zoo.compose("bahdanau-reversal", seed=seed), NAME, revision="try", message="Try")
+    assert hub.repo(NAME).branches["main"] == before
+    assert zoo.load(f"{NAME}@try").spec == zoo.load(NAME).spec
+
+
+def test_private_is_for_new_repositories(hub: Hub, saved: Path) -> None:
+    zoo.push(saved, NAME, private=True)
+    assert hub.repo(NAME).private
+    zoo.push(saved, NAME, private=False)
+    assert hub.repo(NAME).private
+
+
+def test_somebody_elses_push_in_between_is_not_overwritten(hub: Hub, saved: Path) -> None:
+    zoo.push(saved, NAME)
+    hub.fault("/preupload/", lambda a: (hub.repo(NAME).add({"new.txt": b"1"}), a)[1], times=1)
+    with pytest.raises(HubError, match="was changed by somebody else during the push; push again"):
+        zoo.push(zoo.compose("bahdanau-reversal", seed=8), NAME)
+    assert file(hub, "new.txt") == "1"
+
+
+@pytest.mark.parametrize("path", ["/preupload/", "/objects/batch", "/commit/", "/api/repos/create"])
+@pytest.mark.parametrize("body", [b"<html>", b"{}", b"[]"])
+def test_a_hub_that_answers_rubbish_to_a_push_gives_one_sentence(
+    hub: Hub, path: str, body: bytes, saved: Path
+) -> None:
+    hub.fault(path, lambda a: Answer(200, body, {"Content-Type": "application/json"}))
+    with pytest.raises(HubError, match=f"{NAME} was not pushed to {hub.url}: "):
+        zoo.push(saved, NAME)
+
+
+def test_a_commit_that_is_none_is_refused(hub: Hub, saved: Path) -> None:
+    hub.fault("/commit/", lambda a: Answer.of({"commitOid": "../x", "commitUrl": ""}))
+    with pytest.raises(HubError, match=r"just pushed: '../x' is no commit"):
+        zoo.push(saved, NAME)
+
+
+def test_what_is_no_model_is_not_pushed(hub: Hub, tmp_path: Path) -> None:
+    (tmp_path / "x.safetensors").write_bytes(b"no model")
+    for path, sentence in (
+        (tmp_path / "x.safetensors", "is no readable safetensors file"),
+        (tmp_path / "nothing.safetensors", "no such file"),
+        (tmp_path, "holds no model"),
+    ):
+        with pytest.raises(zoo.ArtifactError, match=sentence):
+            zoo.push(path, NAME)
+    assert hub.requests == []

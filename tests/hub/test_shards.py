@@ -1,0 +1,98 @@
+"""Models in several files: pushed, pulled, checked and replaced like those in one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from artifact_kit import assert_same_bits, everything
+from hub_kit import NAME, WEIGHTS
+from hub_server import TOKEN, Hub
+
+import zoo
+from zoo.errors import HubError
+
+INDEX = f"{WEIGHTS}.index.json"
+
+
+@pytest.fixture
+def model(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> zoo.Model:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    return zoo.compose("bahdanau-reversal", seed=5)
+
+
+def weights(hub: Hub) -> set[str]:
+    repo = hub.repo(NAME)
+    return {name for name in repo.commits[repo.branches["main"]] if "safetensors" in name}
+
+
+def test_shards_go_up_and_come_down_bit_for_bit_and_are_asked_for_once(
+    hub: Hub, model: zoo.Model
+) -> None:
+    pushed = zoo.push(model, NAME, shard_bytes=100_000)
+    shards = weights(hub) - {INDEX}
+    assert len(shards) == 3
+    assert {*shards, INDEX, "config.json", "README.md", "tree.svg"} == set(pushed.files)
+    assert_same_bits(everything(model), everything(zoo.load(NAME)))
+    hub.requests.clear()
+    pulled = zoo.pull(NAME, local_files_only=True)
+    assert_same_bits(everything(model), everything(zoo.load(pulled.path, verify=True)))
+    assert_same_bits(everything(model), everything(zoo.load(NAME)))
+    assert hub.requests == []
+
+
+def test_a_saved_directory_of_shards_is_pushed_as_it_is(
+    hub: Hub, model: zoo.Model, tmp_path: Path
+) -> None:
+    folder = zoo.save(model, tmp_path / "shards", shard_bytes=100_000)
+    (folder / "diary.safetensors").write_bytes(b"private")
+    zoo.push(folder, NAME)
+    assert "diary.safetensors" not in weights(hub)
+    assert_same_bits(everything(model), everything(zoo.load(NAME)))
+
+
+def test_a_push_removes_the_weights_it_replaces_and_nothing_else(
+    hub: Hub, model: zoo.Model
+) -> None:
+    hub.repo(NAME).add({"notes.txt": b"mine", "other.safetensors": b"mine"})
+    zoo.push(model, NAME, shard_bytes=100_000)
+    zoo.push(model, NAME)
+    assert weights(hub) == {WEIGHTS, "other.safetensors"}
+    zoo.push(model, NAME, shard_bytes=150_000)
+    assert len(weights(hub)) == 4  # index, two shards, other
+    assert WEIGHTS not in weights(hub)
+    assert_same_bits(everything(model), everything(zoo.load(NAME)))
+
+
+def test_offline_a_partial_snapshot_names_what_is_missing(
+    hub: Hub, model: zoo.Model, cache: Path
+) -> None:
+    zoo.push(model, NAME, shard_bytes=100_000)
+    pulled = zoo.pull(NAME)
+    first, second = sorted(n for n in pulled.files if n != INDEX)[:2]
+    (pulled.path / first).resolve().unlink()
+    (pulled.path / second).unlink()
+    with pytest.raises(HubError) as caught:
+        zoo.load(NAME, local_files_only=True)
+    assert str(caught.value).endswith(f"missing or damaged: {first}, {second}")
+    zoo.load(NAME)
+    zoo.load(NAME, local_files_only=True)
+
+
+def test_offline_an_empty_cache_says_so(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    for name in (NAME, f"{NAME}@{'a' * 40}"):
+        with pytest.raises(HubError, match="is not in the cache .* no going online"):
+            zoo.load(name)
+    with pytest.raises(HubError, match="cannot be pushed to: HF_HUB_OFFLINE is set"):
+        zoo.push("model.safetensors", NAME)
+    assert hub.requests == []
+
+
+def test_only_the_first_of_a_group_of_processes_pushes(
+    hub: Hub, model: zoo.Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANK", "1")
+    with pytest.raises(HubError, match="one process of a group pushes, the first"):
+        zoo.push(model, NAME)
+    assert hub.requests == []

@@ -1,0 +1,93 @@
+"""The authors' own Cora checkpoint gives their logits, their weights and their accuracy."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+
+import zoo
+
+ROOT = Path(__file__).parents[3]
+FOLDER = Path(os.environ.get("ZOO_WEIGHTS", ROOT / ".." / "shared" / "weights")) / "gat-cora-petarv"
+
+pytestmark = pytest.mark.skipif(
+    not FOLDER.is_dir(), reason="the authors' weights are not here; ZOO_WEIGHTS names their folder"
+)
+
+
+def _name(index, what):
+    suffix = f"_{index}" if index else ""
+    return f"BiasAdd{suffix}/biases" if what == "out" else f"conv1d{suffix}/{what}"
+
+
+def _weights():
+    """Head h is conv1d_{3h} (projection), the two after it (query, key) and BiasAdd_h."""
+    raw = {
+        name: torch.from_numpy(value)
+        for name, value in load_file(FOLDER / "model.safetensors").items()
+    }
+    weights = {}
+    for layer, heads in enumerate((range(8), range(8, 9))):
+        place = f"encoder.layers.{layer}"
+        weights[f"{place}.key.weight"] = torch.cat(
+            [raw[_name(3 * h, "kernel")][0].T for h in heads]
+        )
+        weights[f"{place}.bias"] = torch.cat([raw[_name(h, "out")] for h in heads])
+        for index, h in enumerate(heads):
+            for part, conv in (("u", 3 * h + 1), ("v", 3 * h + 2)):
+                scorer = f"{place}.scorers.{index}.{part}"
+                weights[f"{scorer}.weight"] = raw[_name(conv, "kernel")][0].T
+                weights[f"{scorer}.bias"] = raw[_name(conv, "bias")]
+    return weights
+
+
+@pytest.fixture(scope="module")
+def batch():
+    given = np.load(FOLDER / "input.npz")
+    nodes, width = given["x_shape"]
+    features = torch.zeros(int(nodes), int(width))
+    rows = np.repeat(np.arange(nodes), np.diff(given["x_indptr"]))
+    features[torch.from_numpy(rows), torch.from_numpy(given["x_indices"]).long()] = (
+        torch.from_numpy(given["x_data"])
+    )
+    edges = torch.from_numpy(np.stack([given["edge_col"], given["edge_row"]], axis=1)).long()
+    return {
+        "features": features[None],
+        "edges": edges[None],
+        "target": torch.from_numpy(given["labels"])[None],
+        "mask": torch.from_numpy(given["test_mask"])[None],
+    }
+
+
+@pytest.fixture(scope="module")
+def model():
+    model = zoo.compose("gat-cora").eval()
+    model.load_state_dict(_weights())
+    return model
+
+
+def test_logits_and_accuracy_are_the_authors(model, batch):
+    expected = torch.from_numpy(np.load(FOLDER / "reference.npz")["logits"])
+    with torch.no_grad():
+        outputs = model(batch)
+    torch.testing.assert_close(outputs.logits[0], expected, atol=1e-4, rtol=0)
+    right = outputs.logits.argmax(dim=-1) == outputs.targets
+    assert right[outputs.mask].float().mean().item() == pytest.approx(0.844)
+
+
+def test_weights_of_the_edges_are_the_authors(model, batch):
+    reference = np.load(FOLDER / "reference.npz")
+    nodes, edges = batch["features"].shape[1], batch["edges"][0]
+    loops = torch.arange(nodes)[:, None].expand(-1, 2)
+    source, target = torch.cat([edges, loops]).T
+    rows, columns = (torch.from_numpy(reference[f"att_{n}"]).long() for n in ("rows", "cols"))
+    with torch.no_grad(), zoo.recording(model) as log:
+        model(batch)
+    for layer, name in enumerate(("att_layer1_head0", "att_out_head0")):
+        dense = torch.zeros(nodes, nodes)
+        dense[target, source] = log[f"encoder.layers.{layer}"][0][0, 0]
+        expected = torch.from_numpy(reference[name])
+        torch.testing.assert_close(dense[rows, columns], expected, atol=1e-5, rtol=0)

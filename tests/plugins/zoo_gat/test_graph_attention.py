@@ -1,0 +1,215 @@
+import pytest
+import torch
+
+import zoo
+from zoo import SpecError, ZooError, recording
+from zoo.testing import check
+from zoo_gat.graph_attention import GraphAttention
+from zoo_location.location import Location
+from zoo_location.location_window import LocationWindow
+
+
+def _states(encoder, features, edges=None):
+    return encoder(features, torch.ones(features.shape[:2], dtype=torch.bool), edges).states
+
+
+def test_a_layer_of_known_weights(encoder):
+    layer = encoder(input_dim=1, hidden=1, self_loops=False)
+    layer.load_state_dict(
+        {
+            "layers.0.key.weight": torch.tensor([[2.0]]),
+            "layers.0.scorers.0.u.weight": torch.tensor([[0.0]]),
+            "layers.0.scorers.0.v.weight": torch.tensor([[1.0]]),
+            "layers.0.bias": torch.tensor([0.5]),
+        }
+    )
+    features = torch.tensor([[[0.0], [1.0], [3.0]]])
+
+    states = _states(layer, features, torch.tensor([[[0, 2], [1, 2], [2, 1]]]))
+
+    # Node 2 hears 0 and 2 with weights softmax(0, 2), node 1 hears 6 alone, node 0 nobody.
+    weight = torch.tensor([0.0, 2.0]).softmax(dim=0)[1].item()
+    torch.testing.assert_close(states, torch.tensor([[[0.5], [6.5], [2 * weight + 0.5]]]))
+
+
+@pytest.mark.parametrize("loops", [True, False])
+@pytest.mark.parametrize("scorer", ["gat", "gatv2", "scaled-dot"])
+def test_no_edges_named_is_every_edge_listed(encoder, scorer, loops):
+    layers = encoder(scorer=scorer, layers=2, heads=2, self_loops=loops)
+    features = torch.randn(2, 4, 5)
+    every = torch.cartesian_prod(torch.arange(4), torch.arange(4)).expand(2, -1, 2)
+    torch.testing.assert_close(_states(layers, features), _states(layers, features, every))
+
+
+def test_permuting_the_nodes_permutes_the_states(encoder, graph):
+    layers, (features, edges) = encoder(layers=2, heads=2), graph
+    order = torch.tensor([3, 6, 0, 5, 2, 4, 1])
+    renamed = order.argsort()[edges]
+    moved = _states(layers, features[:, order], renamed)
+    torch.testing.assert_close(moved, _states(layers, features, edges)[:, order])
+
+
+def test_an_edge_listed_twice_counts_twice(encoder):
+    layer = encoder(self_loops=False)
+    features = torch.randn(1, 3, 5)
+    with recording(layer) as log:
+        _states(layer, features, torch.tensor([[[0, 2], [0, 2], [1, 2]]]))
+        _states(layer, features, torch.tensor([[[0, 2], [1, 2], [-1, -1]]]))
+    twice, once = (weights[0, 0] for weights in log["layers.0"])
+    a, b = once[0], once[1]
+    torch.testing.assert_close(twice, torch.stack([a, a, b]) / (2 * a + b))
+
+
+def test_a_listed_self_loop_is_not_added_again(encoder, graph):
+    layer, (features, edges) = encoder(), graph
+    without = edges[:, [0, 1, 2, 3, 4, 5, 7, 8]]
+    torch.testing.assert_close(_states(layer, features, edges), _states(layer, features, without))
+
+
+def test_weights_are_reported_edge_by_edge_then_loop_by_loop(encoder, graph):
+    layers, (features, edges) = encoder(layers=2, heads=3, output_heads=2), graph
+    with recording(layers) as log:
+        _states(layers, features, edges)
+        _states(layers, features)
+    assert [tuple(w.shape) for w in log["layers.0"]] == [(1, 3, 9 + 7), (1, 3, 7, 7)]
+    assert [tuple(w.shape) for w in log["layers.1"]] == [(1, 2, 9 + 7), (1, 2, 7, 7)]
+    weights = log["layers.0"][0][0]
+    target = torch.cat([edges[0, :, 1], torch.arange(7)])
+    sums = torch.zeros(3, 7).index_add(1, target, weights)
+    torch.testing.assert_close(sums, torch.ones(3, 7))
+    assert weights[:, 6].eq(0).all()  # (4, 4), which came again as a loop
+    assert layers.layers[0].recorder is None
+
+
+def test_dropout_is_on_features_and_on_weights(encoder, graph):
+    for params in ({"dropout": 0.5}, {"attention": {"dropout": 0.5}}):
+        layers = encoder(layers=2, **params)
+        assert torch.equal(_states(layers, *graph), _states(layers, *graph))
+        layers.train()
+        assert not torch.equal(_states(layers, *graph), _states(layers, *graph))
+
+
+def test_a_residual_of_the_inputs_as_they_are(encoder, graph):
+    features, edges = graph
+    plain = encoder(hidden=5)
+    added = encoder(hidden=5, attention={"residual": "identity"})
+    added.load_state_dict(plain.state_dict())
+    difference = _states(added, features, edges) - _states(plain, features, edges)
+    torch.testing.assert_close(difference, features)
+
+
+def test_a_residual_that_no_layer_can_have_is_refused(encoder):
+    with pytest.raises(SpecError, match="which no layer here does; set residual: linear"):
+        encoder(hidden=4, attention={"residual": "identity"})
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize(
+    "attention",
+    [
+        {"scorer": "gat"},
+        {"scorer": "additive", "project": "kv"},
+        {"scorer": "gatv2", "project": "kv", "bias": True},
+        {"scorer": "scaled-dot", "project": "qkv", "bias": False, "residual": "linear"},
+    ],
+    ids=lambda attention: attention["scorer"],
+)
+def test_the_laws_hold_with_every_projection(attention, heads):
+    check(GraphAttention, attention=attention, heads=heads, layers=8, hidden=3, self_loops=False)
+
+
+@pytest.mark.parametrize(
+    ("scorer", "reason"),
+    [
+        (LocationWindow, "looks at places alone, but the nodes of a graph have none"),
+        (Location, "needs to know where the query before looked"),
+    ],
+)
+def test_a_scorer_that_cannot_score_an_edge_is_refused(scorer, reason):
+    with pytest.raises(SpecError, match=f"scorer '{scorer.name}' {reason}"):
+        zoo.compose("gat-tiny", overrides=[f"model.encoder.attention.scorer={scorer.name}"])
+
+
+EDGES = torch.zeros(1, 2, 2, dtype=torch.long)
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        (EDGES.float(), "edges must be whole numbers, not torch.float32"),
+        (EDGES.bool(), "edges must be whole numbers, not torch.bool"),
+        (EDGES[0], r"edges must be \[1, E, 2\] for 1 graphs, not \[2, 2\]"),
+        (torch.zeros(1, 2, 9).long(), r"edges must be \[1, E, 2\] for 1 graphs, not \[1, 2, 9\]"),
+        (EDGES.expand(3, 2, 2), r"edges must be \[1, E, 2\] for 1 graphs, not \[3, 2, 2\]"),
+        (
+            torch.tensor([[[0, 1], [2, 7]]]),
+            r"edge 1 of graph 0 is \[2, 7\], but its nodes are numbered 0 to 6; \[-1, -1\] is pad",
+        ),
+        (torch.tensor([[[-2, 1]]]), r"edge 0 of graph 0 is \[-2, 1\], but its nodes are"),
+        (torch.tensor([[[-1, 1]]]), r"edge 0 of graph 0 is \[-1, 1\], but its nodes are"),
+    ],
+)
+def test_faulty_edges_are_named(encoder, graph, edges, message):
+    with pytest.raises(ZooError, match=message):
+        _states(encoder(), graph[0], edges)
+
+
+def test_an_edge_to_a_node_that_is_not_real_is_none(encoder, graph):
+    layer, (features, edges) = encoder(), graph
+    mask = torch.ones(1, 7, dtype=torch.bool)
+    mask[0, 5:] = False
+    expected = layer(features[:, :5], mask[:, :5], edges[:, [0, 1, 2, 3, 4, 6, 7, 8]])
+    actual = layer(features.masked_fill(~mask[..., None], float("nan")), mask, edges)
+    torch.testing.assert_close(actual.states[:, :5], expected.states)
+    torch.testing.assert_close(actual.summary, expected.summary)
+
+
+def test_graphs_with_nothing_in_them(encoder):
+    layers = encoder(layers=2, heads=2, self_loops=False)
+    torch.nn.init.ones_(layers.layers[-1].bias)
+    nothing = torch.empty(1, 0, 2, dtype=torch.long)
+    padding = torch.full((1, 3, 2), -1)
+    for edges in (nothing, padding):
+        assert _states(layers, torch.randn(1, 3, 5), edges).eq(1).all()
+        assert _states(layers, torch.randn(1, 0, 5), edges).shape == (1, 0, 4)
+    assert _states(layers, torch.randn(0, 3, 5), nothing[:0]).shape == (0, 3, 4)
+
+
+def test_a_gradient_reaches_the_features_through_edges_and_is_finite(encoder, graph):
+    layers, (features, edges) = encoder(layers=2, heads=2, self_loops=False), graph
+    features = features.double().requires_grad_()
+    layers.double()
+    assert torch.autograd.gradcheck(lambda x: _states(layers, x, edges), features)
+
+
+def test_scores_far_apart_do_not_overflow(encoder, graph):
+    layer, (features, edges) = encoder(), graph
+    states = _states(layer, features * 1e6, edges)
+    assert states.isfinite().all()
+
+
+def test_weights_are_named_and_shaped_as_published(encoder):
+    layers = encoder(layers=2, heads=2, output=3, output_heads=1)
+    assert {k: tuple(v.shape) for k, v in layers.state_dict().items()} == {
+        "layers.0.key.weight": (8, 5),
+        "layers.0.scorers.0.u.weight": (1, 4),
+        "layers.0.scorers.0.v.weight": (1, 4),
+        "layers.0.scorers.1.u.weight": (1, 4),
+        "layers.0.scorers.1.v.weight": (1, 4),
+        "layers.0.bias": (8,),
+        "layers.1.key.weight": (3, 8),
+        "layers.1.scorers.0.u.weight": (1, 3),
+        "layers.1.scorers.0.v.weight": (1, 3),
+        "layers.1.bias": (3,),
+    }
+    whole = encoder(scorer="scaled-dot", attention={"project": "qkv", "residual": "linear"})
+    names = ["bias", "query.weight", "key.weight", "value.weight", "skip.weight"]
+    assert list(whole.state_dict()) == [f"layers.0.{name}" for name in names]
+
+
+def test_no_matrix_of_all_pairs_is_made_of_a_list(encoder):
+    """A hundred thousand nodes: a matrix of their pairs would take 40 gigabytes."""
+    layer = encoder(input_dim=1, hidden=1)
+    edges = torch.randint(0, 100_000, (1, 1000, 2))
+    with torch.no_grad():
+        assert _states(layer, torch.randn(1, 100_000, 1), edges).isfinite().all()

@@ -1,0 +1,137 @@
+from typing import Any
+
+import pytest
+import torch
+
+import zoo
+from zoo import SpecError, ZooError
+from zoo_gat.edges import check_graph
+
+TINY = ["gat-tiny", "gatv2-tiny", "graph-transformer-tiny"]
+
+
+def compose(**changes: Any) -> zoo.Model:
+    encoder = {
+        "type": "graph-attention",
+        "layers": 1,
+        "hidden": 3,
+        "attention": {"scorer": "gat"},
+    }
+    model = {"type": "node-classifier", "features": 2, "classes": 3, "encoder": encoder}
+    return zoo.compose({"zoo": 1, "name": "test", "model": model | changes})
+
+
+def batch(**changes: Any) -> dict[str, torch.Tensor]:
+    return {
+        "features": torch.randn(1, 4, 2),
+        "edges": torch.tensor([[[0, 1], [1, 2]]]),
+        "target": torch.tensor([[0, 1, 2, 0]]),
+    } | changes
+
+
+def test_logits_are_the_states_or_a_map_of_them():
+    graph = batch()
+    bare = compose(read="states")
+    mapped = compose(read="linear")
+    mapped.encoder.load_state_dict(bare.encoder.state_dict())
+    expected = mapped.out(bare(graph).logits)
+    torch.testing.assert_close(mapped(graph).logits, expected)
+
+
+def test_all_nodes_count_or_those_of_the_mask():
+    model = compose()
+    assert model(batch()).mask.all()
+    train = torch.tensor([[True, False, False, True]])
+    assert torch.equal(model(batch(mask=train)).mask, train)
+
+
+def test_names_known_change_no_logit():
+    model = compose()
+    graph = batch()
+    other = graph | {"target": graph["target"] * 0, "mask": torch.zeros(1, 4, dtype=torch.bool)}
+    assert torch.equal(model(graph).logits, model(other).logits)
+
+
+def test_several_names_at_once():
+    model = compose(multi_label=True)
+    example = model.example(2, 4, torch.Generator().manual_seed(0))
+    assert example["target"].shape == (2, 4, 3)
+    assert example["target"].dtype == torch.float32
+    assert model(example).targets.shape == model(example).logits.shape
+
+
+def test_a_batch_of_graphs_equals_the_graphs_alone():
+    model = compose()
+    first, second = batch(), batch(edges=torch.tensor([[[3, 0]]]))
+    short = {name: tensor[:, :3] for name, tensor in first.items()}
+    padded = {
+        "features": torch.cat(
+            [torch.cat([short["features"], torch.zeros(1, 1, 2)], 1), second["features"]]
+        ),
+        "edges": torch.tensor([[[0, 1], [1, 2]], [[3, 0], [-1, -1]]]),
+        "target": torch.zeros(2, 4, dtype=torch.long),
+    }
+    logits = model(padded).logits
+    torch.testing.assert_close(logits[:1, :3], model(short).logits)
+    torch.testing.assert_close(logits[1:], model(second).logits)
+
+
+def test_states_of_another_width_than_the_classes_are_refused():
+    with pytest.raises(SpecError, match="the encoder's states are the logits, one a class"):
+        compose(read="states", classes=4)
+
+
+def test_an_encoder_of_sequences_is_refused():
+    with pytest.raises(SpecError, match="encoder 'gru' reads sequences and knows nothing of edges"):
+        compose(encoder={"type": "gru", "hidden": 3})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"features": torch.randn(4, 2)}, r"features must be \[B, N, 2\], not \[4, 2\]"),
+        ({"features": torch.randn(1, 4, 5)}, r"features must be \[B, N, 2\], not \[1, 4, 5\]"),
+        ({"target": torch.zeros(1, 3).long()}, r"target must be \[1, 4\], not \[1, 3\]"),
+        ({"target": torch.zeros(1, 4, 3)}, r"target must be \[1, 4\], not \[1, 4, 3\]"),
+        ({"mask": torch.ones(4).bool()}, r"mask must be \[1, 4\], not \[4\]"),
+        ({"edges": torch.rand(1, 2, 2)}, "edges must be whole numbers, not torch.float32"),
+        ({"edges": torch.tensor([[[0, 4]]])}, r"edge 0 of graph 0 is \[0, 4\], but its nodes are"),
+    ],
+)
+def test_faulty_batches_are_refused(changes, message):
+    with pytest.raises(ZooError, match=message):
+        compose()(batch(**changes))
+
+
+def test_a_batch_can_be_checked_before_it_goes_anywhere():
+    check_graph(batch())
+    with pytest.raises(ZooError, match=r"edge 0 of graph 0 is \[4, 0\]"):
+        check_graph(batch(edges=torch.tensor([[[4, 0]]])))
+    with pytest.raises(ZooError, match=r"features must be \[B, N, F\], not \[4, 2\]"):
+        check_graph(batch(features=torch.randn(4, 2)))
+
+
+def test_a_model_of_nodes_does_not_speak():
+    with pytest.raises(ZooError, match="model 'node-classifier' does not generate"):
+        compose().speech(batch())
+
+
+@pytest.mark.parametrize("spec", TINY)
+def test_bfloat16_runs_near_float32(spec):
+    wide, short = zoo.compose(spec), zoo.compose(spec, dtype="bfloat16")
+    graph = wide.example(3, 6, torch.Generator().manual_seed(1))
+    halved = {k: v.bfloat16() if v.is_floating_point() else v for k, v in graph.items()}
+    expected, logits = wide(graph).logits, short(halved).logits
+    assert logits.dtype == torch.bfloat16
+    assert (logits.float() - expected).abs().max() <= 0.05 * expected.abs().max()
+    logits.float().square().sum().backward()
+    assert all(p.grad.isfinite().all() for p in short.parameters())
+
+
+def test_the_compiler_takes_graphs_of_any_size_whole():
+    model = zoo.compose("gat-tiny").eval()
+    torch.compiler.reset()
+    compiled = torch.compile(model, backend="eager", fullgraph=True, dynamic=True)
+    for size in (5, 7, 12):
+        graph = model.example(2, size, torch.Generator().manual_seed(size))
+        torch.testing.assert_close(compiled(graph).logits, model(graph).logits)

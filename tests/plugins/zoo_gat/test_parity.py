@@ -1,0 +1,126 @@
+"""The layers equal PyTorch Geometric's GATConv, GATv2Conv and TransformerConv on one's weights."""
+
+import pytest
+import torch
+
+GEOMETRIC = pytest.importorskip(
+    "torch_geometric.nn", reason="torch-geometric is not installed (the 'test' extra has it)"
+)
+
+EMPTY = torch.empty(1, 0, 2, dtype=torch.long)
+
+
+def _forward(encoder, features, edges):
+    mask = torch.ones(features.shape[:2], dtype=torch.bool)
+    return encoder(features, mask, edges).states
+
+
+def _same(encoder, reference, features, edges):
+    for some in (edges, EMPTY):
+        expected = reference(features[0], some[0].T)
+        actual = _forward(encoder, features, some)[0]
+        torch.testing.assert_close(actual, expected, atol=1e-5, rtol=1e-5)
+    nothing = _forward(encoder, features[:, :0], EMPTY)
+    assert nothing.shape == (1, 0, reference(features[0, :0], EMPTY[0].T).shape[1])
+
+
+def _shuffled(reference):
+    """Biases are zero at first, which would prove little."""
+    with torch.no_grad():
+        for parameter in reference.parameters():
+            parameter.normal_(generator=torch.Generator().manual_seed(3))
+    return reference.eval()
+
+
+CHOICES = [
+    pytest.param(heads, merge, loops, residual, id=f"{heads}-{merge}-{loops}-{residual}")
+    for heads in (1, 3)
+    for merge in ("concat", "mean")
+    for loops in (True, False)
+    for residual in ("none", "linear")
+]
+
+
+@pytest.mark.parametrize(("heads", "merge", "loops", "residual"), CHOICES)
+def test_gat_equals_gatconv(encoder, graph, heads, merge, loops, residual):
+    reference = _shuffled(
+        GEOMETRIC.GATConv(
+            5, 4, heads, merge == "concat", add_self_loops=loops, residual=residual == "linear"
+        )
+    )
+    ours = encoder(heads=heads, merge=merge, self_loops=loops, attention={"residual": residual})
+    layer = ours.layers[0]
+    with torch.no_grad():
+        layer.key.weight.copy_(reference.lin.weight)
+        for head, scorer in enumerate(layer.scorers):
+            scorer.u.weight.copy_(reference.att_dst[:, head])
+            scorer.v.weight.copy_(reference.att_src[:, head])
+        layer.bias.copy_(reference.bias)
+        if residual == "linear":
+            layer.skip.weight.copy_(reference.res.weight)
+    _same(ours, reference, *graph)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize(("heads", "merge", "loops", "residual"), CHOICES)
+def test_gatv2_equals_gatv2conv(encoder, graph, heads, merge, loops, residual, shared):
+    reference = _shuffled(
+        GEOMETRIC.GATv2Conv(
+            5,
+            4,
+            heads,
+            merge == "concat",
+            add_self_loops=loops,
+            residual=residual == "linear",
+            share_weights=shared,
+        )
+    )
+    looks = {"project": "shared" if shared else "kv", "bias": True, "residual": residual}
+    ours = encoder(scorer="gatv2", heads=heads, merge=merge, self_loops=loops, attention=looks)
+    layer = ours.layers[0]
+    layer.key.load_state_dict(reference.lin_l.state_dict())
+    with torch.no_grad():
+        if not shared:
+            layer.query.load_state_dict(reference.lin_r.state_dict())
+        for head, scorer in enumerate(layer.scorers):
+            scorer.a.copy_(reference.att[0, head])
+        layer.bias.copy_(reference.bias)
+        if residual == "linear":
+            layer.skip.weight.copy_(reference.res.weight)
+    _same(ours, reference, *graph)
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+@pytest.mark.parametrize("merge", ["concat", "mean"])
+def test_scaled_dot_equals_transformerconv(encoder, graph, heads, merge):
+    reference = _shuffled(GEOMETRIC.TransformerConv(5, 4, heads, merge == "concat"))
+    looks = {"project": "qkv", "bias": True, "residual": "linear"}
+    ours = encoder(scorer="scaled-dot", heads=heads, merge=merge, self_loops=False, attention=looks)
+    layer = ours.layers[0]
+    layer.query.load_state_dict(reference.lin_query.state_dict())
+    layer.key.load_state_dict(reference.lin_key.state_dict())
+    layer.value.load_state_dict(reference.lin_value.state_dict())
+    with torch.no_grad():
+        layer.skip.weight.copy_(reference.lin_skip.weight)
+        layer.bias.copy_(reference.lin_skip.bias)
+    _same(ours, reference, *graph)
+
+
+def test_gradients_equal_gatconvs(encoder, graph):
+    features, edges = graph
+    reference = _shuffled(GEOMETRIC.GATConv(5, 4, 2))
+    ours = encoder(heads=2, merge="concat")
+    layer = ours.layers[0]
+    with torch.no_grad():
+        layer.key.weight.copy_(reference.lin.weight)
+        for head, scorer in enumerate(layer.scorers):
+            scorer.u.weight.copy_(reference.att_dst[:, head])
+            scorer.v.weight.copy_(reference.att_src[:, head])
+    _forward(ours, features, edges)[0].square().sum().backward()
+    with torch.no_grad():
+        reference.bias.zero_()
+    reference(features[0], edges[0].T).square().sum().backward()
+    torch.testing.assert_close(layer.key.weight.grad, reference.lin.weight.grad)
+    for head, scorer in enumerate(layer.scorers):
+        torch.testing.assert_close(scorer.u.weight.grad, reference.att_dst.grad[:, head])
+        torch.testing.assert_close(scorer.v.weight.grad, reference.att_src.grad[:, head])

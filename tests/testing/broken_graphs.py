@@ -1,0 +1,55 @@
+"""Encoders of graphs that break their laws."""
+
+import torch
+from torch import Tensor
+
+from zoo import Memory
+from zoo_gat.graph_attention import GraphAttention
+
+
+class CountsNodesByTheirPlace(GraphAttention):
+    def forward(self, inputs: Tensor, mask: Tensor, edges: Tensor | None = None) -> Memory:
+        place = torch.arange(inputs.shape[1], dtype=inputs.dtype)[:, None]
+        return super().forward(inputs + place, mask, edges)
+
+
+class LastEdgeWins(GraphAttention):
+    def forward(self, inputs: Tensor, mask: Tensor, edges: Tensor | None = None) -> Memory:
+        memory = super().forward(inputs, mask, edges)
+        states = memory.states
+        for source, target in [] if edges is None else edges[0].tolist():
+            if source >= 0:
+                states = states.index_copy(1, torch.tensor([target]), states[:, [source]])
+        return Memory(states, mask, memory.summary)
+
+
+class PaddingIsAnEdge(GraphAttention):
+    def forward(self, inputs: Tensor, mask: Tensor, edges: Tensor | None = None) -> Memory:
+        if edges is not None:
+            edges = edges.where(edges >= 0, torch.tensor([1, 0]))
+        return super().forward(inputs, mask, edges)
+
+
+class DeafToEdges(GraphAttention):
+    def forward(self, inputs: Tensor, mask: Tensor, edges: Tensor | None = None) -> Memory:
+        return super().forward(inputs, mask, None if edges is None else edges[:, :0])
+
+
+class HearsEverybody(GraphAttention):
+    def forward(self, inputs: Tensor, mask: Tensor, edges: Tensor | None = None) -> Memory:
+        return super().forward(inputs, mask)
+
+
+class AgainstTheEdges(GraphAttention):
+    def forward(self, inputs: Tensor, mask: Tensor, edges: Tensor | None = None) -> Memory:
+        return super().forward(inputs, mask, None if edges is None else edges.flip(-1))
+
+
+BROKEN = [
+    ("node-permutation", CountsNodesByTheirPlace, GraphAttention),
+    ("node-permutation", LastEdgeWins, GraphAttention),
+    ("node-permutation", PaddingIsAnEdge, GraphAttention),
+    ("edges-only", DeafToEdges, GraphAttention),
+    ("edges-only", HearsEverybody, GraphAttention),
+    ("edges-only", AgainstTheEdges, GraphAttention),
+]

@@ -1,0 +1,26 @@
+"""Artifacts: models on disk, with everything needed to rebuild them and to trust them.
+
+Nothing in a file is executed: names in its header are looked up in the registry, weights are
+plain numbers. A model is replaced whole or not at all.
+"""
+
+from zoo.artifact.hashing import check_hashes
+from zoo.artifact.header import Header
+from zoo.artifact.loading import load, read_header
+from zoo.artifact.saving import is_main_process, save, write
+from zoo.artifact.verifying import Check, Verification, verify
+from zoo.artifact.weights import held_tensors
+
+__all__ = [
+    "Check",
+    "Header",
+    "Verification",
+    "check_hashes",
+    "held_tensors",
+    "is_main_process",
+    "load",
+    "read_header",
+    "save",
+    "verify",
+    "write",
+]

@@ -1,0 +1,51 @@
+"""Artifact to model: strict, straight to the device, running no code from the file."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+
+from zoo.artifact.agreement import agreed
+from zoo.artifact.hashing import check_files
+from zoo.artifact.header import Header
+from zoo.artifact.reading import opened
+from zoo.artifact.weights import assembled
+from zoo.composition import torch_device, torch_dtype
+from zoo.errors import ArtifactError
+from zoo.interfaces import Model
+from zoo.registry import Registry, default_registry
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    device: str | torch.device = "cpu",
+    dtype: str | torch.dtype | None = None,
+    verify: bool = False,
+    registry: Registry | None = None,
+) -> Model:
+    """The model in a file or a directory, bit for bit; refused if anything does not fit.
+
+    Args:
+        dtype: what floating-point weights become; as they are stored if not set.
+        verify: whether to hash the weights first; the header is checked in any case.
+    """
+    place = torch_device(device)
+    kind = None if dtype is None else torch_dtype(dtype)
+    artifact = opened(path)
+    if verify and not check_files(artifact.files):
+        raise ArtifactError(
+            f"{artifact.header.path} is of format 1, which has no hashes to verify; "
+            "load it without verify, and save it again"
+        )
+    header = artifact.header
+    spec, tensors = agreed(header, artifact, registry or default_registry())
+    model = assembled(header.path, spec, tensors, device=place, dtype=kind)
+    model.tokenizer = header.tokenizer or None
+    return model
+
+
+def read_header(path: str | os.PathLike[str]) -> Header:
+    """Everything in an artifact but the weights."""
+    return opened(path).header

@@ -1,0 +1,217 @@
+"""Artifacts opened: each file once, mapped into memory, its header checked before its weights."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zoo.artifact.header import Header, check_digest, read_hashes, read_words
+from zoo.artifact.layout import (
+    DTYPES,
+    MAX_HEADER,
+    MAX_TENSORS,
+    Layout,
+    Malformed,
+    Stored,
+    decoded,
+    plain,
+)
+from zoo.errors import ArtifactError, shortened
+from zoo.files import reason
+
+SINGLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+MAX_SHARDS = 1_000
+
+_SHARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}\.safetensors")
+_PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+_TRIES = 5
+
+
+class File:
+    """One safetensors file, mapped: tensors share its pages until someone writes to them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                raise Malformed("it is no regular file")
+            with open(path, "rb") as file:
+                self.size = os.fstat(file.fileno()).st_size
+                self._begin = 8 + self._length(file.read(8))
+                header = file.read(self._begin - 8)
+                # Private pages: whoever trains the model does not write to the file.
+                self._map = mmap.mmap(file.fileno(), self.size, access=mmap.ACCESS_COPY)
+            self.layout: Layout = decoded(header, self.size - self._begin)
+        except (OSError, ValueError) as error:
+            raise ArtifactError(
+                f"{path} is no readable safetensors file: {reason(error)}"
+            ) from None
+        check_digest(path, self.layout)
+        self.hashes = read_hashes(path, self.layout)
+
+    def _length(self, head: bytes) -> int:
+        if head.startswith(_PICKLES):
+            raise Malformed("it is a pickle, as torch.save writes, which can run code when opened")
+        length = int.from_bytes(head, "little")
+        if len(head) < 8 or length > self.size - 8:
+            raise Malformed("it ends before its header does")
+        if length > MAX_HEADER:
+            raise Malformed(f"its header has {length:,} bytes, more than {MAX_HEADER:,}")
+        return length
+
+    def raw(self, name: str) -> memoryview:
+        stored = self.layout.tensors[name]
+        return memoryview(self._map)[self._begin + stored.begin : self._begin + stored.end]
+
+    def tensor(self, name: str) -> Tensor:
+        """The tensor as it lies in the file, without a copy."""
+        stored: Stored = self.layout.tensors[name]
+        dtype = DTYPES[stored.dtype]
+        if stored.begin == stored.end:
+            return torch.empty(stored.shape, dtype=dtype)
+        at, count = self._begin + stored.begin, stored.end - stored.begin
+        if at % dtype.itemsize:  # other writers do not always align
+            loose = torch.frombuffer(self._map, dtype=torch.uint8, count=count, offset=at)
+            return loose.clone().view(dtype).view(stored.shape)
+        count //= dtype.itemsize
+        return torch.frombuffer(self._map, dtype=dtype, count=count, offset=at).view(stored.shape)
+
+
+@dataclass(frozen=True)
+class Artifact(Mapping[str, Tensor]):
+    """An opened artifact: its header, and its tensors by name."""
+
+    header: Header
+    files: tuple[File, ...]
+    where: Mapping[str, File]
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.where[name].tensor(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.where)
+
+    def __len__(self) -> int:
+        return len(self.where)
+
+
+def opened(path: str | os.PathLike[str]) -> Artifact:
+    """The artifact at a path: a file, a directory with one, or the index of its shards."""
+    place = located(path)
+    if place.name.endswith(".json"):
+        return _settled(place, lambda: _sharded(place))
+    file = File(place)
+    if "shard" in file.layout.metadata:
+        raise ArtifactError(
+            f"{place} is shard {shortened(file.layout.metadata['shard'], 20)} of a model; "
+            "name the directory or its index instead"
+        )
+    files = [(place.name, file.size)]
+    header = read_words(place, file.layout.metadata, [file.layout], file.hashes, files)
+    return Artifact(header, (file,), dict.fromkeys(file.layout.tensors, file))
+
+
+def located(path: str | os.PathLike[str]) -> Path:
+    """The one file, or the index, that a path means."""
+    place = Path(path)
+    if not os.path.isdir(place):
+        return place
+    for name in (SINGLE, INDEX):
+        if os.path.lexists(place / name):
+            return place / name
+    raise ArtifactError(f"{path} is a directory without {SINGLE} or {INDEX}, so it holds no model")
+
+
+def _settled(index: Path, attempt: Callable[[], Artifact]) -> Artifact:
+    """Try again while somebody else is swapping the shards under our hands."""
+    for _ in range(_TRIES):
+        before = _text_of(index)
+        try:
+            return attempt()
+        except ArtifactError:
+            if os.path.exists(index) and _text_of(index) == before:
+                raise
+    return attempt()
+
+
+def _sharded(index: Path) -> Artifact:
+    owners, told = read_index(index)
+    names = sorted(set(owners.values()))
+    absent = [name for name in names if not os.path.exists(index.parent / name)]
+    if absent:
+        raise ArtifactError(f"{index} names shards that are not there: {_few(absent)}")
+    files = tuple(File(index.parent / name) for name in names)
+    if sum(len(file.layout.tensors) for file in files) > MAX_TENSORS:
+        raise ArtifactError(f"{index} lists more than {MAX_TENSORS:,} tensors")
+    _check_owners(index, owners, files)
+    firsts = [file.layout.metadata for file in files if "spec" in file.layout.metadata]
+    numbers = sorted(file.layout.metadata.get("shard", "") for file in files)
+    if len(firsts) != 1 or numbers != sorted(f"{n + 1}/{len(files)}" for n in range(len(files))):
+        raise ArtifactError(f"{index}: its shards are not the parts of one model of the zoo")
+    hashes = {name: h for file in files for name, h in (file.hashes or {}).items()}
+    sizes = [(file.path.name, file.size) for file in files]
+    header = read_words(index, firsts[0], [file.layout for file in files], hashes, sizes)
+    if {told} | {file.layout.metadata.get("model") for file in files} != {header.identity}:
+        raise ArtifactError(f"{index}: its shards do not belong together, or not to this index")
+    where = {name: file for file in files for name in file.layout.tensors}
+    return Artifact(header, files, where)
+
+
+def read_index(index: Path) -> tuple[dict[str, str], str | None]:
+    """Which shard holds each tensor, and the identity of the model they make."""
+    try:
+        data: Any = plain(_text_of(index))
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"{index} is no readable index: {error}") from None
+    owners = data.get("weight_map") if isinstance(data, dict) else None
+    if not isinstance(owners, dict) or not owners:
+        raise ArtifactError(f"{index} is no readable index: it has no weight_map")
+    strange = [n for n in owners.values() if not isinstance(n, str) or not _SHARD.fullmatch(n)]
+    if strange:
+        raise ArtifactError(
+            f"{index} names {ascii(strange[0])[:80]}, which is no file of its own directory"
+        )
+    if len(set(owners.values())) > MAX_SHARDS:
+        raise ArtifactError(f"{index} names more than {MAX_SHARDS:,} shards")
+    about = data.get("metadata")
+    told = about.get("model") if isinstance(about, dict) else None
+    return owners, told if isinstance(told, str) else None
+
+
+def _text_of(index: Path) -> str:
+    try:
+        if not stat.S_ISREG(os.stat(index).st_mode):
+            raise ValueError("it is no regular file")
+        with open(index, "rb") as file:
+            content = file.read(MAX_HEADER + 1)
+        if len(content) > MAX_HEADER:
+            raise ValueError(f"it has more than {MAX_HEADER:,} bytes")
+        return content.decode()
+    except (OSError, ValueError) as error:
+        raise ArtifactError(f"{index} is no readable index: {reason(error)}") from None
+
+
+def _check_owners(index: Path, owners: Mapping[str, str], files: tuple[File, ...]) -> None:
+    """Refuse an index that places a tensor where it is not."""
+    held = [(name, file.path.name) for file in files for name in file.layout.tensors]
+    wrong = [f"{name} is not in {shard}" for name, shard in sorted(owners.items() - set(held))]
+    wrong += [
+        f"{name} in {shard} is not listed" for name, shard in held if owners.get(name) != shard
+    ]
+    if wrong:
+        raise ArtifactError(f"{index} does not say what its shards hold: {_few(wrong)}")
+
+
+def _few(names: list[str], most: int = 8) -> str:
+    more = f", and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(ascii(n)[1:-1] for n in names[:most]) + more

@@ -1,0 +1,196 @@
+"""Model to artifact: its words, its shards, and each tensor hashed as it is written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zoo.about import version
+from zoo.artifact.header import FORMAT, identity
+from zoo.artifact.layout import Layout, arranged
+from zoo.artifact.probe import probed
+from zoo.artifact.swapping import put_shards, put_single
+from zoo.artifact.weights import assembled, held_tensors
+from zoo.errors import ArtifactError, SpecError
+from zoo.files import reason
+from zoo.interfaces import Model
+from zoo.registry import Registry
+from zoo.spec import load_spec
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_UNKNOWN = "0" * 64
+"""Stands for a hash until the bytes have been written, in the same room."""
+
+
+def save(
+    model: Model,
+    path: str | os.PathLike[str],
+    *,
+    provenance: Mapping[str, Any] | None = None,
+    shard_bytes: int | str | None = None,
+    probe: bool = True,
+) -> Path:
+    """Write the model; whatever happens, the old or the new one is there, whole.
+
+    Where several processes train one model, only the first of them writes.
+
+    Args:
+        path: the file; the directory if the model may be cut into shards.
+        provenance: what the model came from: data, seed, metrics; anything JSON can hold.
+        shard_bytes: the most that one file should hold, as 2_000_000_000 or "2GB".
+        probe: whether to keep what the model makes of a small input, for `zoo verify`.
+    """
+    if model.spec is None:
+        raise ArtifactError(
+            "this model was not composed from a spec, so a file could not say what it is"
+        )
+    tensors = held_tensors(model)
+    if any(tensor.is_meta for tensor in tensors.values()):
+        raise ArtifactError("this model is on the meta device, so it has no weights to save")
+    most = None if shard_bytes is None else _count(shard_bytes)
+    if not is_main_process():
+        return Path(path)
+    words = _words(model, provenance or {}, probe)
+    try:
+        # The target of a link is replaced, not the link.
+        target = Path(os.path.realpath(path))
+        if most is None:
+            if target.is_dir():
+                raise ArtifactError(
+                    f"{path} is a directory; name the file, for example {path}/model.safetensors"
+                )
+            put_single(target, lambda beside: _write([beside], [tensors], words))
+        else:
+            if target.suffix == ".safetensors" or target.is_file():
+                raise ArtifactError(f"{path} is a file; shards need a directory of their own")
+            shards = _shards(tensors, most)
+            owners = {name: at for at, shard in enumerate(shards) for name in shard}
+            put_shards(target, owners, len(shards), lambda files: _write(files, shards, words))
+    except (OSError, ValueError) as error:
+        kept = "; what was there is unchanged" if os.path.exists(path) else ""
+        raise ArtifactError(f"{path} could not be written: {reason(error)}{kept}") from error
+    return target
+
+
+def write(
+    spec: Mapping[str, Any],
+    lock: Sequence[Mapping[str, Any]] | None,
+    tensors: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]],
+    path: str | os.PathLike[str],
+    *,
+    provenance: Mapping[str, Any] | None = None,
+    tokenizer: Mapping[str, str] | None = None,
+    shard_bytes: int | str | None = None,
+    probe: bool = True,
+    registry: Registry | None = None,
+) -> Path:
+    """Write an artifact from a spec and named tensors, which are used as they are, not copied.
+
+    Args:
+        lock: who provides the components; those installed here if None.
+        tensors: exactly those the spec's model holds, or ArtifactError with the differences.
+    """
+    try:
+        chosen = load_spec(spec, registry=registry)
+    except SpecError as error:
+        raise ArtifactError(f"{path}: its spec does not hold here:\n{error}") from None
+    model = assembled(path, chosen, dict(tensors), device=torch.device("cpu"))
+    if lock is not None:
+        model.lock = tuple(lock)
+    model.tokenizer = tokenizer
+    return save(model, path, provenance=provenance, shard_bytes=shard_bytes, probe=probe)
+
+
+def is_main_process() -> bool:
+    """Whether this process is the one of its group that writes files."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank() == 0
+    return os.environ.get("RANK", "0") in ("", "0")
+
+
+def _words(model: Model, provenance: Mapping[str, Any], probe: bool) -> dict[str, str]:
+    """What the artifact says beside its weights."""
+    about = {"zoo": version(), "torch": str(torch.__version__), **provenance}
+    try:
+        words = {"provenance": json.dumps(about, allow_nan=False)}
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ArtifactError(f"provenance holds what JSON cannot: {error}") from None
+    words |= {
+        "spec": json.dumps(model.spec),
+        "lock": json.dumps(list(model.lock)),
+        "places": json.dumps(list(model.places)),
+        "probe": json.dumps(probed(model) if probe else {"skipped": "not asked for"}),
+    }
+    if model.tokenizer:
+        words["tokenizer"] = json.dumps(dict(model.tokenizer))
+    return words
+
+
+def _write(
+    files: Sequence[Path], shards: Sequence[Mapping[str, Tensor]], words: Mapping[str, str]
+) -> str:
+    """The tensors of each shard into its file, hashed on the way; gives the model's identity.
+
+    Hashes are as long as what stands for them, so headers are written again in the same room.
+    """
+    tables = [arranged(shard) for shard in shards]
+    hashes: dict[str, str] = dict.fromkeys((n for table in tables for n in table), _UNKNOWN)
+
+    def header(number: int, model: str) -> bytes:
+        table = tables[number]
+        own = {"format": "pt", "zoo": FORMAT, **(words if number == 0 else {})}
+        if len(files) > 1:
+            own |= {"shard": f"{number + 1}/{len(files)}", "model": model}
+        own |= {"hashes": json.dumps({name: hashes[name] for name in table})}
+        layout = Layout(own, table)
+        own["digest"] = layout.digest()
+        return layout.encoded()
+
+    for number, file in enumerate(files):
+        with open(file, "wb") as out:
+            out.write(header(number, _UNKNOWN))
+            for name in tables[number]:
+                raw = _bytes_of(shards[number][name])
+                hashes[name] = hashlib.sha256(raw).hexdigest()
+                out.write(raw)
+    model = identity(words, hashes)
+    for number, file in enumerate(files):
+        with open(file, "rb+") as again:
+            again.write(header(number, model))
+    return model
+
+
+def _bytes_of(tensor: Tensor) -> memoryview:
+    flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+    return flat.numpy().data
+
+
+def _shards(tensors: Mapping[str, Tensor], most: int) -> list[dict[str, Tensor]]:
+    """The tensors in their order, each shard as full as may be; a tensor is never cut."""
+    shards: list[dict[str, Tensor]] = [{}]
+    size = 0
+    for name, tensor in tensors.items():
+        own = tensor.numel() * tensor.element_size()
+        if shards[-1] and size + own > most:
+            shards.append({})
+            size = 0
+        shards[-1][name] = tensor
+        size += own
+    return shards
+
+
+def _count(size: int | str) -> int:
+    """``"2GB"`` as a number of bytes."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]?)B?", str(size).strip().upper())
+    count = int(float(found[1]) * _UNITS[found[2]]) if found else 0
+    if count < 1:
+        raise ArtifactError(f"shard_bytes is {size!r}, but should read like 2000000000 or '2GB'")
+    return count

@@ -1,0 +1,130 @@
+"""Weights and models put together: which tensors a model holds, and putting them in place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from zoo.artifact.layout import NAMES
+from zoo.composition import build_on_meta, claimed
+from zoo.errors import ArtifactError, SpecError
+from zoo.interfaces import Model
+from zoo.spec import Spec
+
+_SHOWN = 8
+
+
+def held_tensors(module: nn.Module) -> dict[str, Tensor]:
+    """Parameters and persistent buffers by name; what several places share counts once."""
+    held: dict[str, Tensor] = {}
+    seen: set[int] = set()
+    for name, tensor in module.state_dict(keep_vars=True).items():
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            held[name] = tensor
+    return held
+
+
+def assembled(
+    source: object,
+    spec: Spec,
+    tensors: Mapping[str, Tensor],
+    *,
+    device: torch.device,
+    dtype: torch.dtype | None = None,
+) -> Model:
+    """The model of a spec with these weights; not copied where device and dtype are theirs."""
+    try:
+        with _Uninitialised():
+            tree = build_on_meta(spec)
+    except SpecError as error:
+        raise ArtifactError(f"{source}: its spec does not hold here:\n{error}") from None
+    model = claimed(tree, spec)
+    expected = held_tensors(model)
+    _compare(source, tensors, expected)
+
+    def placed(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:
+        return tensor.to(device, dtype if tensor.is_floating_point() else None)
+
+    _fill(model, {name: placed(tensors[name], dtype) for name in expected})
+    computed = _computed(model, spec)
+    if computed:
+        floats = (p.dtype for p in model.parameters() if p.is_floating_point())
+        like = next(floats, dtype)
+        _fill(model, {name: placed(tensor, like) for name, tensor in computed.items()})
+    return model
+
+
+def _compare(source: object, found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+    """Refuse tensors that are not exactly the model's, and list the differences."""
+    wrong = [
+        f"missing: {name} {list(tensor.shape)}"
+        for name, tensor in expected.items()
+        if name not in found
+    ]
+    for name, tensor in found.items():
+        if name not in expected:
+            wrong.append(f"surplus: {name} {list(tensor.shape)}")
+            continue
+        wanted = expected[name]
+        if tensor.dtype != wanted.dtype and not _same_kind(tensor.dtype, wanted.dtype):
+            kind = NAMES.get(tensor.dtype, tensor.dtype)
+            wrong.append(f"wrong dtype: {name} is {kind}, should be like {wanted.dtype}")
+        if tensor.shape != wanted.shape:
+            shapes = f"is {list(tensor.shape)}, should be {list(wanted.shape)}"
+            wrong.append(f"misshapen: {name} {shapes}")
+    if wrong:
+        more = f"\n  and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+        listed = "".join(f"\n  {line}" for line in wrong[:_SHOWN])
+        raise ArtifactError(f"{source} does not hold the weights of its spec:{listed}{more}")
+
+
+def _same_kind(found: torch.dtype, expected: torch.dtype) -> bool:
+    """A float may be stored in any float's precision of 16 bits or more; all else is what it is."""
+    return expected.is_floating_point and found.is_floating_point and found.itemsize >= 2
+
+
+def _fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Put the tensors in place without copying; what is shared is filled everywhere at once."""
+    state = dict(model.state_dict(keep_vars=True)) | dict(model.named_buffers())
+    fresh: dict[int, Tensor] = {}
+    for name, tensor in tensors.items():
+        old = state[name]
+        keeps = isinstance(old, nn.Parameter)
+        fresh[id(old)] = nn.Parameter(tensor, requires_grad=old.requires_grad) if keeps else tensor
+    for module in model.modules():
+        for table in (module._parameters, module._buffers):
+            for key, value in table.items():
+                if value is not None and id(value) in fresh:
+                    table[key] = fresh[id(value)]  # type: ignore[assignment]
+
+
+def _computed(model: Model, spec: Spec) -> dict[str, Tensor]:
+    """Buffers that no file holds, because the constructor computes them.
+
+    The model is built again for them, but its parameters stay as the system hands out memory:
+    untouched, so that they cost neither time nor room.
+    """
+    absent = [name for name, buffer in model.named_buffers() if buffer.is_meta]
+    if not absent:
+        return {}
+    with torch.random.fork_rng(devices=[]), _Uninitialised():
+        real = dict(spec.sections.model.build().named_buffers())
+    return {name: real[name] for name in absent}
+
+
+class _Uninitialised(TorchFunctionMode):
+    """Skips whatever fills a parameter in place."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        target = args[0] if args else (kwargs or {}).get("tensor")
+        name = getattr(func, "__name__", "")
+        if isinstance(target, nn.Parameter) and name.endswith("_") and not name.endswith("__"):
+            return target
+        return func(*args, **(kwargs or {}))

@@ -1,0 +1,53 @@
+"""``zoo catalogue``: published models, listed and searched."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zoo.cli.output import Catalogues, Json, console, print_json
+
+if TYPE_CHECKING:
+    from zoo.catalogue import Published
+
+EXAMPLE = "zoo catalogue transformer 2017"
+
+
+def command(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[WORDS]", help="Only models with all of these.")
+    ] = None,
+    catalogues: Catalogues = None,
+    as_json: Json = False,
+) -> None:
+    """List published models: paper, licence, where weights are, what was measured."""
+    from zoo.catalogue import catalogue
+
+    known = catalogue(catalogues or ())
+    found = known.search(words or ())
+    for fault in known.faults:
+        print(f"left out: {fault}", file=sys.stderr)
+    if as_json:
+        print_json([model.as_json() for model in found])
+    elif found:
+        _print(found)
+    else:
+        print(f"none of {len(known.models)} models has {' '.join(words or ())}")
+
+
+def _print(found: list[Published]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="bold")
+    table.add_column("name", style="cyan", no_wrap=True)
+    for column in ("weights", "results", "licence", "paper"):
+        table.add_column(column, overflow="fold")
+    for model in found:
+        weights = f"{model.weights.hub}@{model.weights.revision[:12]}" if model.weights else "-"
+        results = ", ".join(f"{r.metric} {r.value} ({r.dataset})" for r in model.results)
+        cells = (model.name, weights, results or "-", model.licence, model.paper)
+        table.add_row(*(Text(cell) for cell in cells))
+    console().print(table)

@@ -1,0 +1,62 @@
+"""``zoo verify``: is a model what it was, and does it answer as it did?"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from zoo.cli.output import Json, ModelArgument, print_json
+
+EXAMPLE = "zoo verify model.safetensors"
+_MARKS = {"ok": "ok", "failed": "FAILED", "absent": "absent", "skipped": "skipped"}
+
+
+def command(
+    model: ModelArgument,
+    device: Annotated[str, typer.Option(help="Where to run the probe.")] = "cpu",
+    as_json: Json = False,
+) -> None:
+    """Check a model's header, the hashes of its weights, its spec and its golden probe."""
+    from zoo.artifact import verify
+    from zoo.errors import ArtifactError
+    from zoo.hub.models import find
+
+    path = find(model)
+    with _progress(_size(path)) as told:
+        found = verify(path, device=device, progress=told)
+    if as_json:
+        print_json(found.as_json())
+        raise typer.Exit(0 if found.ok else 1)
+    for check in found.checks:
+        detail = "see below" if check.failed else check.detail
+        print(f"{_MARKS[check.status]:<8} {check.name:<7} {detail}")
+    if not found.ok:
+        raise ArtifactError("\n".join(check.detail for check in found.checks if check.failed))
+
+
+def _size(path: Path) -> int:
+    """About how many bytes there are to hash; the bar needs no more."""
+    files = path.glob("*.safetensors") if path.is_dir() else [path]
+    with contextlib.suppress(OSError):
+        return sum(file.stat().st_size for file in files)
+    return 0
+
+
+@contextlib.contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], None] | None]:
+    """A bar on the terminal while weights are hashed; none where nobody looks."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("hashing"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("hashing", total=total)
+        yield lambda count: bar.advance(task, count)

@@ -1,0 +1,137 @@
+"""A repository at one commit, as far as the cache has it and the hub gives it."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from zoo.errors import HubError, suggest
+from zoo.hub import names
+from zoo.hub.access import offline
+from zoo.hub.cache import Cache
+from zoo.hub.lock import Pin
+from zoo.hub.reference import Reference
+from zoo.hub.tree import File, Tree, keep_tree, load_tree, read_tree
+from zoo.hub.wire import Wire
+
+# What a model is made of. Code and pickles are never fetched, whoever asks for them.
+DATA = (".safetensors", ".json", ".jsonl", ".txt", ".model", ".yaml", ".md", ".svg", ".png")
+_PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".msgpack", ".h5")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The conventional arguments: where from, where to, and with what token."""
+
+    token: str | bool | None = None
+    cache_dir: str | os.PathLike[str] | None = None
+    local_files_only: bool = False
+    force_download: bool = False
+
+
+class Checkout:
+    """One commit of one repository; every file of it comes from that commit."""
+
+    def __init__(self, reference: Reference, options: Options, pin: Pin | None = None) -> None:
+        self.repo = reference.repo
+        self.revision = reference.revision
+        self.options = options
+        self.offline = options.local_files_only or offline()
+        self.cache = Cache(self.repo, options.cache_dir)
+        self._wire: Wire | None = None
+        self.commit = pin.commit if pin else self._commit()
+        self.tree = self._tree()
+        if pin:
+            pin.check(self.tree)
+
+    @property
+    def folder(self) -> Path:
+        return self.cache.snapshot(self.commit)
+
+    def bring(self, wanted: Iterable[str]) -> None:
+        """Have the named files in the snapshot, checked; says all that are missing offline."""
+        files = [self.tree[name] for name in wanted]
+        force = self.options.force_download and not self.offline
+        missing = [f for f in files if force or not self.cache.holds(f, self.commit)]
+        if missing and self.offline:
+            raise HubError(
+                f"{self.repo} at {self.commit[:12]} is not complete in the cache "
+                f"{self.cache.root}, and there is no going online; missing or damaged: "
+                f"{', '.join(f.name for f in missing)}"
+            )
+        for file in missing:
+            self.cache.bring(self._connected(), file, self.commit, force=force)
+
+    def matching(self, patterns: Sequence[str]) -> list[str]:
+        """The data files that the patterns name; an exact name has to be there."""
+        for pattern in patterns:
+            plain = not set(pattern) & set("*?[")
+            if plain and not pattern.endswith(DATA):
+                raise HubError(
+                    f"{pattern} of {self.repo} is not fetched: the zoo takes data only "
+                    f"({', '.join(DATA)}), no code and no pickles"
+                )
+        hits = [n for n in self.tree if any(fnmatch.fnmatchcase(n, p) for p in patterns)]
+        return [name for name in hits if name.endswith(DATA)]
+
+    def holdings(self) -> str:
+        """The tail of a message about a file that is not there: what is."""
+        pickles = [name for name in self.tree if name.endswith(_PICKLES)]
+        if pickles:
+            return f"; it has {', '.join(sorted(pickles)[:4])}, and the zoo never unpickles"
+        return suggest("", self.tree) if len(self.tree) < 20 else ""
+
+    def _connected(self) -> Wire:
+        if self._wire is None:
+            self._wire = Wire.open(self.options.token)
+        return self._wire
+
+    def _commit(self) -> str:
+        """The commit that the revision stands for now; asked once."""
+        if names.is_commit(self.revision):
+            return self.revision
+        if self.offline:
+            kept = self.cache.commit_of(self.revision)
+            if kept is None:
+                raise HubError(
+                    f"{self.repo} at '{self.revision}' is not in the cache {self.cache.root}, and "
+                    "there is no going online (HF_HUB_OFFLINE, --offline or local_files_only)"
+                )
+            return kept
+        path = f"api/models/{self.repo}/revision/{quote(self.revision, safe='')}"
+        answer, _ = self._connected().json(path, self.repo, revision=self.revision)
+        told = answer.get("sha") if isinstance(answer, dict) else answer
+        commit = names.digest(told, "commit", f"{self.repo} at '{self.revision}'")
+        self.cache.note_commit(self.revision, commit)
+        return commit
+
+    def _tree(self) -> Tree:
+        kept = load_tree(self.cache.tree(self.commit))
+        if kept is not None:
+            return kept
+        if self.offline:
+            return self._tree_on_disk()
+        tree = read_tree(self._connected(), self.repo, self.commit)
+        keep_tree(self.cache.tree(self.commit), tree)
+        return tree
+
+    def _tree_on_disk(self) -> Tree:
+        """What another library left in the cache; its blobs are named by their hashes."""
+        tree: Tree = {}
+        for path in sorted(self.folder.rglob("*")):
+            oid = Path(os.readlink(path)).name if path.is_symlink() else ""
+            if len(oid) not in (40, 64) or not path.is_file():
+                continue
+            name = names.file(path.relative_to(self.folder).as_posix(), str(self.folder))
+            large = len(oid) == 64
+            tree[name] = File(name, path.stat().st_size, oid[:40], oid if large else None)
+        if not tree:
+            raise HubError(
+                f"{self.repo} at {self.commit[:12]} is not in the cache {self.cache.root}, and "
+                "there is no going online (HF_HUB_OFFLINE, --offline or local_files_only)"
+            )
+        return tree

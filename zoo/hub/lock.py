@@ -1,0 +1,92 @@
+"""``zoo.lock``: which commit each moving reference stood for, kept beside the user's project."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from zoo.document import Document, read_file
+from zoo.errors import HubError, SpecError
+from zoo.files import reason, replacing
+from zoo.hub import names
+from zoo.hub.reference import Reference
+from zoo.hub.tree import Tree
+
+NAME = "zoo.lock"
+_HEAD = "# Written by zoo pull: what each reference stood for. 'zoo pull --locked' keeps to it.\n"
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A commit, and the hashes of its weights."""
+
+    commit: str
+    weights: Mapping[str, str] = field(default_factory=dict)
+
+    def check(self, tree: Tree) -> None:
+        """Refuse a listing that gives pinned weights another hash."""
+        for name, sha256 in self.weights.items():
+            found = tree[name].sha256 if name in tree else None
+            if found != sha256:
+                raise HubError(
+                    f"{name} at {self.commit[:12]} should have sha256 {sha256}, but the hub says "
+                    f"{found or 'it has none'}; {NAME} or the catalogue pins it"
+                )
+
+
+def read_lock(folder: Path | None = None) -> dict[str, Pin]:
+    """Every pin by its reference; empty where there is no lock."""
+    path = (folder or Path.cwd()) / NAME
+    if not path.is_file():
+        return {}
+    try:
+        document = read_file(path)
+    except SpecError as error:
+        raise HubError(f"the lock cannot be used: {error}") from None
+    rows = document.data.get("models") if isinstance(document.data, dict) else None
+    if document.problems or not isinstance(rows, dict) or document.data.get("zoo") != 1:
+        raise _odd(document, ())
+    return {str(key): _pin(document, key) for key in rows}
+
+
+def write_pin(reference: Reference, pin: Pin, folder: Path | None = None) -> None:
+    """Note the pin beside the others; the lock is replaced whole or not at all."""
+    path = (folder or Path.cwd()) / NAME
+    pins = read_lock(folder)
+    if pins.get(str(reference)) == pin:
+        return
+    pins[str(reference)] = pin
+    rows = {
+        key: {"commit": kept.commit, "weights": dict(kept.weights)}
+        for key, kept in sorted(pins.items())
+    }
+    try:
+        with replacing(path) as beside:
+            text = yaml.safe_dump({"zoo": 1, "models": rows}, sort_keys=False, width=200)
+            beside.write_text(_HEAD + text, encoding="utf-8")
+    except OSError as error:
+        raise HubError(f"{path} cannot be written: {reason(error)}") from None
+
+
+def _pin(document: Document, key: str) -> Pin:
+    row: Any = document.data["models"][key]
+    weights = row.get("weights", {}) if isinstance(row, dict) else None
+    if not isinstance(weights, dict):
+        raise _odd(document, ("models", key))
+    where = str(document.place(("models", key)))
+    return Pin(
+        names.digest(row.get("commit"), "commit", where),
+        {
+            names.file(name, where): names.digest(value, "sha256", where)
+            for name, value in weights.items()
+        },
+    )
+
+
+def _odd(document: Document, trail: tuple[str, ...]) -> HubError:
+    place = document.place(trail) or document.file
+    return HubError(f"{place}: the lock has not the form zoo pull writes; remove it and pull again")

@@ -1,0 +1,177 @@
+"""Models by any name: found, fetched, pinned and loaded."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from zoo import artifact
+from zoo.artifact.reading import INDEX, SINGLE as WEIGHTS
+from zoo.catalogue import Catalogue, Weights, catalogue
+from zoo.errors import ArtifactError, HubError
+from zoo.hub import names
+from zoo.hub.checkout import Checkout, Options
+from zoo.hub.lock import NAME, Pin, read_lock, write_pin
+from zoo.hub.reference import Reference, is_repository, local, parsed
+from zoo.interfaces import Model
+from zoo.registry import Registry
+
+CONFIG = "config.json"
+_MAX_INDEX = 64_000_000
+
+Source = str | os.PathLike[str]
+"""A model file or folder, a catalogue's name, or a repository as org/name or hub:org/name@x."""
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """Where a pulled model is, and what it is."""
+
+    reference: Reference
+    commit: str
+    path: Path
+    files: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "repository": self.reference.repo,
+            "revision": self.reference.revision,
+            "commit": self.commit,
+            "path": str(self.path),
+            "files": list(self.files),
+        }
+
+
+def load(
+    source: Source,
+    *,
+    device: str | torch.device = "cpu",
+    dtype: str | torch.dtype | None = None,
+    verify: bool = False,
+    registry: Registry | None = None,
+    revision: str | None = None,
+    token: str | bool | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+    local_files_only: bool = False,
+    force_download: bool = False,
+) -> Model:
+    """The model in a file or folder, in a catalogue, or on the Hub, with its weights bit for bit.
+
+    What exists here under the name wins. A repository's branch is the commit that ``zoo.lock``
+    in the current folder says, if it says one, else the newest.
+
+    Args:
+        dtype: what floating-point weights become; as they are stored if not set.
+        verify: whether to hash the weights of a local file first; downloads always are.
+    """
+    options = Options(token, cache_dir, local_files_only, force_download)
+    path = find(source, revision=revision, options=options)
+    return artifact.load(path, device=device, dtype=dtype, verify=verify, registry=registry)
+
+
+def find(source: Source, *, revision: str | None = None, options: Options | None = None) -> Path:
+    """The file or folder of a model, fetched if need be."""
+    path = local(source)
+    if path is not None:
+        if revision is not None:
+            raise HubError(f"{source} is a path here; a revision is for repositories of the Hub")
+        return path
+    reference, pin = _meant(str(source), revision)
+    pin = pin or (read_lock().get(str(reference)) if reference.moves else None)
+    checkout = Checkout(reference, options or Options(), pin)
+    checkout.bring(weights_of(checkout))
+    return model_in(checkout.folder)
+
+
+def pull(
+    source: str,
+    *,
+    revision: str | None = None,
+    locked: bool = False,
+    catalogues: Sequence[Source] = (),
+    token: str | bool | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+    local_files_only: bool = False,
+    force_download: bool = False,
+) -> Pulled:
+    """Fetch a model into the cache and note its commit in ``zoo.lock``.
+
+    With ``locked``, nothing but what the lock says is taken.
+    """
+    reference, pin = _meant(source, revision, catalogue(catalogues))
+    if locked and pin is None and reference.moves:
+        pin = read_lock().get(str(reference))
+        if pin is None:
+            raise HubError(f"{NAME} does not list {reference}, so --locked refuses it")
+    options = Options(token, cache_dir, local_files_only, force_download)
+    checkout = Checkout(reference, options, pin)
+    wanted = weights_of(checkout)
+    checkout.bring([n for n in (CONFIG,) if n in checkout.tree] + wanted)
+    path = model_in(checkout.folder)
+    _refuse_foreign(path, reference)
+    if not locked:
+        hashes = {n: checkout.tree[n].sha256 for n in wanted}
+        kept = {name: sha256 for name, sha256 in hashes.items() if sha256}
+        write_pin(reference, Pin(checkout.commit, kept))
+    return Pulled(reference, checkout.commit, path, tuple(wanted))
+
+
+def model_in(folder: Path) -> Path:
+    """The model file of a folder, or the folder itself if its model is in several."""
+    return folder / WEIGHTS if (folder / WEIGHTS).exists() else folder
+
+
+def weights_of(checkout: Checkout) -> list[str]:
+    """The weight files of the model in a repository: one, or an index and the shards it names."""
+    if WEIGHTS in checkout.tree:
+        return [WEIGHTS]
+    if INDEX not in checkout.tree:
+        raise HubError(
+            f"{checkout.repo} at {checkout.commit[:12]} has no {WEIGHTS}{checkout.holdings()}"
+        )
+    where = f"{INDEX} of {checkout.repo}"
+    if checkout.tree[INDEX].size > _MAX_INDEX:
+        raise HubError(f"{where} has {checkout.tree[INDEX].size:,} bytes; that is no index")
+    checkout.bring([INDEX])
+    try:
+        shards = json.loads((checkout.folder / INDEX).read_bytes())["weight_map"].values()
+        named = sorted({names.shard(name, where) for name in shards})
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        raise HubError(f"{where} is no index of shards") from None
+    absent = [name for name in named if name not in checkout.tree]
+    if absent or not named:
+        raise HubError(f"{where} names files that are not there: {', '.join(absent) or 'none'}")
+    return [INDEX, *named]
+
+
+def _meant(
+    text: str, revision: str | None, known: Catalogue | None = None
+) -> tuple[Reference, Pin | None]:
+    """The repository a person means, and the pin if a catalogue has one."""
+    if is_repository(text):
+        return parsed(text, revision), None
+    known = known or catalogue()
+    weights = known.weights(text)
+    if revision not in (None, weights.revision):
+        raise HubError(
+            f"the catalogue has '{text}' at revision {weights.revision}, not '{revision}'; "
+            f"hub:{weights.hub}@{revision} names the repository itself"
+        )
+    return Reference(weights.hub, weights.revision), _pin(weights)
+
+
+def _pin(weights: Weights) -> Pin:
+    return Pin(weights.revision, {weights.file: weights.sha256} if weights.sha256 else {})
+
+
+def _refuse_foreign(path: Path, reference: Reference) -> None:
+    try:
+        artifact.read_header(path)
+    except ArtifactError as error:
+        raise HubError(f"{reference} is no model of the zoo: {error}") from None

@@ -1,0 +1,223 @@
+"""A model to the Hub: weights, config.json, a card and a picture, in one commit."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, errors
+
+from zoo import artifact, card
+from zoo.artifact.reading import INDEX, SINGLE as WEIGHTS
+from zoo.about import DISTRIBUTION, version
+from zoo.catalogue import Published, catalogue
+from zoo.composition import build_on_meta, checked
+from zoo.errors import ArtifactError, HubError, RegistryError, SpecError, shortened
+from zoo.files import reason, replacing
+from zoo.hub import names
+from zoo.hub.access import Access, hub_address, offline
+from zoo.hub.checkout import Checkout, Options
+from zoo.hub.models import CONFIG, Source, find
+from zoo.hub.reference import Reference
+from zoo.hub.wire import BROKEN, shown
+from zoo.interfaces import Model
+
+CARD = "README.md"
+_FAILED: tuple[type[Exception], ...] = (ValueError, RuntimeError, *BROKEN)
+SHARD_BYTES = "5GB"
+_SHARD = re.compile(r"model-([0-9a-f]{8}-)?\d{5}-of-\d{5}\.safetensors")
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """A commit that now holds the model."""
+
+    repo: str
+    commit: str
+    url: str
+    files: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "repository": self.repo,
+            "commit": self.commit,
+            "url": self.url,
+            "files": list(self.files),
+        }
+
+
+def save_folder(
+    model: Model,
+    folder: str | os.PathLike[str],
+    *,
+    repo: str | None = None,
+    licence: str | None = None,
+    provenance: Mapping[str, Any] | None = None,
+    shard_bytes: int | str = SHARD_BYTES,
+) -> Path:
+    """The model as a folder in the form that is pushed: weights, config.json, card, picture."""
+    target = Path(folder)
+    artifact.save(model, target, provenance=provenance, shard_bytes=shard_bytes)
+    if artifact.is_main_process():
+        describe(target, repo or target.name, licence)
+    return target
+
+
+def push(
+    model: Model | Source,
+    repo: str,
+    *,
+    private: bool | None = None,
+    revision: str | None = None,
+    message: str | None = None,
+    licence: str | None = None,
+    shard_bytes: int | str = SHARD_BYTES,
+    token: str | bool | None = None,
+) -> Pushed:
+    """Publish a model, or a saved one, as one commit; the repository is made if there is none.
+
+    A card that somebody wrote by hand is left alone.
+    """
+    names.repository(repo)
+    branch = names.revision(revision or "main")
+    address, access = hub_address(), Access.found(token)
+    if offline():
+        raise HubError(f"{repo} cannot be pushed to: HF_HUB_OFFLINE is set")
+    if not artifact.is_main_process():
+        raise HubError("one process of a group pushes, the first; the others have nothing to do")
+    with tempfile.TemporaryDirectory(prefix="zoo-push-") as room:
+        folder = Path(room)
+        if isinstance(model, Model):
+            artifact.save(model, folder, shard_bytes=shard_bytes)
+        else:
+            _gather(find(model), folder)
+        describe(folder, repo, licence)
+        api = HfApi(
+            endpoint=address,
+            token=access.token or False,
+            library_name=DISTRIBUTION,
+            library_version=version(),
+        )
+        try:
+            return _commit(api, folder, repo, branch, private, message)
+        except (errors.HfHubHTTPError, errors.HFValidationError) as error:
+            raise _refused(error, repo, access, shown(address)) from None
+        except _FAILED as error:
+            cause = error.__cause__ if isinstance(error, RuntimeError) else None
+            told = access.hidden(shortened(str(cause or error) or type(error).__name__, 300))
+            raise HubError(f"{repo} was not pushed to {shown(address)}: {told}") from None
+
+
+def describe(folder: Path, repo: str, licence: str | None = None) -> None:
+    """Write config.json, card, picture and results beside the weights of a folder."""
+    header = artifact.read_header(folder)
+    spec, report = checked(header.spec)
+    known = _published(spec.name)
+    facts = card.Facts(
+        repo,
+        report,
+        header.spec,
+        header.lock,
+        header.provenance,
+        licence or header.provenance.get("licence") or (known.licence if known else None),
+        build_on_meta(spec).part.reads,
+        known,
+    )
+    texts = {
+        CONFIG: card.config(facts),
+        card.PICTURE: card.tree_svg(report),
+        card.RESULTS: card.eval_results(facts),
+        CARD: card.card(facts),
+    }
+    for name, text in texts.items():
+        if text is not None:
+            (folder / name).parent.mkdir(exist_ok=True)
+            with replacing(folder / name) as beside:
+                beside.write_text(text, encoding="utf-8")
+
+
+def _published(name: str) -> Published | None:
+    try:
+        return catalogue().get(name)
+    except (RegistryError, SpecError):
+        return None
+
+
+def _gather(path: Path, folder: Path) -> None:
+    """The weights of a saved model, under the names they have on the Hub; links, not copies."""
+    header = artifact.read_header(path)
+    files = {name: header.path.parent / name for name, _ in header.files}
+    files = {**files, INDEX: header.path} if len(files) > 1 else {WEIGHTS: header.path}
+    for name, file in files.items():
+        try:
+            (folder / name).symlink_to(file.resolve(strict=True))
+        except OSError:
+            try:
+                shutil.copyfile(file, folder / name)
+            except OSError as error:
+                raise ArtifactError(f"{path} cannot be read: {reason(error)}") from None
+
+
+def _commit(
+    api: HfApi, folder: Path, repo: str, branch: str, private: bool | None, message: str | None
+) -> Pushed:
+    url = api.create_repo(repo, private=private, exist_ok=True)
+    if branch != "main":
+        api.create_branch(repo, branch=branch, exist_ok=True)
+    there = _There.asked(api, repo, branch)
+    files = sorted(p for p in folder.rglob("*") if p.is_file())
+    added = {p.relative_to(folder).as_posix(): p.resolve() for p in files}
+    if there.card and card.MARK not in there.card:
+        del added[CARD]
+    operations: Sequence[Any] = [
+        *(CommitOperationAdd(name, str(path)) for name, path in added.items()),
+        *(CommitOperationDelete(name) for name in there.weights if name not in added),
+    ]
+    done = api.create_commit(
+        repo,
+        operations,
+        commit_message=message or "Push from the zoo",
+        revision=branch,
+        parent_commit=there.commit,
+    )
+    commit = names.digest(done.oid, "commit", f"{repo}, just pushed")
+    return Pushed(repo, commit, str(url), tuple(added))
+
+
+@dataclass(frozen=True)
+class _There:
+    """What the branch holds so far: weights that would be left over, and its card."""
+
+    commit: str | None = None
+    weights: tuple[str, ...] = ()
+    card: str = ""
+
+    @classmethod
+    def asked(cls, api: HfApi, repo: str, branch: str) -> _There:
+        with tempfile.TemporaryDirectory(prefix="zoo-push-") as room:
+            checkout = Checkout(Reference(repo, branch), Options(api.token, room))
+            text = ""
+            if CARD in checkout.tree:
+                checkout.bring([CARD])
+                text = (checkout.folder / CARD).read_text(encoding="utf-8", errors="replace")
+        weights = (n for n in checkout.tree if n in (WEIGHTS, INDEX) or _SHARD.fullmatch(n))
+        return cls(checkout.commit, tuple(weights), text)
+
+
+def _refused(error: Exception, repo: str, access: Access, host: str) -> HubError:
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    if status in (401, 403, 404):
+        return HubError(
+            f"{host} does not let you write to {repo} (status {status}); it takes a token with "
+            f"write access to '{repo.partition('/')[0]}'; {access}"
+        )
+    if status == 412:
+        return HubError(f"{repo} was changed by somebody else during the push; push again")
+    told = access.hidden(shortened(str(error), 300)) if status is None else f"status {status}"
+    return HubError(f"{repo} was not pushed to {host}: {told}")
