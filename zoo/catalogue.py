@@ -11,7 +11,7 @@
         weights:                            # optional: where trained weights are published
           hub: org/my-translator
           revision: 0123456789abcdef0123456789abcdef01234567
-          sha256: ...                       # optional: of model.safetensors, or of `file`
+          sha256: "..."                     # optional: of model.safetensors, or of `file`
         results:                            # optional: what was measured
           - {metric: bleu, value: 28.4, dataset: Multi30k, split: test}
 

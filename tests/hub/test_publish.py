@@ -172,7 +172,10 @@ def test_a_hub_that_answers_rubbish_to_a_push_gives_one_sentence(
 
 
 def test_a_commit_that_is_none_is_refused(hub: Hub, saved: Path) -> None:
-    hub.fault("/commit/", lambda a: Answer.of({"commitOid": "../x", "commitUrl": ""}))
+    hub.fault(
+        "/commit/",
+        lambda a: Answer.of({"commitOid": "../x", "commitUrl": f"{hub.url}/{NAME}/commit/x"}),
+    )
     with pytest.raises(HubError, match=r"just pushed: '../x' is no commit"):
         zoo.push(saved, NAME)
 

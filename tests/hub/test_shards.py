@@ -59,7 +59,8 @@ def test_a_push_removes_the_weights_it_replaces_and_nothing_else(
     zoo.push(model, NAME)
     assert weights(hub) == {WEIGHTS, "other.safetensors"}
     zoo.push(model, NAME, shard_bytes=150_000)
-    assert len(weights(hub)) == 4  # index, two shards, other
+    pushed = zoo.push(model, NAME, shard_bytes=60_000)
+    assert weights(hub) == {n for n in pushed.files if "safetensors" in n} | {"other.safetensors"}
     assert WEIGHTS not in weights(hub)
     assert_same_bits(everything(model), everything(zoo.load(NAME)))
 
@@ -82,7 +83,7 @@ def test_offline_a_partial_snapshot_names_what_is_missing(
 def test_offline_an_empty_cache_says_so(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     for name in (NAME, f"{NAME}@{'a' * 40}"):
-        with pytest.raises(HubError, match="is not in the cache .* no going online"):
+        with pytest.raises(HubError, match=r"is not in the cache .* no going online"):
             zoo.load(name)
     with pytest.raises(HubError, match="cannot be pushed to: HF_HUB_OFFLINE is set"):
         zoo.push("model.safetensors", NAME)

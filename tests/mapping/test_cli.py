@@ -155,6 +155,21 @@ def test_what_does_not_fit_is_said_and_nothing_is_written(folder):
     assert not list(folder.glob("*model*"))
 
 
+def test_what_does_not_fit_is_told_to_programs_too(folder):
+    (folder / "map.yaml").write_text(MAP.replace("  decoder.out.weight: out\n", ""))
+    read = json.loads(_run(f"{IMPORT} --json", code=1))
+    assert not read["ok"]
+    assert [fault["message"] for fault in read["errors"]] == [
+        "no rule takes 'out' [7, 3], and it is not dropped",
+        "nothing fills 'decoder.out.weight' [7, 3] of the model",
+    ]
+    (folder / "map.yaml").write_text(MAP)
+    _run(IMPORT)
+    (folder / "map.yaml").write_text(MAP.replace("omit", "zeros"))
+    read = json.loads(_run("export model.safetensors out --map map.yaml --json", code=1))
+    assert read["errors"][0]["line"] == 16
+
+
 def test_spec_and_map_go_together(folder):
     line = "import weights.safetensors --spec spec.yaml -o model.safetensors"
     assert _refused(line) == (

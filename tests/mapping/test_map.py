@@ -1,6 +1,8 @@
 """Maps as files: what they do, what they refuse, each fault with its line, all at once."""
 
+import re
 import textwrap
+from pathlib import Path
 
 import pytest
 import torch
@@ -209,6 +211,24 @@ def test_floats_get_one_type_and_whole_numbers_keep_theirs(written, dtype):
     made = plan(read_map(path), theirs, ours, dtype=dtype).targets
     assert {made["a"].dtype, made["b"].dtype} == {dtype or torch.float32}
     assert made["steps"].dtype == torch.int64
+
+
+def test_the_example_in_the_documentation_does_what_it_says(tmp_path):
+    text = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    (tmp_path / "map.yaml").write_text(re.search(r"## Maps.*?```yaml\n(.*?)```", text, re.S)[1])
+    spec = {"model": {"decoder": {"attention": {"heads": 1}}}}
+    mapped = read_map(tmp_path / "map.yaml", spec=spec)
+    theirs = {"h.0.ln.scale": [2], "h.0.ln.shift": [2], "h.0.attn.fused.weight": [2, 6]}
+    theirs |= {"h.0.attn.mask": [9]}
+    block = "decoder.blocks.0"
+    ours = {f"{block}.norm.weight": [2], f"{block}.norm.bias": [2], "decoder.output.bias": [5]}
+    ours |= {f"{block}.attention.{part}.weight": [2, 2] for part in ("query", "key", "value")}
+    sides = [
+        {name: Form(tuple(shape), torch.float32) for name, shape in side.items()}
+        for side in (theirs, ours)
+    ]
+    assert plan(mapped, *sides).dropped == ["h.0.attn.mask"]
+    assert set(plan(mapped.reversed(), sides[1], None).targets) == theirs.keys() - {"h.0.attn.mask"}
 
 
 def test_a_rule_that_finds_nothing_is_listed_as_idle(written):

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from zoo.cli.output import Json, human, print_json
-from zoo.cli.weights import DryRun, Dtype, Map, print_plan, progressing
+from zoo.cli.output import Json, ModelArgument, human, print_json
+from zoo.cli.weights import DryRun, Dtype, Map, print_plan, progressing, told
 
 EXAMPLE = "zoo export model.safetensors folder --to llama"
 
 
 def command(
-    model: Annotated[Path, typer.Argument(help="A model file.")],
+    model: ModelArgument,
     folder: Annotated[Path, typer.Argument(help="The folder to make.")],
     to: Annotated[
         str | None, typer.Option(help="Which importer's layout; where it came from if not set.")
@@ -26,8 +26,12 @@ def command(
 ) -> None:
     """Write a model's weights and config as another library reads them."""
     from zoo.exporting import departing
+    from zoo.hub.models import find
 
-    with departing(model, to=to, map=map, dtype=dtype) as departure:
+    with (
+        told(as_json=as_json),
+        departing(find(model), to=to, map=map, dtype=dtype) as departure,
+    ):
         if dry_run:
             print_plan(departure.plan, as_json=as_json)
             return

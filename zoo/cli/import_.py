@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from zoo.cli.output import Json, Set, human, print_json
-from zoo.cli.weights import DryRun, Dtype, Map, print_plan, progressing
+from zoo.cli.weights import DryRun, Dtype, Map, print_plan, progressing, told
 
 EXAMPLE = "zoo import weights.safetensors --spec spec.yaml --map map.yaml -o model.safetensors"
 
@@ -39,9 +39,13 @@ def command(
 
     if output is None and not dry_run:
         raise ZooError("say where to write the model: -o model.safetensors, or --dry-run")
-    with arriving(
-        source, spec=spec, map=map, overrides=overrides or (), tokenizer=tokenizer, dtype=dtype
-    ) as arrival:
+    changes = overrides or ()
+    with (
+        told(as_json=as_json),
+        arriving(
+            source, spec=spec, map=map, overrides=changes, tokenizer=tokenizer, dtype=dtype
+        ) as arrival,
+    ):
         if output is None or dry_run:
             print_plan(arrival.plan, as_json=as_json)
             return

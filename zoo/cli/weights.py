@@ -53,6 +53,20 @@ def print_plan(plan: Plan, *, as_json: bool) -> None:
 
 
 @contextlib.contextmanager
+def told(*, as_json: bool) -> Iterator[None]:
+    """Faults of a spec or a map go to standard output where a program reads it."""
+    from zoo.errors import SpecError
+
+    try:
+        yield
+    except SpecError as error:
+        if not as_json:
+            raise
+        print_json({"ok": False, "errors": [problem.as_json() for problem in error.problems]})
+        raise typer.Exit(1) from None
+
+
+@contextlib.contextmanager
 def progressing(total: int) -> Iterator[Callable[[int], None] | None]:
     """A bar on standard error, where there is enough to wait for."""
     if total < LARGE:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from zoo.document import Document, read_file
 from zoo.errors import HubError, SpecError
@@ -66,8 +65,8 @@ def write_pin(reference: Reference, pin: Pin, folder: Path | None = None) -> Non
     }
     try:
         with replacing(path) as beside:
-            text = yaml.safe_dump({"zoo": 1, "models": rows}, sort_keys=False, width=200)
-            beside.write_text(_HEAD + text, encoding="utf-8")
+            text = json.dumps({"zoo": 1, "models": rows}, indent=2)  # JSON is YAML, and quotes
+            beside.write_text(f"{_HEAD}{text}\n", encoding="utf-8")
     except OSError as error:
         raise HubError(f"{path} cannot be written: {reason(error)}") from None
 

@@ -85,7 +85,7 @@ def find(source: Source, *, revision: str | None = None, options: Options | None
     reference, pin = _meant(str(source), revision)
     pin = pin or (read_lock().get(str(reference)) if reference.moves else None)
     checkout = Checkout(reference, options or Options(), pin)
-    checkout.bring(weights_of(checkout))
+    bring_model(checkout)
     return model_in(checkout.folder)
 
 
@@ -111,8 +111,7 @@ def pull(
             raise HubError(f"{NAME} does not list {reference}, so --locked refuses it")
     options = Options(token, cache_dir, local_files_only, force_download)
     checkout = Checkout(reference, options, pin)
-    wanted = weights_of(checkout)
-    checkout.bring([n for n in (CONFIG,) if n in checkout.tree] + wanted)
+    wanted = bring_model(checkout)
     path = model_in(checkout.folder)
     _refuse_foreign(path, reference)
     if not locked:
@@ -125,6 +124,17 @@ def pull(
 def model_in(folder: Path) -> Path:
     """The model file of a folder, or the folder itself if its model is in several."""
     return folder / WEIGHTS if (folder / WEIGHTS).exists() else folder
+
+
+def bring_model(checkout: Checkout) -> list[str]:
+    """Have the model in the snapshot; its weight files.
+
+    config.json comes along where it can: the Hub counts downloads by it.
+    """
+    wanted = weights_of(checkout)
+    along = [CONFIG] if CONFIG in checkout.tree and not checkout.offline else []
+    checkout.bring([*along, *wanted])
+    return wanted
 
 
 def weights_of(checkout: Checkout) -> list[str]:

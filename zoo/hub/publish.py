@@ -14,8 +14,8 @@ from typing import Any
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, errors
 
 from zoo import artifact, card
-from zoo.artifact.reading import INDEX, SINGLE as WEIGHTS
 from zoo.about import DISTRIBUTION, version
+from zoo.artifact.reading import INDEX, SINGLE as WEIGHTS
 from zoo.catalogue import Published, catalogue
 from zoo.composition import build_on_meta, checked
 from zoo.errors import ArtifactError, HubError, RegistryError, SpecError, shortened
@@ -29,7 +29,15 @@ from zoo.hub.wire import BROKEN, shown
 from zoo.interfaces import Model
 
 CARD = "README.md"
-_FAILED: tuple[type[Exception], ...] = (ValueError, RuntimeError, *BROKEN)
+# Networks and disks fail in their ways; the client trips over a malformed answer in these.
+_FAILED: tuple[type[Exception], ...] = (
+    *BROKEN,
+    ValueError,
+    RuntimeError,
+    LookupError,
+    TypeError,
+    AttributeError,
+)
 SHARD_BYTES = "5GB"
 _SHARD = re.compile(r"model-([0-9a-f]{8}-)?\d{5}-of-\d{5}\.safetensors")
 

@@ -1,0 +1,13 @@
+"""Puts the catalogue into the wheel; what is installed in place finds it in the checkout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class CatalogueHook(BuildHookInterface):  # type: ignore[type-arg]
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if version == "standard":
+            build_data["force_include"]["registry.yaml"] = "zoo/registry.yaml"

@@ -1,0 +1,123 @@
+"""The verbs: pull, push and catalogue, and every verb that takes a model takes any name of one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hub_kit import NAME, WEIGHTS
+from hub_server import TOKEN, Hub
+from typer.testing import CliRunner
+
+import zoo
+from zoo.cli.main import app
+from zoo.errors import HubError, RegistryError, SpecError
+
+
+def run(*arguments: str, code: int = 0) -> str:
+    done = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    assert done.exit_code == code, done.output
+    return done.stdout
+
+
+@pytest.fixture
+def published(hub: Hub, saved: Path) -> str:
+    return hub.repo(NAME).add({WEIGHTS: saved.read_bytes()})
+
+
+def test_push_then_pull_then_every_verb_that_takes_a_model(
+    hub: Hub, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    pushed = json.loads(
+        run("push", str(saved), NAME, "--private", "-m", "First", "--licence", "mit", "--json")
+    )
+    assert pushed["repository"] == NAME
+    pulled = json.loads(run("pull", NAME, "--json"))
+    assert pulled["commit"] == pushed["commit"]
+    assert pulled["files"] == [WEIGHTS]
+    assert "bahdanau-reversal" in run("info", NAME)
+    assert json.loads(run("info", f"hub:{NAME}@main", "--json"))["spec"]["name"]
+    spoken = run("generate", NAME, "3 4 5", "--ids")
+    assert spoken == run("generate", str(saved), "3 4 5", "--ids")
+    assert run("verify", NAME).startswith("ok")
+    assert run("push", NAME, "zoo-team/copy").startswith(f"{hub.url}/zoo-team/copy: commit ")
+
+
+def test_pull_prints_the_commit_and_the_path(hub: Hub, published: str) -> None:
+    first, second = run("pull", f"{NAME}@main").splitlines()
+    assert first == f"{NAME}@main: commit {published}"
+    assert Path(second).is_file()
+    hub.requests.clear()
+    run("pull", NAME, "--offline")
+    run("pull", NAME, "--locked")
+    assert hub.requests == []
+    run("pull", NAME, "--force", "--revision", published)
+    assert len(hub.asked("objects", "cdn")) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["pull", NAME, "--locked"], r"zoo\.lock does not list"),
+        (["pull", NAME, "--offline"], "is not in the cache"),
+        (["pull", "nobody/nothing"], "no repository nobody/nothing"),
+        (["pull", "a/b/c"], "is no repository"),
+        (["pull", "x"], "no model named 'x'"),
+        (["push", "x.safetensors", NAME], "no such file"),
+        (["push", "x.safetensors", "x"], "is no repository"),
+        (["info", "nobody/nothing"], "no repository nobody/nothing"),
+        (["generate", "nobody/nothing", "x"], "no repository nobody/nothing"),
+    ],
+)
+def test_mistakes_are_told_in_one_message(hub: Hub, arguments: list[str], sentence: str) -> None:
+    with pytest.raises(zoo.ZooError, match=sentence) as caught:
+        run(*arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_catalogue_is_listed_and_searched(tmp_path: Path) -> None:
+    everything = json.loads(run("catalogue", "--json"))
+    assert {"name", "spec", "paper", "licence", "weights", "results", "catalogue"} == set(
+        everything[0]
+    )
+    found = json.loads(run("catalogue", "VASWANI", "2017", "--json"))
+    assert [model["name"] for model in found] == ["transformer-base", "transformer-big"]
+    assert "transformer-big" in run("catalogue", "vaswani")
+    assert "none of" in run("catalogue", "nothing-of-the-kind")
+    file = tmp_path / "more.yaml"
+    weights = f"{{hub: me/mine, revision: {'a' * 40}}}"
+    file.write_text(
+        "zoo: 1\nmodels:\n- {name: mine, spec: s, paper: p, licence: l, "
+        f"weights: {weights}, results: [{{metric: bleu, value: 3, dataset: d}}]}}\n"
+    )
+    (mine,) = json.loads(run("catalogue", "mine", "--catalogue", str(file), "--json"))
+    assert mine["weights"]["hub"] == "me/mine"
+    assert mine["results"][0]["value"] == 3
+    assert "me/mine@aaaaaaaaaaaa  bleu 3.0 (d)" in run(
+        "catalogue", "mine", "--catalogue", str(file)
+    )
+    file.write_text("zoo: 1\nmodels: 3\n")
+    with pytest.raises(SpecError, match=r"more.yaml:2:9: models: should be a list"):
+        run("catalogue", "--catalogue", str(file))
+
+
+def test_neither_the_zoo_nor_its_help_imports_the_client() -> None:
+    code = (
+        "import sys, zoo\n"
+        "from zoo.cli.main import app\n"
+        "try: app(['pull', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print('huggingface_hub' in sys.modules, 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False False"
+    assert "Example: zoo pull" in done.stdout
+
+
+def test_the_errors_are_the_zoos_own() -> None:
+    assert issubclass(HubError, zoo.ZooError)
+    assert issubclass(RegistryError, zoo.ZooError)

@@ -1,0 +1,140 @@
+"""zoo.lock: what a moving reference stood for, kept, and kept to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hub_kit import NAME, WEIGHTS
+from hub_server import TOKEN, Hub
+
+import zoo
+from zoo.errors import HubError
+from zoo.hub.lock import Pin, read_lock, write_pin
+from zoo.hub.reference import Reference
+
+LOCK = Path("zoo.lock")
+A, B = "a" * 40, "b" * 40
+
+
+@pytest.fixture
+def models(hub: Hub, saved: Path) -> tuple[str, str]:
+    """Two commits, one after the other, of two models."""
+    other = zoo.save(zoo.compose("bahdanau-reversal", seed=7), saved.with_name("other.safetensors"))
+    repo = hub.repo(NAME)
+    first = repo.add({WEIGHTS: saved.read_bytes()})
+    repo.branches["v1"] = first
+    return first, repo.add({WEIGHTS: other.read_bytes()})
+
+
+def test_a_pull_notes_the_commit_and_loading_keeps_to_it(hub: Hub, models: tuple[str, str]) -> None:
+    first, second = models
+    hub.repo(NAME).branches["main"] = first
+    assert zoo.pull(NAME).commit == first
+    hub.repo(NAME).branches["main"] = second
+    hub.requests.clear()
+    pinned = zoo.load(NAME)
+    assert hub.requests == []
+    LOCK.unlink()
+    newest = zoo.load(NAME)
+    assert not (pinned.source.table.weight == newest.source.table.weight).all()
+
+
+def test_a_pull_moves_the_pin_and_locked_does_not(hub: Hub, models: tuple[str, str]) -> None:
+    first, second = models
+    hub.repo(NAME).branches["main"] = first
+    zoo.pull(NAME)
+    hub.repo(NAME).branches["main"] = second
+    text = LOCK.read_text()
+    assert zoo.pull(NAME, locked=True).commit == first
+    assert LOCK.read_text() == text
+    assert zoo.pull(NAME).commit == second
+    assert read_lock()[f"{NAME}@main"].commit == second
+
+
+def test_locked_refuses_what_the_lock_does_not_list(hub: Hub, models: tuple[str, str]) -> None:
+    for reference in (NAME, f"{NAME}@v1"):
+        with pytest.raises(HubError, match=r"zoo\.lock does not list zoo-team/kit@.*refuses it"):
+            zoo.pull(reference, locked=True)
+    assert hub.requests == []
+    zoo.pull(NAME)
+    with pytest.raises(HubError, match=r"zoo\.lock does not list zoo-team/kit@v1"):
+        zoo.pull(NAME, revision="v1", locked=True)
+    assert zoo.pull(f"{NAME}@{models[0]}", locked=True).commit == models[0]  # moves nowhere
+
+
+def test_a_hub_that_changes_a_pinned_commit_is_caught(
+    hub: Hub, models: tuple[str, str], cache: Path
+) -> None:
+    zoo.pull(f"{NAME}@v1")
+    repo = hub.repo(NAME)
+    repo.commits[models[0]] = repo.commits[models[1]]
+    with pytest.raises(HubError, match=r"should have sha256 .*, but the hub says .*zoo.lock"):
+        zoo.pull(f"{NAME}@v1", locked=True, cache_dir=cache.parent / "another")
+
+
+def test_several_references_stand_beside_each_other(hub: Hub, models: tuple[str, str]) -> None:
+    for reference in (NAME, f"hub:{NAME}@v1", f"{NAME}@{models[0]}"):
+        zoo.pull(reference)
+    pins = read_lock()
+    assert {key: pin.commit for key, pin in pins.items()} == {
+        f"{NAME}@main": models[1],
+        f"{NAME}@v1": models[0],
+        f"{NAME}@{models[0]}": models[0],
+    }
+    assert all(set(pin.weights) == {WEIGHTS} for pin in pins.values())
+
+
+BAD = {
+    "no yaml": ("{", "the lock cannot be used: .*is not YAML"),
+    "empty": ("", "the lock cannot be used: .*is empty"),
+    "a list": ("- 1", "has not the form"),
+    "another version": ("zoo: 2\nmodels: {}", "has not the form"),
+    "no models": ("zoo: 1", "has not the form"),
+    "a key twice": (f"zoo: 1\nmodels:\n  a/b@c: {{commit: {A}}}\n  a/b@c: {{commit: {B}}}", "form"),
+    "no mapping": ("zoo: 1\nmodels:\n  a/b@c: 7", r"zoo.lock:3:10: the lock has not the form"),
+    "no commit": ("zoo: 1\nmodels:\n  a/b@c: {}", r"zoo.lock:3:10: None is no commit"),
+    "a path": ("zoo: 1\nmodels:\n  a/b@c: {commit: ../../x}", "is no commit of 40"),
+    "a file outside": (
+        f"zoo: 1\nmodels:\n  a/b@c: {{commit: {A}, weights: {{../x: {A}}}}}",
+        "is no file name",
+    ),
+    "no hash": (f"zoo: 1\nmodels:\n  a/b@c: {{commit: {A}, weights: {{x: {A}}}}}", "is no sha256"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+def test_a_lock_that_cannot_be_read_is_refused_at_its_line(hub: Hub, fault: str) -> None:
+    text, sentence = BAD[fault]
+    LOCK.write_text(text)
+    for call in (lambda: zoo.load(NAME), lambda: zoo.pull(NAME, locked=True)):
+        with pytest.raises(HubError, match=sentence):
+            call()
+    assert LOCK.read_text() == text
+    assert hub.requests == []
+
+
+def test_a_lock_that_cannot_be_written_stays_as_it_was(tmp_path: Path) -> None:
+    write_pin(Reference("a/b"), Pin(A), tmp_path)
+    text = (tmp_path / "zoo.lock").read_text()
+    blocked = tmp_path / "file"
+    blocked.touch()
+    with pytest.raises(HubError, match="cannot be written: not a directory"):
+        write_pin(Reference("a/b"), Pin(B), blocked)
+    assert (tmp_path / "zoo.lock").read_text() == text
+    assert {p.name for p in tmp_path.iterdir()} == {"zoo.lock", "file"}
+
+
+@pytest.mark.parametrize("commit", ["1" * 40, "12e" + "3" * 37, "0" * 40])
+def test_a_commit_that_looks_like_a_number_stays_a_commit(tmp_path: Path, commit: str) -> None:
+    pin = Pin(commit, {WEIGHTS: "7" * 64})
+    write_pin(Reference("a/b"), pin, tmp_path)
+    assert read_lock(tmp_path) == {"a/b@main": pin}
+
+
+def test_the_token_is_not_in_the_lock(
+    hub: Hub, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    zoo.pull(NAME)
+    assert TOKEN not in LOCK.read_text()

@@ -1,0 +1,110 @@
+"""What people call a model: paths, repositories, names in catalogues."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from hub_kit import NAME, WEIGHTS
+from hub_server import Hub
+
+import zoo
+from zoo.errors import ArtifactError, HubError, RegistryError, ZooError
+from zoo.hub.models import find
+from zoo.hub.reference import Reference, parsed
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.mark.parametrize(
+    ("text", "revision", "repo", "at"),
+    [
+        ("a/b", None, "a/b", "main"),
+        ("hub:a/b", None, "a/b", "main"),
+        ("hub:a/b@v1.0", None, "a/b", "v1.0"),
+        ("a/b@refs/pr/3", None, "a/b", "refs/pr/3"),
+        ("a/b", "v2", "a/b", "v2"),
+        ("a/b@v2", "v2", "a/b", "v2"),
+        (f"A-1/b_2.c@{COMMIT}", None, "A-1/b_2.c", COMMIT),
+    ],
+)
+def test_a_repository_is_read(text: str, revision: str | None, repo: str, at: str) -> None:
+    assert parsed(text, revision) == Reference(repo, at)
+
+
+def test_two_revisions_at_once_are_refused() -> None:
+    with pytest.raises(HubError, match="names revision 'v1', but revision 'v2' is asked for"):
+        parsed("a/b@v1", "v2")
+
+
+def test_what_exists_here_wins_over_a_repository_of_that_name(hub: Hub, saved: Path) -> None:
+    Path("zoo-team").mkdir()
+    shutil.copy(saved, NAME)
+    assert zoo.load(NAME).spec == zoo.load(saved).spec
+    Path(NAME).unlink()
+    Path(NAME).mkdir()
+    shutil.copy(saved, Path(NAME) / WEIGHTS)
+    assert zoo.load(NAME).spec == zoo.load(saved).spec
+    assert hub.requests == []
+    with pytest.raises(HubError, match="no repository"):
+        zoo.load(f"hub:{NAME}")
+    assert hub.requests
+    with pytest.raises(HubError, match="is a path here; a revision is for repositories"):
+        zoo.load(NAME, revision="main")
+
+
+@pytest.mark.parametrize("name", ["./a/b", "/no/where", "~/x", "m.safetensors", "a/b/c", "a/b/"])
+def test_what_looks_like_a_path_is_one(hub: Hub, name: str) -> None:
+    with pytest.raises(ArtifactError, match="no such file"):
+        zoo.load(name)
+    with pytest.raises(ArtifactError, match="no such file"):
+        zoo.load(Path("a/b"))
+    assert hub.requests == []
+
+
+@pytest.mark.parametrize("name", ["", "\0", "hub:", "hub:x", "@", "a\nb", "hub:../x", "é/é"])
+def test_what_is_no_name_at_all_is_refused_in_words(hub: Hub, name: str) -> None:
+    with pytest.raises(ZooError):
+        zoo.load(name)
+    assert hub.requests == []
+
+
+CATALOGUE = """
+zoo: 1
+models:
+  - name: kit
+    spec: bahdanau-reversal
+    paper: None
+    licence: MIT
+    weights: {{hub: zoo-team/kit, revision: {commit}, sha256: "{sha256}"}}
+"""
+
+
+def test_a_catalogues_name_is_the_commit_and_the_hash_it_says(
+    hub: Hub, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = hub.repo(NAME).add({WEIGHTS: saved.read_bytes()})
+    hub.repo(NAME).add({WEIGHTS: b"something newer"})
+    row = hub.repo(NAME).commits[commit][WEIGHTS]
+    file = tmp_path / "more.yaml"
+    file.write_text(CATALOGUE.format(commit=commit, sha256=row.sha256))
+    assert zoo.pull("kit", catalogues=[file]).commit == commit
+    monkeypatch.setattr("zoo.catalogue.own_file", lambda: file)
+    assert find("kit").read_bytes() == saved.read_bytes()
+    assert zoo.load("kit").spec == zoo.load(saved).spec
+    with pytest.raises(HubError, match=f"has 'kit' at revision {commit}, not 'main'"):
+        zoo.load("kit", revision="main")
+    file.write_text(CATALOGUE.format(commit=commit, sha256="0" * 64))
+    with pytest.raises(HubError, match="should have sha256 0000"):
+        zoo.load("kit")
+
+
+def test_a_name_without_weights_or_without_an_entry_says_what_there_is(hub: Hub) -> None:
+    with pytest.raises(
+        RegistryError, match="has no weights for 'vit-base' yet; 'zoo compose vit-b"
+    ):
+        zoo.load("vit-base")
+    with pytest.raises(RegistryError, match="no model named 'vit-bass', here or in the catalogue"):
+        zoo.load("vit-bass")
+    assert hub.requests == []
