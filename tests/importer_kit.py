@@ -143,8 +143,12 @@ def both_logits(name, ours, theirs):
     kind = ours.spec["model"]["type"].rpartition(":")[2]
     if kind == "masked-lm":
         tokens, mask = ragged(pad=ours.source.padding)
-        expected = theirs(input_ids=tokens, attention_mask=mask).logits
-        return ours({"source": tokens, "target": tokens}).logits[mask], expected[mask]
+        source, told = tokens, {}
+        if name == "bert":
+            second = (torch.arange(tokens.shape[1]) > 2).long().expand_as(tokens)
+            source, told = torch.stack([tokens, second], dim=-1), {"token_type_ids": second}
+        expected = theirs(input_ids=tokens, attention_mask=mask, **told).logits
+        return ours({"source": source, "target": tokens}).logits[mask], expected[mask]
     if kind == "language-model":
         tokens, mask = ragged(lowest=0 if ours.embedding.padding is None else 1)
         expected = theirs(input_ids=tokens, attention_mask=mask).logits[:, :-1]

@@ -14,7 +14,10 @@ from zoo_huggingface.canonical import canonical, differences
 from zoo_huggingface.settings import Only, Setting, at, put, refused
 
 MAPS = Path(__file__).parent / "maps"
-_FOREIGN = ("auto_map", "_name_or_path", "transformers_version", "quantization_config", "untied")
+_OWN = ("untied", "sentence")
+"""What `gathered` adds to a config; files beside it say so."""
+_LEFT = ("auto_map", "_name_or_path", "transformers_version", "dtype", "torch_dtype", *_OWN)
+"""What an export does not take from the config that a model came with."""
 
 Config = Mapping[str, Any]
 
@@ -72,7 +75,7 @@ class Architecture(Importer):
         return made
 
     def config(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
-        made = {key: value for key, value in original.items() if key not in _FOREIGN}
+        made = {key: value for key, value in original.items() if key not in _LEFT}
         made |= {"model_type": self.name, "architectures": [self.heads[0]]}
         for only in self.only:
             made[only.key] = only.value

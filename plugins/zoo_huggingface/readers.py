@@ -50,7 +50,6 @@ class Reader(Architecture):
             raise refused(self.activation, activation, "the masked-token head has gelu")
 
     def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
-        made.pop("sentence", None)
         if at(spec, "model.pooling") is not None:
             made["architectures"] = [self.plain]
 

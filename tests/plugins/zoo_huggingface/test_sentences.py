@@ -157,3 +157,8 @@ def test_the_published_minilm_gives_the_same_vectors_for_fifty_sentences(tmp_pat
         vectors = ours.embed({"source": tokens})
     assert vectors.shape == (50, 384)
     torch.testing.assert_close(vectors, expected, atol=ATOL, rtol=0)
+
+    out = zoo.export_model(file, tmp_path / "out")
+    again = SentenceTransformer(str(out), device="cpu")
+    few = again.encode(SENTENCES[:20], convert_to_tensor=True)
+    torch.testing.assert_close(few, expected[:20], atol=ATOL, rtol=0)
