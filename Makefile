@@ -24,6 +24,7 @@ bench: .venv/installed-test
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/large_spec.py
 	$(BIN)/python benchmarks/generation.py
+	$(BIN)/python benchmarks/load.py
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis zoo-demo

@@ -39,7 +39,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_the_readmes_commands_on_its_own_spec_run(folder):
-    commands = re.findall(r"^    zoo ((?:check|compose|info) .*?)(?:  +#.*)?$", README, re.M)
+    commands = re.findall(r"^    zoo ((?:check|compose|info|verify) .*?)(?:  +#.*)?$", README, re.M)
     assert len(commands) >= 4
     for command in commands:
         _run(*command.split())

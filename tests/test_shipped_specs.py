@@ -37,6 +37,16 @@ SMALL = {
         "model.encoder={words: {hidden: 5, layers: 1}, sentences: {hidden: 5, layers: 1}, span: 2}",
         "model.decoder={hidden: 5, layers: 1}",
     ],
+    "deepspeech-ctc": [
+        "model.source={inner: {rate: 1000, window: 64, hop: 32, mels: 8}, dim: 12, channels: 4}",
+        "model.encoder={hidden: 8, layers: 2}",
+        "model.vocab=6",
+    ],
+    "transformer-ctc": [
+        "model.source={inner: {rate: 1000, window: 64, hop: 32, mels: 8}, dim: 16, channels: 4}",
+        "model.encoder={layers: 2, feed_forward: {hidden: 32}, dropout: 0.0}",
+        "model.vocab=6",
+    ],
     "elmo-2018": ["model.embedding={vocab: 16, dim: 6}", "model.decoder.hidden=7"],
     "gat-cora": ["model={features: 6, encoder: {dropout: 0.0, attention: {dropout: 0.0}}}"],
     "gat-ppi": ["model={features: 6, classes: 5, encoder: {hidden: 4, output: 5}}"],

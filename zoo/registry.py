@@ -47,10 +47,11 @@ class Registry:
     def get(self, kind: str, reference: str) -> Entry:
         """The one component a spec means by ``name`` or ``plugin:name``."""
         plugin, _, name = reference.rpartition(":")
-        offered = self.components(kind)
-        found = [e for e in offered if e.name == name and plugin in ("", e.plugin)]
+        named = [e for e in self.entries if e.name == name and plugin in ("", e.plugin)]
+        found = [e for e in named if e.kind == kind]
         if len(found) == 1:
             return found[0]
+        offered = self.components(kind)
         if found:
             raise RegistryError(self._ambiguous(kind, reference, found))
         raise RegistryError(self._missing(kind, reference, plugin, name, offered))

@@ -2,12 +2,26 @@
 
 from collections.abc import Sequence
 
-from zoo import Model, Objective, Sampler, hookimpl
+from zoo import Embedding, Model, Objective, Sampler, hookimpl
 from zoo_ctc.ctc import Ctc
+from zoo_ctc.ctc_attention import CtcAttention
 from zoo_ctc.ctc_greedy import CtcGreedy
+from zoo_ctc.ctc_prefix_beam import CtcPrefixBeam
 from zoo_ctc.ctc_recogniser import CtcRecogniser
+from zoo_ctc.joint_ctc import JointCtc
+from zoo_ctc.log_mel import LogMel
+from zoo_ctc.subsampled import Subsampled
 
 
 @hookimpl
-def zoo_components() -> Sequence[type[Model] | type[Objective] | type[Sampler]]:
-    return [Ctc, CtcRecogniser, CtcGreedy]
+def zoo_components() -> Sequence[type[Embedding | Model | Objective | Sampler]]:
+    return [
+        LogMel,
+        Subsampled,
+        Ctc,
+        JointCtc,
+        CtcRecogniser,
+        CtcAttention,
+        CtcGreedy,
+        CtcPrefixBeam,
+    ]

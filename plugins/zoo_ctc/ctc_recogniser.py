@@ -23,7 +23,7 @@ from zoo import (
     refuse_drawing,
 )
 from zoo_ctc.align import Alignment, align
-from zoo_ctc.frames import frame_sampler, random_labels, read
+from zoo_ctc.frames import frame_sampler, labels_of, random_labels, read
 
 
 class CtcRecogniser(Model):
@@ -68,8 +68,7 @@ class CtcRecogniser(Model):
         self.blank = blank
         self.pad = blank if padding is None else padding
         self.eos = self.pad  # where a transcription's padding begins, it has ended
-        if vocab <= len({blank, self.pad} & set(range(vocab))):
-            raise ZooError(f"vocab ({vocab}) has no symbol beside the blank and the padding")
+        self.labels = labels_of(vocab, blank=blank, padding=self.pad)
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
         refuse_drawing(self.encoder, "the encoder")
@@ -95,8 +94,7 @@ class CtcRecogniser(Model):
         self, batch: int, length: int, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
         source = self.source.example(batch, length, generator)
-        barred = (self.blank, self.pad)
-        target = random_labels(batch, length, barred, self.out.out_features, generator)
+        target = random_labels(batch, length, self.labels, generator)
         return {"source": source, "target": target.to(source.device)}
 
     @torch.no_grad()
@@ -118,6 +116,7 @@ class CtcRecogniser(Model):
             reader,
             blank=self.blank,
             pad=self.pad,
+            labels=self.labels,
             max_length=max_length,
             filters=filters,
         )

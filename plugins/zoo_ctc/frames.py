@@ -17,10 +17,14 @@ def read(
     *,
     blank: int,
     pad: int,
+    labels: Sequence[int],
     max_length: int,
     filters: Sequence[Filter],
 ) -> Decoded:
-    """What the sampler reads off logits [B, T, V], cut after max_length labels."""
+    """What the sampler reads off logits [B, T, V], cut after max_length labels.
+
+    Symbols that are neither blank nor labels, such as the padding, are never read.
+    """
     if filters:
         names = ", ".join(f"'{each.name}'" for each in filters)
         raise ZooError(f"filters ({names}) act before each token, but frames are read at once")
@@ -29,7 +33,17 @@ def read(
     logprobs = logits.float().log_softmax(dim=-1)
     if bool(logprobs[mask].isnan().any()):
         raise ZooError("the frames' logits are no numbers (NaN or inf)")
+    barred = torch.ones(logprobs.shape[-1], dtype=torch.bool, device=logprobs.device)
+    barred[[blank, *labels]] = False
+    logprobs = logprobs.masked_fill(barred, float("-inf"))
     decoded = sampler.read(logprobs, mask, blank=blank, pad=pad)
+    silent = decoded.scores[:, 0].isneginf()
+    if bool(silent.any()):
+        item = int(silent.int().argmax())
+        raise ZooError(
+            f"nothing can be said for item {item}: every labelling is impossible, by the frames "
+            "or by the language model"
+        )
     return Decoded(decoded.tokens[..., :max_length], decoded.scores)
 
 
@@ -43,12 +57,20 @@ def frame_sampler(sampler: Sampler, model: str) -> FrameSampler:
     return sampler
 
 
+def labels_of(vocab: int, **barred: int) -> list[int]:
+    """The symbols that can be labels, or ZooError if there is none beside those barred by name."""
+    found = [symbol for symbol in range(vocab) if symbol not in barred.values()]
+    if not found:
+        names = ", ".join(f"{name} ({symbol})" for name, symbol in barred.items())
+        raise ZooError(f"vocab ({vocab}) has no symbol for a label beside {names}")
+    return found
+
+
 def random_labels(
-    batch: int, length: int, barred: Sequence[int], vocab: int, generator: torch.Generator | None
+    batch: int, length: int, labels: Sequence[int], generator: torch.Generator | None
 ) -> Tensor:
-    """Labels [B, length // 2 or 1] that as many frames can spell, none of them barred."""
-    allowed = [symbol for symbol in range(vocab) if symbol not in barred]
+    """Some of the labels, half as many as the frames, which can spell them even if all repeat."""
     device = generator.device if generator else None
-    shape = (batch, max(length // 2, 1))
-    drawn = torch.randint(0, len(allowed), shape, generator=generator, device=device)
-    return torch.tensor(allowed, device=drawn.device)[drawn]
+    shape = (batch, (length + 1) // 2)
+    drawn = torch.randint(0, len(labels), shape, generator=generator, device=device)
+    return torch.tensor(labels, device=drawn.device)[drawn]

@@ -74,6 +74,8 @@ class EdgeAttention(Recorded):
         keys = self.key(inputs)
         queries = keys if self.query is None else self.query(inputs)
         values = keys if self.value is None else self.value(inputs)
+        # A weight of 0 does not hide what is not finite; and the projected are few, unlike inputs.
+        values = values.masked_fill(~mask[..., None], 0.0)
         q, k, v = (part.unflatten(-1, (self.heads, -1)) for part in (queries, keys, values))
         heard = self._among_all(q, k, v, mask) if edges is None else self._along(q, k, v, edges)
         merged = heard.flatten(2) if self.merge == "concat" else heard.mean(dim=2)

@@ -44,7 +44,9 @@ class Edges:
             edges = torch.cat([edges, loops], dim=1)
             open_ = torch.cat([open_, torch.ones_like(mask)], dim=1)
         first = torch.arange(B, device=edges.device)[:, None, None] * N
-        source, target = (edges.clamp(min=0) + first).flatten(0, 1).unbind(dim=-1)
+        # Where nobody could look at the numbers, one too high must not name the next graph's node.
+        ends = edges.clamp(min=0).where(edges < N, B * N) + first
+        source, target = ends.flatten(0, 1).T.contiguous().unbind()  # read often
         real = mask.flatten()
         open_ = open_.flatten() & real[source] & real[target]
         return cls(target, source, open_, B * N, (B, edges.shape[1]))
@@ -67,11 +69,11 @@ class Edges:
 
     def batched(self, values: Tensor) -> Tensor:
         """One value an edge and head, graph by graph: [M, H] -> [B, H, E]."""
-        return values.unflatten(0, self.graphs).transpose(1, 2)
+        return values.reshape(*self.graphs, values.shape[-1]).transpose(1, 2)
 
 
 def check_edges(edges: Tensor, mask: Tensor) -> None:
-    """Raise ZooError unless edges are whole numbers [B, E, 2], each naming two real nodes.
+    """Raise ZooError unless edges are whole numbers [B, E, 2], each naming two nodes.
 
     The numbers themselves are looked at on a CPU only and not while compiling, since a GPU would
     have to be waited for; there a faulty one trips torch's own assertion, and `check_graph` says

@@ -90,7 +90,7 @@ class GraphAttention(Encoder):
 
     def forward(self, inputs: Tensor, mask: Tensor, edges: Tensor | None = None) -> Memory:
         listed = None if edges is None else Edges.of(edges, mask, self_loops=self.self_loops)
-        x = inputs.masked_fill(~mask[..., None], 0.0)
+        x = inputs
         for index, layer in enumerate(self._layers()):
             x = layer(self.dropout(self._bent(x) if index else x), mask, listed)
         states = x.masked_fill(~mask[..., None], 0.0)

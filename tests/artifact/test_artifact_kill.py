@@ -29,7 +29,7 @@ from zoo.composition import compose
 from zoo.errors import ArtifactError
 from zoo.interfaces import Model
 
-KILLS = 40
+KILLS = 25
 
 
 def large_model(seed: int) -> Model:
@@ -251,17 +251,20 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of two megabytes."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)]
-    try:
-        made = subprocess.run(mount, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("there is no mount command to make a small disk with")
-    if made.returncode:
-        pytest.skip(f"mounting a small disk is not permitted here: {made.stderr.strip()}")
+    mount("-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk))
     try:
         yield disk
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def mount(*arguments: str) -> None:
+    try:
+        made = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no mount command to make a small disk with")
+    if made.returncode:
+        pytest.skip(f"mounting a small disk is not permitted here: {made.stderr.strip()}")
 
 
 @pytest.fixture(scope="module")
@@ -285,6 +288,38 @@ def test_a_full_disk_leaves_nothing_where_there_was_nothing(small_disk: Path) ->
     with pytest.raises(ArtifactError, match="the disk is full"):
         save(large_model(0), small_disk / "model.safetensors")
     assert list(small_disk.iterdir()) == []
+
+
+def test_a_full_disk_leaves_the_old_shards(small_disk: Path, small: Model) -> None:
+    folder = save(small, small_disk / "model", shard_bytes="100kB")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert len(before) > 2
+    with pytest.raises(ArtifactError, match=r"the disk is full.*what was there is unchanged"):
+        save(large_model(0), folder, shard_bytes="100kB")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    with pytest.raises(ArtifactError, match="the disk is full"):
+        save(large_model(0), small_disk / "new", shard_bytes="100kB")
+    assert [path.name for path in small_disk.iterdir()] == ["model"]
+
+
+def test_a_disk_that_cannot_be_written_to_is_said_plainly(small_disk: Path, small: Model) -> None:
+    file = save(small, small_disk / "m.safetensors")
+    folder = save(small, small_disk / "model", shard_bytes="100kB")
+    mount("-o", "remount,ro", str(small_disk))
+    for path, size in ((file, None), (folder, "100kB"), (small_disk / "new", "100kB")):
+        with pytest.raises(ArtifactError, match="could not be written: read-only file system"):
+            save(small, path, shard_bytes=size)
+    assert held_by(file, [small]) == held_by(folder, [small]) == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_a_folder_without_the_right_to_write_is_said_plainly(tmp_path: Path, small: Model) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(ArtifactError, match="could not be written: permission denied"):
+            save(small, tmp_path / "m.safetensors")
+    finally:
+        tmp_path.chmod(0o700)
 
 
 @pytest.mark.parametrize(

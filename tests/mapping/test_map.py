@@ -231,6 +231,20 @@ def test_the_example_in_the_documentation_does_what_it_says(tmp_path):
     assert set(plan(mapped.reversed(), sides[1], None).targets) == theirs.keys() - {"h.0.attn.mask"}
 
 
+def test_a_cast_decides_where_nobody_asks_for_a_type(written):
+    path = written("""
+        convert:
+          - {theirs: wide, do: [{cast: float16}], ours: a}
+          - {theirs: half, ours: b}
+        fill: {c: zeros}
+        drop: [{name: huge, export: omit}]
+        """)
+    theirs = {"wide": Form((1,), torch.float64), "half": Form((1,), torch.float16)}
+    theirs["huge"] = Form((1,), torch.float64)
+    made = plan(read_map(path), theirs, _forms(a=[1], b=[1], c=[1])).targets
+    assert {form.dtype for form in made.values()} == {torch.float16}
+
+
 def test_a_rule_that_finds_nothing_is_listed_as_idle(written):
     path = written("""
         rename:

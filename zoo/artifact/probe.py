@@ -53,9 +53,8 @@ def probed(model: Model) -> dict[str, Any]:
 def drift(model: Model, probe: Mapping[str, Any]) -> list[str]:
     """How the model's answers to the probe differ from those it gave; ValueError if it is odd."""
     kept = {name: _tensor(row) for name, row in probe["inputs"].items()}
-    device = next((p.device for p in model.parameters()), torch.device("cpu"))
     with _undisturbed(model):
-        now = _outputs(model, {name: tensor.to(device) for name, tensor in kept.items()})
+        now = _outputs(model, kept)
     told = probe["outputs"]
     wrong = [f"{name} is missing" for name in told if name not in now]
     wrong += [f"{name} is new" for name in now if name not in told]
@@ -66,9 +65,8 @@ def drift(model: Model, probe: Mapping[str, Any]) -> list[str]:
 
 
 def _example(model: Model) -> dict[str, Tensor] | None:
-    device = next((p.device for p in model.parameters()), torch.device("cpu"))
     for batch, length in SIZES:
-        inputs = model.example(batch, length, torch.Generator(device).manual_seed(SEED))
+        inputs = model.example(batch, length, torch.Generator().manual_seed(SEED))
         if sum(t.numel() * t.element_size() for t in inputs.values()) <= MAX_INPUT:
             return inputs
     return None
@@ -76,8 +74,10 @@ def _example(model: Model) -> dict[str, Tensor] | None:
 
 def _outputs(model: Model, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Every floating-point tensor the model answers with, by name."""
+    device = next((p.device for p in model.parameters()), torch.device("cpu"))
+    batch = {name: tensor.to(device) for name, tensor in inputs.items()}
     # Not called but its forward alone, so that no hook hears of it and nothing is compiled.
-    return dict(_floats(model.forward(inputs), ""))
+    return dict(_floats(model.forward(batch), ""))
 
 
 def _floats(value: Any, name: str) -> Iterator[tuple[str, Tensor]]:

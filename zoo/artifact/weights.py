@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -50,12 +50,12 @@ def assembled(
     def placed(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:
         return tensor.to(device, dtype if tensor.is_floating_point() else None)
 
-    _fill(model, {name: placed(tensors[name], dtype) for name in expected})
+    _fill(model, [(old, placed(tensors[name], dtype)) for name, old in expected.items()])
     computed = _computed(model, spec)
     if computed:
         floats = (p.dtype for p in model.parameters() if p.is_floating_point())
         like = next(floats, dtype)
-        _fill(model, {name: placed(tensor, like) for name, tensor in computed.items()})
+        _fill(model, [(old, placed(new, like)) for old, new in computed])
     return model
 
 
@@ -88,33 +88,31 @@ def _same_kind(found: torch.dtype, expected: torch.dtype) -> bool:
     return expected.is_floating_point and found.is_floating_point and found.itemsize >= 2
 
 
-def _fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Put the tensors in place without copying; what is shared is filled everywhere at once."""
-    state = dict(model.state_dict(keep_vars=True)) | dict(model.named_buffers())
+def _fill(model: nn.Module, pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
+    """New tensors in the place of old ones, uncopied; what is shared is filled everywhere."""
     fresh: dict[int, Tensor] = {}
-    for name, tensor in tensors.items():
-        old = state[name]
+    for old, new in pairs:
         keeps = isinstance(old, nn.Parameter)
-        fresh[id(old)] = nn.Parameter(tensor, requires_grad=old.requires_grad) if keeps else tensor
+        fresh[id(old)] = nn.Parameter(new, requires_grad=old.requires_grad) if keeps else new
     for module in model.modules():
         for table in (module._parameters, module._buffers):
             for key, value in table.items():
-                if value is not None and id(value) in fresh:
+                if id(value) in fresh:
                     table[key] = fresh[id(value)]  # type: ignore[assignment]
 
 
-def _computed(model: Model, spec: Spec) -> dict[str, Tensor]:
-    """Buffers that no file holds, because the constructor computes them.
+def _computed(model: Model, spec: Spec) -> list[tuple[Tensor, Tensor]]:
+    """Buffers that no file holds, because the constructor computes them, and their values.
 
     The model is built again for them, but its parameters stay as the system hands out memory:
     untouched, so that they cost neither time nor room.
     """
-    absent = [name for name, buffer in model.named_buffers() if buffer.is_meta]
+    absent = {name: buffer for name, buffer in model.named_buffers() if buffer.is_meta}
     if not absent:
-        return {}
+        return []
     with torch.random.fork_rng(devices=[]), _Uninitialised():
         real = dict(spec.sections.model.build().named_buffers())
-    return {name: real[name] for name in absent}
+    return [(buffer, real[name]) for name, buffer in absent.items()]
 
 
 class _Uninitialised(TorchFunctionMode):

@@ -126,9 +126,9 @@ class FrameSampler(Sampler):
     """
 
     def read(self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int) -> Decoded:
-        """logprobs [B, T, V] of each frame, mask [B, T] with the real frames first -> labels.
+        """logprobs [B, T, V] of each frame, mask [B, T] with the real frames first -> N labellings.
 
-        A row of labels ends where its padding begins; one of labels [B, N, U] without any frame
-        is empty, with the score 0.
+        tokens [B, N, U] end where their padding begins; an item without frames has none, and the
+        score 0.
         """
         raise NotImplementedError(f"{type(self).__name__} has no read")

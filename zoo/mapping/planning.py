@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -84,7 +84,7 @@ def plan(
     """Every job of a map, or SpecError with all that does not fit.
 
     Without `targets` (an export) the other side takes whatever the rules make. Floating targets
-    get `dtype`, or the widest of the sources if none is asked for.
+    get `dtype`, or the widest that the rules make if none is asked for.
     """
     return _Planner(mapped, sources, targets, dtype).plan()
 
@@ -103,21 +103,21 @@ class _Planner:
         self.failed: set[str] = set()
         self.used: set[str] = set()
         self.homeless: dict[str, tuple[Rule, str]] = {}
-        floats = [form.dtype for form in sources.values() if form.dtype.is_floating_point]
         self.dtype = dtype
-        self.floating = dtype or _widest(floats)
 
     def plan(self) -> Plan:
         unused = [str(r.place or r.path) for r in self.map.rules if not self._rule(r)]
+        floating = self.dtype or _widest([f.dtype for j in self.jobs for f in j.targets.values()])
         for fill in self.map.fills:
-            self._fill(fill)
+            self._fill(fill, floating)
         dropped, constant = self._left_over()
         for name, form in (self.targets or {}).items():
             if name not in self.filled and name not in self.failed:
                 self._fault(f"nothing fills '{name}' {list(form.shape)} of the model")
         if self.problems:
             raise SpecError(self.problems)
-        return Plan(self.jobs, dropped, unused, constant)
+        one = self.dtype if self.targets is None else floating
+        return Plan([_typed(job, one) for job in self.jobs], dropped, unused, constant)
 
     def _rule(self, rule: Rule) -> bool:
         """Plan the rule for all it matches; False if that is nothing."""
@@ -172,51 +172,37 @@ class _Planner:
             return
         forms = {}
         for name, tensor in zip(names, made, strict=True):
-            forms[name] = Form(tuple(tensor.shape), self._type(rule, name, tensor.dtype))
-            self._misshapen(rule, name, forms[name])
+            forms[name] = Form.of(tensor)
+            self._compare(rule, name, forms[name])
         actual = [self.known[name] for name, _ in before]
         self._add(Job(actual, forms, make, rule.steps(), _line(rule.place)), rule)
 
-    def _type(self, rule: Rule, name: str, made: torch.dtype) -> torch.dtype:
-        """The type a target gets; on export, what the rule makes of it."""
-        if self.targets is None or name not in self.targets:
-            return self.dtype if self.dtype and made.is_floating_point else made
-        wanted = self.targets[name].dtype
-        if wanted.is_floating_point and made.is_floating_point:
-            return self.floating
-        if wanted != made:
-            self.problems.append(rule.problem(f"'{name}' is {made}, should be {wanted}"))
-        return made
-
-    def _misshapen(self, rule: Rule, name: str, made: Form) -> None:
-        if self.targets is not None and made.shape != self.targets[name].shape:
-            wanted = list(self.targets[name].shape)
-            self.problems.append(
-                rule.problem(f"'{name}' becomes {list(made.shape)}, should be {wanted}")
-            )
-
-    def _fill(self, fill: Fill) -> None:
+    def _compare(self, rule: Rule, name: str, made: Form) -> None:
+        """What a rule makes against what the model has; floats may be of any width."""
         if self.targets is None:
-            names = fill.pattern.spread({})
-            shape = tuple(fill.shape or ())
-            forms = {name: Form(shape, self.floating) for name in names}
+            return
+        wanted = self.targets[name]
+        if made.shape != wanted.shape:
+            message = f"'{name}' becomes {list(made.shape)}, should be {list(wanted.shape)}"
+            self.problems.append(rule.problem(message))
+        both = made.dtype.is_floating_point and wanted.dtype.is_floating_point
+        if not both and made.dtype != wanted.dtype:
+            message = f"'{name}' is {made.dtype}, should be {wanted.dtype}"
+            self.problems.append(rule.problem(message))
+
+    def _fill(self, fill: Fill, floating: torch.dtype) -> None:
+        if self.targets is None:
+            form = Form(tuple(fill.shape or ()), floating)
+            forms = dict.fromkeys(fill.pattern.spread({}), form)
         else:
-            names = [name for name in self.targets if fill.pattern.match(name) is not None]
-            forms = {
-                name: Form(self.targets[name].shape, self._own(self.targets[name]))
-                for name in names
-            }
+            forms = {n: f for n, f in self.targets.items() if fill.pattern.match(n) is not None}
         for name, form in forms.items():
 
             def make(_: Sequence[Tensor], form: Form = form) -> list[Tensor]:
                 return [torch.full(form.shape, fill.value, dtype=form.dtype)]
 
-            self._add(
-                Job([], {name: form}, make, [f"fill {fill.value:g}"], _line(fill.place)), fill
-            )
-
-    def _own(self, form: Form) -> torch.dtype:
-        return self.floating if form.dtype.is_floating_point else form.dtype
+            steps = [f"fill {fill.value:g}"]
+            self._add(Job([], {name: form}, make, steps, _line(fill.place)), fill)
 
     def _add(self, job: Job, rule: Rule | Fill) -> None:
         for name in job.targets:
@@ -255,7 +241,17 @@ class _Planner:
         self.problems.append(Problem(message, place=Place(self.map.file, 1, 1)))
 
 
-def _widest(floats: Sequence[torch.dtype]) -> torch.dtype:
+def _typed(job: Job, floating: torch.dtype | None) -> Job:
+    """The job with one type for its floating targets, if one is asked for."""
+    forms = {
+        name: Form(form.shape, floating) if floating and form.dtype.is_floating_point else form
+        for name, form in job.targets.items()
+    }
+    return replace(job, targets=forms)
+
+
+def _widest(dtypes: Sequence[torch.dtype]) -> torch.dtype:
+    floats = [dtype for dtype in dtypes if dtype.is_floating_point]
     widest = floats[0] if floats else torch.float32
     for one in floats[1:]:
         widest = torch.promote_types(widest, one)

@@ -43,7 +43,7 @@ _NAME = re.compile(r"\$([A-Za-z_]\w*)")
 
 Number = Literal["zeros", "ones"] | float
 Names = str | Sequence[str | Mapping[str, Any]]
-Shape = Sequence[int | str]
+Shape = Sequence[Annotated[int, Field(ge=0)]]
 
 
 class Convert:
@@ -222,16 +222,15 @@ class _Reading:
     def _drops(self, drops: Sequence[Any]) -> Iterator[Drop]:
         for index, item in enumerate(drops):
             trail: Trail = ("drop", index)
-            form = self.reader.part(
-                Dropped, {"name": item} if isinstance(item, str) else item, trail
-            )
+            said = {"name": item} if isinstance(item, str) else dict(item)
+            if "shape" in said:
+                said["shape"] = self._numbered(said["shape"], (*trail, "shape"))
+            form = self.reader.part(Dropped, said, trail)
             pattern = self._pattern(form.params["name"], trail) if form else None
             if form is None or pattern is None:
                 continue
             export: Any = form.params.get("export")
             shape: Any = form.params.get("shape")
-            if shape is not None:
-                shape = self._numbered(list(shape), (*trail, "shape"))
             number = export not in (None, "omit")
             if number and (shape is None or pattern.names - pattern.words.keys()):
                 self._fault(

@@ -18,6 +18,8 @@ from zoo.interfaces import (
     Filter,
     Look,
     Memory,
+    Objective,
+    Outputs,
     Position,
     Sampler,
     Scorer,
@@ -175,6 +177,22 @@ class TinySampler(Sampler):
         return Selection(tokens, torch.zeros_like(tokens), scores + best)
 
 
+class TinyObjective(Objective):
+    """How far the logits of what should have been said are from 1, squared."""
+
+    name: ClassVar[str] = "tiny"
+
+    def forward(self, outputs: Outputs) -> Tensor:
+        told = outputs.targets.where(outputs.mask, 0)[..., None]
+        off = (outputs.logits.gather(-1, told)[..., 0] - 1).square()
+        return off.where(outputs.mask, 0.0).sum() / outputs.mask.sum().clamp(min=1)
+
+    def reference(self, outputs: Outputs) -> float:
+        rows, told = outputs.logits[outputs.mask], outputs.targets[outputs.mask].tolist()
+        off = [(float(row[target]) - 1) ** 2 for row, target in zip(rows, told, strict=True)]
+        return sum(off) / max(len(off), 1)
+
+
 PARTS: tuple[type[Component], ...] = (
     TinyBackbone,
     TinyEmbedding,
@@ -185,4 +203,5 @@ PARTS: tuple[type[Component], ...] = (
     TinyDecoder,
     TinyFilter,
     TinySampler,
+    TinyObjective,
 )

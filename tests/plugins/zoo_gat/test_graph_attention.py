@@ -154,6 +154,14 @@ def test_faulty_edges_are_named(encoder, graph, edges, message):
         _states(encoder(), graph[0], edges)
 
 
+def test_where_numbers_are_not_looked_at_torch_stops_at_a_faulty_one(encoder):
+    """And does not take node 3 of the first graph, which has three, for node 0 of the second."""
+    torch.compiler.reset()
+    compiled = torch.compile(encoder(), backend="eager", fullgraph=True)
+    with pytest.raises((IndexError, RuntimeError), match=r"out of (range|bounds)"):
+        _states(compiled, torch.randn(2, 3, 5), torch.tensor([[[3, 0]], [[0, 1]]]))
+
+
 def test_an_edge_to_a_node_that_is_not_real_is_none(encoder, graph):
     layer, (features, edges) = encoder(), graph
     mask = torch.ones(1, 7, dtype=torch.bool)

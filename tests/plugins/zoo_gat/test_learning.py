@@ -39,7 +39,8 @@ def _planted(seed):
     }
 
 
-def _trained(model, batch, *, steps, lr, decay):
+def _trained(model, batch, *, seed, steps, lr, decay):
+    torch.manual_seed(seed)
     objective = CrossEntropy()
     optimizer = torch.optim.Adam(model.parameters(), lr=lr, weight_decay=decay)
     model.train()
@@ -66,15 +67,16 @@ def test_a_planted_partition_is_found(spec, seed):
     for edges in (batch["edges"], batch["edges"][:, :0]):
         model = zoo.compose(spec, overrides=overrides, seed=seed)
         given = batch | {"edges": edges}
-        _trained(model, given, steps=150, lr=0.01, decay=5e-4)
+        _trained(model, given, seed=seed, steps=150, lr=0.01, decay=5e-4)
         kept.append(_accuracy(model, given, unknown))
     assert kept[0] >= 0.95
     assert kept[1] < 0.65, "the features alone should not do"
 
 
 @pytest.mark.skipif(not CORA.exists(), reason="Cora is not here; ZOO_DATA names its folder")
-def test_cora_is_learnt():
-    """81 % of the test nodes after 100 steps; the paper says 83.0 after many more."""
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_cora_is_learnt(seed):
+    """79 % of the test nodes after 100 steps, seen: 82.6, 80.7, 82.2; the paper trains longer."""
     given = np.load(io.BytesIO(lzma.decompress(CORA.read_bytes())))
     nodes, width = (int(size) for size in given["shape"])
     features = torch.zeros(nodes, width)
@@ -91,6 +93,6 @@ def test_cora_is_learnt():
         "target": torch.from_numpy(given["labels"]).long()[None],
         "mask": asked["train"],
     }
-    model = zoo.compose("gat-cora", seed=0)
-    _trained(model, batch, steps=100, lr=0.005, decay=5e-4)
-    assert _accuracy(model, batch, asked["test"]) >= 0.80
+    model = zoo.compose("gat-cora", seed=seed)
+    _trained(model, batch, seed=seed, steps=100, lr=0.005, decay=5e-4)
+    assert _accuracy(model, batch, asked["test"]) >= 0.79

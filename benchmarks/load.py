@@ -1,0 +1,122 @@
+"""What it costs to load a gigabyte: `zoo.load` against safetensors' `load_file`.
+
+Each load runs in a fresh process, in turn, so that a busy moment of the machine falls on all
+alike; the smallest of the runs counts. Imports and the discovery of plugins come first and are
+not counted. Both map the file, so bytes come into memory when they are used: "ready" is the call
+alone, "used" also adds up every weight. Memory is the peak that the load adds to the process,
+as the system counts it, mapped pages included. `load_file` gives tensors, `zoo.load` a model;
+"load_file, model" is what a model costs without the zoo's checks: its spec is built on the meta
+device, and torch puts the tensors of `load_file` in place.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SPECS = {
+    "few tensors": (
+        "bahdanau-2015",
+        [
+            "model.source={vocab: 180000, dim: 1000}",
+            "model.target={type: token, vocab: 30000, dim: 1000}",
+        ],
+    ),
+    "many tensors": (
+        "transformer-big",
+        ["model.source={vocab: 75000, dim: 1024}"],
+    ),
+}
+LOAD = """
+import json, resource, sys, time
+import torch, zoo
+from safetensors.torch import load_file
+from zoo.artifact import held_tensors
+from zoo.registry import default_registry
+torch.set_num_threads(1)
+default_registry()
+float(torch.ones(4096).sum())
+def memory():
+    with open("/proc/self/status") as status:
+        rows = dict(line.split(":", 1) for line in status)
+    return int(rows["VmRSS"].split()[0]) * 1024
+def bare(path):
+    from zoo.artifact import read_header
+    from zoo.composition import build_on_meta
+    return build_on_meta(zoo.load_spec(read_header(path).spec)).part
+before, clock, cpu = memory(), time.perf_counter(), time.process_time()
+WORK
+ready = time.perf_counter() - clock, time.process_time() - cpu
+tensors = held_tensors(loaded) if isinstance(loaded, torch.nn.Module) else loaded
+sum(float(tensor.sum()) for tensor in tensors.values())
+used = time.perf_counter() - clock, time.process_time() - cpu
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
+print(json.dumps({"ready": ready, "used": used, "peak": peak}))
+"""
+WAYS = {
+    "load_file": "loaded = load_file(sys.argv[1])",
+    "load_file, model": (
+        "loaded = bare(sys.argv[1])\n"
+        "loaded.load_state_dict(load_file(sys.argv[1]), assign=True, strict=False)"
+    ),
+    "zoo.load": "loaded = zoo.load(sys.argv[1])",
+    "zoo.load, verified": "loaded = zoo.load(sys.argv[1], verify=True)",
+    "zoo.load, bfloat16": "loaded = zoo.load(sys.argv[1], dtype='bfloat16')",
+}
+
+
+def measured(file: Path, way: str) -> dict:
+    code = LOAD.replace("WORK", WAYS[way])
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(file)], check=True, capture_output=True, text=True
+    )
+    return json.loads(done.stdout)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--cold", action="store_true", help="drop the page cache first (root)")
+    options = parser.parse_args()
+    from zoo.artifact import read_header, save
+    from zoo.composition import compose
+
+    for label, (spec, overrides) in SPECS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            file = save(compose(spec, overrides=overrides), Path(folder) / "m.safetensors")
+            size, count = file.stat().st_size, len(read_header(file).tensors)
+            print(f"{label}: {spec}, {count} tensors, {size / 1e9:.2f} GB")
+            report(file, size, options.runs, options.cold)
+
+
+def report(file: Path, size: int, runs: int, cold: bool) -> None:
+    seen: dict[str, list[dict]] = {way: [] for way in WAYS}
+    for _ in range(runs):
+        for way, found in seen.items():
+            if cold:
+                os.sync()
+                Path("/proc/sys/vm/drop_caches").write_text("3")
+            found.append(measured(file, way))
+    columns = ("ready s", "used s", "x", "used cpu s", "x", "peak / file")
+    print(f"  {'':<20}" + "".join(f"{column:>12}" for column in columns))
+    base = _best(seen["load_file"])
+    for way, found in seen.items():
+        ready, used, cpu, peak = _best(found)
+        cells = (ready, used, used / base[1], cpu, cpu / base[2], peak / size)
+        print(f"  {way:<20}" + "".join(f"{cell:>12.3f}" for cell in cells))
+
+
+def _best(found: list[dict]) -> tuple[float, float, float, float]:
+    return (
+        min(row["ready"][0] for row in found),
+        min(row["used"][0] for row in found),
+        min(row["used"][1] for row in found),
+        min(row["peak"] for row in found),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""CTC and attention in one model: a decoder speaks, and the encoder is held to the frames."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from zoo import (
+    Batch,
+    Blueprint,
+    Decoded,
+    Decoder,
+    Embedding,
+    Encoder,
+    Filter,
+    FrameSampler,
+    Memory,
+    Model,
+    Outputs,
+    Sampler,
+    Speech,
+    choosing,
+    drawing,
+    refuse_drawing,
+    speak,
+)
+from zoo_ctc.align import Alignment, align
+from zoo_ctc.frames import labels_of, random_labels, read
+
+
+class CtcAttention(Model):
+    r"""Speaks by a decoder that attends, while a second head labels the encoder's frames.
+
+    .. math::
+        h = \mathrm{encode}(x), \quad p(y \mid x) = \prod_t p(y_t \mid y_{<t}, h), \quad
+        p_s(k) = \mathrm{softmax}(W h_s + b)_k
+
+    The outputs are the decoder's; those of the CTC head are their part "ctc". Its labels are the
+    target's without its start and end, its blank is the padding. A sampler that reads frames asks
+    the CTC head, any other the decoder.
+
+    Paper: Kim et al. 2017, section 2.3; Watanabe et al. 2017, section III.
+
+    Args:
+        source: embedding of what is read; its vectors are the frames.
+        encoder: reads them.
+        decoder: speaks.
+        target: embedding of what is spoken.
+        bos: target symbol before the first token; may be the padding.
+        eos: target symbol after the last.
+
+    Shapes:
+        batch {source, target [B, T] from bos to eos, padded} -> logits [B, T - 1, V], and those of
+        the part "ctc" [B, S, V] beside labels [B, T - 1]; S as many as the embedding gives
+        vectors. To generate, batch {source}.
+    """
+
+    name: ClassVar[str] = "ctc-attention"
+    reads: ClassVar[str | None] = "source"
+    paper: ClassVar[str] = (
+        "Kim et al. 2017, Joint CTC-Attention based End-to-End Speech Recognition using Multi-task "
+        "Learning, arXiv:1609.06773"
+    )
+
+    def __init__(
+        self,
+        *,
+        source: Blueprint[Embedding],
+        encoder: Blueprint[Encoder],
+        decoder: Blueprint[Decoder],
+        target: Blueprint[Embedding],
+        bos: Annotated[int, Field(ge=0)] = 1,
+        eos: Annotated[int, Field(ge=0)] = 2,
+    ) -> None:
+        super().__init__()
+        self.bos = bos
+        self.eos = eos
+        self.source = source.build()
+        self.encoder = encoder.build(input_dim=self.source.dim)
+        refuse_drawing(self.encoder, "the encoder")
+        embedding = target.build()
+        self.pad = embedding.spoken_in(bos=bos, eos=eos)
+        vocab = embedding.vocab or 0
+        self.labels = labels_of(vocab, padding=self.pad, bos=bos, eos=eos)
+        self.decoder = decoder.build(
+            embedding=embedding,
+            memory_dim=self.encoder.output_dim,
+            summary_dim=self.encoder.summary_dim,
+            carry=self.encoder.carry,
+        )
+        self.draws = drawing(self.decoder) is not None
+        self.ctc = nn.Linear(self.encoder.output_dim, vocab)
+
+    def encode(self, source: Tensor) -> Memory:
+        memory: Memory = self.encoder(self.source(source), self.source.mask(source))
+        return memory
+
+    def forward(self, batch: Batch) -> Outputs:
+        told, targets = batch["target"][:, :-1], batch["target"][:, 1:]
+        memory = self.encode(batch["source"])
+        spoken = self._spoken(told, targets, memory)
+        real = (targets != self.pad) & (targets != self.eos)
+        labelled = Outputs(self.ctc(memory.states), targets, memory.mask, target_mask=real)
+        return replace(spoken, parts={"ctc": labelled})
+
+    def _spoken(self, told: Tensor, targets: Tensor, memory: Memory) -> Outputs:
+        if not self.draws:
+            return Outputs(self.decoder(told, memory), targets, targets != self.pad)
+        with choosing(self.decoder) as log:
+            logits = self.decoder(told, memory)
+        return Outputs(logits, targets, targets != self.pad, log.summed())
+
+    @torch.no_grad()
+    def align(self, batch: Batch) -> Alignment:
+        """Where each label of the targets lies along the frames, by the CTC head."""
+        said = self(batch).parts["ctc"]
+        return align(said.logits, said.mask, said.targets, said.target_mask, blank=self.pad)
+
+    def example(
+        self, batch: int, length: int, generator: torch.Generator | None = None
+    ) -> dict[str, Tensor]:
+        source = self.source.example(batch, length, generator)
+        labels = random_labels(batch, length, self.labels, generator)
+        ends = [labels.new_full((batch, 1), token) for token in (self.bos, self.eos)]
+        target = torch.cat([ends[0], labels, ends[1]], dim=1)
+        return {"source": source, "target": target.to(source.device)}
+
+    @torch.no_grad()
+    def generate(
+        self,
+        batch: Batch,
+        sampler: Sampler,
+        *,
+        max_length: int,
+        generator: torch.Generator | None = None,
+        filters: Sequence[Filter] = (),
+    ) -> Decoded:
+        if isinstance(sampler, FrameSampler):
+            memory = self.encode(batch["source"])
+            return read(
+                self.ctc(memory.states),
+                memory.mask,
+                sampler,
+                blank=self.pad,
+                pad=self.pad,
+                labels=self.labels,
+                max_length=max_length,
+                filters=filters,
+            )
+        return speak(
+            self.speech(batch),
+            sampler,
+            max_length=max_length,
+            generator=generator,
+            filters=filters,
+        )
+
+    def speech(self, batch: Batch) -> Speech:
+        memory = self.encode(batch["source"])
+        return Speech(self.decoder, memory, bos=self.bos, eos=self.eos, pad=self.pad)
+
+    def embedding_for(self, side: str) -> Embedding:
+        if side == "source":
+            return self.source
+        embedding: Embedding = self.decoder.embedding  # type: ignore[assignment]
+        return embedding

@@ -1,0 +1,85 @@
+"""Joint CTC and attention: two heads that learn together."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from zoo import Blueprint, Objective, Outputs, ZooError
+from zoo_ctc.ctc import Ctc, Impossible
+
+
+class JointCtc(Objective):
+    r"""Weighs the CTC loss of one head with the loss of a decoder that attends.
+
+    .. math:: L = \lambda\, L_{\mathrm{CTC}} + (1 - \lambda)\, L_{\mathrm{attention}}
+
+    The decoder's outputs are the model's own; the CTC head's are its part "ctc".
+
+    Paper: Kim et al. 2017, equation 9; Watanabe et al. 2017, equation 14.
+
+    Args:
+        attention: the objective of the decoder, for example cross-entropy.
+        weight: of the CTC loss, lambda.
+        blank: the symbol that stands for no label, as in ctc.
+        per_target: divide the CTC loss of each item by the number of its labels.
+        impossible: the CTC loss of an item without a path, as in ctc.
+
+    Shapes:
+        what attention takes, with a part "ctc" as the objective ctc takes it -> scalar.
+    """
+
+    name: ClassVar[str] = "joint-ctc"
+    paper: ClassVar[str] = (
+        "Kim et al. 2017, Joint CTC-Attention based End-to-End Speech Recognition using Multi-task "
+        "Learning, arXiv:1609.06773"
+    )
+
+    def __init__(
+        self,
+        *,
+        attention: Blueprint[Objective],
+        weight: Annotated[float, Field(gt=0, lt=1)] = 0.3,
+        blank: Annotated[int, Field(ge=0)] = 0,
+        per_target: bool = False,
+        impossible: Impossible = "infinite",
+    ) -> None:
+        super().__init__()
+        self.weight = weight
+        self.attention = attention.build()
+        self.ctc = Ctc(blank=blank, per_target=per_target, impossible=impossible)
+
+    def forward(self, outputs: Outputs) -> Tensor:
+        attending: Tensor = self.attention(outputs)
+        labelling: Tensor = self.ctc(_part(outputs))
+        return self.weight * labelling + (1 - self.weight) * attending
+
+    def reference(self, outputs: Outputs) -> float:
+        attending = self.attention.reference(outputs)
+        return self.weight * self.ctc.reference(_part(outputs)) + (1 - self.weight) * attending
+
+    def examples(self) -> Sequence[Outputs]:
+        parts = self.ctc.examples()
+        own = self.attention.examples() or [_aligned(seed) for seed in range(len(parts))]
+        return [replace(o, parts={"ctc": p}) for o, p in zip(own, parts, strict=False)]
+
+
+def _part(outputs: Outputs) -> Outputs:
+    if "ctc" not in outputs.parts:
+        raise ZooError(
+            "objective 'joint-ctc' needs a model with a second head 'ctc', as model "
+            f"'ctc-attention'; this one has {', '.join(sorted(outputs.parts)) or 'none'}"
+        )
+    return outputs.parts["ctc"]
+
+
+def _aligned(seed: int) -> Outputs:
+    """Logits beside as many targets, padded, for four items."""
+    here, drawn = torch.empty(0).device, torch.Generator("cpu").manual_seed(seed)
+    logits = torch.randn(4, 3, 5, generator=drawn, dtype=torch.float64, device="cpu")
+    targets = torch.randint(0, 5, (4, 3), generator=drawn, device="cpu")
+    mask = torch.arange(3, device="cpu") < torch.tensor([[3], [1], [2], [3]], device="cpu")
+    return Outputs(logits.to(here), targets.to(here), mask.to(here))

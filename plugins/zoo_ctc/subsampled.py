@@ -1,0 +1,77 @@
+"""Subsampled embedding: fewer, wider frames by convolutions with a stride."""
+
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from zoo import Blueprint, Embedding, ZooError
+
+
+class Subsampled(Embedding):
+    r"""Halves the frames of another embedding, once for each convolution over time and pitch.
+
+    .. math::
+        h^0 = \mathrm{inner}(a), \quad h^l = \mathrm{ReLU}(W^l *_2 h^{l-1} + b^l), \quad
+        x_s = V\, \mathrm{flat}(h^L_s) + c
+
+    A vector is read as a row of pitches. Every convolution moves two frames and two pitches at a
+    time, so S frames become the S / 2 rounded up whose centres are the even ones.
+
+    Paper: Dong et al. 2018, section 3.3; Amodei et al. 2016, section 3.4, with other kernels.
+
+    Args:
+        inner: the embedding whose frames are too many.
+        dim: width of a vector.
+        layers: how many convolutions; two leave a fourth of the frames.
+        channels: of each convolution.
+        kernel: frames and pitches that a convolution sees at once; odd.
+
+    Shapes:
+        what inner takes, for S vectors of its own -> [B, S / 2^layers rounded up, dim].
+    """
+
+    name: ClassVar[str] = "subsampled"
+    paper: ClassVar[str] = (
+        "Dong et al. 2018, Speech-Transformer: A No-Recurrence Sequence-to-Sequence Model for "
+        "Speech Recognition"
+    )
+
+    def __init__(
+        self,
+        *,
+        inner: Blueprint[Embedding],
+        dim: Annotated[int, Field(ge=1)],
+        layers: Annotated[int, Field(ge=1, le=4)] = 2,
+        channels: Annotated[int, Field(ge=1)] = 32,
+        kernel: Annotated[int, Field(ge=1)] = 3,
+    ) -> None:
+        super().__init__()
+        if kernel % 2 == 0:
+            raise ZooError(f"kernel ({kernel}) must be odd, to have a middle")
+        self.dim = dim
+        self.inner = inner.build()
+        self.layers = nn.ModuleList(
+            nn.Conv2d(1 if layer == 0 else channels, channels, kernel, 2, kernel // 2)
+            for layer in range(layers)
+        )
+        self.out = nn.Linear(channels * _halved(self.inner.dim, layers), dim)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        states, mask = self.inner(inputs)[:, None], self.inner.mask(inputs)  # [B, 1, S, D]
+        for layer in self.layers:
+            mask = mask[:, ::2]
+            states = layer(states).relu() * mask[:, None, :, None]  # [B, channels, S, D]
+        vectors: Tensor = self.out(states.transpose(1, 2).flatten(2))
+        return vectors * mask[..., None]
+
+    def mask(self, inputs: Tensor) -> Tensor:
+        return self.inner.mask(inputs)[:, :: 2 ** len(self.layers)]
+
+    def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
+        return self.inner.example(batch, length * 2 ** len(self.layers), generator)
+
+
+def _halved(size: int, times: int) -> int:
+    return size if times == 0 else _halved((size + 1) // 2, times - 1)

@@ -1,0 +1,44 @@
+"""Artifacts and a CUDA device: straight there, and the same whoever saved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from zoo.artifact import load, read_header, save, verify
+from zoo.composition import compose
+from zoo.registry import default_registry
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device here"),
+]
+SPECS = sorted(name for name in default_registry().specs if name.endswith("-tiny"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_weights_come_to_the_device_in_the_dtype_asked_for(tmp_path: Path, dtype: str) -> None:
+    model = compose("bahdanau-reversal")
+    file = save(model, tmp_path / "m.safetensors")
+    there = load(file, device="cuda", dtype=dtype, verify=True)
+    assert {(p.device.type, p.dtype) for p in there.parameters()} == {
+        ("cuda", getattr(torch, dtype))
+    }
+    wanted = model.to(getattr(torch, dtype)).state_dict()
+    assert all(torch.equal(t.cpu(), wanted[name]) for name, t in there.state_dict().items())
+
+
+@pytest.mark.parametrize("name", ["bahdanau-reversal", *SPECS])
+def test_a_probe_made_on_one_device_holds_on_the_other(tmp_path: Path, name: str) -> None:
+    random = torch.cuda.get_rng_state()
+    for device, other in (("cuda", "cpu"), ("cpu", "cuda")):
+        file = save(compose(name, device=device), tmp_path / f"{device}.safetensors")
+        probe = read_header(file).probe or {}
+        assert "skipped" not in probe, probe
+        found = verify(file, device=other)
+        assert found.ok, found.checks[-1].detail
+    assert torch.equal(torch.cuda.get_rng_state(), random)
+    hashes = [read_header(tmp_path / f"{d}.safetensors").hashes for d in ("cuda", "cpu")]
+    assert hashes[0] == hashes[1]

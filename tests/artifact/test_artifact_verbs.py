@@ -1,0 +1,160 @@
+"""``zoo info`` and ``zoo verify`` as a person or a program calls them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from artifact_kit import rewrite
+from typer.testing import CliRunner
+
+from zoo.artifact import save
+from zoo.cli.main import app, main
+from zoo.composition import compose
+
+
+def run(*arguments: Any, code: int = 0) -> str:
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    model = compose("bahdanau-reversal", dtype="bfloat16")
+    model.tokenizer = {"source": "{}", "target": "{}"}
+    return save(model, tmp_path / "model.safetensors", provenance={"data": "letters", "seed": 3})
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Path:
+    return save(compose("bahdanau-reversal"), tmp_path / "model", shard_bytes="100kB")
+
+
+def test_info_shows_all_of_a_file(file: Path) -> None:
+    text = run("info", file)
+    for words in (
+        "68,048 numbers, BF16, ",
+        "format: 2",
+        "hashes: sha256 of each of 23 tensors, ",
+        "probe: source [2, 5], target [2, 7] -> logits [2, 6, 16]",
+        "tokenizer: source, target",
+        "data: letters",
+        "type: bahdanau:additive",
+        "attention-zoo 0.1.0",
+    ):
+        assert words in text
+    told = json.loads(run("info", file, "--json"))
+    assert told["provenance"]["seed"] == 3
+    assert told["hashes"] is True
+    assert told["dtypes"] == ["BF16"]
+    assert told["tokenizer"] == ["source", "target"]
+    assert told["probe"]["outputs"]["logits"]["shape"] == [2, 6, 16]
+    assert all(len(tensor["sha256"]) == 64 for tensor in told["tensors"])
+    assert told["bytes"] == file.stat().st_size
+
+
+def test_info_shows_shards_with_their_sizes(shards: Path) -> None:
+    text = run("info", shards)
+    assert "shards: model-00001-of-0000" in text
+    told = json.loads(run("info", shards, "--json"))
+    assert len(told["files"]) > 1
+    assert told["bytes"] == sum(row["bytes"] for row in told["files"])
+
+
+def test_info_of_an_old_file_says_what_it_lacks(file: Path) -> None:
+    rewrite(file, zoo="1", **dict.fromkeys(("hashes", "digest", "probe", "places")))
+    text = run("info", file)
+    assert "hashes: absent (format 1)" in text
+    assert "probe: absent (format 1)" in text
+
+
+def test_info_lets_no_file_move_the_cursor(file: Path) -> None:
+    rewrite(file, probe=json.dumps({"skipped": "\x1b[2Jgone"}), provenance='{"a": "\\u001b[2J"}')
+    assert "\x1b" not in run("info", file)
+
+
+def test_verify_prints_a_line_for_each_check(file: Path, shards: Path) -> None:
+    for path in (file, shards, shards / "model.safetensors.index.json"):
+        lines = run("verify", path).splitlines()
+        assert [line.split()[:2] for line in lines] == [
+            ["ok", "header"],
+            ["ok", "hashes"],
+            ["ok", "spec"],
+            ["ok", "probe"],
+        ]
+    told = json.loads(run("verify", file, "--json"))
+    assert told["ok"] is True
+    assert [check["status"] for check in told["checks"]] == ["ok"] * 4
+
+
+def damaged(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+
+
+def test_verify_fails_with_the_reason(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged(file)
+    monkeypatch.setattr(sys, "argv", ["zoo", "verify", str(file)])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    said = capsys.readouterr()
+    assert stop.value.code == 1
+    assert "FAILED   hashes" in said.out
+    assert "their sha256 does not match" in said.err
+    assert "Traceback" not in said.err
+    told = json.loads(run("verify", file, "--json", code=1))
+    assert told["ok"] is False
+    assert told["checks"][-1]["name"] == "hashes"
+
+
+def test_another_release_is_a_line_on_standard_error(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["zoo", "info", str(file), "--json"])
+        with pytest.raises(SystemExit):
+            main()
+        lock = json.loads(capsys.readouterr().out)["lock"]
+    rewrite(file, lock=json.dumps([{**row, "distribution_version": "0.0.1"} for row in lock]))
+    done = subprocess.run(
+        [sys.executable, "-m", "zoo", "verify", file], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == (
+        f"warning: {file} was saved with attention-zoo 0.0.1 (here: attention-zoo 0.1.0); "
+        "its components are of the same versions, so it loads\n"
+    )
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_verify_is_no_traceback(tmp_path: Path) -> None:
+    model = compose("bahdanau-reversal", overrides=["model.source.vocab=4000000"])
+    file = save(model, tmp_path / "m.safetensors", probe=False)
+    running = subprocess.Popen(
+        [sys.executable, "-m", "zoo", "verify", file],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not any(str(file) in line for line in _maps(running.pid)):
+        time.sleep(0.01)
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert errors == "interrupted\n"
+
+
+def _maps(process: int) -> list[str]:
+    assert os.path.exists(f"/proc/{process}"), "the process has ended"
+    return Path(f"/proc/{process}/maps").read_text().splitlines()

@@ -1,0 +1,313 @@
+"""Artifacts of older components and other releases: migrated, warned of, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import pytest
+import torch
+from artifact_kit import REGISTRY, TIED, Tied, assert_same_bits, everything, rewrite
+from plugin_kit import Site, scorer
+from pydantic import Field
+from torch import Tensor, nn
+
+from zoo.artifact import load, read_header, save, verify
+from zoo.blueprint import Blueprint
+from zoo.composition import compose
+from zoo.errors import ArtifactError, ZooWarning
+from zoo.interfaces import Component, Embedding, Model, Outputs
+from zoo.registry import Registry
+
+
+class Tokens(Embedding):
+    """What the tables below share."""
+
+    def example(self, batch: int, length: int, generator: Any = None) -> Tensor:
+        return torch.randint(0, 4, (batch, length), generator=generator)
+
+    def mask(self, inputs: Tensor) -> Tensor:
+        return torch.ones_like(inputs, dtype=torch.bool)
+
+
+class Table(Tokens):
+    """A table of vectors, as it was at first."""
+
+    name: ClassVar[str] = "kit-table"
+
+    def __init__(self, *, size: int = 11, width: int = 4) -> None:
+        super().__init__()
+        self.dim, self.vocab = width, size
+        self.w = nn.Parameter(torch.randn(width, size))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.w.t()[tokens]
+
+
+class TableTwo(Tokens):
+    """The same, after its size was called vocab and its table turned."""
+
+    name: ClassVar[str] = "kit-table"
+    version: ClassVar[int] = 2
+
+    def __init__(self, *, vocab: int, width: int = 4) -> None:
+        super().__init__()
+        self.dim, self.vocab = width, vocab
+        self.table = nn.Parameter(torch.randn(vocab, width))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.table[tokens]
+
+    @classmethod
+    def migrate(
+        cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        params["vocab"] = params.pop("size")
+        return params, {"table": tensors["w"].t()}
+
+
+class TableThree(TableTwo):
+    """And after that, scaled."""
+
+    version: ClassVar[int] = 3
+
+    def __init__(self, *, vocab: int, width: int = 4, scale: float) -> None:
+        super().__init__(vocab=vocab, width=width)
+        self.scale = scale
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return super().forward(tokens) * self.scale
+
+    @classmethod
+    def migrate(
+        cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        if version == 1:
+            return super().migrate(version, params, tensors)
+        return {**params, "scale": 0.5}, {"table": tensors["table"] * 2}
+
+
+class Stack(Model):
+    """Adds up several tables, and speaks."""
+
+    name: ClassVar[str] = "kit-stack"
+
+    def __init__(self, *, table: Blueprint[Embedding], layers: Annotated[int, Field(ge=1)] = 2):
+        super().__init__()
+        self.tables = nn.ModuleList(table.build() for _ in range(layers))
+        self.out = nn.Linear(4, 11)
+
+    def forward(self, batch: Any) -> Outputs:
+        tokens = batch["source"]
+        logits = self.out(sum(table(tokens) for table in self.tables))
+        return Outputs(logits, tokens, torch.ones_like(tokens, dtype=torch.bool))
+
+    def example(self, batch: int, length: int, generator: Any = None) -> dict[str, Tensor]:
+        return {"source": torch.randint(0, 4, (batch, length), generator=generator)}
+
+
+class StackTwo(Stack):
+    """The same, with its tables under another name."""
+
+    version: ClassVar[int] = 2
+
+    def __init__(self, *, table: Blueprint[Embedding], layers: Annotated[int, Field(ge=1)] = 2):
+        super().__init__(table=table, layers=layers)
+        self.levels = self.tables
+        del self.tables
+
+    def forward(self, batch: Any) -> Outputs:
+        tokens = batch["source"]
+        logits = self.out(sum(table(tokens) for table in self.levels))
+        return Outputs(logits, tokens, torch.ones_like(tokens, dtype=torch.bool))
+
+    @classmethod
+    def migrate(
+        cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        return params, {n.replace("tables.", "levels."): t for n, t in tensors.items()}
+
+
+def registry(*components: type[Component]) -> Registry:
+    return Registry.installed({"ZOO_PLUGINS": "none"}).plus(components, plugin="kit")
+
+
+OLD = registry(Stack, Table)
+SPEC = {"zoo": 1, "name": "kit", "model": {"type": "kit-stack", "table": "kit-table"}}
+
+
+def logits(model: Model) -> Tensor:
+    with torch.no_grad():
+        return model.eval()({"source": torch.arange(6).reshape(2, 3)}).logits
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> tuple[Path, Model]:
+    """An artifact of the first versions, and the model in it."""
+    model = compose(SPEC, registry=OLD)
+    return save(model, tmp_path / "old.safetensors"), model
+
+
+@pytest.mark.parametrize(
+    ("newer", "table"),
+    [
+        ((Stack, TableTwo), {"type": "kit:kit-table", "vocab": 11, "width": 4}),
+        ((Stack, TableThree), {"type": "kit:kit-table", "vocab": 11, "width": 4, "scale": 0.5}),
+        ((StackTwo, TableTwo), {"type": "kit:kit-table", "vocab": 11, "width": 4}),
+        ((StackTwo, TableThree), {"type": "kit:kit-table", "vocab": 11, "width": 4, "scale": 0.5}),
+    ],
+    ids=["1 to 2", "1 to 2 to 3", "within a newer parent", "both"],
+)
+def test_an_older_artifact_is_migrated_step_by_step(
+    old: tuple[Path, Model], tmp_path: Path, newer: Any, table: dict[str, Any]
+) -> None:
+    file, model = old
+    again = load(file, verify=True, registry=registry(*newer))
+    assert again.spec is not None
+    assert again.spec["model"]["table"] == table
+    torch.testing.assert_close(logits(again), logits(model))
+    assert verify(file, registry=registry(*newer)).ok
+    saved = save(again, tmp_path / "new.safetensors")
+    assert {row["version"] for row in read_header(saved).lock} == {c.version for c in newer}
+    assert_same_bits(everything(load(saved, registry=registry(*newer))), everything(again))
+
+
+def test_shards_are_migrated_too(tmp_path: Path) -> None:
+    model = compose(SPEC, registry=OLD)
+    folder = save(model, tmp_path / "old", shard_bytes=200)
+    again = load(folder, registry=registry(StackTwo, TableThree))
+    torch.testing.assert_close(logits(again), logits(model))
+
+
+class NoWay(Table):
+    """A newer one that knows nothing of the older."""
+
+    version: ClassVar[int] = 2
+
+
+class Raising(TableTwo):
+    @classmethod
+    def migrate(cls, version: int, params: Any, tensors: Any) -> Any:
+        return params, {"table": tensors["nowhere"]}
+
+
+class Forgetful(TableTwo):
+    @classmethod
+    def migrate(cls, version: int, params: Any, tensors: Any) -> Any:
+        return {"vocab": params["size"]}, {}
+
+
+class Silent(TableTwo):
+    @classmethod
+    def migrate(cls, version: int, params: Any, tensors: Any) -> Any:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("newer", "said"),
+    [
+        (NoWay, "has version 2 and no migration to it; install what it was made with: pip install"),
+        (Raising, "'kit-table' at model.table could not be migrated from version 1 to 2: KeyError"),
+        (Forgetful, "missing: tables.0.table [11, 4]"),
+        (Silent, "could not be migrated from version 1 to 2: TypeError"),
+    ],
+)
+def test_a_migration_that_fails_is_refused_in_words(
+    old: tuple[Path, Model], newer: type[Component], said: str
+) -> None:
+    with pytest.raises(ArtifactError) as caught:
+        load(old[0], registry=registry(Stack, newer))
+    assert str(old[0]) in str(caught.value)
+    assert said in str(caught.value)
+
+
+def test_an_artifact_newer_than_what_is_installed_is_refused(tmp_path: Path) -> None:
+    model = compose(
+        {**SPEC, "model": {"type": "kit-stack", "table": {"type": "kit-table", "vocab": 11}}},
+        registry=registry(Stack, TableTwo),
+    )
+    file = save(model, tmp_path / "m")
+    with pytest.raises(ArtifactError, match=r"version 2 of embedding.*has version 1; install what"):
+        load(file, registry=OLD)
+
+
+def test_a_file_of_the_first_format_cannot_be_migrated_and_says_so(
+    old: tuple[Path, Model],
+) -> None:
+    rewrite(old[0], zoo="1", **dict.fromkeys(("hashes", "digest", "probe", "places")))
+    assert_same_bits(everything(load(old[0], registry=OLD)), everything(old[1]))
+    with pytest.raises(ArtifactError, match="does not say where its parts stand"):
+        load(old[0], registry=registry(Stack, TableTwo))
+
+
+def test_a_part_that_gains_one_of_its_own_needs_no_row_in_the_old_lock(tmp_path: Path) -> None:
+    class Deeper(Tied):
+        """The tied model, after it took a scorer."""
+
+        version: ClassVar[int] = 2
+
+        def __init__(self, *, vocab: int, dim: int, table: Blueprint[Embedding]) -> None:
+            super().__init__(vocab=vocab, dim=dim)
+            self.more = table.build()
+
+        @classmethod
+        def migrate(cls, version: int, params: Any, tensors: Any) -> Any:
+            return {**params, "table": "kit-table"}, {**tensors, "more.w": torch.zeros(4, 11)}
+
+    file = save(compose(TIED, registry=REGISTRY), tmp_path / "m")
+    assert load(file, registry=registry(Deeper, Table)).more.w.sum() == 0
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    return Site(tmp_path / "site", monkeypatch)
+
+
+@pytest.fixture
+def released(tmp_path: Path, site: Site) -> Callable[[str, str], tuple[Path, Registry]]:
+    """A file saved with release 1.2 of a plugin, and the registry after another was installed."""
+
+    def released(version: str, source: str) -> tuple[Path, Registry]:
+        site.add("kit-scorers", scorer("kit-mine"), point="mine", version="1.2")
+        chosen = ["model.decoder.attention.scorer=kit-mine"]
+        model = compose("bahdanau-reversal", overrides=chosen, registry=site.registry())
+        file = save(model, tmp_path / "m.safetensors")
+        info = site.folder / "kit_scorers-1.2.dist-info"
+        for entry in info.iterdir():
+            entry.unlink()
+        info.rmdir()
+        site.add("kit-scorers", source, point="mine", version=version)
+        return file, site.registry()
+
+    return released
+
+
+def test_another_release_with_the_same_component_versions_loads_with_a_warning(
+    released: Callable[[str, str], tuple[Path, Registry]],
+) -> None:
+    file, now = released("1.3", scorer("kit-mine"))
+    said = r"was saved with kit-scorers 1\.2 \(here: kit-scorers 1\.3\); .*so it loads"
+    with pytest.warns(ZooWarning, match=said) as caught:
+        load(file, registry=now)
+    assert len(caught) == 1
+
+
+def test_another_release_with_another_component_version_is_refused_with_the_way_out(
+    released: Callable[[str, str], tuple[Path, Registry]],
+) -> None:
+    newer = scorer("kit-mine").replace("    def __init__", "    version = 2\n\n    def __init__", 1)
+    file, now = released("2.0", newer)
+    with pytest.raises(ArtifactError) as caught:
+        load(file, registry=now)
+    assert "version 1 of scorer 'kit-mine'" in str(caught.value)
+    assert "distribution kit-scorers 2.0 has version 2" in str(caught.value)
+    assert "pip install 'kit-scorers==1.2'" in str(caught.value)
+
+
+def test_components_know_where_they_stand() -> None:
+    model = compose(SPEC, registry=OLD)
+    assert [(p["path"], p["kind"], p["at"]) for p in model.places] == [
+        ("model", "model", [""]),
+        ("model.table", "embedding", ["tables.0", "tables.1"]),
+    ]

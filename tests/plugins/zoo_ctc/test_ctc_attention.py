@@ -1,0 +1,104 @@
+from typing import Any
+
+import pytest
+import torch
+
+import zoo
+from zoo import SpecError
+from zoo_ctc.ctc_greedy import CtcGreedy
+from zoo_ctc.ctc_prefix_beam import CtcPrefixBeam
+from zoo_sampling.greedy import Greedy
+
+PARTS = {
+    "source": {"type": "token", "vocab": 9, "dim": 4},
+    "encoder": {"type": "gru", "hidden": 3, "bidirectional": True},
+    "target": {"type": "token", "vocab": 7, "dim": 5},
+    "decoder": {
+        "type": "attentive-rnn",
+        "hidden": 4,
+        "readout": 3,
+        "attention": {"scorer": {"type": "additive", "hidden": 3}, "align": "soft"},
+    },
+}
+
+
+def compose(kind: str = "ctc-attention", **changes: Any) -> zoo.Model:
+    model = {"type": kind, **PARTS} | changes
+    return zoo.compose({"zoo": 1, "name": "test", "model": model}).eval()
+
+
+@pytest.fixture
+def twins():
+    """The model, and a seq2seq of the same weights."""
+    model, plain = compose(), compose("seq2seq")
+    weights = {k: v for k, v in model.state_dict().items() if not k.startswith("ctc.")}
+    plain.load_state_dict(weights)
+    return model, plain
+
+
+BATCH = {
+    "source": torch.tensor([[3, 4, 5, 6], [7, 8, 0, 0]]),
+    "target": torch.tensor([[1, 3, 4, 2], [1, 5, 2, 0]]),
+}
+
+
+def test_its_decoder_is_that_of_seq2seq(twins):
+    model, plain = twins
+    said, expected = model(BATCH), plain(BATCH)
+    assert torch.equal(said.logits, expected.logits)
+    assert torch.equal(said.targets, expected.targets)
+    assert torch.equal(said.mask, expected.mask)
+    spoken = model.generate(BATCH, Greedy(), max_length=5)
+    assert torch.equal(spoken.tokens, plain.generate(BATCH, Greedy(), max_length=5).tokens)
+
+
+def test_its_second_head_labels_the_frames_without_start_and_end():
+    model = compose()
+    part = model(BATCH).parts["ctc"]
+    states = model.encode(BATCH["source"]).states
+    torch.testing.assert_close(part.logits, states @ model.ctc.weight.T + model.ctc.bias)
+    assert part.mask.tolist() == [[True] * 4, [True, True, False, False]]
+    told = [row[real].tolist() for row, real in zip(part.targets, part.target_mask, strict=True)]
+    assert told == [[3, 4], [5]]
+
+
+@pytest.mark.parametrize("sampler", [CtcGreedy(), CtcPrefixBeam(width=3)], ids=lambda s: s.name)
+def test_a_sampler_of_frames_asks_the_ctc_head(sampler):
+    model = compose()
+    with torch.no_grad():
+        model.ctc.weight.zero_()
+        model.ctc.bias.copy_(torch.tensor([0, 0, 0, 0, 9, 0, 0]))
+    said = model.generate(BATCH, sampler, max_length=5)
+    assert [row[0][row[0] != 0].tolist() for row in said.tokens] == [[4], [4]]
+
+
+def test_it_aligns_by_the_ctc_head():
+    found = compose().align(BATCH)
+    assert [k for k in found.labels[1, :2].tolist() if k] in ([5], [5, 5])
+    assert found.spans.shape == (2, 3, 2)
+
+
+def test_drawn_looks_come_beside_its_parts():
+    attention = {"scorer": {"type": "additive", "hidden": 3}, "align": "hard"}
+    model = compose(decoder=PARTS["decoder"] | {"attention": attention}).train()
+    outputs = model(BATCH)
+    assert outputs.choices is not None
+    assert set(outputs.parts) == {"ctc"}
+
+
+def test_an_example_has_labels_between_start_and_end():
+    model = compose()
+    target = model.example(30, 6, torch.Generator().manual_seed(0))["target"]
+    assert (target[:, 0] == 1).all()
+    assert (target[:, -1] == 2).all()
+    assert set(target[:, 1:-1].flatten().tolist()) == {3, 4, 5, 6}
+
+
+def test_a_vocabulary_without_labels_is_refused():
+    with pytest.raises(SpecError, match=r"vocab \(3\) has no symbol for a label beside padding"):
+        compose(target={"type": "token", "vocab": 3, "dim": 5})
+
+
+def test_its_weights_are_named():
+    names = {k.split(".")[0] for k in compose().state_dict()}
+    assert names == {"source", "encoder", "decoder", "ctc"}

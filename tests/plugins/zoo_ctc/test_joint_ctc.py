@@ -1,0 +1,65 @@
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from zoo import Blueprint, Outputs, SpecError, ZooError
+from zoo_ctc.ctc import Ctc
+from zoo_ctc.joint_ctc import JointCtc
+from zoo_objectives.cross_entropy import CrossEntropy
+
+CROSS_ENTROPY = Blueprint.of(CrossEntropy, smoothing=0.1)
+
+
+def both():
+    torch.manual_seed(0)
+    targets = torch.tensor([[1, 2, 3], [2, 3, 0]])
+    frames = torch.arange(6) < torch.tensor([[6], [4]])
+    labelled = Outputs(torch.randn(2, 6, 4), targets, frames, target_mask=targets != 0)
+    return Outputs(torch.randn(2, 3, 4), targets, targets != 0, parts={"ctc": labelled})
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.3, 0.9])
+def test_it_is_the_weighted_sum(weight):
+    outputs = both()
+    loss = JointCtc(attention=CROSS_ENTROPY, weight=weight)(outputs)
+    parts = Ctc()(outputs.parts["ctc"]), CrossEntropy(smoothing=0.1)(outputs)
+    torch.testing.assert_close(loss, weight * parts[0] + (1 - weight) * parts[1])
+
+
+def test_its_ctc_is_told_blank_length_and_what_is_impossible():
+    outputs = both()
+    joint = JointCtc(attention=CROSS_ENTROPY, blank=3, per_target=True, impossible="zero")
+    own = Ctc(blank=3, per_target=True, impossible="zero")
+    part = replace(
+        outputs.parts["ctc"],
+        mask=torch.arange(6).expand(2, 6) < 2,
+        targets=torch.tensor([[1, 0, 0], [2, 2, 0]]),  # the second is impossible in two frames
+        target_mask=torch.tensor([[True, False, False], [True, True, False]]),
+    )
+    loss = joint(replace(outputs, parts={"ctc": part}))
+    expected = 0.3 * own(part) + 0.7 * CrossEntropy(smoothing=0.1)(outputs)
+    torch.testing.assert_close(loss, expected)
+    assert loss.isfinite()
+    unbounded = JointCtc(attention=CROSS_ENTROPY, blank=3)
+    assert unbounded(replace(outputs, parts={"ctc": part})) == math.inf
+
+
+def test_both_heads_learn():
+    outputs = both()
+    logits = [tensor.requires_grad_() for tensor in (outputs.logits, outputs.parts["ctc"].logits)]
+    for gradient in torch.autograd.grad(JointCtc(attention=CROSS_ENTROPY)(outputs), logits):
+        assert gradient.abs().sum() > 0
+
+
+def test_a_model_of_one_head_is_refused():
+    outputs = replace(both(), parts={})
+    with pytest.raises(ZooError, match=r"needs a model with a second head 'ctc'.* has none"):
+        JointCtc(attention=CROSS_ENTROPY)(outputs)
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_a_weight_that_silences_a_head_is_refused(weight):
+    with pytest.raises(SpecError, match="weight"):
+        Blueprint.of(JointCtc, attention=CROSS_ENTROPY, weight=weight)
