@@ -60,7 +60,7 @@ class Architecture(Importer):
                 if name != self.copies[0]:
                     raise ZooError(f"'{name}' is another table than '{self.table}'; one is shared")
                 untied = True
-        return {**config, "untied": untied}
+        return {**{k: v for k, v in config.items() if k not in _OWN}, "untied": untied}
 
     def spec(self, config: Config) -> dict[str, Any]:
         self._refuse(config)
@@ -118,7 +118,7 @@ class Architecture(Importer):
 
     def _refuse(self, config: Config) -> None:
         named = config.get("architectures") or [self.heads[0]]
-        if not set(named) & set(self.heads):
+        if not isinstance(named, list) or not any(head in named for head in self.heads):
             raise refused("architectures", named, f"the zoo takes {', '.join(self.heads)}")
         if config.get("quantization_config"):
             raise refused(

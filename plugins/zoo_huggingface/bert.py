@@ -31,7 +31,7 @@ SETTINGS = (
     Setting("hidden_dropout_prob", "model.encoder.dropout", float, 0.1),
     Setting("attention_probs_dropout_prob", "model.encoder.attention.align.dropout", float, 0.1),
     Setting("initializer_range", "model.source.std", float, 0.02),
-    Setting("type_vocab_size", "model.source.segments", int, 2),
+    Setting("type_vocab_size", "model.source.segments", int, 2, least=0),
 )
 
 
@@ -50,6 +50,6 @@ class Bert(Reader):
     settings = (
         *SETTINGS,
         Setting("max_position_embeddings", "model.encoder.position.length"),
-        Setting("pad_token_id", "model.source.padding", int, 0),
+        Setting("pad_token_id", "model.source.padding", int, 0, least=0),
     )
     only = (ABSOLUTE, *READS, TIED)

@@ -39,6 +39,6 @@ class DistilBert(Reader):
         Setting("attention_dropout", "model.encoder.attention.align.dropout", float, 0.1),
         Setting("initializer_range", "model.source.std", float, 0.02),
         Setting("max_position_embeddings", "model.encoder.position.length", int, 512),
-        Setting("pad_token_id", "model.source.padding", int, 0),
+        Setting("pad_token_id", "model.source.padding", int, 0, least=0),
     )
     only = (TIED,)

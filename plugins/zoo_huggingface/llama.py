@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from zoo_huggingface.architecture import MAPS, Config
-from zoo_huggingface.settings import ACTIVATIONS, Only, Setting, at, refused, valued
+from zoo_huggingface.settings import ACTIVATIONS, Only, Setting, at, refused, table, valued
 from zoo_huggingface.speakers import Speaker
 
 _THETA = 10000.0
@@ -87,12 +87,12 @@ class Llama(Speaker):
 def _theta(config: Config) -> float:
     """The base of the angles, which no scaling may bend."""
     for key in ("rope_scaling", "rope_parameters"):
-        scaling = config.get(key) or {}
+        scaling = table(config, key)
         kind = scaling.get("rope_type", scaling.get("type", "default"))
         if kind != "default":
             raise refused(key, scaling, "rotary positions are not scaled here")
         if scaling.get("partial_rotary_factor", 1.0) != 1.0:
             raise refused(key, scaling, "all of a head is turned here")
-    inner = config.get("rope_parameters") or {}
-    theta: float = valued({**config, **inner}, "rope_theta", float, _THETA)
+    inner = {**config, **table(config, "rope_parameters")}
+    theta: float = valued(inner, "rope_theta", float, _THETA)
     return theta

@@ -5,7 +5,7 @@ from typing import Any
 
 from zoo_huggingface.architecture import Config
 from zoo_huggingface.llama import Llama
-from zoo_huggingface.settings import NEEDED, Only, refused
+from zoo_huggingface.settings import NEEDED, Only, listed, refused
 
 
 class Qwen2(Llama):
@@ -24,7 +24,7 @@ class Qwen2(Llama):
 
     def adapt(self, made: dict[str, Any], config: Config) -> None:
         super().adapt(made, config)
-        kinds = config.get("layer_types") or []
+        kinds = listed(config, "layer_types", str)
         if any(kind != "full_attention" for kind in kinds):
             raise refused("layer_types", kinds, "every token sees all before it here")
 

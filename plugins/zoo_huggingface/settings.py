@@ -49,10 +49,14 @@ class Setting:
     words: Mapping[Any, Any] | None = None
     into: Callable[[Any], Any] | None = None
     back: Callable[[Any], Any] | None = None
+    least: int = 1
+    """What a whole number must be at least; a symbol may be 0."""
 
     def read(self, config: Mapping[str, Any]) -> Any:
         """Our value for theirs."""
         value = valued(config, self.key, self.kind, self.default)
+        if type(value) is int and value < self.least:
+            raise refused(self.key, value, f"it should be at least {self.least}")
         if self.words is not None:
             if value not in self.words:
                 known = ", ".join(str(word) for word in self.words)
@@ -100,6 +104,22 @@ def valued(config: Mapping[str, Any], key: str, kind: type, default: Any = NEEDE
 
 
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+
+
+def listed(config: Mapping[str, Any], key: str, kind: type) -> list[Any]:
+    """The values of a key that has several; none if it is not set."""
+    values = config.get(key) or []
+    if not isinstance(values, list) or any(type(value) is not kind for value in values):
+        raise refused(key, values, f"it should be a list, each {_KINDS[kind]}")
+    return values
+
+
+def table(config: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The keys and values under a key; none if it is not set."""
+    values = config.get(key) or {}
+    if not isinstance(values, Mapping):
+        raise refused(key, values, "it should hold keys and values")
+    return values
 
 
 def ending(config: Mapping[str, Any]) -> int:

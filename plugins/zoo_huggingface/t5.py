@@ -48,7 +48,7 @@ class T5(Architecture):
         Setting("relative_attention_max_distance", _BOTH.format("position.farthest"), int, 128),
         Setting("layer_norm_epsilon", _BOTH.format("norm.eps"), float, 1e-6),
         Setting("dropout_rate", _BOTH.format("dropout"), float, 0.1),
-        Setting("pad_token_id", "model.source.padding", int, 0),
+        Setting("pad_token_id", "model.source.padding", int, 0, least=0),
     )
 
     def map(self, config: Config) -> dict[str, Any]:

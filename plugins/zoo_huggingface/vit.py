@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from zoo import ZooError
 from zoo_huggingface.architecture import Architecture, Config
-from zoo_huggingface.settings import ACTIVATIONS, Only, Setting, at, refused, valued
+from zoo_huggingface.settings import ACTIVATIONS, Only, Setting, at, refused, table, valued
 
 _LENGTH = "model.encoder.position.length"
 
@@ -54,8 +54,8 @@ class ViT(Architecture):
         if side % patch:
             raise refused("image_size", side, f"it should be a multiple of {patch}, a patch's side")
         model["encoder"]["position"]["length"] = (side // patch) ** 2 + 1
-        names = config.get("id2label")
-        model["classes"] = len(names) if names else valued(config, "num_labels", int, 2)
+        names = table(config, "id2label")
+        model["classes"] = len(names) or valued(config, "num_labels", int, 2)
 
     def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
         length, patch = self.needed(spec, _LENGTH), at(spec, "model.source.size")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from zoo_huggingface.architecture import Architecture, Config
-from zoo_huggingface.settings import ACTIVATIONS, Only, Setting, at, refused, valued
+from zoo_huggingface.settings import ACTIVATIONS, Only, Setting, at, listed, refused, valued
 
 
 class Wav2Vec2(Architecture):
@@ -54,7 +54,7 @@ class Wav2Vec2(Architecture):
         Setting("hidden_dropout", "model.encoder.dropout", float, 0.1),
         Setting("attention_dropout", "model.encoder.attention.align.dropout", float, 0.1),
         Setting("vocab_size", "model.vocab"),
-        Setting("pad_token_id", "model.blank objective.blank", int, 0),
+        Setting("pad_token_id", "model.blank objective.blank", int, 0, least=0),
     )
     only = (
         Only("feat_extract_activation", "gelu", "the convolutions are bent by gelu"),
@@ -66,16 +66,15 @@ class Wav2Vec2(Architecture):
         source, norm = made["model"]["source"], made["model"]["encoder"]["norm"]
         # The norm after the positions: before the first block, or after the last.
         norm["embedding"] = norm["place"] == "post"
-        widths = _sizes(config, "conv_dim")
-        if len(set(widths)) > 1:
-            raise refused("conv_dim", widths, "all convolutions have one width here")
-        source["channels"] = widths[0]
-        source["kernels"], source["strides"] = (
-            _sizes(config, key) for key in ("conv_kernel", "conv_stride")
+        widths, kernels, strides = (
+            listed(config, key, int) for key in ("conv_dim", "conv_kernel", "conv_stride")
         )
         layers = valued(config, "num_feat_extract_layers", int, len(widths))
-        if not len(widths) == len(source["kernels"]) == len(source["strides"]) == layers:
+        if not len(widths) == len(kernels) == len(strides) == layers > 0:
             raise refused("conv_dim", widths, "kernels, strides and widths should be as many")
+        if len(set(widths)) > 1:
+            raise refused("conv_dim", widths, "all convolutions have one width here")
+        source |= {"channels": widths[0], "kernels": kernels, "strides": strides}
 
     def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
         source = at(spec, "model.source")
@@ -83,10 +82,3 @@ class Wav2Vec2(Architecture):
         made["conv_dim"] = [source["channels"]] * count
         made["conv_kernel"], made["conv_stride"] = list(source["kernels"]), list(source["strides"])
         made["num_feat_extract_layers"] = count
-
-
-def _sizes(config: Config, key: str) -> list[int]:
-    sizes = config.get(key)
-    if not isinstance(sizes, list) or not sizes or any(type(size) is not int for size in sizes):
-        raise refused(key, sizes, "it should be a list of whole numbers")
-    return sizes

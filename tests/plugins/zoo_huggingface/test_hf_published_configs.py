@@ -1,5 +1,7 @@
 """Configs as published models have them lead to specs of the published size."""
 
+import contextlib
+
 import pytest
 import torch
 import transformers as hf
@@ -102,11 +104,11 @@ WAVE = {
 MORE = {"roberta": 2 * 768, "marian": 2 * 512 * 512, "wav2vec2": 768}
 
 
-@pytest.mark.parametrize(
-    "config",
-    [BERT, ROBERTA, DISTILBERT, GPT2, MARIAN, T5, LLAMA, MISTRAL, QWEN2, VIT, WAVE],
-    ids=lambda config: config["model_type"],
-)
+ALL = [BERT, ROBERTA, DISTILBERT, GPT2, MARIAN, T5, LLAMA, MISTRAL, QWEN2, VIT, WAVE]
+each = pytest.mark.parametrize("config", ALL, ids=lambda config: config["model_type"])
+
+
+@each
 def test_a_published_config_leads_to_a_spec_of_the_same_size(config):
     kind = config["model_type"]
     named = {k: v for k, v in config.items() if k not in ("model_type", "architectures")}
@@ -131,3 +133,18 @@ def test_the_shipped_specs_are_those_of_the_published_models(config, shipped, ap
     spec = IMPORTERS[config["model_type"]].spec(config)
     ours = zoo.load_spec(shipped).resolved()["model"]
     assert zoo.load_spec(spec).resolved()["model"] == ours | apart
+
+
+STRANGE = [None, True, -1, 0, 3, 1e400, "", "x", [], [[]], [None], {}, {"rope_type": []}, {"a": {}}]
+KEYS = ["quantization_config", "rope_scaling", "rope_parameters", "layer_types", "num_labels",
+        "sentence", "untied", "head_dim", "n_inner", "feed_forward_proj", "id2label",
+        "decoder_vocab_size", "image_size", "scale_decoder_outputs"]  # fmt: skip
+
+
+@each
+def test_a_strange_value_is_expressed_or_refused_in_words(config):
+    importer = IMPORTERS[config["model_type"]]
+    for key in [*config, *KEYS]:
+        for value in STRANGE:
+            with contextlib.suppress(zoo.ZooError):
+                importer.spec({**config, key: value})
