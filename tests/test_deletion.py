@@ -51,7 +51,7 @@ def test_the_rest_works_without(gone, tmp_path):
     project.mkdir()
     for name in ("zoo", "plugins"):
         shutil.copytree(ROOT / name, project / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("README.md", "LICENSE", "registry.yaml"):
+    for name in ("README.md", "LICENSE", "registry.yaml", "hatch_build.py"):
         shutil.copy(ROOT / name, project)
     shutil.rmtree(project / "plugins" / f"zoo_{gone}")
     text = (ROOT / "pyproject.toml").read_text()
