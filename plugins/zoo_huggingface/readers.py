@@ -27,6 +27,7 @@ class Reader(Architecture):
     plain: ClassVar[str]
     """The class of transformers without a head."""
     activation: ClassVar[str] = "hidden_act"
+    loose = ("model.scale",)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -78,18 +79,15 @@ class Reader(Architecture):
         return {"modules.json": rows, "1_Pooling/config.json": pooled}
 
     def _refuse(self, config: Config) -> None:
-        plain = config.get("architectures") == [self.plain]
-        if "sentence" in config:
-            if not plain and self.heads[0] not in (config.get("architectures") or self.heads):
-                raise refused("architectures", config["architectures"], f"not {self.plain}")
+        if config.get("architectures") == [self.plain]:
+            if "sentence" not in config:
+                raise refused(
+                    "architectures",
+                    config["architectures"],
+                    f"it has no head; the zoo takes {self.heads[0]}, or a folder of "
+                    "sentence-transformers, whose modules.json says how states are pooled",
+                )
             config = {**config, "architectures": [self.heads[0]]}
-        elif plain:
-            raise refused(
-                "architectures",
-                config["architectures"],
-                f"it has no head; the zoo takes {self.heads[0]}, or a folder of "
-                "sentence-transformers, whose modules.json says how states are pooled",
-            )
         super()._refuse(config)
 
 
@@ -122,8 +120,8 @@ def _modes(config: Any) -> list[str]:
     """Which poolings a config of one names, as a word or, in older files, one key for each."""
     if not isinstance(config, dict):
         return []
-    mode = config.get("pooling_mode", [])
-    named = [mode] if isinstance(mode, str) else list(mode)
+    mode = config.get("pooling_mode") or []
+    named = [str(one) for one in (mode if isinstance(mode, list) else [mode])]
     keys = [key for key, on in config.items() if key.startswith("pooling_mode_") and on is True]
     return named + [_OLD.sub("", key) for key in keys]
 

@@ -81,6 +81,8 @@ def test_a_tiny_encoder_gives_the_same_vectors_and_goes_out_again(folder, tmp_pa
         ({"pooling_mode": "lasttoken"}, "the pooling is lasttoken; the zoo can express one of"),
         ({"pooling_mode_cls_token": True, "pooling_mode_max_tokens": True}, "is cls and max"),
         ({}, "the pooling is not said"),
+        ({"pooling_mode": 3}, "the pooling is 3"),
+        (["mean"], "the pooling is not said"),
     ],
 )
 def test_a_pooling_that_the_zoo_lacks_is_refused(folder, tmp_path, config, reason):
