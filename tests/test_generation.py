@@ -83,6 +83,43 @@ def test_any_sampler_and_filter_can_be_named_and_draws_are_seeded(tokenizer):
     assert len(set(once[0][0].tokens)) == len(once[0][0].tokens)
 
 
+def test_a_model_without_padding_answers_a_batch_as_its_items_alone():
+    gpt = zoo.compose("gpt2-tiny")
+    rows = [[0, 5, 0], [7], [3, 0, 0, 0, 9]]
+    together = zoo.generate(gpt, rows, max_length=6)
+    for row, (best,) in zip(rows, together, strict=True):
+        assert zoo.generate(gpt, [row], max_length=6)[0][0].tokens == best.tokens
+
+
+def test_a_start_symbol_is_put_before_a_prompt_once_and_only_where_there_is_one():
+    gpt = zoo.compose("gpt2-tiny")
+    plain = zoo.compose("gpt2-tiny", overrides=["model.bos=null"])
+    plain.load_state_dict(gpt.state_dict())
+
+    def said(model, row):
+        return zoo.generate(model, [row], max_length=6)[0][0].tokens
+
+    assert said(gpt, [5, 9]) == said(gpt, [30, 5, 9]) == said(plain, [30, 5, 9])
+    with pytest.raises(zoo.ZooError, match="text 1 is empty"):
+        said(plain, [])
+
+
+def test_sources_of_unequal_length_without_padding_are_refused():
+    model = zoo.compose({
+        "zoo": 1, "name": "s", "sampler": "greedy",
+        "model": {
+            "type": "seq2seq",
+            "source": {"type": "token", "vocab": 10, "dim": 6, "padding": None},
+            "target": {"type": "token", "vocab": 10, "dim": 6},
+            "encoder": {"type": "gru", "hidden": 4},
+            "decoder": {"type": "plain-rnn", "hidden": 5},
+        },
+    })  # fmt: skip
+    assert len(zoo.generate(model, [[4, 5], [0, 3]], max_length=2)) == 2
+    with pytest.raises(zoo.ZooError, match="knows no padding, so texts must be of one length"):
+        zoo.generate(model, [[4, 5], [0]])
+
+
 @pytest.mark.parametrize(
     ("inputs", "options", "reason"),
     [

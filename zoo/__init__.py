@@ -67,6 +67,7 @@ _HOMES = {
     "zoo.registry": ("Registry",),
     "zoo.signature": ("Given",),
     "zoo.spec": ("Spec", "load_spec"),
+    "zoo.tensors": ("Opened",),
     "zoo.vectors": ("Vectors", "vectors_of"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -134,6 +135,7 @@ if TYPE_CHECKING:
     from zoo.registry import Registry as Registry
     from zoo.signature import Given as Given
     from zoo.spec import Spec as Spec, load_spec as load_spec
+    from zoo.tensors import Opened as Opened
     from zoo.vectors import Vectors as Vectors, vectors_of as vectors_of
 
 

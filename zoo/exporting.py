@@ -33,6 +33,7 @@ class Departure:
     read: Callable[[str], Tensor]
     config: Mapping[str, Any] | None = None
     tokenizer: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def bytes(self) -> int:
@@ -61,6 +62,9 @@ class Departure:
         write_stream(weights, self.plan.targets, self.plan.run(self.read, progress))
         if self.config is not None:
             _write_json(room / "config.json", self.config)
+        for name, data in self.files.items():
+            (room / name).parent.mkdir(exist_ok=True)
+            _write_json(room / name, data)
         texts = set(self.tokenizer.values())
         if len(texts) == 1:  # two would need names that the other library knows
             (room / "tokenizer.json").write_text(texts.pop(), encoding="utf-8")
@@ -68,7 +72,7 @@ class Departure:
             _write_json(room / "tokenizer_config.json", about)
 
 
-def _write_json(path: Path, data: Mapping[str, Any]) -> None:
+def _write_json(path: Path, data: Any) -> None:
     path.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -85,11 +89,12 @@ def departing(
     registry = registry or default_registry()
     header = read_header(model)
     config = None
+    files: Mapping[str, Any] = {}
     if map is None:
         importer = exporter_for(header.provenance, to, registry)
         original = header.provenance.get("config")
         config = importer.config(header.spec, original if isinstance(original, dict) else {})
-        map = importer.map(config)
+        map, files = importer.map(config), importer.files(header.spec)
     elif to is not None:
         raise ZooError("--to and --map are two ways to say where the weights go; give one")
     elif isinstance(map, (str, os.PathLike)):
@@ -98,7 +103,7 @@ def departing(
     with opened(weights_in(Path(model))) as file:
         planned = plan(mapped, file.forms, None, dtype=torch_dtype(dtype) if dtype else None)
         _refuse_losses(planned, file.read)
-        yield Departure(planned, file.read, config, header.tokenizer)
+        yield Departure(planned, file.read, config, header.tokenizer, files)
 
 
 def export_model(

@@ -82,6 +82,7 @@ def stream(
         eos=speech.eos,
         pad=speech.pad,
         prompt=speech.prompt,
+        lengths=speech.lengths,
         max_length=max_length,
         generator=_seeded(model, seed),
         filters=between,
@@ -157,8 +158,7 @@ def _batch(model: Model, inputs: Sequence[str] | Sequence[Sequence[int]]) -> dic
     else:
         rows = [[int(token) for token in row] for row in inputs]
     if model.reads == "prompt":
-        start: int = model.bos  # type: ignore[assignment]
-        rows = [[start, *row] for row in rows]
+        rows = [_begun(row, getattr(model, "bos", None)) for row in rows]
     for number, row in enumerate(rows, 1):
         if not row:
             raise ZooError(f"text {number} is empty; there is nothing to read")
@@ -170,7 +170,18 @@ def _batch(model: Model, inputs: Sequence[str] | Sequence[Sequence[int]]) -> dic
     longest = max(len(row) for row in rows)
     padded = [row + [table.padding or 0] * (longest - len(row)) for row in rows]
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
-    return {model.reads: torch.tensor(padded, device=device)}
+    batch = {model.reads: torch.tensor(padded, device=device)}
+    if table.padding is None and any(len(row) < longest for row in rows):
+        if model.reads != "prompt":
+            raise ZooError("this model knows no padding, so texts must be of one length")
+        real = [[place < len(row) for place in range(longest)] for row in rows]
+        batch["mask"] = torch.tensor(real, device=device)
+    return batch
+
+
+def _begun(row: list[int], bos: int | None) -> list[int]:
+    """The prompt with its start symbol, unless a tokenizer has put it there."""
+    return row if bos is None or row[:1] == [bos] else [bos, *row]
 
 
 def _tokenizer(model: Model, side: str) -> Tokenizer | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.errors import ZooError
+from zoo.tensors import Opened
 
 Config = Mapping[str, Any]
 """A ``config.json``, as data. It comes from a stranger: look things up in it, never run them."""
@@ -27,6 +28,13 @@ class Importer(abc.ABC):
     @abc.abstractmethod
     def matches(self, config: Config) -> bool:
         """Whether a model with this config is of this kind."""
+
+    def gathered(self, config: Config, folder: Path, weights: Opened) -> Config:
+        """The config together with what else the folder says of the model.
+
+        `weights` knows the form of every tensor and reads those it is asked for.
+        """
+        return config
 
     @abc.abstractmethod
     def spec(self, config: Config) -> dict[str, Any]:
@@ -47,3 +55,7 @@ class Importer(abc.ABC):
         `original` is what the model came with, empty if it was not imported.
         """
         raise ZooError(f"importer '{self.name}' brings models in, but cannot take them out")
+
+    def files(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+        """JSON files that an export has beside its config, by their path in the folder."""
+        return {}

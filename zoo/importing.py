@@ -96,8 +96,10 @@ def arriving(
     if (spec is None) != (map is None):
         raise ZooError("--spec and --map go together: what the model is, and where its weights go")
     if spec is None or map is None:
-        config = read_config(path)
+        config: Mapping[str, Any] = read_config(path)
         importer = importer_for(config, registry)
+        with opened(weights_in(path)) as file:
+            config = importer.gathered(config, path, file)
         spec, map = importer.spec(config), importer.map(config)
         tokenizers = importer.tokenizers(path, config)
         about |= {"importer": importer.name, "config": dict(config)}

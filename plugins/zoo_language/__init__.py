@@ -1,4 +1,4 @@
-"""Models of one language: those that go on, and those that fill in."""
+"""Models of one language: those that go on, those that fill in, those that compare."""
 
 from collections.abc import Sequence
 
@@ -7,8 +7,9 @@ from zoo_language.bilm import BiLM
 from zoo_language.language_model import LanguageModel
 from zoo_language.masked_lm import MaskedLM
 from zoo_language.ngram import NGram
+from zoo_language.sentence_encoder import SentenceEncoder
 
 
 @hookimpl
 def zoo_components() -> Sequence[type[Model] | type[Decoder]]:
-    return [LanguageModel, MaskedLM, BiLM, NGram]
+    return [LanguageModel, MaskedLM, BiLM, SentenceEncoder, NGram]

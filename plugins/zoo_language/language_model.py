@@ -19,6 +19,7 @@ from zoo import (
     Outputs,
     Sampler,
     Speech,
+    ZooError,
     refuse_drawing,
     speak,
 )
@@ -34,12 +35,13 @@ class LanguageModel(Model):
     Args:
         embedding: of the tokens.
         decoder: predicts the next from the last.
-        bos: symbol before the first token.
+        bos: symbol before the first token; None where texts begin as they are.
         eos: symbol after the last.
 
     Shapes:
         batch {target [B, T] from bos on, padded} -> logits [B, T - 1, V]; to generate,
-        batch {prompt [B, P] from bos on, padded}.
+        batch {prompt [B, P] from bos on, padded}. Where the embedding has no padding symbol,
+        mask [B, T] or [B, P] is True at what is real, if not all is.
     """
 
     name: ClassVar[str] = "language-model"
@@ -51,7 +53,7 @@ class LanguageModel(Model):
         *,
         embedding: Blueprint[Embedding],
         decoder: Blueprint[Decoder],
-        bos: Annotated[int, Field(ge=0)] = 1,
+        bos: Annotated[int, Field(ge=0)] | None = 1,
         eos: Annotated[int, Field(ge=0)] = 2,
     ) -> None:
         super().__init__()
@@ -67,7 +69,8 @@ class LanguageModel(Model):
     def forward(self, batch: Batch) -> Outputs:
         told, targets = batch["target"][:, :-1], batch["target"][:, 1:]
         logits = self.decoder(told, unread(self.embedding, told))
-        return Outputs(logits, targets, targets != self.pad)
+        mask, real = self.embedding.mask(targets), batch.get("mask")
+        return Outputs(logits, targets, mask if real is None else mask & real[:, 1:])
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None
@@ -93,9 +96,20 @@ class LanguageModel(Model):
         )
 
     def speech(self, batch: Batch) -> Speech:
-        prompt = batch["prompt"]
-        memory = unread(self.embedding, prompt)
-        return Speech(self.decoder, memory, bos=self.bos, eos=self.eos, pad=self.pad, prompt=prompt)
+        prompt, real = batch["prompt"], batch.get("mask")
+        if real is None and self.embedding.padding is None:
+            real = self.embedding.mask(prompt)
+        if real is not None and bool((real[:, 1:] & ~real[:, :-1]).any()):
+            raise ZooError("a prompt's mask opens again after it closed; prompts are padded behind")
+        return Speech(
+            self.decoder,
+            unread(self.embedding, prompt),
+            bos=self.eos if self.bos is None else self.bos,
+            eos=self.eos,
+            pad=self.pad,
+            prompt=prompt,
+            lengths=None if real is None else real.sum(dim=1),
+        )
 
     def embedding_for(self, side: str) -> Embedding:
         return self.embedding

@@ -71,6 +71,9 @@ class MaskedLM(Model):
         mask = memory.mask if counted is None else memory.mask & counted
         return Outputs(logits, batch["target"], mask)
 
+    def embedding_for(self, side: str) -> Embedding:
+        return self.source
+
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:

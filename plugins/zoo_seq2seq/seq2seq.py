@@ -82,6 +82,11 @@ class Seq2Seq(Model):
             raise ZooError("source and target share one table, so 'target' has no meaning")
         embedding = self.source if shared else (target or source).build()
         self.pad = embedding.spoken_in(bos=bos, eos=eos)
+        if embedding.padding is None:
+            raise ZooError(
+                f"embedding '{embedding.name}' has no padding, by which targets of unequal length "
+                "are told; set padding"
+            )
         self.decoder = decoder.build(
             embedding=embedding,
             memory_dim=self.encoder.output_dim,

@@ -46,6 +46,9 @@ class Grid(Embedding):
         self.rows = nn.Embedding(rows, dim)
         self.columns = nn.Embedding(columns, dim)
 
+    def spoken_in(self, *, bos: int | None, eos: int) -> int:
+        raise ZooError(f"embedding '{self.name}' has rows and columns, but no order to speak in")
+
     def forward(self, inputs: Tensor) -> Tensor:
         _, rows, columns = inputs.shape
         if rows > self.rows.num_embeddings or columns > self.columns.num_embeddings:

@@ -43,6 +43,18 @@ REFUSED = [
     ({"prompt": torch.tensor([1, 3])}, r"must be token numbers \[B, P\], one row for each of 2"),
     ({"prompt": torch.tensor([[1, 3]])}, r"the prompt is torch.int64 \[1, 2\]"),
     ({"prompt": torch.tensor([[1.0], [1.0]])}, r"the prompt is torch.float32 \[2, 1\]"),
+    (
+        {"prompt": torch.ones(2, 3).long(), "lengths": torch.tensor([1, 4])},
+        "a length of 4 is told of prompts of 3 tokens",
+    ),
+    (
+        {"prompt": torch.ones(2, 3).long(), "lengths": torch.tensor([1, 0])},
+        "the prompt of item 1 is empty",
+    ),
+    (
+        {"prompt": torch.ones(2, 3).long(), "lengths": torch.ones(2)},
+        r"lengths are torch.float32 \[2\]; they must be whole numbers \[B\], one for each of 2",
+    ),
 ]
 
 

@@ -39,6 +39,7 @@ def decode(
     generator: torch.Generator | None = None,
     filters: Sequence[Filter] = (),
     prompt: Tensor | None = None,
+    lengths: Tensor | None = None,
 ) -> Decoded:
     """Let the decoder speak, the sampler choose, until every hypothesis has ended.
 
@@ -49,6 +50,7 @@ def decode(
         filters: applied to the next tokens' scores in this order, before the sampler.
         prompt: what was said before, [B, P], the start token first, padded on the right; the
             start token alone if not given.
+        lengths: how much of each prompt is real, [B]; up to its padding if not given.
 
     Shapes:
         B items of memory -> tokens [B, N, T] without the prompt, and scores [B, N]; N as many as
@@ -56,7 +58,14 @@ def decode(
     """
     _refuse_frames(sampler)
     given = setting(
-        decoder, memory, bos=bos, eos=eos, pad=pad, max_length=max_length, prompt=prompt
+        decoder,
+        memory,
+        bos=bos,
+        eos=eos,
+        pad=pad,
+        max_length=max_length,
+        prompt=prompt,
+        lengths=lengths,
     )
     every = 1 if memory.states.device.type == "cpu" else PATIENCE
     for search in _searched(decoder, memory, sampler, given, filters, generator, every):
@@ -78,6 +87,7 @@ def stream(
     generator: torch.Generator | None = None,
     filters: Sequence[Filter] = (),
     prompt: Tensor | None = None,
+    lengths: Tensor | None = None,
 ) -> Iterator[Tensor]:
     """The tokens that ``decode`` would return, [B, 1] a step, as they are chosen.
 
@@ -91,7 +101,14 @@ def stream(
             f"(width {sampler.width}); only samplers that keep one and never go back can stream"
         )
     given = setting(
-        decoder, memory, bos=bos, eos=eos, pad=pad, max_length=max_length, prompt=prompt
+        decoder,
+        memory,
+        bos=bos,
+        eos=eos,
+        pad=pad,
+        max_length=max_length,
+        prompt=prompt,
+        lengths=lengths,
     )
     return _streamed(decoder, memory, sampler, given, filters, generator)
 

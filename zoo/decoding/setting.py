@@ -62,6 +62,7 @@ def setting(
     pad: int,
     max_length: int,
     prompt: Tensor | None,
+    lengths: Tensor | None = None,
 ) -> Setting:
     """The setting, or ZooError with what is wrong with it."""
     if max_length < 1:
@@ -77,7 +78,9 @@ def setting(
         shortest = longest = 1
     else:
         prompt = prompt.to(device)
-        lengths = _lengths(prompt, bos, pad, B)
+        _refuse_no_tokens(prompt, B)
+        real = _unpadded(prompt, bos, pad) if lengths is None else _told(lengths, prompt)
+        lengths = _filled(real)
         shortest, longest = (int(lengths.min()), int(lengths.max())) if B else (1, 1)
     made = Setting(
         prompt[:, :shortest],
@@ -93,7 +96,7 @@ def setting(
     return made
 
 
-def _lengths(prompt: Tensor, bos: int, pad: int, B: int) -> Tensor:
+def _refuse_no_tokens(prompt: Tensor, B: int) -> None:
     if prompt.dim() != 2 or prompt.shape[0] != B or prompt.is_floating_point():
         raise ZooError(
             f"the prompt is {prompt.dtype} {list(prompt.shape)}; "
@@ -101,11 +104,31 @@ def _lengths(prompt: Tensor, bos: int, pad: int, B: int) -> Tensor:
         )
     if prompt.numel() and int(prompt.min()) < 0:
         raise ZooError(f"the prompt has token {int(prompt.min())}; a token is a number from 0")
+
+
+def _unpadded(prompt: Tensor, bos: int, pad: int) -> Tensor:
+    """Where the padding of each row begins."""
+    if not prompt.shape[1]:
+        return prompt.new_zeros(prompt.shape[0])
     places = torch.arange(1, prompt.shape[1] + 1, device=prompt.device)
-    lengths = (places * (prompt != pad)).amax(dim=1) if prompt.shape[1] else places.new_zeros(B)
-    if bos == pad and prompt.shape[1]:
-        lengths = lengths.clamp(min=1)  # a start token alone looks like padding alone
-    if B and int(lengths.min()) < 1:
+    lengths = (places * (prompt != pad)).amax(dim=1)
+    return lengths.clamp(min=1) if bos == pad else lengths  # a start token looks like padding
+
+
+def _told(lengths: Tensor, prompt: Tensor) -> Tensor:
+    B, P = prompt.shape
+    if lengths.shape != (B,) or lengths.dtype != torch.long:
+        raise ZooError(
+            f"lengths are {lengths.dtype} {list(lengths.shape)}; "
+            f"they must be whole numbers [B], one for each of {B} items"
+        )
+    if B and int(lengths.max()) > P:
+        raise ZooError(f"a length of {int(lengths.max())} is told of prompts of {P} tokens")
+    return lengths.to(prompt.device)
+
+
+def _filled(lengths: Tensor) -> Tensor:
+    if lengths.numel() and int(lengths.min()) < 1:
         item = int(lengths.argmin())
         raise ZooError(f"the prompt of item {item} is empty; it must have one token at least")
     return lengths

@@ -27,6 +27,7 @@ def speak(
         eos=speech.eos,
         pad=speech.pad,
         prompt=speech.prompt,
+        lengths=speech.lengths,
         max_length=max_length,
         generator=generator,
         filters=filters,

@@ -40,16 +40,19 @@ class Embedding(Component, nn.Module, ABC):
     def mask(self, inputs: Tensor) -> Tensor:
         """inputs [B, S, ...] -> [B, S], True where an input is real."""
 
-    def spoken_in(self, *, bos: int, eos: int) -> int:
-        """The padding of a vocabulary that has these symbols to begin and end with."""
-        if self.vocab is None or self.padding is None:
-            raise ZooError(f"embedding '{self.name}' has no vocabulary with padding to speak in")
+    def spoken_in(self, *, bos: int | None, eos: int) -> int:
+        """What stands after the end, in a vocabulary with these symbols to begin and end with.
+
+        It is the padding or, where there is none, the end symbol again.
+        """
+        if self.vocab is None:
+            raise ZooError(f"embedding '{self.name}' has no vocabulary to speak in")
         for name, token in (("bos", bos), ("eos", eos)):
-            if token >= self.vocab:
+            if token is not None and token >= self.vocab:
                 raise ZooError(f"{name} ({token}) must be a symbol below vocab ({self.vocab})")
         if eos == self.padding:
             raise ZooError(f"eos ({eos}) must be another symbol than padding ({self.padding})")
-        return self.padding
+        return eos if self.padding is None else self.padding
 
     def unembed(self, states: Tensor) -> Tensor:
         """Logits by the embedding's own table: states [..., D] -> [..., V]."""

@@ -26,7 +26,8 @@ class Speech:
     """What generation needs of a model that has read its input.
 
     Shapes:
-        prompt [B, P]: what was said before, bos first, padded on the right; bos alone if None.
+        prompt [B, P]: what was said before, bos first, padded on the right; bos alone if None;
+        lengths [B]: how much of each prompt is real; up to its padding if None.
     """
 
     decoder: Decoder
@@ -35,6 +36,7 @@ class Speech:
     eos: int
     pad: int
     prompt: torch.Tensor | None = None
+    lengths: torch.Tensor | None = None
 
 
 class Model(Component, nn.Module, ABC):

@@ -164,17 +164,71 @@ def test_one_symbol_may_stand_at_both_ends():
 
 
 @pytest.mark.parametrize(
-    "embedding",
+    ("embedding", "message"),
     [
-        {"type": "patches", "size": 2, "dim": 4},
-        {"type": "grid", "vocab": 4, "dim": 4, "rows": 2, "columns": 2},
+        ({"type": "patches", "size": 2, "dim": 4}, "'patches' has no vocabulary to speak in"),
+        (
+            {"type": "grid", "vocab": 4, "dim": 4, "rows": 2, "columns": 2},
+            "'grid' has rows and columns, but no order to speak in",
+        ),
     ],
     ids=["patches", "grid"],
 )
-def test_an_embedding_without_words_is_refused(embedding):
-    message = f"embedding '{embedding['type']}' has no vocabulary with padding to speak in"
+def test_an_embedding_without_words_is_refused(embedding, message):
     with pytest.raises(ZooError, match=message):
         compose(RNN, embedding=embedding)
+
+
+UNPADDED = {"type": "token", "vocab": 7, "dim": 4, "padding": None}
+REAL = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0]]).bool()
+
+
+def test_without_a_padding_symbol_every_token_counts_but_those_masked():
+    model = compose(TRANSFORMER, embedding=UNPADDED)
+
+    assert model({"target": TOKENS}).mask.all()
+    assert torch.equal(model({"target": TOKENS, "mask": REAL}).mask, REAL[:, 1:])
+
+
+def test_a_mask_narrows_what_the_padding_leaves():
+    mask = compose(RNN)({"target": TOKENS, "mask": REAL.roll(1, dims=0)}).mask
+
+    assert mask.sum(dim=1).tolist() == [3, 2, 2]
+
+
+def greedily(model: zoo.Model, batch: dict[str, torch.Tensor]) -> list[list[int]]:
+    spec = {"zoo": 1, "name": "s", "model": dict(model.spec["model"]), "sampler": "greedy"}
+    sampler = zoo.load_spec(spec).sections.sampler.build()
+    return model.generate(batch, sampler, max_length=4).best()
+
+
+def test_without_a_padding_symbol_the_first_symbol_can_be_said():
+    model = compose(TRANSFORMER | {"output": {"bias": True}}, embedding=UNPADDED)
+    with torch.no_grad():
+        model.decoder.output.bias[0] = 100.0
+
+    assert greedily(model, {"prompt": TOKENS[:1]}) == [[0, 0, 0, 0]]
+
+
+def test_masked_prompts_of_unequal_length_go_on_as_each_alone():
+    torch.manual_seed(1)
+    model = compose(TRANSFORMER, embedding=UNPADDED, bos=6, eos=6).eval()
+    prompts = torch.tensor([[6, 0, 3, 5], [6, 4, 0, 0], [6, 6, 6, 0]])
+    mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0], [1, 1, 1, 0]]).bool()
+
+    together = greedily(model, {"prompt": prompts, "mask": mask})
+
+    for prompt, length, said in zip(prompts, [4, 2, 3], together, strict=True):
+        (alone,) = greedily(model, {"prompt": prompt[None, :length]})
+        assert said[: len(alone)] == alone
+        assert set(said[len(alone) :]) <= {6}
+
+
+def test_a_mask_that_opens_again_is_refused():
+    model = compose(TRANSFORMER, embedding=UNPADDED)
+    mask = torch.tensor([[0, 1, 1]]).bool()
+    with pytest.raises(ZooError, match="a prompt's mask opens again after it closed"):
+        greedily(model, {"prompt": TOKENS[:1, :3], "mask": mask})
 
 
 def test_its_weights_are_named():

@@ -250,7 +250,7 @@ class Continuous(Embedding):
 
 
 def test_a_target_without_a_vocabulary_is_refused():
-    message = "^embedding 'continuous' has no vocabulary with padding to speak in$"
+    message = "^embedding 'continuous' has no vocabulary to speak in$"
     with pytest.raises(ZooError, match=message):
         Seq2Seq(
             source=Blueprint.of(Token, vocab=4, dim=3),
@@ -358,6 +358,13 @@ def test_a_dot_between_two_widths_is_refused_with_the_origin_of_both():
     decoder = ATTENTIVE | {"hidden": 6, "attention": {"scorer": "dot", "align": "soft"}}
     with pytest.raises(SpecError, match=message):
         zoo.compose(spec(decoder=decoder))
+
+
+def test_targets_without_padding_are_refused():
+    target = {"type": "token", "vocab": 6, "dim": 4, "padding": None}
+    message = "embedding 'token' has no padding, by which targets of unequal length are told"
+    with pytest.raises(zoo.SpecError, match=message):
+        zoo.compose(spec(target=target))
 
 
 def test_its_weights_are_named_by_its_parts():

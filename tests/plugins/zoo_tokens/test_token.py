@@ -106,5 +106,37 @@ def test_its_widths_are_those_it_was_built_with():
     assert (token.vocab, token.dim, token.padding) == (5, 3, 2)
 
 
+def test_without_padding_every_symbol_has_a_vector_is_drawn_and_is_real():
+    torch.manual_seed(0)
+    token = Token(vocab=4, dim=2, padding=None)
+
+    drawn = token.example(20, 10, torch.Generator().manual_seed(0))
+
+    assert drawn.unique().tolist() == [0, 1, 2, 3]
+    assert token.mask(drawn).all()
+    assert token.table.weight.abs().sum(dim=1).all()
+
+
+def test_a_segment_adds_its_vector_but_not_to_padding():
+    token = Token(vocab=3, dim=2, scaled=True, segments=2).double()
+    token.load_state_dict({
+        "table.weight": torch.tensor([[0.0, 0], [1, 2], [3, 4]]),
+        "segments.weight": torch.tensor([[0.5, 0.25], [-1, 8]]),
+    })  # fmt: skip
+    symbols, told = torch.tensor([[1, 2, 0]]), torch.tensor([[0, 1, 1]])
+    both = torch.stack([symbols, told], dim=-1)
+    root = 2**0.5
+
+    expected = [[[root + 0.5, 2 * root + 0.25], [3 * root - 1, 4 * root + 8], [0, 0]]]
+    torch.testing.assert_close(token(both), torch.tensor(expected, dtype=torch.float64))
+    assert token.mask(both).tolist() == [[True, True, False]]
+    first = torch.stack([symbols, torch.zeros_like(symbols)], dim=-1)
+    assert torch.equal(token(symbols), token(first))
+
+
 def test_its_weights_are_named():
+    assert list(Token(vocab=4, dim=2, segments=1).state_dict()) == [
+        "table.weight",
+        "segments.weight",
+    ]
     assert list(Token(vocab=4, dim=2).state_dict()) == ["table.weight"]

@@ -1,0 +1,138 @@
+"""What all architectures share: settings read both ways, a map, and that nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from zoo import Importer, Opened, ZooError, load_spec
+from zoo_huggingface.canonical import canonical, differences
+from zoo_huggingface.settings import Only, Setting, at, put, refused
+
+MAPS = Path(__file__).parent / "maps"
+_OWN = ("untied", "sentence")
+"""What `gathered` adds to a config; files beside it say so."""
+_LEFT = ("auto_map", "_name_or_path", "transformers_version", "dtype", "torch_dtype", *_OWN)
+"""What an export does not take from the config that a model came with."""
+
+Config = Mapping[str, Any]
+
+
+class Architecture(Importer):
+    """One model type: a template of a spec, and the settings that fill it.
+
+    Settings are read in both directions. What an architecture says in a way of its own goes
+    into `adapt` (config to spec) and `words` (spec to config).
+    """
+
+    heads: ClassVar[tuple[str, ...]]
+    """The classes of transformers that it takes; the first is what an export names."""
+    template: ClassVar[Mapping[str, Any]]
+    settings: ClassVar[Sequence[Setting]]
+    only: ClassVar[Sequence[Only]] = ()
+    table: ClassVar[str] = ""
+    """Their name of the embedding table, where a copy of it may be stored as something else."""
+    copies: ClassVar[tuple[str, ...]] = ()
+    """Names under which the table is stored again; the first is the output's, if not tied."""
+    dim: ClassVar[str] = "model.source.dim"
+    loose: ClassVar[tuple[str, ...]] = ()
+    """Paths of a spec that a config need not say."""
+
+    def matches(self, config: Config) -> bool:
+        return config.get("model_type") == self.name
+
+    def map(self, config: Config) -> Path | dict[str, Any]:
+        return MAPS / f"{self.name}.yaml"
+
+    def gathered(self, config: Config, folder: Path, weights: Opened) -> Config:
+        """The config, and whether the output has a table of its own."""
+        untied = not self.ties(config)
+        for name in self.copies:
+            if name not in weights.forms:
+                continue
+            if self.table not in weights.forms:
+                raise ZooError(f"'{name}' is in the file, but not the table '{self.table}'")
+            if not torch.equal(weights.read(name), weights.read(self.table)):
+                if name != self.copies[0]:
+                    raise ZooError(f"'{name}' is another table than '{self.table}'; one is shared")
+                untied = True
+        return {**{k: v for k, v in config.items() if k not in _OWN}, "untied": untied}
+
+    def spec(self, config: Config) -> dict[str, Any]:
+        self._refuse(config)
+        # Through text, so that parts which the template shares become parts of their own.
+        made: dict[str, Any] = json.loads(json.dumps(self.template))
+        made |= {"zoo": 1, "name": self.name}
+        for setting in self.settings:
+            value = setting.read(config)
+            for path in setting.paths.split():
+                put(made, path, value)
+        self.adapt(made, config)
+        return made
+
+    def config(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
+        made = {key: value for key, value in original.items() if key not in _LEFT}
+        made |= {"model_type": self.name, "architectures": [self.heads[0]]}
+        for only in self.only:
+            made[only.key] = only.value
+        kind = str(at(spec, "model.type")).rpartition(":")[2]
+        if kind not in self.kinds:
+            raise ZooError(f"a {self.name} of transformers is a {self.kinds[0]}, not a {kind}")
+        for setting in self.settings:
+            path = setting.paths.split()[0]
+            value = at(spec, path) if setting.default is None else self.needed(spec, path)
+            made[setting.key] = None if value is None else setting.write(value)
+        self.words(made, spec)
+        self._refuse_losses(spec, {**made, **self.unsaid(spec)})
+        return made
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The models of the zoo that it can be."""
+        return (self.template["model"]["type"],)
+
+    def needed(self, spec: Mapping[str, Any], path: str) -> Any:
+        """What stands in a spec, or ZooError if nothing does."""
+        value = at(spec, path)
+        if value is None:
+            raise ZooError(f"{path} is not set, but a {self.name} of transformers has it")
+        return value
+
+    def ties(self, config: Config) -> bool:
+        """Whether a config says that the output shares the embedding's table."""
+        return True
+
+    def unsaid(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """What `gathered` would find in an export of this spec."""
+        return {}
+
+    def adapt(self, made: dict[str, Any], config: Config) -> None:
+        """Put into a spec what no setting says."""
+
+    def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        """Put into a config what no setting says."""
+
+    def _refuse(self, config: Config) -> None:
+        named = config.get("architectures") or [self.heads[0]]
+        if not isinstance(named, list) or not any(head in named for head in self.heads):
+            raise refused("architectures", named, f"the zoo takes {', '.join(self.heads)}")
+        if config.get("quantization_config"):
+            raise refused(
+                "quantization_config", config["quantization_config"], "weights must be plain"
+            )
+        for only in self.only:
+            only.check(config)
+
+    def _refuse_losses(self, spec: Mapping[str, Any], made: Config) -> None:
+        """A config says all of a spec if it leads back to it."""
+        again = load_spec(self.spec(made)).resolved()
+        here, there = (canonical(one["model"], at(one, self.dim)) for one in (spec, again))
+        for path, ours, theirs in differences(here, there):
+            if path not in self.loose:
+                raise ZooError(
+                    f"{path} is {ours!r}, but a {self.name} of transformers would have {theirs!r}"
+                )

@@ -1,0 +1,82 @@
+"""Marian: the Transformer of OPUS-MT's translators."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from zoo_huggingface.architecture import Architecture, Config
+from zoo_huggingface.settings import ACTIVATIONS, Only, Setting, at, ending, refused, valued
+
+_PART: Mapping[str, Any] = {
+    "type": "transformer",
+    "attention": {"scorer": "scaled-dot", "align": {"type": "soft"}},
+    "feed_forward": {},
+    "norm": {"place": "post"},
+    "position": {"type": "sinusoidal", "layout": "halves"},
+}
+_BOTH = "model.encoder.{0} model.decoder.{0}"
+
+
+class Marian(Architecture):
+    """Marian, with one table for source, target and output (Junczys-Dowmunt 2018)."""
+
+    name = "marian"
+    heads = ("MarianMTModel",)
+    table = "model.shared.weight"
+    copies = (
+        "lm_head.weight",
+        "model.encoder.embed_tokens.weight",
+        "model.decoder.embed_tokens.weight",
+    )
+    template: ClassVar[Mapping[str, Any]] = {
+        "model": {
+            "type": "seq2seq",
+            "source": {"type": "token"},
+            "shared": True,
+            "encoder": _PART,
+            "decoder": {**_PART, "output": {"tied": True, "bias": True}},
+        },
+        "sampler": "greedy",
+        "objective": "cross-entropy",
+    }
+    settings = (
+        Setting("vocab_size", "model.source.vocab"),
+        Setting("d_model", "model.source.dim"),
+        Setting("encoder_layers", "model.encoder.layers"),
+        Setting("decoder_layers", "model.decoder.layers"),
+        Setting("encoder_attention_heads", "model.encoder.attention.heads"),
+        Setting("decoder_attention_heads", "model.decoder.attention.heads"),
+        Setting("encoder_ffn_dim", "model.encoder.feed_forward.hidden"),
+        Setting("decoder_ffn_dim", "model.decoder.feed_forward.hidden"),
+        Setting(
+            "activation_function",
+            _BOTH.format("feed_forward.activation"),
+            str,
+            "gelu",
+            words=ACTIVATIONS,
+        ),
+        Setting("scale_embedding", "model.source.scaled", bool, False),
+        Setting("pad_token_id", "model.source.padding", least=0),
+        Setting("decoder_start_token_id", "model.bos", least=0),
+        Setting("dropout", _BOTH.format("dropout"), float, 0.1),
+        Setting("attention_dropout", _BOTH.format("attention.align.dropout"), float, 0.0),
+        Setting("init_std", "model.source.std", float, 0.02),
+    )
+    only = (
+        Only("share_encoder_decoder_embeddings", True, "source and target share a table here"),
+        Only("tie_word_embeddings", True, "the output shares the table"),
+    )
+
+    def adapt(self, made: dict[str, Any], config: Config) -> None:
+        made["model"]["eos"] = ending(config)
+        spoken = valued(config, "decoder_vocab_size", int, None)
+        if spoken not in (None, made["model"]["source"]["vocab"]):
+            raise refused("decoder_vocab_size", spoken, "source and target share a table here")
+        if config.get("untied"):
+            raise refused("tie_word_embeddings", True, f"but '{self.copies[0]}' differs")
+
+    def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        made["eos_token_id"] = at(spec, "model.eos")
+        made["decoder_vocab_size"] = at(spec, "model.source.vocab")
+        made["is_encoder_decoder"] = True
+        # Else transformers ends every text of the greatest length with symbol 0.
+        made.setdefault("forced_eos_token_id", None)

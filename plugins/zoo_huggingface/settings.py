@@ -1,0 +1,148 @@
+"""What a key of a Hugging Face config says, and where in a spec that stands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from zoo import ZooError
+
+NEEDED = object()
+"""The default of a key that a config must have."""
+
+ACTIVATIONS = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu-tanh",
+    "gelu_pytorch_tanh": "gelu-tanh",
+    "gelu_fast": "gelu-tanh",
+    "silu": "silu",
+    "swish": "silu",
+}
+"""Theirs to ours; the way back takes the first of several."""
+
+
+def refused(key: str, value: Any, rule: str) -> ZooError:
+    """The error for a value that the zoo has no part for."""
+    return ZooError(f"config.json: '{key}' is {_shown(value)}; {rule}")
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A key of the config and the places of the spec that say the same.
+
+    `words` are the values that can be said, theirs to ours; `into` and `back` compute where it
+    takes more than another word.
+    """
+
+    key: str
+    paths: str
+    kind: type = int
+    default: Any = NEEDED
+    words: Mapping[Any, Any] | None = None
+    into: Callable[[Any], Any] | None = None
+    back: Callable[[Any], Any] | None = None
+    least: int = 1
+    """What a whole number must be at least; a symbol may be 0."""
+
+    def read(self, config: Mapping[str, Any]) -> Any:
+        """Our value for theirs."""
+        value = valued(config, self.key, self.kind, self.default)
+        if type(value) is int and value < self.least:
+            raise refused(self.key, value, f"it should be at least {self.least}")
+        if self.words is not None:
+            if value not in self.words:
+                known = ", ".join(str(word) for word in self.words)
+                raise refused(self.key, value, f"the zoo can express: {known}")
+            return self.words[value]
+        return value if self.into is None else self.into(value)
+
+    def write(self, ours: Any) -> Any:
+        """Their value for ours."""
+        if self.words is not None:
+            for theirs, word in self.words.items():
+                if word == ours:
+                    return theirs
+            raise ZooError(f"'{self.paths.split()[0]}' is {ours!r}, for which they have no word")
+        return ours if self.back is None else self.back(ours)
+
+
+@dataclass(frozen=True)
+class Only:
+    """A key that must have one value, because the zoo has no part for others."""
+
+    key: str
+    value: Any
+    why: str
+    default: Any = NEEDED
+
+    def check(self, config: Mapping[str, Any]) -> None:
+        found = config.get(self.key, self.value if self.default is NEEDED else self.default)
+        if found != self.value:
+            raise refused(self.key, found, self.why)
+
+
+def valued(config: Mapping[str, Any], key: str, kind: type, default: Any = NEEDED) -> Any:
+    """The value of a key, of the kind it should have; None only where that is the default."""
+    value = config.get(key, default)
+    if value is NEEDED:
+        raise ZooError(f"config.json has no '{key}'")
+    if value is None and default is None:
+        return None
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        raise refused(key, value, f"it should be {_KINDS[kind]}")
+    return value
+
+
+_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+
+
+def listed(config: Mapping[str, Any], key: str, kind: type) -> list[Any]:
+    """The values of a key that has several; none if it is not set."""
+    values = config.get(key) or []
+    if not isinstance(values, list) or any(type(value) is not kind for value in values):
+        raise refused(key, values, f"it should be a list, each {_KINDS[kind]}")
+    return values
+
+
+def table(config: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The keys and values under a key; none if it is not set."""
+    values = config.get(key) or {}
+    if not isinstance(values, Mapping):
+        raise refused(key, values, "it should hold keys and values")
+    return values
+
+
+def ending(config: Mapping[str, Any]) -> int:
+    """The symbol that ends a text."""
+    value = config.get("eos_token_id")
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if type(value) is not int:
+        raise refused("eos_token_id", value, "a model of the zoo ends with one symbol")
+    return value
+
+
+def at(data: Mapping[str, Any], path: str) -> Any:
+    """What stands at a path of a spec, as ``model.encoder.layers``."""
+    found: Any = data
+    for key in path.split("."):
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
+
+
+def put(data: dict[str, Any], path: str, value: Any) -> None:
+    """Put a value there; the parts on the way are made."""
+    *way, last = path.split(".")
+    for key in way:
+        data = data.setdefault(key, {})
+    data[last] = value

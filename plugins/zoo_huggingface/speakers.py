@@ -1,0 +1,36 @@
+"""What language models of transformers share: where a text begins and ends, and their output."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from zoo_huggingface.architecture import Architecture, Config
+from zoo_huggingface.settings import at, ending, valued
+
+
+class Speaker(Architecture):
+    """A decoder alone that goes on with a text."""
+
+    dim = "model.embedding.dim"
+    copies = ("lm_head.weight",)
+    begins: ClassVar[bool]
+    """Texts begin with a symbol of their own, which its tokenizer puts there."""
+    tied: ClassVar[bool]
+    """What a config means that does not say whether the output is tied."""
+
+    def adapt(self, made: dict[str, Any], config: Config) -> None:
+        model, end = made["model"], ending(config)
+        pad = valued(config, "pad_token_id", int, None)
+        model["embedding"]["padding"] = None if pad == end else pad
+        model["bos"] = valued(config, "bos_token_id", int, None) if self.begins else None
+        model["eos"] = end
+        model["decoder"]["output"] = {"tied": not config.get("untied", not self.ties(config))}
+
+    def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        made["pad_token_id"] = at(spec, "model.embedding.padding")
+        made["eos_token_id"] = at(spec, "model.eos")
+        begin = at(spec, "model.bos")
+        made["bos_token_id"] = made.get("bos_token_id") if begin is None else begin
+        made["tie_word_embeddings"] = at(spec, "model.decoder.output.tied") is True
+
+    def ties(self, config: Config) -> bool:
+        return bool(valued(config, "tie_word_embeddings", bool, self.tied))

@@ -1,0 +1,11 @@
+"""Sound as it comes: waveforms to frames."""
+
+from collections.abc import Sequence
+
+from zoo import Embedding, hookimpl
+from zoo_wave.waveform import Waveform
+
+
+@hookimpl
+def zoo_components() -> Sequence[type[Embedding]]:
+    return [Waveform]

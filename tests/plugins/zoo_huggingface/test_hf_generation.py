@@ -1,0 +1,65 @@
+"""A model brought in goes on with the tokens that transformers' `generate` chooses."""
+
+import pytest
+import torch
+from importer_kit import EOS, PAD, brought_in, prompts, their_model
+
+import zoo
+
+LONGEST = 12
+
+
+@pytest.fixture(
+    scope="module", params=["gpt2", "llama", "mistral", "qwen2", "marian", "t5", "t5-1.1"]
+)
+def pair(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("theirs")
+    theirs = their_model(request.param)
+    theirs.save_pretrained(folder)
+    return brought_in(folder, folder), theirs
+
+
+def said_there(model, tokens, **options):
+    """What transformers says, up to the end: lists of tokens."""
+    prompt = 1 if model.config.is_encoder_decoder else tokens.shape[1]
+    # A model with a source never says its padding here, as translators of transformers do not.
+    barred = {"suppress_tokens": [PAD]} if model.config.is_encoder_decoder else {}
+    with torch.no_grad():
+        rows = model.generate(
+            input_ids=tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=LONGEST,
+            do_sample=False, eos_token_id=EOS, pad_token_id=EOS if not barred else PAD,
+            **barred, **options,
+        )[:, prompt:].tolist()  # fmt: skip
+    return [row[: row.index(EOS)] if EOS in row else row for row in rows]
+
+
+def said_here(model, rows, sampler="greedy"):
+    answers = zoo.generate(
+        model, [row.tolist() for row in rows], sampler=sampler, max_length=LONGEST
+    )
+    return [ranked[0].tokens for ranked in answers]
+
+
+def begun(model, tokens):
+    """Prompts that begin with the start symbol, if there is one."""
+    if model.reads == "prompt" and model.bos is not None:
+        tokens = tokens.clone()
+        tokens[:, 0] = model.bos
+    return tokens
+
+
+@pytest.mark.parametrize("beams", [1, 4])
+def test_fifty_prompts_are_continued_with_the_same_tokens(pair, beams):
+    ours, theirs = pair
+    tokens = begun(ours, prompts())
+    sampler = {"type": "beam", "width": beams} if beams > 1 else "greedy"
+    assert said_here(ours, tokens, sampler) == said_there(theirs, tokens, num_beams=beams)
+
+
+def test_prompts_of_unequal_length_are_continued_as_each_alone(pair):
+    ours, theirs = pair
+    tokens = begun(ours, prompts(12))
+    lengths = [5, 2, 3, 4, 5, 1, 2, 2, 3, 5, 1, 4]
+    rows = [row[:length] for row, length in zip(tokens, lengths, strict=True)]
+    for row, said in zip(rows, said_here(ours, rows), strict=True):
+        assert [said] == said_there(theirs, row[None])

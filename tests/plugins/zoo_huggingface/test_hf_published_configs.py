@@ -1,0 +1,150 @@
+"""Configs as published models have them lead to specs of the published size."""
+
+import contextlib
+
+import pytest
+import torch
+import transformers as hf
+from importer_kit import MODELS
+
+import zoo
+from zoo.registry import default_registry
+
+IMPORTERS = {importer.name: importer for importer in default_registry().importers}
+
+BERT = {
+    "architectures": ["BertForMaskedLM"], "attention_probs_dropout_prob": 0.1,
+    "gradient_checkpointing": False, "hidden_act": "gelu", "hidden_dropout_prob": 0.1,
+    "hidden_size": 768, "initializer_range": 0.02, "intermediate_size": 3072,
+    "layer_norm_eps": 1e-12, "max_position_embeddings": 512, "model_type": "bert",
+    "num_attention_heads": 12, "num_hidden_layers": 12, "pad_token_id": 0,
+    "position_embedding_type": "absolute", "type_vocab_size": 2, "vocab_size": 30522,
+}  # fmt: skip
+ROBERTA = BERT | {
+    "architectures": ["RobertaForMaskedLM"], "bos_token_id": 0, "eos_token_id": 2,
+    "layer_norm_eps": 1e-5, "max_position_embeddings": 514, "model_type": "roberta",
+    "pad_token_id": 1, "type_vocab_size": 1, "vocab_size": 50265,
+}  # fmt: skip
+DISTILBERT = {
+    "activation": "gelu", "architectures": ["DistilBertForMaskedLM"], "attention_dropout": 0.1,
+    "dim": 768, "dropout": 0.1, "hidden_dim": 3072, "initializer_range": 0.02,
+    "max_position_embeddings": 512, "model_type": "distilbert", "n_heads": 12, "n_layers": 6,
+    "pad_token_id": 0, "qa_dropout": 0.1, "seq_classif_dropout": 0.2,
+    "sinusoidal_pos_embds": False, "tie_weights_": True, "vocab_size": 30522,
+}  # fmt: skip
+GPT2 = {
+    "activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.1,
+    "bos_token_id": 50256, "embd_pdrop": 0.1, "eos_token_id": 50256, "initializer_range": 0.02,
+    "layer_norm_epsilon": 1e-05, "model_type": "gpt2", "n_ctx": 1024, "n_embd": 768, "n_head": 12,
+    "n_layer": 12, "n_positions": 1024, "resid_pdrop": 0.1, "summary_type": "cls_index",
+    "task_specific_params": {"text-generation": {"do_sample": True, "max_length": 50}},
+    "vocab_size": 50257,
+}  # fmt: skip
+MARIAN = {
+    "activation_dropout": 0.0, "activation_function": "swish", "add_bias_logits": False,
+    "add_final_layer_norm": False, "architectures": ["MarianMTModel"], "attention_dropout": 0.0,
+    "bad_words_ids": [[58100]], "bos_token_id": 0, "d_model": 512, "decoder_attention_heads": 8,
+    "decoder_ffn_dim": 2048, "decoder_layers": 6, "decoder_start_token_id": 58100,
+    "dropout": 0.1, "encoder_attention_heads": 8, "encoder_ffn_dim": 2048, "encoder_layers": 6,
+    "eos_token_id": 0, "init_std": 0.02, "is_encoder_decoder": True, "max_length": 512,
+    "max_position_embeddings": 512, "model_type": "marian", "normalize_before": False,
+    "normalize_embedding": False, "num_beams": 6, "pad_token_id": 58100, "scale_embedding": True,
+    "static_position_embeddings": True, "vocab_size": 58101,
+}  # fmt: skip
+T5 = {
+    "architectures": ["T5ForConditionalGeneration"], "d_ff": 2048, "d_kv": 64, "d_model": 512,
+    "decoder_start_token_id": 0, "dropout_rate": 0.1, "eos_token_id": 1, "initializer_factor": 1.0,
+    "is_encoder_decoder": True, "layer_norm_epsilon": 1e-06, "model_type": "t5",
+    "n_positions": 512, "num_heads": 8, "num_layers": 6, "output_past": True, "pad_token_id": 0,
+    "relative_attention_num_buckets": 32, "vocab_size": 32128,
+}  # fmt: skip
+LLAMA = {
+    "architectures": ["LlamaForCausalLM"], "bos_token_id": 1, "eos_token_id": 2,
+    "hidden_act": "silu", "hidden_size": 4096, "initializer_range": 0.02,
+    "intermediate_size": 11008, "max_position_embeddings": 4096, "model_type": "llama",
+    "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 32,
+    "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_scaling": None,
+    "tie_word_embeddings": False, "torch_dtype": "float16", "vocab_size": 32000,
+}  # fmt: skip
+MISTRAL = LLAMA | {
+    "architectures": ["MistralForCausalLM"], "intermediate_size": 14336,
+    "max_position_embeddings": 32768, "model_type": "mistral", "num_key_value_heads": 8,
+    "rope_theta": 1000000.0, "sliding_window": None, "vocab_size": 32768,
+}  # fmt: skip
+QWEN2 = LLAMA | {
+    "architectures": ["Qwen2ForCausalLM"], "bos_token_id": 151643, "eos_token_id": 151643,
+    "hidden_size": 896, "intermediate_size": 4864, "max_position_embeddings": 131072,
+    "max_window_layers": 24, "model_type": "qwen2", "num_attention_heads": 14,
+    "num_hidden_layers": 24, "num_key_value_heads": 2, "rms_norm_eps": 1e-06,
+    "rope_theta": 1000000.0, "sliding_window": 131072, "tie_word_embeddings": True,
+    "use_sliding_window": False, "vocab_size": 151936,
+}  # fmt: skip
+VIT = {
+    "architectures": ["ViTForImageClassification"], "attention_probs_dropout_prob": 0.0,
+    "hidden_act": "gelu", "hidden_dropout_prob": 0.0, "hidden_size": 768,
+    "id2label": {str(i): f"name {i}" for i in range(1000)}, "image_size": 224,
+    "initializer_range": 0.02, "intermediate_size": 3072, "layer_norm_eps": 1e-12,
+    "model_type": "vit", "num_attention_heads": 12, "num_channels": 3, "num_hidden_layers": 12,
+    "patch_size": 16, "qkv_bias": True,
+}  # fmt: skip
+WAVE = {
+    "activation_dropout": 0.1, "apply_spec_augment": True, "architectures": ["Wav2Vec2ForCTC"],
+    "attention_dropout": 0.1, "bos_token_id": 1, "conv_bias": False, "conv_dim": [512] * 7,
+    "conv_kernel": [10, 3, 3, 3, 3, 2, 2], "conv_stride": [5, 2, 2, 2, 2, 2, 2],
+    "ctc_loss_reduction": "sum", "do_stable_layer_norm": False, "eos_token_id": 2,
+    "feat_extract_activation": "gelu", "feat_extract_norm": "group", "final_dropout": 0.1,
+    "hidden_act": "gelu", "hidden_dropout": 0.1, "hidden_size": 768, "intermediate_size": 3072,
+    "layer_norm_eps": 1e-05, "layerdrop": 0.1, "mask_time_prob": 0.05, "model_type": "wav2vec2",
+    "num_attention_heads": 12, "num_conv_pos_embedding_groups": 16,
+    "num_conv_pos_embeddings": 128, "num_feat_extract_layers": 7, "num_hidden_layers": 12,
+    "pad_token_id": 0, "vocab_size": 32,
+}  # fmt: skip
+
+# What they count and we do not: positions of no token, computed waves, a vector for pretraining.
+MORE = {"roberta": 2 * 768, "marian": 2 * 512 * 512, "wav2vec2": 768}
+
+
+ALL = [BERT, ROBERTA, DISTILBERT, GPT2, MARIAN, T5, LLAMA, MISTRAL, QWEN2, VIT, WAVE]
+each = pytest.mark.parametrize("config", ALL, ids=lambda config: config["model_type"])
+
+
+@each
+def test_a_published_config_leads_to_a_spec_of_the_same_size(config):
+    kind = config["model_type"]
+    named = {k: v for k, v in config.items() if k not in ("model_type", "architectures")}
+    with torch.device("meta"):
+        theirs = MODELS[kind][0](hf.CONFIG_MAPPING[kind](**named))
+    count = sum(parameter.numel() for parameter in theirs.parameters())
+    # final_logits_bias is a buffer there, a parameter here.
+    count += config["vocab_size"] if kind == "marian" else 0
+    assert zoo.check(IMPORTERS[kind].spec(config)).parameters == count - MORE.get(kind, 0)
+
+
+@pytest.mark.parametrize(
+    ("config", "shipped", "apart"),
+    [
+        (BERT, "bert-base", {}),
+        (GPT2, "gpt2-small", {"bos": None}),
+        (WAVE, "wav2vec2-base", {}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_shipped_specs_are_those_of_the_published_models(config, shipped, apart):
+    spec = IMPORTERS[config["model_type"]].spec(config)
+    ours = zoo.load_spec(shipped).resolved()["model"]
+    assert zoo.load_spec(spec).resolved()["model"] == ours | apart
+
+
+STRANGE = [None, True, -1, 0, 3, 1e400, "", "x", [], [[]], [None], {}, {"rope_type": []}, {"a": {}}]
+KEYS = ["quantization_config", "rope_scaling", "rope_parameters", "layer_types", "num_labels",
+        "sentence", "untied", "head_dim", "n_inner", "feed_forward_proj", "id2label",
+        "decoder_vocab_size", "image_size", "scale_decoder_outputs"]  # fmt: skip
+
+
+@each
+def test_a_strange_value_is_expressed_or_refused_in_words(config):
+    importer = IMPORTERS[config["model_type"]]
+    for key in [*config, *KEYS]:
+        for value in STRANGE:
+            with contextlib.suppress(zoo.ZooError):
+                importer.spec({**config, key: value})

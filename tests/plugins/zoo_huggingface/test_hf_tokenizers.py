@@ -1,0 +1,49 @@
+"""A tokenizer comes along, so that text goes in and out as it does in transformers."""
+
+import pytest
+import torch
+import transformers as hf
+from importer_kit import EOS, brought_in, their_model
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+import zoo
+
+WORDS = ["<pad>", "<s>", "</s>", *(f"w{i}" for i in range(28))]
+TEXTS = ["w4 w9 w1", "w20", "w0 w0 w7 w3 w3"]
+
+
+def tokenizer(*, begins):
+    made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<pad>"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    made.add_special_tokens(["<s>", "</s>"])
+    if begins:
+        made.post_processor = processors.TemplateProcessing(
+            single="<s> $A", special_tokens=[("<s>", 1)]
+        )
+    return made
+
+
+@pytest.mark.parametrize(("name", "begins"), [("gpt2", False), ("llama", True), ("qwen2", False)])
+def test_texts_are_continued_as_in_transformers(name, begins, tmp_path):
+    theirs, folder = their_model(name), tmp_path / "theirs"
+    theirs.save_pretrained(folder)
+    tokenizer(begins=begins).save(str(folder / "tokenizer.json"))
+    fast = hf.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
+    ours = brought_in(folder, tmp_path)
+
+    answers = zoo.generate(ours, TEXTS, max_length=8)
+
+    for text, (best,) in zip(TEXTS, answers, strict=True):
+        batch = fast(text, return_tensors="pt")
+        with torch.no_grad():
+            (row,) = theirs.generate(
+                input_ids=batch["input_ids"], attention_mask=batch["attention_mask"],
+                max_new_tokens=8, do_sample=False, eos_token_id=EOS, pad_token_id=EOS,
+            ).tolist()  # fmt: skip
+        said = row[batch["input_ids"].shape[1] :]
+        assert best.tokens == (said[: said.index(EOS)] if EOS in said else said)
+        assert best.text == fast.decode(best.tokens, skip_special_tokens=True)
+
+    out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
+    again = hf.PreTrainedTokenizerFast.from_pretrained(out)
+    assert again(TEXTS)["input_ids"] == fast(TEXTS)["input_ids"]

@@ -1,0 +1,97 @@
+import math
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import zoo
+from zoo_objectives.cross_entropy import CrossEntropy
+
+TEXTS = torch.tensor([[4, 5, 6, 2], [3, 2, 0, 0], [6, 0, 0, 0]])
+
+
+def compose(**changes: Any) -> zoo.Model:
+    model = {
+        "type": "sentence-encoder",
+        "source": {"type": "token", "vocab": 7, "dim": 4},
+        "encoder": {
+            "type": "transformer",
+            "layers": 1,
+            "attention": {"scorer": "scaled-dot", "align": "soft", "heads": 2},
+            "feed_forward": {"hidden": 8},
+        },
+    }
+    return zoo.compose({"zoo": 1, "name": "test", "model": model | changes}).eval()
+
+
+def states(model: zoo.Model, text: torch.Tensor) -> torch.Tensor:
+    return model.encoder(model.source(text), model.source.mask(text)).states[0]
+
+
+@pytest.mark.parametrize(
+    ("pooling", "pooled"),
+    [
+        ("mean", lambda states: states.mean(dim=0)),
+        ("first", lambda states: states[0]),
+        ("max", lambda states: states.max(dim=0).values),
+    ],
+)
+def test_a_padded_text_is_pooled_as_its_tokens_alone(pooling, pooled):
+    model = compose(pooling=pooling, normalise=False)
+
+    vectors = model.embed({"source": TEXTS})
+
+    for text, length, vector in zip(TEXTS, [4, 2, 1], vectors, strict=True):
+        expected = pooled(states(model, text[None, :length]))
+        torch.testing.assert_close(vector, expected, atol=1e-6, rtol=0)
+
+
+def test_normalised_vectors_have_length_one_and_the_same_direction():
+    model = compose()
+    other = compose(normalise=False)
+    other.load_state_dict(model.state_dict())
+
+    vectors, plain = model.embed({"source": TEXTS}), other.embed({"source": TEXTS})
+
+    torch.testing.assert_close(vectors.norm(dim=1), torch.ones(3))
+    torch.testing.assert_close(F.cosine_similarity(vectors, plain), torch.ones(3))
+
+
+@torch.no_grad()
+def test_each_text_is_compared_with_every_partner_and_belongs_to_its_own():
+    model = compose(scale=3.0, normalise=False)
+    partners = TEXTS.flip(0)
+
+    outputs = model({"source": TEXTS, "target": partners})
+
+    for i in range(3):
+        for j in range(3):
+            u = model.embed({"source": TEXTS[i : i + 1]})[0]
+            v = model.embed({"source": partners[j : j + 1]})[0]
+            cosine = float(u @ v) / (math.sqrt(float(u @ u)) * math.sqrt(float(v @ v)))
+            assert float(outputs.logits[i, 0, j]) == pytest.approx(3 * cosine, abs=1e-5)
+    assert outputs.targets.tolist() == [[0], [1], [2]]
+    assert outputs.mask.all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_it_learns_which_texts_hold_the_same_words(seed):
+    """Partners are shuffles of each other: of 64 new pairs, 90 % find each other."""
+    generator = torch.Generator().manual_seed(seed)
+    model = zoo.compose("minilm-tiny", seed=seed)
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+
+    def pairs(count: int) -> dict[str, torch.Tensor]:
+        texts = torch.randint(1, 31, (count, 6), generator=generator)
+        order = torch.rand(count, 6, generator=generator).argsort(dim=1)
+        return {"source": texts, "target": texts.gather(1, order)}
+
+    for _ in range(300):
+        optimizer.zero_grad()
+        CrossEntropy()(model.train()(pairs(32))).backward()
+        optimizer.step()
+    outputs = model.eval()(pairs(64))
+    right = (outputs.logits.argmax(dim=-1) == outputs.targets).float().mean()
+    assert right >= 0.9
