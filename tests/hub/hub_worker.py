@@ -13,12 +13,15 @@ import os
 import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from hub_kit import BYTES, NAME, WEIGHTS
 
 from zoo.errors import HubError
 from zoo.hub import fetch
+from zoo.hub.lock import Pin, read_lock, write_pin
+from zoo.hub.reference import Reference
 
 NOBODY = 65534
 
@@ -50,6 +53,21 @@ def together(cache: Path) -> list[str]:
     for pid in pids:
         os.waitpid(pid, 0)
     return [(notes / f"said{n}").read_text() for n in range(6)]
+
+
+def pinning(folder: Path) -> list[str]:
+    """Six processes that each note four references in one zoo.lock."""
+    folder.mkdir()
+
+    def note(number: int) -> str:
+        for one in range(4):
+            write_pin(Reference(f"a/b{number}", f"v{one}"), Pin(f"{number}" * 40), folder)
+        return ""
+
+    pids = [apart(partial(note, n), f"said{n}", folder.parent) for n in range(6)]
+    for pid in pids:
+        os.waitpid(pid, 0)
+    return sorted(read_lock(folder))
 
 
 def without_flock(cache: Path) -> list[str]:
@@ -113,7 +131,7 @@ def read_only(cache: Path) -> list[str]:
     return json.loads((notes / "said").read_text())
 
 
-MODES = {f.__name__: f for f in (together, without_flock, killed, read_only)}
+MODES = {f.__name__: f for f in (together, pinning, without_flock, killed, read_only)}
 
 if __name__ == "__main__":
     print(json.dumps(MODES[sys.argv[1]](Path(sys.argv[2]))))

@@ -139,6 +139,18 @@ def test_a_blob_is_read_for_its_hash_once_and_then_known_by_size_and_time(
     assert (fetch(repo, [WEIGHTS]) / WEIGHTS).read_bytes() == BYTES  # read, refused, replaced
 
 
+def test_where_there_are_no_links_the_snapshot_has_the_bytes(
+    hub: Hub, repo: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_SYMLINKS", True)
+    folder = fetch(repo, [WEIGHTS, "config.json"])
+    assert not [path for path in folder.iterdir() if path.is_symlink()]
+    assert (folder / WEIGHTS).read_bytes() == BYTES
+    hub.requests.clear()
+    fetch(repo, [WEIGHTS, "config.json"], local_files_only=True)
+    assert hub.requests == []
+
+
 def test_force_downloads_again(hub: Hub, repo: str) -> None:
     fetch(repo, [WEIGHTS])
     fetch(repo, [WEIGHTS], force_download=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +45,33 @@ def test_six_processes_on_one_cache_all_get_the_right_bytes(
     assert worker(repo, mode, cache) == ["right"] * 6
     assert len(repo.asked("objects", "cdn")) == 1  # the others waited for it
     assert not [p for p in listing(cache) if ".part" in p]
+
+
+def test_six_processes_on_one_lock_lose_nothing(repo: Hub, tmp_path: Path) -> None:
+    noted = worker(repo, "pinning", tmp_path / "project")
+    assert noted == [f"a/b{number}@v{one}" for number in range(6) for one in range(4)]
+
+
+def test_a_download_that_is_interrupted_leaves_nothing_half_behind(
+    repo: Hub, tmp_path: Path
+) -> None:
+    repo.fault("objects", lambda a: replace(a, cut=len(BYTES) // 2, end="stall"), port="cdn")
+    cache = tmp_path / "shared"
+    code = f"from zoo.hub import fetch; fetch('{NAME}', ['*'], cache_dir='{cache}')"
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        env=environment(repo, tmp_path / "home"),
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not any(p.stat().st_size for p in cache.rglob("*.part/new")):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) != 0
+    assert not list(cache.rglob("*.part"))
+    assert not list(cache.rglob(f"snapshots/*/{WEIGHTS}"))
 
 
 def test_a_process_killed_at_any_moment_leaves_no_half_file_to_be_seen(

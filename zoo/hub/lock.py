@@ -10,7 +10,7 @@ from typing import Any
 
 from zoo.document import Document, read_file
 from zoo.errors import HubError, SpecError
-from zoo.files import reason, replacing
+from zoo.files import alone_in, reason, replacing
 from zoo.hub import names
 from zoo.hub.reference import Reference
 from zoo.hub.tree import Tree
@@ -55,20 +55,23 @@ def read_lock(folder: Path | None = None) -> dict[str, Pin]:
 def write_pin(reference: Reference, pin: Pin, folder: Path | None = None) -> None:
     """Note the pin beside the others; the lock is replaced whole or not at all."""
     path = (folder or Path.cwd()) / NAME
-    pins = read_lock(folder)
-    if pins.get(str(reference)) == pin:
-        return
-    pins[str(reference)] = pin
-    rows = {
-        key: {"commit": kept.commit, "weights": dict(kept.weights)}
-        for key, kept in sorted(pins.items())
-    }
     try:
-        with replacing(path) as beside:
-            text = json.dumps({"zoo": 1, "models": rows}, indent=2)  # JSON is YAML, and quotes
-            beside.write_text(f"{_HEAD}{text}\n", encoding="utf-8")
+        with alone_in(path.parent):
+            pins = read_lock(folder)
+            if pins.get(str(reference)) != pin:
+                _write(path, {**pins, str(reference): pin})
     except OSError as error:
         raise HubError(f"{path} cannot be written: {reason(error)}") from None
+
+
+def _write(path: Path, pins: Mapping[str, Pin]) -> None:
+    rows = {
+        key: {"commit": pin.commit, "weights": dict(pin.weights)}
+        for key, pin in sorted(pins.items())
+    }
+    text = json.dumps({"zoo": 1, "models": rows}, indent=2)  # JSON is YAML, and quotes
+    with replacing(path) as beside:
+        beside.write_text(f"{_HEAD}{text}\n", encoding="utf-8")
 
 
 def _pin(document: Document, key: str) -> Pin:
