@@ -37,7 +37,7 @@ FAULTS = [
         "misspelt component, as a mapping",
         ("type: gru", "type: gruu"),
         (6, 19, "model.encoder"),
-        "no encoder named 'gruu'; did you mean 'gru'? (available: gru, ",
+        "no encoder named 'gruu'; did you mean 'gru'? (available: dnc, graph-attention, gru, ",
     ),
     (
         "misspelt plugin",
@@ -74,7 +74,7 @@ FAULTS = [
         "missing type",
         ("{type: gru, hidden: 8}", "{hidden: 8}"),
         (6, 12, "model.encoder"),
-        "needs 'type', the name of its encoder (available: gru, ",
+        "needs 'type', the name of its encoder (available: dnc, graph-attention, gru, ",
     ),
     (
         "type that is no name",

@@ -71,7 +71,7 @@ def test_a_miss_suggests_the_nearest_name_and_lists_what_there_is(registry: Regi
     with pytest.raises(RegistryError) as caught:
         registry.get("scorer", "aditive")
     assert str(caught.value).startswith("no scorer named 'aditive'; did you mean 'additive'? (")
-    assert "additive, concat, dot, general" in str(caught.value)
+    assert "additive, concat, dot, gat, gatv2, general" in str(caught.value)
 
 
 def test_a_name_of_another_kind_is_told_apart_from_a_miss(registry: Registry) -> None:

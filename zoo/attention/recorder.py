@@ -11,9 +11,10 @@ from torch import Tensor, nn
 class Recorded(nn.Module):
     """A module that looks somewhere, and reports where while somebody records."""
 
-    recorder: list[Tensor] | None = None
-    tracker: list[Tensor] | None = None
-    """Like the recorder, with gradients."""
+    def __init__(self) -> None:
+        super().__init__()
+        self.recorder: list[Tensor] | None = None
+        self.tracker: list[Tensor] | None = None  # like the recorder, with gradients
 
     @property
     def watched(self) -> bool:
