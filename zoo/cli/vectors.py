@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,11 +18,12 @@ EXAMPLE = "zoo vectors glove.6B.100d.txt man king woman"
 
 
 def command(
-    file: Annotated[
-        Path,
+    source: Annotated[
+        str,
         typer.Argument(
             metavar="FILE",
-            help="A word2vec (text or binary), GloVe or fastText file, or a model with words.",
+            help="A word2vec (text or binary), GloVe or fastText file; or a model with words, "
+            "by any name.",
         ),
     ],
     words: Annotated[
@@ -41,7 +43,7 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Ask word vectors for neighbours, likeness and analogies, or write them in another format."""
-    vectors = _read(file)
+    vectors = _read(source)
     if output is not None:
         vectors.write(output, form)  # type: ignore[arg-type]
     answer = _answer(vectors, words or [], count)
@@ -55,14 +57,14 @@ def command(
         print(f"{len(vectors):,} words of width {vectors.dim}")
 
 
-def _read(file: Path) -> Vectors:
+def _read(source: str) -> Vectors:
     from zoo.vectors import Vectors, vectors_of
 
-    if file.suffix != ".safetensors":
-        return Vectors.read(file)
-    from zoo.artifact import load
+    if os.path.isfile(source) and not source.endswith(".safetensors"):
+        return Vectors.read(source)
+    from zoo.hub.models import load
 
-    return vectors_of(load(file))
+    return vectors_of(load(source))
 
 
 def _answer(vectors: Vectors, words: list[str], count: int) -> dict[str, object]:
