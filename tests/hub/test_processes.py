@@ -43,7 +43,9 @@ def test_six_processes_on_one_cache_all_get_the_right_bytes(
 ) -> None:
     cache = tmp_path / "shared"
     assert worker(repo, mode, cache) == ["right"] * 6
-    assert len(repo.asked("objects", "cdn")) == 1  # the others waited for it
+    asked = len(repo.asked("objects", "cdn"))
+    # With real locks the others wait for the first; without, some may fetch it as well.
+    assert asked == 1 if mode == "together" else 1 <= asked <= 6
     assert not [p for p in listing(cache) if ".part" in p]
 
 

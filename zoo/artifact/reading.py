@@ -6,6 +6,7 @@ import mmap
 import os
 import re
 import stat
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ MAX_SHARDS = 1_000
 
 _SHARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}\.safetensors")
 _PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
-_TRIES = 20
+_TRIES = 50
 
 
 class File:
@@ -134,14 +135,24 @@ def located(path: str | os.PathLike[str]) -> Path:
 
 def _settled(index: Path, attempt: Callable[[], Artifact]) -> Artifact:
     """Try again while somebody else is swapping the shards under our hands."""
-    for _ in range(_TRIES):
-        before = _text_of(index)
+    for number in range(_TRIES):
+        before = _version_of(index)
         try:
             return attempt()
         except ArtifactError:
-            if os.path.exists(index) and _text_of(index) == before:
+            if _version_of(index) == before:
                 raise
+        time.sleep(number / 1000)
     return attempt()
+
+
+def _version_of(index: Path) -> tuple[int, ...] | None:
+    """Which of the files that ever had this name it is: one swapped in again counts as another."""
+    try:
+        seen = os.stat(index)
+    except OSError:
+        return None
+    return seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
 
 
 def _sharded(index: Path) -> Artifact:
