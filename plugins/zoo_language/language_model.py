@@ -1,6 +1,5 @@
 """Language model: says what comes next."""
 
-from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import torch
@@ -10,18 +9,14 @@ from torch import Tensor
 from zoo import (
     Batch,
     Blueprint,
-    Decoded,
     Decoder,
     Embedding,
-    Filter,
     Memory,
     Model,
     Outputs,
-    Sampler,
     Speech,
     ZooError,
     refuse_drawing,
-    speak,
 )
 
 
@@ -77,23 +72,6 @@ class LanguageModel(Model):
     ) -> dict[str, Tensor]:
         tokens = self.embedding.example(batch, length + 1, generator)
         return {"target": tokens, "prompt": tokens}
-
-    def generate(
-        self,
-        batch: Batch,
-        sampler: Sampler,
-        *,
-        max_length: int,
-        generator: torch.Generator | None = None,
-        filters: Sequence[Filter] = (),
-    ) -> Decoded:
-        return speak(
-            self.speech(batch),
-            sampler,
-            max_length=max_length,
-            generator=generator,
-            filters=filters,
-        )
 
     def speech(self, batch: Batch) -> Speech:
         prompt, real = batch["prompt"], batch.get("mask")

@@ -1,6 +1,5 @@
 """Sequence to sequence: an encoder reads, a decoder speaks."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, ClassVar
 
@@ -12,22 +11,18 @@ from zoo import (
     Attention,
     Batch,
     Blueprint,
-    Decoded,
     Decoder,
     Embedding,
     Encoder,
-    Filter,
     Memory,
     Model,
     Outputs,
-    Sampler,
     Speech,
     ZooError,
     choosing,
     drawing,
     recording,
     refuse_drawing,
-    speak,
 )
 
 
@@ -128,23 +123,6 @@ class Seq2Seq(Model):
         return {"source": source, "target": self._embedding().example(batch, length + 2, generator)}
 
     @torch.no_grad()
-    def generate(
-        self,
-        batch: Batch,
-        sampler: Sampler,
-        *,
-        max_length: int,
-        generator: torch.Generator | None = None,
-        filters: Sequence[Filter] = (),
-    ) -> Decoded:
-        return speak(
-            self.speech(batch),
-            sampler,
-            max_length=max_length,
-            generator=generator,
-            filters=filters,
-        )
-
     def speech(self, batch: Batch) -> Speech:
         memory = self.encode(batch["source"])
         return Speech(self.decoder, memory, bos=self.bos, eos=self.eos, pad=self.pad)

@@ -143,4 +143,12 @@ class Model(Component, nn.Module, ABC):
         filters: Sequence[Filter] = (),
     ) -> Decoded:
         """Continue each item of the batch until its end token, or max_length tokens."""
-        raise ZooError(f"model '{self.name}' does not generate")
+        import zoo
+
+        return zoo.speak(
+            self.speech(batch),
+            sampler,
+            max_length=max_length,
+            generator=generator,
+            filters=filters,
+        )
