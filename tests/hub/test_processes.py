@@ -79,7 +79,7 @@ def test_a_download_that_is_interrupted_leaves_nothing_half_behind(
 def test_a_process_killed_at_any_moment_leaves_no_half_file_to_be_seen(
     repo: Hub, tmp_path: Path
 ) -> None:
-    repo.fault("objects", lambda a: replace(a, slow=0.004), port="cdn")
+    repo.fault("objects", lambda a: replace(a, slow=0.015), port="cdn")
     cache = tmp_path / "shared"
     seen = worker(repo, "killed", cache)
     assert seen[:3] == [[], [], []]
