@@ -1,6 +1,7 @@
 """Pictures of digits, small enough to learn from in seconds."""
 
 import torch
+from digits_kit import GLYPHS
 from torch import Tensor
 
 import zoo
@@ -10,23 +11,6 @@ PAD, BOS, EOS, FIRST = 0, 1, 2, 3
 """Symbols of a caption; the digit d is FIRST + d."""
 CELL = 8
 """Side of the square that holds a digit."""
-
-_ROWS = (
-    "###  #  ### ### # # ### ### ### ### ###",
-    "# # ##    #   # # # #   #     # # # # #",
-    "# #  #  ###  ## ### ### ###   # ### ###",
-    "# #  #  #     #   #   # # #   # # #   #",
-    "### ### ### ###   # ### ###   # ### ###",
-)
-
-
-def _glyphs() -> Tensor:
-    """-> [10, 5, 3], 1 where there is ink."""
-    ink = torch.tensor([[mark == "#" for mark in row] for row in _ROWS]).float()
-    return torch.stack([ink[:, 4 * digit : 4 * digit + 3] for digit in range(10)])
-
-
-GLYPHS = _glyphs()
 
 
 def captioned(
