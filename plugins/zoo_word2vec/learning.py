@@ -26,8 +26,9 @@ PIECES = 16
 """Pieces between two updates."""
 DRAWN = 32
 """Words drawn for a piece."""
-MOST = 16
-"""Pairs of a word that an update counts in full; more weigh no more, lest it overshoot."""
+REACH = 3.2
+"""How many pairs of a word, times the rate, an update counts in full; more weigh no more, lest it
+overshoot where a word comes often."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,13 @@ class Table:
         self.rows = rows
         self.pairs = torch.zeros(len(rows), device=rows.device)
 
-    def add(self, *updates: tuple[Tensor, Tensor, Tensor]) -> None:
+    def add(self, rate: float, *updates: tuple[Tensor, Tensor, Tensor]) -> None:
         """Updates of which rows [...], for how many pairs [...], by what [..., D]."""
+        most = REACH / rate
         which = torch.cat([rows.flatten() for rows, _, _ in updates])
         by = torch.cat([change.flatten(0, -2) for _, _, change in updates])
         self.pairs.index_add_(0, which, torch.cat([pairs.flatten() for _, pairs, _ in updates]))
-        by *= (MOST / self.pairs[which].clamp(min=MOST))[:, None]
+        by *= (most / self.pairs[which].clamp(min=most))[:, None]
         self.pairs[which] = 0
         self.rows.index_add_(0, which, by.to(self.rows.dtype))
 
@@ -146,8 +148,9 @@ def _skip_gram_step(words: Table, output: Table, piece: Piece, k: int, rate: flo
     true = (middles @ inputs.mT).sigmoid_().neg_().add_(1).mul_(piece.near).mul_(rate)
     false = (inputs @ noise.mT).sigmoid_().mul_(pairs[..., None] * (-rate * share))
     drawn = (pairs.sum(dim=1, keepdim=True) * share).expand_as(piece.noise)
-    words.add((piece.spans, pairs * (1 + k), (true.mT @ middles).baddbmm_(false, noise)))
+    words.add(rate, (piece.spans, pairs * (1 + k), (true.mT @ middles).baddbmm_(false, noise)))
     output.add(
+        rate,
         (piece.middles, piece.near.sum(dim=2), true @ inputs),
         (piece.noise, drawn, false.mT @ inputs),
     )
@@ -164,8 +167,9 @@ def _cbow_step(words: Table, output: Table, piece: Piece, k: int, rate: float) -
     false = (means @ noise.mT).sigmoid_() * counts * (-rate * share)
     drawn = (counts.sum(dim=1) * share).expand_as(piece.noise)
     change = mix.mT @ (true * middles + false @ noise)
-    words.add((piece.spans, mix.sum(dim=1) * (1 + k), change))
+    words.add(rate, (piece.spans, mix.sum(dim=1) * (1 + k), change))
     output.add(
+        rate,
         (piece.middles, counts, true * means),
         (piece.noise, drawn, false.mT @ means),
     )

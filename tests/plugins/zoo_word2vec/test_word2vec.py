@@ -142,10 +142,10 @@ def test_the_written_out_step_is_a_step_down_autograds_gradient(kind, step):
     torch.testing.assert_close(moved_output, output.detach() - 0.1 * output.grad)
 
 
-def test_many_pairs_of_one_word_weigh_as_much_as_sixteen():
+def test_many_pairs_of_one_word_weigh_no_more_than_the_rate_allows():
     table = Table(torch.zeros(3, 2))
     which, ones = torch.tensor([1] * 32 + [2]), torch.ones(33)
-    table.add((which, ones, torch.ones(33, 2)))
+    table.add(0.2, (which, ones, torch.ones(33, 2)))  # 3.2 / 0.2 = 16 pairs
     assert table.rows.tolist() == [[0, 0], [16, 16], [1, 1]]
     assert not table.pairs.any()
 
