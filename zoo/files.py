@@ -25,7 +25,7 @@ def replacing(target: Path) -> Iterator[Path]:
 @contextlib.contextmanager
 def room_for(target: Path) -> Iterator[Path]:
     """A folder beside the target for what is not whole yet, gone at the end."""
-    _sweep(target)
+    sweep(target)
     room = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
     room.mkdir()
     try:
@@ -60,7 +60,7 @@ def alone_in(folder: Path) -> Iterator[None]:
         os.close(opened)
 
 
-def _sweep(target: Path) -> None:
+def sweep(target: Path) -> None:
     """Remove what killed processes left half-written beside the target."""
     own = re.compile(rf"\.{re.escape(target.name)}\.([1-9][0-9]{{0,8}})\.[0-9a-f]{{8}}\.part")
     for orphan in target.parent.iterdir():

@@ -130,3 +130,19 @@ def test_a_full_disk_is_said_plainly_and_nothing_of_the_file_is_left(
     assert not [p for p in listing(small_disk) if WEIGHTS in p]
     repo.repo(NAME).add({WEIGHTS: BYTES[:1000]})
     assert (fetch(NAME, ["*"], cache_dir=small_disk) / WEIGHTS).read_bytes() == BYTES[:1000]
+
+
+def test_what_a_process_left_that_died_right_after_the_rename_is_swept(
+    repo: Hub, tmp_path: Path
+) -> None:
+    cache = tmp_path / "shared"
+    folder = fetch(NAME, ["*"], cache_dir=cache)
+    blob = (folder / WEIGHTS).resolve()
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    left = blob.with_name(f".{blob.name}.{gone.pid}.0123abcd.part")
+    left.mkdir()
+    (folder / WEIGHTS).unlink()
+    fetch(NAME, ["*"], cache_dir=cache)
+    assert (folder / WEIGHTS).read_bytes() == BYTES
+    assert not left.exists()

@@ -19,7 +19,7 @@ from huggingface_hub import constants
 from huggingface_hub.utils import WeakFileLock, tqdm
 
 from zoo.errors import HubError
-from zoo.files import reason, replacing
+from zoo.files import reason, replacing, sweep
 from zoo.hub import names
 from zoo.hub.tree import File
 from zoo.hub.wire import Wire
@@ -145,6 +145,7 @@ class Cache:
         pointer, blob = self.snapshot(commit) / file.name, self.blob(file)
         if pointer.exists() and pointer.samefile(blob):
             return
+        sweep(blob)  # whoever brought it may have been killed right after
         pointer.parent.mkdir(parents=True, exist_ok=True)
         beside = pointer.with_name(f".{secrets.token_hex(8)}.link")
         try:
