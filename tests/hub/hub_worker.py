@@ -101,9 +101,11 @@ def killed(cache: Path) -> list[list[str]]:
 def _on_disk(cache: Path) -> int:
     """How much of the large file has arrived, half or whole."""
     sizes = [0]
-    for path in cache.glob("*/blobs/**/*"):
-        with contextlib.suppress(FileNotFoundError):
-            sizes.append(path.stat().st_size if path.is_file() else 0)
+    for blobs in cache.glob("*/blobs"):
+        for folder, _, names in os.walk(blobs):  # which passes over folders that vanish meanwhile
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):
+                    sizes.append(os.stat(os.path.join(folder, name)).st_size)
     # The counts rise from kill to kill, so what the dead left behind does not deceive.
     return max(sizes)
 
