@@ -2,47 +2,32 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from zoo.artifact.layout import DTYPES, Layout, arranged
+from zoo.artifact.layout import DTYPES, MAX_TENSORS, Layout, arranged
+from zoo.artifact.reading import Mapped
 from zoo.errors import ArtifactError
-from zoo.files import reason
 from zoo.tensors import Form, Opened
 
 
-@contextlib.contextmanager
-def opened(paths: Sequence[Path]) -> Iterator[Opened]:
+def opened(paths: Sequence[Path]) -> Opened:
     """The tensors of safetensors files, as of a checkpoint in shards."""
-    with contextlib.ExitStack() as stack:
-        files: dict[str, Any] = {}
-        forms: dict[str, Form] = {}
-        for path in paths:
-            try:
-                file = stack.enter_context(safe_open(path, framework="pt"))
-                for name in file.keys():  # noqa: SIM118, no dict
-                    if name in files:
-                        raise ArtifactError(f"{path}: tensor '{name}' is in another file as well")
-                    files[name] = file
-                    forms[name] = _form(path, name, file.get_slice(name))
-            except (OSError, SafetensorError) as error:
-                raise ArtifactError(
-                    f"{path} is no readable safetensors file: {reason(error)}"
-                ) from None
-        yield Opened(dict(sorted(forms.items())), lambda name: files[name].get_tensor(name))
-
-
-def _form(path: Path, name: str, piece: Any) -> Form:
-    code = piece.get_dtype()
-    if code not in DTYPES:
-        raise ArtifactError(f"{path}: tensor '{name}' has type {code}, which the zoo cannot read")
-    return Form(tuple(piece.get_shape()), DTYPES[code])
+    files: dict[str, Mapped] = {}
+    for path in paths:
+        file = Mapped(path)
+        for name in file.layout.tensors:
+            if name in files:
+                raise ArtifactError(f"{path}: tensor '{name}' is in another file as well")
+            files[name] = file
+    if len(files) > MAX_TENSORS:
+        raise ArtifactError(f"{paths[0].parent} holds more than {MAX_TENSORS:,} tensors")
+    stored = {name: files[name].layout.tensors[name] for name in sorted(files)}
+    forms = {name: Form(one.shape, DTYPES[one.dtype]) for name, one in stored.items()}
+    return Opened(forms, lambda name: files[name].tensor(name))
 
 
 def write_stream(

@@ -6,8 +6,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from zoo.composition import torch_dtype
 from zoo.errors import ArtifactError, RegistryError, ZooError, suggest
 from zoo.files import reason
 from zoo.importer import Importer
-from zoo.importing import find_map, weights_in
+from zoo.importing import find_map, trusting, weights_in
 from zoo.mapping import Plan, plan, read_map
 from zoo.registry import Registry, default_registry
 
@@ -76,7 +75,6 @@ def _write_json(path: Path, data: Any) -> None:
     path.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-@contextmanager
 def departing(
     model: str | os.PathLike[str],
     *,
@@ -84,7 +82,7 @@ def departing(
     map: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     dtype: str | None = None,
     registry: Registry | None = None,
-) -> Iterator[Departure]:
+) -> Departure:
     """A model file planned for another library, by an importer or by a map of your own."""
     registry = registry or default_registry()
     header = read_header(model)
@@ -93,25 +91,25 @@ def departing(
     if map is None:
         importer = exporter_for(header.provenance, to, registry)
         original = header.provenance.get("config")
-        config = importer.config(header.spec, original if isinstance(original, dict) else {})
-        map, files = importer.map(config), importer.files(header.spec)
+        with trusting(importer):
+            config = importer.config(header.spec, original if isinstance(original, dict) else {})
+            map, files = importer.map(config), importer.files(header.spec)
     elif to is not None:
         raise ZooError("--to and --map are two ways to say where the weights go; give one")
     elif isinstance(map, (str, os.PathLike)):
         map = find_map(map, registry)
     mapped = read_map(map, spec=header.spec).reversed()
-    with opened(weights_in(Path(model))) as file:
-        planned = plan(mapped, file.forms, None, dtype=torch_dtype(dtype) if dtype else None)
-        _refuse_losses(planned, file.read)
-        yield Departure(planned, file.read, config, header.tokenizer, files)
+    file = opened(weights_in(Path(model)))
+    planned = plan(mapped, file.forms, None, dtype=torch_dtype(dtype) if dtype else None)
+    _refuse_losses(planned, file.read)
+    return Departure(planned, file.read, config, header.tokenizer, files)
 
 
 def export_model(
     model: str | os.PathLike[str], folder: str | os.PathLike[str], **options: Any
 ) -> Path:
     """Take a model out into a folder; the options are those of `departing`."""
-    with departing(model, **options) as departure:
-        return departure.write(folder)
+    return departing(model, **options).write(folder)
 
 
 def exporter_for(provenance: Mapping[str, Any], to: str | None, registry: Registry) -> Importer:

@@ -75,7 +75,6 @@ class Arrival:
         )
 
 
-@contextmanager
 def arriving(
     source: str | os.PathLike[str],
     *,
@@ -85,7 +84,7 @@ def arriving(
     tokenizer: str | os.PathLike[str] | None = None,
     dtype: str | None = None,
     registry: Registry | None = None,
-) -> Iterator[Arrival]:
+) -> Arrival:
     """A model planned from weights with a spec and a map, or from a folder by its importer."""
     registry = registry or default_registry()
     path = located(source)
@@ -98,10 +97,10 @@ def arriving(
     if spec is None or map is None:
         config: Mapping[str, Any] = read_config(path)
         importer = importer_for(config, registry)
-        with opened(weights_in(path)) as file:
-            config = importer.gathered(config, path, file)
-        spec, map = importer.spec(config), importer.map(config)
-        tokenizers = importer.tokenizers(path, config)
+        with trusting(importer):
+            config = importer.gathered(config, path, opened(weights_in(path)))
+            spec, map = importer.spec(config), importer.map(config)
+            tokenizers = importer.tokenizers(path, config)
         about |= {"importer": importer.name, "config": dict(config)}
     elif isinstance(map, (str, os.PathLike)):
         map = find_map(map, registry)
@@ -112,18 +111,31 @@ def arriving(
     attach(model, {side: read_tokenizer(file) for side, file in tokenizers.items()})
     wanted = {name: Form.of(tensor) for name, tensor in held_tensors(model).items()}
     mapped = read_map(map, spec=model.spec)
-    with opened(weights_in(path)) as file:
-        kind = torch_dtype(dtype) if dtype else None
-        planned = plan(mapped, file.forms, wanted, dtype=kind)
-        yield Arrival(model, planned, file.read, registry, about)
+    file = opened(weights_in(path))
+    planned = plan(mapped, file.forms, wanted, dtype=torch_dtype(dtype) if dtype else None)
+    return Arrival(model, planned, file.read, registry, about)
 
 
 def import_model(
     source: str | os.PathLike[str], output: str | os.PathLike[str], **options: Any
 ) -> Path:
     """Bring a model in and write it; the options are those of `arriving`."""
-    with arriving(source, **options) as arrival:
-        return arrival.write(output)
+    return arriving(source, **options).write(output)
+
+
+@contextmanager
+def trusting(importer: Importer) -> Iterator[None]:
+    """Faults of a plugin's importer are told in words, with its name."""
+    try:
+        yield
+    except ZooError:
+        raise
+    except Exception as error:
+        said = shortened(str(error), 200)
+        raise ZooError(
+            f"importer '{importer.name}' failed, which is a fault of its plugin: "
+            f"{type(error).__name__}: {said}"
+        ) from error
 
 
 def find_map(source: str | os.PathLike[str], registry: Registry) -> Path:
@@ -167,7 +179,11 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 def importer_for(config: Mapping[str, Any], registry: Registry) -> Importer:
     """The one importer that knows this config."""
-    found = [importer for importer in registry.importers if importer.matches(config)]
+    found = []
+    for importer in registry.importers:
+        with trusting(importer):
+            if importer.matches(config):
+                found.append(importer)
     if len(found) == 1:
         return found[0]
     kind = shortened(str(config.get("model_type")), 100)

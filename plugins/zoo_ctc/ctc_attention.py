@@ -25,7 +25,6 @@ from zoo import (
     choosing,
     drawing,
     refuse_drawing,
-    speak,
 )
 from zoo_ctc.align import Alignment, align
 from zoo_ctc.frames import labels_of, random_labels, read
@@ -150,12 +149,8 @@ class CtcAttention(Model):
                 max_length=max_length,
                 filters=filters,
             )
-        return speak(
-            self.speech(batch),
-            sampler,
-            max_length=max_length,
-            generator=generator,
-            filters=filters,
+        return super().generate(
+            batch, sampler, max_length=max_length, generator=generator, filters=filters
         )
 
     def speech(self, batch: Batch) -> Speech:

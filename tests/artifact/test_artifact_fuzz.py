@@ -22,7 +22,7 @@ from zoo.errors import ArtifactError, ZooWarning
 from zoo.interfaces import Model
 
 PATIENCE = 5.0
-"""Seconds that no file may take, on a busy machine."""
+"""Seconds of processor time that no file may take."""
 
 STEPS = ["header", "hashes", "spec", "probe"]
 
@@ -151,14 +151,14 @@ class Bench:
         while damaged == data:
             damaged = damage(data, other, draw)
         (folder / name).write_bytes(damaged)
-        started = time.monotonic()
+        started = time.process_time()
         try:
             model = load(folder, verify=True, registry=REGISTRY)
         except ArtifactError:
             return "refused"
         finally:
             (folder / name).write_bytes(data)
-            assert time.monotonic() - started < PATIENCE
+            assert time.process_time() - started < PATIENCE
         assert_same_bits(everything(model), everything(self.model))
         assert (model.spec, model.lock) == (self.model.spec, self.model.lock)
         assert model.tokenizer == self.model.tokenizer
@@ -188,7 +188,7 @@ def forgeries(folder: Path, count: int, seed: int) -> Counter[str]:
     seen: Counter[str] = Counter()
     for number in range(count):
         file.write_bytes(forged(data, random.Random(f"{seed}/{number}")))
-        started = time.monotonic()
+        started = time.process_time()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ZooWarning)
@@ -198,7 +198,7 @@ def forgeries(folder: Path, count: int, seed: int) -> Counter[str]:
             seen["loaded"] += 1
         except ArtifactError:
             seen["refused"] += 1
-        assert time.monotonic() - started < PATIENCE
+        assert time.process_time() - started < PATIENCE
     return seen
 
 

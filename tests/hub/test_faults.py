@@ -76,7 +76,7 @@ def test_a_connection_that_always_breaks_is_given_up_after_four_tries(
     with pytest.raises(HubError, match=r"did not give model.safetensors .* in 4 tries"):
         fetch(repo, [WEIGHTS])
     assert len(hub.asked("objects", "cdn")) == 4
-    assert time.monotonic() - before < 20
+    assert time.monotonic() - before < 60
     assert not [p for p in listing(cache) if "blobs" in p or "snapshots" in p]
 
 

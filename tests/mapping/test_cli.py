@@ -228,10 +228,8 @@ def test_a_large_file_shows_progress_on_standard_error(folder, monkeypatch):
 def test_a_job_that_breaks_leaves_the_old_file(folder, monkeypatch):
     _run(IMPORT)
     before = (folder / "model.safetensors").read_bytes()
-    with (
-        zoo.importing.arriving("weights.safetensors", spec="spec.yaml", map="map.yaml") as arrival,
-        pytest.raises(KeyboardInterrupt),
-    ):
+    arrival = zoo.importing.arriving("weights.safetensors", spec="spec.yaml", map="map.yaml")
+    with pytest.raises(KeyboardInterrupt):
         arrival.write("model.safetensors", progress=_interrupt)
     assert (folder / "model.safetensors").read_bytes() == before
     assert sorted(path.name for path in folder.iterdir()) == [

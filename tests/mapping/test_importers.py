@@ -220,6 +220,15 @@ def test_a_folder_without_a_sound_config_is_refused(tmp_path, registry, files, m
     assert _refused(tmp_path, registry, "x").startswith(message)
 
 
+def test_an_importer_that_fails_is_named(tmp_path, registry):
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "config.json").write_text('{"model_type": "llama"}')
+    save_file({"w": torch.zeros(1)}, tmp_path / "x" / "model.safetensors")
+    assert _refused(tmp_path, registry, "x") == (
+        "importer 'llama' failed, which is a fault of its plugin: KeyError: 'num_attention_heads'"
+    )
+
+
 def test_what_is_not_there_is_said(tmp_path, registry):
     assert _refused(tmp_path, registry, "x") == "there is no file or folder T/x"
 

@@ -38,8 +38,9 @@ _PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _TRIES = 50
 
 
-class File:
-    """One safetensors file, mapped: tensors share its pages until someone writes to them."""
+class Mapped:
+    """A safetensors file of any maker, its header bounded and checked, its weights mapped into
+    memory: tensors share its pages until someone writes to them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -57,8 +58,6 @@ class File:
             raise ArtifactError(
                 f"{path} is no readable safetensors file: {reason(error)}"
             ) from None
-        check_digest(path, self.layout)
-        self.hashes = read_hashes(path, self.layout)
 
     def _length(self, head: bytes) -> int:
         if head.startswith(_PICKLES):
@@ -86,6 +85,15 @@ class File:
             return loose.clone().view(dtype).view(stored.shape)
         count //= dtype.itemsize
         return torch.frombuffer(self._map, dtype=dtype, count=count, offset=at).view(stored.shape)
+
+
+class File(Mapped):
+    """One file of an artifact, its header as the zoo wrote it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        check_digest(path, self.layout)
+        self.hashes = read_hashes(path, self.layout)
 
 
 @dataclass(frozen=True)

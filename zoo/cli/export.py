@@ -28,10 +28,8 @@ def command(
     from zoo.exporting import departing
     from zoo.hub.models import find
 
-    with (
-        told(as_json=as_json),
-        departing(find(model), to=to, map=map, dtype=dtype) as departure,
-    ):
+    with told(as_json=as_json):
+        departure = departing(find(model), to=to, map=map, dtype=dtype)
         if dry_run:
             print_plan(departure.plan, as_json=as_json)
             return

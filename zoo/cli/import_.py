@@ -40,12 +40,10 @@ def command(
     if output is None and not dry_run:
         raise ZooError("say where to write the model: -o model.safetensors, or --dry-run")
     changes = overrides or ()
-    with (
-        told(as_json=as_json),
-        arriving(
+    with told(as_json=as_json):
+        arrival = arriving(
             source, spec=spec, map=map, overrides=changes, tokenizer=tokenizer, dtype=dtype
-        ) as arrival,
-    ):
+        )
         if output is None or dry_run:
             print_plan(arrival.plan, as_json=as_json)
             return
