@@ -52,7 +52,8 @@ before, clock, cpu = memory("VmRSS"), time.perf_counter(), time.process_time()
 WORK
 ready = time.perf_counter() - clock, time.process_time() - cpu
 tensors = held_tensors(loaded) if isinstance(loaded, torch.nn.Module) else loaded
-sum(float(tensor.sum()) for tensor in tensors.values())
+with torch.no_grad():
+    sum(float(tensor.sum()) for tensor in tensors.values())
 used = time.perf_counter() - clock, time.process_time() - cpu
 peak = memory("VmHWM") - before
 print(json.dumps({"ready": ready, "used": used, "peak": peak}))

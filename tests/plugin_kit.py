@@ -195,6 +195,15 @@ RUBBISH = {
         "Other",
         "'like'",
     ),
+    "positional-in-a-slot": (
+        (
+            "from zoo import Blueprint\nclass Inner:\n    def __init__(self, size: int): ...\n"
+            "class Other(Plain):\n    name = 'o'\n"
+            "    def __init__(self, *, inner: Blueprint[Inner] | None = None): ..."
+        ),
+        "Other",
+        "Inner.__init__: parameter 'size' must be keyword-only",
+    ),
     "twice": ("", "Plain", "scorer 'kit-half' is offered twice"),
     "repr-raises": (
         MUTE,

@@ -235,10 +235,19 @@ def fault_of(item: object) -> str | None:
     if type(item.version) is not int or item.version < 1:
         return f"{label}.version is {_short(item.version)}; a version is a whole number from 1"
     try:
-        parameters(item)
+        _read_signatures(item)
     except TypeError as error:
         return str(error)
     return None
+
+
+def _read_signatures(cls: type[Any], above: tuple[type[Any], ...] = ()) -> None:
+    """TypeError if the constructor is no schema, nor those of plain classes in its slots."""
+    above = (*above, cls)
+    for parameter in parameters(cls):
+        target = parameter.slot.target if parameter.slot else cls
+        if target not in above and target not in KINDS.values():
+            _read_signatures(target, above)
 
 
 def _short(value: object) -> str:

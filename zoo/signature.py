@@ -7,6 +7,7 @@ builds the part and so no business of a spec).
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 import types
@@ -17,6 +18,7 @@ from functools import cache, cached_property
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 from torch import nn
 
 T = TypeVar("T")
@@ -43,6 +45,34 @@ class Slot:
     optional: bool = False
 
 
+class _Type:
+    """What a plain parameter can be; costly to make, so parameters of one type share it."""
+
+    def __init__(self, annotation: Any) -> None:
+        self.adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        return self.adapter.json_schema()
+
+
+_types: dict[Any, _Type] = {}
+
+
+def _type_of(annotation: Any) -> _Type:
+    marks = getattr(annotation, "__metadata__", ())
+    alike = marks and all(isinstance(mark, FieldInfo) for mark in marks)
+    # Two calls of Field are never equal, but what they say may be.
+    key = (annotation.__origin__, repr(marks)) if alike else annotation
+    try:
+        known = _types.get(key)
+    except TypeError:  # it cannot be a key
+        return _Type(annotation)
+    if known is None:
+        known = _types[key] = _Type(annotation)
+    return known
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One parameter of a component's constructor."""
@@ -58,8 +88,8 @@ class Parameter:
         return self.default is REQUIRED
 
     @cached_property
-    def _adapter(self) -> TypeAdapter[Any]:
-        return TypeAdapter(self.annotation)
+    def _type(self) -> _Type:
+        return _type_of(self.annotation)
 
     def faults(self, value: Any) -> list[Fault]:
         """Why the value is refused; empty if it is fine."""
@@ -71,7 +101,7 @@ class Parameter:
         A spec holds what JSON holds, so a list will do for a tuple, but no text for a number.
         """
         try:
-            return self._adapter.validate_json(json.dumps(value), strict=True), []
+            return self._type.adapter.validate_json(json.dumps(value), strict=True), []
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False, include_input=False)
             return value, [(tuple(fault["loc"]), _in_yaml(fault["msg"])) for fault in found]
@@ -79,7 +109,7 @@ class Parameter:
             return value, [((), "should be a plain value: text, number, list or mapping")]
 
     def json_schema(self) -> dict[str, Any]:
-        return self._adapter.json_schema()
+        return copy.deepcopy(self._type.schema)
 
     def __hash__(self) -> int:
         return hash(self.name)

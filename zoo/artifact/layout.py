@@ -23,6 +23,9 @@ MAX_NAME = 1_000
 MAX_DIMENSIONS = 32
 ALIGNMENT = 8
 
+_QUICK = 1_000_000
+"""A header of so many bytes is parsed at once; a longer one is first asked how much it lists."""
+
 DTYPES = {
     "F64": torch.float64,
     "F32": torch.float32,
@@ -115,7 +118,7 @@ def arranged(tensors: Mapping[str, Tensor]) -> dict[str, Stored]:
 
 def decoded(header: bytes, room: int) -> Layout:
     """The layout a header describes, if it fills exactly the room behind it."""
-    bare = _STRING.sub(b"", header)
+    bare = _STRING.sub(b"", header) if len(header) > _QUICK else b""
     if bare.count(b"{") > MAX_TENSORS + 2 or bare.count(b",") > 16 * MAX_TENSORS:
         raise Malformed(f"its header lists more than {MAX_TENSORS:,} tensors")
     try:
