@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, ClassVar
 
-import torch
 from pydantic import Field
 from torch import Tensor
 
@@ -62,9 +61,8 @@ class JointCtc(Objective):
         return self.weight * self.ctc.reference(_part(outputs)) + (1 - self.weight) * attending
 
     def examples(self) -> Sequence[Outputs]:
-        parts = self.ctc.examples()
-        own = self.attention.examples() or [_aligned(seed) for seed in range(len(parts))]
-        return [replace(o, parts={"ctc": p}) for o, p in zip(own, parts, strict=False)]
+        pairs = zip(self.attention.examples(), self.ctc.examples(), strict=False)
+        return [replace(own, parts={"ctc": part}) for own, part in pairs]
 
 
 def _part(outputs: Outputs) -> Outputs:
@@ -74,12 +72,3 @@ def _part(outputs: Outputs) -> Outputs:
             f"'ctc-attention'; this one has {', '.join(sorted(outputs.parts)) or 'none'}"
         )
     return outputs.parts["ctc"]
-
-
-def _aligned(seed: int) -> Outputs:
-    """Logits beside as many targets, padded, for four items."""
-    here, drawn = torch.empty(0).device, torch.Generator("cpu").manual_seed(seed)
-    logits = torch.randn(4, 3, 5, generator=drawn, dtype=torch.float64, device="cpu")
-    targets = torch.randint(0, 5, (4, 3), generator=drawn, device="cpu")
-    mask = torch.arange(3, device="cpu") < torch.tensor([[3], [1], [2], [3]], device="cpu")
-    return Outputs(logits.to(here), targets.to(here), mask.to(here))

@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from zoo.interfaces.component import Component
-from zoo.interfaces.data import Outputs
+from zoo.interfaces.data import Choices, Outputs
 
 
 class Objective(Component, nn.Module, ABC):
@@ -23,9 +24,9 @@ class Objective(Component, nn.Module, ABC):
     kind: ClassVar[str] = "objective"
 
     def examples(self) -> Sequence[Outputs]:
-        """Tiny outputs for the laws, some of them padded, in float64; none if it takes what every
-        objective takes: logits beside as many targets, with choices and without."""
-        return ()
+        """Tiny outputs for the laws, some of them padded, in float64: logits beside as many
+        targets, with choices and without. An objective that needs others brings its own."""
+        return [_aligned(seed, drawn) for drawn in (False, True) for seed in range(5)]
 
     @abstractmethod
     def forward(self, outputs: Outputs) -> Tensor:
@@ -34,3 +35,17 @@ class Objective(Component, nn.Module, ABC):
     @abstractmethod
     def reference(self, outputs: Outputs) -> float:
         """The same number, written as plainly as can be, for the law to compare with."""
+
+
+def _aligned(seed: int, drawn: bool) -> Outputs:
+    """Outputs of three items, as of a model that drew where to look or did not."""
+    here, source = torch.empty(0).device, torch.Generator("cpu").manual_seed(seed)
+
+    def noise(*shape: int) -> Tensor:
+        numbers = torch.randn(*shape, generator=source, dtype=torch.float64, device="cpu")
+        return numbers.to(here)
+
+    targets = torch.randint(0, 5, (3, 4), generator=source, device="cpu").to(here)
+    mask = torch.arange(4) < torch.tensor([[4], [1], [2]])
+    choices = Choices(-noise(3, 4).abs(), noise(3, 4).abs()) if drawn else None
+    return Outputs(noise(3, 4, 5), targets, mask, choices=choices)

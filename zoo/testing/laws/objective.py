@@ -6,33 +6,16 @@ from dataclasses import replace
 
 import torch
 
-from zoo.interfaces import Choices, Objective, Outputs
+from zoo.interfaces import Choices, Outputs
 from zoo.testing.law import Law
-from zoo.testing.laws.tensors import noise, ragged, seeded, untouched
+from zoo.testing.laws.tensors import untouched
 from zoo.testing.subject import Subject
-
-
-def _outputs(seed: int = 0) -> Outputs:
-    generator = seeded(seed)
-    targets = torch.randint(0, 5, (3, 4), generator=generator)
-    return Outputs(noise(3, 4, 5, seed=seed), targets, ragged([4, 1, 2]))
-
-
-def _chosen(seed: int = 0) -> Outputs:
-    """Outputs of a model that drew where to look."""
-    logprob, entropy = -noise(3, 4, seed=seed + 20).abs(), noise(3, 4, seed=seed + 40).abs()
-    return replace(_outputs(seed), choices=Choices(logprob, entropy))
-
-
-def _examples(objective: Objective) -> list[Outputs]:
-    own = list(objective.examples())
-    return own or [make(seed) for make in (_outputs, _chosen) for seed in range(5)]
 
 
 def brute_force(subject: Subject) -> None:
     """The loss equals its brute-force reference on tiny cases, with drawn choices too."""
     objective = subject.part()
-    for outputs in _examples(objective):
+    for outputs in objective.examples():
         loss = objective(outputs)
         assert loss.shape == (), f"the loss is {list(loss.shape)}, not one number"
         off = abs(loss.item() - objective.reference(outputs))
@@ -42,7 +25,7 @@ def brute_force(subject: Subject) -> None:
 def uncounted_targets(subject: Subject) -> None:
     """Targets, logits and choices that do not count change nothing; none counting gives no NaN."""
     objective = subject.part()
-    for outputs in _examples(objective):
+    for outputs in objective.examples():
         untouched(
             objective(_disturbed(outputs)), objective(outputs), "the loss, by what does not count,"
         )
@@ -82,7 +65,7 @@ def _uncounted(outputs: Outputs) -> Outputs:
 def downhill(subject: Subject) -> None:
     """A small step against the gradient makes the loss smaller."""
     objective = subject.part()
-    outputs = _examples(objective)[0]
+    outputs = objective.examples()[0]
     logits = outputs.logits.detach().requires_grad_()
     loss = objective(replace(outputs, logits=logits))
     (gradient,) = torch.autograd.grad(loss, logits)
