@@ -1,18 +1,17 @@
 """BLEU, by sacrebleu."""
 
-import random
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from zoo import Metric, MissingExtra
-from zoo_metrics.texts import Texts, random_texts, streams
+from zoo import MissingExtra
+from zoo_metrics.texts import CorpusMetric, streams
 
 USUAL_ORDER = 4
 
 
-class BLEU(Metric):
+class BLEU(CorpusMetric):
     r"""N-gram precision of a corpus against its references, with a penalty for brevity.
 
     .. math:: \mathrm{BLEU} = 100 \cdot \min(1, e^{1 - r/c}) \prod_{n=1}^{N} p_n^{1/N}
@@ -42,6 +41,7 @@ class BLEU(Metric):
         lowercase: bool = False,
         max_order: Annotated[int, Field(ge=1)] = USUAL_ORDER,
     ) -> None:
+        super().__init__()
         try:
             from sacrebleu.metrics.bleu import BLEU as SacreBLEU
         except ImportError:
@@ -52,16 +52,9 @@ class BLEU(Metric):
         self.scorer: Any = SacreBLEU(
             tokenize=tokenize, lowercase=lowercase, max_ngram_order=max_order
         )
-        self.texts = Texts(self.name)
-
-    def update(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        self.texts.add(predictions, references)
-
-    def merge(self, other: Self) -> None:
-        self.texts.add(other.texts.predictions, other.texts.references)
 
     def compute(self) -> dict[str, float]:
-        predictions, references = self.texts.all()
+        predictions, references = self.gathered()
         return {"bleu": float(self.scorer.corpus_score(predictions, streams(references)).score)}
 
     def signature(self) -> str:
@@ -79,6 +72,3 @@ class BLEU(Metric):
             tokenize=self.tokenize, lowercase=self.lowercase, max_ngram_order=self.max_order
         )
         return {"bleu": metric.corpus_score(list(predictions), streams(references)).score}
-
-    def example(self, count: int, rng: random.Random) -> tuple[list[str], list[list[str]]]:
-        return random_texts(count, rng)

@@ -1,18 +1,17 @@
 """chrF and chrF++, by sacrebleu."""
 
-import random
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from zoo import Metric, MissingExtra
-from zoo_metrics.texts import Texts, random_texts, streams
+from zoo import MissingExtra
+from zoo_metrics.texts import CorpusMetric, streams
 
 USUAL_BETA = 2
 
 
-class ChrF(Metric):
+class ChrF(CorpusMetric):
     r"""F-score of character n-grams over a corpus, in which recall counts more than precision.
 
     .. math:: \mathrm{chrF}_\beta = 100 \cdot (1 + \beta^2)
@@ -49,6 +48,7 @@ class ChrF(Metric):
         lowercase: bool = False,
         whitespace: bool = False,
     ) -> None:
+        super().__init__()
         try:
             from sacrebleu.metrics.chrf import CHRF
         except ImportError:
@@ -65,16 +65,9 @@ class ChrF(Metric):
             lowercase=lowercase,
             whitespace=whitespace,
         )
-        self.texts = Texts(self.name)
-
-    def update(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        self.texts.add(predictions, references)
-
-    def merge(self, other: Self) -> None:
-        self.texts.add(other.texts.predictions, other.texts.references)
 
     def compute(self) -> dict[str, float]:
-        predictions, references = self.texts.all()
+        predictions, references = self.gathered()
         return {"chrf": float(self.scorer.corpus_score(predictions, streams(references)).score)}
 
     def signature(self) -> str:
@@ -100,6 +93,3 @@ class ChrF(Metric):
             remove_whitespace=not self.whitespace,
         )
         return {"chrf": score.score}
-
-    def example(self, count: int, rng: random.Random) -> tuple[list[str], list[list[str]]]:
-        return random_texts(count, rng)

@@ -1,21 +1,19 @@
 """CIDEr-D, as the captioning evaluations of COCO compute it."""
 
 import math
-import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from zoo import Metric
-from zoo_metrics.texts import Texts, random_texts
+from zoo_metrics.texts import CorpusMetric
 
 ORDERS = (1, 2, 3, 4)
 Gram = tuple[str, ...]
 
 
-class CIDEr(Metric):
+class CIDEr(CorpusMetric):
     r"""How near a caption's n-grams are to those of its references, common ones counting less.
 
     .. math:: \mathrm{CIDEr\text{-}D} = \frac{1}{N} \sum_i \frac{10}{4 K_i} \sum_{n=1}^{4} \sum_k
@@ -44,17 +42,11 @@ class CIDEr(Metric):
     )
 
     def __init__(self, *, sigma: Annotated[float, Field(gt=0)] = 6.0) -> None:
+        super().__init__()
         self.sigma = sigma
-        self.texts = Texts(self.name)
-
-    def update(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        self.texts.add(predictions, references)
-
-    def merge(self, other: Self) -> None:
-        self.texts.add(other.texts.predictions, other.texts.references)
 
     def compute(self) -> dict[str, float]:
-        predictions, references = self.texts.all()
+        predictions, references = self.gathered()
         N = len(predictions)
         counted = [[_grams(text) for text in texts] for texts in references]
         # In how many items' references an n-gram is.
@@ -111,9 +103,6 @@ class CIDEr(Metric):
                 delta = len(_listed(predictions[i], 2)) - pairs  # [K]
                 values[i, n - 1] = (cosines * np.exp(-(delta**2) / (2 * self.sigma**2))).mean()
         return {"cider": 10 * float(values.mean())}
-
-    def example(self, count: int, rng: random.Random) -> tuple[list[str], list[list[str]]]:
-        return random_texts(count, rng)
 
 
 def _grams(text: str) -> Counter[Gram]:

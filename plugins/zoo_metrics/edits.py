@@ -1,13 +1,12 @@
 """What WER and CER share: edits counted by jiwer, against the closest of several references."""
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, ClassVar, Self
 
-from zoo import Metric, MissingExtra
-from zoo_metrics.texts import checked, nothing, random_texts
+from zoo import MissingExtra
+from zoo_metrics.texts import TextMetric, checked, nothing
 
 
 @dataclass
@@ -27,7 +26,7 @@ class Edits:
         return self.wrong / self.wanted if self.wanted else float(self.wrong)
 
 
-class EditRate(Metric):
+class EditRate(TextMetric):
     """An error rate of jiwer, which has a function of the metric's name and one that counts."""
 
     counts: ClassVar[str]
@@ -74,9 +73,6 @@ class EditRate(Metric):
             for prediction, texts in zip(said, references, strict=True)
         ]
         return {self.name: float(rate(closest, said))}
-
-    def example(self, count: int, rng: random.Random) -> tuple[list[str], list[list[str]]]:
-        return random_texts(count, rng)
 
     def _cased(self, text: str) -> str:
         return text.lower() if self.lowercase else text

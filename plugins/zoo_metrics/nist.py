@@ -2,15 +2,15 @@
 
 import random
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from zoo import Metric, MissingExtra
-from zoo_metrics.texts import Texts, random_texts
+from zoo import MissingExtra
+from zoo_metrics.texts import CorpusMetric, random_texts
 
 
-class NIST(Metric):
+class NIST(CorpusMetric):
     r"""N-gram precision of a corpus in which rare n-grams, that say more, count more.
 
     .. math:: \mathrm{NIST} = \sum_{n=1}^{N}
@@ -39,6 +39,7 @@ class NIST(Metric):
     def __init__(
         self, *, max_order: Annotated[int, Field(ge=1)] = 5, lowercase: bool = False
     ) -> None:
+        super().__init__()
         try:
             import nltk.translate.nist_score as library
         except ImportError:
@@ -46,16 +47,9 @@ class NIST(Metric):
         self.library = library
         self.max_order = max_order
         self.lowercase = lowercase
-        self.texts = Texts(self.name)
-
-    def update(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        self.texts.add(predictions, references)
-
-    def merge(self, other: Self) -> None:
-        self.texts.add(other.texts.predictions, other.texts.references)
 
     def compute(self) -> dict[str, float]:
-        predictions, references = self.texts.all()
+        predictions, references = self.gathered()
         hypotheses = [self._words(prediction) for prediction in predictions]
         wanted = [[self._words(text) for text in texts] for texts in references]
         # nltk divides by the number of n-grams said, and by the number of words wanted.

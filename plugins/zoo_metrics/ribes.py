@@ -1,16 +1,15 @@
 """RIBES, by nltk."""
 
-import random
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Self
 
 from pydantic import Field
 
-from zoo import Metric, MissingExtra, ZooError
-from zoo_metrics.texts import checked, nothing, random_texts
+from zoo import MissingExtra, ZooError
+from zoo_metrics.texts import TextMetric, checked, nothing
 
 
-class RIBES(Metric):
+class RIBES(TextMetric):
     r"""How far the common words of prediction and reference stand in one order.
 
     .. math:: \mathrm{RIBES} = \frac{\tau + 1}{2} \cdot P_1^\alpha \cdot
@@ -96,6 +95,3 @@ class RIBES(Metric):
         hypotheses = [self._words(prediction) for prediction in predictions]
         wanted = [[self._words(text) for text in texts] for texts in references]
         return {"ribes": corpus_ribes(wanted, hypotheses, self.alpha, self.beta)}
-
-    def example(self, count: int, rng: random.Random) -> tuple[list[str], list[list[str]]]:
-        return random_texts(count, rng)

@@ -1,19 +1,18 @@
 """ROUGE-1, ROUGE-2 and ROUGE-L, by rouge-score."""
 
-import random
 import re
 from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any, ClassVar, Literal, Self
 
-from zoo import Metric, MissingExtra, ZooError
-from zoo_metrics.texts import checked, nothing, random_texts
+from zoo import MissingExtra, ZooError
+from zoo_metrics.texts import TextMetric, checked, nothing
 
 # The names of rouge-score, and those of the values.
 TYPES = {"rouge1": "rouge-1", "rouge2": "rouge-2", "rougeL": "rouge-l"}
 
 
-class ROUGE(Metric):
+class ROUGE(TextMetric):
     r"""Overlap of predictions with references in words, word pairs and common subsequences.
 
     .. math:: F = \frac{2PR}{P + R}, \quad
@@ -91,9 +90,6 @@ class ROUGE(Metric):
             ]
             values[name] = sum(best) / len(best)
         return values
-
-    def example(self, count: int, rng: random.Random) -> tuple[list[str], list[list[str]]]:
-        return random_texts(count, rng)
 
 
 class _Words:

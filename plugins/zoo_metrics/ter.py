@@ -1,14 +1,13 @@
 """TER, by sacrebleu."""
 
-import random
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-from zoo import Metric, MissingExtra
-from zoo_metrics.texts import Texts, random_texts, streams
+from zoo import MissingExtra
+from zoo_metrics.texts import CorpusMetric, streams
 
 
-class TER(Metric):
+class TER(CorpusMetric):
     r"""Edits that turn predictions into their closest references, for each word of reference.
 
     .. math:: \mathrm{TER} = 100 \cdot \frac{\sum_i \min_k \mathrm{edits}(\hat y_i, y_{ik})}
@@ -42,6 +41,7 @@ class TER(Metric):
         asian_support: bool = False,
         case_sensitive: bool = False,
     ) -> None:
+        super().__init__()
         try:
             from sacrebleu.metrics.ter import TER as SacreTER
         except ImportError:
@@ -53,16 +53,9 @@ class TER(Metric):
             "case_sensitive": case_sensitive,
         }
         self.scorer: Any = SacreTER(**self.options)
-        self.texts = Texts(self.name)
-
-    def update(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        self.texts.add(predictions, references)
-
-    def merge(self, other: Self) -> None:
-        self.texts.add(other.texts.predictions, other.texts.references)
 
     def compute(self) -> dict[str, float]:
-        predictions, references = self.texts.all()
+        predictions, references = self.gathered()
         return {"ter": float(self.scorer.corpus_score(predictions, streams(references)).score)}
 
     def signature(self) -> str:
@@ -76,6 +69,3 @@ class TER(Metric):
 
         score = sacrebleu.corpus_ter(list(predictions), streams(references), **self.options)
         return {"ter": score.score}
-
-    def example(self, count: int, rng: random.Random) -> tuple[list[str], list[list[str]]]:
-        return random_texts(count, rng)

@@ -2,9 +2,9 @@
 
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
-from zoo import ZooError
+from zoo import Metric, ZooError
 from zoo_metrics.pairs import paired
 
 
@@ -27,21 +27,30 @@ def _what(value: Any) -> str:
     return f"of type {type(value).__name__}"
 
 
-class Texts:
-    """Predictions with their reference texts, kept for a metric that needs all of them at once."""
+class TextMetric(Metric):
+    """A metric of texts."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def example(self, count: int, rng: random.Random) -> tuple[list[str], list[list[str]]]:
+        return random_texts(count, rng)
+
+
+class CorpusMetric(TextMetric):
+    """A metric of texts that needs all of them at once."""
+
+    def __init__(self) -> None:
         self.predictions: list[str] = []
         self.references: list[list[str]] = []
 
-    def add(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+    def update(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
         for prediction, texts in checked(self.name, predictions, references):
             self.predictions.append(prediction)
             self.references.append(texts)
 
-    def all(self) -> tuple[list[str], list[list[str]]]:
-        """All that was gathered, in its order; an error if that is nothing."""
+    def merge(self, other: Self) -> None:
+        self.update(other.predictions, other.references)
+
+    def gathered(self) -> tuple[list[str], list[list[str]]]:
+        """All predictions and their references, in their order; an error if there are none."""
         if not self.predictions:
             raise nothing(self.name)
         return self.predictions, self.references

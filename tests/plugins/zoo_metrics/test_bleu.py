@@ -195,7 +195,7 @@ def test_what_it_was_given_is_not_changed_later():
     references[0].append("y")
 
     assert (predictions, references) == (["a b c d e"], [["a b c d e", "y"]])
-    assert metric.texts.references == [["a b c d e"], ["p q r s t"]]
+    assert metric.references == [["a b c d e"], ["p q r s t"]]
 
 
 def test_its_signature_names_references_case_tokeniser_and_version():
