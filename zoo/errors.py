@@ -104,14 +104,17 @@ class MissingExtra(ZooError):
         )
 
 
+def nearest(name: str, available: Iterable[str]) -> str:
+    """What may have been meant by a name that was not found, if anything comes near."""
+    close = difflib.get_close_matches(shortened(name, 100), sorted(set(available)), n=1, cutoff=0.6)
+    return f"; did you mean '{close[0]}'?" if close else ""
+
+
 def suggest(name: str, available: Iterable[str]) -> str:
     """The tail of a message about a name that was not found."""
     options = sorted(set(available))
-    name = shortened(name, 100)
-    close = difflib.get_close_matches(name, options, n=1, cutoff=0.6)
-    hint = f"; did you mean '{close[0]}'?" if close else ""
     listed = ", ".join(options) if options else "none"
-    return f"{hint} (available: {listed})"
+    return f"{nearest(name, options)} (available: {listed})"
 
 
 def article(kind: str) -> str:
