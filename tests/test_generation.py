@@ -140,6 +140,11 @@ def test_bad_input_is_a_clear_error(tokenizer, inputs, options, reason):
         zoo.generate(model, inputs, **options)
 
 
+def test_a_model_that_does_not_speak_says_so_before_it_asks_for_a_sampler():
+    with pytest.raises(zoo.ZooError, match="model 'sentence-encoder' does not generate"):
+        zoo.generate(zoo.compose("minilm-tiny"), ["hello"])
+
+
 def test_nan_logits_and_a_full_context_are_clear_errors(tokenizer):
     model = _model("seq2seq", tokenizer)
     with torch.no_grad():

@@ -223,6 +223,22 @@ def test_demo_trains_draws_saves_and_reloads(tmp_path):
     assert zoo.load(tmp_path / "out" / "model.safetensors").spec["name"] == "bahdanau-reversal"
 
 
+@pytest.mark.parametrize("spec", ["gpt2-tiny", "deepspeech-ctc-tiny", "show-attend-tell-soft-tiny"])
+def test_demo_refuses_a_spec_that_cannot_reverse(spec, capsys):
+    assert "reads tokens and answers them" in _error(["demo", spec], capsys)
+
+
+def test_demo_says_before_it_trains_that_its_folder_cannot_be_made(tmp_path):
+    (tmp_path / "file").touch()
+    done = CliRunner().invoke(app, ["demo", "-o", str(tmp_path / "file")])
+    assert "cannot be made: File exists" in str(done.exception)
+    assert "training" not in done.output
+
+
+def test_list_takes_one_of_its_choices(capsys):
+    assert "give one of them" in _error(["list", "--specs", "--kind", "scorer"], capsys)
+
+
 def _error(arguments, capsys):
     """What a verb says when it fails with exit code 1, through the real entry point."""
     import sys

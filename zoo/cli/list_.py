@@ -18,8 +18,11 @@ def command(
     as_json: Json = False,
 ) -> None:
     """List components, or shipped specs or maps, with the plugin that offers each."""
+    from zoo.errors import ZooError
     from zoo.registry import default_registry
 
+    if sum((kind is not None, specs, maps)) > 1:
+        raise ZooError("--kind, --specs and --maps each list something else; give one of them")
     registry = default_registry()
     if specs or maps:
         shipped = registry.specs if specs else registry.maps
