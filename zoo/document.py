@@ -291,7 +291,11 @@ def _in_words(error: yaml.MarkedYAMLError, text: str) -> str:
     if mark and "\t" in line[: len(line) - len(line.lstrip())][: mark.column + 1]:
         return "a tab stands in the indentation; YAML takes spaces only"
     problem = error.problem or "is not YAML"
-    return f"is not YAML: {problem}" + (f" ({error.context})" if error.context else "")
+    if not error.context:
+        return f"is not YAML: {problem}"
+    began = error.context_mark
+    far = f", begun in line {began.line + 1}" if began and mark and began.line != mark.line else ""
+    return f"is not YAML: {problem} ({error.context}{far})"
 
 
 def _line(text: str, number: int) -> str:

@@ -100,10 +100,11 @@ def test_show_fills_paragraphs_and_says_defaults_as_yaml():
 
 
 def test_show_of_an_unknown_name_suggests_and_lists_no_hundred_others(capsys):
-    assert _error(["show", "aditive"], capsys) == (
-        "no component or spec named 'aditive'; did you mean 'additive'? "
-        "('zoo list' and 'zoo list --specs' name them all)\n"
-    )
+    text = _error(["show", "aditive"], capsys)
+    assert "'aditive'; did you mean 'additive'? ('zoo list [--specs]' names all " in text
+    text = _error(["check", "bahdanau-2051"], capsys)
+    assert "did you mean 'bahdanau-2015'? ('zoo list --specs' names all " in text
+    assert text.endswith("nor is there a file of that name\n")
 
 
 def test_show_explains_a_component_and_prints_a_spec():

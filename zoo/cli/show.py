@@ -24,7 +24,7 @@ def command(
     ],
 ) -> None:
     """Show what a component computes and takes, or the text of a shipped spec."""
-    from zoo.errors import RegistryError, nearest
+    from zoo.errors import RegistryError, suggest
     from zoo.registry import default_registry
 
     registry = default_registry()
@@ -36,8 +36,8 @@ def command(
         console().print(registry.spec(name).read_text(encoding="utf-8"), markup=False)
     elif not entries:
         known = [e.name for e in registry.components()] + list(registry.specs)
-        hint = f"{nearest(bare, known)} ('zoo list' and 'zoo list --specs' name them all)"
-        raise RegistryError(f"no component or spec named '{name}'{hint}")
+        tail = suggest(bare, known, by="zoo list [--specs]")
+        raise RegistryError(f"no component or spec named '{name}'{tail}")
 
 
 def _component(entry: Entry) -> None:
