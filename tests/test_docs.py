@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from page_kit import DOCS, follow
 from typer.testing import CliRunner
 
 import zoo
@@ -39,8 +40,12 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_the_readmes_commands_on_its_own_spec_run(folder):
-    commands = re.findall(r"^    zoo ((?:check|compose|info|verify) .*?)(?:  +#.*)?$", README, re.M)
-    assert len(commands) >= 4
+    verbs = "check|compose|info|verify|eval|vectors"
+    commands = re.findall(rf"^    zoo ((?:{verbs}) .*?)(?:  +#.*)?$", README, re.M)
+    assert len(commands) >= 7
+    (folder / "said.txt").write_text("the cat sat\n")
+    (folder / "wanted.txt").write_text("the cat sat down\n")
+    (folder / "glove.txt").write_text("man 1 0\nking 1 1\nwoman 0 1\nqueen 0 2\n")
     for command in commands:
         _run(*command.split())
 
@@ -83,6 +88,16 @@ def test_the_readme_and_the_changelog_name_every_published_spec():
 def test_every_file_the_readme_links_to_is_there():
     for link in re.findall(r"\]\(([^)#:]+)\)", README):
         assert (ROOT / link).exists()
+
+
+ELSEWHERE = {"architecture.md", "hub.md"}
+"""The first has nothing to follow; tests/hub follows the second."""
+
+
+@pytest.mark.parametrize("page", sorted({path.name for path in DOCS.iterdir()} - ELSEWHERE))
+def test_a_page_can_be_followed_word_for_word(page, folder):
+    assert follow(page, skip=("weights.safetensors",)) >= 3
+    assert len((DOCS / page).read_text(encoding="utf-8").splitlines()) <= 60
 
 
 def test_the_architecture_lists_every_law_and_every_module():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -58,7 +59,12 @@ def command(
     except OSError as error:
         raise ZooError(f"folder {output} cannot be made: {error.strerror}") from None
     started = time.monotonic()
-    last = _watched_training(model, objective, sampler, task, steps)
+    try:
+        last = _watched_training(model, objective, sampler, task, steps)
+    except BaseException:
+        with contextlib.suppress(OSError):  # it was there before, with something in it
+            output.rmdir()
+        raise
     said = predict(model, sampler, unseen)
     accuracy = sequence_accuracy(said, unseen)
     spent = time.monotonic() - started
