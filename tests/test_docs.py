@@ -14,6 +14,7 @@ import zoo.errors
 from zoo.cli.main import app
 from zoo.document import read_file
 from zoo.interfaces import KINDS
+from zoo.mapping import OPERATIONS, read_map
 from zoo.registry import default_registry
 from zoo.testing.laws import LAWS
 
@@ -109,6 +110,16 @@ def test_the_architecture_lists_every_law_and_every_module():
         named = f"{path.name}/`" if path.is_dir() else f"{path.name}`"
         hidden = path.name in ("__pycache__", "__main__.py", "py.typed")
         assert hidden or named in ARCHITECTURE, path.name
+
+
+def test_the_architectures_map_can_be_read_and_its_table_has_every_operation(tmp_path):
+    text = re.search(r"```yaml\n(.*?)```", ARCHITECTURE, re.S)[1]
+    (tmp_path / "map.yaml").write_text(text)
+    spec = {"model": {"decoder": {"attention": {"heads": 4}}}}
+    assert len(read_map(tmp_path / "map.yaml", spec=spec).rules) == 2
+    rows = re.findall(r"^\| (`[a-z-]+.*?) \|.*\|.*\|$", ARCHITECTURE, re.M)
+    named = {name for row in rows for name in re.findall(r"`([a-z-]+)", row)}
+    assert set(OPERATIONS) <= named
 
 
 def test_the_changelog_names_every_component():
