@@ -140,6 +140,7 @@ def _batch(model: Model, inputs: Sequence[str] | Sequence[Sequence[int]]) -> dic
     """Texts or ids as the model reads them: [B, S], padded on the right."""
     if not inputs:
         raise ZooError("there is nothing to answer: no text was given")
+    assert model.reads is not None  # _choosers refused it
     side = "source" if model.reads == "source" else "target"
     table, room = model.embedding_for(side), model.symbols(side)
     if not room:
