@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from page_kit import DOCS, follow
 from typer.testing import CliRunner
 
 import zoo
@@ -13,6 +14,7 @@ import zoo.errors
 from zoo.cli.main import app
 from zoo.document import read_file
 from zoo.interfaces import KINDS
+from zoo.mapping import OPERATIONS, read_map
 from zoo.registry import default_registry
 from zoo.testing.laws import LAWS
 
@@ -39,8 +41,12 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_the_readmes_commands_on_its_own_spec_run(folder):
-    commands = re.findall(r"^    zoo ((?:check|compose|info|verify) .*?)(?:  +#.*)?$", README, re.M)
-    assert len(commands) >= 4
+    verbs = "check|compose|info|verify|eval|vectors"
+    commands = re.findall(rf"^    zoo ((?:{verbs}) .*?)(?:  +#.*)?$", README, re.M)
+    assert len(commands) >= 7
+    (folder / "said.txt").write_text("the cat sat\n")
+    (folder / "wanted.txt").write_text("the cat sat down\n")
+    (folder / "glove.txt").write_text("man 1 0\nking 1 1\nwoman 0 1\nqueen 0 2\n")
     for command in commands:
         _run(*command.split())
 
@@ -85,6 +91,16 @@ def test_every_file_the_readme_links_to_is_there():
         assert (ROOT / link).exists()
 
 
+ELSEWHERE = {"architecture.md", "hub.md"}
+"""The first has nothing to follow; tests/hub follows the second."""
+
+
+@pytest.mark.parametrize("page", sorted({path.name for path in DOCS.iterdir()} - ELSEWHERE))
+def test_a_page_can_be_followed_word_for_word(page, folder):
+    assert follow(page, skip=("weights.safetensors",)) >= 3
+    assert len((DOCS / page).read_text(encoding="utf-8").splitlines()) <= 60
+
+
 def test_the_architecture_lists_every_law_and_every_module():
     for kind in KINDS:
         row = re.search(rf"^\| {kind} \| (.*) \|$", ARCHITECTURE, re.M)[1].split(", ")
@@ -94,6 +110,16 @@ def test_the_architecture_lists_every_law_and_every_module():
         named = f"{path.name}/`" if path.is_dir() else f"{path.name}`"
         hidden = path.name in ("__pycache__", "__main__.py", "py.typed")
         assert hidden or named in ARCHITECTURE, path.name
+
+
+def test_the_architectures_map_can_be_read_and_its_table_has_every_operation(tmp_path):
+    text = re.search(r"```yaml\n(.*?)```", ARCHITECTURE, re.S)[1]
+    (tmp_path / "map.yaml").write_text(text)
+    spec = {"model": {"decoder": {"attention": {"heads": 4}}}}
+    assert len(read_map(tmp_path / "map.yaml", spec=spec).rules) == 2
+    rows = re.findall(r"^\| (`[a-z-]+.*?) \|.*\|.*\|$", ARCHITECTURE, re.M)
+    named = {name for row in rows for name in re.findall(r"`([a-z-]+)", row)}
+    assert set(OPERATIONS) <= named
 
 
 def test_the_changelog_names_every_component():

@@ -30,6 +30,12 @@ FAULTS = [
     ("alias for a key", b"a: &a b\n*a : c\n", (2, 1), "a key must be a plain word"),
     ("alias before its anchor", b"a: *b\nb: &b 1\n", (1, 4), "alias '*b' stands for nothing"),
     ("bracket left open", b"zoo: 1\nmetrics: [a, b\n", (3, 1), "is not YAML: "),
+    (
+        "quote left open",
+        b'zoo: 1\nname: "mine\nmodel: x\n',
+        (4, 1),
+        "found unexpected end of stream (while scanning a quoted scalar, begun in line 2)",
+    ),
     ("bad indentation", b"a: 1\n  b: 2\n", (2, 4), "is not YAML: mapping values are not allowed"),
     ("null byte", b"zoo: 1\nname: a\0b\n", (2, 8), "character '\\x00' is not allowed in YAML"),
     ("control character", b"zoo: 1\nname: \x01\n", (2, 7), "character '\\x01' is not allowed"),

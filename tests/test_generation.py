@@ -140,6 +140,11 @@ def test_bad_input_is_a_clear_error(tokenizer, inputs, options, reason):
         zoo.generate(model, inputs, **options)
 
 
+def test_a_model_that_does_not_speak_says_so_before_it_asks_for_a_sampler():
+    with pytest.raises(zoo.ZooError, match="model 'sentence-encoder' does not generate"):
+        zoo.generate(zoo.compose("minilm-tiny"), ["hello"])
+
+
 def test_nan_logits_and_a_full_context_are_clear_errors(tokenizer):
     model = _model("seq2seq", tokenizer)
     with torch.no_grad():
@@ -155,7 +160,7 @@ def test_nan_logits_and_a_full_context_are_clear_errors(tokenizer):
 
 def test_what_is_no_tokenizer_or_too_large_a_one_is_refused(tokenizer, tmp_path):
     (tmp_path / "bad.json").write_text("{}")
-    with pytest.raises(zoo.ZooError, match="no tokenizer of the tokenizers library"):
+    with pytest.raises(zoo.ZooError, match=r"\.json is no tokenizer of the tokenizers library"):
         read_tokenizer(tmp_path / "bad.json")
     with pytest.raises(zoo.ZooError, match="cannot be read"):
         read_tokenizer(tmp_path / "none.json")

@@ -123,7 +123,7 @@ class Catalogue:
         if found:
             files = " and ".join(str(model.file) for model in found)
             raise RegistryError(f"'{name}' is listed by {files}; name its repository instead")
-        tail = suggest(name, (model.name for model in self.models))
+        tail = suggest(name, (model.name for model in self.models), by="zoo catalogue")
         if self.faults:
             tail += f"; some catalogues cannot be read: {'; '.join(self.faults)}"
         raise RegistryError(f"no model named '{name}', here or in the catalogue{tail}")

@@ -286,12 +286,13 @@ class _Reader:
 
 
 def _in_words(error: yaml.MarkedYAMLError, text: str) -> str:
-    mark = error.problem_mark
+    mark, began = error.problem_mark, error.context_mark
     line = _line(text, mark.line) if mark else ""
     if mark and "\t" in line[: len(line) - len(line.lstrip())][: mark.column + 1]:
         return "a tab stands in the indentation; YAML takes spaces only"
-    problem = error.problem or "is not YAML"
-    return f"is not YAML: {problem}" + (f" ({error.context})" if error.context else "")
+    far = f", begun in line {began.line + 1}" if began and mark and began.line != mark.line else ""
+    context = f" ({error.context}{far})" if error.context else ""
+    return f"is not YAML: {error.problem or 'it cannot be parsed'}{context}"
 
 
 def _line(text: str, number: int) -> str:

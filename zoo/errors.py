@@ -104,14 +104,18 @@ class MissingExtra(ZooError):
         )
 
 
-def suggest(name: str, available: Iterable[str]) -> str:
-    """The tail of a message about a name that was not found."""
+_READABLE = 30
+"""Names in a message; where there are more, the command that lists them says it better."""
+
+
+def suggest(name: str, available: Iterable[str], *, by: str = "") -> str:
+    """The tail of a message about a name that was not found; `by` is a command that lists all."""
     options = sorted(set(available))
-    name = shortened(name, 100)
-    close = difflib.get_close_matches(name, options, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(shortened(name, 100), options, n=1, cutoff=0.6)
     hint = f"; did you mean '{close[0]}'?" if close else ""
-    listed = ", ".join(options) if options else "none"
-    return f"{hint} (available: {listed})"
+    if by and len(options) > _READABLE:
+        return f"{hint} ('{by}' names all {len(options)})"
+    return f"{hint} (available: {', '.join(options) or 'none'})"
 
 
 def article(kind: str) -> str:

@@ -112,6 +112,8 @@ def _choosers(
     filters: Sequence[Part | Filter] | None,
     registry: Registry | None,
 ) -> tuple[Sampler, list[Filter]]:
+    if model.reads is None:
+        raise ZooError(f"model '{model.name}' does not generate")
     spec = model.spec or {}
     wanted = sampler if sampler is not None else spec.get("sampler")
     between = filters if filters is not None else spec.get("filters", ())
@@ -138,9 +140,8 @@ def _batch(model: Model, inputs: Sequence[str] | Sequence[Sequence[int]]) -> dic
     """Texts or ids as the model reads them: [B, S], padded on the right."""
     if not inputs:
         raise ZooError("there is nothing to answer: no text was given")
+    assert model.reads is not None  # _choosers refused it
     side = "source" if model.reads == "source" else "target"
-    if model.reads is None:
-        raise ZooError(f"model '{model.name}' does not generate")
     table, room = model.embedding_for(side), model.symbols(side)
     if not room:
         raise ZooError(
@@ -152,7 +153,7 @@ def _batch(model: Model, inputs: Sequence[str] | Sequence[Sequence[int]]) -> dic
         if tokenizer is None:
             raise ZooError(
                 "this model carries no tokenizer, so it takes token ids; "
-                "`zoo compose --tokenizer FILE` gives it one"
+                "`--tokenizer FILE` of zoo compose and zoo import gives it one"
             )
         rows = tokenizer.ids(inputs)  # type: ignore[arg-type]
     else:

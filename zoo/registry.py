@@ -78,7 +78,8 @@ class Registry:
             raise RegistryError(
                 f"{what} '{name}' is offered by {who}; give the file's path instead"
             )
-        raise RegistryError(f"no {what} named '{name}'{suggest(name, offered)}{self._broken()}")
+        tail = suggest(name, offered, by=f"zoo list --{what}s")
+        raise RegistryError(f"no {what} named '{name}'{tail}{self._broken()}")
 
     @staticmethod
     def _ambiguous(kind: str, reference: str, found: Sequence[Entry]) -> str:

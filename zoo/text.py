@@ -15,7 +15,7 @@ MAX_BYTES = 50_000_000
 class Tokenizer:
     """A tokenizer of the `tokenizers` library, from its JSON."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, label: str = "this") -> None:
         try:
             from tokenizers import Tokenizer as Library
         except ImportError:
@@ -24,7 +24,7 @@ class Tokenizer:
             self.library: Any = Library.from_str(text)
         except Exception as error:
             reason = str(error).splitlines()[0]
-            raise ZooError(f"this is no tokenizer of the tokenizers library: {reason}") from None
+            raise ZooError(f"{label} is no tokenizer of the tokenizers library: {reason}") from None
         self.library.no_padding()
         self.library.no_truncation()
 
@@ -52,7 +52,7 @@ def read_tokenizer(path: str | os.PathLike[str]) -> str:
         raise ZooError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
     except UnicodeDecodeError:
         raise ZooError(f"{path} is not UTF-8 text, so no tokenizer") from None
-    Tokenizer(text)
+    Tokenizer(text, label=str(path))
     return text
 
 

@@ -1,12 +1,15 @@
 """Every verb as a person or a program calls it, inside this process."""
 
+import io
 import json
+import re
 
 import jsonschema
 import pytest
 from typer.testing import CliRunner
 
 import zoo
+from zoo.cli import output
 from zoo.cli.main import _VERBS, app, main
 from zoo.document import read_file
 from zoo.registry import default_registry
@@ -55,6 +58,53 @@ def test_list_names_everything_registered_with_the_agreed_fields():
 
 def test_list_of_an_unknown_kind_suggests(capsys):
     assert "did you mean 'scorer'?" in _error(["list", "--kind", "scorrer"], capsys)
+
+
+def test_help_hides_nothing_behind_markup():
+    text = " ".join(run("info", "--help").replace("│", " ").split())
+    assert "ORG/NAME or ORG/NAME@REVISION on the Hub" in text
+    for verb in ("generate", "vectors", "catalogue"):
+        assert "[[" not in run(verb, "--help")
+
+
+def test_a_table_has_a_line_a_row_where_no_terminal_is():
+    lines = run("list").splitlines()
+    assert len(lines) == 1 + len(default_registry().components())
+    assert run("catalogue").count("\n") == 1 + len(json.loads(run("catalogue", "--json")))
+
+
+def test_a_table_breaks_no_name_on_a_narrow_terminal(monkeypatch):
+    class Narrow(io.StringIO):
+        def isatty(self):
+            return True
+
+    screen = Narrow()
+    monkeypatch.setattr("sys.stdout", screen)
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setenv("TERM", "xterm")
+    rows = output.table("name", "summary", whole=("name",))
+    rows.add_row("a-name-of-twenty-six-chars", "some words to be broken")
+    output.print_table(rows)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue()).splitlines()
+    assert lines[1].split() == ["a-name-of-twenty-six-chars", "some"]
+    assert len(lines) == 5
+
+
+def test_show_fills_paragraphs_and_says_defaults_as_yaml():
+    text = run("show", "attentive-rnn")
+    assert "The readout takes s_i, as equation 4 says" in " ".join(text.split())
+    assert all(len(line) <= 120 for line in text.splitlines())
+    rows = [line.split() for line in text.splitlines()]
+    assert ["readout", "integer", ">=", "1", "or", "null", "null"] in rows
+    assert ["cell", "rnn", "|", "lstm", "|", "gru", "|", "gru-cho", "gru"] in rows
+
+
+def test_show_of_an_unknown_name_suggests_and_lists_no_hundred_others(capsys):
+    text = _error(["show", "aditive"], capsys)
+    assert "'aditive'; did you mean 'additive'? ('zoo list [--specs]' names all " in text
+    text = _error(["check", "bahdanau-2051"], capsys)
+    assert "did you mean 'bahdanau-2015'? ('zoo list --specs' names all " in text
+    assert text.endswith("nor is there a file of that name\n")
 
 
 def test_show_explains_a_component_and_prints_a_spec():
@@ -172,6 +222,22 @@ def test_demo_trains_draws_saves_and_reloads(tmp_path):
     assert "agree bit for bit" in text
     assert (tmp_path / "out" / "alignment.png").read_bytes().startswith(b"\x89PNG")
     assert zoo.load(tmp_path / "out" / "model.safetensors").spec["name"] == "bahdanau-reversal"
+
+
+@pytest.mark.parametrize("spec", ["gpt2-tiny", "deepspeech-ctc-tiny", "show-attend-tell-soft-tiny"])
+def test_demo_refuses_a_spec_that_cannot_reverse(spec, capsys):
+    assert "reads tokens and answers them" in _error(["demo", spec], capsys)
+
+
+def test_demo_says_before_it_trains_that_its_folder_cannot_be_made(tmp_path):
+    (tmp_path / "file").touch()
+    done = CliRunner().invoke(app, ["demo", "-o", str(tmp_path / "file")])
+    assert "cannot be made: File exists" in str(done.exception)
+    assert "training" not in done.output
+
+
+def test_list_takes_one_of_its_choices(capsys):
+    assert "give one of them" in _error(["list", "--specs", "--kind", "scorer"], capsys)
 
 
 def _error(arguments, capsys):

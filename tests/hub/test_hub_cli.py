@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hub_kit import NAME, WEIGHTS
 from hub_server import TOKEN, Hub
+from page_kit import follow
 from typer.testing import CliRunner
 
 import zoo
@@ -45,6 +46,11 @@ def test_push_then_pull_then_every_verb_that_takes_a_model(
     assert spoken == run("generate", str(saved), "3 4 5", "--ids")
     assert run("verify", NAME).startswith("ok")
     assert run("push", NAME, "zoo-team/copy").startswith(f"{hub.url}/zoo-team/copy: commit ")
+
+
+def test_the_page_on_the_hub_can_be_followed(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    assert follow("hub.md", skip=("zoo import",)) >= 8
 
 
 def test_pull_prints_the_commit_and_the_path(hub: Hub, published: str) -> None:

@@ -100,7 +100,7 @@ def test_a_dry_run_prints_the_table_and_writes_nothing(folder):
 def test_a_file_to_write_is_asked_for(folder):
     line = IMPORT.removesuffix(" -o model.safetensors")
     assert _refused(line) == "say where to write the model: -o model.safetensors, or --dry-run"
-    assert _run(f"{line} --dry-run").startswith(" target ")
+    assert _run(f"{line} --dry-run").startswith("target ")
 
 
 def test_a_dry_run_in_json(folder):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zoo.cli.output import Catalogues, Json, console, print_json
+from zoo.cli.output import Catalogues, Json, print_json, print_table, table
 
 if TYPE_CHECKING:
     from zoo.catalogue import Published
@@ -17,7 +17,7 @@ EXAMPLE = "zoo catalogue transformer 2017"
 
 def command(
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="[WORDS]", help="Only models with all of these.")
+        list[str] | None, typer.Argument(metavar="WORD", help="Only models with all of these.")
     ] = None,
     catalogues: Catalogues = None,
     as_json: Json = False,
@@ -38,16 +38,12 @@ def command(
 
 
 def _print(found: list[Published]) -> None:
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, header_style="bold")
-    table.add_column("name", style="cyan", no_wrap=True)
-    for column in ("weights", "results", "licence", "paper"):
-        table.add_column(column, overflow="fold")
+    rows = table("name", "weights", "results", "licence", "paper", whole=("name", "licence"))
     for model in found:
         weights = f"{model.weights.hub}@{model.weights.revision[:12]}" if model.weights else "-"
         results = ", ".join(f"{r.metric} {r.value} ({r.dataset})" for r in model.results)
         cells = (model.name, weights, results or "-", model.licence, model.paper)
-        table.add_row(*(Text(cell) for cell in cells))
-    console().print(table)
+        rows.add_row(*(Text(cell) for cell in cells))
+    print_table(rows)

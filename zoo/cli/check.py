@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from zoo.cli.output import Json, Set, SpecArgument, console, human, print_json
+from zoo.cli.output import Json, Set, SpecArgument, console, human, print_json, print_table, table
 from zoo.errors import SpecError
 
 if TYPE_CHECKING:
@@ -36,24 +36,18 @@ def command(spec: SpecArgument, overrides: Set = None, as_json: Json = False) ->
 
 
 def _print(report: Report) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold")
-    for column in ("part", "type", "output"):
-        table.add_column(column, no_wrap=True)
-    for column in ("parameters", "bytes"):
-        table.add_column(column, justify="right", no_wrap=True)
-    _rows(table, report.tree, "", "")
-    out = console()
-    out.print(table)
+    columns = ("part", "type", "output", "parameters", "bytes")
+    rows = table(*columns, whole=columns, right=("parameters", "bytes"))
+    _fill(rows, report.tree, "", "")
+    print_table(rows)
     total = f"{report.parameters:,} parameters, {human(report.bytes)}"
-    out.print(f"\n[bold green]ok[/]  {report.name}: {total}")
+    console().print(f"\n[bold green]ok[/]  {report.name}: {total}")
 
 
-def _rows(table: Table, part: Part, lead: str, below: str) -> None:
+def _fill(rows: Table, part: Part, lead: str, below: str) -> None:
     name = part.path.rpartition(".")[2]
     times = f" x{part.count}" if part.count > 1 else ""
-    table.add_row(
+    rows.add_row(
         f"[dim]{lead}[/]{name}{times}",
         f"[cyan]{part.type}[/]",
         (part.shape or "").replace("[", r"\["),
@@ -63,4 +57,4 @@ def _rows(table: Table, part: Part, lead: str, below: str) -> None:
     for index, child in enumerate(part.children):
         last = index == len(part.children) - 1
         branch, trunk = ("└─ ", "   ") if last else ("├─ ", "│  ")
-        _rows(table, child, below + branch, below + trunk)
+        _fill(rows, child, below + branch, below + trunk)

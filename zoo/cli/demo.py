@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -44,6 +45,8 @@ def command(
     sections = chosen.sections
     if sections.objective is None or sections.sampler is None:
         raise ZooError(f"the demo needs a spec with an objective and a sampler; {spec} lacks one")
+    if model.reads != "source" or not model.symbols("source"):
+        raise ZooError(f"the demo needs a spec that reads tokens and answers them; {spec} does not")
     sampler, objective = sections.sampler.build(), sections.objective.build()
     task = Reversal(model.source.vocab, seed)
     unseen = task.hold_out(500)
@@ -51,8 +54,17 @@ def command(
         f"[bold]{report.name}[/]: {report.parameters:,} parameters; "
         "task: say a sequence of letters backwards\n"
     )
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ZooError(f"folder {output} cannot be made: {error.strerror}") from None
     started = time.monotonic()
-    last = _watched_training(model, objective, sampler, task, steps)
+    try:
+        last = _watched_training(model, objective, sampler, task, steps)
+    except BaseException:
+        with contextlib.suppress(OSError):  # it was there before, with something in it
+            output.rmdir()
+        raise
     said = predict(model, sampler, unseen)
     accuracy = sequence_accuracy(said, unseen)
     spent = time.monotonic() - started
@@ -61,10 +73,6 @@ def command(
         f"fault, after {last.step} steps in {spent:.0f} s\n"
     )
     _predictions(out, unseen[:4], said[:4])
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ZooError(f"folder {output} cannot be made: {error.strerror}") from None
     _alignment(out, model, sampler, max(unseen[:50], key=len), output, report.name)
     path = output / "model.safetensors"
     save(model, path, provenance={"task": "reversal", "seed": seed, "steps": last.step})

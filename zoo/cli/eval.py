@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zoo.cli.output import Json, console, print_json
+from zoo.cli.output import Json, print_json, print_table, table
 
 if TYPE_CHECKING:
     from zoo.evaluation import Score
@@ -52,16 +52,13 @@ def command(
 
 
 def _print(scores: list[Score]) -> None:
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, header_style="bold")
-    table.add_column("metric", style="cyan", no_wrap=True)
-    table.add_column("value", justify="right", no_wrap=True)
-    table.add_column("signature", overflow="fold")
+    columns = ("metric", "value", "signature")
+    rows = table(*columns, whole=columns, right=("value",))
     for score in scores:
         signature = score.signature
         for name, value in score.values.items():
-            table.add_row(Text(name), f"{value:.4f}", Text(signature))
+            rows.add_row(Text(name), f"{value:.4f}", Text(signature))
             signature = ""  # once for all values of a metric
-    console().print(table)
+    print_table(rows)

@@ -15,7 +15,7 @@ EXAMPLE = "zoo export model.safetensors folder --to llama"
 
 def command(
     model: ModelArgument,
-    folder: Annotated[Path, typer.Argument(help="The folder to make.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to make.")],
     to: Annotated[
         str | None, typer.Option(help="Which importer's layout; where it came from if not set.")
     ] = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from zoo.cli.output import Json, ModelArgument, console, human, print_json
+from zoo.cli.output import Json, ModelArgument, human, print_json, print_table, table
 
 if TYPE_CHECKING:
     from zoo.artifact import Header
@@ -27,10 +27,8 @@ def command(model: ModelArgument, as_json: Json = False) -> None:
 
 def _print(header: Header) -> None:
     import yaml
-    from rich.table import Table
     from rich.text import Text
 
-    out = console()
     numbers = sum(math.prod(shape) for _, shape in header.tensors.values())
     sizes = f"{numbers:,} numbers, {', '.join(header.dtypes)}, {human(header.bytes)}"
     print(f"{header.path}: {len(header.tensors)} tensors, {sizes}")
@@ -43,14 +41,13 @@ def _print(header: Header) -> None:
     print(f"tokenizer: {', '.join(sorted(header.tokenizer)) or 'none'}\n")
     print(yaml.safe_dump({"provenance": header.provenance}, sort_keys=False, allow_unicode=True))
     print(yaml.safe_dump(header.spec, sort_keys=False, allow_unicode=True))
-    table = Table(box=None, header_style="bold")
-    for column in ("kind", "component", "version", "plugin", "distribution"):
-        table.add_column(column)
+    columns = ("kind", "component", "version", "plugin", "distribution")
+    rows = table(*columns, whole=columns)
     for row in header.lock:
         distribution = f"{row['distribution']} {row['distribution_version']}"
         cells = (row["kind"], row["name"], row["version"], row["plugin"], distribution)
-        table.add_row(*(Text(_printable(str(cell))) for cell in cells))
-    out.print(table)
+        rows.add_row(*(Text(_printable(str(cell))) for cell in cells))
+    print_table(rows)
 
 
 def _hashes(header: Header) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from zoo.cli.output import Json, console, print_json
+from zoo.cli.output import Json, print_json, print_table, table
 
 EXAMPLE = "zoo list --kind scorer"
 
@@ -18,8 +18,11 @@ def command(
     as_json: Json = False,
 ) -> None:
     """List components, or shipped specs or maps, with the plugin that offers each."""
+    from zoo.errors import ZooError
     from zoo.registry import default_registry
 
+    if sum((kind is not None, specs, maps)) > 1:
+        raise ZooError("--kind, --specs and --maps each list something else; give one of them")
     registry = default_registry()
     if specs or maps:
         shipped = registry.specs if specs else registry.maps
@@ -39,12 +42,10 @@ def command(
 
 
 def _print(rows: list[dict[str, str]], hidden: tuple[str, ...]) -> None:
-    from rich.table import Table
+    from rich.text import Text
 
-    table = Table(box=None, header_style="bold")
     columns = [key for key in (rows[0] if rows else {}) if key not in hidden]
-    for column in columns:
-        table.add_column(column, style="cyan" if column == "name" else None)
+    listed = table(*columns, whole=("kind", "name", "plugin"))
     for row in rows:
-        table.add_row(*(row[column] for column in columns))
-    console().print(table)
+        listed.add_row(*(Text(row[column]) for column in columns))
+    print_table(listed)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import typer
@@ -33,36 +36,69 @@ from zoo.cli import (
 )
 from zoo.errors import ZooError, ZooWarning
 
-_VERBS = {
-    "list": list_,
-    "show": show,
-    "check": check,
-    "compose": compose,
-    "info": info,
-    "verify": verify,
-    "schema": schema,
-    "plugins": plugins,
-    "new-plugin": new_plugin,
-    "test-plugin": test_plugin,
-    "eval": eval,
-    "generate": generate,
-    "vectors": vectors,
-    "import": import_,
-    "export": export,
-    "catalogue": catalogue,
-    "pull": pull,
-    "push": push,
-    "demo": demo,
+_PANELS = {
+    "Parts and specs": {"list": list_, "show": show, "check": check, "schema": schema},
+    "Models": {
+        "demo": demo,
+        "compose": compose,
+        "info": info,
+        "verify": verify,
+        "generate": generate,
+        "eval": eval,
+        "vectors": vectors,
+    },
+    "Weights in and out": {
+        "import": import_,
+        "export": export,
+        "catalogue": catalogue,
+        "pull": pull,
+        "push": push,
+    },
+    "Plugins": {"plugins": plugins, "new-plugin": new_plugin, "test-plugin": test_plugin},
 }
+_VERBS = {name: module for verbs in _PANELS.values() for name, module in verbs.items()}
 
 app = typer.Typer(
     help="The zoo: attention models made of parts you can see, swap, trust and share.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Begin with: zoo demo",
 )
-for name, module in _VERBS.items():
-    app.command(name, epilog=f"Example: {module.EXAMPLE}")(module.command)
+
+
+def _guarded(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb, with what can happen to its output told before typer makes other codes of it."""
+
+    @functools.wraps(verb)
+    def run(**options: Any) -> None:
+        try:
+            verb(**options)
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            raise typer.Exit(130) from None
+        except BrokenPipeError:  # the reader went away, as `head` does
+            _drop_output()
+            raise typer.Exit(0) from None
+        except OSError as error:
+            _drop_output()
+            what = f"{error.filename}: " if error.filename else ""
+            raise ZooError(f"{what}{(error.strerror or str(error)).lower()}") from error
+
+    return run
+
+
+def _drop_output() -> None:
+    """Let what is still buffered go nowhere, so that the interpreter's exit says nothing of it."""
+    with contextlib.suppress(OSError):  # a stream without a file, as tests have
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+for panel, verbs in _PANELS.items():
+    for name, module in verbs.items():
+        made = app.command(name, epilog=f"Example: {module.EXAMPLE}", rich_help_panel=panel)
+        made(_guarded(module.command))
 
 
 def _print_version(wanted: bool) -> None:
@@ -90,18 +126,20 @@ def _show_warning(message: Any, category: type[Warning], *where: Any, **more: An
         _show_any_warning(message, category, *where, **more)
 
 
+def _open_streams() -> None:
+    """Stand-ins for standard streams that the caller closed (`>&-`), where Python has None."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stand_in = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115
+            setattr(sys, name, stand_in)
+
+
 def main() -> None:
     """Run a verb: exit code 0, 1 for the user's mistake in plain words, 2 for wrong usage."""
     warnings.showwarning = _show_warning
+    _open_streams()
     try:
         app()
     except ZooError as error:
         print(error, file=sys.stderr)
         sys.exit(1)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:
-        # The reader went away, as `head` does; leave without a traceback at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)

@@ -11,7 +11,9 @@ EXAMPLE = "zoo new-plugin cosine --kind scorer"
 
 
 def command(
-    name: Annotated[str, typer.Argument(help="Lower-case words joined by hyphens.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Lower-case words joined by hyphens.")
+    ],
     kind: Annotated[str, typer.Option(help="What its component is, for example scorer.")],
     folder: Annotated[
         Path, typer.Option("--output", "-o", help="Where the plugin's folder is made.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Set = Annotated[
@@ -27,8 +29,8 @@ ModelArgument = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A model file or folder, a catalogue's name, or ORG/NAME[@REVISION] on the Hub. "
-        "What exists here under the name wins.",
+        help="A model file or folder, a catalogue's name, or ORG/NAME or ORG/NAME@REVISION on "
+        "the Hub. What exists here under the name wins.",
     ),
 ]
 Catalogues = Annotated[
@@ -37,13 +39,45 @@ Catalogues = Annotated[
 ]
 
 _WIDTH_WITHOUT_TERMINAL = 120
+_NO_LIMIT = 10_000
 
 
 def console() -> Console:
-    """Where tables go; wide enough not to cut lines when there is no terminal."""
+    """Where text for people goes; a reader that went away is told to the caller."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL, highlight=False)
+    class Raising(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # rich calls this while it handles the error
+
+    width = None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL
+    return Raising(width=width, highlight=False)
+
+
+def table(*columns: str, whole: Collection[str] = (), right: Collection[str] = ()) -> Table:
+    """An empty table; the columns named in `whole` are never broken, those in `right` numbers."""
+    from rich.table import Table
+
+    made = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        made.add_column(
+            column,
+            style="cyan" if column in ("name", "component", "metric", "word") else None,
+            justify="right" if column in right else "left",
+            no_wrap=column in whole,
+            overflow="fold",
+        )
+    return made
+
+
+def print_table(filled: Table) -> None:
+    """As wide as the terminal, or as what may not be broken needs; in pipes, a line a row."""
+    from rich.measure import Measurement
+
+    out = console()
+    needed = Measurement.get(out, out.options.update(width=_NO_LIMIT), filled)
+    out.width = max(out.width, needed.minimum) if out.is_terminal else needed.maximum
+    out.print(filled, crop=False)
 
 
 def print_json(data: Any) -> None:

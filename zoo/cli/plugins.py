@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from zoo.cli.output import Json, console, print_json
+from zoo.cli.output import Json, console, print_json, print_table, table
 
 EXAMPLE = "zoo plugins --verbose"
 
@@ -37,18 +37,18 @@ def command(
             ]
         )
         return
-    from rich.table import Table
+    from rich.text import Text
 
-    out = console()
-    table = Table(box=None, header_style="bold")
-    for column in ("plugin", "distribution", "status", "offers"):
-        table.add_column(column)
+    columns = ("plugin", "distribution", "status", "offers")
+    rows = table(*columns, whole=columns[:3])
     colours = {"ok": "green", "off": "dim", "clash": "yellow", "faulty": "red"}
     for plugin in found:
         offers = ", ".join(entry.name for entry in plugin.entries)
-        status = f"[{colours[plugin.status]}]{plugin.status}[/]"
-        table.add_row(plugin.name, f"{plugin.distribution} {plugin.version}", status, offers)
-    out.print(table)
+        status = Text(plugin.status, style=colours[plugin.status])
+        distribution = Text(f"{plugin.distribution} {plugin.version}")
+        rows.add_row(Text(plugin.name), distribution, status, Text(offers))
+    print_table(rows)
+    out = console()
     for plugin in found:
         for cause in plugin.faults + plugin.clashes:
             out.print(f"\n{plugin.name} ({plugin.distribution}): {cause}", markup=False)

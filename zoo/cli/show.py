@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import json
+import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zoo.cli.output import console
+from zoo.cli.output import console, print_table, table
 
 if TYPE_CHECKING:
     from zoo.interfaces import Entry
@@ -17,7 +19,8 @@ EXAMPLE = "zoo show additive"
 
 def command(
     name: Annotated[
-        str, typer.Argument(help="A component (name or plugin:name) or a shipped spec.")
+        str,
+        typer.Argument(metavar="NAME", help="A component (name or plugin:name) or a shipped spec."),
     ],
 ) -> None:
     """Show what a component computes and takes, or the text of a shipped spec."""
@@ -33,11 +36,12 @@ def command(
         console().print(registry.spec(name).read_text(encoding="utf-8"), markup=False)
     elif not entries:
         known = [e.name for e in registry.components()] + list(registry.specs)
-        raise RegistryError(f"no component or spec named '{name}'{suggest(bare, known)}")
+        tail = suggest(bare, known, by="zoo list [--specs]")
+        raise RegistryError(f"no component or spec named '{name}'{tail}")
 
 
 def _component(entry: Entry) -> None:
-    from rich.table import Table
+    from rich.text import Text
 
     from zoo.signature import parameters
 
@@ -45,19 +49,41 @@ def _component(entry: Entry) -> None:
     out.print(f"[bold cyan]{entry.name}[/]  {entry.kind}, version {entry.cls.version}")
     out.print(f"plugin {entry.plugin}, from {entry.distribution} {entry.distribution_version}")
     out.print(f"{entry.cls.paper}\n" if entry.cls.paper else "", markup=False)
-    out.print(inspect.getdoc(entry.cls) or "", markup=False)
+    out.print(_flowed(inspect.getdoc(entry.cls) or "", out.width), markup=False, soft_wrap=True)
     rows = parameters(entry.cls)
     if not rows:
         return
-    table = Table(box=None, header_style="bold")
-    for column in ("parameter", "takes", "default"):
-        table.add_column(column)
+    listed = table("parameter", "takes", "default", whole=("parameter",))
     for parameter in rows:
-        default = "required" if parameter.required else repr(parameter.default)
-        table.add_row(parameter.name, takes(parameter), "" if parameter.given else default)
+        default = "required" if parameter.required else _as_yaml(parameter.default)
+        cells = (parameter.name, takes(parameter), "" if parameter.given else default)
+        listed.add_row(*map(Text, cells))
     out.print()
-    out.print(table)
+    print_table(listed)
     out.print()
+
+
+def _flowed(text: str, width: int) -> str:
+    """A docstring for a terminal of this width: paragraphs filled anew, indented lines kept."""
+    paragraphs = []
+    for paragraph in text.split("\n\n"):
+        lines = paragraph.splitlines()
+        if not any(line.startswith((" ", "..")) for line in lines):
+            lines = [" ".join(lines)]
+        paragraphs.append("\n".join(_filled(line, width) for line in lines))
+    return "\n\n".join(paragraphs)
+
+
+def _filled(line: str, width: int) -> str:
+    indent = " " * (len(line) - len(line.lstrip()) + 4) if line.startswith(" ") else ""
+    return textwrap.fill(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _as_yaml(value: Any) -> str:
+    """A default as a spec would say it."""
+    return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def takes(parameter: Any) -> str:
@@ -84,5 +110,5 @@ def _in_words(schema: dict[str, Any]) -> str:
         "exclusiveMaximum": "<",
     }
     bounds = [f"{sign} {schema[key]}" for key, sign in limits.items() if key in schema]
-    name = {"null": "nothing"}.get(str(schema.get("type")), str(schema.get("type", "anything")))
+    name = str(schema.get("type", "anything"))
     return " ".join([name, " and ".join(bounds)]).strip()

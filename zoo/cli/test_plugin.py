@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zoo.cli.output import Json, console, print_json
+from zoo.cli.output import Json, console, print_json, print_table, table
 
 if TYPE_CHECKING:
     from zoo.testing import Outcome
@@ -16,10 +17,13 @@ EXAMPLE = "zoo test-plugin luong"
 
 
 def command(
-    name: Annotated[str, typer.Argument(help="The plugin, as 'zoo plugins' lists it.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The plugin, as 'zoo plugins' lists it.")
+    ],
     as_json: Json = False,
 ) -> None:
     """Try every law of its kind on each component of a plugin; exit code 1 if one is broken."""
+    from rich.console import Console
     from rich.progress import track
 
     from zoo.errors import RegistryError, suggest
@@ -33,7 +37,9 @@ def command(
     faults = [fault for plugin in found for fault in plugin.faults]
     entries = [entry for plugin in found for entry in plugin.entries]
     outcomes: list[Outcome] = []
-    for entry in track(entries, "trying laws", transient=True, disable=as_json):
+    quiet = as_json or not sys.stderr.isatty()
+    seen = Console(stderr=True)
+    for entry in track(entries, "trying laws", transient=True, console=seen, disable=quiet):
         outcomes += examine(entry.cls)
     if as_json:
         print_json({"faults": faults, "outcomes": [vars(outcome) for outcome in outcomes]})
@@ -44,30 +50,29 @@ def command(
 
 
 def _print(outcomes: list[Outcome], faults: list[str]) -> None:
-    from rich.table import Table
+    from rich.text import Text
 
-    table = Table(box=None, header_style="bold")
-    for column in ("component", "law", "passed", "failed", "skipped", "why"):
-        table.add_column(column, justify="right" if column.endswith("ed") else "left")
-    rows: dict[tuple[str, str], list[Outcome]] = {}
+    columns = ("component", "law", "passed", "failed", "skipped", "why")
+    rows = table(*columns, whole=columns[:5], right=columns[2:5])
+    by_law: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
-        rows.setdefault((outcome.component, outcome.law), []).append(outcome)
-    for (component, law), tried in rows.items():
+        by_law.setdefault((outcome.component, outcome.law), []).append(outcome)
+    for (component, law), tried in by_law.items():
         counts = Counter(outcome.status for outcome in tried)
         worst = next((o for o in tried if o.status == "failed"), tried[0])
         why = f"[{worst.configuration}] " if worst.message and worst.configuration else ""
-        table.add_row(
-            component,
+        rows.add_row(
+            Text(component),
             law,
             str(counts["passed"] or ""),
-            f"[red]{counts['failed']}[/]" if counts["failed"] else "",
+            Text(str(counts["failed"] or ""), style="red"),
             str(counts["skipped"] or ""),
-            (why + worst.message).replace("[", r"\["),
+            Text(why + worst.message),
         )
+    print_table(rows)
     out = console()
-    out.print(table)
     for fault in faults:
-        out.print(f"[red]fault[/]: {fault}")
+        out.print(Text.assemble(("fault", "red"), ": ", fault))
     counts = Counter(outcome.status for outcome in outcomes)
     parts = (f"{counts[status]} {status}" for status in ("passed", "failed", "skipped"))
     out.print("\n" + ", ".join(parts))

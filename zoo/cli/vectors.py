@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zoo.cli.output import Json, console, print_json
+from zoo.cli.output import Json, print_json, print_table, table
 from zoo.errors import ZooError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def command(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[WORD...]",
+            metavar="WORD",
             help="One: its nearest. Two: how alike. Three, A B C: what is to C as B is to A.",
         ),
     ] = None,
@@ -82,12 +82,9 @@ def _answer(vectors: Vectors, words: list[str], count: int) -> dict[str, object]
 
 
 def _print(nearest: list[dict[str, object]]) -> None:
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, header_style="bold")
-    table.add_column("word", style="cyan", no_wrap=True)
-    table.add_column("similarity", justify="right")
+    rows = table("word", "similarity", whole=("word",), right=("similarity",))
     for row in nearest:
-        table.add_row(Text(str(row["word"])), f"{row['similarity']:.4f}")
-    console().print(table)
+        rows.add_row(Text(str(row["word"])), f"{row['similarity']:.4f}")
+    print_table(rows)

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from zoo.cli.output import Json, ModelArgument, print_json
+from zoo.cli.weights import LARGE
 
 EXAMPLE = "zoo verify model.safetensors"
 _MARKS = {"ok": "ok", "failed": "FAILED", "absent": "absent", "skipped": "skipped"}
@@ -49,8 +50,8 @@ def _size(path: Path) -> int:
 
 @contextlib.contextmanager
 def _progress(total: int) -> Iterator[Callable[[int], None] | None]:
-    """A bar on the terminal while weights are hashed; none where nobody looks."""
-    if not sys.stderr.isatty():
+    """A bar on the terminal while weights are hashed; none where nobody looks or waits."""
+    if total < LARGE or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zoo.cli.output import console, print_json
+from zoo.cli.output import console, print_json, print_table, table
 
 if TYPE_CHECKING:
     from zoo.mapping import Plan
@@ -29,23 +29,21 @@ DryRun = Annotated[
 
 def print_plan(plan: Plan, *, as_json: bool) -> None:
     """The table of what goes where."""
-    from rich.table import Table
     from rich.text import Text
 
     if as_json:
         print_json(plan.as_json())
         return
-    table = Table(box=None, header_style="bold")
-    for column in ("target", "shape", "dtype", "from", "by"):
-        table.add_column(column, overflow="fold", no_wrap=column == "target")
+    columns = ("target", "shape", "dtype", "from", "by")
+    rows = table(*columns, whole=columns[:4])
     for row in plan.as_json()["tensors"]:
         cells = (
             *(row["target"], str(row["shape"]), row["dtype"]),
             *("\n".join(row["sources"]), ", ".join(row["operations"])),
         )
-        table.add_row(*map(Text, cells))
+        rows.add_row(*map(Text, cells))
+    print_table(rows)
     out = console()
-    out.print(table)
     for name in plan.dropped:
         out.print(f"dropped: {name}", markup=False)
     for place in plan.unused:
