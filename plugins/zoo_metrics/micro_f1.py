@@ -1,0 +1,70 @@
+"""Micro-averaged F1 of items that have any number of names."""
+
+import random
+from collections.abc import Sequence
+from typing import ClassVar, Literal, Self
+
+from zoo import Metric, ZooError
+from zoo_metrics.pairs import paired
+
+
+class MicroF1(Metric):
+    r"""How well the names given agree with the true ones, all items and names in one pool.
+
+    .. math:: F_1 = \frac{2 \sum_i |\hat Y_i \cap Y_i|}{\sum_i |\hat Y_i| + \sum_i |Y_i|}
+
+    That is the harmonic mean of precision and recall over the pool. Predictions and references are
+    lists of the ids of an item's names, in any order and perhaps none; of logits for yes or no,
+    those above 0.
+
+    Shapes:
+        N lists of ids, N lists of ids -> {micro-f1: share from 0 to 1}.
+    """
+
+    name: ClassVar[str] = "micro-f1"
+    paper: ClassVar[str] = "Lewis 1991, Evaluating Text Categorization"
+    consumes: ClassVar[Literal["tokens"]] = "tokens"
+
+    def __init__(self) -> None:
+        self.right = 0
+        self.total = 0
+
+    def update(
+        self, predictions: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
+    ) -> None:
+        for predicted, reference in paired(self.name, predictions, references):
+            given, true = set(predicted), set(reference)
+            self.right += 2 * len(given & true)
+            self.total += len(given) + len(true)
+
+    def merge(self, other: Self) -> None:
+        self.right += other.right
+        self.total += other.total
+
+    def compute(self) -> dict[str, float]:
+        if self.total == 0:
+            raise ZooError("micro-f1 of no names, neither given nor true, has no value")
+        return {"micro-f1": self.right / self.total}
+
+    def signature(self) -> str:
+        return "micro-f1|unit:name|average:micro|version:1"
+
+    def reference(
+        self, predictions: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
+    ) -> dict[str, float]:
+        hits = [
+            [name in reference for name in set(predicted)]
+            for predicted, reference in zip(predictions, references, strict=True)
+        ]
+        right = sum(map(sum, hits))
+        if not right:
+            return {"micro-f1": 0.0}
+        precision = right / sum(map(len, hits))
+        recall = right / sum(len(set(reference)) for reference in references)
+        return {"micro-f1": 2 * precision * recall / (precision + recall)}
+
+    def example(self, count: int, rng: random.Random) -> tuple[list[list[int]], list[list[int]]]:
+        def named() -> list[list[int]]:
+            return [[v for v in range(4) if rng.random() < 0.5] for _ in range(count)]
+
+        return named(), named()
