@@ -9,7 +9,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Objective, Outputs, ZooError
+from zoo import Objective, Outputs, ZooError, full_precision
 from zoo_ctc.lattice import lattice
 from zoo_ctc.likelihood import likelihood
 
@@ -62,8 +62,7 @@ class Ctc(Objective):
 
     def forward(self, outputs: Outputs) -> Tensor:
         told = _told(outputs)
-        half = outputs.logits.dtype in (torch.float16, torch.bfloat16)
-        logits = outputs.logits.float() if half else outputs.logits
+        logits = full_precision(outputs.logits)
         ways = lattice(outputs.targets, told, blank=self.blank, vocab=logits.shape[-1])
         losses = -likelihood(logits.log_softmax(dim=-1), outputs.mask, ways)  # [B]
         if self.impossible == "refuse":
