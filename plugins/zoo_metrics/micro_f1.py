@@ -2,13 +2,12 @@
 
 import random
 from collections.abc import Sequence
-from typing import ClassVar, Literal, Self
+from typing import ClassVar
 
-from zoo import Metric, ZooError
-from zoo_metrics.pairs import paired
+from zoo_metrics.share import Share
 
 
-class MicroF1(Metric):
+class MicroF1(Share):
     r"""How well the names given agree with the true ones, all items and names in one pool.
 
     .. math:: F_1 = \frac{2 \sum_i |\hat Y_i \cap Y_i|}{\sum_i |\hat Y_i| + \sum_i |Y_i|}
@@ -23,31 +22,11 @@ class MicroF1(Metric):
 
     name: ClassVar[str] = "micro-f1"
     paper: ClassVar[str] = "Lewis 1991, Evaluating Text Categorization"
-    consumes: ClassVar[Literal["tokens"]] = "tokens"
+    unit: ClassVar[str] = "name"
 
-    def __init__(self) -> None:
-        self.right = 0
-        self.total = 0
-
-    def update(
-        self, predictions: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
-    ) -> None:
-        for predicted, reference in paired(self.name, predictions, references):
-            given, true = set(predicted), set(reference)
-            self.right += 2 * len(given & true)
-            self.total += len(given) + len(true)
-
-    def merge(self, other: Self) -> None:
-        self.right += other.right
-        self.total += other.total
-
-    def compute(self) -> dict[str, float]:
-        if self.total == 0:
-            raise ZooError("micro-f1 of no names, neither given nor true, has no value")
-        return {"micro-f1": self.right / self.total}
-
-    def signature(self) -> str:
-        return "micro-f1|unit:name|average:micro|version:1"
+    def count(self, predicted: Sequence[int], reference: Sequence[int]) -> tuple[int, int]:
+        given, true = set(predicted), set(reference)
+        return 2 * len(given & true), len(given) + len(true)
 
     def reference(
         self, predictions: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
