@@ -83,6 +83,11 @@ class Waveform(Embedding):
         self.surroundings = surroundings.build(dim=dim) if surroundings else None
 
     def forward(self, inputs: Tensor) -> Tensor:
+        if inputs.dim() != 2 or not inputs.is_floating_point():
+            raise ZooError(
+                f"a waveform is samples [B, N] in floating point, not {inputs.dtype} "
+                f"{list(inputs.shape)}"
+            )
         if inputs.shape[1] < self._samples(1):
             raise ZooError(
                 f"{inputs.shape[1]} samples are too few; one frame needs {self._samples(1)}"
