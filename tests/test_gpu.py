@@ -78,3 +78,22 @@ def test_a_tiny_spec_learns_on_the_gpu_without_a_warning(pair):
     logits = model(_moved(batch, "cuda")).logits
     logits.float().square().mean().backward()
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", ["draw-tiny", "ram-tiny"])
+def test_a_spec_that_draws_trains_while_the_host_waits_for_nothing(name, dtype):
+    model = zoo.compose(name).to("cuda", dtype).train()
+    objective = zoo.load_spec(name).sections.objective.build().to("cuda")
+    batch = _moved(model.example(4, 8, torch.Generator().manual_seed(0)), "cuda")
+    losses = []
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(2):
+            torch.manual_seed(4)
+            loss = objective(model(batch))
+            loss.backward()
+            losses.append(loss.detach())
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert torch.equal(*losses)

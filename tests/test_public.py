@@ -46,3 +46,13 @@ def test_torch_is_not_imported_before_it_is_needed(call):
     code = f"{call}\nimport sys; print([m for m in ('torch', 'pydantic') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_full_precision_widens_halves_and_leaves_the_rest():
+    import torch
+
+    for half in (torch.float16, torch.bfloat16):
+        assert zoo.full_precision(torch.ones(2, dtype=half)).dtype is torch.float32
+    for wide in (torch.float32, torch.float64):
+        tensor = torch.ones(2, dtype=wide)
+        assert zoo.full_precision(tensor) is tensor

@@ -140,6 +140,17 @@ def test_a_shipped_spec_in_small_learns_generates_saves_and_compiles(name, tmp_p
     torch.testing.assert_close(compiled(batch).logits, model(batch).logits, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("name", [name for name in SPECS if name.endswith("-tiny")])
+def test_a_training_step_of_a_tiny_spec_asks_for_no_number(name):
+    """On the meta device there is none to give."""
+    model = zoo.compose(name).to("meta").train()
+    objective = zoo.load_spec(name).sections.objective.build().to("meta")
+
+    objective(model(model.example(3, 5))).backward()
+
+    assert all(p.grad.is_meta for p in model.parameters())
+
+
 # What the papers' authors' own code counts.
 PUBLISHED_SIZES = {
     "bert-base": 109_514_298,

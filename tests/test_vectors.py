@@ -74,11 +74,21 @@ def test_a_word_with_a_blank_and_a_repeated_word_are_read_as_meant(tmp_path):
         Vectors.read(tmp_path / "v")
 
 
+@pytest.mark.parametrize("header", [b"", b"2 2\n"])
+def test_a_mark_of_the_byte_order_is_no_letter(header, tmp_path):
+    (tmp_path / "v").write_bytes(b"\xef\xbb\xbf" + header + b"at 1 2\nhome 3 4\n")
+    assert list(Vectors.read(tmp_path / "v").words) == ["at", "home"]
+
+
 CORRUPT = {
     "empty": (b"", "it is empty"),
     "blank": (b"\n", "its first line is empty"),
     "no numbers": (b"word\n", "line 1 has a word and no numbers"),
     "letters": (b"a 1 2\nb 1 x\n", "line 2 should hold a word and 2 numbers"),
+    "huge": (b"a 1e39\n", "line 1 should hold a word and 1 finite numbers"),
+    "narrow": (b"2 2\na 1 2 3\nb 1 2 3\n", "promises words of width 2, but line 2 has 3"),
+    "wide": (b"2 4\na 1 2 3\nb 1 2 3\n", "promises words of width 4, but line 2 has 3"),
+    "digits": (b"1" * 5000 + b" 2\na 1 2\n", "its header holds a number of over 18 digits"),
     "short": (b"2 3\na 1 2 3\nb 1 2\n", "line 3 should hold a word and 3"),
     "nan": (b"a 1 nan\n", "line 1 should hold a word and 2 finite numbers"),
     "count": (b"3 2\na 1 2\nb 1 2\n", "promises 3 words, but it holds 2"),
@@ -88,6 +98,8 @@ CORRUPT = {
     "cut": (b"1 2\na \x00\x00\x80?\x00\x00", "it ends in the vector of word 1 of 1"),
     "endless word": (b"1 2\nabcdefgh\x00", "it ends, or never ends, in word 1"),
     "longer": (b"1 1\na \x00\x00\x80?b \x00", "it goes on after the 1 words"),
+    "much longer": (b"1 1\na \x00\x00\x80?\n\n\nb", "it goes on after the 1 words"),
+    "no word": (b"1 1\n \x00\x00\x80?", "word 1 has no letters"),
     "infinite": (b"1 1\na \x00\x00\x80\x7f", "it holds numbers that are not finite"),
 }
 

@@ -63,6 +63,7 @@ _HOMES = {
         "Speech",
         "State",
         "Task",
+        "full_precision",
     ),
     "zoo.registry": ("Registry",),
     "zoo.signature": ("Given",),
@@ -131,6 +132,7 @@ if TYPE_CHECKING:
         Speech as Speech,
         State as State,
         Task as Task,
+        full_precision as full_precision,
     )
     from zoo.registry import Registry as Registry
     from zoo.signature import Given as Given

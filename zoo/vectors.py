@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
@@ -21,6 +22,8 @@ Format = Literal["word2vec", "word2vec-binary", "glove"]
 FORMATS: tuple[Format, ...] = ("word2vec", "word2vec-binary", "glove")
 _LONGEST_WORD = 10_000
 _LONGEST_LINE = 1_000_000
+_LONGEST_NUMBER = 18
+_MARK = b"\xef\xbb\xbf"  # some editors begin UTF-8 with it
 
 
 @dataclass(frozen=True)
@@ -159,13 +162,16 @@ class Vectors:
 
 
 def _read(file: BinaryIO, size: int) -> tuple[list[str], NDArray[np.float32]]:
-    first = file.readline(_LONGEST_LINE)
-    fields = first.split()
+    begin = len(_MARK) if file.read(len(_MARK)) == _MARK else 0
+    file.seek(begin)
+    fields = file.readline(_LONGEST_LINE).split()
     if not fields:
         raise ZooError("it is empty" if not size else "its first line is empty")
     if len(fields) != 2 or not all(part.isdigit() for part in fields):
-        file.seek(0)
+        file.seek(begin)
         return _rows(file, None, len(fields) - 1, first_line=1)  # GloVe has no header
+    if max(map(len, fields)) > _LONGEST_NUMBER:
+        raise ZooError(f"its header holds a number of over {_LONGEST_NUMBER} digits")
     count, dim = int(fields[0]), int(fields[1])
     if not count or not dim:
         raise ZooError(f"its header promises {count} words of width {dim}")
@@ -173,21 +179,31 @@ def _read(file: BinaryIO, size: int) -> tuple[list[str], NDArray[np.float32]]:
         raise ZooError(
             f"its header promises {count:,} words of width {dim:,}, too many for {size:,} bytes"
         )
-    if _is_text(file, dim):
-        return _rows(file, count, dim, first_line=2)
-    return _binary(file, count, dim)
-
-
-def _is_text(file: BinaryIO, dim: int) -> bool:
     at = file.tell()
-    line = file.readline(_LONGEST_LINE)
+    held = _numbers(file.readline(_LONGEST_LINE))
     file.seek(at)
+    if not held:
+        return _binary(file, count, dim)
+    if held != dim:
+        raise ZooError(f"its header promises words of width {dim:,}, but line 2 has {held:,}")
+    return _rows(file, count, dim, first_line=2)
+
+
+def _numbers(line: bytes) -> int:
+    """How many numbers end a line of text; 0 if it is none."""
     try:
-        numbers = line.decode("utf-8").rstrip().split(" ")[-dim:]
-        [float(number) for number in numbers]
+        fields = line.decode("utf-8").rstrip().split(" ")[1:]
+    except UnicodeDecodeError:
+        return 0
+    return sum(1 for _ in takewhile(_is_number, reversed(fields)))
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
     except ValueError:
         return False
-    return len(numbers) == dim
+    return True
 
 
 def _rows(
@@ -200,7 +216,8 @@ def _rows(
         try:
             # Some files have words with blanks in them: the numbers are the last fields.
             fields = line.decode("utf-8").rstrip().split(" ")
-            word, row = " ".join(fields[:-dim]), np.array(fields[-dim:], dtype=np.float32)
+            with np.errstate(over="ignore"):  # what is too large is not finite
+                word, row = " ".join(fields[:-dim]), np.array(fields[-dim:], dtype=np.float32)
         except UnicodeDecodeError:
             raise ZooError(f"line {number} is not UTF-8") from None
         except ValueError:
@@ -232,7 +249,7 @@ def _binary(file: BinaryIO, count: int, dim: int) -> tuple[list[str], NDArray[np
         words.append(word)
     if not np.isfinite(matrix).all():
         raise ZooError("it holds numbers that are not finite")
-    if file.read(2).strip():
+    if any(_lines(file)):
         raise ZooError(f"it goes on after the {count:,} words its header promises")
     return words, matrix
 
@@ -244,9 +261,12 @@ def _word(file: BinaryIO, row: int) -> str:
             raise ZooError(f"it ends, or never ends, in word {row + 1:,}")
         letters += letter
     try:
-        return letters.lstrip(b"\n").decode("utf-8")
+        word = letters.lstrip(b"\n").decode("utf-8")
     except UnicodeDecodeError:
         raise ZooError(f"word {row + 1:,} is not UTF-8") from None
+    if not word:
+        raise ZooError(f"word {row + 1:,} has no letters")
+    return word
 
 
 def vectors_of(model: Any, side: str = "source") -> Vectors:

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from zoo import full_precision
+
 
 def opened(scores: Tensor, mask: Tensor | None) -> Tensor:
     """The mask as large as the scores [..., T, S]; without one, all is open."""
@@ -38,5 +40,4 @@ def levelled(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     top = scores.detach().masked_fill(~mask, lowest).amax(dim=-1, keepdim=True)
     z = (scores.masked_fill(~mask, 0.0) - top).masked_fill(~mask, 0.0)
     down = z.detach().masked_fill(~mask, FLOOR).clamp(min=FLOOR).sort(dim=-1, descending=True)
-    half = scores.dtype in (torch.float16, torch.bfloat16)
-    return z, down.values.float() if half else down.values
+    return z, full_precision(down.values)

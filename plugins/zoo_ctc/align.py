@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from zoo import full_precision
 from zoo_ctc.lattice import IMPOSSIBLE, Lattice, lattice
 
 
@@ -35,9 +36,8 @@ def align(
         logits [B, T, V], mask [B, T], targets [B, U], target_mask [B, U] with the real labels
         first.
     """
-    logits = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
     ways = lattice(targets, target_mask, blank=blank, vocab=logits.shape[-1])
-    path, logprob = _viterbi(logits.log_softmax(dim=-1), mask, ways)
+    path, logprob = _viterbi(full_precision(logits).log_softmax(dim=-1), mask, ways)
     possible = (logprob > IMPOSSIBLE)[:, None]
     real = mask & possible  # [B, T]
     labels = ways.labels.gather(1, path).masked_fill(~real, blank)

@@ -16,6 +16,7 @@ from zoo import ZooError
 
 Gram = tuple[str, ...]
 _LN10 = math.log(10)
+_COUNT = r"[1-9]\d{,17}"
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def read_arpa(path: str | Path) -> Arpa:
     for number, line in lines:
         if line == "\\end\\":
             break
-        heading = re.fullmatch(r"\\(\d+)-grams:", line)
+        heading = re.fullmatch(rf"\\({_COUNT})-grams:", line)
         if heading:
             section = int(heading[1])
             if section not in counts:
@@ -105,11 +106,11 @@ def read_arpa(path: str | Path) -> Arpa:
             raise _fault(path, number, f"'{line[:40]}' is no {section}-gram")
         gram = tuple(fields[1 : section + 1])
         try:
-            probabilities[gram] = float(fields[0]) * _LN10
+            probabilities[gram] = _log(fields[0])
             if len(fields) == section + 2:
-                backoffs[gram] = float(fields[-1]) * _LN10
+                backoffs[gram] = _log(fields[-1])
         except ValueError:
-            raise _fault(path, number, f"'{line[:40]}' has a word for a number") from None
+            raise _fault(path, number, f"'{line[:40]}' has no number in its place") from None
         found[section] += 1
     else:
         raise ZooError(f"{path} is cut short: it has no \\end\\")
@@ -125,7 +126,7 @@ def _header(lines: Iterator[tuple[int, str]], path: str | Path) -> dict[int, int
         raise ZooError(f"{path} is no ARPA file: it has no \\data\\")
     counts: dict[int, int] = {}
     for number, line in lines:
-        counted = re.fullmatch(r"ngram\s+(\d+)\s*=\s*(\d+)", line)
+        counted = re.fullmatch(rf"ngram\s+({_COUNT})\s*=\s*({_COUNT}|0)", line)
         if counted:
             counts[int(counted[1])] = int(counted[2])
         elif line == "\\1-grams:" and 1 in counts:
@@ -133,6 +134,14 @@ def _header(lines: Iterator[tuple[int, str]], path: str | Path) -> dict[int, int
         else:
             raise _fault(path, number, f"'{line[:40]}' should be a count as 'ngram 1=20'")
     raise ZooError(f"{path} is cut short: it has no n-grams")
+
+
+def _log(field: str) -> float:
+    """A logarithm to base ten as a natural one; ValueError if it is none, as NaN is."""
+    value = float(field) * _LN10
+    if not value < math.inf:
+        raise ValueError
+    return value
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

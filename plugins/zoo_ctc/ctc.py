@@ -9,11 +9,11 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Objective, Outputs, ZooError
+from zoo import Objective, Outputs, ZooError, full_precision
 from zoo_ctc.lattice import lattice
 from zoo_ctc.likelihood import likelihood
 
-Impossible = Literal["infinite", "zero"]
+Impossible = Literal["infinite", "zero", "refuse"]
 
 
 class Ctc(Objective):
@@ -34,7 +34,8 @@ class Ctc(Objective):
     Args:
         blank: the symbol that stands for no label.
         per_target: divide the surprise at each item by the number of its labels.
-        impossible: the loss of an item without a path: infinite, or zero as if it were not there.
+        impossible: the loss of an item without a path: infinite, or zero as if it were not there;
+            or refuse it by name, for which a device is waited for (compiled, it is infinite).
 
     Shapes:
         logits [B, T, V], mask [B, T] over frames, targets [B, U], target_mask [B, U] with the
@@ -61,10 +62,11 @@ class Ctc(Objective):
 
     def forward(self, outputs: Outputs) -> Tensor:
         told = _told(outputs)
-        half = outputs.logits.dtype in (torch.float16, torch.bfloat16)
-        logits = outputs.logits.float() if half else outputs.logits
+        logits = full_precision(outputs.logits)
         ways = lattice(outputs.targets, told, blank=self.blank, vocab=logits.shape[-1])
         losses = -likelihood(logits.log_softmax(dim=-1), outputs.mask, ways)  # [B]
+        if self.impossible == "refuse":
+            _refuse_impossible(losses, outputs.mask, told)
         if self.impossible == "zero":
             losses = torch.where(losses.isposinf(), torch.zeros_like(losses), losses)
         if self.per_target:
@@ -85,7 +87,7 @@ class Ctc(Objective):
             if [symbol for symbol in merged if symbol != self.blank] == labels:
                 total += math.prod(row[symbol] for row, symbol in zip(rows, path, strict=True))
         if total == 0:
-            return math.inf if self.impossible == "infinite" else 0.0
+            return 0.0 if self.impossible == "zero" else math.inf
         return -math.log(total) / (max(len(labels), 1) if self.per_target else 1)
 
     def examples(self) -> Sequence[Outputs]:
@@ -104,6 +106,18 @@ class Ctc(Objective):
             labels.to(here),
             (torch.arange(4, device="cpu") < frames[:, None]).to(here),
             target_mask=(torch.arange(2, device="cpu") < counts).to(here),
+        )
+
+
+def _refuse_impossible(losses: Tensor, mask: Tensor, told: Tensor) -> None:
+    """ZooError if a labelling of losses [B] has no path."""
+    if torch.compiler.is_compiling() or losses.is_meta:
+        return
+    for item in losses.isposinf().nonzero()[:, 0].tolist():
+        raise ZooError(
+            f"item {item} of the batch has {int(told[item].sum())} labels and "
+            f"{int(mask[item].sum())} frames, so that no path spells it; a label takes a frame, "
+            "and two alike in a row one more"
         )
 
 

@@ -18,7 +18,6 @@ from zoo import (
     Filter,
     FrameSampler,
     Memory,
-    Model,
     Outputs,
     Sampler,
     Speech,
@@ -26,11 +25,10 @@ from zoo import (
     drawing,
     refuse_drawing,
 )
-from zoo_ctc.align import Alignment, align
-from zoo_ctc.frames import labels_of, random_labels, read
+from zoo_ctc.frames import FrameModel, labels_of, random_labels
 
 
-class CtcAttention(Model):
+class CtcAttention(FrameModel):
     r"""Speaks by a decoder that attends, while a second head labels the encoder's frames.
 
     .. math::
@@ -81,7 +79,7 @@ class CtcAttention(Model):
         self.encoder = encoder.build(input_dim=self.source.dim)
         refuse_drawing(self.encoder, "the encoder")
         embedding = target.build()
-        self.pad = embedding.spoken_in(bos=bos, eos=eos)
+        self.blank = self.pad = embedding.spoken_in(bos=bos, eos=eos)
         vocab = embedding.vocab or 0
         self.labels = labels_of(vocab, padding=self.pad, bos=bos, eos=eos)
         self.decoder = decoder.build(
@@ -112,11 +110,9 @@ class CtcAttention(Model):
             logits = self.decoder(told, memory)
         return Outputs(logits, targets, targets != self.pad, log.summed())
 
-    @torch.no_grad()
-    def align(self, batch: Batch) -> Alignment:
-        """Where each label of the targets lies along the frames, by the CTC head."""
-        said = self(batch).parts["ctc"]
-        return align(said.logits, said.mask, said.targets, said.target_mask, blank=self.pad)
+    def frames(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        memory = self.encode(source)
+        return self.ctc(memory.states), memory.mask
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None
@@ -138,17 +134,7 @@ class CtcAttention(Model):
         filters: Sequence[Filter] = (),
     ) -> Decoded:
         if isinstance(sampler, FrameSampler):
-            memory = self.encode(batch["source"])
-            return read(
-                self.ctc(memory.states),
-                memory.mask,
-                sampler,
-                blank=self.pad,
-                pad=self.pad,
-                labels=self.labels,
-                max_length=max_length,
-                filters=filters,
-            )
+            return self.read(batch["source"], sampler, max_length, filters)
         return super().generate(
             batch, sampler, max_length=max_length, generator=generator, filters=filters
         )

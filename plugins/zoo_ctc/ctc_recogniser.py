@@ -15,18 +15,16 @@ from zoo import (
     Encoder,
     Filter,
     Memory,
-    Model,
     Outputs,
     Sampler,
     Speech,
     ZooError,
     refuse_drawing,
 )
-from zoo_ctc.align import Alignment, align
-from zoo_ctc.frames import frame_sampler, labels_of, random_labels, read
+from zoo_ctc.frames import FrameModel, frame_sampler, labels_of, random_labels
 
 
-class CtcRecogniser(Model):
+class CtcRecogniser(FrameModel):
     r"""Says at every frame which label it is, or blank; the labels need no alignment.
 
     .. math:: p_t(k) = \mathrm{softmax}(W h_t + b)_k, \qquad h = \mathrm{encode}(x)
@@ -80,15 +78,8 @@ class CtcRecogniser(Model):
         return Outputs(logits, targets, mask, target_mask=targets != self.pad)
 
     def frames(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        """source -> logits [B, T, V] and which frames are real [B, T]."""
         memory: Memory = self.encoder(self.source(source), self.source.mask(source))
         return self.out(memory.states), memory.mask
-
-    @torch.no_grad()
-    def align(self, batch: Batch) -> Alignment:
-        """Where each label of the targets lies along the frames."""
-        said = self(batch)
-        return align(said.logits, said.mask, said.targets, said.target_mask, blank=self.blank)
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None
@@ -97,7 +88,6 @@ class CtcRecogniser(Model):
         target = random_labels(batch, length, self.labels, generator)
         return {"source": source, "target": target.to(source.device)}
 
-    @torch.no_grad()
     def generate(
         self,
         batch: Batch,
@@ -109,17 +99,7 @@ class CtcRecogniser(Model):
     ) -> Decoded:
         """The labels of each item, at most max_length of them, read off all frames at once."""
         reader = frame_sampler(sampler, self.name)
-        logits, mask = self.frames(batch["source"])
-        return read(
-            logits,
-            mask,
-            reader,
-            blank=self.blank,
-            pad=self.pad,
-            labels=self.labels,
-            max_length=max_length,
-            filters=filters,
-        )
+        return self.read(batch["source"], reader, max_length, filters)
 
     def speech(self, batch: Batch) -> Speech:
         raise ZooError(f"model '{self.name}' says all its frames at once, so there is no stream")

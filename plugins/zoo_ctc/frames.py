@@ -2,49 +2,66 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from zoo import Decoded, Filter, FrameSampler, Sampler, ZooError
+from zoo import Batch, Decoded, Filter, FrameSampler, Model, Sampler, ZooError
+from zoo_ctc.align import Alignment, align
 
 
-def read(
-    logits: Tensor,
-    mask: Tensor,
-    sampler: FrameSampler,
-    *,
-    blank: int,
-    pad: int,
-    labels: Sequence[int],
-    max_length: int,
-    filters: Sequence[Filter],
-) -> Decoded:
-    """What the sampler reads off logits [B, T, V], cut after max_length labels.
+class FrameModel(Model):
+    """A model whose frames say a label or the blank; how they come about is the child's.
 
-    Symbols that are neither blank nor labels, such as the padding, are never read.
+    blank stands for no label, pad fills labels up, labels are the symbols that can be said.
     """
-    if filters:
-        names = ", ".join(f"'{each.name}'" for each in filters)
-        raise ZooError(f"filters ({names}) act before each token, but frames are read at once")
-    if max_length < 1:
-        raise ZooError(f"max_length is {max_length}; it must be at least 1")
-    logprobs = logits.float().log_softmax(dim=-1)
-    if bool(logprobs[mask].isnan().any()):
-        raise ZooError("the frames' logits are no numbers (NaN or inf)")
-    barred = torch.ones(logprobs.shape[-1], dtype=torch.bool, device=logprobs.device)
-    barred[[blank, *labels]] = False
-    logprobs = logprobs.masked_fill(barred, float("-inf"))
-    decoded = sampler.read(logprobs, mask, blank=blank, pad=pad)
-    silent = decoded.scores[:, 0].isneginf()
-    if bool(silent.any()):
-        item = int(silent.int().argmax())
-        raise ZooError(
-            f"nothing can be said for item {item}: every labelling is impossible, by the frames "
-            "or by the language model"
-        )
-    return Decoded(decoded.tokens[..., :max_length], decoded.scores)
+
+    blank: int
+    pad: int
+    labels: Sequence[int]
+
+    @abstractmethod
+    def frames(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        """source -> logits [B, T, V] and which frames are real [B, T]."""
+
+    @torch.no_grad()
+    def align(self, batch: Batch) -> Alignment:
+        """Where each label of the targets lies along the frames."""
+        said = self(batch)
+        said = said.parts.get("ctc", said)
+        return align(said.logits, said.mask, said.targets, said.target_mask, blank=self.blank)
+
+    @torch.no_grad()
+    def read(
+        self, source: Tensor, sampler: FrameSampler, max_length: int, filters: Sequence[Filter]
+    ) -> Decoded:
+        """What the sampler reads off the frames, cut after max_length labels.
+
+        Symbols that are neither blank nor labels, such as the padding, are never read.
+        """
+        if filters:
+            names = ", ".join(f"'{each.name}'" for each in filters)
+            raise ZooError(f"filters ({names}) act before each token, but frames are read at once")
+        if max_length < 1:
+            raise ZooError(f"max_length is {max_length}; it must be at least 1")
+        logits, mask = self.frames(source)
+        logprobs = logits.float().log_softmax(dim=-1)
+        if bool(logprobs[mask].isnan().any()):
+            raise ZooError("the frames' logits are no numbers (NaN or inf)")
+        barred = torch.ones(logprobs.shape[-1], dtype=torch.bool, device=logprobs.device)
+        barred[[self.blank, *self.labels]] = False
+        logprobs = logprobs.masked_fill(barred, float("-inf"))
+        decoded = sampler.read(logprobs, mask, blank=self.blank, pad=self.pad)
+        silent = decoded.scores[:, 0].isneginf()
+        if bool(silent.any()):
+            item = int(silent.int().argmax())
+            raise ZooError(
+                f"nothing can be said for item {item}: every labelling is impossible, by the "
+                "frames or by the language model"
+            )
+        return Decoded(decoded.tokens[..., :max_length], decoded.scores)
 
 
 def frame_sampler(sampler: Sampler, model: str) -> FrameSampler:

@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Embedding, ZooError
+from zoo import Embedding, ZooError, full_precision
 from zoo_ctc.mel import Scale, filter_bank, waves
 
 
@@ -94,8 +94,7 @@ class LogMel(Embedding):
 
     def forward(self, inputs: Tensor) -> Tensor:
         mask = self.mask(inputs)
-        half = inputs.dtype in (torch.float16, torch.bfloat16)
-        samples = inputs.float() if half else inputs
+        samples = full_precision(inputs)
         frames = samples.unfold(1, self.window, self.hop)  # [B, S, N]
         spectrum = frames @ waves(self.window, self.fft, like=samples)  # [2, B, S, F // 2 + 1]
         power = spectrum.square().sum(dim=0)

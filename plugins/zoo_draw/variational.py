@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo import Objective, Outputs, ZooError
+from zoo import Objective, Outputs, ZooError, full_precision
 
 
 class Variational(Objective):
@@ -39,8 +39,7 @@ class Variational(Objective):
                 f"objective '{self.name}' needs a target for each logit, but targets are "
                 f"{list(outputs.targets.shape)} and logits {list(outputs.logits.shape)}"
             )
-        logits = outputs.logits
-        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        logits = full_precision(outputs.logits)
         seen = outputs.mask[..., None]
         losses = F.binary_cross_entropy_with_logits(
             logits.where(seen, 0.0), outputs.targets.to(logits).where(seen, 0.0), reduction="none"

@@ -3,15 +3,11 @@
 import torch
 from torch import Tensor, nn
 
+from zoo import full_precision
 from zoo_draw.filters import filters
 
 Shape = tuple[int, int, int]
 """Channels, height and width of the images."""
-
-
-def full_precision(tensor: Tensor) -> Tensor:
-    """At least float32."""
-    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
 class Reader(nn.Module):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from zoo import ZooError
+from zoo import ZooError, full_precision
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Edges:
 
     def softmax(self, scores: Tensor) -> Tensor:
         """Weights [M, H] of the edges into each node, which sum to 1 where there is any."""
-        wide = _wide(scores).masked_fill(~self.open[:, None], float("-inf"))
+        wide = full_precision(scores).masked_fill(~self.open[:, None], float("-inf"))
         highest = wide.new_full((self.nodes, wide.shape[1]), torch.finfo(wide.dtype).min)
         places = self.target[:, None].expand_as(wide)
         highest = highest.scatter_reduce(0, places, wide.detach(), "amax")
@@ -63,7 +63,7 @@ class Edges:
 
     def summed(self, messages: Tensor) -> Tensor:
         """What arrives at each node: [M, *] -> [nodes, *]. An edge listed twice counts twice."""
-        wide = _wide(messages)
+        wide = full_precision(messages)  # sums over many edges lose too much in half
         zeros = wide.new_zeros(self.nodes, *wide.shape[1:])
         return zeros.index_add(0, self.target, wide).to(messages.dtype)
 
@@ -109,8 +109,3 @@ def _check_numbers(edges: Tensor, mask: Tensor) -> None:
             f"edge {edge} of graph {graph} is {edges[graph, edge].tolist()}, but its nodes are "
             f"numbered 0 to {mask.shape[1] - 1}; [-1, -1] is padding"
         )
-
-
-def _wide(values: Tensor) -> Tensor:
-    """Sums over many edges lose too much in half precision."""
-    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values

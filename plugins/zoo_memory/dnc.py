@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Given
+from zoo import Given, full_precision
 from zoo_memory.running import Remembering, content_weights, one_plus
 
 
@@ -111,7 +111,7 @@ class DNC(Remembering):
 
 def allocation(usage: Tensor) -> Tensor:
     """Where there is room: most on the least used place, by usage [..., N] -> [..., N]."""
-    exact = usage.float() if usage.dtype in (torch.float16, torch.bfloat16) else usage
+    exact = full_precision(usage)
     rising, order = exact.sort(dim=-1, stable=True)
     filled = rising.cumprod(dim=-1).roll(1, dims=-1)
     before = torch.cat([torch.ones_like(filled[..., :1]), filled[..., 1:]], dim=-1)

@@ -92,5 +92,5 @@ class NTM(Remembering):
             for i in range(2 * self.shift + 1)
         ]
         shifted = torch.stack(turned).sum(dim=0)
-        sharpened = (shifted + 1e-12) ** one_plus(sharp)
-        return sharpened / sharpened.sum(dim=-1, keepdim=True)
+        # Powers by logarithms: those of many small weights would all be 0.
+        return (one_plus(sharp) * (shifted + 1e-12).log()).softmax(dim=-1)

@@ -17,6 +17,11 @@ def checked(batch: Batch) -> tuple[Tensor, Tensor]:
             "a story is [B, sentences, words] and its question [B, words], not "
             f"{list(story.shape)} and {list(question.shape)}"
         )
+    if 0 in (*story.shape[1:], question.shape[1]):
+        raise ZooError(
+            "a story and its question need room for a word at least, not "
+            f"{list(story.shape)} and {list(question.shape)}; padding where nothing is told"
+        )
     return story, question
 
 

@@ -9,6 +9,7 @@ from zoo_metrics.cer import CER
 from zoo_metrics.chrf import ChrF
 from zoo_metrics.cider import CIDEr
 from zoo_metrics.meteor import METEOR
+from zoo_metrics.micro_f1 import MicroF1
 from zoo_metrics.nist import NIST
 from zoo_metrics.perplexity import Perplexity
 from zoo_metrics.ribes import RIBES
@@ -23,6 +24,7 @@ def zoo_components() -> Sequence[type[Metric]]:
     return [
         Accuracy,
         SequenceAccuracy,
+        MicroF1,
         Perplexity,
         BLEU,
         ChrF,

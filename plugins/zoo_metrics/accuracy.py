@@ -2,13 +2,12 @@
 
 import random
 from collections.abc import Sequence
-from typing import ClassVar, Literal, Self
+from typing import ClassVar
 
-from zoo import Metric, ZooError
-from zoo_metrics.pairs import paired
+from zoo_metrics.share import Share
 
 
-class Accuracy(Metric):
+class Accuracy(Share):
     r"""The share of reference tokens that the prediction has in the same position.
 
     .. math:: \mathrm{accuracy} = \frac{\sum_i |\{t : \hat y_{it} = y_{it}\}|}{\sum_i |y_i|}
@@ -22,30 +21,11 @@ class Accuracy(Metric):
 
     name: ClassVar[str] = "accuracy"
     paper: ClassVar[str] = "Jurafsky and Martin, Speech and Language Processing, on evaluation"
-    consumes: ClassVar[Literal["tokens"]] = "tokens"
+    unit: ClassVar[str] = "token"
 
-    def __init__(self) -> None:
-        self.right = 0
-        self.total = 0
-
-    def update(
-        self, predictions: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
-    ) -> None:
-        for predicted, reference in paired(self.name, predictions, references):
-            self.right += sum(a == b for a, b in zip(predicted, reference, strict=False))
-            self.total += len(reference)
-
-    def merge(self, other: Self) -> None:
-        self.right += other.right
-        self.total += other.total
-
-    def compute(self) -> dict[str, float]:
-        if self.total == 0:
-            raise ZooError("accuracy of no tokens has no value")
-        return {"accuracy": self.right / self.total}
-
-    def signature(self) -> str:
-        return "accuracy|unit:token|version:1"
+    def count(self, predicted: Sequence[int], reference: Sequence[int]) -> tuple[int, int]:
+        right = sum(a == b for a, b in zip(predicted, reference, strict=False))
+        return right, len(reference)
 
     def reference(
         self, predictions: Sequence[Sequence[int]], references: Sequence[Sequence[int]]

@@ -2,13 +2,12 @@
 
 import random
 from collections.abc import Sequence
-from typing import ClassVar, Literal, Self
+from typing import ClassVar
 
-from zoo import Metric, ZooError
-from zoo_metrics.pairs import paired
+from zoo_metrics.share import Share
 
 
-class SequenceAccuracy(Metric):
+class SequenceAccuracy(Share):
     r"""The share of predictions that equal their reference from first token to last.
 
     .. math:: \frac{1}{N} \sum_i [\hat y_i = y_i]
@@ -23,30 +22,10 @@ class SequenceAccuracy(Metric):
     paper: ClassVar[str] = (
         "Lake and Baroni 2018, Generalization without Systematicity, arXiv:1711.00350"
     )
-    consumes: ClassVar[Literal["tokens"]] = "tokens"
+    unit: ClassVar[str] = "sequence"
 
-    def __init__(self) -> None:
-        self.right = 0
-        self.total = 0
-
-    def update(
-        self, predictions: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
-    ) -> None:
-        for predicted, reference in paired(self.name, predictions, references):
-            self.right += list(predicted) == list(reference)
-            self.total += 1
-
-    def merge(self, other: Self) -> None:
-        self.right += other.right
-        self.total += other.total
-
-    def compute(self) -> dict[str, float]:
-        if self.total == 0:
-            raise ZooError("sequence-accuracy of no sequences has no value")
-        return {"sequence-accuracy": self.right / self.total}
-
-    def signature(self) -> str:
-        return "sequence-accuracy|unit:sequence|version:1"
+    def count(self, predicted: Sequence[int], reference: Sequence[int]) -> tuple[int, int]:
+        return int(list(predicted) == list(reference)), 1
 
     def reference(
         self, predictions: Sequence[Sequence[int]], references: Sequence[Sequence[int]]

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo import Objective, Outputs, ZooError
+from zoo import Objective, Outputs, ZooError, full_precision
 
 
 class BinaryCrossEntropy(Objective):
@@ -33,8 +33,7 @@ class BinaryCrossEntropy(Objective):
                 f"objective '{self.name}' needs a target for each logit, but targets are "
                 f"{list(outputs.targets.shape)} and logits {list(outputs.logits.shape)}"
             )
-        half = outputs.logits.dtype in (torch.float16, torch.bfloat16)
-        logits = outputs.logits.float() if half else outputs.logits
+        logits = full_precision(outputs.logits)
         counted = outputs.mask[..., None]
         targets = outputs.targets.to(logits).where(counted, 0.0)
         losses = F.binary_cross_entropy_with_logits(

@@ -2,12 +2,11 @@
 
 from typing import Annotated, ClassVar
 
-import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Objective, Outputs
+from zoo import Objective, Outputs, full_precision
 
 
 class CrossEntropy(Objective):
@@ -36,8 +35,7 @@ class CrossEntropy(Objective):
         self.smoothing = smoothing
 
     def forward(self, outputs: Outputs) -> Tensor:
-        half = outputs.logits.dtype in (torch.float16, torch.bfloat16)
-        logits = outputs.logits.float() if half else outputs.logits
+        logits = full_precision(outputs.logits)
         losses = F.cross_entropy(
             logits.flatten(0, 1),
             outputs.targets.where(outputs.mask, 0).flatten(),

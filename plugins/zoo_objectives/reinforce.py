@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Objective, Outputs
+from zoo import Objective, Outputs, full_precision
 
 
 class Reinforce(Objective):
@@ -59,8 +59,7 @@ class Reinforce(Objective):
         self.register_buffer("baseline", torch.zeros(()))
 
     def forward(self, outputs: Outputs) -> Tensor:
-        half = outputs.logits.dtype in (torch.float16, torch.bfloat16)
-        logits = outputs.logits.float() if half else outputs.logits
+        logits = full_precision(outputs.logits)
         targets = outputs.targets.where(outputs.mask, 0)
         losses = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")  # [B, T]
         surprise = losses.where(outputs.mask, 0.0).sum(dim=1)  # [B]

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Objective, Outputs
+from zoo import Objective, Outputs, full_precision
 
 
 class HybridReinforce(Objective):
@@ -50,8 +50,7 @@ class HybridReinforce(Objective):
         self.lambda_b = lambda_b
 
     def forward(self, outputs: Outputs) -> Tensor:
-        logits = outputs.logits
-        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        logits = full_precision(outputs.logits)
         targets = outputs.targets.where(outputs.mask, 0)
         losses = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")  # [B, T]
         surprise = losses.where(outputs.mask, 0.0).sum(dim=1)  # [B]

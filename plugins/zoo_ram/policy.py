@@ -5,6 +5,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from zoo import full_precision
+
 
 class Policy(nn.Module):
     r"""Draws u from N(tanh(W h + b), std^2) on each axis, and looks at u clamped to the image.
@@ -40,8 +42,3 @@ class Policy(nn.Module):
             u = u + self.std * noise.to(u.device)
         logs = -((u - mean) / self.std).square() / 2 - math.log(2 * math.pi * self.std**2) / 2
         return u.clamp(-1, 1), logs.sum(dim=-1)
-
-
-def full_precision(tensor: Tensor) -> Tensor:
-    """At least float32."""
-    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))

@@ -9,9 +9,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Batch, Blueprint, Choices, Model, Outputs, ZooError
+from zoo import Batch, Blueprint, Choices, Model, Outputs, ZooError, full_precision
 from zoo_ram.glimpse import Glimpse
-from zoo_ram.policy import Policy, full_precision
+from zoo_ram.policy import Policy
 from zoo_ram.retina import Retina
 
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Objective, Outputs
+from zoo import Objective, Outputs, full_precision
 
 
 class DoublyStochastic(Objective):
@@ -40,8 +40,7 @@ class DoublyStochastic(Objective):
         self.weight = weight
 
     def forward(self, outputs: Outputs) -> Tensor:
-        half = outputs.logits.dtype in (torch.float16, torch.bfloat16)
-        logits = outputs.logits.float() if half else outputs.logits
+        logits = full_precision(outputs.logits)
         targets = outputs.targets.where(outputs.mask, 0)
         losses = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")  # [B, T]
         looks = outputs.extra("looks", self.name).to(logits.dtype)

@@ -6,6 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from zoo import full_precision
+
 
 class Norm:
     """Which normalisation, and where it stands; makes the modules for a width.
@@ -47,6 +49,6 @@ class RMSNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(width))
 
     def forward(self, x: Tensor) -> Tensor:
-        wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+        wide = full_precision(x)
         scaled = wide * torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + self.eps)
         return self.weight * scaled.to(x.dtype)

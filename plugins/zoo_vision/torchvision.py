@@ -97,5 +97,8 @@ def _model(name: str) -> nn.Module:
     # These two have further heads in between, and warn unless told how to begin.
     further = name in ("googlenet", "inception_v3")
     options = {"aux_logits": False, "init_weights": False} if further else {}
-    model: nn.Module = models.get_model(name, weights=None, **options)
-    return model
+    # A RegNet computes its widths with tensors, whose numbers the meta device does not know.
+    here = torch.empty(0).device
+    with torch.device("cpu" if name.startswith("regnet") else here):
+        model: nn.Module = models.get_model(name, weights=None, **options)
+    return model.to(here)

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Blueprint, Embedding, ZooError
+from zoo import Blueprint, Embedding, ZooError, full_precision
 from zoo_wave.surroundings import Surroundings
 
 Sizes = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=16)]
@@ -83,6 +83,11 @@ class Waveform(Embedding):
         self.surroundings = surroundings.build(dim=dim) if surroundings else None
 
     def forward(self, inputs: Tensor) -> Tensor:
+        if inputs.dim() != 2 or not inputs.is_floating_point():
+            raise ZooError(
+                f"a waveform is samples [B, N] in floating point, not {inputs.dtype} "
+                f"{list(inputs.shape)}"
+            )
         if inputs.shape[1] < self._samples(1):
             raise ZooError(
                 f"{inputs.shape[1]} samples are too few; one frame needs {self._samples(1)}"
@@ -121,7 +126,7 @@ class Waveform(Embedding):
             normed: Tensor = norm(states.transpose(1, 2)).transpose(1, 2)
             return normed
         assert isinstance(norm, nn.LayerNorm)
-        wide = states.float() if states.dtype in (torch.float16, torch.bfloat16) else states
+        wide = full_precision(states)
         real = _upto(count, states.shape[2])[:, None]
         total = count.clamp(min=1)[:, None, None]
         mean = (wide * real).sum(dim=2, keepdim=True) / total

@@ -1,16 +1,15 @@
 """CBOW: the words around predict the one in the middle."""
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
-from zoo import Batch, Blueprint, Embedding, Model, Outputs
-from zoo_word2vec.table import candidates, output_table
+from zoo import Batch, Outputs
+from zoo_word2vec.table import WordModel, candidates
 
 
-class Cbow(Model):
+class Cbow(WordModel):
     r"""Predicts a word from the mean vector of those around it.
 
     .. math:: p(c \mid o_{1..n}) = \mathrm{softmax}_c\Big(u_c^\top \frac{1}{n} \sum_j v_{o_j}\Big)
@@ -31,17 +30,6 @@ class Cbow(Model):
         "Mikolov et al. 2013, Efficient Estimation of Word Representations, arXiv:1301.3781"
     )
 
-    def __init__(
-        self,
-        *,
-        source: Blueprint[Embedding],
-        negatives: Annotated[int, Field(ge=0)] = 5,
-    ) -> None:
-        super().__init__()
-        self.negatives = negatives
-        self.source = source.build()
-        self.output = output_table(self.source)
-
     def forward(self, batch: Batch) -> Outputs:
         around = self.source.mask(batch["source"])  # [B, W]
         count = around.sum(dim=1, keepdim=True)
@@ -53,9 +41,6 @@ class Cbow(Model):
         offered = self.output(candidates(targets, batch, self.negatives))  # [B, 1, 1 + K, D]
         logits = (offered @ mean[..., None])[..., 0]
         return Outputs(logits, torch.zeros_like(targets), mask)
-
-    def embedding_for(self, side: str) -> Embedding:
-        return self.source
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

@@ -32,7 +32,11 @@ class Corpus:
     @classmethod
     def of(cls, sentences: Iterable[Sequence[str]], *, min_count: int = 5) -> Corpus:
         """The corpus of tokenised sentences, without words rarer than min_count."""
-        texts = [list(sentence) for sentence in sentences]
+        texts = []
+        for sentence in sentences:
+            if isinstance(sentence, str):
+                raise ZooError(f"a sentence is a list of words, not a text as '{sentence[:40]}'")
+            texts.append(list(sentence))
         counted = Counter(chain.from_iterable(texts))
         if PADDING in counted:
             raise ZooError(f"the word '{PADDING}' stands for nothing and cannot be in a text")

@@ -42,6 +42,14 @@ class Plan:
     sample: float = 1e-3
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        least = min(self.epochs, self.window)
+        if least < 1 or min(self.rate, self.last_rate) <= 0 or self.sample < 0:
+            raise ZooError(
+                "epochs and window must be at least 1, both rates above 0, sample not below it; "
+                f"this is {self}"
+            )
+
 
 @dataclass(frozen=True)
 class Piece:

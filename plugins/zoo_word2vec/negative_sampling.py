@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo import Objective, Outputs
+from zoo import Objective, Outputs, full_precision
 
 
 class NegativeSampling(Objective):
@@ -28,8 +28,7 @@ class NegativeSampling(Objective):
     )
 
     def forward(self, outputs: Outputs) -> Tensor:
-        half = outputs.logits.dtype in (torch.float16, torch.bfloat16)
-        logits = outputs.logits.float() if half else outputs.logits
+        logits = full_precision(outputs.logits)
         targets = outputs.targets.where(outputs.mask, 0)
         is_true = F.one_hot(targets, logits.shape[-1]).bool()
         surprise = F.softplus(torch.where(is_true, -logits, logits)).sum(dim=-1)  # [B, T]

@@ -1,16 +1,15 @@
 """Skip-gram: a word predicts those around it."""
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
-from zoo import Batch, Blueprint, Embedding, Model, Outputs
-from zoo_word2vec.table import candidates, output_table
+from zoo import Batch, Outputs
+from zoo_word2vec.table import WordModel, candidates
 
 
-class SkipGram(Model):
+class SkipGram(WordModel):
     r"""Predicts the words around a word, from its vector alone.
 
     .. math:: p(o \mid c) = \frac{\exp(u_o^\top v_c)}{\sum_w \exp(u_w^\top v_c)}
@@ -34,17 +33,6 @@ class SkipGram(Model):
         "Mikolov et al. 2013, Distributed Representations of Words and Phrases, arXiv:1310.4546"
     )
 
-    def __init__(
-        self,
-        *,
-        source: Blueprint[Embedding],
-        negatives: Annotated[int, Field(ge=0)] = 5,
-    ) -> None:
-        super().__init__()
-        self.negatives = negatives
-        self.source = source.build()
-        self.output = output_table(self.source)
-
     def forward(self, batch: Batch) -> Outputs:
         words = self.source(batch["source"][:, None])  # [B, 1, D]
         targets = batch["target"]
@@ -55,9 +43,6 @@ class SkipGram(Model):
         offered = self.output(candidates(targets, batch, self.negatives))  # [B, W, 1 + K, D]
         logits = (offered @ words[..., None])[..., 0]
         return Outputs(logits, torch.zeros_like(targets), mask)
-
-    def embedding_for(self, side: str) -> Embedding:
-        return self.source
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

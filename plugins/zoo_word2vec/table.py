@@ -1,19 +1,34 @@
-"""What skip-gram and CBOW share: a table of words as they are predicted."""
+"""What skip-gram and CBOW share: two tables, of words and of words as they are predicted."""
+
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Batch, Embedding, ZooError
+from zoo import Batch, Blueprint, Embedding, Model, ZooError
 
 
-def output_table(source: Embedding) -> nn.Embedding:
-    """The second table, of words as they are predicted; small, but not zero, at first."""
-    if source.vocab is None:
-        raise ZooError(f"embedding '{source.name}' has no vocabulary to learn vectors of")
-    table = nn.Embedding(source.vocab, source.dim)
-    with torch.no_grad():
-        table.weight.uniform_(-0.5 / source.dim, 0.5 / source.dim)
-    return table
+class WordModel(Model):
+    """The words' vectors, and a second table of words as they are predicted."""
+
+    def __init__(
+        self,
+        *,
+        source: Blueprint[Embedding],
+        negatives: Annotated[int, Field(ge=0)] = 5,
+    ) -> None:
+        super().__init__()
+        self.negatives = negatives
+        self.source = source.build()
+        if self.source.vocab is None:
+            raise ZooError(f"embedding '{self.source.name}' has no vocabulary to learn vectors of")
+        dim = self.source.dim
+        self.output = nn.Embedding(self.source.vocab, dim)
+        nn.init.uniform_(self.output.weight, -0.5 / dim, 0.5 / dim)  # small, but not zero
+
+    def embedding_for(self, side: str) -> Embedding:
+        return self.source
 
 
 def plain_table(source: Embedding) -> nn.Parameter:

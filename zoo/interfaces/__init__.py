@@ -13,6 +13,7 @@ from zoo.interfaces.data import (
     Outputs,
     Selection,
     State,
+    full_precision,
 )
 from zoo.interfaces.decoder import Decoder
 from zoo.interfaces.embedding import Embedding
@@ -72,4 +73,5 @@ __all__ = [
     "Speech",
     "State",
     "Task",
+    "full_precision",
 ]

@@ -17,6 +17,11 @@ Batch = Mapping[str, Tensor]
 """What a model reads: tensors by name, batch first."""
 
 
+def full_precision(tensor: Tensor) -> Tensor:
+    """The tensor in float32 if it is in half precision, as it is if not."""
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+
+
 @dataclass(frozen=True)
 class Memory:
     """What an encoder leaves for a decoder.

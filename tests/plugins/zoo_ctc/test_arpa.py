@@ -68,7 +68,11 @@ def test_without_unk_a_strange_word_is_impossible_and_without_an_end_it_is_free(
         (ARPA.replace("ngram 2=5", "ngram 2=9"), r"has 5 2-grams, but says 9 in \\data\\"),
         (ARPA.replace("ngram 3=1\n", ""), r":21: 3-grams are not counted in \\data\\"),
         (ARPA.replace("-0.9 1 2", "-0.9 1"), ":17: '-0.9 1' is no 2-gram"),
-        (ARPA.replace("-0.9 1 2", "x 1 2"), ":17: 'x 1 2' has a word for a number"),
+        (ARPA.replace("-0.9 1 2", "x 1 2"), ":17: 'x 1 2' has no number in its place"),
+        (ARPA.replace("-0.9 1 2", "nan 1 2"), ":17: 'nan 1 2' has no number in its place"),
+        (ARPA.replace("-0.9 1 2", "inf 1 2"), ":17: 'inf 1 2' has no number in its place"),
+        ("\\data\\\nngram 0=1\n", ":2: 'ngram 0=1' should be a count"),
+        (f"\\data\\\nngram 1={'9' * 5000}\n", ":2: 'ngram 1=9+' should be a count"),
     ],
 )
 def test_a_faulty_file_is_refused_with_its_line(tmp_path, text, message):

@@ -135,6 +135,18 @@ def test_what_no_path_spells_is_infinite_or_zero_and_pushes_at_nothing(labels):
         assert gradient.isfinite().all()
 
 
+def test_what_no_path_spells_is_refused_by_name_if_wished():
+    logits, labels = torch.randn(2, 3, 3), torch.tensor([[1, 2, 0], [1, 1, 2]])
+    refusing = Ctc(impossible="refuse")
+    message = "item 1 of the batch has 3 labels and 3 frames, so that no path spells it"
+    with pytest.raises(ZooError, match=message):
+        refusing(outputs_of(logits, labels, counts=[2, 3]))
+    with pytest.raises(ZooError, match="item 0 of the batch has 2 labels and 1 frames"):
+        refusing(outputs_of(logits, labels, [1, 3], counts=[2, 2]))
+    possible = outputs_of(logits, labels, counts=[2, 2])
+    assert refusing(possible) == Ctc()(possible)
+
+
 def test_exactly_enough_frames_leave_one_path():
     logits = torch.randn(1, 3, 3, dtype=torch.float64)
     loss = Ctc()(outputs_of(logits, torch.tensor([[2, 2]])))

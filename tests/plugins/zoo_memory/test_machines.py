@@ -48,6 +48,18 @@ def test_an_open_gate_finds_by_likeness_and_strength():
     np.testing.assert_allclose(found.numpy(), scores / scores.sum(), rtol=1e-4)
 
 
+def test_the_sharpest_head_is_no_nan_where_every_weight_is_small():
+    torch.manual_seed(0)
+    ntm = NTM(input_dim=3, hidden=4, slots=128, width=2)
+    head = _head(ntm, key=[0, 0], sure=OFF, gate=OFF, sharp=ON, shifts=[OFF, ON, OFF])
+    head.requires_grad_()
+    flat = torch.full((1, 1, 128), 1 / 128)
+    moved = ntm.address(torch.zeros(1, 128, 2), head, flat)
+    moved.square().sum().backward()
+    torch.testing.assert_close(moved, flat)
+    assert head.grad.isfinite().all()
+
+
 def test_a_write_erases_then_adds_where_the_head_stands():
     ntm = _ntm()
     head = [0.0, 0, 0, OFF, OFF, OFF, ON, OFF]  # stays
@@ -82,6 +94,38 @@ def _sigmoid(x):
 
 def _one_plus(x):
     return 1 + np.log1p(np.exp(x))
+
+
+def _ntm_head(ntm, head, memory, before):
+    """Graves et al. 2014, equations 5 to 9, slot by slot."""
+    N, M = ntm.slots, ntm.width
+    key, (sure, gate, sharp), moves = np.tanh(head[:M]), head[M : M + 3], np.exp(head[M + 3 :])
+    content = _cosine_softmax(memory, key, np.log1p(np.exp(sure)))
+    mixed = _sigmoid(gate) * content + (1 - _sigmoid(gate)) * before
+    moved = np.zeros(N)
+    for i in range(N):
+        for shift, share in zip(range(-ntm.shift, ntm.shift + 1), moves / moves.sum(), strict=True):
+            moved[(i + shift) % N] += mixed[i] * share
+    powers = moved ** _one_plus(sharp)
+    return powers / powers.sum()
+
+
+def test_the_ntm_is_the_papers_slot_by_slot():
+    torch.manual_seed(0)
+    ntm = NTM(input_dim=3, hidden=4, slots=5, width=3, reads=2, shift=2).double()
+    ours = ntm.blank(torch.zeros(1, 3).double())
+    memory, weights = ours["memory"][0].numpy(), ours["weights"][0].numpy()
+    for _ in range(6):
+        said = torch.randn(1, 3 * ntm.head + 2 * 3, dtype=torch.float64)
+        read, ours = ntm.remember(said, ours)
+        *heads, erase, add = np.split(said[0].numpy(), [11, 22, 33, 36])
+        w = _ntm_head(ntm, heads[-1], memory, weights[-1])
+        memory = memory * (1 - np.outer(w, _sigmoid(erase))) + np.outer(w, np.tanh(add))
+        reads = [_ntm_head(ntm, heads[r], memory, weights[r]) for r in range(2)]
+        weights = np.array([*reads, w])
+        np.testing.assert_allclose(ours["memory"][0].numpy(), memory, atol=1e-6)
+        np.testing.assert_allclose(ours["weights"][0].numpy(), weights, atol=1e-6)
+        np.testing.assert_allclose(read[0].numpy(), np.concatenate(reads @ memory), atol=1e-6)
 
 
 def _dnc_step(dnc, said, s):

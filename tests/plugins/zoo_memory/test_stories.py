@@ -124,6 +124,14 @@ def test_bad_stories_and_models_are_refused_in_words():
     model, batch = _model("memory-network-tiny"), _batch()
     with pytest.raises(zoo.ZooError, match=r"a story is \[B, sentences, words\].*not \[2, 9\]"):
         model(batch | {"story": batch["story"].flatten(1)})
+    for name in ("memory-network-tiny", "dynamic-memory-tiny"):
+        for empty in (
+            {"story": batch["story"][:, :0]},
+            {"story": batch["story"][:, :, :0]},
+            {"question": batch["question"][:, :0]},
+        ):
+            with pytest.raises(zoo.ZooError, match="need room for a word at least"):
+                _model(name)(batch | empty)
     with pytest.raises(zoo.ZooError, match=r"a story of 12 facts is longer than memories \(10\)"):
         model(batch | {"story": torch.ones(2, 12, 3, dtype=torch.long)})
     with pytest.raises(zoo.SpecError, match="what is seen is added to the question"):

@@ -190,15 +190,6 @@ def test_in_bfloat16_it_gives_nearly_the_same(cell):
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
 
 
-def test_a_training_step_asks_for_no_number():
-    """On the meta device there is none to give; on a GPU the host would have to wait for it."""
-    model = compose().to("meta").train()
-
-    HybridReinforce()(model(model.example(3, 5))).backward()
-
-    assert all(p.grad.is_meta for p in model.parameters())
-
-
 def test_it_compiles_whole_while_it_draws():
     model = compose().train()
     batch = batch_of(model)
@@ -255,23 +246,3 @@ def test_its_weights_are_named():
         "out.weight": (3, 6),
         "out.bias": (3,),
     }
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device here")
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_on_a_gpu_the_host_waits_for_nothing_and_a_seed_repeats(dtype):
-    model = compose().to("cuda", dtype).train()
-    batch = {k: v.to("cuda") for k, v in batch_of(model).items()}
-    objective = HybridReinforce().to("cuda")
-    places = []
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        for _ in range(2):
-            torch.manual_seed(4)
-            outputs = model(batch)
-            objective(outputs).backward()
-            places.append(outputs.extras["locations"])
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    assert torch.equal(*places)

@@ -11,19 +11,23 @@ from torch import nn
 
 import zoo
 from zoo import MissingExtra, WidthConflict, ZooError
+from zoo.testing import check
 from zoo_vision.torchvision import Torchvision
 
 STAND_IN = """
+import torch
 from torch import nn
 
 def list_models(module=None):
-    return ["net", "densenet", "flat"]
+    return ["net", "densenet", "flat", "regnet"]
 
 def get_model(name, weights):
     assert weights is None
     head = nn.Linear(6, 10)
     if name == "flat":
         return nn.Sequential(nn.Flatten())
+    if name == "regnet":
+        assert torch.linspace(4, 6, 2).tolist() == [4, 6]
     layers = [nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.MaxPool2d(2), nn.Conv2d(4, 6, 3, 2)]
     net = nn.Module()
     if name == "densenet":
@@ -76,6 +80,14 @@ def test_a_model_is_cut_before_its_head(package, model):
     assert backbone.output_dim == 6
     assert backbone.least == (8, 8)
     torch.testing.assert_close(features, expected.relu() if model == "densenet" else expected)
+
+
+def test_a_model_that_computes_its_widths_is_known_on_the_meta_device(package):
+    package("", STAND_IN)
+    with torch.device("meta"):
+        backbone = Torchvision(channels=3, model="regnet")
+    assert all(weight.is_meta for weight in backbone.parameters())
+    assert next(Torchvision(channels=3, model="regnet").parameters()).device.type == "cpu"
 
 
 def test_fewer_modules_can_be_kept(package):
@@ -133,7 +145,7 @@ def test_a_torchvision_for_another_torch_is_called_that(package):
 
 def test_the_laws_wait_for_torchvision(package):
     package("raise ImportError", "")
-    outcomes = zoo.testing.check(Torchvision)
+    outcomes = check(Torchvision)
     skipped = [outcome for outcome in outcomes if outcome.status == "skipped"]
     assert "images-apart" in {outcome.law for outcome in skipped}
     assert all("needs torchvision" in outcome.message for outcome in skipped)
@@ -147,6 +159,7 @@ MAPS = {  # the depth of the last map, and the side it has of 224 pixels
     "inception_v3": (2048, 5),
     "mnasnet0_5": (1280, 7),
     "mobilenet_v3_small": (576, 7),
+    "regnet_y_400mf": (440, 7),
     "resnet18": (512, 7),
     "shufflenet_v2_x0_5": (1024, 7),
     "squeezenet1_1": (512, 13),

@@ -84,6 +84,14 @@ def test_fewer_samples_than_a_frame_are_refused():
         made()(torch.randn(1, 10).double())
 
 
+@pytest.mark.parametrize(
+    "samples", [torch.zeros(50), torch.zeros(1, 50, 1), torch.zeros(1, 50, dtype=torch.int16)]
+)
+def test_what_is_no_waveform_is_refused(samples):
+    with pytest.raises(ZooError, match=r"^a waveform is samples \[B, N\] in floating point, not"):
+        made()(samples)
+
+
 def test_kernels_without_as_many_strides_are_refused():
     with pytest.raises(ZooError, match=r"^there are 2 kernels, but 1 strides$"):
         made(strides=[2])

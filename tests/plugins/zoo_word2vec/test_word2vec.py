@@ -97,6 +97,11 @@ def test_bad_corpora_and_models_are_refused_in_words():
         Corpus.of([])
     with pytest.raises(ZooError, match="'<pad>' stands for nothing"):
         Corpus.of([["<pad>"]])
+    with pytest.raises(ZooError, match="a sentence is a list of words, not a text as 'a cat'"):
+        Corpus.of(["a cat"])
+    for wrong in ({"window": 0}, {"epochs": 0}, {"rate": 0.0}, {"last_rate": -1.0}, {"sample": -1}):
+        with pytest.raises(ZooError, match="epochs and window must be at least 1, both rates"):
+            Plan(**wrong)
     corpus = Corpus.of(TEXT, min_count=1)
     with pytest.raises(ZooError, match="the model has 9 words, the corpus 6"):
         learn(_model("skip-gram", vocab=9), corpus)
@@ -104,6 +109,14 @@ def test_bad_corpora_and_models_are_refused_in_words():
         learn(_model("skip-gram", negatives=0), corpus)
     with pytest.raises(ZooError, match="embedding 'token' is more than a table"):
         learn(_model("skip-gram", scaled=True), corpus)
+
+
+@pytest.mark.parametrize("kind", ["skip-gram", "cbow"])
+@pytest.mark.parametrize("text", [[["a"]], [["a"] * 50, [], ["a"]]], ids=["once", "often"])
+def test_a_language_of_one_word_is_learned_too(kind, text):
+    learned = learn(_model(kind, vocab=2), Corpus.of(text, min_count=1), Plan(sample=0.0))
+    assert list(learned.words) == ["a"]
+    assert torch.from_numpy(learned.matrix).isfinite().all()
 
 
 def _piece():

@@ -1,0 +1,43 @@
+"""What metrics that are a share of right answers have in common."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, Literal, Self
+
+from zoo import Metric, ZooError
+from zoo_metrics.pairs import paired
+
+
+class Share(Metric):
+    """So much that is right of so much that is counted; the child counts a pair."""
+
+    consumes: ClassVar[Literal["tokens"]] = "tokens"
+    unit: ClassVar[str]
+
+    def __init__(self) -> None:
+        self.right = 0
+        self.total = 0
+
+    @abstractmethod
+    def count(self, predicted: Sequence[int], reference: Sequence[int]) -> tuple[int, int]:
+        """How much is right, of how much."""
+
+    def update(
+        self, predictions: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
+    ) -> None:
+        for predicted, reference in paired(self.name, predictions, references):
+            right, total = self.count(predicted, reference)
+            self.right += right
+            self.total += total
+
+    def merge(self, other: Self) -> None:
+        self.right += other.right
+        self.total += other.total
+
+    def compute(self) -> dict[str, float]:
+        if self.total == 0:
+            raise ZooError(f"{self.name} of no {self.unit}s has no value")
+        return {self.name: self.right / self.total}
+
+    def signature(self) -> str:
+        return f"{self.name}|unit:{self.unit}|version:1"
