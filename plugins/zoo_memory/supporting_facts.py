@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, ClassVar
 
-import torch
 from pydantic import Field
 from torch import Tensor
 
@@ -58,16 +57,7 @@ class SupportingFacts(Objective):
         return total if gates is None else total + self.weight * self.facts.reference(gates)
 
     def examples(self) -> Sequence[Outputs]:
-        answers = self.answer.examples() or [_aligned(0)]
-        gates = self.facts.examples() or [_aligned(1)]
+        answers = self.answer.examples()
+        gates = self.facts.examples()
         both = [replace(a, parts={"gates": g}) for a, g in zip(answers, gates, strict=False)]
         return [*both, *answers]
-
-
-def _aligned(seed: int) -> Outputs:
-    """Logits beside as many targets, padded, for three items."""
-    here, drawn = torch.empty(0).device, torch.Generator("cpu").manual_seed(seed)
-    logits = torch.randn(3, 4, 5, generator=drawn, dtype=torch.float64, device="cpu")
-    targets = torch.randint(0, 5, (3, 4), generator=drawn, device="cpu")
-    mask = torch.arange(4) < torch.tensor([[4], [1], [2]])
-    return Outputs(logits.to(here), targets.to(here), mask)
