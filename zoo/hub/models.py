@@ -6,12 +6,14 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from zoo import artifact
+from zoo.artifact.elsewhere import Beginning, header_elsewhere
 from zoo.artifact.reading import INDEX, SINGLE as WEIGHTS
 from zoo.catalogue import Catalogue, Weights, catalogue
 from zoo.errors import ArtifactError, HubError
@@ -77,16 +79,31 @@ def load(
 
 def find(source: Source, *, revision: str | None = None, options: Options | None = None) -> Path:
     """The file or folder of a model, fetched if need be."""
-    path = local(source)
-    if path is not None:
-        if revision is not None:
-            raise HubError(f"{source} is a path here; a revision is for repositories of the Hub")
-        return path
-    reference, pin = _meant(str(source), revision)
-    pin = pin or (read_lock().get(str(reference)) if reference.moves else None)
-    checkout = Checkout(reference, options or Options(), pin)
-    bring_model(checkout)
-    return model_in(checkout.folder)
+    found = _found(source, revision, options or Options())
+    if isinstance(found, Path):
+        return found
+    bring_model(found)
+    return model_in(found.folder)
+
+
+def read_header(
+    source: Source, *, revision: str | None = None, options: Options | None = None
+) -> artifact.Header:
+    """What a model says of itself; of one that is on the Hub alone, no weights are fetched."""
+    found = _found(source, revision, options or Options())
+    if isinstance(found, Path):
+        return artifact.read_header(found)
+    wanted = weights_of(found)
+    if found.offline or found.holds(wanted):
+        found.bring(wanted)
+        return artifact.read_header(model_in(found.folder))
+    place = Path(f"{found.repo}@{found.commit[:12]}")
+    files = [
+        Beginning(place / name, found.tree[name].size, partial(found.beginning, name))
+        for name in wanted
+        if name != INDEX
+    ]
+    return header_elsewhere(files, found.folder / INDEX if INDEX in wanted else None)
 
 
 def pull(
@@ -158,6 +175,18 @@ def weights_of(checkout: Checkout) -> list[str]:
     if absent or not named:
         raise HubError(f"{where} names files that are not there: {', '.join(absent) or 'none'}")
     return [INDEX, *named]
+
+
+def _found(source: Source, revision: str | None, options: Options) -> Path | Checkout:
+    """The path a person means, or the repository at its commit."""
+    path = local(source)
+    if path is None:
+        reference, pin = _meant(str(source), revision)
+        pin = pin or (read_lock().get(str(reference)) if reference.moves else None)
+        return Checkout(reference, options, pin)
+    if revision is not None:
+        raise HubError(f"{source} is a path here; a revision is for repositories of the Hub")
+    return path
 
 
 def _meant(
