@@ -17,7 +17,7 @@ EXAMPLE = "zoo generate model.safetensors 'Ein Mann schläft .' --sampler beam -
 def command(
     model: ModelArgument,
     texts: Annotated[
-        list[str] | None, typer.Argument(metavar="[TEXT…]", help="Texts; '-' reads standard input.")
+        list[str] | None, typer.Argument(metavar="TEXT", help="Texts; '-' reads standard input.")
     ] = None,
     file: Annotated[Path | None, typer.Option(help="Read texts from a file, one a line.")] = None,
     sampler: Annotated[

@@ -8,6 +8,7 @@ import warnings
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from zoo.about import version
 from zoo.cli import (
@@ -55,7 +56,28 @@ _VERBS = {
     "demo": demo,
 }
 
+INTERRUPTED = 130
+
+
+class _Verbs(TyperGroup):
+    """How verbs end early; typer would call the one a failure and pass over the other."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except BrokenPipeError:
+            # The reader went away, as `head` does; leave without a traceback at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+
+
 app = typer.Typer(
+    cls=_Verbs,
     help="The zoo: attention models made of parts you can see, swap, trust and share.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -93,15 +115,16 @@ def _show_warning(message: Any, category: type[Warning], *where: Any, **more: An
 def main() -> None:
     """Run a verb: exit code 0, 1 for the user's mistake in plain words, 2 for wrong usage."""
     warnings.showwarning = _show_warning
+    if not sys.stderr.isatty():
+        # Read by huggingface_hub, whose bars would fill a log with their every step.
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
         app()
     except ZooError as error:
         print(error, file=sys.stderr)
         sys.exit(1)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:
-        # The reader went away, as `head` does; leave without a traceback at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    except SystemExit as stop:
+        if stop.code == INTERRUPTED:
+            # Everything is tidied up; threads that wait for a network are not waited for.
+            os._exit(INTERRUPTED)
+        raise

@@ -29,7 +29,7 @@ def command(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[WORD...]",
+            metavar="WORD",
             help="One: its nearest. Two: how alike. Three, A B C: what is to C as B is to A.",
         ),
     ] = None,
