@@ -6,7 +6,9 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -201,10 +203,12 @@ def _commit(
     added = {p.relative_to(folder).as_posix(): p.resolve() for p in files}
     if there.card and card.MARK not in there.card:
         del added[CARD]
+    additions = [CommitOperationAdd(name, str(path)) for name, path in added.items()]
     operations: Sequence[Any] = [
-        *(CommitOperationAdd(name, str(path)) for name, path in added.items()),
+        *additions,
         *(CommitOperationDelete(name) for name in there.weights if name not in added),
     ]
+    _upload(api, repo, branch, additions)
     done = api.create_commit(
         repo,
         operations,
@@ -214,6 +218,25 @@ def _commit(
     )
     commit = names.digest(done.oid, "commit", f"{repo}, just pushed")
     return Pushed(repo, commit, str(url), tuple(added))
+
+
+def _upload(api: HfApi, repo: str, branch: str, additions: list[CommitOperationAdd]) -> None:
+    """Send what is large, before the commit that names it.
+
+    The client waits for its own threads, which nobody can call off, so Ctrl-C would wait as well;
+    a thread in between is left behind instead, and without a commit what it sends is nothing.
+    """
+    outcome: Future[None] = Future()
+
+    def send() -> None:
+        try:
+            api.preupload_lfs_files(repo, additions, revision=branch)
+            outcome.set_result(None)
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=send, daemon=True).start()
+    outcome.result()
 
 
 @dataclass(frozen=True)
