@@ -67,6 +67,10 @@ def test_pull_prints_the_commit_and_the_path(hub: Hub, published: str) -> None:
         (["pull", "nobody/nothing"], "no repository nobody/nothing"),
         (["pull", "a/b/c"], "is no repository"),
         (["pull", "x"], "no model named 'x'"),
+        (["pull", "hub:"], "'hub:' is no repository"),
+        (["pull", "./here.safetensors"], "here.safetensors is a path here; only what is on"),
+        (["pull", "here.safetensors"], "here.safetensors is a path here; only what is on"),
+        (["push", "x.safetensors", NAME, "--revision", "a" * 40], "a{40} is a commit; a push to"),
         (["push", "x.safetensors", NAME], "no such file"),
         (["push", "x.safetensors", "x"], "is no repository"),
         (["info", "nobody/nothing"], "no repository nobody/nothing"),
@@ -74,6 +78,7 @@ def test_pull_prints_the_commit_and_the_path(hub: Hub, published: str) -> None:
     ],
 )
 def test_mistakes_are_told_in_one_message(hub: Hub, arguments: list[str], sentence: str) -> None:
+    Path("here.safetensors").touch()
     with pytest.raises(zoo.ZooError, match=sentence) as caught:
         run(*arguments)
     assert "\n" not in str(caught.value)

@@ -144,6 +144,9 @@ def test_a_branch_is_made_and_main_stays_as_it_is(hub: Hub, saved: Path) -> None
         zoo.push(zoo.compose("bahdanau-reversal", seed=seed), NAME, revision="try", message="Try")
     assert hub.repo(NAME).branches["main"] == before
     assert zoo.load(f"{NAME}@try").spec == zoo.load(NAME).spec
+    pushed = zoo.push(saved, f"hub:{NAME}@other")
+    assert hub.repo(NAME).branches == {**hub.repo(NAME).branches, "other": pushed.commit}
+    assert hub.repo(NAME).branches["main"] == before
 
 
 def test_private_is_for_new_repositories(hub: Hub, saved: Path) -> None:

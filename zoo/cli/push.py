@@ -13,7 +13,7 @@ EXAMPLE = "zoo push model.safetensors zoo-team/bahdanau-reversal --private"
 
 def command(
     model: ModelArgument,
-    repo: Annotated[str, typer.Argument(metavar="REPO", help="ORG/NAME; made if there is none.")],
+    repo: Annotated[str, typer.Argument(metavar="REPO", help="ORG/NAME, made if there is none.")],
     private: Annotated[
         bool | None,
         typer.Option("--private/--public", help="For a new repository; the Hub's choice if unset."),

@@ -16,7 +16,7 @@ from zoo import artifact
 from zoo.artifact.elsewhere import Beginning, header_elsewhere
 from zoo.artifact.reading import INDEX, SINGLE as WEIGHTS
 from zoo.catalogue import Catalogue, Weights, catalogue
-from zoo.errors import ArtifactError, HubError
+from zoo.errors import ArtifactError, HubError, RegistryError
 from zoo.hub import names
 from zoo.hub.checkout import Checkout, Options
 from zoo.hub.lock import NAME, Pin, read_lock, write_pin
@@ -121,7 +121,12 @@ def pull(
 
     With ``locked``, nothing but what the lock says is taken.
     """
-    reference, pin = _meant(source, revision, catalogue(catalogues))
+    try:
+        reference, pin = _meant(source, revision, catalogue(catalogues))
+    except (HubError, RegistryError):
+        if not os.path.exists(source):
+            raise
+        raise HubError(f"{source} is a path here; only what is on the Hub is pulled") from None
     if locked and pin is None and reference.moves:
         pin = read_lock().get(str(reference))
         if pin is None:

@@ -26,7 +26,7 @@ from zoo.hub import names
 from zoo.hub.access import Access, hub_address, offline
 from zoo.hub.checkout import Checkout, Options
 from zoo.hub.models import CONFIG, Source, find
-from zoo.hub.reference import Reference
+from zoo.hub.reference import Reference, parsed
 from zoo.hub.wire import BROKEN, shown
 from zoo.interfaces import Model
 
@@ -100,12 +100,15 @@ def push(
     A card that somebody wrote by hand is left alone.
 
     Args:
+        repo: ``org/name``, or ``org/name@branch``.
         private: whether a new repository is; as the Hub decides if not set.
         provenance: what a model that was not saved came from: data, seed, metrics.
         shard_bytes: the most that one file should hold; a saved model goes as it is if not set.
     """
-    names.repository(repo)
-    branch = names.revision(revision or "main")
+    target = parsed(repo, revision)
+    repo, branch = target.repo, target.revision
+    if not target.moves:
+        raise HubError(f"{branch} is a commit; a push to {repo} needs a branch, such as main")
     address, access = hub_address(), Access.found(token)
     if offline():
         raise HubError(f"{repo} cannot be pushed to: HF_HUB_OFFLINE is set")

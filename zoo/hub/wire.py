@@ -190,6 +190,8 @@ class Wire:
             reason = f"{repo} has no revision '{revision}' at {self._host}"
         elif code == "EntryNotFound":
             reason = f"{repo} has no file '{name}' at {revision} ({self._host})"
+        elif status == 401 and self.access.token and code != "RepoNotFound":
+            reason = f"{self._host} does not accept the token; {self.access}"
         elif status in (401, 404) or code == "RepoNotFound":
             reason = (
                 f"no repository {repo} at {self._host}, or it is private and the token does not "
