@@ -43,6 +43,7 @@ class Checkout:
         self.offline = options.local_files_only or offline()
         self.cache = Cache(self.repo, options.cache_dir)
         self._wire: Wire | None = None
+        self.pin = pin
         self.commit = pin.commit if pin else self._commit()
         self.tree = self._tree()
         if pin:

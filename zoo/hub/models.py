@@ -161,6 +161,13 @@ def bring_model(checkout: Checkout) -> list[str]:
 
 def weights_of(checkout: Checkout) -> list[str]:
     """The weight files of the model in a repository: one, or an index and the shards it names."""
+    wanted = _named(checkout)
+    if checkout.pin:
+        checkout.pin.check_covers(wanted, checkout.tree)
+    return wanted
+
+
+def _named(checkout: Checkout) -> list[str]:
     if WEIGHTS in checkout.tree:
         return [WEIGHTS]
     if INDEX not in checkout.tree:
