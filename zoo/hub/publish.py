@@ -155,6 +155,7 @@ def describe(folder: Path, repo: str, licence: str | None = None) -> None:
         header.provenance,
         licence or header.provenance.get("licence") or (known.licence if known else None),
         build_on_meta(spec).part.reads,
+        bool(header.tokenizer),
         known,
     )
     texts = {
