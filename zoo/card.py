@@ -43,6 +43,8 @@ class Facts:
     reads: str | None = None
     tokenized: bool = False
     published: Published | None = None
+    papers: Sequence[str] = ()
+    """Of its parts; cited where no catalogue names the model's own."""
 
     @property
     def results(self) -> tuple[Result, ...]:
@@ -89,8 +91,9 @@ def card(facts: Facts) -> str:
         about += ["## How it was made", _table(("what", "value"), list(kept.items()))]
     if facts.licence:
         about += ["## Licence", facts.licence]
-    if facts.published:
-        about += ["## Citation", facts.published.paper]
+    papers = [facts.published.paper] if facts.published else facts.papers
+    if papers:
+        about += ["## Citation", "\n".join(f"- {html.escape(paper)}" for paper in papers)]
     return (
         f"---\n{_yaml(_front(facts))}---\n\n" + "\n\n".join(part for part in about if part) + "\n"
     )

@@ -73,6 +73,8 @@ def test_the_layout_is_the_one_the_hub_knows(hub: Hub, saved: Path) -> None:
         "(tree.svg)",
         f'zoo.load("{NAME}")',
         "type: bahdanau:additive",
+        "## Citation\n\n- ",
+        "- Bahdanau",
     ):
         assert words in card.text
     picture = ElementTree.fromstring(file(hub, "tree.svg"))

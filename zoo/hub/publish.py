@@ -29,6 +29,7 @@ from zoo.hub.models import CONFIG, Source, find
 from zoo.hub.reference import Reference, parsed
 from zoo.hub.wire import BROKEN, shown
 from zoo.interfaces import Model
+from zoo.registry import default_registry
 
 CARD = "README.md"
 # Networks and disks fail in their ways; the client trips over a malformed answer in these.
@@ -157,6 +158,7 @@ def describe(folder: Path, repo: str, licence: str | None = None) -> None:
         build_on_meta(spec).part.reads,
         bool(header.tokenizer),
         known,
+        _papers(header.lock),
     )
     texts = {
         CONFIG: card.config(facts),
@@ -172,6 +174,12 @@ def describe(folder: Path, repo: str, licence: str | None = None) -> None:
                     beside.write_text(text, encoding="utf-8")
         except OSError as error:
             raise ArtifactError(f"{folder / name} cannot be written: {reason(error)}") from None
+
+
+def _papers(lock: Sequence[Mapping[str, Any]]) -> list[str]:
+    registry = default_registry()
+    parts = (registry.get(row["kind"], f"{row['plugin']}:{row['name']}") for row in lock)
+    return sorted({entry.cls.paper for entry in parts} - {""})
 
 
 def _published(name: str) -> Published | None:
