@@ -126,7 +126,7 @@ def test_neither_the_zoo_nor_its_help_imports_the_client() -> None:
 def test_help_shows_every_word_of_itself() -> None:
     """Square brackets in it would be taken for markup, and not shown."""
     assert "ORG/NAME@REVISION" in run("info", "--help")
-    assert "[OPTIONS] [WORDS]..." in run("catalogue", "--help")
+    assert "[OPTIONS] [WORD]..." in run("catalogue", "--help")
 
 
 def test_the_errors_are_the_zoos_own() -> None:

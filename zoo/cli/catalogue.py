@@ -17,7 +17,7 @@ EXAMPLE = "zoo catalogue transformer 2017"
 
 def command(
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="WORDS", help="Only models with all of these.")
+        list[str] | None, typer.Argument(metavar="WORD", help="Only models with all of these.")
     ] = None,
     catalogues: Catalogues = None,
     as_json: Json = False,

@@ -27,8 +27,8 @@ ModelArgument = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A model file or folder, a catalogue's name, ORG/NAME or ORG/NAME@REVISION on the "
-        "Hub. What exists here under the name wins.",
+        help="A model file or folder, a catalogue's name, or ORG/NAME or ORG/NAME@REVISION on "
+        "the Hub. What exists here under the name wins.",
     ),
 ]
 Catalogues = Annotated[
