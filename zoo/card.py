@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,12 @@ from zoo.report import Part, Report
 MARK = "<!-- Written by the zoo; remove this line, and it will not be written again. -->"
 PICTURE = "tree.svg"
 RESULTS = ".eval_results/zoo.yaml"
+_LICENCES = (
+    "afl-3.0 agpl-3.0 apache-2.0 artistic-2.0 bsd-2-clause bsd-3-clause bsl-1.0 cc0-1.0 cc-by-4.0 "
+    "cc-by-nc-4.0 cc-by-nc-nd-4.0 cc-by-nc-sa-4.0 cc-by-nd-4.0 cc-by-sa-4.0 ecl-2.0 epl-2.0 gemma "
+    "gpl-2.0 gpl-3.0 isc lgpl-2.1 lgpl-3.0 llama2 llama3 llama3.1 mit mpl-2.0 odbl odc-by openrail "
+    "pddl unlicense wtfpl zlib"
+)
 _STYLE = (
     "rect{fill:#e8f0fe;stroke:#5b7fbd}.b{fill:#fff;stroke:none}.l{fill:none;stroke:#9aa7b8}"
     "text{font:13px sans-serif;fill:#1b1f24}.s{fill:#57606a}"
@@ -34,7 +41,10 @@ class Facts:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     licence: str | None = None
     reads: str | None = None
+    tokenized: bool = False
     published: Published | None = None
+    papers: Sequence[str] = ()
+    """Of its parts; cited where no catalogue names the model's own."""
 
     @property
     def results(self) -> tuple[Result, ...]:
@@ -64,13 +74,13 @@ def card(facts: Facts) -> str:
     name = str(facts.spec["name"])
     about = [MARK, f"# {name}", str(facts.spec.get("description") or "").strip()]
     about.append(
-        f"{article(facts.report.tree.type)} model of {facts.report.parameters:,} parameters, made "
-        f"with the zoo, whose [spec](#spec) is all it takes to rebuild it."
+        f"Type `{facts.report.tree.type}`, {facts.report.parameters:,} parameters. The file of the "
+        "weights says all it takes to rebuild the model: its [spec](#spec) and its [parts](#parts)."
     )
     about += [f"![The parts of {name}]({PICTURE})", *_loading(facts)]
     if facts.results or facts.metrics:
         about += ["## Results", _table(("metric", "value", "on"), _measured(facts))]
-    about += ["## Spec", _fenced("yaml", yaml.safe_dump(dict(facts.spec), sort_keys=False))]
+    about += ["## Spec", _fenced("yaml", _yaml(dict(facts.spec)))]
     rows = [
         (row["kind"], row["name"], f"{row['distribution']} {row['distribution_version']}")
         for row in facts.lock
@@ -81,10 +91,12 @@ def card(facts: Facts) -> str:
         about += ["## How it was made", _table(("what", "value"), list(kept.items()))]
     if facts.licence:
         about += ["## Licence", facts.licence]
-    if facts.published:
-        about += ["## Citation", facts.published.paper]
-    front = yaml.safe_dump(_front(facts), sort_keys=False, allow_unicode=True)
-    return f"---\n{front}---\n\n" + "\n\n".join(part for part in about if part) + "\n"
+    papers = [facts.published.paper] if facts.published else facts.papers
+    if papers:
+        about += ["## Citation", "\n".join(f"- {html.escape(paper)}" for paper in papers)]
+    return (
+        f"---\n{_yaml(_front(facts))}---\n\n" + "\n\n".join(part for part in about if part) + "\n"
+    )
 
 
 def eval_results(facts: Facts) -> str | None:
@@ -126,10 +138,6 @@ def tree_svg(report: Report) -> str:
     )
 
 
-def article(word: str) -> str:
-    return f"{'An' if word[:1] in 'aeiou' else 'A'} {word}"
-
-
 def _rows(part: Part, depth: int) -> list[tuple[Part, int]]:
     return [(part, depth), *(row for child in part.children for row in _rows(child, depth + 1))]
 
@@ -156,7 +164,7 @@ def _front(facts: Facts) -> dict[str, Any]:
     if facts.reads == "prompt":
         front["pipeline_tag"] = "text-generation"
     if facts.licence:
-        front["license"] = facts.licence.lower()
+        front |= _licence(facts.licence)
     for key in ("base_model", "datasets", "language"):
         if isinstance(facts.provenance.get(key), (str, list)):
             front[key] = facts.provenance[key]
@@ -174,18 +182,28 @@ def _front(facts: Facts) -> dict[str, Any]:
     return front
 
 
+def _licence(name: str) -> dict[str, str]:
+    """The Hub refuses a card with an identifier that it does not know."""
+    word = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-")
+    known = word in _LICENCES.split()
+    return {"license": word} if known else {"license": "other", "license_name": word}
+
+
 def _loading(facts: Facts) -> list[str]:
+    needed = " ".join(sorted({DISTRIBUTION, *(str(row["distribution"]) for row in facts.lock)}))
     code = f'import zoo\n\nmodel = zoo.load("{facts.repo}")'
-    if facts.reads:
+    if facts.reads and facts.tokenized:
         code += '\nzoo.generate(model, ["…"])'
-    return ["## How to load it", _fenced("python", code)]
+    shell = _fenced("bash", f"pip install {needed}")
+    return ["## How to load it", shell, _fenced("python", code)]
 
 
 def _measured(facts: Facts) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = [
         (r.metric, r.value, f"{r.dataset} {r.split or ''}".strip()) for r in facts.results
     ]
-    return rows + [(name, value, "") for name, value in facts.metrics.items()]
+    noted = facts.metrics.items()
+    return rows + [(name, f"{value:.6g}", "told by whoever saved it") for name, value in noted]
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -196,6 +214,10 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 def _cell(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return html.escape(text, quote=False).replace("|", "\\|").replace("\n", " ")
+
+
+def _yaml(data: Any) -> str:
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
 
 
 def _fenced(language: str, text: str) -> str:

@@ -156,6 +156,22 @@ def play_race(path: Path, models: list[Model], times: int, **options: Any) -> di
     return {"held": held, "exits": exits, "left": sorted(beside(path))}
 
 
+def play_ranks(path: Path, models: list[Model], **options: Any) -> dict[str, Any]:
+    """Three processes of one training save at once; the first has another model than the others."""
+
+    def work(rank: int) -> Callable[[], None]:
+        def saves() -> None:
+            os.environ["RANK"] = str(rank)
+            saving([models[1 if rank == 0 else 0]], path, times=10, **options)()
+
+        return saves
+
+    save(models[0], path, **options)
+    children = [forked(work(rank)) for rank in (2, 0, 1)]
+    exits = [exit_code(child) for child in children]
+    return {"exits": exits, "held": held_by(path, models), "left": sorted(beside(path))}
+
+
 def play_limit(path: Path, models: list[Model]) -> dict[str, Any]:
     save(models[0], path)
     said = path.with_suffix(".said")
@@ -192,6 +208,8 @@ def play(folder: Path) -> dict[str, Any]:
         "stop": play_stop(at("stop"), models, draw),
         "race": play_race(at("race"), models, times=30),
         "race of shards": play_race(folder / "raced", models, times=10, shard_bytes="400kB"),
+        "ranks": play_ranks(at("ranks"), models),
+        "ranks with shards": play_ranks(folder / "ranked", models, shard_bytes="400kB"),
         "limit": play_limit(at("limit"), models),
     }
 
@@ -240,6 +258,13 @@ def test_two_processes_saving_at_once_leave_one_of_the_two_whole(
     assert race["exits"] == [0, 0]
     assert set(race["held"]) == {0, 1}
     assert race["left"] == []
+
+
+@pytest.mark.parametrize("form", ["ranks", "ranks with shards"])
+def test_of_several_ranks_only_the_first_replaces_the_model(
+    seen: dict[str, Any], form: str
+) -> None:
+    assert seen[form] == {"exits": [0, 0, 0], "held": 1, "left": []}
 
 
 def test_a_file_that_may_not_grow_leaves_the_old_one_and_no_half(seen: dict[str, Any]) -> None:

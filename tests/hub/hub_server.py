@@ -316,9 +316,9 @@ def _resolve(
     found = hub.opened(request, repo)
     if isinstance(found, Answer):
         return found
-    if found.gated:
-        status = 403 if "authorization" in request.headers else 401
-        return Answer.error(status, "GatedRepo")
+    known = "authorization" in request.headers
+    if found.gated and not (found.accepted and known):
+        return Answer.error(403 if known else 401, "GatedRepo")
     sha = found.find(revision)
     if sha is None:
         return Answer.error(404, "RevisionNotFound")

@@ -49,6 +49,8 @@ class Repo:
     name: str
     private: bool = False
     gated: bool = False
+    accepted: bool = False
+    """Whether whoever has the token agreed to the terms of a gated repository."""
     branches: dict[str, str] = field(default_factory=dict)
     commits: dict[str, dict[str, Entry]] = field(default_factory=dict)
 

@@ -71,6 +71,20 @@ def test_a_gated_repository_says_where_its_terms_are(
     assert ("the token given was sent" if token else "no token was found") in sentence
 
 
+def test_a_gated_repository_opens_to_those_who_accepted_its_terms(hub: Hub, repo: str) -> None:
+    hub.repo(repo).gated = hub.repo(repo).accepted = True
+    assert "no token was found" in said(repo, ["*"])
+    assert (fetch(repo, ["*"], token=TOKEN) / WEIGHTS).read_bytes() == BYTES
+
+
+def test_a_token_the_hub_does_not_know_is_not_taken_for_a_missing_repository(
+    hub: Hub, repo: str
+) -> None:
+    assert said(repo, ["*"], token=SECRET) == (
+        f"{hub.url} does not accept the token; the token given was sent"
+    )
+
+
 def test_a_token_without_the_right_is_told_so(hub: Hub, repo: str) -> None:
     hub.fault("/revision/", lambda a: Answer.error(403))
     assert f"{hub.url} does not let you see {NAME}; the token given" in said(

@@ -73,6 +73,10 @@ def test_pull_prints_the_commit_and_the_path(hub: Hub, published: str) -> None:
         (["pull", "nobody/nothing"], "no repository nobody/nothing"),
         (["pull", "a/b/c"], "is no repository"),
         (["pull", "x"], "no model named 'x'"),
+        (["pull", "hub:"], "'hub:' is no repository"),
+        (["pull", "./here.safetensors"], "here.safetensors is a path here; only what is on"),
+        (["pull", "here.safetensors"], "here.safetensors is a path here; only what is on"),
+        (["push", "x.safetensors", NAME, "--revision", "a" * 40], "a{40} is a commit; a push to"),
         (["push", "x.safetensors", NAME], "no such file"),
         (["push", "x.safetensors", "x"], "is no repository"),
         (["info", "nobody/nothing"], "no repository nobody/nothing"),
@@ -80,6 +84,7 @@ def test_pull_prints_the_commit_and_the_path(hub: Hub, published: str) -> None:
     ],
 )
 def test_mistakes_are_told_in_one_message(hub: Hub, arguments: list[str], sentence: str) -> None:
+    Path("here.safetensors").touch()
     with pytest.raises(zoo.ZooError, match=sentence) as caught:
         run(*arguments)
     assert "\n" not in str(caught.value)
@@ -122,6 +127,12 @@ def test_neither_the_zoo_nor_its_help_imports_the_client() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False False"
     assert "Example: zoo pull" in done.stdout
+
+
+def test_help_shows_every_word_of_itself() -> None:
+    """Square brackets in it would be taken for markup, and not shown."""
+    assert "ORG/NAME@REVISION" in run("info", "--help")
+    assert "[OPTIONS] [WORD]..." in run("catalogue", "--help")
 
 
 def test_the_errors_are_the_zoos_own() -> None:

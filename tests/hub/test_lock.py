@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -138,3 +140,20 @@ def test_the_token_is_not_in_the_lock(
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     zoo.pull(NAME)
     assert TOKEN not in LOCK.read_text()
+
+
+@pytest.mark.parametrize("added", [WEIGHTS, "other-00001-of-00001.safetensors"])
+def test_weights_that_the_lock_does_not_list_are_refused(
+    hub: Hub, saved: Path, tmp_path: Path, added: str
+) -> None:
+    """A hub that leaves the pinned shards as they are, and has others loaded in their place."""
+    folder = zoo.save(zoo.load(saved), tmp_path / "shards", shard_bytes=100_000)
+    repo = hub.repo(NAME)
+    commit = repo.add({path.name: path.read_bytes() for path in folder.iterdir()})
+    zoo.pull(NAME)
+    index = json.dumps({"metadata": {}, "weight_map": {"w": added}}).encode()
+    repo.add({added: saved.read_bytes(), f"{WEIGHTS}.index.json": index})
+    repo.commits[commit] = repo.commits[repo.branches["main"]]
+    for call in (partial(zoo.pull, NAME, locked=True), partial(zoo.load, NAME)):
+        with pytest.raises(HubError, match=rf"{added} at {commit[:12]} is not pinned, but"):
+            call(cache_dir=tmp_path / "another")

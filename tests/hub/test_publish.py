@@ -19,6 +19,17 @@ from zoo.card import MARK
 from zoo.errors import HubError
 
 disable_progress_bars()
+WORDS = json.dumps(
+    {
+        "version": "1.0",
+        "pre_tokenizer": {"type": "Whitespace"},
+        "model": {
+            "type": "WordLevel",
+            "vocab": {f"w{n}": n for n in range(16)},
+            "unk_token": "w3",
+        },
+    }
+)
 RESULTS = """
 zoo: 1
 models:
@@ -62,6 +73,8 @@ def test_the_layout_is_the_one_the_hub_knows(hub: Hub, saved: Path) -> None:
         "(tree.svg)",
         f'zoo.load("{NAME}")',
         "type: bahdanau:additive",
+        "## Citation\n\n- ",
+        "- Bahdanau",
     ):
         assert words in card.text
     picture = ElementTree.fromstring(file(hub, "tree.svg"))
@@ -71,13 +84,17 @@ def test_the_layout_is_the_one_the_hub_knows(hub: Hub, saved: Path) -> None:
 
 
 def test_the_code_and_the_spec_on_the_card_work(hub: Hub, saved: Path, tmp_path: Path) -> None:
-    zoo.push(saved, NAME)
-    text = file(hub, "README.md")
-    code = re.search(r"````python\n(.*?)\nzoo.generate", text, re.S)
-    assert code
-    found: dict[str, zoo.Model] = {}
-    exec(code[1], {}, found)
-    assert found["model"].spec == zoo.load(saved).spec
+    model = zoo.load(saved)
+    for tokenizer in (None, WORDS):  # a model that takes no texts has no line that gives it some
+        model.tokenizer = tokenizer and {"source": tokenizer, "target": tokenizer}
+        zoo.push(model, NAME)
+        text = file(hub, "README.md")
+        code = re.search(r"````python\n(.*?)````", text, re.S)
+        assert code
+        assert ("zoo.generate" in code[1]) == bool(tokenizer)
+        found: dict[str, zoo.Model] = {}
+        exec(code[1], {}, found)
+        assert found["model"].spec == model.spec
     spec = re.search(r"````yaml\n(.*?)````", text, re.S)
     assert spec
     (tmp_path / "spec.yaml").write_text(spec[1])
@@ -121,9 +138,36 @@ def test_what_training_noted_stands_on_the_card(hub: Hub, tmp_path: Path) -> Non
     assert card.data.datasets == ["multi30k"]
     assert card.data.pipeline_tag == "text-generation"
     assert card.data.license == "mit"
-    assert "| bleu | 12.5 |  |" in card.text
+    assert "| bleu | 12.5 | told by whoever saved it |" in card.text
     assert "no number" not in card.text
     assert "| note | a \\| b &lt;script&gt; |" in card.text
+
+
+@pytest.mark.parametrize(
+    ("said", "front"),
+    [
+        ("Apache-2.0", {"license": "apache-2.0"}),
+        ("CC BY-NC 4.0", {"license": "cc-by-nc-4.0"}),
+        ("My own: ask me", {"license": "other", "license_name": "my-own-ask-me"}),
+    ],
+)
+def test_a_licence_the_hub_does_not_know_is_named_as_another(
+    hub: Hub, saved: Path, said: str, front: dict[str, str]
+) -> None:
+    zoo.push(saved, NAME, licence=said)
+    card = ModelCard(file(hub, "README.md"))
+    assert {key: card.data.get(key) for key in front} == front
+    assert f"## Licence\n\n{said}\n" in card.text
+
+
+def test_a_card_the_hub_refuses_is_told_and_nothing_is_committed(hub: Hub, saved: Path) -> None:
+    zoo.push(saved, NAME)
+    before = hub.repo(NAME).branches["main"]
+    refusal = {"errors": [{"message": "base_model is no model"}], "warnings": []}
+    hub.fault("/api/validate-yaml", lambda a: Answer.of(refusal, 400))
+    with pytest.raises(HubError, match=f"{NAME} was not pushed to {hub.url}: "):
+        zoo.push(zoo.compose("bahdanau-reversal", seed=8), NAME)
+    assert hub.repo(NAME).branches["main"] == before
 
 
 def test_a_card_somebody_wrote_is_left_and_ours_is_renewed(hub: Hub, saved: Path) -> None:
@@ -144,6 +188,9 @@ def test_a_branch_is_made_and_main_stays_as_it_is(hub: Hub, saved: Path) -> None
         zoo.push(zoo.compose("bahdanau-reversal", seed=seed), NAME, revision="try", message="Try")
     assert hub.repo(NAME).branches["main"] == before
     assert zoo.load(f"{NAME}@try").spec == zoo.load(NAME).spec
+    pushed = zoo.push(saved, f"hub:{NAME}@other")
+    assert hub.repo(NAME).branches == {**hub.repo(NAME).branches, "other": pushed.commit}
+    assert hub.repo(NAME).branches["main"] == before
 
 
 def test_private_is_for_new_repositories(hub: Hub, saved: Path) -> None:

@@ -31,10 +31,11 @@ def model(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> zoo.Model:
     return zoo.compose("bahdanau-reversal", seed=5)
 
 
+@pytest.mark.parametrize("shard_bytes", [None, 100_000], ids=["single", "shards"])
 def test_another_process_with_another_cache_gets_the_same_bits_and_asks_nobody_twice(
-    hub: Hub, model: zoo.Model, tmp_path: Path
+    hub: Hub, model: zoo.Model, tmp_path: Path, shard_bytes: int | None
 ) -> None:
-    pushed = zoo.push(model, NAME)
+    pushed = zoo.push(model, NAME, shard_bytes=shard_bytes)
     home, here = tmp_path / "elsewhere", tmp_path / "project"
     here.mkdir()
     done = command(hub, home, "pull", NAME, "--json", here=here)
@@ -42,6 +43,7 @@ def test_another_process_with_another_cache_gets_the_same_bits_and_asks_nobody_t
     told = json.loads(done.stdout)
     assert told["commit"] == pushed.commit
     assert Path(told["path"]).is_relative_to(home)
+    assert len(told["files"]) == (4 if shard_bytes else 1)
     assert f'"commit": "{pushed.commit}"' in (here / "zoo.lock").read_text()
 
     asked = len(hub.requests)

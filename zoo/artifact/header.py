@@ -82,10 +82,14 @@ def check_digest(path: Path, layout: Layout) -> None:
     words = layout.metadata
     found = words.get("zoo")
     if found not in READABLE:
-        what = f"is of format {found}" if found else "holds no spec, so it is no model of the zoo"
-        raise ArtifactError(
-            f"{path} {what}; the zoo reads formats {' and '.join(READABLE)}, as zoo.save writes"
-        )
+        if found:
+            told = f"is of format {found}; the zoo reads formats {' and '.join(READABLE)}"
+        else:
+            told = (
+                "holds no spec, so it is no model of the zoo; 'zoo import' brings in those of "
+                "other libraries"
+            )
+        raise ArtifactError(f"{path} {told}")
     if found == FORMAT and "digest" not in words:
         raise ArtifactError(f"{path}: its header lacks the digest that files of format 2 have")
     if "digest" in words and words["digest"] != layout.digest():

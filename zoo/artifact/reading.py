@@ -15,18 +15,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoo.artifact.header import Header, check_digest, read_hashes, read_words
+from zoo.artifact.header import Header, check_digest, read_hashes
+from zoo.artifact.joining import few, header_of_one, header_of_shards
 from zoo.artifact.layout import (
     DTYPES,
     MAX_HEADER,
-    MAX_TENSORS,
     Layout,
     Malformed,
     Stored,
     decoded,
     plain,
 )
-from zoo.errors import ArtifactError, shortened
+from zoo.errors import ArtifactError
 from zoo.files import reason
 
 SINGLE = "model.safetensors"
@@ -120,14 +120,7 @@ def opened(path: str | os.PathLike[str]) -> Artifact:
     if place.name.endswith(".json"):
         return _settled(place, lambda: _sharded(place))
     file = File(place)
-    if "shard" in file.layout.metadata:
-        raise ArtifactError(
-            f"{place} is shard {shortened(file.layout.metadata['shard'], 20)} of a model; "
-            "name the directory or its index instead"
-        )
-    files = [(place.name, file.size)]
-    header = read_words(place, file.layout.metadata, [file.layout], file.hashes, files)
-    return Artifact(header, (file,), dict.fromkeys(file.layout.tensors, file))
+    return Artifact(header_of_one(file), (file,), dict.fromkeys(file.layout.tensors, file))
 
 
 def located(path: str | os.PathLike[str]) -> Path:
@@ -168,20 +161,9 @@ def _sharded(index: Path) -> Artifact:
     names = sorted(set(owners.values()))
     absent = [name for name in names if not os.path.exists(index.parent / name)]
     if absent:
-        raise ArtifactError(f"{index} names shards that are not there: {_few(absent)}")
+        raise ArtifactError(f"{index} names shards that are not there: {few(absent)}")
     files = tuple(File(index.parent / name) for name in names)
-    if sum(len(file.layout.tensors) for file in files) > MAX_TENSORS:
-        raise ArtifactError(f"{index} lists more than {MAX_TENSORS:,} tensors")
-    _check_owners(index, owners, files)
-    firsts = [file.layout.metadata for file in files if "spec" in file.layout.metadata]
-    numbers = sorted(file.layout.metadata.get("shard", "") for file in files)
-    if len(firsts) != 1 or numbers != sorted(f"{n + 1}/{len(files)}" for n in range(len(files))):
-        raise ArtifactError(f"{index}: its shards are not the parts of one model of the zoo")
-    hashes = {name: h for file in files for name, h in (file.hashes or {}).items()}
-    sizes = [(file.path.name, file.size) for file in files]
-    header = read_words(index, firsts[0], [file.layout for file in files], hashes, sizes)
-    if {told} | {file.layout.metadata.get("model") for file in files} != {header.identity}:
-        raise ArtifactError(f"{index}: its shards do not belong together, or not to this index")
+    header = header_of_shards(index, owners, told, files)
     where = {name: file for file in files for name in file.layout.tensors}
     return Artifact(header, files, where)
 
@@ -218,19 +200,3 @@ def _text_of(index: Path) -> str:
         return content.decode()
     except (OSError, ValueError) as error:
         raise ArtifactError(f"{index} is no readable index: {reason(error)}") from None
-
-
-def _check_owners(index: Path, owners: Mapping[str, str], files: tuple[File, ...]) -> None:
-    """Refuse an index that places a tensor where it is not."""
-    held = [(name, file.path.name) for file in files for name in file.layout.tensors]
-    wrong = [f"{name} is not in {shard}" for name, shard in sorted(owners.items() - set(held))]
-    wrong += [
-        f"{name} in {shard} is not listed" for name, shard in held if owners.get(name) != shard
-    ]
-    if wrong:
-        raise ArtifactError(f"{index} does not say what its shards hold: {_few(wrong)}")
-
-
-def _few(names: list[str], most: int = 8) -> str:
-    more = f", and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(ascii(n)[1:-1] for n in names[:most]) + more

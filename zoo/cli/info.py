@@ -14,11 +14,13 @@ EXAMPLE = "zoo info model.safetensors"
 
 
 def command(model: ModelArgument, as_json: Json = False) -> None:
-    """Show a model's spec, lock, provenance, hashes, probe and sizes, without loading weights."""
-    from zoo.artifact import read_header
-    from zoo.hub.models import find
+    """Show a model's spec, lock, provenance, hashes, probe and sizes, without loading weights.
 
-    header = read_header(find(model))
+    Of a model on the Hub only the header is fetched.
+    """
+    from zoo.hub.models import read_header
+
+    header = read_header(model)
     if as_json:
         print_json(header.as_json())
     else:

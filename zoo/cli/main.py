@@ -57,6 +57,7 @@ _PANELS = {
     "Plugins": {"plugins": plugins, "new-plugin": new_plugin, "test-plugin": test_plugin},
 }
 _VERBS = {name: module for verbs in _PANELS.values() for name, module in verbs.items()}
+INTERRUPTED = 130
 
 app = typer.Typer(
     help="The zoo: attention models made of parts you can see, swap, trust and share.",
@@ -77,7 +78,7 @@ def _guarded(verb: Callable[..., None]) -> Callable[..., None]:
             sys.stdout.flush()
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
-            raise typer.Exit(130) from None
+            raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:  # the reader went away, as `head` does
             _drop_output()
             raise typer.Exit(0) from None
@@ -138,8 +139,16 @@ def main() -> None:
     """Run a verb: exit code 0, 1 for the user's mistake in plain words, 2 for wrong usage."""
     warnings.showwarning = _show_warning
     _open_streams()
+    if not sys.stderr.isatty():
+        # Read by huggingface_hub, whose bars would fill a log with their every step.
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
         app()
     except ZooError as error:
         print(error, file=sys.stderr)
         sys.exit(1)
+    except SystemExit as stop:
+        if stop.code == INTERRUPTED:
+            # Everything is tidied up; threads that wait for a network are not waited for.
+            os._exit(INTERRUPTED)
+        raise

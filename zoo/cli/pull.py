@@ -39,7 +39,7 @@ def command(
 ) -> None:
     """Fetch a model from the Hub, check every byte, and note its commit in ./zoo.lock.
 
-    HF_TOKEN, HF_HOME, HF_ENDPOINT and HF_HUB_OFFLINE mean what they mean everywhere.
+    HF_TOKEN, HF_HOME, HF_ENDPOINT and HF_HUB_OFFLINE mean what they mean to huggingface_hub.
     """
     from zoo.hub.models import pull
 

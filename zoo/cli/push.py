@@ -13,22 +13,28 @@ EXAMPLE = "zoo push model.safetensors zoo-team/bahdanau-reversal --private"
 
 def command(
     model: ModelArgument,
-    repo: Annotated[str, typer.Argument(metavar="REPO", help="ORG/NAME; made if there is none.")],
+    repo: Annotated[str, typer.Argument(metavar="REPO", help="ORG/NAME, made if there is none.")],
     private: Annotated[
         bool | None,
         typer.Option("--private/--public", help="For a new repository; the Hub's choice if unset."),
     ] = None,
     revision: Annotated[str | None, typer.Option(help="A branch; main if not set.")] = None,
-    message: Annotated[str | None, typer.Option("--message", "-m", help="The commit's.")] = None,
+    message: Annotated[
+        str | None, typer.Option("--message", "-m", help="The commit's words.")
+    ] = None,
     licence: Annotated[
-        str | None, typer.Option(help="As apache-2.0; the catalogue's or the file's if not set.")
+        str | None,
+        typer.Option(help="As apache-2.0; what the file or the catalogue says if not set."),
     ] = None,
     shard_bytes: Annotated[
-        str | None, typer.Option(help="Cut the weights anew, into files of at most this, as 2GB.")
+        str | None, typer.Option(help="Cut the weights anew, into files of at most so much: 2GB.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Publish a model with config.json, a model card and a picture of its parts, in one commit."""
+    """Publish a model with config.json, a model card and a picture of its parts, in one commit.
+
+    It takes a token with write access, from HF_TOKEN or 'hf auth login'.
+    """
     from zoo.hub.publish import push
 
     pushed = push(

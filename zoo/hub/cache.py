@@ -26,6 +26,7 @@ from zoo.hub.wire import Wire
 
 _CHUNK = 1 << 20
 _LOCK_PATIENCE = 600.0
+_WORTH_A_BAR = 1_000_000
 
 
 class Cache:
@@ -183,7 +184,13 @@ class _Sink:
 
     def __init__(self, file: File, opened: Any) -> None:
         self.file, self.opened = file, opened
-        self.bar = tqdm(total=file.size, unit="B", unit_scale=True, desc=file.name)  # type: ignore[no-untyped-call]
+        self.bar = tqdm(  # type: ignore[no-untyped-call]
+            total=file.size,
+            unit="B",
+            unit_scale=True,
+            desc=file.name,
+            disable=file.size < _WORTH_A_BAR,
+        )
         self.digest, self.taken = file.hasher(), 0
 
     def restart(self) -> None:

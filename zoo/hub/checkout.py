@@ -43,6 +43,7 @@ class Checkout:
         self.offline = options.local_files_only or offline()
         self.cache = Cache(self.repo, options.cache_dir)
         self._wire: Wire | None = None
+        self.pin = pin
         self.commit = pin.commit if pin else self._commit()
         self.tree = self._tree()
         if pin:
@@ -65,6 +66,14 @@ class Checkout:
             )
         for file in missing:
             self.cache.bring(self._connected(), file, self.commit, force=force)
+
+    def holds(self, wanted: Iterable[str]) -> bool:
+        """Whether the snapshot has all of these already, checked."""
+        return all(self.cache.holds(self.tree[name], self.commit) for name in wanted)
+
+    def beginning(self, name: str, count: int) -> bytes:
+        """The first bytes of a file, as the hub sends them: no hash vouches for a part."""
+        return self._connected().beginning(self.repo, self.commit, name, count)
 
     def matching(self, patterns: Sequence[str]) -> list[str]:
         """The data files that the patterns name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,15 @@ class Pin:
                 raise HubError(
                     f"{name} at {self.commit[:12]} should have sha256 {sha256}, but the hub says "
                     f"{found or 'it has none'}; {NAME} or the catalogue pins it"
+                )
+
+    def check_covers(self, wanted: Iterable[str], tree: Tree) -> None:
+        """Refuse weights that are not pinned, where others are."""
+        for name in wanted:
+            if self.weights and tree[name].sha256 and name not in self.weights:
+                raise HubError(
+                    f"{name} at {self.commit[:12]} is not pinned, but {', '.join(self.weights)} "
+                    f"of this commit are; {NAME} or the catalogue says so"
                 )
 
 

@@ -6,15 +6,17 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from zoo import artifact
+from zoo.artifact.elsewhere import Beginning, header_elsewhere
 from zoo.artifact.reading import INDEX, SINGLE as WEIGHTS
 from zoo.catalogue import Catalogue, Weights, catalogue
-from zoo.errors import ArtifactError, HubError
+from zoo.errors import ArtifactError, HubError, RegistryError
 from zoo.hub import names
 from zoo.hub.checkout import Checkout, Options
 from zoo.hub.lock import NAME, Pin, read_lock, write_pin
@@ -77,16 +79,31 @@ def load(
 
 def find(source: Source, *, revision: str | None = None, options: Options | None = None) -> Path:
     """The file or folder of a model, fetched if need be."""
-    path = local(source)
-    if path is not None:
-        if revision is not None:
-            raise HubError(f"{source} is a path here; a revision is for repositories of the Hub")
-        return path
-    reference, pin = _meant(str(source), revision)
-    pin = pin or (read_lock().get(str(reference)) if reference.moves else None)
-    checkout = Checkout(reference, options or Options(), pin)
-    bring_model(checkout)
-    return model_in(checkout.folder)
+    found = _found(source, revision, options or Options())
+    if isinstance(found, Path):
+        return found
+    bring_model(found)
+    return model_in(found.folder)
+
+
+def read_header(
+    source: Source, *, revision: str | None = None, options: Options | None = None
+) -> artifact.Header:
+    """What a model says of itself; of one that is on the Hub alone, no weights are fetched."""
+    found = _found(source, revision, options or Options())
+    if isinstance(found, Path):
+        return artifact.read_header(found)
+    wanted = weights_of(found)
+    if found.offline or found.holds(wanted):
+        found.bring(wanted)
+        return artifact.read_header(model_in(found.folder))
+    place = Path(f"{found.repo}@{found.commit[:12]}")
+    files = [
+        Beginning(place / name, found.tree[name].size, partial(found.beginning, name))
+        for name in wanted
+        if name != INDEX
+    ]
+    return header_elsewhere(files, found.folder / INDEX if INDEX in wanted else None)
 
 
 def pull(
@@ -104,7 +121,12 @@ def pull(
 
     With ``locked``, nothing but what the lock says is taken.
     """
-    reference, pin = _meant(source, revision, catalogue(catalogues))
+    try:
+        reference, pin = _meant(source, revision, catalogue(catalogues))
+    except (HubError, RegistryError):
+        if not os.path.exists(source):
+            raise
+        raise HubError(f"{source} is a path here; only what is on the Hub is pulled") from None
     if locked and pin is None and reference.moves:
         pin = read_lock().get(str(reference))
         if pin is None:
@@ -139,6 +161,13 @@ def bring_model(checkout: Checkout) -> list[str]:
 
 def weights_of(checkout: Checkout) -> list[str]:
     """The weight files of the model in a repository: one, or an index and the shards it names."""
+    wanted = _named(checkout)
+    if checkout.pin:
+        checkout.pin.check_covers(wanted, checkout.tree)
+    return wanted
+
+
+def _named(checkout: Checkout) -> list[str]:
     if WEIGHTS in checkout.tree:
         return [WEIGHTS]
     if INDEX not in checkout.tree:
@@ -158,6 +187,18 @@ def weights_of(checkout: Checkout) -> list[str]:
     if absent or not named:
         raise HubError(f"{where} names files that are not there: {', '.join(absent) or 'none'}")
     return [INDEX, *named]
+
+
+def _found(source: Source, revision: str | None, options: Options) -> Path | Checkout:
+    """The path a person means, or the repository at its commit."""
+    path = local(source)
+    if path is None:
+        reference, pin = _meant(str(source), revision)
+        pin = pin or (read_lock().get(str(reference)) if reference.moves else None)
+        return Checkout(reference, options, pin)
+    if revision is not None:
+        raise HubError(f"{source} is a path here; a revision is for repositories of the Hub")
+    return path
 
 
 def _meant(

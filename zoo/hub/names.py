@@ -17,13 +17,13 @@ _PART = re.compile(r"[^\x00-\x1f\x7f/\\:*?\"<>|]{1,255}")
 _HEX = {"commit": 40, "git blob": 40, "sha256": 64}
 
 
-def repository(text: str) -> str:
-    """``org/name``, as the Hub allows it."""
+def repository(text: str, said: str | None = None) -> str:
+    """``org/name``, as the Hub allows it; a message repeats what was said, if that was more."""
     bad = not _REPO.fullmatch(text) or len(text) > 96 or "--" in text or ".." in text
     if bad or text.endswith((".", "-", ".git")) or any(p[-1] in ".-" for p in text.split("/")):
         raise HubError(
-            f"'{shortened(text, 100)}' is no repository; one reads ORG/NAME, in letters, digits "
-            "and single . _ - between them, for example zoo-team/bahdanau-reversal"
+            f"'{shortened(said or text, 100)}' is no repository; one reads ORG/NAME, in letters, "
+            "digits and single . _ - between them, for example zoo-team/bahdanau-reversal"
         )
     return text
 

@@ -6,7 +6,9 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,9 +26,10 @@ from zoo.hub import names
 from zoo.hub.access import Access, hub_address, offline
 from zoo.hub.checkout import Checkout, Options
 from zoo.hub.models import CONFIG, Source, find
-from zoo.hub.reference import Reference
+from zoo.hub.reference import Reference, parsed
 from zoo.hub.wire import BROKEN, shown
 from zoo.interfaces import Model
+from zoo.registry import default_registry
 
 CARD = "README.md"
 # Networks and disks fail in their ways; the client trips over a malformed answer in these.
@@ -98,12 +101,15 @@ def push(
     A card that somebody wrote by hand is left alone.
 
     Args:
+        repo: ``org/name``, or ``org/name@branch``.
         private: whether a new repository is; as the Hub decides if not set.
         provenance: what a model that was not saved came from: data, seed, metrics.
         shard_bytes: the most that one file should hold; a saved model goes as it is if not set.
     """
-    names.repository(repo)
-    branch = names.revision(revision or "main")
+    target = parsed(repo, revision)
+    repo, branch = target.repo, target.revision
+    if not target.moves:
+        raise HubError(f"{branch} is a commit; a push to {repo} needs a branch, such as main")
     address, access = hub_address(), Access.found(token)
     if offline():
         raise HubError(f"{repo} cannot be pushed to: HF_HUB_OFFLINE is set")
@@ -150,7 +156,9 @@ def describe(folder: Path, repo: str, licence: str | None = None) -> None:
         header.provenance,
         licence or header.provenance.get("licence") or (known.licence if known else None),
         build_on_meta(spec).part.reads,
+        bool(header.tokenizer),
         known,
+        _papers(header.lock),
     )
     texts = {
         CONFIG: card.config(facts),
@@ -166,6 +174,12 @@ def describe(folder: Path, repo: str, licence: str | None = None) -> None:
                     beside.write_text(text, encoding="utf-8")
         except OSError as error:
             raise ArtifactError(f"{folder / name} cannot be written: {reason(error)}") from None
+
+
+def _papers(lock: Sequence[Mapping[str, Any]]) -> list[str]:
+    registry = default_registry()
+    parts = (registry.get(row["kind"], f"{row['plugin']}:{row['name']}") for row in lock)
+    return sorted({entry.cls.paper for entry in parts} - {""})
 
 
 def _published(name: str) -> Published | None:
@@ -201,10 +215,12 @@ def _commit(
     added = {p.relative_to(folder).as_posix(): p.resolve() for p in files}
     if there.card and card.MARK not in there.card:
         del added[CARD]
+    additions = [CommitOperationAdd(name, str(path)) for name, path in added.items()]
     operations: Sequence[Any] = [
-        *(CommitOperationAdd(name, str(path)) for name, path in added.items()),
+        *additions,
         *(CommitOperationDelete(name) for name in there.weights if name not in added),
     ]
+    _upload(api, repo, branch, additions)
     done = api.create_commit(
         repo,
         operations,
@@ -214,6 +230,25 @@ def _commit(
     )
     commit = names.digest(done.oid, "commit", f"{repo}, just pushed")
     return Pushed(repo, commit, str(url), tuple(added))
+
+
+def _upload(api: HfApi, repo: str, branch: str, additions: list[CommitOperationAdd]) -> None:
+    """Send what is large, before the commit that names it.
+
+    The client waits for its own threads, which nobody can call off, so Ctrl-C would wait as well;
+    a thread in between is left behind instead, and without a commit what it sends is nothing.
+    """
+    outcome: Future[None] = Future()
+
+    def send() -> None:
+        try:
+            api.preupload_lfs_files(repo, additions, revision=branch)
+            outcome.set_result(None)
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=send, daemon=True).start()
+    outcome.result()
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def parsed(text: str, revision: str | None = None) -> Reference:
     if at and revision is not None and revision != said:
         raise HubError(f"{text} names revision '{said}', but revision '{revision}' is asked for")
     wanted = said if at else revision or "main"
-    return Reference(names.repository(repo), names.revision(wanted))
+    return Reference(names.repository(repo, text), names.revision(wanted))
 
 
 def local(source: str | os.PathLike[str]) -> Path | None:

@@ -109,6 +109,23 @@ class Wire:
 
         self._tried(ask, f"{name} of {repo}")
 
+    def beginning(self, repo: str, commit: str, name: str, count: int) -> bytes:
+        """A file's first bytes; a hub that sends the whole file is left when they are here."""
+        url = f"{self.address}/{repo}/resolve/{commit}/{quote(name)}"
+
+        def ask() -> bytes:
+            with self._opened(url, {"range": f"bytes=0-{count - 1}"}, commit) as response:
+                self._check(response, repo, commit, name)
+                body = bytearray()
+                for chunk in response.iter_bytes():
+                    body += chunk
+                    if len(body) >= count:
+                        break
+                return bytes(body[:count])
+
+        told: bytes = self._tried(ask, f"{name} of {repo}")
+        return told
+
     def _tried(self, ask: Callable[[], Any], what: str) -> Any:
         for wait in (*WAITS, None):
             try:
@@ -173,6 +190,8 @@ class Wire:
             reason = f"{repo} has no revision '{revision}' at {self._host}"
         elif code == "EntryNotFound":
             reason = f"{repo} has no file '{name}' at {revision} ({self._host})"
+        elif status == 401 and self.access.token and code != "RepoNotFound":
+            reason = f"{self._host} does not accept the token; {self.access}"
         elif status in (401, 404) or code == "RepoNotFound":
             reason = (
                 f"no repository {repo} at {self._host}, or it is private and the token does not "
