@@ -72,6 +72,10 @@ class Architecture(Importer):
             for path in setting.paths.split():
                 put(made, path, value)
         self.adapt(made, config)
+        for side in ("encoder", "decoder"):
+            attention = at(made, f"model.{side}.attention")
+            if attention and attention["heads"] == 1:  # projected there too
+                attention["project"] = "qkv"
         return made
 
     def config(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
