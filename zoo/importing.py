@@ -167,7 +167,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     try:
         if file.stat().st_size > MAX_CONFIG:
             raise ZooError(f"{file} has more than the {MAX_CONFIG:,} bytes of a config")
-        config = json.loads(file.read_text(encoding="utf-8"))
+        config = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse_number)
     except OSError as error:
         raise ZooError(f"{file} cannot be read: {reason(error)}") from None
     except (ValueError, RecursionError) as error:
@@ -175,6 +175,10 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise ZooError(f"{file} should hold a mapping")
     return config
+
+
+def _refuse_number(word: str) -> None:
+    raise ValueError(f"{word} is no number there")
 
 
 def importer_for(config: Mapping[str, Any], registry: Registry) -> Importer:

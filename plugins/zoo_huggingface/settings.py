@@ -96,7 +96,7 @@ def valued(config: Mapping[str, Any], key: str, kind: type, default: Any = NEEDE
         raise ZooError(f"config.json has no '{key}'")
     if value is None and default is None:
         return None
-    if kind is float and type(value) is int:
+    if kind is float and type(value) is int and abs(value) < 2**53:
         return float(value)
     if type(value) is not kind:
         raise refused(key, value, f"it should be {_KINDS[kind]}")
