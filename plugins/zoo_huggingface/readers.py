@@ -13,6 +13,10 @@ from zoo_huggingface.settings import at, read_json, refused
 
 _POOLINGS = {"mean": "mean", "cls": "first", "max": "max"}
 _OLD = re.compile("^pooling_mode_|_tokens?$")
+_TEXTS = {
+    "sentence_bert_config.json": "do_lower_case",
+    "config_sentence_transformers.json": "default_prompt_name",
+}
 _MODULES = ("Transformer", "Pooling", "Normalize")
 
 
@@ -102,7 +106,10 @@ def _sentence(folder: Path) -> dict[str, Any]:
             f"modules.json lists {', '.join(kinds) or 'nothing'}; the zoo takes Transformer and "
             "Pooling, with or without Normalize"
         )
-    path = names[1][1]
+    place, path = names[0][1], names[1][1]
+    if place not in ("", "."):
+        raise ZooError(f"modules.json finds the Transformer in {place!r}, not in the folder itself")
+    _refuse_other_texts(folder)
     if Path(path).name != path:
         raise ZooError(f"modules.json names {path!r}, which is no folder beside it")
     chosen = _modes(read_json(folder / path / "config.json"))
@@ -112,6 +119,15 @@ def _sentence(folder: Path) -> dict[str, Any]:
         f"{path}/config.json: the pooling is {' and '.join(chosen) or 'not said'}; the zoo can "
         f"express one of {', '.join(_POOLINGS)}"
     )
+
+
+def _refuse_other_texts(folder: Path) -> None:
+    """What sentence-transformers does to texts before the tokenizer has them."""
+    for file, key in _TEXTS.items():
+        said = read_json(folder / file) if (folder / file).is_file() else None
+        value = said.get(key) if isinstance(said, dict) else None
+        if value:
+            raise ZooError(f"{file}: '{key}' is {value!r}; texts are read as they are here")
 
 
 def _modes(config: Any) -> list[str]:
