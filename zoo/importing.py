@@ -164,6 +164,10 @@ def read_config(folder: Path) -> dict[str, Any]:
             "or a folder with a config.json"
         )
     file = folder / "config.json"
+    if not file.exists():
+        raise ZooError(
+            f"{folder} has no config.json to say what model it is; give --spec and --map"
+        )
     try:
         if file.stat().st_size > MAX_CONFIG:
             raise ZooError(f"{file} has more than the {MAX_CONFIG:,} bytes of a config")

@@ -208,7 +208,7 @@ def test_an_unknown_kind_is_named_with_what_there_is(tmp_path, registry):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({}, "T/x/config.json cannot be read: no such file or directory"),
+        ({}, "T/x has no config.json to say what model it is; give --spec and --map"),
         ({"config.json": "{"}, "T/x/config.json is no JSON: "),
         ({"config.json": "[]"}, "T/x/config.json should hold a mapping"),
     ],

@@ -13,6 +13,9 @@ from zoo.errors import Place, Problem, SpecError, ZooError
 from zoo.mapping.rules import End, Fill, Map, Rule, spread
 from zoo.tensors import Form
 
+FEW = 4
+"""How many faults of one rule are told."""
+
 Forms = Mapping[str, Form]
 
 
@@ -115,7 +118,7 @@ class _Planner:
             if name not in self.filled and name not in self.failed:
                 self._fault(f"nothing fills '{name}' {list(form.shape)} of the model")
         if self.problems:
-            raise SpecError(self.problems)
+            raise SpecError(_folded(self.problems))
         one = self.dtype if self.targets is None else floating
         return Plan([_typed(job, one) for job in self.jobs], dropped, unused, constant)
 
@@ -239,6 +242,21 @@ class _Planner:
 
     def _fault(self, message: str) -> None:
         self.problems.append(Problem(message, place=Place(self.map.file, 1, 1)))
+
+
+def _folded(problems: Sequence[Problem]) -> list[Problem]:
+    """The faults, where a rule that fails in every layer is told by a few of them."""
+    rules: dict[str, list[Problem]] = {}
+    for problem in problems:
+        rules.setdefault(problem.path, []).append(problem)
+    told = []
+    for path, faults in rules.items():
+        few = faults[:FEW] if path and len(faults) > FEW + 1 else faults
+        told += few
+        if len(few) < len(faults):
+            more = f"and {len(faults) - len(few):,} more by the same rule"
+            told.append(replace(faults[0], message=more))
+    return told
 
 
 def _typed(job: Job, floating: torch.dtype | None) -> Job:
