@@ -26,8 +26,10 @@ class Speaker(Architecture):
         model["decoder"]["output"] = {"tied": not config.get("untied", not self.ties(config))}
 
     def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
-        made["pad_token_id"] = at(spec, "model.embedding.padding")
         made["eos_token_id"] = at(spec, "model.eos")
+        pad = at(spec, "model.embedding.padding")
+        if pad is not None or made.get("pad_token_id") not in endings(made):
+            made["pad_token_id"] = pad  # an end that also pads there is left as it was
         begin = at(spec, "model.bos")
         made["bos_token_id"] = made.get("bos_token_id") if begin is None else begin
         made["tie_word_embeddings"] = at(spec, "model.decoder.output.tied") is True

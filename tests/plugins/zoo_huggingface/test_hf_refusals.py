@@ -89,6 +89,8 @@ def test_a_window_as_wide_as_the_context_is_none(folder, tmp_path):
 def test_padding_that_is_the_end_is_no_padding(folder, tmp_path):
     ours = brought_in(folder("gpt2", pad_token_id=2), tmp_path)
     assert ours.embedding.padding is None
+    out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
+    assert json.loads((out / "config.json").read_text())["pad_token_id"] == 2
 
 
 def test_code_beside_the_weights_is_never_run(folder, tmp_path):
