@@ -245,6 +245,16 @@ def test_a_cast_decides_where_nobody_asks_for_a_type(written):
     assert {form.dtype for form in made.values()} == {torch.float16}
 
 
+def test_eight_bits_are_no_plain_numbers_unless_cast(written):
+    eight = {"v": Form((2,), torch.float8_e4m3fn), "u": Form((2,), torch.float32)}
+    path = written("rename: {w: v, u: u}")
+    faults = _faults(lambda: plan(read_map(path), eight, _forms(w=[2], u=[2])), path)
+    assert faults == ["2:10: rename.w: 'w' is torch.float8_e4m3fn, should be torch.float32"]
+    path = written("convert: [{theirs: v, ours: w, do: [{cast: float32}]}, {theirs: u, ours: u}]")
+    made = plan(read_map(path), eight, _forms(w=[2], u=[2])).targets
+    assert {form.dtype for form in made.values()} == {torch.float32}
+
+
 def test_a_rule_that_finds_nothing_is_listed_as_idle(written):
     path = written("""
         rename:

@@ -16,6 +16,9 @@ from zoo.tensors import Form
 FEW = 4
 """How many faults of one rule are told."""
 
+PLAIN = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+"""Floats that can stand for each other; eight bits need a scale, which only a map knows of."""
+
 Forms = Mapping[str, Form]
 
 
@@ -188,7 +191,7 @@ class _Planner:
         if made.shape != wanted.shape:
             message = f"'{name}' becomes {list(made.shape)}, should be {list(wanted.shape)}"
             self.problems.append(rule.problem(message))
-        both = made.dtype.is_floating_point and wanted.dtype.is_floating_point
+        both = made.dtype in PLAIN and wanted.dtype in PLAIN
         if not both and made.dtype != wanted.dtype:
             message = f"'{name}' is {made.dtype}, should be {wanted.dtype}"
             self.problems.append(rule.problem(message))
@@ -269,7 +272,7 @@ def _typed(job: Job, floating: torch.dtype | None) -> Job:
 
 
 def _widest(dtypes: Sequence[torch.dtype]) -> torch.dtype:
-    floats = [dtype for dtype in dtypes if dtype.is_floating_point]
+    floats = [dtype for dtype in dtypes if dtype in PLAIN]
     widest = floats[0] if floats else torch.float32
     for one in floats[1:]:
         widest = torch.promote_types(widest, one)
