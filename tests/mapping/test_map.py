@@ -245,6 +245,12 @@ def test_a_cast_decides_where_nobody_asks_for_a_type(written):
     assert {form.dtype for form in made.values()} == {torch.float16}
 
 
+def test_a_number_that_does_not_fit_is_refused(written):
+    path = written("fill: {w: 1e39}")
+    faults = _faults(lambda: plan(read_map(path), {}, _forms(w=[2])), path)
+    assert faults == ["2:8: fill.w: 1e+39 is too large for torch.float32"]
+
+
 def test_eight_bits_are_no_plain_numbers_unless_cast(written):
     eight = {"v": Form((2,), torch.float8_e4m3fn), "u": Form((2,), torch.float32)}
     path = written("rename: {w: v, u: u}")

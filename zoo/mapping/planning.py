@@ -207,6 +207,11 @@ class _Planner:
             def make(_: Sequence[Tensor], form: Form = form) -> list[Tensor]:
                 return [torch.full(form.shape, fill.value, dtype=form.dtype)]
 
+            dtype = floating if form.dtype.is_floating_point else form.dtype
+            try:
+                torch.full((), fill.value, dtype=dtype)
+            except RuntimeError:
+                self.problems.append(fill.problem(f"{fill.value:g} is too large for {dtype}"))
             steps = [f"fill {fill.value:g}"]
             self._add(Job([], {name: form}, make, steps, _line(fill.place)), fill)
 
