@@ -43,7 +43,7 @@ MODELS = {
     "distilbert": (
         hf.DistilBertForMaskedLM,
         hf.DistilBertConfig(
-            vocab_size=31, dim=8, n_layers=2, n_heads=2, hidden_dim=12, max_position_embeddings=16
+            vocab_size=31, dim=8, n_layers=2, n_heads=1, hidden_dim=12, max_position_embeddings=16
         ),
     ),
     "gpt2": (hf.GPT2LMHeadModel, hf.GPT2Config(**_GPT2)),
@@ -75,6 +75,12 @@ MODELS = {
         ),
     ),
     "mistral": (hf.MistralForCausalLM, hf.MistralConfig(**_LLAMA, sliding_window=None)),
+    "mistral-one-head": (
+        hf.MistralForCausalLM,
+        hf.MistralConfig(
+            **_LLAMA | {"num_attention_heads": 1, "num_key_value_heads": 1}, sliding_window=None
+        ),
+    ),
     "qwen2": (hf.Qwen2ForCausalLM, hf.Qwen2Config(**_LLAMA)),
     "vit": (
         hf.ViTForImageClassification,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from zoo.registry import Registry
+from zoo.registry import Registry, default_registry
 
 _serial = itertools.count()
 
@@ -48,6 +48,7 @@ class Site:
     """A folder of distributions on sys.path for the length of a test."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        default_registry()  # made once a process, so not while a test's plugins are about
         folder.mkdir()
         self.folder = folder
         monkeypatch.syspath_prepend(folder)

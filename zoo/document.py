@@ -102,7 +102,7 @@ def read_file(path: str | Path) -> Document:
         raise SpecError(
             [
                 *document.problems,
-                Problem("is empty; a spec begins with 'zoo: 1'", place=Place(name, 1, 1)),
+                Problem("is empty; it should begin with 'zoo: 1'", place=Place(name, 1, 1)),
             ]
         )
     return document

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from zoo.decoding import stream as stream_tokens
 from zoo.document import of_data
 from zoo.errors import SpecError, ZooError
 from zoo.interfaces import Filter, Model, Sampler
+from zoo.interfaces.embedding import ends_of
 from zoo.reading import Reader
 from zoo.registry import Registry, default_registry
 from zoo.text import Tokenizer
@@ -91,7 +93,7 @@ def stream(
     shown = ""
     for tokens in steps:
         token = int(tokens[0, 0])
-        if token == speech.eos:
+        if token in speech.ends:
             return
         said.append(token)
         whole = speaks.text(said) if speaks else " ".join(map(str, said))
@@ -101,8 +103,8 @@ def stream(
 
 
 def _answer(tokens: list[int], score: float, model: Model, speaks: Tokenizer | None) -> Answer:
-    eos = getattr(model, "eos", None)
-    said = tokens[: tokens.index(eos)] if eos in tokens else tokens
+    ends = ends_of(getattr(model, "eos", ()))
+    said = list(takewhile(lambda token: token not in ends, tokens))
     return Answer(said, score, speaks.text(said) if speaks else None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,9 +31,11 @@ from zoo.text import attach, read_tokenizer
 MAX_CONFIG = 10_000_000
 _WHOLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 _FETCHED = ("*.json", "*.txt", "*.model", "model*.safetensors")
+_SHARD = re.compile(r"-\d+-of-\d+")
 _TORCH = (
-    "import torch; from safetensors.torch import save_file; save_file({{k: v.clone() for k, v in "
-    "torch.load('{0}', map_location='cpu', weights_only=True).items()}}, 'model.safetensors')"
+    "import torch; from glob import glob; from safetensors.torch import save_file; "
+    "save_file({{k: v.contiguous().clone() for f in glob('{0}') for k, v in "
+    "torch.load(f, map_location='cpu', weights_only=True).items()}}, 'model.safetensors')"
 )
 _NUMPY = (
     "import numpy; from safetensors.numpy import save_file; "
@@ -164,10 +167,14 @@ def read_config(folder: Path) -> dict[str, Any]:
             "or a folder with a config.json"
         )
     file = folder / "config.json"
+    if not file.exists():
+        raise ZooError(
+            f"{folder} has no config.json to say what model it is; give --spec and --map"
+        )
     try:
         if file.stat().st_size > MAX_CONFIG:
             raise ZooError(f"{file} has more than the {MAX_CONFIG:,} bytes of a config")
-        config = json.loads(file.read_text(encoding="utf-8"))
+        config = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse_number)
     except OSError as error:
         raise ZooError(f"{file} cannot be read: {reason(error)}") from None
     except (ValueError, RecursionError) as error:
@@ -175,6 +182,10 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise ZooError(f"{file} should hold a mapping")
     return config
+
+
+def _refuse_number(word: str) -> None:
+    raise ValueError(f"{word} is no number there")
 
 
 def importer_for(config: Mapping[str, Any], registry: Registry) -> Importer:
@@ -211,6 +222,8 @@ def weights_in(path: Path) -> list[Path]:
 def _shards(folder: Path) -> list[Path]:
     index = folder / _INDEX
     try:
+        if index.stat().st_size > MAX_CONFIG:
+            raise ZooError(f"{index} has more than the {MAX_CONFIG:,} bytes of an index")
         table = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
         names = sorted(set(table.values()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -235,5 +248,5 @@ def refuse_legacy(path: Path) -> None:
     if command:
         raise ZooError(
             f"{path} may hold a pickle, which can run code when it is read; where you trust it, "
-            f'convert it once: python -c "{command.format(path.name)}"'
+            f'convert it once: python -c "{command.format(_SHARD.sub("-*", path.name))}"'
         )

@@ -44,7 +44,7 @@ class ModelLanguage:
         last = torch.tensor([len(history) for history in histories], device=logits.device)
         rows = logits[torch.arange(len(histories), device=logits.device), last].log_softmax(dim=-1)
         found = rows.cpu().numpy()
-        return found[:, :vocab], found[:, speech.eos]
+        return found[:, :vocab], np.logaddexp.reduce(found[:, list(speech.ends)], axis=1)
 
     def _told(self, histories: Sequence[tuple[int, ...]]) -> torch.Tensor:
         """The histories after the start token; what fills the shorter ones is never asked for."""

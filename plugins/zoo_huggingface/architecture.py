@@ -11,13 +11,15 @@ import torch
 
 from zoo import Importer, Opened, ZooError, load_spec
 from zoo_huggingface.canonical import canonical, differences
-from zoo_huggingface.settings import Only, Setting, at, put, refused
+from zoo_huggingface.settings import Only, Setting, at, put, read_json, refused
 
 MAPS = Path(__file__).parent / "maps"
 _OWN = ("untied", "sentence")
 """What `gathered` adds to a config; files beside it say so."""
 _LEFT = ("auto_map", "_name_or_path", "transformers_version", "dtype", "torch_dtype", *_OWN)
 """What an export does not take from the config that a model came with."""
+
+_SPEAKING = "generation_config.json"
 
 Config = Mapping[str, Any]
 
@@ -49,7 +51,7 @@ class Architecture(Importer):
         return MAPS / f"{self.name}.yaml"
 
     def gathered(self, config: Config, folder: Path, weights: Opened) -> Config:
-        """The config, and whether the output has a table of its own."""
+        """The config, how texts end, and whether the output has a table of its own."""
         untied = not self.ties(config)
         for name in self.copies:
             if name not in weights.forms:
@@ -60,7 +62,8 @@ class Architecture(Importer):
                 if name != self.copies[0]:
                     raise ZooError(f"'{name}' is another table than '{self.table}'; one is shared")
                 untied = True
-        return {**{k: v for k, v in config.items() if k not in _OWN}, "untied": untied}
+        kept = {k: v for k, v in config.items() if k not in _OWN}
+        return {**kept, **_ends(folder / _SPEAKING), "untied": untied}
 
     def spec(self, config: Config) -> dict[str, Any]:
         self._refuse(config)
@@ -72,6 +75,10 @@ class Architecture(Importer):
             for path in setting.paths.split():
                 put(made, path, value)
         self.adapt(made, config)
+        for side in ("encoder", "decoder"):
+            attention = at(made, f"model.{side}.attention")
+            if attention and attention["heads"] == 1:  # projected there too
+                attention["project"] = "qkv"
         return made
 
     def config(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
@@ -136,3 +143,10 @@ class Architecture(Importer):
                 raise ZooError(
                     f"{path} is {ours!r}, but a {self.name} of transformers would have {theirs!r}"
                 )
+
+
+def _ends(path: Path) -> dict[str, Any]:
+    """The end symbols that transformers generates by, which may be more than the config's."""
+    told = read_json(path) if path.is_file() else None
+    ends = told.get("eos_token_id") if isinstance(told, dict) else None
+    return {} if ends is None else {"eos_token_id": ends}

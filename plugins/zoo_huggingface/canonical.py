@@ -19,6 +19,8 @@ def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
         if key not in _LOOSE
     }
     if "kv_heads" in said:
+        if said["project"] == "auto":
+            said["project"] = "qkv" if said["heads"] > 1 else "none"
         said["kv_heads"] = said["kv_heads"] or said["heads"]
         said["head_dim"] = said["head_dim"] or dim // said["heads"]
     if "feed_forward" in said:

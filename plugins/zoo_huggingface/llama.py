@@ -86,13 +86,15 @@ class Llama(Speaker):
 
 def _theta(config: Config) -> float:
     """The base of the angles, which no scaling may bend."""
-    for key in ("rope_scaling", "rope_parameters"):
-        scaling = table(config, key)
-        kind = scaling.get("rope_type", scaling.get("type", "default"))
-        if kind != "default":
-            raise refused(key, scaling, "rotary positions are not scaled here")
-        if scaling.get("partial_rotary_factor", 1.0) != 1.0:
-            raise refused(key, scaling, "all of a head is turned here")
-    inner = {**config, **table(config, "rope_parameters")}
-    theta: float = valued(inner, "rope_theta", float, _THETA)
+    # Versions 4 and 5 of transformers have a table each; the older counts where both are set.
+    key = "rope_scaling" if config.get("rope_scaling") else "rope_parameters"
+    scaling = table(config, key)
+    kind = scaling.get("rope_type", scaling.get("type", "default"))
+    if kind != "default":
+        raise refused(key, scaling, "rotary positions are not scaled here")
+    if scaling.get("partial_rotary_factor", 1.0) != 1.0:
+        raise refused(key, scaling, "all of a head is turned here")
+    if any(isinstance(value, Mapping) for value in scaling.values()):
+        raise refused(key, scaling, "all layers turn by one base here")
+    theta: float = valued({**config, **scaling}, "rope_theta", float, _THETA)
     return theta

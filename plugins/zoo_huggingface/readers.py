@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,11 +9,14 @@ from typing import Any, ClassVar
 
 from zoo import Opened, ZooError
 from zoo_huggingface.architecture import Architecture, Config
-from zoo_huggingface.settings import at, refused
+from zoo_huggingface.settings import at, read_json, refused
 
-MAX_BYTES = 1_000_000
 _POOLINGS = {"mean": "mean", "cls": "first", "max": "max"}
 _OLD = re.compile("^pooling_mode_|_tokens?$")
+_TEXTS = {
+    "sentence_bert_config.json": "do_lower_case",
+    "config_sentence_transformers.json": "default_prompt_name",
+}
 _MODULES = ("Transformer", "Pooling", "Normalize")
 
 
@@ -93,7 +95,7 @@ class Reader(Architecture):
 
 def _sentence(folder: Path) -> dict[str, Any]:
     """How a folder of sentence-transformers makes one vector of many."""
-    rows = _json(folder / "modules.json")
+    rows = read_json(folder / "modules.json")
     names = []
     for row in rows if isinstance(rows, list) else ():
         kind, path = (row.get("type"), row.get("path")) if isinstance(row, dict) else (None, None)
@@ -104,16 +106,28 @@ def _sentence(folder: Path) -> dict[str, Any]:
             f"modules.json lists {', '.join(kinds) or 'nothing'}; the zoo takes Transformer and "
             "Pooling, with or without Normalize"
         )
-    path = names[1][1]
+    place, path = names[0][1], names[1][1]
+    if place not in ("", "."):
+        raise ZooError(f"modules.json finds the Transformer in {place!r}, not in the folder itself")
+    _refuse_other_texts(folder)
     if Path(path).name != path:
         raise ZooError(f"modules.json names {path!r}, which is no folder beside it")
-    chosen = _modes(_json(folder / path / "config.json"))
+    chosen = _modes(read_json(folder / path / "config.json"))
     if len(chosen) == 1 and chosen[0] in _POOLINGS:
         return {"pooling": _POOLINGS[chosen[0]], "normalise": len(names) == len(_MODULES)}
     raise ZooError(
         f"{path}/config.json: the pooling is {' and '.join(chosen) or 'not said'}; the zoo can "
         f"express one of {', '.join(_POOLINGS)}"
     )
+
+
+def _refuse_other_texts(folder: Path) -> None:
+    """What sentence-transformers does to texts before the tokenizer has them."""
+    for file, key in _TEXTS.items():
+        said = read_json(folder / file) if (folder / file).is_file() else None
+        value = said.get(key) if isinstance(said, dict) else None
+        if value:
+            raise ZooError(f"{file}: '{key}' is {value!r}; texts are read as they are here")
 
 
 def _modes(config: Any) -> list[str]:
@@ -124,12 +138,3 @@ def _modes(config: Any) -> list[str]:
     named = [str(one) for one in (mode if isinstance(mode, list) else [mode])]
     keys = [key for key, on in config.items() if key.startswith("pooling_mode_") and on is True]
     return named + [_OLD.sub("", key) for key in keys]
-
-
-def _json(path: Path) -> Any:
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise ZooError(f"{path} has more than the {MAX_BYTES:,} bytes of a config")
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ZooError(f"{path} cannot be read: {error}") from None

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from zoo import ZooError
 
+MAX_BYTES = 1_000_000
 NEEDED = object()
 """The default of a key that a config must have."""
 
@@ -96,7 +98,7 @@ def valued(config: Mapping[str, Any], key: str, kind: type, default: Any = NEEDE
         raise ZooError(f"config.json has no '{key}'")
     if value is None and default is None:
         return None
-    if kind is float and type(value) is int:
+    if kind is float and type(value) is int and abs(value) < 2**53:
         return float(value)
     if type(value) is not kind:
         raise refused(key, value, f"it should be {_KINDS[kind]}")
@@ -122,14 +124,33 @@ def table(config: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return values
 
 
-def ending(config: Mapping[str, Any]) -> int:
-    """The symbol that ends a text."""
+def endings(config: Mapping[str, Any]) -> list[int]:
+    """The symbols that end a text, each once."""
     value = config.get("eos_token_id")
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    if type(value) is not int:
-        raise refused("eos_token_id", value, "a model of the zoo ends with one symbol")
-    return value
+    found = value if isinstance(value, list) else [value]
+    if not found or any(type(one) is not int for one in found):
+        raise refused(
+            "eos_token_id", value, "a text of the zoo ends with a symbol, or with several"
+        )
+    return list(dict.fromkeys(found))
+
+
+def ending(config: Mapping[str, Any]) -> int:
+    """The symbol that ends a text, of which there may be one."""
+    found = endings(config)
+    if len(found) > 1:
+        raise refused("eos_token_id", found, "a model with a source ends with one symbol")
+    return found[0]
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file of a folder says."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise ZooError(f"{path} has more than the {MAX_BYTES:,} bytes of a config")
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ZooError(f"{path} cannot be read: {error}") from None
 
 
 def at(data: Mapping[str, Any], path: str) -> Any:

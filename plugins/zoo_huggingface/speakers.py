@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from zoo_huggingface.architecture import Architecture, Config
-from zoo_huggingface.settings import at, ending, valued
+from zoo_huggingface.settings import at, endings, valued
 
 
 class Speaker(Architecture):
@@ -18,16 +18,18 @@ class Speaker(Architecture):
     """What a config means that does not say whether the output is tied."""
 
     def adapt(self, made: dict[str, Any], config: Config) -> None:
-        model, end = made["model"], ending(config)
+        model, ends = made["model"], endings(config)
         pad = valued(config, "pad_token_id", int, None)
-        model["embedding"]["padding"] = None if pad == end else pad
+        model["embedding"]["padding"] = None if pad in ends else pad
         model["bos"] = valued(config, "bos_token_id", int, None) if self.begins else None
-        model["eos"] = end
+        model["eos"] = ends if len(ends) > 1 else ends[0]
         model["decoder"]["output"] = {"tied": not config.get("untied", not self.ties(config))}
 
     def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
-        made["pad_token_id"] = at(spec, "model.embedding.padding")
         made["eos_token_id"] = at(spec, "model.eos")
+        pad = at(spec, "model.embedding.padding")
+        if pad is not None or made.get("pad_token_id") not in endings(made):
+            made["pad_token_id"] = pad  # an end that also pads there is left as it was
         begin = at(spec, "model.bos")
         made["bos_token_id"] = made.get("bos_token_id") if begin is None else begin
         made["tie_word_embeddings"] = at(spec, "model.decoder.output.tied") is True

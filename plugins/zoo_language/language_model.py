@@ -1,5 +1,6 @@
 """Language model: says what comes next."""
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import torch
@@ -19,6 +20,8 @@ from zoo import (
     refuse_drawing,
 )
 
+Symbol = Annotated[int, Field(ge=0)]
+
 
 class LanguageModel(Model):
     r"""Predicts each token from those before it, with any decoder that needs no source.
@@ -31,7 +34,7 @@ class LanguageModel(Model):
         embedding: of the tokens.
         decoder: predicts the next from the last.
         bos: symbol before the first token; None where texts begin as they are.
-        eos: symbol after the last.
+        eos: symbol after the last, or several of which any is the last.
 
     Shapes:
         batch {target [B, T] from bos on, padded} -> logits [B, T - 1, V]; to generate,
@@ -48,8 +51,8 @@ class LanguageModel(Model):
         *,
         embedding: Blueprint[Embedding],
         decoder: Blueprint[Decoder],
-        bos: Annotated[int, Field(ge=0)] | None = 1,
-        eos: Annotated[int, Field(ge=0)] = 2,
+        bos: Symbol | None = 1,
+        eos: Symbol | Annotated[Sequence[Symbol], Field(min_length=1)] = 2,
     ) -> None:
         super().__init__()
         self.bos = bos
@@ -79,10 +82,11 @@ class LanguageModel(Model):
             real = self.embedding.mask(prompt)
         if real is not None and bool((real[:, 1:] & ~real[:, :-1]).any()):
             raise ZooError("a prompt's mask opens again after it closed; prompts are padded behind")
+        first = self.eos if isinstance(self.eos, int) else self.eos[0]
         return Speech(
             self.decoder,
             unread(self.embedding, prompt),
-            bos=self.eos if self.bos is None else self.bos,
+            bos=first if self.bos is None else self.bos,
             eos=self.eos,
             pad=self.pad,
             prompt=prompt,

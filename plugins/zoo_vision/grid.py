@@ -1,5 +1,6 @@
 """Grid embedding: a sketch as the symbols in its cells."""
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import torch
@@ -46,7 +47,7 @@ class Grid(Embedding):
         self.rows = nn.Embedding(rows, dim)
         self.columns = nn.Embedding(columns, dim)
 
-    def spoken_in(self, *, bos: int | None, eos: int) -> int:
+    def spoken_in(self, *, bos: int | None, eos: int | Sequence[int]) -> int:
         raise ZooError(f"embedding '{self.name}' has rows and columns, but no order to speak in")
 
     def forward(self, inputs: Tensor) -> Tensor:

@@ -15,10 +15,12 @@ from typing import Any, ClassVar
 import pytest
 import torch
 from artifact_kit import REGISTRY, TIED, Tied, assert_same_bits, everything, rewrite
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
 from zoo.artifact import check_hashes, held_tensors, load, read_header, save
+from zoo.checkpoint import opened
 from zoo.composition import compose
 from zoo.errors import ArtifactError, ZooError
 from zoo.interfaces import Model
@@ -209,6 +211,15 @@ def test_a_pickle_in_disguise_is_called_one(file: Path, disguise: Callable[[Path
     disguise(file)
     with pytest.raises(ArtifactError, match=r"is a pickle, as torch\.save writes, which can run"):
         load(file, registry=REGISTRY)
+
+
+@pytest.mark.parametrize("length", [0x0280, 0x0380, 0x0480, 0x0580])
+def test_a_header_as_long_as_a_pickle_begins_is_no_pickle(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "a.safetensors"
+    text = b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'.ljust(length)
+    path.write_bytes(length.to_bytes(8, "little") + text + torch.ones(1).numpy().tobytes())
+    with safe_open(path, framework="pt") as theirs:
+        assert opened([path]).read("a") == theirs.get_tensor("a") == 1.0
 
 
 def test_a_foreign_file_is_told_from_a_damaged_one(tmp_path: Path) -> None:

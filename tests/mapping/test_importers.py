@@ -208,7 +208,7 @@ def test_an_unknown_kind_is_named_with_what_there_is(tmp_path, registry):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({}, "T/x/config.json cannot be read: no such file or directory"),
+        ({}, "T/x has no config.json to say what model it is; give --spec and --map"),
         ({"config.json": "{"}, "T/x/config.json is no JSON: "),
         ({"config.json": "[]"}, "T/x/config.json should hold a mapping"),
     ],
@@ -253,11 +253,22 @@ def test_a_pickle_is_refused_with_the_way_to_convert_it(tmp_path, registry, name
     assert message.endswith("'model.safetensors')\"")
 
 
-def test_the_command_that_converts_a_pickle_works(tmp_path, registry, monkeypatch):
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["pytorch_model.bin"],
+        ["pytorch_model-00001-of-00002.bin", "pytorch_model-00002-of-00002.bin"],
+    ],
+    ids=len,
+)
+def test_the_command_that_converts_a_pickle_works(tmp_path, registry, monkeypatch, names):
     theirs = _theirs(tmp_path / "llama")
     folder = tmp_path / "llama"
     (folder / "model.safetensors").unlink()
-    torch.save(theirs.state_dict(), folder / "pytorch_model.bin")
+    for i, name in enumerate(names):
+        part = dict(list(theirs.state_dict().items())[i :: len(names)])
+        # Stored column by column, as some are.
+        torch.save({k: v.t().contiguous().t() for k, v in part.items()}, folder / name)
     command = _refused(tmp_path, registry).partition('-c "')[2].removesuffix('"')
     monkeypatch.chdir(folder)
     exec(command, {})

@@ -245,6 +245,22 @@ def test_a_cast_decides_where_nobody_asks_for_a_type(written):
     assert {form.dtype for form in made.values()} == {torch.float16}
 
 
+def test_a_number_that_does_not_fit_is_refused(written):
+    path = written("fill: {w: 1e39}")
+    faults = _faults(lambda: plan(read_map(path), {}, _forms(w=[2])), path)
+    assert faults == ["2:8: fill.w: 1e+39 is too large for torch.float32"]
+
+
+def test_eight_bits_are_no_plain_numbers_unless_cast(written):
+    eight = {"v": Form((2,), torch.float8_e4m3fn), "u": Form((2,), torch.float32)}
+    path = written("rename: {w: v, u: u}")
+    faults = _faults(lambda: plan(read_map(path), eight, _forms(w=[2], u=[2])), path)
+    assert faults == ["2:10: rename.w: 'w' is torch.float8_e4m3fn, should be torch.float32"]
+    path = written("convert: [{theirs: v, ours: w, do: [{cast: float32}]}, {theirs: u, ours: u}]")
+    made = plan(read_map(path), eight, _forms(w=[2], u=[2])).targets
+    assert {form.dtype for form in made.values()} == {torch.float32}
+
+
 def test_a_rule_that_finds_nothing_is_listed_as_idle(written):
     path = written("""
         rename:
@@ -252,6 +268,21 @@ def test_a_rule_that_finds_nothing_is_listed_as_idle(written):
           x: y
         """)
     assert _planned(path, {"w": [1]}, {"w": [1]}).unused == [f"{path}:5:3"]
+
+
+def test_a_rule_that_fails_in_every_layer_is_told_by_a_few(written):
+    path = written("""
+        rename:
+          w.{n}: v.{n}
+        """)
+    theirs = {f"v.{n}": [2] for n in range(9)}
+    with pytest.raises(SpecError) as caught:
+        _planned(path, theirs, {f"w.{n}": [3] for n in range(9)})
+    told = [problem.message for problem in caught.value.problems]
+    assert told == [
+        *(f"'w.{n}' becomes [2], should be [3]" for n in range(4)),
+        "and 5 more by the same rule",
+    ]
 
 
 def test_everything_that_does_not_fit_comes_at_once_with_its_line(written):
@@ -278,6 +309,7 @@ def test_everything_that_does_not_fit_comes_at_once_with_its_line(written):
     faults = _faults(lambda: plan(read_map(path), _forms(**theirs), forms), path)
     assert faults == [
         "5:3: rename.b.{n}: 'b.0' becomes [2], should be [3]",
+        "5:3: rename.b.{n}: 'b.7' is in the file, but the model has no 'b.7'",
         "8:3: rename.lonely: 'lonely' needs 'gone', which is not in the file",
         "9:3: rename.steps: 'steps' is torch.float32, should be torch.int64",
         "11:5: convert[0]: 'd.0': split: sections [1, 1] do not make 2 parts of [3]",
@@ -285,7 +317,6 @@ def test_everything_that_does_not_fit_comes_at_once_with_its_line(written):
         "14:5: convert[1]: 'c' is filled a second time; the first is in line 6",
         "15:5: convert[2]: 'e': the rule ends with 2 tensors, but names 1",
         "16:8: fill.a: 'a' is filled a second time; the first is in line 4",
-        "5:3: rename.b.{n}: 'b.7' is in the file, but the model has no 'b.7'",
         "1:1: no rule takes 'stray' [5, 5], and it is not dropped",
         "1:1: nothing fills 'never' [6] of the model",
     ]
@@ -365,7 +396,6 @@ EVERYTHING_WRONG = f"""\
 11:72: convert[2].do[2].split: should be a mapping, but is 3
 12:16: convert[3].theirs[0].nam: unknown key 'nam'; did you mean 'name'? (available: name, do)
 12:56: convert[3].do[0].slice.start: 'heads' has no value here (available: none)
-12:56: convert[3].do[0].slice.start: is '$heads', but should be a valid integer
 14:5: drop[0]: 'export: zeros' needs the 'shape', and a name whose numbers are listed, as {{n:0..8}}
 """.splitlines()
 

@@ -1,12 +1,16 @@
 """Trained models of other people, brought in by a map, answer as they did at home."""
 
+import re
+import shutil
+
 import numpy
 import pytest
 import torch
 from safetensors.torch import load_file
-from trained import ATOL, trained
+from trained import ATOL, ROOT, trained
 
 import zoo
+from zoo.text import Tokenizer
 
 
 def _brought_in(folder, tmp_path_factory, spec, map):
@@ -36,6 +40,28 @@ def test_the_storyteller_goes_on_with_the_same_64_tokens(stories):
         prompt = example["ids"][1:]  # the model sets the start token before it
         (ranked,) = zoo.generate(model, [prompt], sampler="greedy", max_length=64)
         assert ranked[0].tokens == example["greedy_ids"][len(example["ids"]) :]
+
+
+def test_the_storyteller_speaks_by_its_own_tokenizer(tmp_path, monkeypatch):
+    folder, reference, _ = trained("llama2c-stories260K")
+    shutil.copy(folder / "tokenizer.json", tmp_path / "llama2c.json")
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    (converter,) = (
+        block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "llama2c" in block
+    )
+    exec(converter, {})
+    path = zoo.import_model(
+        folder / "model.safetensors", "m.safetensors",
+        spec="stories260k", map="llama2c", tokenizer="tokenizer.json",
+    )  # fmt: skip
+    model = zoo.load(path).eval()
+    tokenizer = Tokenizer(model.tokenizer["source"])
+    for example in reference["examples"]:
+        assert tokenizer.ids([example["prompt"]]) == [example["ids"]]
+        ((best,),) = zoo.generate(model, [example["prompt"]], sampler="greedy", max_length=64)
+        told = tokenizer.text([*example["ids"], *best.tokens])
+        assert told + "\n" == example["run_c_text"]
 
 
 @pytest.fixture(scope="module")

@@ -60,9 +60,10 @@ class Mapped:
             ) from None
 
     def _length(self, head: bytes) -> int:
-        if head.startswith(_PICKLES):
-            raise Malformed("it is a pickle, as torch.save writes, which can run code when opened")
         length = int.from_bytes(head, "little")
+        # A sound header may have a length whose bytes look like a pickle's, as 640 has.
+        if head.startswith(_PICKLES) and length > min(self.size - 8, MAX_HEADER):
+            raise Malformed("it is a pickle, as torch.save writes, which can run code when opened")
         if len(head) < 8 or length > self.size - 8:
             raise Malformed("it ends before its header does")
         if length > MAX_HEADER:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from zoo.errors import ZooError
 from zoo.interfaces import Decoder, Memory
+from zoo.interfaces.embedding import ends_of
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def setting(
     """The setting, or ZooError with what is wrong with it."""
     if max_length < 1:
         raise ZooError(f"max_length is {max_length}; it must be at least 1")
-    ends = (eos,) if isinstance(eos, int) else tuple(sorted(set(eos)))
+    ends = tuple(sorted(set(ends_of(eos))))
     for name, token in (("bos", bos), ("pad", pad), *(("eos", end) for end in ends)):
         if token < 0:
             raise ZooError(f"{name} is {token}; a token is a number from 0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
 from typing import ClassVar
 
 import torch
@@ -40,19 +41,20 @@ class Embedding(Component, nn.Module, ABC):
     def mask(self, inputs: Tensor) -> Tensor:
         """inputs [B, S, ...] -> [B, S], True where an input is real."""
 
-    def spoken_in(self, *, bos: int | None, eos: int) -> int:
+    def spoken_in(self, *, bos: int | None, eos: int | Sequence[int]) -> int:
         """What stands after the end, in a vocabulary with these symbols to begin and end with.
 
-        It is the padding or, where there is none, the end symbol again.
+        It is the padding or, where there is none, the (first) end symbol again.
         """
         if self.vocab is None:
             raise ZooError(f"embedding '{self.name}' has no vocabulary to speak in")
-        for name, token in (("bos", bos), ("eos", eos)):
+        ends = ends_of(eos)
+        for name, token in (("bos", bos), *(("eos", end) for end in ends)):
             if token is not None and token >= self.vocab:
                 raise ZooError(f"{name} ({token}) must be a symbol below vocab ({self.vocab})")
-        if eos == self.padding:
+        if self.padding in ends:
             raise ZooError(f"eos ({eos}) must be another symbol than padding ({self.padding})")
-        return eos if self.padding is None else self.padding
+        return ends[0] if self.padding is None else self.padding
 
     def unembed(self, states: Tensor) -> Tensor:
         """Logits by the embedding's own table: states [..., D] -> [..., V]."""
@@ -61,3 +63,8 @@ class Embedding(Component, nn.Module, ABC):
     @abstractmethod
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
         """Random inputs of this embedding, none of them padding: [B, S, ...]."""
+
+
+def ends_of(eos: int | Collection[int]) -> tuple[int, ...]:
+    """The symbols that end a text, of which most vocabularies have one."""
+    return (eos,) if isinstance(eos, int) else tuple(eos)

@@ -16,14 +16,14 @@ from zoo.errors import ZooError
 from zoo.interfaces.component import Component
 from zoo.interfaces.data import Batch, Decoded, Memory, Outputs
 from zoo.interfaces.decoder import Decoder
-from zoo.interfaces.embedding import Embedding
+from zoo.interfaces.embedding import Embedding, ends_of
 from zoo.interfaces.filter import Filter
 from zoo.interfaces.sampler import Sampler
 
 
 @dataclass(frozen=True)
 class Speech:
-    """What generation needs of a model that has read its input.
+    """What generation needs of a model that has read its input; one symbol ends it, or several.
 
     Shapes:
         prompt [B, P]: what was said before, bos first, padded on the right; bos alone if None;
@@ -33,10 +33,14 @@ class Speech:
     decoder: Decoder
     memory: Memory
     bos: int
-    eos: int
+    eos: int | Sequence[int]
     pad: int
     prompt: torch.Tensor | None = None
     lengths: torch.Tensor | None = None
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        return ends_of(self.eos)
 
 
 class Model(Component, nn.Module, ABC):

@@ -13,6 +13,12 @@ from zoo.errors import Place, Problem, SpecError, ZooError
 from zoo.mapping.rules import End, Fill, Map, Rule, spread
 from zoo.tensors import Form
 
+FEW = 4
+"""How many faults of one rule are told."""
+
+PLAIN = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+"""Floats that can stand for each other; eight bits need a scale, which only a map knows of."""
+
 Forms = Mapping[str, Form]
 
 
@@ -115,7 +121,7 @@ class _Planner:
             if name not in self.filled and name not in self.failed:
                 self._fault(f"nothing fills '{name}' {list(form.shape)} of the model")
         if self.problems:
-            raise SpecError(self.problems)
+            raise SpecError(_folded(self.problems))
         one = self.dtype if self.targets is None else floating
         return Plan([_typed(job, one) for job in self.jobs], dropped, unused, constant)
 
@@ -185,7 +191,7 @@ class _Planner:
         if made.shape != wanted.shape:
             message = f"'{name}' becomes {list(made.shape)}, should be {list(wanted.shape)}"
             self.problems.append(rule.problem(message))
-        both = made.dtype.is_floating_point and wanted.dtype.is_floating_point
+        both = made.dtype in PLAIN and wanted.dtype in PLAIN
         if not both and made.dtype != wanted.dtype:
             message = f"'{name}' is {made.dtype}, should be {wanted.dtype}"
             self.problems.append(rule.problem(message))
@@ -201,6 +207,11 @@ class _Planner:
             def make(_: Sequence[Tensor], form: Form = form) -> list[Tensor]:
                 return [torch.full(form.shape, fill.value, dtype=form.dtype)]
 
+            dtype = floating if form.dtype.is_floating_point else form.dtype
+            try:
+                torch.full((), fill.value, dtype=dtype)
+            except RuntimeError:
+                self.problems.append(fill.problem(f"{fill.value:g} is too large for {dtype}"))
             steps = [f"fill {fill.value:g}"]
             self._add(Job([], {name: form}, make, steps, _line(fill.place)), fill)
 
@@ -241,6 +252,21 @@ class _Planner:
         self.problems.append(Problem(message, place=Place(self.map.file, 1, 1)))
 
 
+def _folded(problems: Sequence[Problem]) -> list[Problem]:
+    """The faults, where a rule that fails in every layer is told by a few of them."""
+    rules: dict[str, list[Problem]] = {}
+    for problem in problems:
+        rules.setdefault(problem.path, []).append(problem)
+    told = []
+    for path, faults in rules.items():
+        few = faults[:FEW] if path and len(faults) > FEW + 1 else faults
+        told += few
+        if len(few) < len(faults):
+            more = f"and {len(faults) - len(few):,} more by the same rule"
+            told.append(replace(faults[0], message=more))
+    return told
+
+
 def _typed(job: Job, floating: torch.dtype | None) -> Job:
     """The job with one type for its floating targets, if one is asked for."""
     forms = {
@@ -251,7 +277,7 @@ def _typed(job: Job, floating: torch.dtype | None) -> Job:
 
 
 def _widest(dtypes: Sequence[torch.dtype]) -> torch.dtype:
-    floats = [dtype for dtype in dtypes if dtype.is_floating_point]
+    floats = [dtype for dtype in dtypes if dtype in PLAIN]
     widest = floats[0] if floats else torch.float32
     for one in floats[1:]:
         widest = torch.promote_types(widest, one)

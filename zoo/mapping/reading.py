@@ -198,7 +198,10 @@ class _Reading:
             self._fault(f"no operation named '{name}'{suggest(name, OPERATIONS)}", trail)
             return None
         trail = trail if isinstance(step, str) else (*trail, name)
+        faults = len(self.reader.problems)
         arguments = self._numbered(arguments, trail)
+        if len(self.reader.problems) > faults:
+            return None
         if not isinstance(arguments, dict):
             arguments = {cls.short: arguments} if cls.short else arguments
         blueprint = self.reader.part(cls, arguments, trail)

@@ -1,10 +1,14 @@
 """A model brought in goes on with the tokens that transformers' `generate` chooses."""
 
+import json
+from itertools import takewhile
+
 import pytest
 import torch
-from importer_kit import EOS, PAD, brought_in, prompts, their_model
+from importer_kit import EOS, MODELS, PAD, brought_in, prompts, their_model
 
 import zoo
+from zoo.generation import stream
 
 LONGEST = 12
 
@@ -46,6 +50,32 @@ def begun(model, tokens):
         tokens = tokens.clone()
         tokens[:, 0] = model.bos
     return tokens
+
+
+@pytest.mark.parametrize("told", ["config.json", "generation_config.json"])
+def test_a_text_may_end_with_one_of_several_symbols(told, tmp_path):
+    ends = list(range(2, 12))
+    theirs = their_model("llama")
+    theirs.save_pretrained(tmp_path / "theirs")
+    (tmp_path / "theirs" / "generation_config.json").unlink()
+    file = tmp_path / "theirs" / told
+    known = json.loads(file.read_text()) if file.exists() else {}
+    file.write_text(json.dumps(known | {"eos_token_id": ends}))
+    ours = brought_in(tmp_path / "theirs", tmp_path)
+    out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
+    again = MODELS["llama"][0].from_pretrained(out).eval()
+    tokens = begun(ours, prompts(20))
+    expected = []
+    for row in tokens:
+        (said,) = again.generate(
+            row[None], attention_mask=torch.ones_like(row[None]), max_new_tokens=LONGEST,
+            do_sample=False, pad_token_id=0,
+        )[:, 5:].tolist()  # fmt: skip
+        expected.append(list(takewhile(lambda token: token not in ends, said)))
+    assert len({len(said) for said in expected}) > 2
+    assert said_here(ours, tokens) == expected
+    pieces = stream(ours, tokens[0].tolist(), max_length=LONGEST)
+    assert "".join(pieces) == " ".join(map(str, expected[0]))
 
 
 @pytest.mark.parametrize("beams", [1, 4])

@@ -115,6 +115,15 @@ def test_llama_with_its_base_in_the_config_itself(saved, tmp_path):
     same("llama-biased", *saved("llama-biased", None, older), tmp_path)
 
 
+def test_llama_with_a_base_in_several_places(saved, tmp_path):
+    def both(config):
+        outer = {"rope_theta": 9.0, "rope_parameters": {"rope_theta": 30.0}}
+        return config | outer | {"rope_scaling": {"rope_type": "default", "rope_theta": 70.0}}
+
+    folder, _ = saved("llama", None, both)
+    same("llama", folder, MODELS["llama"][0].from_pretrained(folder).eval(), tmp_path)
+
+
 def test_wav2vec2_with_the_old_names_of_weight_norm(saved, tmp_path):
     def older(held):
         names = {".parametrizations.weight.original0": ".weight_g",

@@ -18,6 +18,7 @@ def folder(tmp_path):
     def save(name, **changes):
         folder = tmp_path / "theirs"
         their_model(name).save_pretrained(folder)
+        (folder / "generation_config.json").unlink(missing_ok=True)  # it says how texts end, too
         file = folder / "config.json"
         config = json.loads(file.read_text()) | changes
         file.write_text(json.dumps({k: v for k, v in config.items() if v != "absent"}))
@@ -43,10 +44,14 @@ REFUSED = [
     ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "'scale_attn_by_inverse_layer_idx' is"),
     ("gpt2", {"scale_attn_weights": False}, "'scale_attn_weights' is false"),
     ("gpt2", {"add_cross_attention": True}, "'add_cross_attention' is true"),
-    ("gpt2", {"eos_token_id": None}, "'eos_token_id' is null; a model of the zoo ends with one"),
-    ("llama", {"eos_token_id": [2, 3]}, r"'eos_token_id' is \[2, 3\]"),
+    ("t5", {"eos_token_id": [2, "3"]}, "'eos_token_id' is .*; a text of the zoo ends with"),
+    ("t5", {"eos_token_id": [2, 3]}, "a model with a source ends with one symbol"),
+    ("gpt2", {"eos_token_id": None}, "'eos_token_id' is null; a text of the zoo ends with"),
     ("llama", {"rope_parameters": {"rope_type": "yarn", "factor": 2.0}}, "'rope_parameters' is"),
     ("llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "'rope_scaling' is"),
+    ("llama", {"rope_parameters": {"full_attention": {"rope_theta": 5.0}}}, "all layers turn by"),
+    ("llama", {"rms_norm_eps": 10**400}, "'rms_norm_eps' is 1000.*; it should be a number"),
+    ("llama", {"rms_norm_eps": float("inf")}, "config.json is no JSON: Infinity is no number"),
     ("llama", {"partial_rotary_factor": 0.5}, "'partial_rotary_factor' is 0.5"),
     ("mistral", {"sliding_window": 4096}, "'sliding_window' is 4096; every token sees all before"),
     ("mistral", {"sliding_window": "absent"}, "'sliding_window' is 4096"),
@@ -84,6 +89,8 @@ def test_a_window_as_wide_as_the_context_is_none(folder, tmp_path):
 def test_padding_that_is_the_end_is_no_padding(folder, tmp_path):
     ours = brought_in(folder("gpt2", pad_token_id=2), tmp_path)
     assert ours.embedding.padding is None
+    out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
+    assert json.loads((out / "config.json").read_text())["pad_token_id"] == 2
 
 
 def test_code_beside_the_weights_is_never_run(folder, tmp_path):

@@ -100,12 +100,36 @@ def test_a_pooling_that_the_zoo_lacks_is_refused(folder, tmp_path, config, reaso
             [{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": "../elsewhere"}],
             "names '../elsewhere', which is no folder beside it",
         ),
+        (
+            [{"type": "a.Transformer", "path": "0_T"}, {"type": "a.Pooling", "path": "1_Pooling"}],
+            "finds the Transformer in '0_T', not in the folder itself",
+        ),
     ],
 )
 def test_modules_that_the_zoo_lacks_are_refused(folder, tmp_path, rows, reason):
     (folder / "modules.json").write_text(json.dumps(rows))
     with pytest.raises(zoo.ZooError, match=reason):
         brought_in(folder, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "said", "reason"),
+    [
+        ("sentence_bert_config.json", {"do_lower_case": True}, "'do_lower_case' is True; texts"),
+        (
+            "config_sentence_transformers.json",
+            {"default_prompt_name": "q"},
+            "'default_prompt_name'",
+        ),
+    ],
+)
+def test_texts_that_would_be_changed_first_are_refused(folder, tmp_path, file, said, reason):
+    write_modules(folder, {"pooling_mode": "mean"})
+    (folder / file).write_text(json.dumps(said))
+    with pytest.raises(zoo.ZooError, match=f"{file}: {reason}"):
+        brought_in(folder, tmp_path)
+    (folder / file).write_text(json.dumps(dict.fromkeys(said)))
+    brought_in(folder, tmp_path)
 
 
 def test_an_encoder_without_a_head_is_refused_where_nothing_says_how_to_pool(folder, tmp_path):
