@@ -12,7 +12,6 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import zoo
-from zoo.registry import Registry
 
 LLAMA = """
 from zoo import Importer, hookimpl
@@ -95,7 +94,7 @@ def zoo_importers():
 def registry(tmp_path, monkeypatch):
     site = Site(tmp_path / "site", monkeypatch)
     site.add("zoo-llama", LLAMA)
-    found = Registry.installed()
+    found = site.registry()
     assert not [plugin.faults for plugin in found.plugins if plugin.faults]
     # Two importers for one kind would be refused; this one is the stranger's.
     others = [plugin for plugin in found.plugins if plugin.name != "huggingface"]
@@ -340,5 +339,5 @@ def zoo_importers():
 def test_a_bad_answer_is_recorded(tmp_path, monkeypatch, answer, fault):
     site = Site(tmp_path / "site", monkeypatch)
     site.add("zoo-bad", BAD.format(answer=answer))
-    (plugin,) = [p for p in Registry.installed().plugins if p.distribution == "zoo-bad"]
+    (plugin,) = [p for p in site.registry().plugins if p.distribution == "zoo-bad"]
     assert plugin.faults == [fault]
