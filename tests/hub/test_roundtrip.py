@@ -168,6 +168,27 @@ def test_what_the_real_client_cached_is_checked_and_used_offline(
         zoo.load(NAME, local_files_only=True)
 
 
+def test_hashing_what_the_cache_holds_can_be_switched_off(
+    hub: Hub, model: zoo.Model, cache: Path
+) -> None:
+    zoo.push(model, NAME)
+    weights = zoo.pull(NAME).path.resolve()
+    flipped = bytearray(weights.read_bytes())
+    flipped[-1] ^= 1  # in the last weight
+    weights.write_bytes(flipped)
+    taken = everything(zoo.load(NAME, local_files_only=True, verify=False))
+    assert (
+        sum(
+            not torch.equal(a, b)
+            for a, b in zip(taken.values(), everything(model).values(), strict=True)
+        )
+        == 1
+    )
+    with pytest.raises(ZooError, match="missing or damaged"):
+        zoo.load(NAME, local_files_only=True)
+    assert_same_bits(everything(model), everything(zoo.load(NAME)))
+
+
 def test_the_test_hub_answers_the_real_client(hub: Hub, model: zoo.Model, tmp_path: Path) -> None:
     """So that a test against it says something about the real one."""
     pushed = zoo.push(model, NAME)

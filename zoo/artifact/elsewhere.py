@@ -7,25 +7,25 @@ from pathlib import Path
 
 from zoo.artifact.header import Header, check_digest, read_hashes
 from zoo.artifact.joining import header_of_one, header_of_shards
-from zoo.artifact.layout import Malformed, decoded
-from zoo.artifact.reading import File, read_index
+from zoo.artifact.layout import Layout, Malformed, decoded
+from zoo.artifact.reading import header_length, read_index
 from zoo.errors import ArtifactError
 
 _FIRST = 1 << 16
 """Bytes that hold most headers."""
 
 
-class Beginning(File):
+class Beginning:
     """A file of which only the header is here; it has no tensors to give."""
 
     def __init__(self, path: Path, size: int, first: Callable[[int], bytes]) -> None:
         self.path, self.size = path, size
         try:
             head = first(min(_FIRST, size))
-            self._begin = 8 + self._length(head[:8])
-            if self._begin > len(head):
-                head = first(self._begin)
-            self.layout = decoded(head[8 : self._begin], size - self._begin)
+            begin = 8 + header_length(head, size)
+            if begin > len(head):
+                head = first(begin)
+            self.layout: Layout = decoded(head[8:begin], size - begin)
         except Malformed as error:
             raise ArtifactError(f"{path} is no readable safetensors file: {error}") from None
         check_digest(path, self.layout)

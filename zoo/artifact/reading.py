@@ -38,6 +38,19 @@ _PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _TRIES = 50
 
 
+def header_length(head: bytes, size: int) -> int:
+    """How long the header is of a file of that size that begins so."""
+    length = int.from_bytes(head[:8], "little")
+    # A sound header may have a length whose bytes look like a pickle's, as 640 has.
+    if head.startswith(_PICKLES) and length > min(size - 8, MAX_HEADER):
+        raise Malformed("it is a pickle, as torch.save writes, which can run code when opened")
+    if len(head) < 8 or length > size - 8:
+        raise Malformed("it ends before its header does")
+    if length > MAX_HEADER:
+        raise Malformed(f"its header has {length:,} bytes, more than {MAX_HEADER:,}")
+    return length
+
+
 class Mapped:
     """A safetensors file of any maker, its header bounded and checked, its weights mapped into
     memory: tensors share its pages until someone writes to them."""
@@ -49,7 +62,7 @@ class Mapped:
                 raise Malformed("it is no regular file")
             with open(path, "rb") as file:
                 self.size = os.fstat(file.fileno()).st_size
-                self._begin = 8 + self._length(file.read(8))
+                self._begin = 8 + header_length(file.read(8), self.size)
                 header = file.read(self._begin - 8)
                 # Private pages: whoever trains the model does not write to the file.
                 self._map = mmap.mmap(file.fileno(), self.size, access=mmap.ACCESS_COPY)
@@ -58,17 +71,6 @@ class Mapped:
             raise ArtifactError(
                 f"{path} is no readable safetensors file: {reason(error)}"
             ) from None
-
-    def _length(self, head: bytes) -> int:
-        length = int.from_bytes(head, "little")
-        # A sound header may have a length whose bytes look like a pickle's, as 640 has.
-        if head.startswith(_PICKLES) and length > min(self.size - 8, MAX_HEADER):
-            raise Malformed("it is a pickle, as torch.save writes, which can run code when opened")
-        if len(head) < 8 or length > self.size - 8:
-            raise Malformed("it ends before its header does")
-        if length > MAX_HEADER:
-            raise Malformed(f"its header has {length:,} bytes, more than {MAX_HEADER:,}")
-        return length
 
     def raw(self, name: str) -> memoryview:
         stored = self.layout.tensors[name]

@@ -25,12 +25,14 @@ _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".msgpack", ".h5"
 
 @dataclass(frozen=True)
 class Options:
-    """The conventional arguments: where from, where to, and with what token."""
+    """The conventional arguments: where from, where to, and with what token; and whether files
+    that are in the cache already are taken without having been hashed."""
 
     token: str | bool | None = None
     cache_dir: str | os.PathLike[str] | None = None
     local_files_only: bool = False
     force_download: bool = False
+    unhashed: bool = False
 
 
 class Checkout:
@@ -41,7 +43,7 @@ class Checkout:
         self.revision = reference.revision
         self.options = options
         self.offline = options.local_files_only or offline()
-        self.cache = Cache(self.repo, options.cache_dir)
+        self.cache = Cache(self.repo, options.cache_dir, unhashed=options.unhashed)
         self._wire: Wire | None = None
         self.pin = pin
         self.commit = pin.commit if pin else self._commit()

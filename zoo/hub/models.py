@@ -55,7 +55,7 @@ def load(
     *,
     device: str | torch.device = "cpu",
     dtype: str | torch.dtype | None = None,
-    verify: bool = False,
+    verify: bool | None = None,
     registry: Registry | None = None,
     revision: str | None = None,
     token: str | bool | None = None,
@@ -70,11 +70,13 @@ def load(
 
     Args:
         dtype: what floating-point weights become; as they are stored if not set.
-        verify: whether to hash the weights of a local file first; downloads always are.
+        verify: whether to hash the weights first. If not set, a file of the Hub is hashed once,
+            and one of your own is not; False takes what the cache holds as it is.
     """
-    options = Options(token, cache_dir, local_files_only, force_download)
+    unhashed = verify is False
+    options = Options(token, cache_dir, local_files_only, force_download, unhashed)
     path = find(source, revision=revision, options=options)
-    return artifact.load(path, device=device, dtype=dtype, verify=verify, registry=registry)
+    return artifact.load(path, device=device, dtype=dtype, verify=bool(verify), registry=registry)
 
 
 def find(source: Source, *, revision: str | None = None, options: Options | None = None) -> Path:
