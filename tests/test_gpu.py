@@ -18,6 +18,7 @@ pytestmark = [
 TINY = sorted(name for name in default_registry().specs if name.endswith(("-tiny", "-reversal")))
 
 
+@pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS, but there was no current CUDA")
 @pytest.mark.parametrize("case", cases(), ids=str)
 def test_obeys_the_law_on_the_gpu(case):
     if case.subject.cls.kind == "model":
@@ -80,6 +81,7 @@ def test_a_tiny_spec_learns_on_the_gpu_without_a_warning(pair):
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
 
 
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", ["draw-tiny", "ram-tiny"])
 def test_a_spec_that_draws_trains_while_the_host_waits_for_nothing(name, dtype):
@@ -87,8 +89,8 @@ def test_a_spec_that_draws_trains_while_the_host_waits_for_nothing(name, dtype):
     objective = zoo.load_spec(name).sections.objective.build().to("cuda")
     batch = _moved(model.example(4, 8, torch.Generator().manual_seed(0)), "cuda")
     losses = []
-    torch.cuda.set_sync_debug_mode("error")
     try:
+        torch.cuda.set_sync_debug_mode("error")
         for _ in range(2):
             torch.manual_seed(4)
             loss = objective(model(batch))
