@@ -152,6 +152,19 @@ def test_a_foreign_model_is_refused_in_words(hub: Hub, tmp_path: Path) -> None:
     assert not Path("zoo.lock").exists()
 
 
+def test_a_large_foreign_model_is_refused_before_it_is_fetched(hub: Hub, tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    save_file({"w": torch.ones(3_000_000)}, tmp_path / "x.safetensors")
+    hub.repo(NAME).add({WEIGHTS: (tmp_path / "x.safetensors").read_bytes()})
+    with pytest.raises(HubError, match=f"{NAME}@main is no model of the zoo: .* holds no spec"):
+        zoo.pull(NAME)
+    with pytest.raises(ArtifactError, match="holds no spec"):
+        zoo.load(NAME)
+    asked = [request.headers.get("range") for request in hub.asked("objects", "cdn")]
+    assert asked == ["bytes=0-65535"] * 2
+
+
 def test_a_repository_without_weights_says_what_it_has(hub: Hub) -> None:
     hub.repo(NAME).add({"notes.txt": b"1"})
     with pytest.raises(HubError, match=r"has no model.safetensors .*notes.txt"):

@@ -26,6 +26,7 @@ from zoo.registry import Registry
 
 CONFIG = "config.json"
 _MAX_INDEX = 64_000_000
+_LARGE = 10_000_000
 
 Source = str | os.PathLike[str]
 """A model file or folder, a catalogue's name, or a repository as org/name or hub:org/name@x."""
@@ -99,12 +100,7 @@ def read_header(
     if found.offline or found.holds(wanted):
         found.bring(wanted)
         return artifact.read_header(model_in(found.folder))
-    place = Path(f"{found.repo}@{found.commit[:12]}")
-    files = [
-        Beginning(place / name, found.tree[name].size, partial(found.beginning, name))
-        for name in wanted
-        if name != INDEX
-    ]
+    files = [_beginning(found, name) for name in wanted if name != INDEX]
     return header_elsewhere(files, found.folder / INDEX if INDEX in wanted else None)
 
 
@@ -135,9 +131,12 @@ def pull(
             raise HubError(f"{NAME} does not list {reference}, so --locked refuses it")
     options = Options(token, cache_dir, local_files_only, force_download)
     checkout = Checkout(reference, options, pin)
-    wanted = bring_model(checkout)
-    path = model_in(checkout.folder)
-    _refuse_foreign(path, reference)
+    try:
+        wanted = bring_model(checkout)
+        path = model_in(checkout.folder)
+        artifact.read_header(path)
+    except ArtifactError as error:
+        raise HubError(f"{reference} is no model of the zoo: {error}") from None
     if not locked:
         hashes = {n: checkout.tree[n].sha256 for n in wanted}
         kept = {name: sha256 for name, sha256 in hashes.items() if sha256}
@@ -153,12 +152,22 @@ def model_in(folder: Path) -> Path:
 def bring_model(checkout: Checkout) -> list[str]:
     """Have the model in the snapshot; its weight files.
 
-    config.json comes along where it can: the Hub counts downloads by it.
+    Large ones are first asked whether they are a model of the zoo at all. config.json comes along
+    where it can: the Hub counts downloads by it.
     """
     wanted = weights_of(checkout)
+    large = [name for name in wanted if checkout.tree[name].size > _LARGE]
+    if large and not checkout.offline and not checkout.holds(wanted):
+        _beginning(checkout, large[0])
     along = [CONFIG] if CONFIG in checkout.tree and not checkout.offline else []
     checkout.bring([*along, *wanted])
     return wanted
+
+
+def _beginning(checkout: Checkout, name: str) -> Beginning:
+    """The header of a weight file that is on the Hub alone."""
+    place = Path(f"{checkout.repo}@{checkout.commit[:12]}", name)
+    return Beginning(place, checkout.tree[name].size, partial(checkout.beginning, name))
 
 
 def weights_of(checkout: Checkout) -> list[str]:
@@ -221,10 +230,3 @@ def _meant(
 
 def _pin(weights: Weights) -> Pin:
     return Pin(weights.revision, {weights.file: weights.sha256} if weights.sha256 else {})
-
-
-def _refuse_foreign(path: Path, reference: Reference) -> None:
-    try:
-        artifact.read_header(path)
-    except ArtifactError as error:
-        raise HubError(f"{reference} is no model of the zoo: {error}") from None
