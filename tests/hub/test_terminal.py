@@ -33,7 +33,7 @@ def interrupted(
     with subprocess.Popen(
         [*ZOO, *arguments], env=env, cwd=here, stderr=subprocess.PIPE, text=True
     ) as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not ready():
             assert process.poll() is None
             assert time.monotonic() < deadline
@@ -73,7 +73,7 @@ def test_a_push_that_is_interrupted_says_so_and_changes_nothing(
         hub, tmp_path, ["push", str(path), NAME], lambda: hub.asked("upload", "cdn")
     )
     assert said == "interrupted\n"
-    assert took < 10
+    assert took < 25
     assert hub.repo(NAME).branches["main"] == before
     assert not list((tmp_path / "tmp").iterdir())
 
