@@ -19,7 +19,7 @@ from zoo.composition import torch_dtype
 from zoo.errors import ArtifactError, RegistryError, ZooError, suggest
 from zoo.files import reason
 from zoo.importer import Importer
-from zoo.importing import find_map, trusting, weights_in
+from zoo.importing import blaming, find_map, weights_in
 from zoo.mapping import Plan, plan, read_map
 from zoo.registry import Registry, default_registry
 
@@ -91,7 +91,7 @@ def departing(
     if map is None:
         importer = exporter_for(header.provenance, to, registry)
         original = header.provenance.get("config")
-        with trusting(importer):
+        with blaming(importer):
             config = importer.config(header.spec, original if isinstance(original, dict) else {})
             map, files = importer.map(config), importer.files(header.spec)
     elif to is not None:

@@ -100,7 +100,7 @@ def arriving(
     if spec is None or map is None:
         config: Mapping[str, Any] = read_config(path)
         importer = importer_for(config, registry)
-        with trusting(importer):
+        with blaming(importer):
             config = importer.gathered(config, path, opened(weights_in(path)))
             spec, map = importer.spec(config), importer.map(config)
             tokenizers = importer.tokenizers(path, config)
@@ -127,7 +127,7 @@ def import_model(
 
 
 @contextmanager
-def trusting(importer: Importer) -> Iterator[None]:
+def blaming(importer: Importer) -> Iterator[None]:
     """Faults of a plugin's importer are told in words, with its name."""
     try:
         yield
@@ -192,7 +192,7 @@ def importer_for(config: Mapping[str, Any], registry: Registry) -> Importer:
     """The one importer that knows this config."""
     found = []
     for importer in registry.importers:
-        with trusting(importer):
+        with blaming(importer):
             if importer.matches(config):
                 found.append(importer)
     if len(found) == 1:

@@ -100,8 +100,10 @@ class Cache:
         with contextlib.suppress(OSError, ValueError):
             if self._note_of(file).read_text(encoding="ascii") == _stamp(state):
                 return True
-        if state.st_size != file.size or self.unhashed:
-            return state.st_size == file.size
+        if state.st_size != file.size:
+            return False
+        if self.unhashed:
+            return True
         digest = file.hasher()
         with open(path, "rb") as opened:
             while chunk := opened.read(_CHUNK):

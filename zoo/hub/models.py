@@ -27,6 +27,7 @@ from zoo.registry import Registry
 CONFIG = "config.json"
 _MAX_INDEX = 64_000_000
 _LARGE = 10_000_000
+"""Bytes of weights that are worth a question before they are fetched."""
 
 Source = str | os.PathLike[str]
 """A model file or folder, a catalogue's name, or a repository as org/name or hub:org/name@x."""

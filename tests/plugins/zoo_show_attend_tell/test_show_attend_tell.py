@@ -3,7 +3,6 @@ from typing import Any
 
 import pytest
 import torch
-from glyph_kit import learns_without_numbers
 from torch import Tensor
 
 import zoo
@@ -239,11 +238,6 @@ def test_the_published_model_makes_a_map_of_14_x_14_and_looks_at_it(name):
     assert memory.states.shape == (2, 196, 512)
     assert outputs.logits.shape == (2, 5, 10000)
     assert (outputs.choices is None) == (name == "show-attend-tell-soft")
-
-
-@pytest.mark.parametrize("kind", ["soft", "hard"])
-def test_a_step_of_learning_asks_the_host_for_no_number(kind):
-    learns_without_numbers(f"show-attend-tell-{kind}-tiny")
 
 
 def test_no_hidden_units_are_refused():

@@ -2,7 +2,6 @@ from typing import Any
 
 import pytest
 import torch
-from glyph_kit import learns_without_numbers
 from torch import Tensor
 
 import zoo
@@ -157,10 +156,6 @@ def test_a_padded_clip_is_described_as_it_is_alone():
 
     alone = model.generate({"source": clips[1:, :3]}, Greedy(), max_length=4).tokens[0]
     assert torch.equal(said, alone)
-
-
-def test_a_step_of_learning_asks_the_host_for_no_number():
-    learns_without_numbers("video-tiny")
 
 
 def test_it_runs_in_bfloat16():
