@@ -10,7 +10,7 @@ import time
 import torch
 
 import zoo
-from zoo import Memory
+from zoo.plugin import Memory
 
 WIDTH, VOCAB, BATCH = 256, 1000, 1
 TRANSFORMER = {
@@ -29,15 +29,17 @@ DECODERS = {
 }
 
 
-def decoder(part: dict[str, object]) -> zoo.Decoder:
+def decoder(part: dict[str, object]) -> zoo.plugin.Decoder:
     embedding = {"type": "token", "vocab": VOCAB, "dim": WIDTH}
     model = {"type": "language-model", "embedding": embedding, "decoder": part}
-    built: zoo.Decoder = zoo.compose({"zoo": 1, "name": "bench", "model": model}).eval().decoder
+    built: zoo.plugin.Decoder = (
+        zoo.compose({"zoo": 1, "name": "bench", "model": model}).eval().decoder
+    )
     return built
 
 
 @torch.no_grad()
-def steps(speaker: zoo.Decoder, count: int) -> list[float]:
+def steps(speaker: zoo.plugin.Decoder, count: int) -> list[float]:
     """Seconds of each step."""
     state = speaker.start(Memory.nothing(BATCH), steps=count)
     token = torch.ones(BATCH, 1, dtype=torch.long)

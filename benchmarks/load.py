@@ -35,7 +35,7 @@ import json, sys, time
 import torch, zoo
 from safetensors.torch import load_file
 from zoo.artifact import held_tensors
-from zoo.registry import default_registry
+from zoo.registry.component_registry import default_registry
 torch.set_num_threads(1)
 default_registry()
 float(torch.ones(4096).sum())
@@ -46,7 +46,7 @@ def memory(row):
     return int(rows[row].split()[0]) * 1024
 def bare(path):
     from zoo.artifact import read_header
-    from zoo.composition import build_on_meta
+    from zoo.spec.composition import build_on_meta
     return build_on_meta(zoo.load_spec(read_header(path).spec)).part
 before, clock, cpu = memory("VmRSS"), time.perf_counter(), time.process_time()
 WORK
@@ -87,7 +87,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     from zoo.artifact import read_header, save
-    from zoo.composition import compose
+    from zoo.spec.composition import compose
 
     for label, (spec, overrides) in SPECS.items():
         if not label.startswith(options.tensors or ""):

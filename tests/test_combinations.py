@@ -5,8 +5,8 @@ import itertools
 import pytest
 import torch
 
-from zoo import Attention, Mask
-from zoo.registry import default_registry
+from zoo.plugin import Attention, Mask
+from zoo.registry.component_registry import default_registry
 from zoo.testing.laws.attention import answers_in_turn, in_turn, obeys_mask
 from zoo.testing.laws.tensors import noise, ragged
 from zoo.testing.subject import subjects

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import zoo
-from zoo.registry import default_registry
+from zoo.registry.component_registry import default_registry
 
 VOCAB = 9
 

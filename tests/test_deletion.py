@@ -18,7 +18,7 @@ PLUGINS = sorted(path.name.removeprefix("zoo_") for path in (ROOT / "plugins").g
 PROBE = """
 import json, sys
 import zoo
-from zoo.registry import default_registry
+from zoo.registry.component_registry import default_registry
 from zoo.testing import examine
 from zoo.testing.subject import subjects
 import torch

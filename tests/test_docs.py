@@ -9,13 +9,13 @@ from page_kit import DOCS, follow
 from typer.testing import CliRunner
 
 import zoo
-import zoo.blueprint
 import zoo.errors
+import zoo.registry.blueprint
 from zoo.cli.main import app
-from zoo.document import read_file
+from zoo.exchange.mapping import OPERATIONS, read_map
 from zoo.interfaces import KINDS
-from zoo.mapping import OPERATIONS, read_map
-from zoo.registry import default_registry
+from zoo.registry.component_registry import default_registry
+from zoo.spec.document import read_file
 from zoo.testing.laws import LAWS
 
 ROOT = Path(__file__).parents[1]
@@ -72,7 +72,7 @@ def test_the_errors_in_the_readme_are_what_check_prints(folder):
     assert str(caught.value).splitlines() == shown
 
 
-@pytest.mark.parametrize("module", [zoo.blueprint, zoo.errors], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", [zoo.registry.blueprint, zoo.errors], ids=lambda m: m.__name__)
 def test_the_examples_in_docstrings_run(module):
     tried = doctest.testmod(module)
     assert tried.attempted > 0

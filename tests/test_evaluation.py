@@ -7,7 +7,7 @@ import pytest
 from zoo.errors import RegistryError, SpecError, ZooError
 from zoo.evaluation import evaluate
 from zoo.interfaces import Metric
-from zoo.registry import default_registry
+from zoo.registry.component_registry import default_registry
 
 
 class Counts(Metric):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from zoo.registry import default_registry
+from zoo.registry.component_registry import default_registry
 from zoo.testing import cases
 
 CASES = cases()

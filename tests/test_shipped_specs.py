@@ -6,9 +6,9 @@ import pytest
 import torch
 
 import zoo
-from zoo.catalogue import read
-from zoo.document import read_file
-from zoo.registry import default_registry
+from zoo.hub.catalogue import read
+from zoo.registry.component_registry import default_registry
+from zoo.spec.document import read_file
 from zoo_objectives.cross_entropy import CrossEntropy
 
 ROOT = Path(__file__).parents[1]

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zoo.document import of_data
 from zoo.errors import RegistryError, SpecError, ZooError, suggest
 from zoo.interfaces import Metric
-from zoo.reading import Reader
-from zoo.registry import Registry, default_registry
-from zoo.spec import merged, override
+from zoo.registry.component_registry import Registry, default_registry
+from zoo.spec.document import of_data
+from zoo.spec.reader import Reader
+from zoo.spec.spec import merged, override
 
 File = str | os.PathLike[str]
 

@@ -273,7 +273,7 @@ def vectors_of(model: Any, side: str = "source") -> Vectors:
     """What a model's embedding says of each word of its tokenizer."""
     import torch
 
-    from zoo.text import Tokenizer
+    from zoo.generation.tokenizer import Tokenizer
 
     if not model.tokenizer or side not in model.tokenizer:
         raise ZooError(f"the model carries no {side} tokenizer, so its vectors have no words")

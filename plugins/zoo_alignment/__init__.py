@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zoo import Alignment, hookimpl
+from zoo.plugin import Alignment, hookimpl
 from zoo_alignment.entmax import Entmax
 from zoo_alignment.hard import Hard
 from zoo_alignment.local_m import LocalM

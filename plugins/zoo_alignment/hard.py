@@ -5,7 +5,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from zoo import Alignment, Choices, Look
+from zoo.plugin import Alignment, Choices, Look
 from zoo_alignment.masking import masked_softmax, opened
 
 

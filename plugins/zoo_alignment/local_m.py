@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Alignment, Look
+from zoo.plugin import Alignment, Look
 from zoo_alignment.masking import masked_softmax, opened, places
 
 

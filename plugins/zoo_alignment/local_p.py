@@ -7,7 +7,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Alignment, Given, Look, ZooError
+from zoo import ZooError
+from zoo.plugin import Alignment, Given, Look
 from zoo_alignment.masking import masked_softmax, opened, places
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from zoo import full_precision
+from zoo.plugin import full_precision
 
 
 def opened(scores: Tensor, mask: Tensor | None) -> Tensor:

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Alignment, Look
+from zoo.plugin import Alignment, Look
 from zoo_alignment.masking import opened
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Alignment, Look
+from zoo.plugin import Alignment, Look
 from zoo_alignment.masking import masked_softmax
 
 

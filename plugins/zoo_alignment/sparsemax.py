@@ -5,7 +5,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from zoo import Alignment, Look
+from zoo.plugin import Alignment, Look
 from zoo_alignment.masking import levelled, opened
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zoo import Scorer, hookimpl
+from zoo.plugin import Scorer, hookimpl
 from zoo_bahdanau.additive import Additive
 
 

@@ -6,7 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Given, Scorer
+from zoo.plugin import Given, Scorer
 
 
 class Additive(Scorer):

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from zoo import Embedding, Model, Objective, Sampler, hookimpl
+from zoo import Model
+from zoo.plugin import Embedding, Objective, Sampler, hookimpl
 from zoo_ctc.ctc import Ctc
 from zoo_ctc.ctc_attention import CtcAttention
 from zoo_ctc.ctc_greedy import CtcGreedy

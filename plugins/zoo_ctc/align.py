@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from zoo import full_precision
+from zoo.plugin import full_precision
 from zoo_ctc.lattice import IMPOSSIBLE, Lattice, lattice
 
 

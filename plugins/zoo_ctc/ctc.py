@@ -9,7 +9,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Objective, Outputs, ZooError, full_precision
+from zoo import Outputs, ZooError
+from zoo.plugin import Objective, full_precision
 from zoo_ctc.lattice import lattice
 from zoo_ctc.likelihood import likelihood
 

@@ -8,20 +8,17 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import (
-    Batch,
+from zoo import Batch, Decoded, Outputs, choosing
+from zoo.plugin import (
     Blueprint,
-    Decoded,
     Decoder,
     Embedding,
     Encoder,
     Filter,
     FrameSampler,
     Memory,
-    Outputs,
     Sampler,
     Speech,
-    choosing,
     drawing,
     refuse_drawing,
 )

@@ -5,7 +5,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from zoo import Decoded, FrameSampler
+from zoo import Decoded
+from zoo.plugin import FrameSampler
 
 
 class CtcGreedy(FrameSampler):

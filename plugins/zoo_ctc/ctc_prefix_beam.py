@@ -8,7 +8,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Decoded, FrameSampler, ZooError
+from zoo import Decoded, ZooError
+from zoo.plugin import FrameSampler
 from zoo_ctc.language import Language, load_language
 from zoo_ctc.prefixes import Rules, search
 

@@ -7,18 +7,15 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import (
-    Batch,
+from zoo import Batch, Decoded, Outputs, ZooError
+from zoo.plugin import (
     Blueprint,
-    Decoded,
     Embedding,
     Encoder,
     Filter,
     Memory,
-    Outputs,
     Sampler,
     Speech,
-    ZooError,
     refuse_drawing,
 )
 from zoo_ctc.frames import FrameModel, frame_sampler, labels_of, random_labels

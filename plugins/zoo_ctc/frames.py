@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from zoo import Batch, Decoded, Filter, FrameSampler, Model, Sampler, ZooError
+from zoo import Batch, Decoded, Model, ZooError
+from zoo.plugin import Filter, FrameSampler, Sampler
 from zoo_ctc.align import Alignment, align
 
 

@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Blueprint, Objective, Outputs, ZooError
+from zoo import Outputs, ZooError
+from zoo.plugin import Blueprint, Objective
 from zoo_ctc.ctc import Ctc, Impossible
 
 

@@ -7,7 +7,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Embedding, ZooError, full_precision
+from zoo import ZooError
+from zoo.plugin import Embedding, full_precision
 from zoo_ctc.mel import Scale, filter_bank, waves
 
 

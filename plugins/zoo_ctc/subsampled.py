@@ -6,7 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Blueprint, Embedding, ZooError
+from zoo import ZooError
+from zoo.plugin import Blueprint, Embedding
 
 
 class Subsampled(Embedding):

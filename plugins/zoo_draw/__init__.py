@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from zoo import Model, Objective, hookimpl
+from zoo import Model
+from zoo.plugin import Objective, hookimpl
 from zoo_draw.draw import Draw
 from zoo_draw.variational import Variational
 

@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Batch, Model, Outputs, ZooError, full_precision
+from zoo import Batch, Model, Outputs, ZooError
+from zoo.plugin import full_precision
 from zoo_draw.windows import Reader, Writer
 
 Side = Annotated[int, Field(ge=1)]

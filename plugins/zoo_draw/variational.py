@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo import Objective, Outputs, ZooError, full_precision
+from zoo import Outputs, ZooError
+from zoo.plugin import Objective, full_precision
 
 
 class Variational(Objective):

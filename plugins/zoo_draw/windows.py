@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from zoo import full_precision
+from zoo.plugin import full_precision
 from zoo_draw.filters import filters
 
 Shape = tuple[int, int, int]

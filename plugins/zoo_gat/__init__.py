@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from zoo import Encoder, Model, Scorer, hookimpl
+from zoo import Model
+from zoo.plugin import Encoder, Scorer, hookimpl
 from zoo_gat.gat import Gat
 from zoo_gat.gatv2 import GatV2
 from zoo_gat.graph_attention import GraphAttention

@@ -9,7 +9,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Blueprint, Given, Recorded, Scorer, ZooError
+from zoo import ZooError
+from zoo.plugin import Blueprint, Given, Recorded, Scorer
 from zoo_gat.edges import Edges
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from zoo import ZooError, full_precision
+from zoo import ZooError
+from zoo.plugin import full_precision
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Given, Scorer, WidthConflict
+from zoo.plugin import Given, Scorer, WidthConflict
 
 
 class GatV2(Scorer):

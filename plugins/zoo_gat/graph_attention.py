@@ -7,7 +7,8 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Blueprint, Encoder, Given, Memory, ZooError
+from zoo import ZooError
+from zoo.plugin import Blueprint, Encoder, Given, Memory
 from zoo_gat.edge_attention import EdgeAttention
 from zoo_gat.edges import Edges
 

@@ -7,7 +7,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Batch, Blueprint, Encoder, Model, Outputs, WidthConflict, ZooError, refuse_drawing
+from zoo import Batch, Model, Outputs, ZooError
+from zoo.plugin import Blueprint, Encoder, WidthConflict, refuse_drawing
 
 
 class NodeClassifier(Model):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zoo import Importer, hookimpl
+from zoo.plugin import Importer, hookimpl
 from zoo_huggingface.bert import Bert
 from zoo_huggingface.distilbert import DistilBert
 from zoo_huggingface.gpt2 import Gpt2

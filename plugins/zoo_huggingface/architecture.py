@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from zoo import Importer, Opened, ZooError, load_spec
+from zoo import ZooError, load_spec
+from zoo.plugin import Importer, Opened
 from zoo_huggingface.canonical import canonical, differences
 from zoo_huggingface.settings import Only, Setting, at, put, read_json, refused
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from zoo import Opened, ZooError
+from zoo import ZooError
+from zoo.plugin import Opened
 from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.settings import at, read_json, refused
 

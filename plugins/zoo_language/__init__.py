@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from zoo import Decoder, Model, hookimpl
+from zoo import Model
+from zoo.plugin import Decoder, hookimpl
 from zoo_language.bilm import BiLM
 from zoo_language.language_model import LanguageModel
 from zoo_language.masked_lm import MaskedLM

@@ -6,7 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Batch, Blueprint, Decoder, Embedding, Model, Outputs, ZooError, refuse_drawing
+from zoo import Batch, Model, Outputs, ZooError
+from zoo.plugin import Blueprint, Decoder, Embedding, refuse_drawing
 from zoo_language.language_model import unread
 
 

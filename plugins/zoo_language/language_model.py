@@ -7,18 +7,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import (
-    Batch,
-    Blueprint,
-    Decoder,
-    Embedding,
-    Memory,
-    Model,
-    Outputs,
-    Speech,
-    ZooError,
-    refuse_drawing,
-)
+from zoo import Batch, Model, Outputs, ZooError
+from zoo.plugin import Blueprint, Decoder, Embedding, Memory, Speech, refuse_drawing
 
 Symbol = Annotated[int, Field(ge=0)]
 

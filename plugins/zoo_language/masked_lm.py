@@ -7,17 +7,8 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import (
-    Batch,
-    Blueprint,
-    Embedding,
-    Encoder,
-    Memory,
-    Model,
-    Outputs,
-    ZooError,
-    refuse_drawing,
-)
+from zoo import Batch, Model, Outputs, ZooError
+from zoo.plugin import Blueprint, Embedding, Encoder, Memory, refuse_drawing
 
 
 class MaskedLM(Model):

@@ -6,7 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Decoder, Embedding, Given, Memory, State, ZooError
+from zoo import ZooError
+from zoo.plugin import Decoder, Embedding, Given, Memory, State
 
 _FREE = torch.iinfo(torch.int64).max
 

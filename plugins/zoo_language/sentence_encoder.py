@@ -7,7 +7,8 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Batch, Blueprint, Embedding, Encoder, Model, Outputs, refuse_drawing
+from zoo import Batch, Model, Outputs
+from zoo.plugin import Blueprint, Embedding, Encoder, refuse_drawing
 
 
 class SentenceEncoder(Model):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zoo import Scorer, hookimpl
+from zoo.plugin import Scorer, hookimpl
 from zoo_location.location import Location
 from zoo_location.location_window import LocationWindow
 

@@ -7,7 +7,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Given, Scorer, ZooError
+from zoo import ZooError
+from zoo.plugin import Given, Scorer
 
 
 class LocationWindow(Scorer):

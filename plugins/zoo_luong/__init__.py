@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zoo import Scorer, hookimpl
+from zoo.plugin import Scorer, hookimpl
 from zoo_luong.concat import Concat
 from zoo_luong.dot import Dot
 from zoo_luong.general import General

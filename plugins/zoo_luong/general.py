@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from zoo import Given, Mask, Scorer, fused_softmax
+from zoo.plugin import Given, Mask, Scorer, fused_softmax
 
 
 class General(Scorer):

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from zoo import Embedding, Encoder, Model, Objective, hookimpl
+from zoo import Model
+from zoo.plugin import Embedding, Encoder, Objective, hookimpl
 from zoo_memory.dense import Dense
 from zoo_memory.dnc import DNC
 from zoo_memory.dynamic_memory import DynamicMemory

@@ -6,7 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Embedding, ZooError
+from zoo import ZooError
+from zoo.plugin import Embedding
 
 
 class Dense(Embedding):

@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Given, full_precision
+from zoo.plugin import Given, full_precision
 from zoo_memory.running import Remembering, content_weights, one_plus
 
 

@@ -7,7 +7,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Batch, Blueprint, Embedding, Encoder, Model, Outputs, WidthConflict, refuse_drawing
+from zoo import Batch, Model, Outputs
+from zoo.plugin import Blueprint, Embedding, Encoder, WidthConflict, refuse_drawing
 from zoo_memory import story as stories
 
 

@@ -6,17 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import (
-    Attention,
-    Batch,
-    Blueprint,
-    Embedding,
-    Mask,
-    Model,
-    Outputs,
-    WidthConflict,
-    ZooError,
-)
+from zoo import Batch, Model, Outputs, ZooError
+from zoo.plugin import Attention, Blueprint, Embedding, Mask, WidthConflict
 from zoo_memory import story as stories
 
 

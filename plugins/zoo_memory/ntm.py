@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Given
+from zoo.plugin import Given
 from zoo_memory.running import Remembering, content_weights, one_plus
 
 

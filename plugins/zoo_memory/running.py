@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from zoo import Encoder, Memory
+from zoo.plugin import Encoder, Memory
 
 State = Mapping[str, Tensor]
 

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from zoo import Batch, Embedding, Outputs, ZooError
+from zoo import Batch, Outputs, ZooError
+from zoo.plugin import Embedding
 
 WORDS = 4
 """Words in a sentence of an example."""

@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Blueprint, Objective, Outputs
+from zoo import Outputs
+from zoo.plugin import Blueprint, Objective
 
 
 class SupportingFacts(Objective):

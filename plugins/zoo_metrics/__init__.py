@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zoo import Metric, hookimpl
+from zoo.plugin import Metric, hookimpl
 from zoo_metrics.accuracy import Accuracy
 from zoo_metrics.bleu import BLEU
 from zoo_metrics.cer import CER

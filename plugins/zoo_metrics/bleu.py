@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from zoo import MissingExtra
+from zoo.plugin import MissingExtra
 from zoo_metrics.texts import CorpusMetric, streams
 
 USUAL_ORDER = 4

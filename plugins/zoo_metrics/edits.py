@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, ClassVar, Self
 
-from zoo import MissingExtra
+from zoo.plugin import MissingExtra
 from zoo_metrics.texts import TextMetric, checked, nothing
 
 

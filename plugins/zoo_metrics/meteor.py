@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
-from zoo import Metric, MissingExtra
+from zoo.plugin import Metric, MissingExtra
 from zoo_metrics.texts import checked, nothing, random_texts
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from zoo import MissingExtra
+from zoo.plugin import MissingExtra
 from zoo_metrics.texts import CorpusMetric, random_texts
 
 

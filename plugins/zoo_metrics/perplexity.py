@@ -6,7 +6,8 @@ import statistics
 from collections.abc import Sequence
 from typing import ClassVar, Literal, Self
 
-from zoo import Metric, ZooError
+from zoo import ZooError
+from zoo.plugin import Metric
 from zoo_metrics.pairs import paired
 
 # By how much a log-probability may exceed 0, computed in half precision.

@@ -5,7 +5,8 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field
 
-from zoo import MissingExtra, ZooError
+from zoo import ZooError
+from zoo.plugin import MissingExtra
 from zoo_metrics.texts import TextMetric, checked, nothing
 
 

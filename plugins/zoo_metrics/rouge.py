@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any, ClassVar, Literal, Self
 
-from zoo import MissingExtra, ZooError
+from zoo import ZooError
+from zoo.plugin import MissingExtra
 from zoo_metrics.texts import TextMetric, checked, nothing
 
 # The names of rouge-score, and those of the values.

@@ -4,7 +4,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Literal, Self
 
-from zoo import Metric, ZooError
+from zoo import ZooError
+from zoo.plugin import Metric
 from zoo_metrics.pairs import paired
 
 

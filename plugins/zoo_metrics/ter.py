@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from zoo import MissingExtra
+from zoo.plugin import MissingExtra
 from zoo_metrics.texts import CorpusMetric, streams
 
 

@@ -4,7 +4,8 @@ import random
 from collections.abc import Sequence
 from typing import Any, Self
 
-from zoo import Metric, ZooError
+from zoo import ZooError
+from zoo.plugin import Metric
 from zoo_metrics.pairs import paired
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zoo import Objective, hookimpl
+from zoo.plugin import Objective, hookimpl
 from zoo_objectives.binary_cross_entropy import BinaryCrossEntropy
 from zoo_objectives.cross_entropy import CrossEntropy
 from zoo_objectives.reinforce import Reinforce

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zoo import Position, hookimpl
+from zoo.plugin import Position, hookimpl
 from zoo_positions.alibi import ALiBi
 from zoo_positions.learned import Learned
 from zoo_positions.rotary import Rotary

@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from zoo import Given, Position
+from zoo.plugin import Given, Position
 from zoo_positions.indices import indices
 
 

@@ -6,7 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Given, Position, ZooError
+from zoo import ZooError
+from zoo.plugin import Given, Position
 from zoo_positions.indices import indices
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from zoo import Model, Objective, hookimpl
+from zoo import Model
+from zoo.plugin import Objective, hookimpl
 from zoo_ram.hybrid_reinforce import HybridReinforce
 from zoo_ram.ram import RAM
 

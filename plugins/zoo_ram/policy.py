@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from zoo import full_precision
+from zoo.plugin import full_precision
 
 
 class Policy(nn.Module):

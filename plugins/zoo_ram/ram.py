@@ -9,7 +9,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Batch, Blueprint, Choices, Model, Outputs, ZooError, full_precision
+from zoo import Batch, Model, Outputs, ZooError
+from zoo.plugin import Blueprint, Choices, full_precision
 from zoo_ram.glimpse import Glimpse
 from zoo_ram.policy import Policy
 from zoo_ram.retina import Retina

@@ -6,7 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Given, ZooError
+from zoo import ZooError
+from zoo.plugin import Given
 
 
 class Retina(nn.Module):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zoo import Decoder, Encoder, hookimpl
+from zoo.plugin import Decoder, Encoder, hookimpl
 from zoo_recurrent.attentive_rnn import AttentiveRNN
 from zoo_recurrent.gru import GRU
 from zoo_recurrent.hierarchical import Hierarchical

@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Attention, Blueprint, Decoder, Embedding, Given, Mask, Memory, State
+from zoo.plugin import Attention, Blueprint, Decoder, Embedding, Given, Mask, Memory, State
 from zoo_recurrent.cells import Cell, CellStack
 from zoo_recurrent.initial import Init, Initial
 from zoo_recurrent.looking import looking, parted

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Encoder, Given, Memory
+from zoo.plugin import Encoder, Given, Memory
 from zoo_recurrent.stack import Stack
 
 

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Blueprint, Encoder, Given, Memory
+from zoo.plugin import Blueprint, Encoder, Given, Memory
 
 
 class Hierarchical(Encoder):

@@ -6,7 +6,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from zoo import Memory, ZooError
+from zoo import ZooError
+from zoo.plugin import Memory
 from zoo_recurrent.cells import Cell, parts_of_state
 
 Init = Literal["bridge", "copy", "zeros"]

@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Decoder, Embedding, Given, Memory, State
+from zoo.plugin import Decoder, Embedding, Given, Memory, State
 from zoo_recurrent.cells import Cell, CellStack
 from zoo_recurrent.initial import Init, Initial
 from zoo_recurrent.vocabulary import vocabulary

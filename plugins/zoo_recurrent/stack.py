@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from zoo import Memory
+from zoo.plugin import Memory
 from zoo_recurrent.cells import Cell, OneCell, parts_of_state
 
 _KERNELS: dict[Cell, Callable[..., tuple[Tensor, ...]]] = {

@@ -1,6 +1,7 @@
 """What a decoder asks of the embedding it speaks through."""
 
-from zoo import Embedding, ZooError
+from zoo import ZooError
+from zoo.plugin import Embedding
 
 
 def vocabulary(embedding: Embedding) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zoo import Filter, Sampler, hookimpl
+from zoo.plugin import Filter, Sampler, hookimpl
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
 from zoo_sampling.greedy import Greedy

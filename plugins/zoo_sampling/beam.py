@@ -7,7 +7,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Sampler, Search, Selection, Task, ZooError
+from zoo import ZooError
+from zoo.plugin import Sampler, Search, Selection, Task
 from zoo_sampling.pool import Early, Rules, best, drained, empty, grown
 
 

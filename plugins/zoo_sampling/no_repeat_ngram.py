@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Filter
+from zoo.plugin import Filter
 from zoo_sampling.drawing import checked
 
 

@@ -11,7 +11,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from zoo import Search, Selection, Task, ZooError
+from zoo import ZooError
+from zoo.plugin import Search, Selection, Task
 
 Early = bool | Literal["never"]
 

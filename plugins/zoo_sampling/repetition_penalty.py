@@ -7,7 +7,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Filter, ZooError
+from zoo import ZooError
+from zoo.plugin import Filter
 
 
 class RepetitionPenalty(Filter):

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Sampler
+from zoo.plugin import Sampler
 from zoo_sampling.drawing import among, checked, tempered
 
 

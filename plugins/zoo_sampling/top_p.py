@@ -6,7 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Sampler
+from zoo.plugin import Sampler
 from zoo_sampling.drawing import among, checked, tempered
 
 

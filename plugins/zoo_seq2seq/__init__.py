@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from zoo import Model, hookimpl
+from zoo import Model
+from zoo.plugin import hookimpl
 from zoo_seq2seq.seq2seq import Seq2Seq
 
 

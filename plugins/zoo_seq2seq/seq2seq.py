@@ -7,21 +7,16 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import (
+from zoo import Batch, Model, Outputs, ZooError, choosing, recording
+from zoo.plugin import (
     Attention,
-    Batch,
     Blueprint,
     Decoder,
     Embedding,
     Encoder,
     Memory,
-    Model,
-    Outputs,
     Speech,
-    ZooError,
-    choosing,
     drawing,
-    recording,
     refuse_drawing,
 )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zoo import Decoder, Objective, hookimpl
+from zoo.plugin import Decoder, Objective, hookimpl
 from zoo_show_attend_tell.doubly_stochastic import DoublyStochastic
 from zoo_show_attend_tell.show_attend_tell import ShowAttendTell
 

@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Objective, Outputs, full_precision
+from zoo import Outputs
+from zoo.plugin import Objective, full_precision
 
 
 class DoublyStochastic(Objective):

@@ -6,7 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Attention, Blueprint, Decoder, Embedding, Given, Mask, Memory, State, ZooError
+from zoo import ZooError
+from zoo.plugin import Attention, Blueprint, Decoder, Embedding, Given, Mask, Memory, State
 
 _LOOK = "look."
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zoo import Decoder, Encoder, Scorer, hookimpl
+from zoo.plugin import Decoder, Encoder, Scorer, hookimpl
 from zoo_transformer.scaled_dot import ScaledDot
 from zoo_transformer.transformer_decoder import TransformerDecoder
 from zoo_transformer.transformer_encoder import TransformerEncoder

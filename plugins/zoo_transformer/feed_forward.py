@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Given
+from zoo.plugin import Given
 
 
 class FeedForward(nn.Module):

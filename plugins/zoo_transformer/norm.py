@@ -6,7 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import full_precision
+from zoo.plugin import full_precision
 
 
 class Norm:

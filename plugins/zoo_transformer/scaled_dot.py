@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from zoo import Given, Mask, Scorer, WidthConflict, fused_softmax
+from zoo.plugin import Given, Mask, Scorer, WidthConflict, fused_softmax
 
 
 class ScaledDot(Scorer):

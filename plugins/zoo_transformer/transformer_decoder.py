@@ -8,7 +8,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import (
+from zoo import ZooError
+from zoo.plugin import (
     Attention,
     Blueprint,
     Decoder,
@@ -18,7 +19,6 @@ from zoo import (
     Memory,
     Position,
     State,
-    ZooError,
 )
 from zoo_transformer.block import Block, built_position
 from zoo_transformer.feed_forward import FeedForward

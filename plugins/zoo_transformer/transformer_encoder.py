@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Attention, Blueprint, Encoder, Given, Mask, Memory, Position
+from zoo.plugin import Attention, Blueprint, Encoder, Given, Mask, Memory, Position
 from zoo_transformer.block import Block, built_position
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.norm import Norm

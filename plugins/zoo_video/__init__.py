@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zoo import Embedding, hookimpl
+from zoo.plugin import Embedding, hookimpl
 from zoo_video.clip import Clip
 
 

@@ -6,7 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Backbone, Blueprint, Embedding, ZooError
+from zoo import ZooError
+from zoo.plugin import Backbone, Blueprint, Embedding
 from zoo_video.motion import Motion
 
 

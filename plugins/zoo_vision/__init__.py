@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from zoo import Backbone, Embedding, Encoder, Model, hookimpl
+from zoo import Model
+from zoo.plugin import Backbone, Embedding, Encoder, hookimpl
 from zoo_vision.classifier import Classifier
 from zoo_vision.columns import Columns
 from zoo_vision.convolution import Convolution

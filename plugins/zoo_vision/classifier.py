@@ -6,7 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Batch, Blueprint, Embedding, Encoder, Model, Outputs, refuse_drawing
+from zoo import Batch, Model, Outputs
+from zoo.plugin import Blueprint, Embedding, Encoder, refuse_drawing
 
 
 class Classifier(Model):

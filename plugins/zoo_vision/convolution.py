@@ -5,7 +5,8 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from zoo import Backbone, Blueprint, Given, ZooError
+from zoo import ZooError
+from zoo.plugin import Backbone, Blueprint, Given
 from zoo_vision.layer import ConvolutionLayer, Pool
 from zoo_vision.maps import refuse_other
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from zoo import Encoder, Given, Memory
+from zoo.plugin import Encoder, Given, Memory
 
 
 class Identity(Encoder):

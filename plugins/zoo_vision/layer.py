@@ -6,7 +6,8 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Blueprint, Given, ZooError
+from zoo import ZooError
+from zoo.plugin import Blueprint, Given
 
 Sides = tuple[int, int]
 """Height and width."""

@@ -10,7 +10,8 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
-from zoo import Backbone, ZooError
+from zoo import ZooError
+from zoo.plugin import Backbone
 
 MOST = 4096
 """Where the search for an image that is large enough ends."""

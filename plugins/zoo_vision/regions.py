@@ -6,7 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Backbone, Blueprint, Embedding
+from zoo.plugin import Backbone, Blueprint, Embedding
 from zoo_vision.maps import sides_of
 
 

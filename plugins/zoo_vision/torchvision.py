@@ -7,7 +7,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Backbone, Given, MissingExtra, WidthConflict, ZooError
+from zoo import ZooError
+from zoo.plugin import Backbone, Given, MissingExtra, WidthConflict
 from zoo_vision.maps import refuse_other, sides_of, weightless
 
 HEADS = ("avgpool", "classifier", "fc", "head", "heads")

@@ -7,7 +7,8 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Given, ZooError
+from zoo import ZooError
+from zoo.plugin import Given
 
 
 class Surroundings(nn.Module):

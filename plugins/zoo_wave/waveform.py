@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Blueprint, Embedding, ZooError, full_precision
+from zoo import ZooError
+from zoo.plugin import Blueprint, Embedding, full_precision
 from zoo_wave.surroundings import Surroundings
 
 Sizes = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=16)]

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from zoo import Model, Objective, hookimpl
+from zoo import Model
+from zoo.plugin import Objective, hookimpl
 from zoo_word2vec.cbow import Cbow
 from zoo_word2vec.negative_sampling import NegativeSampling
 from zoo_word2vec.skip_gram import SkipGram

@@ -6,7 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo import Objective, Outputs, full_precision
+from zoo import Outputs
+from zoo.plugin import Objective, full_precision
 
 
 class NegativeSampling(Objective):

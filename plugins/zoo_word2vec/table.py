@@ -6,7 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Batch, Blueprint, Embedding, Model, ZooError
+from zoo import Batch, Model, ZooError
+from zoo.plugin import Blueprint, Embedding
 
 
 class WordModel(Model):

@@ -14,10 +14,10 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from zoo.artifact import held_tensors, load, read_header, save
-from zoo.composition import compose
 from zoo.interfaces import Model
-from zoo.signature import parameters
-from zoo.spec import load_spec
+from zoo.interfaces.signature import parameters
+from zoo.spec.composition import compose
+from zoo.spec.spec import load_spec
 
 SMALL = {
     "bahdanau-reversal": [],

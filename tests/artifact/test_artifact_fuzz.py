@@ -17,9 +17,9 @@ from artifact_kit import REGISTRY, TIED, assert_same_bits, everything
 
 from zoo.artifact import load, read_header, save, verify
 from zoo.artifact.layout import decoded
-from zoo.composition import compose
 from zoo.errors import ArtifactError, ZooWarning
 from zoo.interfaces import Model
+from zoo.spec.composition import compose
 
 PATIENCE = 5.0
 """Seconds of processor time that no file may take."""

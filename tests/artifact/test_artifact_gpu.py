@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from zoo.artifact import load, read_header, save, verify
-from zoo.composition import compose
-from zoo.registry import default_registry
+from zoo.registry.component_registry import default_registry
+from zoo.spec.composition import compose
 
 pytestmark = [
     pytest.mark.gpu,

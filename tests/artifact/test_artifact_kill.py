@@ -25,9 +25,9 @@ import pytest
 import torch
 
 from zoo.artifact import load, save
-from zoo.composition import compose
 from zoo.errors import ArtifactError
 from zoo.interfaces import Model
+from zoo.spec.composition import compose
 
 KILLS = 25
 

@@ -20,10 +20,10 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from zoo.artifact import check_hashes, held_tensors, load, read_header, save
-from zoo.checkpoint import opened
-from zoo.composition import compose
+from zoo.artifact.checkpoint import opened
 from zoo.errors import ArtifactError, ZooError
 from zoo.interfaces import Model
+from zoo.spec.composition import compose
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from zoo.artifact import load, read_header, save, verify
 from zoo.artifact.probe import drift, probed
-from zoo.composition import compose
 from zoo.interfaces import Model, Outputs
-from zoo.registry import Registry
+from zoo.registry.component_registry import Registry
+from zoo.spec.composition import compose
 
 
 class Moody(Tied):
@@ -154,7 +154,7 @@ def test_a_model_that_cannot_run_its_example_is_saved_with_the_reason(
 
 def moody_without_check(monkeypatch: pytest.MonkeyPatch) -> Model:
     """A model whose example is out of order, which composition would not let pass."""
-    import zoo.composition
+    import zoo.spec.composition
 
     monkeypatch.setattr(zoo.composition, "report_of", lambda *_: None)
     return moody()

@@ -17,10 +17,10 @@ from plugin_kit import Site, scorer
 from torch import Tensor
 
 from zoo.artifact import load, save
-from zoo.blueprint import Blueprint
-from zoo.composition import compose
 from zoo.errors import ArtifactError, ZooError
-from zoo.registry import Registry
+from zoo.registry.blueprint import Blueprint
+from zoo.registry.component_registry import Registry
+from zoo.spec.composition import compose
 from zoo_bahdanau.additive import Additive
 
 

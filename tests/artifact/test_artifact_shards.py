@@ -16,9 +16,9 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from zoo.artifact import check_hashes, load, read_header, save, write
-from zoo.composition import compose
 from zoo.errors import ArtifactError
 from zoo.interfaces import Model
+from zoo.spec.composition import compose
 
 NAMES = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
 INDEX = "model.safetensors.index.json"

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from zoo.artifact import save
 from zoo.cli.main import app, main
-from zoo.composition import compose
+from zoo.spec.composition import compose
 
 
 def run(*arguments: Any, code: int = 0) -> str:

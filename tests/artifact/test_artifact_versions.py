@@ -14,11 +14,11 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo.artifact import load, read_header, save, verify
-from zoo.blueprint import Blueprint
-from zoo.composition import compose
 from zoo.errors import ArtifactError, ZooWarning
 from zoo.interfaces import Component, Embedding, Model, Outputs
-from zoo.registry import Registry
+from zoo.registry.blueprint import Blueprint
+from zoo.registry.component_registry import Registry
+from zoo.spec.composition import compose
 
 
 class Tokens(Embedding):

@@ -9,7 +9,7 @@ import sacrebleu
 from typer.testing import CliRunner
 
 from zoo.cli.main import app, main
-from zoo.registry import default_registry
+from zoo.registry.component_registry import default_registry
 
 SAID = "the cat sat on the mat .\nrain falls on the old town\nкот прилег на лавку\n"
 WANTED = "the cat is on the mat .\nit rains in the old town\nкот лег на лавку\n"

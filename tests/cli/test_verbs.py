@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 import zoo
 from zoo.cli import output
 from zoo.cli.main import _VERBS, app, main
-from zoo.document import read_file
-from zoo.registry import default_registry
+from zoo.registry.component_registry import default_registry
+from zoo.spec.document import read_file
 
 
 def run(*arguments, code=0):

@@ -21,7 +21,7 @@ from hub_server import Hub
 from zoo.errors import HubError
 from zoo.hub import fetch
 
-WORKER = str(Path(__file__).with_name("hub_worker.py"))
+WORKER = str(Path(__file__).parents[1] / "kits" / "hub_worker.py")
 
 
 @pytest.fixture

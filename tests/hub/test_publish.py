@@ -15,8 +15,8 @@ from huggingface_hub import EvalResultEntry, ModelCard
 from huggingface_hub.utils import disable_progress_bars
 
 import zoo
-from zoo.card import MARK
 from zoo.errors import HubError
+from zoo.hub.card import MARK
 
 disable_progress_bars()
 WORDS = json.dumps(
@@ -105,7 +105,7 @@ def test_results_of_the_catalogue_stand_on_the_card_and_in_the_hubs_newer_form(
     hub: Hub, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "registry.yaml").write_text(RESULTS)
-    monkeypatch.setattr("zoo.catalogue.own_file", lambda: tmp_path / "registry.yaml")
+    monkeypatch.setattr("zoo.hub.catalogue.own_file", lambda: tmp_path / "registry.yaml")
     zoo.push(saved, NAME)
     card = ModelCard(file(hub, "README.md"))
     assert card.data.license == "apache-2.0"

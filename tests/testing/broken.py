@@ -7,8 +7,8 @@ import torch
 from broken_decoding import BROKEN_DECODING
 from torch import Tensor, nn
 
-from zoo import (
-    Batch,
+from zoo import Batch, Outputs
+from zoo.plugin import (
     Blueprint,
     Decoder,
     Embedding,
@@ -18,7 +18,6 @@ from zoo import (
     Mask,
     Memory,
     Metric,
-    Outputs,
     Position,
     State,
     fused_softmax,

@@ -5,7 +5,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from zoo import Choices, Look, Outputs
+from zoo import Outputs
+from zoo.plugin import Choices, Look
 from zoo.testing.parts import TinyAlignment, TinyScorer
 from zoo_alignment.hard import Hard
 from zoo_alignment.local_m import LocalM

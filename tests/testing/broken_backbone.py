@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from zoo import Given
+from zoo.plugin import Given
 from zoo.testing.parts import TinyBackbone
 
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from zoo import Sampler, Selection
+from zoo.plugin import Sampler, Selection
 from zoo.testing.parts import TinyFilter, TinySampler
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from zoo import Memory
+from zoo.plugin import Memory
 from zoo_gat.graph_attention import GraphAttention
 
 

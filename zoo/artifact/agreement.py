@@ -13,8 +13,8 @@ from torch import Tensor
 from zoo.artifact.header import Header
 from zoo.errors import ArtifactError, RegistryError, SpecError, ZooWarning
 from zoo.interfaces import Component, Entry
-from zoo.registry import Registry
-from zoo.spec import Spec, load_spec
+from zoo.registry.component_registry import Registry
+from zoo.spec.spec import Spec, load_spec
 
 Older = dict[tuple[str, str], tuple[int, type[Component]]]
 """Components that are newer here, by kind and reference: the artifact's version, and the class."""

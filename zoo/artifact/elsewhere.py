@@ -8,7 +8,7 @@ from pathlib import Path
 from zoo.artifact.header import Header, check_digest, read_hashes
 from zoo.artifact.joining import header_of_one, header_of_shards
 from zoo.artifact.layout import Layout, Malformed, decoded
-from zoo.artifact.reading import header_length, read_index
+from zoo.artifact.mapped_file import header_length, read_index
 from zoo.errors import ArtifactError
 
 _FIRST = 1 << 16

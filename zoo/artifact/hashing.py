@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from zoo.artifact.reading import File, located, opened
+from zoo.artifact.mapped_file import File, located, opened
 from zoo.errors import ArtifactError
 
 Progress = Callable[[int], None]

@@ -9,12 +9,12 @@ import torch
 from zoo.artifact.agreement import agreed
 from zoo.artifact.hashing import check_files
 from zoo.artifact.header import Header
-from zoo.artifact.reading import opened
+from zoo.artifact.mapped_file import opened
 from zoo.artifact.weights import assembled
-from zoo.composition import torch_device, torch_dtype
 from zoo.errors import ArtifactError
 from zoo.interfaces import Model
-from zoo.registry import Registry, default_registry
+from zoo.registry.component_registry import Registry, default_registry
+from zoo.spec.composition import torch_device, torch_dtype
 
 
 def load(

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from zoo.artifact.layout import DTYPES, NAMES
-from zoo.blueprint import in_a_line
 from zoo.errors import shortened
 from zoo.interfaces import Model
+from zoo.registry.blueprint import in_a_line
 
 SEED = 0
 SIZES = ((2, 5), (1, 5), (1, 1))

@@ -22,8 +22,8 @@ from zoo.artifact.weights import assembled, held_tensors
 from zoo.errors import ArtifactError, SpecError
 from zoo.files import reason
 from zoo.interfaces import Model
-from zoo.registry import Registry
-from zoo.spec import load_spec
+from zoo.registry.component_registry import Registry
+from zoo.spec.spec import load_spec
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNKNOWN = "0" * 64

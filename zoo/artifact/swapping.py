@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from zoo.artifact.reading import INDEX, SINGLE, File, read_index
+from zoo.artifact.mapped_file import INDEX, SINGLE, File, read_index
 from zoo.errors import ArtifactError
 from zoo.files import alone_in, replacing, room_for, to_disk
 

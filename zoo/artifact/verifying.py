@@ -10,13 +10,13 @@ import torch
 
 from zoo.artifact.agreement import agreed
 from zoo.artifact.hashing import Progress, check_files
+from zoo.artifact.mapped_file import Artifact, opened
 from zoo.artifact.probe import drift
-from zoo.artifact.reading import Artifact, opened
 from zoo.artifact.weights import assembled
-from zoo.blueprint import in_a_line
-from zoo.composition import torch_device
 from zoo.errors import ZooError
-from zoo.registry import Registry, default_registry
+from zoo.registry.blueprint import in_a_line
+from zoo.registry.component_registry import Registry, default_registry
+from zoo.spec.composition import torch_device
 
 
 @dataclass(frozen=True)

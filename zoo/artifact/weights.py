@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from zoo.artifact.layout import NAMES
-from zoo.composition import build_on_meta, claimed
 from zoo.errors import ArtifactError, SpecError
 from zoo.interfaces import Model
-from zoo.spec import Spec
+from zoo.spec.composition import build_on_meta, claimed
+from zoo.spec.spec import Spec
 
 _SHOWN = 8
 

@@ -14,10 +14,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo.attention.recorder import Recorded
-from zoo.blueprint import Blueprint
 from zoo.errors import ZooError
 from zoo.interfaces import Alignment, Choices, Look, Mask, Position, Scorer
-from zoo.signature import Given
+from zoo.interfaces.signature import Given
+from zoo.registry.blueprint import Blueprint
 
 
 class Attention(Recorded):

@@ -10,7 +10,7 @@ import typer
 from zoo.cli.output import Catalogues, Json, print_json, print_table, table
 
 if TYPE_CHECKING:
-    from zoo.catalogue import Published
+    from zoo.hub.catalogue import Published
 
 EXAMPLE = "zoo catalogue transformer 2017"
 
@@ -23,7 +23,7 @@ def command(
     as_json: Json = False,
 ) -> None:
     """List published models: paper, licence, where weights are, what was measured."""
-    from zoo.catalogue import catalogue
+    from zoo.hub.catalogue import catalogue
 
     known = catalogue(catalogues or ())
     found = known.search(words or ())

@@ -12,14 +12,14 @@ from zoo.errors import SpecError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from zoo.report import Part, Report
+    from zoo.spec.report import Part, Report
 
 EXAMPLE = "zoo check bahdanau-2015 --set model.encoder.hidden=64"
 
 
 def command(spec: SpecArgument, overrides: Set = None, as_json: Json = False) -> None:
     """Check a spec without allocating weights, and print its tree of parts."""
-    from zoo.composition import check
+    from zoo.spec.composition import check
 
     try:
         report = check(spec, overrides=overrides or ())

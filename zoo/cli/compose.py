@@ -30,7 +30,7 @@ def command(
 ) -> None:
     """Build the model a spec describes, with fresh weights, and save it."""
     from zoo.artifact import save
-    from zoo.composition import compose
+    from zoo.spec.composition import compose
 
     model = compose(spec, seed=seed, dtype=dtype, overrides=overrides or ())
     if tokenizer or target_tokenizer:
@@ -42,7 +42,7 @@ def command(
 
 def _give(model: Model, source: Path | None, target: Path | None) -> None:
     from zoo.errors import ZooError
-    from zoo.text import attach, read_tokenizer
+    from zoo.generation.tokenizer import attach, read_tokenizer
 
     if source is None:
         raise ZooError("--target-tokenizer needs --tokenizer beside it, for what is read")

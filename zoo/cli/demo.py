@@ -33,10 +33,10 @@ def command(
     import torch
 
     from zoo.artifact import load, save
-    from zoo.composition import checked, compose
     from zoo.demo.learning import predict, sequence_accuracy
     from zoo.demo.reversal import Reversal
     from zoo.errors import ZooError
+    from zoo.spec.composition import checked, compose
 
     torch.set_num_threads(1)  # tensors this small only wait for a second thread
     out = console()

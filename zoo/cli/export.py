@@ -25,7 +25,7 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Write a model's weights and config as another library reads them."""
-    from zoo.exporting import departing
+    from zoo.exchange.export_plan import departing
     from zoo.hub.models import find
 
     with told(as_json=as_json):

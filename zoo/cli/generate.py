@@ -38,7 +38,7 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Let a model answer texts, or go on with them, by any sampler and filters."""
-    from zoo.generation import generate
+    from zoo.generation.pipeline import generate
     from zoo.hub.models import load
 
     lines = _lines(texts or [], file)
@@ -68,7 +68,7 @@ def command(
 
 
 def _stream(model: Any, inputs: list[Any], options: dict[str, Any]) -> None:
-    from zoo.generation import stream
+    from zoo.generation.pipeline import stream
 
     for each in inputs:
         for piece in stream(model, each, **options):
@@ -118,6 +118,6 @@ def _sampler(name: str | None, settings: list[str], spec: Mapping[str, Any]) -> 
 
 
 def _yaml(text: str, label: str) -> Any:
-    from zoo.document import read_text
+    from zoo.spec.document import read_text
 
     return read_text(text, label).data

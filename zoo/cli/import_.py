@@ -35,7 +35,7 @@ def command(
 ) -> None:
     """Bring in a model of another library: its weights by a map, nothing of it executed."""
     from zoo.errors import ZooError
-    from zoo.importing import arriving
+    from zoo.exchange.import_plan import arriving
 
     if output is None and not dry_run:
         raise ZooError("say where to write the model: -o model.safetensors, or --dry-run")

@@ -19,7 +19,7 @@ def command(
 ) -> None:
     """List components, or shipped specs or maps, with the plugin that offers each."""
     from zoo.errors import ZooError
-    from zoo.registry import default_registry
+    from zoo.registry.component_registry import default_registry
 
     if sum((kind is not None, specs, maps)) > 1:
         raise ZooError("--kind, --specs and --maps each list something else; give one of them")

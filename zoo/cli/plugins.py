@@ -16,7 +16,7 @@ def command(
     as_json: Json = False,
 ) -> None:
     """List plugins with their distribution and any fault. ZOO_PLUGINS switches them on and off."""
-    from zoo.registry import default_registry
+    from zoo.registry.component_registry import default_registry
 
     found = default_registry().plugins
     if as_json:

@@ -22,8 +22,8 @@ def command(
     '# yaml-language-server: $schema=zoo.schema.json' on a spec's first line.
     """
     from zoo.errors import ZooError
-    from zoo.registry import default_registry
-    from zoo.schema import spec_schema
+    from zoo.registry.component_registry import default_registry
+    from zoo.spec.schema import spec_schema
 
     text = json.dumps(spec_schema(default_registry()), indent=2, ensure_ascii=False)
     if output is None:

@@ -25,7 +25,7 @@ def command(
 ) -> None:
     """Show what a component computes and takes, or the text of a shipped spec."""
     from zoo.errors import RegistryError, suggest
-    from zoo.registry import default_registry
+    from zoo.registry.component_registry import default_registry
 
     registry = default_registry()
     plugin, _, bare = name.rpartition(":")
@@ -43,7 +43,7 @@ def command(
 def _component(entry: Entry) -> None:
     from rich.text import Text
 
-    from zoo.signature import parameters
+    from zoo.interfaces.signature import parameters
 
     out = console()
     out.print(f"[bold cyan]{entry.name}[/]  {entry.kind}, version {entry.cls.version}")

@@ -27,7 +27,7 @@ def command(
     from rich.progress import track
 
     from zoo.errors import RegistryError, suggest
-    from zoo.registry import default_registry
+    from zoo.registry.component_registry import default_registry
     from zoo.testing import examine
 
     found = [plugin for plugin in default_registry().plugins if plugin.name == name]

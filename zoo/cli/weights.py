@@ -11,7 +11,7 @@ import typer
 from zoo.cli.output import console, print_json, print_table, table
 
 if TYPE_CHECKING:
-    from zoo.mapping import Plan
+    from zoo.exchange.mapping import Plan
 
 LARGE = 100_000_000
 """Bytes from which on a person wants to see that something moves."""

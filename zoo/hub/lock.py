@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from zoo.document import Document, read_file
 from zoo.errors import HubError, SpecError
 from zoo.files import alone_in, reason, replacing
 from zoo.hub import names
 from zoo.hub.reference import Reference
 from zoo.hub.tree import Tree
+from zoo.spec.document import Document, read_file
 
 NAME = "zoo.lock"
 _HEAD = "# Written by zoo pull: what each reference stood for. 'zoo pull --locked' keeps to it.\n"

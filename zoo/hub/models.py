@@ -14,15 +14,15 @@ import torch
 
 from zoo import artifact
 from zoo.artifact.elsewhere import Beginning, header_elsewhere
-from zoo.artifact.reading import INDEX, SINGLE as WEIGHTS
-from zoo.catalogue import Catalogue, Weights, catalogue
+from zoo.artifact.mapped_file import INDEX, SINGLE as WEIGHTS
 from zoo.errors import ArtifactError, HubError, RegistryError
 from zoo.hub import names
+from zoo.hub.catalogue import Catalogue, Weights, catalogue
 from zoo.hub.checkout import Checkout, Options
 from zoo.hub.lock import NAME, Pin, read_lock, write_pin
 from zoo.hub.reference import Reference, is_repository, local, parsed
 from zoo.interfaces import Model
-from zoo.registry import Registry
+from zoo.registry.component_registry import Registry
 
 CONFIG = "config.json"
 _MAX_INDEX = 64_000_000

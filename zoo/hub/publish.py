@@ -15,21 +15,21 @@ from typing import Any
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, errors
 
-from zoo import artifact, card
+from zoo import artifact
 from zoo.about import DISTRIBUTION, version
-from zoo.artifact.reading import INDEX, SINGLE as WEIGHTS
-from zoo.catalogue import Published, catalogue
-from zoo.composition import build_on_meta, checked
+from zoo.artifact.mapped_file import INDEX, SINGLE as WEIGHTS
 from zoo.errors import ArtifactError, HubError, RegistryError, SpecError, shortened
 from zoo.files import reason, replacing
-from zoo.hub import names
+from zoo.hub import card, names
 from zoo.hub.access import Access, hub_address, offline
+from zoo.hub.catalogue import Published, catalogue
 from zoo.hub.checkout import Checkout, Options
 from zoo.hub.models import CONFIG, Source, find
 from zoo.hub.reference import Reference, parsed
 from zoo.hub.wire import BROKEN, shown
 from zoo.interfaces import Model
-from zoo.registry import default_registry
+from zoo.registry.component_registry import default_registry
+from zoo.spec.composition import build_on_meta, checked
 
 CARD = "README.md"
 # Networks and disks fail in their ways; the client trips over a malformed answer in these.

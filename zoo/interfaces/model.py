@@ -149,7 +149,7 @@ class Model(Component, nn.Module, ABC):
         """Continue each item of the batch until its end token, or max_length tokens."""
         import zoo
 
-        return zoo.speak(
+        return zoo.plugin.speak(
             self.speech(batch),
             sampler,
             max_length=max_length,

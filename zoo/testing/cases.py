@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from zoo.errors import RegistryError, suggest
 from zoo.interfaces import Component
-from zoo.registry import default_registry
+from zoo.registry.component_registry import default_registry
 from zoo.testing.law import Law
 from zoo.testing.laws import LAWS
 from zoo.testing.run import attempt, refusal_of

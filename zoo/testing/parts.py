@@ -26,7 +26,7 @@ from zoo.interfaces import (
     Selection,
     State,
 )
-from zoo.signature import Given
+from zoo.interfaces.signature import Given
 
 PLUGIN = "zoo-testing"
 

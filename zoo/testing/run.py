@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from zoo.discovery import fault_of
 from zoo.errors import MissingExtra, SpecError
 from zoo.interfaces import Component
+from zoo.registry.discovery import fault_of
 from zoo.testing.law import Law, LawBroken, NotApplicable, Outcome
 from zoo.testing.laws import LAWS
 from zoo.testing.subject import Subject, subjects

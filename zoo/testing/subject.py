@@ -11,13 +11,13 @@ from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 import torch
 from torch import nn
 
-from zoo.blueprint import Blueprint
-from zoo.document import of_data
 from zoo.errors import SpecError, WidthConflict
 from zoo.interfaces import KINDS, Component
-from zoo.reading import Reader
-from zoo.registry import Registry, default_registry
-from zoo.signature import Parameter, parameters
+from zoo.interfaces.signature import Parameter, parameters
+from zoo.registry.blueprint import Blueprint
+from zoo.registry.component_registry import Registry, default_registry
+from zoo.spec.document import of_data
+from zoo.spec.reader import Reader
 from zoo.testing.parts import PARTS, PLUGIN, TinyEmbedding
 
 TINY = 8

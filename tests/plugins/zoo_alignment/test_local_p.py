@@ -3,7 +3,8 @@ import math
 import pytest
 import torch
 
-from zoo import Look, ZooError
+from zoo import ZooError
+from zoo.plugin import Look
 from zoo_alignment.local_p import LocalP
 
 

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from zoo import Look
+from zoo.plugin import Look
 from zoo_alignment.monotonic import Monotonic
 
 

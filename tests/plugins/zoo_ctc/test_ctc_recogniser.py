@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 import zoo
 from zoo import SpecError, ZooError
 from zoo.cli.main import app
-from zoo.text import attach
+from zoo.generation.tokenizer import attach
 from zoo_ctc.ctc import Ctc
 from zoo_ctc.ctc_greedy import CtcGreedy
 from zoo_sampling.greedy import Greedy
@@ -54,7 +54,7 @@ def test_another_padding_and_another_blank():
 
 def sure(model: zoo.Model) -> zoo.Model:
     """The model made to say the token it reads, or blank where that is 5."""
-    model.encoder = zoo.Blueprint.of(Same).build(input_dim=4)
+    model.encoder = zoo.plugin.Blueprint.of(Same).build(input_dim=4)
     model.out = torch.nn.Linear(4, 5)
     with torch.no_grad():
         model.source.table.weight.copy_(torch.eye(6)[:, 1:5])
@@ -63,18 +63,18 @@ def sure(model: zoo.Model) -> zoo.Model:
     return model
 
 
-class Same(zoo.Encoder):
+class Same(zoo.plugin.Encoder):
     """Leaves the vectors as they are."""
 
     name = "same"
 
-    def __init__(self, *, input_dim: zoo.Given[int]) -> None:
+    def __init__(self, *, input_dim: zoo.plugin.Given[int]) -> None:
         super().__init__()
         self.output_dim = self.summary_dim = input_dim
         self.carry = {}
 
     def forward(self, inputs, mask):
-        return zoo.Memory(inputs, mask, inputs[:, 0])
+        return zoo.plugin.Memory(inputs, mask, inputs[:, 0])
 
 
 SOURCE = [[1, 1, 5, 1, 2, 4], [3, 3, 5, 0, 0, 0]]
@@ -130,9 +130,9 @@ def test_samplers_that_step_are_refused_and_the_loop_refuses_those_that_read_fra
     batch = model.example(2, 4)
     with pytest.raises(ZooError, match=r"'greedy' chooses token by token, but model 'ctc-rec"):
         model.generate(batch, Greedy(), max_length=2)
-    memory = zoo.Memory(torch.zeros(1, 2, 3), torch.ones(1, 2).bool(), torch.zeros(1, 3))
+    memory = zoo.plugin.Memory(torch.zeros(1, 2, 3), torch.ones(1, 2).bool(), torch.zeros(1, 3))
     message = "sampler 'ctc-greedy' reads all frames at once, but a decoder speaks token by token"
-    for loop in (zoo.decode, zoo.stream):
+    for loop in (zoo.plugin.decode, zoo.plugin.stream):
         with pytest.raises(ZooError, match=message):
             loop(None, memory, CtcGreedy(), bos=1, eos=2, pad=0, max_length=3)
 

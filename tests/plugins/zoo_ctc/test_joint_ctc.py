@@ -4,7 +4,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from zoo import Blueprint, Outputs, SpecError, ZooError
+from zoo import Outputs, SpecError, ZooError
+from zoo.plugin import Blueprint
 from zoo_ctc.ctc import Ctc
 from zoo_ctc.joint_ctc import JointCtc
 from zoo_objectives.cross_entropy import CrossEntropy

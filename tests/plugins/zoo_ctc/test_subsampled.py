@@ -2,7 +2,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from zoo import Blueprint, ZooError
+from zoo import ZooError
+from zoo.plugin import Blueprint
 from zoo_ctc.log_mel import LogMel
 from zoo_ctc.subsampled import Subsampled
 from zoo_tokens.token import Token

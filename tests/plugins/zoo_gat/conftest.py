@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from zoo import Blueprint
+from zoo.plugin import Blueprint
 from zoo_gat.edge_attention import EdgeAttention
 from zoo_gat.gat import Gat
 from zoo_gat.gatv2 import GatV2

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from zoo import Blueprint, SpecError
+from zoo import SpecError
+from zoo.plugin import Blueprint
 from zoo_gat.gatv2 import GatV2
 
 

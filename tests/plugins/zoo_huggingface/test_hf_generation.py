@@ -8,7 +8,7 @@ import torch
 from importer_kit import EOS, MODELS, PAD, brought_in, prompts, their_model
 
 import zoo
-from zoo.generation import stream
+from zoo.generation.pipeline import stream
 
 LONGEST = 12
 

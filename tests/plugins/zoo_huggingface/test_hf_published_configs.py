@@ -8,7 +8,7 @@ import transformers as hf
 from importer_kit import MODELS
 
 import zoo
-from zoo.registry import default_registry
+from zoo.registry.component_registry import default_registry
 
 IMPORTERS = {importer.name: importer for importer in default_registry().importers}
 

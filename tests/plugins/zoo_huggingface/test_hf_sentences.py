@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import zoo
 from zoo.cli.main import app
-from zoo.text import Tokenizer
+from zoo.generation.tokenizer import Tokenizer
 
 ATOL = 1e-5
 PLAIN = {

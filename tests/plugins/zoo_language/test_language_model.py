@@ -29,9 +29,9 @@ def compose(decoder: dict[str, Any], dtype: str | None = None, **changes: Any) -
     return zoo.compose({"zoo": 1, "name": "test", "model": model | changes}, dtype=dtype)
 
 
-def nothing(dtype: torch.dtype = torch.float32) -> zoo.Memory:
+def nothing(dtype: torch.dtype = torch.float32) -> zoo.plugin.Memory:
     empty = torch.zeros(3, 0, dtype=dtype)
-    return zoo.Memory(empty[..., None], empty.bool(), empty)
+    return zoo.plugin.Memory(empty[..., None], empty.bool(), empty)
 
 
 def test_a_model_of_known_weights():

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import zoo
-from zoo import Memory
+from zoo.plugin import Memory
 from zoo_language.ngram import NGram
 from zoo_tokens.token import Token
 

@@ -3,7 +3,8 @@ import math
 import pytest
 import torch
 
-from zoo import Attention, Blueprint, ZooError
+from zoo import ZooError
+from zoo.plugin import Attention, Blueprint
 from zoo_alignment.soft import Soft
 from zoo_location.location_window import LocationWindow
 

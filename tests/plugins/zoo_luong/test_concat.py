@@ -2,7 +2,7 @@ import math
 
 import torch
 
-from zoo import Mask
+from zoo.plugin import Mask
 from zoo_luong.concat import Concat
 
 

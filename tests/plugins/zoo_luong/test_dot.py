@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from zoo import Mask, WidthConflict
+from zoo.plugin import Mask, WidthConflict
 from zoo_luong.dot import Dot
 
 

@@ -3,7 +3,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from zoo import Mask
+from zoo.plugin import Mask
 from zoo_luong.general import General
 
 

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from zoo import MissingExtra, ZooError
+from zoo import ZooError
+from zoo.plugin import MissingExtra
 from zoo_metrics import zoo_components
 
 TEXT = [cls for cls in zoo_components() if cls.consumes == "text"]

@@ -4,7 +4,8 @@ import math
 import pytest
 import torch
 
-from zoo import Choices, Outputs
+from zoo import Outputs
+from zoo.plugin import Choices
 from zoo_alignment.hard import Hard
 from zoo_objectives.cross_entropy import CrossEntropy
 from zoo_objectives.reinforce import Reinforce

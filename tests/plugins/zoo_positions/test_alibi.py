@@ -3,7 +3,8 @@ import math
 import pytest
 import torch
 
-from zoo import Attention, Blueprint, recording
+from zoo import recording
+from zoo.plugin import Attention, Blueprint
 from zoo_alignment.soft import Soft
 from zoo_positions.alibi import ALiBi
 from zoo_transformer.scaled_dot import ScaledDot

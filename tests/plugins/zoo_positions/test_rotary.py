@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo import Attention, Blueprint, Mask, SpecError, ZooError, recording
+from zoo import SpecError, ZooError, recording
+from zoo.plugin import Attention, Blueprint, Mask
 from zoo_alignment.soft import Soft
 from zoo_bahdanau.additive import Additive
 from zoo_luong.dot import Dot

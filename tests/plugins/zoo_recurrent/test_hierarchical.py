@@ -2,7 +2,7 @@
 
 import torch
 
-from zoo import Blueprint
+from zoo.plugin import Blueprint
 from zoo_recurrent.gru import GRU
 from zoo_recurrent.hierarchical import Hierarchical
 

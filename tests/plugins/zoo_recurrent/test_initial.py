@@ -3,7 +3,8 @@ import math
 import pytest
 import torch
 
-from zoo import Memory, ZooError
+from zoo import ZooError
+from zoo.plugin import Memory
 from zoo_recurrent.initial import Initial
 
 

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from zoo import Attention, Blueprint, Memory, ZooError, recording
+from zoo import ZooError, recording
+from zoo.plugin import Attention, Blueprint, Memory
 from zoo_alignment.soft import Soft
 from zoo_bahdanau.additive import Additive
 from zoo_luong.concat import Concat

@@ -5,7 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from zoo import Memory, ZooError
+from zoo import ZooError
+from zoo.plugin import Memory
 from zoo_recurrent.plain_rnn import PlainRNN
 from zoo_tokens.token import Token
 

@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 import torch
 
-from zoo import Attention, Blueprint, Memory, ZooError, recording
+from zoo import ZooError, recording
+from zoo.plugin import Attention, Blueprint, Memory
 from zoo_alignment.entmax import Entmax
 from zoo_alignment.hard import Hard
 from zoo_alignment.local_m import LocalM

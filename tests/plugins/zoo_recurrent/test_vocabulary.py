@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo import Embedding, ZooError
+from zoo import ZooError
+from zoo.plugin import Embedding
 from zoo_recurrent.vocabulary import vocabulary
 from zoo_tokens.token import Token
 

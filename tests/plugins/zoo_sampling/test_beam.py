@@ -3,7 +3,8 @@ import math
 import pytest
 import torch
 
-from zoo import Decoder, Memory, State, ZooError, decode
+from zoo import ZooError
+from zoo.plugin import Decoder, Memory, State, decode
 from zoo_sampling.beam import Beam
 
 PAD, EOS, BOS, A, B = range(5)

@@ -6,7 +6,8 @@ from collections import Counter
 import pytest
 import torch
 
-from zoo import Decoder, Memory, State, ZooError, decode
+from zoo import ZooError
+from zoo.plugin import Decoder, Memory, State, decode
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
 

@@ -3,8 +3,9 @@ import math
 import pytest
 import torch
 
-from zoo import Sampler, ZooError, load_spec
+from zoo import ZooError, load_spec
 from zoo.errors import SpecError
+from zoo.plugin import Sampler
 from zoo_sampling.drawing import among, tempered
 from zoo_sampling.min_p import MinP
 from zoo_sampling.temperature import Temperature

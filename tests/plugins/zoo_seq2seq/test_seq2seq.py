@@ -6,17 +6,8 @@ import torch
 from torch import Tensor, nn
 
 import zoo
-from zoo import (
-    Attention,
-    Blueprint,
-    Embedding,
-    Encoder,
-    Given,
-    Mask,
-    Memory,
-    SpecError,
-    ZooError,
-)
+from zoo import SpecError, ZooError
+from zoo.plugin import Attention, Blueprint, Embedding, Encoder, Given, Mask, Memory
 from zoo_alignment.hard import Hard
 from zoo_bahdanau.additive import Additive
 from zoo_recurrent.plain_rnn import PlainRNN

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo import Alignment, Attention, Blueprint, Choices, Look, Memory, Outputs, choosing
+from zoo import Outputs, choosing
+from zoo.plugin import Alignment, Attention, Blueprint, Choices, Look, Memory
 from zoo_alignment.hard import Hard
 from zoo_bahdanau.additive import Additive
 from zoo_objectives.reinforce import Reinforce

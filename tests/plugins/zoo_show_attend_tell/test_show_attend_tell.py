@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 import zoo
-from zoo import Attention, Blueprint, Memory, SpecError, ZooError
+from zoo import SpecError, ZooError
+from zoo.plugin import Attention, Blueprint, Memory
 from zoo.testing.parts import TinyBackbone
 from zoo_alignment.hard import Hard
 from zoo_alignment.soft import Soft

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from zoo import Attention
+from zoo.plugin import Attention
 from zoo_transformer.block import Block
 
 

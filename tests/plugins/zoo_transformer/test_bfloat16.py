@@ -59,7 +59,7 @@ def test_every_position_steps_in_bfloat16_as_it_is_forced(position):
     decoder = model.decoder
     tokens = torch.tensor([[1, 4, 2, 6], [5, 5, 1, 2]])
     states = torch.zeros(2, 0, 1, dtype=torch.bfloat16)
-    nothing = zoo.Memory(states, torch.zeros(2, 0, dtype=torch.bool), states[..., 0])
+    nothing = zoo.plugin.Memory(states, torch.zeros(2, 0, dtype=torch.bool), states[..., 0])
     whole = decoder(tokens, nothing)
 
     with torch.no_grad():

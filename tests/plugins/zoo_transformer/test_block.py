@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from zoo import Alignment, Attention, Blueprint, Look, Mask, SpecError, WidthConflict, ZooError
+from zoo import SpecError, ZooError
+from zoo.plugin import Alignment, Attention, Blueprint, Look, Mask, WidthConflict
 from zoo_alignment.soft import Soft
 from zoo_luong.dot import Dot
 from zoo_luong.general import General

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo import Attention, Blueprint, Memory, State, recording
+from zoo import recording
+from zoo.plugin import Attention, Blueprint, Memory, State
 from zoo_alignment.soft import Soft
 from zoo_bahdanau.additive import Additive
 from zoo_luong.concat import Concat

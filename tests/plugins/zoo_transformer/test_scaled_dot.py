@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from zoo import Mask, WidthConflict
+from zoo.plugin import Mask, WidthConflict
 from zoo_transformer.scaled_dot import ScaledDot
 
 

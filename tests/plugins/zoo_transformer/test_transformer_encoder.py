@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from zoo import Attention, Blueprint, Memory, recording
+from zoo import recording
+from zoo.plugin import Attention, Blueprint, Memory
 from zoo_alignment.soft import Soft
 from zoo_bahdanau.additive import Additive
 from zoo_luong.dot import Dot

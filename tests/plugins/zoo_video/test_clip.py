@@ -5,7 +5,8 @@ import torch
 from torch import Tensor
 
 import zoo
-from zoo import Blueprint, SpecError, ZooError
+from zoo import SpecError, ZooError
+from zoo.plugin import Blueprint
 from zoo.testing.parts import TinyBackbone
 from zoo_sampling.greedy import Greedy
 from zoo_video.clip import Clip

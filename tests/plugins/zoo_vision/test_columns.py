@@ -2,7 +2,8 @@ import pytest
 import torch
 
 import zoo
-from zoo import Blueprint, SpecError, ZooError
+from zoo import SpecError, ZooError
+from zoo.plugin import Blueprint
 from zoo.testing.parts import TinyBackbone
 from zoo_vision.columns import Columns
 

@@ -3,7 +3,8 @@ import torch
 from torch import nn
 
 import zoo
-from zoo import Blueprint, SpecError, ZooError
+from zoo import SpecError, ZooError
+from zoo.plugin import Blueprint
 from zoo_vision.convolution import Convolution
 from zoo_vision.layer import ConvolutionLayer, Pool
 

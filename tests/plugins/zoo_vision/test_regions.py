@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from zoo import Blueprint, ZooError
+from zoo import ZooError
+from zoo.plugin import Blueprint
 from zoo.testing.parts import TinyBackbone
 from zoo_vision.convolution import Convolution
 from zoo_vision.layer import ConvolutionLayer, Pool

@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 import zoo
-from zoo import MissingExtra, WidthConflict, ZooError
+from zoo import ZooError
+from zoo.plugin import MissingExtra, WidthConflict
 from zoo.testing import check
 from zoo_vision.torchvision import Torchvision
 

@@ -52,7 +52,7 @@ def test_normalising_the_first_layer_equals_torchs_group_norm():
 
 @pytest.mark.parametrize("norm", ["group", "layer"])
 def test_a_sound_among_longer_ones_equals_itself_alone(norm):
-    surroundings = zoo.Blueprint.of(Surroundings, kernel=4, groups=2)
+    surroundings = zoo.plugin.Blueprint.of(Surroundings, kernel=4, groups=2)
     wave = made(norm=norm, bias=True, surroundings=surroundings)
     sounds = torch.randn(3, 40).double()
     lengths = [40, 23, 11]

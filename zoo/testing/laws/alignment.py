@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from zoo.attention import Attention
-from zoo.blueprint import Blueprint
 from zoo.interfaces import Look
+from zoo.registry.blueprint import Blueprint
 from zoo.testing.law import Law, NotApplicable
 from zoo.testing.laws.attention import answers_in_turn, obeys_mask
 from zoo.testing.laws.tensors import noise, same, untouched

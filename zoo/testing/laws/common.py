@@ -8,7 +8,7 @@ import re
 import torch
 from torch import nn
 
-from zoo.signature import parameters
+from zoo.interfaces.signature import parameters
 from zoo.testing.law import Law, NotApplicable
 from zoo.testing.parts import TinyEmbedding
 from zoo.testing.subject import Subject

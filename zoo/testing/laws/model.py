@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from zoo.artifact import load, save
-from zoo.composition import compose
 from zoo.interfaces import Model
+from zoo.spec.composition import compose
 from zoo.testing.law import Law, NotApplicable
 from zoo.testing.laws.tensors import same, untouched
 from zoo.testing.subject import Subject

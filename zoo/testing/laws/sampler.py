@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from zoo.decoding import decode
+from zoo.generation import decode
 from zoo.interfaces import FrameSampler, Sampler, Search, Selection, State, Task
 from zoo.testing.law import Law, NotApplicable
 from zoo.testing.laws.frames import LAWS as FRAME_LAWS

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from zoo.attention import Attention
-from zoo.blueprint import Blueprint
 from zoo.errors import ZooError
 from zoo.interfaces import Mask, Scorer
+from zoo.registry.blueprint import Blueprint
 from zoo.testing.law import Law, NotApplicable
 from zoo.testing.laws.attention import answers_in_turn, obeys_mask
 from zoo.testing.laws.tensors import noise, ragged, same

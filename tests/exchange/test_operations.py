@@ -1,0 +1,253 @@
+"""Each operation: known numbers, the way back, and what it refuses."""
+
+import pytest
+import torch
+from hypothesis import given, settings, strategies as st
+
+from zoo.errors import ZooError
+from zoo.exchange.mapping.combining import Add, Join, Split, WeightNorm
+from zoo.exchange.mapping.ordering import Gates, Rotary
+from zoo.exchange.mapping.pattern import Pattern
+from zoo.exchange.mapping.rules import End, Rule
+from zoo.exchange.mapping.shaping import (
+    Cast,
+    Pad,
+    Permute,
+    Reshape,
+    Slice,
+    Squeeze,
+    Transpose,
+    Unsqueeze,
+)
+
+ROWS = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])
+CUBE = torch.arange(24.0).reshape(2, 3, 4)
+
+ALONE = {
+    "transpose": (Transpose(), ROWS, [[1, 3, 5, 7], [2, 4, 6, 8]]),
+    "transpose-last": (Transpose(dims=(-1, -2)), CUBE[:1, :2, :2], [[[0, 4], [1, 5]]]),
+    "permute": (Permute(dims=[2, 0, 1]), CUBE[:, :1, :2], [[[0], [12]], [[1], [13]]]),
+    "reshape": (Reshape(theirs=[4, 2], ours=[2, -1]), ROWS, [[1, 2, 3, 4], [5, 6, 7, 8]]),
+    "squeeze": (Squeeze(dim=-1), ROWS[:2, :1], [1, 3]),
+    "unsqueeze": (Unsqueeze(dim=0), ROWS[:1], [[[1, 2]]]),
+    "pad": (Pad(before=1, after=2, dim=1), ROWS[:2, :1], [[0, 1, 0, 0], [0, 3, 0, 0]]),
+    "gates": (Gates(theirs="ifgo", ours="ifog"), ROWS, [[1, 2], [3, 4], [7, 8], [5, 6]]),
+    "gates-words": (
+        Gates(theirs=["r", "z", "n"], ours=["z", "r", "n"], dim=1),
+        torch.arange(6.0)[None],
+        [[2, 3, 0, 1, 4, 5]],
+    ),
+    "rotary": (
+        Rotary(heads=2, theirs="interleaved", ours="halves"),
+        torch.arange(12.0),
+        [0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11],
+    ),
+    "rotary-back": (
+        Rotary(heads=1, theirs="halves", ours="interleaved", dim=-1),
+        torch.arange(6.0)[None],
+        [[0, 3, 1, 4, 2, 5]],
+    ),
+    "rotary-alike": (Rotary(heads=1, theirs="halves", ours="halves"), ROWS, ROWS.tolist()),
+}
+
+
+@pytest.mark.parametrize("case", ALONE)
+def test_an_operation_on_one_tensor_and_its_way_back(case):
+    operation, tensor, expected = ALONE[case]
+    made = operation.each(tensor)
+    torch.testing.assert_close(made, torch.tensor(expected, dtype=torch.float32), atol=0, rtol=0)
+    torch.testing.assert_close(operation.reverse().each(made), tensor, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("case", ALONE)
+def test_an_operation_foretells_its_shape(case):
+    operation, tensor, _ = ALONE[case]
+    assert operation.each(tensor.to("meta")).shape == operation.each(tensor).shape
+
+
+def _both_ways(operation, tensors, width):
+    made = operation.apply(tensors, width)
+    return made, operation.reverse().apply(made, len(tensors))
+
+
+def test_split_and_join_are_each_others_way_back():
+    made, back = _both_ways(Split(), [ROWS], 2)
+    assert [part.tolist() for part in made] == [[[1, 2], [3, 4]], [[5, 6], [7, 8]]]
+    assert torch.equal(back[0], ROWS)
+    made, back = _both_ways(Split(dim=0, sections=[1, 3]), [ROWS], 2)
+    assert [part.tolist() for part in made] == [[[1, 2]], [[3, 4], [5, 6], [7, 8]]]
+    assert torch.equal(back[0], ROWS)
+    parts = [ROWS[:, :1], ROWS]
+    made, back = _both_ways(Join(dim=1, sections=[1, 2]), parts, 1)
+    assert made[0][0].tolist() == [1, 1, 2]
+    assert all(map(torch.equal, back, parts))
+
+
+def test_slice_keeps_a_stretch_and_puts_zeros_back():
+    made, back = _both_ways(Slice(start=2, export="zeros"), [ROWS], 1)
+    assert made[0].tolist() == [[5, 6], [7, 8]]
+    assert back[0].tolist() == [[0, 0], [0, 0], [5, 6], [7, 8]]
+    made, back = _both_ways(Slice(start=1, stop=2, size=4, export="zeros"), [ROWS], 1)
+    assert made[0].tolist() == [[3, 4]]
+    assert back[0].tolist() == [[0, 0], [3, 4], [0, 0], [0, 0]]
+
+
+def test_add_sums_with_spreading_and_gives_all_back_to_the_first():
+    small = torch.tensor([[10.0, 20.0]])
+    made, back = _both_ways(Add(export="zeros", shapes=[[1, -1]]), [ROWS, small], 1)
+    assert made[0].tolist() == [[11, 22], [13, 24], [15, 26], [17, 28]]
+    assert torch.equal(back[0], made[0])
+    assert back[1].tolist() == [[0, 0]]
+    _, back = _both_ways(Add(export="zeros"), [ROWS, ROWS], 1)
+    assert torch.equal(back[1], torch.zeros(4, 2))
+
+
+def test_weight_norm_folds_as_torch_does():
+    torch.manual_seed(0)
+    layer = torch.nn.Conv1d(3, 5, 4)
+    weight = layer.weight.detach().clone()
+    wrapped = torch.nn.utils.parametrizations.weight_norm(layer)
+    with torch.no_grad():
+        wrapped.parametrizations.weight.original0.mul_(2.0)
+    g, v = (getattr(wrapped.parametrizations.weight, f"original{i}").detach() for i in (0, 1))
+    made, back = _both_ways(WeightNorm(dim=0), [g, v], 1)
+    torch.testing.assert_close(made[0], 2 * weight)
+    torch.testing.assert_close(made[0], wrapped.weight.detach())
+    assert back[0].shape == g.shape
+    torch.testing.assert_close(WeightNorm(dim=0).apply(back, 1)[0], made[0])
+
+
+def test_weight_norm_of_a_vector():
+    made = WeightNorm().apply([torch.tensor([3.0, 2.0]), torch.tensor([-5.0, 7.0])], 1)
+    assert made[0].tolist() == [-3, 2]
+
+
+def test_cast_takes_another_type_and_the_named_one_back():
+    half = Cast(to="float32", export="float16")
+    made, back = _both_ways(half, [ROWS.half()], 1)
+    assert made[0].dtype == torch.float32
+    assert back[0].dtype == torch.float16
+    assert Cast(to="float32").reverse().each(ROWS.double()).dtype == torch.float64
+    assert str(half) == "cast to float32"
+
+
+REFUSED = {
+    "there is no dimension 2 in [4, 2]": lambda: Transpose(dims=(0, 2)).each(ROWS),
+    "permute needs every dimension once, not [0, 0]": lambda: Permute(dims=[0, 0]),
+    "permute orders 3 dimensions, not [4, 2]": lambda: Permute(dims=[0, 1, 2]).each(ROWS),
+    "reshape cannot make [3, -1] of [4, 2]": lambda: Reshape(ours=[3, -1]).each(ROWS),
+    "reshape expects [8], but finds [4, 2]": lambda: Reshape(ours=[8], theirs=[8]).each(ROWS),
+    "reshape can be undone only where 'theirs' says the shape before": lambda: Reshape(
+        ours=[8]
+    ).reverse(),
+    "squeeze needs size 1 in dimension 0 of [4, 2]": lambda: Squeeze(dim=0).each(ROWS),
+    "unsqueeze finds no place 3 in [4, 2]": lambda: Unsqueeze(dim=3).each(ROWS),
+    "slice from 2 to 1 keeps nothing": lambda: Slice(start=2, stop=1),
+    "slice from 3 to 9 leaves [4, 2]": lambda: Slice(start=3, stop=9).each(ROWS),
+    "slice expects size 5, but finds [4, 2]": lambda: Slice(size=5).each(ROWS),
+    "slice cannot bring back what it left out; 'export: zeros' fills it": lambda: Slice(
+        start=1
+    ).reverse(),
+    "slice with a 'stop' needs 'size' for the way back": lambda: Slice(
+        stop=1, export="zeros"
+    ).reverse(),
+    "unpad leaves nothing of [4, 2]": lambda: Pad(before=4).reverse().each(ROWS),
+    "cast takes floating numbers, not torch.int64": lambda: Cast(to="float32").each(
+        torch.tensor([1])
+    ),
+    "gates should be the same, each once, in two orders, not i, f and f, g": lambda: Gates(
+        theirs="if", ours="fg"
+    ),
+    "gates: 4 rows are not 3 equal gates": lambda: Gates(theirs="rzn", ours="zrn").each(ROWS),
+    "rotary: 4 rows are not 4 heads of even width": lambda: Rotary(
+        heads=4, theirs="halves", ours="interleaved"
+    ).each(ROWS),
+    "split takes one tensor, but here are 2": lambda: Split().apply([ROWS, ROWS], 2),
+    "split: 4 is no multiple of 3 parts; give 'sections'": lambda: Split().apply([ROWS], 3),
+    "split: sections [1, 2] do not make 2 parts of [4, 2]": lambda: Split(sections=[1, 2]).apply(
+        [ROWS], 2
+    ),
+    "join: parts of sizes [4, 1] need 'sections', for the way back": lambda: Join().apply(
+        [ROWS, ROWS[:1]], 1
+    ),
+    "join: sections [4, 1], but the parts have sizes [4, 4]": lambda: Join(sections=[4, 1]).apply(
+        [ROWS, ROWS], 1
+    ),
+    "join: [4, 2], [4, 1] do not fit along dimension 0": lambda: Join().apply(
+        [ROWS, ROWS[:, :1]], 1
+    ),
+    "add: [4] does not spread over [4, 2]": lambda: Add().apply([ROWS, torch.ones(4)], 1),
+    "add cannot be undone; 'export: zeros' gives the sum to the first and zeros to the others": (
+        lambda: Add().reverse()
+    ),
+    "add: 'shapes' should list 2 shapes, not 1": lambda: (
+        Add(export="zeros", shapes=[[1]]).reverse().apply([ROWS], 3)
+    ),
+    "weight-norm takes g and v, but here are 1 tensors": lambda: WeightNorm().apply([ROWS], 1),
+    "weight-norm: g [3] has not one number for each of the 4 along dimension 0 of v [4, 2]": (
+        lambda: WeightNorm().apply([torch.ones(3), ROWS], 1)
+    ),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_a_refusal_says_why(message):
+    with pytest.raises(ZooError) as caught:
+        REFUSED[message]()
+    assert str(caught.value) == message
+
+
+@st.composite
+def pipelines(draw):
+    """Operations that fit a tensor, whatever the ones before have made of it."""
+    tensor = torch.arange(48.0).reshape(draw(st.sampled_from([(4, 12), (8, 6), (2, 4, 6), (48,)])))
+    start, steps = tensor, []
+    for _ in range(draw(st.integers(1, 6))):
+        dim = draw(st.integers(-tensor.ndim, tensor.ndim - 1))
+        size = tensor.shape[dim]
+        options = [
+            Unsqueeze(dim=draw(st.integers(-tensor.ndim - 1, tensor.ndim))),
+            Permute(dims=draw(st.permutations(range(tensor.ndim)))),
+            Transpose(dims=(dim, draw(st.integers(0, tensor.ndim - 1)))),
+            Reshape(theirs=list(tensor.shape), ours=[-1]),
+            Pad(before=draw(st.integers(0, 2)), after=2, dim=dim),
+            Cast(to="float64", export="float32"),
+        ]
+        options += [Squeeze(dim=dim)] if size == 1 else []
+        if tensor.numel() % 6 == 0:
+            options.append(Reshape(theirs=list(tensor.shape), ours=[2, -1, 3]))
+        options += [Gates(theirs="rzn", ours="nrz", dim=dim)] if size % 3 == 0 else []
+        layouts = st.sampled_from(["halves", "interleaved"])
+        if size % 4 == 0:
+            options.append(Rotary(heads=2, theirs=draw(layouts), ours=draw(layouts), dim=dim))
+        step = draw(st.sampled_from(options))
+        tensor = step.each(tensor)
+        if tensor.numel() > 4096:
+            break
+        steps.append(step)
+    return start, steps
+
+
+@settings(deadline=None, max_examples=200)
+@given(pipelines(), st.booleans())
+def test_any_pipeline_reversed_gives_the_tensors_back(case, shared):
+    tensor, steps = case
+    ours, theirs = End(Pattern("a"), () if shared else steps), End(Pattern("b"))
+    rule = Rule([theirs], [ours], steps if shared else ())
+    (made,) = rule.run([tensor], rule.sources, rule.targets)
+    back = rule.reversed()
+    (again,) = back.run([made], back.sources, back.targets)
+    assert again.shape == tensor.shape
+    assert torch.equal(again.float(), tensor)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.integers(0, 1))
+def test_sections_joined_and_split_come_back(sections, dim):
+    parts = [torch.randn((size, 3) if dim == 0 else (3, size)) for size in sections]
+    ends = [End(Pattern(f"p{i}"), [Transpose()]) for i in range(len(parts))]
+    rule = Rule(ends, [End(Pattern("whole"))], [Join(dim=1 - dim, sections=sections)])
+    made = rule.run(parts, rule.sources, rule.targets)
+    back = rule.reversed()
+    again = back.run(made, back.sources, back.targets)
+    assert all(map(torch.equal, again, parts))

@@ -1,0 +1,360 @@
+import itertools
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from zoo import ZooError
+from zoo.plugin import Decoder, Memory, Sampler, Selection, State, decode
+
+PAD, EOS, BOS, A, B = range(5)
+"""A vocabulary of five; only EOS, A and B are ever spoken."""
+
+
+class Remembering(Decoder):
+    """Logits that depend on the item and on every token so far, in order."""
+
+    name = "remembering"
+
+    def __init__(self, *, seed: int = 0) -> None:
+        super().__init__()
+        self.seed = seed
+        self.steps: int | None = None
+        self.calls = 0
+
+    def start(self, memory: Memory, *, steps: int) -> State:
+        self.steps = steps
+        moving = {"code": torch.zeros(memory.states.shape[0], dtype=torch.long)}
+        return State(moving, {"item": memory.states[:, 0, 0].long()})
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        self.calls += 1
+        code, rows = state.moving["code"], []
+        for t in range(tokens.shape[1]):
+            code = code * 5 + tokens[:, t]
+            rows.append(torch.stack([self.logits(*key) for key in self.keys(code, state)]))
+        return torch.stack(rows, dim=1), state.moved({"code": code})
+
+    def keys(self, code: Tensor, state: State) -> list[tuple[int, int]]:
+        return list(zip(state.fixed["item"].tolist(), code.tolist(), strict=True))
+
+    def logits(self, item: int, code: int) -> Tensor:
+        generator = torch.Generator().manual_seed(self.seed * 7919 + item * 104729 + code)
+        drawn = torch.randn(5, generator=generator) * 2
+        drawn[[PAD, BOS]] = -math.inf
+        return drawn
+
+
+class Weighted(Remembering):
+    """The same, with something to learn."""
+
+    name = "weighted"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(()))
+
+    def logits(self, item: int, code: int) -> Tensor:
+        return super().logits(item, code) * self.weight
+
+
+class Scripted(Decoder):
+    """Next tokens' probabilities by the tokens so far, written out."""
+
+    name = "scripted"
+
+    def __init__(self, *, script: dict[tuple[int, ...], dict[int, float]]) -> None:
+        super().__init__()
+        self.script = script
+
+    def start(self, memory: Memory, *, steps: int) -> State:
+        return State({"said": torch.zeros(memory.states.shape[0], 0, dtype=torch.long)})
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        said = torch.cat([state.moving["said"], tokens], dim=1)
+        logits = torch.full((len(said), 1, 5), -math.inf)
+        for row, history in enumerate(said.tolist()):
+            # A hypothesis that has ended is asked again; what it says then must not matter.
+            for token, p in self.script.get(tuple(history), {A: 1.0}).items():
+                logits[row, 0, token] = math.log(p)
+        return logits, state.moved({"said": said})
+
+
+class Best(Sampler):
+    """The likeliest token, one hypothesis."""
+
+    name = "best"
+
+    def select(
+        self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
+    ) -> Selection:
+        best, tokens = logprobs.max(dim=-1)
+        return Selection(tokens, torch.zeros_like(tokens), scores + best)
+
+
+class Beam(Sampler):
+    """The W likeliest continuations of the W hypotheses."""
+
+    name = "beam-of-the-test"
+
+    def __init__(self, *, width: int) -> None:
+        self.width = width
+
+    def select(
+        self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
+    ) -> Selection:
+        V = logprobs.shape[-1]
+        best, flat = (scores[..., None] + logprobs).flatten(1).topk(self.width, dim=-1)
+        return Selection(flat % V, flat // V, best)
+
+
+class Draw(Sampler):
+    """A token drawn at random."""
+
+    name = "draw"
+
+    def select(
+        self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
+    ) -> Selection:
+        tokens = torch.multinomial(logprobs[:, 0].exp(), 1, generator=generator)
+        return Selection(
+            tokens, torch.zeros_like(tokens), scores + logprobs[:, 0].gather(1, tokens)
+        )
+
+
+def memory(items: int = 1) -> Memory:
+    """Item i is known by the number i."""
+    states = torch.arange(float(items))[:, None, None]
+    return Memory(states, torch.ones(items, 1, dtype=torch.bool), states[:, 0])
+
+
+def run(decoder: Decoder, sampler: Sampler, max_length: int, items: int = 1, seed: int = 0):
+    return decode(
+        decoder,
+        memory(items),
+        sampler,
+        bos=BOS,
+        eos=EOS,
+        pad=PAD,
+        max_length=max_length,
+        generator=torch.Generator().manual_seed(seed),
+    )
+
+
+def every_sequence(
+    decoder: Remembering, item: int, max_length: int
+) -> dict[tuple[int, ...], float]:
+    """All that can be said, up to EOS or max_length tokens, with its log-probability."""
+    found = {}
+    for length in range(1, max_length + 1):
+        for body in itertools.product((A, B), repeat=length - 1):
+            for last in (EOS, A, B) if length == max_length else (EOS,):
+                said, code, total = (*body, last), BOS, 0.0
+                for token in said:
+                    logprobs = decoder.logits(item, code).double().log_softmax(dim=-1)
+                    total += logprobs[token].item()
+                    code = code * 5 + token
+                found[said] = total
+    return found
+
+
+def test_generation_stops_at_the_end_token():
+    script = {(BOS,): {A: 1.0}, (BOS, A): {B: 0.75, EOS: 0.25}, (BOS, A, B): {EOS: 0.5, A: 0.5}}
+
+    decoded = run(Scripted(script=script), Best(), max_length=9)
+
+    assert decoded.tokens.tolist() == [[[A, B, EOS]]]
+    # Of two equals, the first: EOS is the lower number.
+    assert decoded.scores.item() == pytest.approx(math.log(0.75 * 0.5), abs=1e-6)
+
+
+def test_generation_stops_at_max_length_though_nothing_has_ended():
+    decoder = Scripted(script={})
+
+    decoded = run(decoder, Best(), max_length=4)
+
+    assert decoded.tokens.tolist() == [[[A, A, A, A]]]
+
+
+def test_an_end_token_in_the_last_place_counts_among_max_length():
+    script = {(BOS,): {A: 1.0}, (BOS, A): {EOS: 1.0}}
+
+    assert run(Scripted(script=script), Best(), max_length=2).tokens.tolist() == [[[A, EOS]]]
+    assert run(Scripted(script=script), Best(), max_length=1).tokens.tolist() == [[[A]]]
+
+
+def test_an_ended_item_is_padded_at_no_cost_while_others_go_on():
+    decoder = Remembering(seed=3)
+
+    decoded = run(decoder, Best(), max_length=6, items=8)
+
+    lengths = []
+    for item in range(8):
+        said, code, total = [], BOS, 0.0
+        while len(said) < 6 and EOS not in said:
+            logprobs = decoder.logits(item, code).log_softmax(dim=-1)
+            said.append(int(logprobs.argmax()))
+            total += logprobs.max().item()
+            code = code * 5 + said[-1]
+        lengths.append(len(said))
+        assert decoded.best()[item] == said + [PAD] * (decoded.tokens.shape[-1] - len(said))
+        assert decoded.scores[item, 0].item() == pytest.approx(total, abs=1e-5)
+    assert min(lengths) < max(lengths) == decoded.tokens.shape[-1]
+
+
+def test_the_decoder_is_asked_no_more_once_all_have_ended():
+    script = {(BOS,): {EOS: 1.0}}
+    stepped = Remembering(seed=3)
+
+    assert run(Scripted(script=script), Best(), max_length=50, items=3).tokens.shape == (3, 1, 1)
+    decoded = run(stepped, Best(), max_length=50, items=8)
+    assert stepped.calls == decoded.tokens.shape[-1] < 50
+
+
+def test_the_decoder_is_told_how_many_steps_there_may_be():
+    decoder = Remembering()
+
+    run(decoder, Best(), max_length=3)
+
+    assert decoder.steps == 3
+
+
+def test_a_beam_finds_what_greed_misses():
+    # Greed takes A for 0.6 and then has 0.5 at most; B and then EOS is worth 0.4 * 0.9.
+    script = {
+        (BOS,): {A: 0.6, B: 0.4},
+        (BOS, A): {EOS: 0.5, A: 0.3, B: 0.2},
+        (BOS, B): {EOS: 0.9, A: 0.1},
+    }
+
+    greedy = run(Scripted(script=script), Best(), max_length=2)
+    beam = run(Scripted(script=script), Beam(width=2), max_length=2)
+
+    assert greedy.tokens.tolist() == [[[A, EOS]]]
+    assert beam.tokens.tolist() == [[[B, EOS], [A, EOS]]]
+    torch.testing.assert_close(
+        beam.scores, torch.tensor([[0.4 * 0.9, 0.6 * 0.5]]).log(), rtol=0, atol=1e-6
+    )
+
+
+def test_an_ended_hypothesis_keeps_its_place_and_score_in_the_beam():
+    # "EOS" at once is worth 0.3; of "A" the best end is worth 0.7 * 0.9 * 0.9, later.
+    script = {
+        (BOS,): {EOS: 0.3, A: 0.7},
+        (BOS, A): {A: 0.9, B: 0.1},
+        (BOS, A, A): {EOS: 0.9, B: 0.1},
+    }
+
+    decoded = run(Scripted(script=script), Beam(width=2), max_length=3)
+
+    assert decoded.tokens.tolist() == [[[A, A, EOS], [EOS, PAD, PAD]]]
+    torch.testing.assert_close(
+        decoded.scores, torch.tensor([[0.7 * 0.9 * 0.9, 0.3]]).log(), rtol=0, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("max_length", [1, 2, 3])
+def test_a_beam_wide_enough_equals_exhaustive_search(seed, max_length):
+    decoder = Remembering(seed=seed)
+
+    # At most 1 + 2 + 4 ended and 8 unended hypotheses are alive at once.
+    decoded = run(decoder, Beam(width=15), max_length, items=3)
+
+    for item in range(3):
+        ranked = sorted(
+            every_sequence(decoder, item, max_length).items(), key=lambda pair: -pair[1]
+        )
+        assert len(ranked) == 2 ** (max_length + 1) - 1
+        for rank, (said, total) in enumerate(ranked):
+            padded = [*said, *[PAD] * (max_length - len(said))]
+            assert decoded.tokens[item, rank].tolist() == padded
+            assert decoded.scores[item, rank].item() == pytest.approx(total, abs=1e-5)
+        # The places that nothing can fill are known by their score.
+        assert (decoded.scores[item, len(ranked) :] == -math.inf).all()
+
+
+@pytest.mark.parametrize("width", [2, 3, 4])
+def test_a_narrow_beam_equals_the_same_search_over_lists(width):
+    decoder = Remembering(seed=1)
+
+    decoded = run(decoder, Beam(width=width), max_length=5, items=4)
+
+    for item in range(4):
+        alive = [((), 0.0)]
+        for _ in range(5):
+            grown = []
+            for said, total in alive:
+                if EOS in said:
+                    grown.append(((*said, PAD), total))
+                    continue
+                code = BOS
+                for token in said:
+                    code = code * 5 + token
+                logprobs = decoder.logits(item, code).log_softmax(dim=-1)
+                grown += [((*said, y), total + logprobs[y].item()) for y in (EOS, A, B)]
+            alive = sorted(grown, key=lambda pair: -pair[1])[:width]
+        for rank, (said, total) in enumerate(alive):
+            spoken = decoded.tokens[item, rank].tolist()
+            # The loop may stop early, where all that is left is padding.
+            assert [*spoken, *[PAD] * (5 - len(spoken))] == list(said)
+            assert decoded.scores[item, rank].item() == pytest.approx(total, abs=1e-5)
+
+
+def test_a_reordered_state_follows_its_parent_within_its_item():
+    # The second hypothesis overtakes the first at every step: B's sequences are the likelier.
+    script = {
+        (BOS,): {A: 0.55, B: 0.45},
+        (BOS, A): {A: 0.5, B: 0.5},
+        (BOS, B): {A: 0.9, B: 0.1},
+        (BOS, B, A): {EOS: 1.0},
+        (BOS, A, A): {B: 1.0},
+        (BOS, A, B): {B: 1.0},
+    }
+
+    decoded = run(Scripted(script=script), Beam(width=2), max_length=3, items=2)
+
+    for item in range(2):
+        assert decoded.tokens[item].tolist()[0] == [B, A, EOS]
+        assert decoded.tokens[item].tolist()[1] in ([A, A, B], [A, B, B])
+        torch.testing.assert_close(
+            decoded.scores[item], torch.tensor([0.45 * 0.9, 0.55 * 0.5]).log(), rtol=0, atol=1e-6
+        )
+
+
+def test_a_state_is_reordered_and_repeated_row_by_row():
+    state = State({"h": torch.tensor([[1.0], [2], [3]])}, {"keys": torch.tensor([[4.0], [5], [6]])})
+
+    reordered = state.reorder(torch.tensor([2, 0, 0]))
+    repeated = state.repeat(2)
+
+    assert reordered.moving["h"].flatten().tolist() == [3, 1, 1]
+    assert reordered.fixed is state.fixed
+    assert repeated.moving["h"].flatten().tolist() == [1, 1, 2, 2, 3, 3]
+    assert repeated.fixed["keys"].flatten().tolist() == [4, 4, 5, 5, 6, 6]
+
+
+def test_draws_come_from_the_generator_that_was_given():
+    first, again, other = (
+        run(Remembering(), Draw(), max_length=8, items=6, seed=seed) for seed in (1, 1, 2)
+    )
+
+    assert torch.equal(first.tokens, again.tokens)
+    assert torch.equal(first.scores, again.scores)
+    assert first.tokens.tolist() != other.tokens.tolist()
+
+
+def test_no_gradient_is_kept():
+    decoder = Weighted()
+    logits, _ = decoder.step(torch.tensor([[BOS]]), decoder.start(memory(), steps=2))
+    assert logits.requires_grad
+
+    assert not run(decoder, Best(), max_length=2).scores.requires_grad
+
+
+@pytest.mark.parametrize("max_length", [0, -1])
+def test_a_max_length_below_one_is_refused(max_length):
+    message = f"^max_length is {max_length}; it must be at least 1$"
+    with pytest.raises(ZooError, match=message):
+        run(Remembering(), Best(), max_length)

@@ -1,0 +1,80 @@
+"""On a GPU: the same answers, and no question to the host but every few steps."""
+
+import pytest
+import torch
+
+from zoo.generation.loop import PATIENCE
+from zoo.plugin import Memory, decode
+from zoo.testing.parts import TinyDecoder, TinyEmbedding
+from zoo_sampling.beam import Beam
+from zoo_sampling.diverse_beam import DiverseBeam
+from zoo_sampling.greedy import Greedy
+from zoo_sampling.min_p import MinP
+from zoo_sampling.no_repeat_ngram import NoRepeatNgram
+from zoo_sampling.repetition_penalty import RepetitionPenalty
+from zoo_sampling.temperature import Temperature
+from zoo_sampling.top_k import TopK
+from zoo_sampling.top_p import TopP
+from zoo_sampling.typical import Typical
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"),
+]
+
+CERTAIN = [Greedy(), Beam(), DiverseBeam(), TopK(k=1)]
+FILTERS = [RepetitionPenalty(), NoRepeatNgram(n=2)]
+
+
+def run(sampler, device, *, max_length=20, eos=2, filters=FILTERS, prompt=None):
+    torch.manual_seed(4)
+    decoder = TinyDecoder(embedding=TinyEmbedding(), summary_dim=4)
+    torch.nn.init.normal_(decoder.out.weight, std=2.0)
+    summary = torch.randn(6, 4, generator=torch.Generator().manual_seed(1))
+    memory = Memory(
+        summary[:, None].to(device),
+        torch.ones(6, 1, dtype=torch.bool, device=device),
+        summary.to(device),
+    )
+    return decode(
+        decoder.to(device),
+        memory,
+        sampler,
+        bos=1,
+        eos=eos,
+        pad=0,
+        max_length=max_length,
+        generator=torch.Generator(device).manual_seed(0),
+        filters=filters,
+        prompt=prompt,
+    )
+
+
+@pytest.mark.parametrize("prompt", [None, torch.tensor([[1, 3, 4]] * 3 + [[1, 5, 0]] * 3)])
+@pytest.mark.parametrize("sampler", CERTAIN, ids=lambda sampler: sampler.name)
+def test_what_is_certain_is_the_same_on_both(sampler, prompt):
+    here, there = run(sampler, "cpu", prompt=prompt), run(sampler, "cuda", prompt=prompt)
+
+    assert torch.equal(there.tokens.cpu(), here.tokens)
+    torch.testing.assert_close(there.scores.cpu(), here.scores)
+
+
+ALL = [*CERTAIN, Temperature(), TopP(), MinP(), Typical()]
+
+
+@pytest.mark.parametrize("sampler", ALL, ids=lambda sampler: sampler.name)
+def test_more_steps_ask_the_host_no_more_often_than_every_few(sampler, recwarn):
+    asked = []
+    for length in (PATIENCE, 5 * PATIENCE):
+        run(sampler, "cuda", max_length=length, eos=(), filters=[RepetitionPenalty()])  # warm up
+        torch.cuda.set_sync_debug_mode("warn")
+        recwarn.clear()
+        try:
+            with pytest.warns(UserWarning, match="synchronizing") as warned:
+                run(sampler, "cuda", max_length=length, eos=(), filters=[RepetitionPenalty()])
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        asked.append(len(warned))
+
+    # The last look asks twice, what went wrong being the second question.
+    assert asked[1] - asked[0] == 4, asked

@@ -1,0 +1,64 @@
+"""Cards and pictures of every shipped spec; what a push makes of them is tested with the Hub."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+import yaml
+
+import zoo
+from zoo.hub.card import Facts, card, config, eval_results, tree_svg
+from zoo.registry.component_registry import default_registry
+from zoo.spec.report import Part, Report
+
+SVG = "{http://www.w3.org/2000/svg}"
+SPECS = ["bahdanau-2015", "transformer-base", "hierarchical-2015", "vit-base", "ngram-lm"]
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_the_picture_has_every_part_in_a_box_of_its_own(name: str) -> None:
+    report = zoo.check(name)
+    picture = ElementTree.fromstring(tree_svg(report))
+    boxes = [b for b in picture.iter(f"{SVG}rect") if "x" in b.attrib]
+    parts = list(report.tree.walk())
+    assert len(boxes) == len(parts)
+    words = [text.text or "" for text in picture.iter(f"{SVG}text")]
+    assert f"{report.parameters:,}" in words
+    for part in parts:
+        assert any(part.type in word for word in words)
+    shapes = min(float(t.attrib["x"]) for t in picture.iter(f"{SVG}text") if "class" in t.attrib)
+    for box in boxes:
+        assert float(box.attrib["x"]) + float(box.attrib["width"]) < shapes
+    assert len({box.attrib["y"] for box in boxes}) == len(boxes)
+
+
+def test_what_a_part_is_called_cannot_break_the_picture() -> None:
+    odd = Part("model.<b>&", "model", '"><script>', None, "[<B>]", 3, 12)
+    text = tree_svg(Report("<x>", 3, 12, odd))
+    ElementTree.fromstring(text)
+    assert "<script>" not in text
+    assert "&lt;script&gt;" in text
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_the_card_of_a_shipped_spec_has_its_paper_and_its_licence(name: str) -> None:
+    from zoo.hub.catalogue import catalogue
+
+    published = catalogue().get(name)
+    spec = zoo.load_spec(name, registry=default_registry())
+    facts = Facts(
+        "org/name",
+        zoo.check(name),
+        spec.resolved(),
+        spec.lock(),
+        licence=published.licence,
+        published=published,
+    )
+    _, front, text = card(facts).split("---\n", 2)
+    assert yaml.safe_load(front)["license"] == "apache-2.0"
+    assert published.paper in text
+    assert f"{facts.report.parameters:,} parameters" in text
+    assert json.loads(config(facts))["zoo_spec"] == name
+    assert eval_results(facts) is None

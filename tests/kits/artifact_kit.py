@@ -1,0 +1,106 @@
+"""A small model with everything that is hard to save, and helpers to look at saved files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from zoo.artifact.layout import Layout, arranged
+from zoo.errors import ZooError
+from zoo.interfaces import Model, Outputs
+from zoo.registry.component_registry import Registry
+
+
+class Tied(Model):
+    """Reads and speaks through one table; one buffer is saved, one is computed."""
+
+    name: ClassVar[str] = "kit-tied"
+    on_build: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
+
+    def __init__(self, *, vocab: int = 11, dim: int = 4) -> None:
+        super().__init__()
+        type(self).on_build()
+        if vocab > 10**6:
+            raise ZooError(f"vocab ({vocab}) must be at most a million")
+        self.read = nn.Embedding(vocab, dim)
+        self.speak = nn.Linear(dim, vocab, bias=False)
+        self.speak.weight = self.read.weight
+        self.register_buffer("seen", torch.arange(3))
+        self.register_buffer("offset", torch.linspace(0.1, 1, dim), persistent=False)
+
+    def forward(self, batch: Any) -> Outputs:
+        tokens = batch["source"]
+        logits = self.speak(self.read(tokens) + self.offset)
+        return Outputs(logits, tokens, torch.ones_like(tokens, dtype=torch.bool))
+
+    def example(self, batch: int, length: int, generator: Any = None) -> dict[str, Tensor]:
+        return {"source": torch.randint(0, 4, (batch, length), generator=generator)}
+
+
+class Newer(Tied):
+    """The same, after its meaning changed."""
+
+    version: ClassVar[int] = 2
+
+
+class Overlapping(Tied):
+    """One buffer is a view of another."""
+
+    name: ClassVar[str] = "kit-overlapping"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("all", torch.arange(6.0))
+        self.register_buffer("some", self.all[:2])
+
+
+REGISTRY = Registry.installed({"ZOO_PLUGINS": "none"}).plus([Tied, Overlapping], plugin="kit")
+TIED = {"zoo": 1, "name": "kit", "model": "kit-tied"}
+
+
+def everything(model: Model) -> dict[str, Tensor]:
+    """Parameters and all buffers, the computed ones too."""
+    return dict(model.named_parameters()) | dict(model.named_buffers())
+
+
+def assert_same_bits(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
+    assert ours.keys() == theirs.keys()
+    for name, tensor in ours.items():
+        other = theirs[name]
+        assert (tensor.dtype, tensor.shape) == (other.dtype, other.shape), name
+        assert torch.equal(tensor.flatten().view(torch.uint8), other.flatten().view(torch.uint8))
+
+
+def rewrite(
+    file: Path, change: Callable[[dict[str, Tensor]], object] = dict, **metadata: str | None
+) -> None:
+    """The file again, with other tensors or other words in its header; None drops a word.
+
+    Hashes and digest are made anew, as a skilled forger would.
+    """
+    with safe_open(file, framework="pt") as opened:
+        words = {**opened.metadata(), **metadata}
+    tensors = {name: tensor.clone() for name, tensor in load_file(file).items()}
+    change(tensors)
+    put(file, {key: word for key, word in words.items() if word is not None}, tensors)
+
+
+def put(file: Path, words: dict[str, str], tensors: dict[str, Tensor]) -> None:
+    """A file with these words and tensors, and with the hashes and the digest they need."""
+    table = arranged(tensors)
+    raw = {
+        n: tensors[n].contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() for n in table
+    }
+    if "hashes" in words:
+        words["hashes"] = json.dumps({n: hashlib.sha256(raw[n]).hexdigest() for n in table})
+    if "digest" in words:
+        words["digest"] = Layout(words, table).digest()
+    file.write_bytes(Layout(words, table).encoded() + b"".join(raw[name] for name in table))

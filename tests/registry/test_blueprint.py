@@ -1,0 +1,265 @@
+"""Blueprints: validated, unbuilt parts, built by their parents."""
+
+from collections.abc import Sequence
+from typing import Annotated, ClassVar
+
+import pytest
+from pydantic import Field
+from torch import Tensor, nn
+
+import zoo
+from zoo import ZooError
+from zoo.errors import SpecError
+from zoo.plugin import Attention, Blueprint, Given, Scorer, WidthConflict
+from zoo.registry.blueprint import building
+from zoo.registry.component_registry import default_registry
+from zoo.spec.spec import draft_spec, load_spec
+from zoo_alignment.soft import Soft
+from zoo_bahdanau.additive import Additive
+from zoo_luong.dot import Dot
+from zoo_recurrent.gru import GRU
+
+SPEC = """\
+zoo: 1
+name: tiny
+model:
+  type: seq2seq
+  source: {type: token, vocab: 16, dim: 4}
+  encoder: {type: gru, hidden: 8}
+  decoder:
+    type: attentive-rnn
+    hidden: 16
+    attention: {scorer: SCORER, align: soft}
+"""
+
+
+class Faulty(Scorer):
+    """Fails while it is built."""
+
+    name: ClassVar[str] = "faulty"
+
+    def __init__(self, *, query_dim: Given[int], how: str = "value") -> None:
+        super().__init__()
+        if how == "value":
+            raise ValueError("boom")
+        if how == "long":
+            raise RuntimeError("boom\n" + "a C++ stack trace, say\n" * 1_000)
+        raise ZooError("boom of the zoo")
+
+    def score(self, query: Tensor, prepared: Tensor) -> Tensor:
+        raise AssertionError
+
+    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+        raise AssertionError
+
+
+class Shaped(Additive):
+    """Has a pair for a parameter."""
+
+    name: ClassVar[str] = "shaped"
+
+    def __init__(
+        self,
+        *,
+        query_dim: Given[int],
+        key_dim: Given[int],
+        pair: tuple[int, int] = (1, 2),
+        hidden: Annotated[int, Field(ge=1)] = 3,
+    ) -> None:
+        super().__init__(query_dim=query_dim, key_dim=key_dim, hidden=hidden)
+
+
+class Leaf(nn.Module):
+    def __init__(self, *, width: Given[int] = 7, depth: Given[int]) -> None:
+        super().__init__()
+        self.width, self.depth = width, depth
+
+
+class Tree(nn.Module):
+    def __init__(self, *, leaves: Sequence[Blueprint[Leaf]] = ()) -> None:
+        super().__init__()
+        self.leaves = nn.ModuleList(leaf.build(depth=i) for i, leaf in enumerate(leaves))
+
+
+REGISTRY = default_registry().plus([Faulty, Shaped], plugin="stranger")
+
+
+def write(tmp_path, scorer: str, **changes: str):
+    text = SPEC.replace("SCORER", scorer)
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    file = tmp_path / "spec.yaml"
+    file.write_text(text)
+    return file
+
+
+def the_problem(file):
+    with pytest.raises(SpecError) as caught:
+        zoo.check(file, registry=REGISTRY)
+    (problem,) = caught.value.problems
+    return problem
+
+
+def test_a_parent_builds_a_part_with_what_it_knows():
+    part = Blueprint.of(Additive, hidden=8).build(query_dim=4, key_dim=6)
+    assert (part.W.in_features, part.U.in_features, part.W.out_features) == (4, 6, 8)
+
+
+def test_a_part_is_built_anew_each_time():
+    blueprint = Blueprint.of(Additive)
+    assert blueprint.build(query_dim=4, key_dim=6) is not blueprint.build(query_dim=4, key_dim=6)
+
+
+def test_a_part_takes_only_what_it_declares():
+    assert isinstance(Blueprint.of(Soft).build(query_dim=3, anything=object()), Soft)
+    leaf = Blueprint.of(Leaf).build(depth=1, height=2)
+    assert (leaf.width, leaf.depth) == (7, 1)
+    assert Blueprint.of(Leaf).build(depth=1, width=2).width == 2
+
+
+def test_what_the_parent_does_not_give_is_explained():
+    with pytest.raises(SpecError) as caught:
+        Blueprint.of(Additive).build(query_dim=4, value_dim=3)
+    assert str(caught.value) == (
+        "'additive' needs key_dim from its parent, which gives: query_dim, value_dim"
+    )
+    with pytest.raises(SpecError, match="needs depth from its parent, which gives: nothing"):
+        Blueprint.of(Leaf).build()
+
+
+def test_all_faults_of_a_blueprint_written_in_python_come_at_once():
+    with pytest.raises(SpecError) as caught:
+        Blueprint.of(GRU, hiden=3, layers="2", dropout=1.0)
+    assert [p.message for p in caught.value.problems] == [
+        "GRU has no parameter 'hiden'; it has: hidden, layers, bidirectional, dropout, variant",
+        "layers: Input should be a valid integer",
+        "dropout: Input should be less than 1",
+        "GRU needs a value for 'hidden'",
+    ]
+
+
+def test_a_blueprint_written_in_python_may_not_set_what_the_parent_gives():
+    with pytest.raises(SpecError, match="no parameter 'query_dim'"):
+        Blueprint.of(Additive, query_dim=4)
+
+
+@pytest.mark.parametrize("filling", ["additive", Additive, Blueprint.of(Soft), None])
+def test_a_slot_filled_in_python_takes_only_a_blueprint_of_its_kind(filling):
+    with pytest.raises(SpecError, match="scorer"):
+        Blueprint.of(Attention, scorer=filling, align=Blueprint.of(Soft))
+
+
+def test_a_blueprint_of_the_wrong_kind_in_a_dict_is_refused_at_its_slot():
+    data = load_spec("bahdanau-reversal").resolved()
+    data["model"]["decoder"]["attention"]["scorer"] = Blueprint.of(Soft)
+    (problem,) = draft_spec(data).problems
+    assert problem.path == "model.decoder.attention.scorer"
+
+
+def test_a_blueprint_in_a_dict_resolves_to_its_registered_name():
+    data = load_spec("bahdanau-reversal").resolved()
+    data["model"]["decoder"]["attention"]["scorer"] = Blueprint.of(Additive, hidden=5)
+    resolved = load_spec(data).resolved()
+    scorer = resolved["model"]["decoder"]["attention"]["scorer"]
+    assert scorer == {"type": "bahdanau:additive", "hidden": 5}
+    assert load_spec(resolved).resolved() == resolved
+
+
+def test_blueprints_in_slots_are_walked():
+    leaf = Blueprint.of(Leaf)
+    tree = Blueprint.of(Tree, leaves=[leaf, leaf])
+    assert list(tree.children()) == [leaf, leaf]
+    assert list(tree.walk()) == [tree, leaf, leaf]
+    assert [leaf.depth for leaf in tree.build().leaves] == [0, 1]
+    attention = Blueprint.of(Attention, scorer=Blueprint.of(Dot), align=Blueprint.of(Soft))
+    assert [b.label for b in attention.walk()] == ["Attention", "dot", "soft"]
+
+
+def test_the_tree_of_what_was_built_is_kept_while_watched():
+    attention = Blueprint.of(Attention, scorer=Blueprint.of(Dot), align=Blueprint.of(Soft), heads=2)
+    with building() as root:
+        built = attention.build(query_dim=4, key_dim=6)
+    (frame,) = root.children
+    assert frame.part is built
+    assert frame.given == {"query_dim": 4, "key_dim": 6}
+    assert [child.blueprint.label for child in frame.children] == ["dot", "soft"]
+    assert frame.children[0].given == {"query_dim": 2, "key_dim": 2}
+
+
+def test_a_failed_build_leaves_no_trace_in_the_next():
+    with building() as root:
+        with pytest.raises(SpecError):
+            Blueprint.of(Dot).build(query_dim=4, key_dim=6)
+        Blueprint.of(Dot).build(query_dim=4, key_dim=4)
+    assert [frame.given for frame in root.children] == [{"query_dim": 4, "key_dim": 4}]
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [("value", "could not be built: ValueError: boom"), ("zoo", "boom of the zoo")],
+)
+def test_the_error_of_a_child_keeps_the_childs_place(tmp_path, how, message):
+    problem = the_problem(write(tmp_path, f"{{type: faulty, how: {how}}}"))
+    assert problem.path == "model.decoder.attention.scorer"
+    assert (problem.place.line, problem.place.column) == (10, 25)
+    assert problem.message == message
+
+
+def test_a_long_error_of_a_child_is_cut_to_its_first_line(tmp_path):
+    problem = the_problem(write(tmp_path, "{type: faulty, how: long}"))
+    assert problem.message == "could not be built: RuntimeError: boom"
+
+
+def test_the_error_behind_a_refusal_stays_its_cause(tmp_path):
+    with pytest.raises(SpecError) as caught:
+        Blueprint.of(Faulty, how="value").build(query_dim=3)
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert str(caught.value) == "'faulty' could not be built: ValueError: boom"
+
+
+def test_a_width_conflict_names_both_lines(tmp_path):
+    file = write(tmp_path, "dot")
+    problem = the_problem(file)
+    assert problem.path == "model.decoder.attention.scorer"
+    assert (problem.place.line, problem.place.column) == (10, 25)
+    assert problem.message == (
+        "dot needs queries and keys of one width: "
+        f"query_dim is 16 (from model.decoder.hidden, {file}:9:13), "
+        f"key_dim is 8 (from model.encoder, {file}:6:12)"
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"hidden: 16": "hidden: 16\n    readout: 8"},
+        {"dim: 4": "dim: 8"},
+        {"vocab: 16": "vocab: 8"},
+        {"type: seq2seq": "type: seq2seq\n  bos: 8"},
+        {"hidden: 8}": "hidden: 4, bidirectional: true}"},
+    ],
+    ids=["a sibling key", "a sibling part", "its vocabulary", "a key of the model", "two ways"],
+)
+def test_another_value_that_happens_to_be_equal_does_not_hide_the_true_origin(tmp_path, changes):
+    file = write(tmp_path, "dot", **changes)
+    lines = file.read_text().splitlines()
+    encoder = next(i for i, line in enumerate(lines, 1) if "encoder:" in line)
+    hidden = next(i for i, line in enumerate(lines, 1) if line.startswith("    hidden:"))
+    message = the_problem(file).message
+    assert f"{file}:{encoder}:12" in message
+    assert f"{file}:{hidden}:13" in message
+
+
+def test_a_width_conflict_between_python_blueprints_still_says_the_widths():
+    attention = Blueprint.of(Attention, scorer=Blueprint.of(Dot), align=Blueprint.of(Soft))
+    with pytest.raises(SpecError, match="query_dim is 4, key_dim is 6"):
+        attention.build(query_dim=4, key_dim=6)
+    assert str(WidthConflict("a must be b", a=1, b=2)) == "a must be b: a is 1, b is 2"
+
+
+def test_a_part_with_a_pair_survives_the_resolved_form_and_a_spec(tmp_path):
+    resolved = load_spec(write(tmp_path, "shaped"), registry=REGISTRY).resolved()
+    scorer = resolved["model"]["decoder"]["attention"]["scorer"]
+    assert scorer == {"type": "stranger:shaped", "pair": [1, 2], "hidden": 3}
+    assert load_spec(resolved, registry=REGISTRY).resolved() == resolved

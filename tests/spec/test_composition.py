@@ -1,0 +1,161 @@
+"""Composing: checked on the meta device first, then built from a seed."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+import zoo
+from zoo.errors import SpecError, ZooError
+from zoo.spec.composition import build_on_meta
+from zoo.spec.spec import load_spec
+
+SPEC = {
+    "zoo": 1,
+    "name": "tiny",
+    "model": {
+        "type": "seq2seq",
+        "source": {"type": "token", "vocab": 16, "dim": 4},
+        "encoder": {"type": "gru", "hidden": 8},
+        "decoder": {
+            "type": "attentive-rnn",
+            "hidden": 16,
+            "attention": {"scorer": "additive", "align": "soft"},
+        },
+    },
+}
+
+
+def same(one, other) -> bool:
+    pairs = zip(one.state_dict().items(), other.state_dict().items(), strict=True)
+    return all(a == b and torch.equal(x, y) for (a, x), (b, y) in pairs)
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others():
+    assert same(zoo.compose(SPEC, seed=3), zoo.compose(SPEC, seed=3))
+    assert not same(zoo.compose(SPEC, seed=3), zoo.compose(SPEC, seed=4))
+
+
+def test_the_weights_do_not_depend_on_what_was_drawn_before():
+    first = zoo.compose(SPEC)
+    torch.rand(7)
+    assert same(first, zoo.compose(SPEC))
+
+
+def test_composing_and_checking_leave_the_global_generators_untouched():
+    torch.manual_seed(1)
+    before = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].tobytes()
+    zoo.compose(SPEC, seed=5)
+    zoo.check(SPEC)
+    after = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].tobytes()
+    assert torch.equal(before[0], after[0])
+    assert before[1:] == after[1:]
+
+
+@pytest.mark.gpu
+def test_composing_leaves_the_generator_of_the_gpu_untouched():
+    torch.cuda.manual_seed(1)
+    before = torch.cuda.get_rng_state()
+    zoo.compose(SPEC, device="cuda", seed=5)
+    assert torch.equal(before, torch.cuda.get_rng_state())
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind"),
+    [
+        (None, torch.float32),
+        ("bfloat16", torch.bfloat16),
+        ("float64", torch.float64),
+        (torch.float16, torch.float16),
+    ],
+)
+def test_a_model_comes_in_the_type_asked_for(dtype, kind):
+    model = zoo.compose(SPEC, dtype=dtype)
+    assert {p.dtype for p in model.parameters()} == {kind}
+    assert {p.device.type for p in model.parameters()} == {"cpu"}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "half", "", torch.int64, 3])
+def test_a_type_that_weights_cannot_have_is_refused(dtype):
+    with pytest.raises(ZooError, match="is none of float32, bfloat16, float16, float64"):
+        zoo.compose(SPEC, dtype=dtype)
+
+
+@pytest.mark.parametrize("device", ["banana", "", "cpu:-1"])
+def test_a_device_that_is_unknown_is_refused(device):
+    with pytest.raises(ZooError, match=f"device '{device}' is unknown"):
+        zoo.compose(SPEC, device=device)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+@pytest.mark.parametrize("device", ["cuda", "cuda:1", torch.device("cuda")])
+def test_a_cuda_device_that_is_not_there_is_refused(device):
+    with pytest.raises(ZooError, match="but torch sees no CUDA device here"):
+        zoo.compose(SPEC, device=device)
+
+
+@pytest.mark.parametrize("device", ["xla", "vulkan", "hpu"])
+def test_a_device_that_this_torch_is_not_built_for_is_refused(device):
+    with pytest.raises(ZooError, match=f"device '{device}'"):
+        zoo.compose(SPEC, device=device)
+
+
+def test_overrides_shape_the_model():
+    model = zoo.compose(SPEC, overrides=["model.encoder.hidden=3", "name=other"])
+    assert model.encoder.output_dim == 3
+    assert model.spec["name"] == "other"
+    with pytest.raises(SpecError, match=r"--set model\.encoder\.hidden=x"):
+        zoo.compose(SPEC, overrides=["model.encoder.hidden=x"])
+
+
+def test_a_model_carries_its_resolved_spec_and_its_lock():
+    model = zoo.compose(SPEC)
+    spec = load_spec(SPEC)
+    assert model.spec == spec.resolved()
+    assert list(model.lock) == spec.lock()
+    assert same(zoo.compose(model.spec), model)
+
+
+def test_all_parts_are_on_the_meta_device_while_they_are_checked():
+    tree = build_on_meta(load_spec(SPEC))
+    held = [*tree.part.parameters(), *tree.part.buffers()]
+    assert held
+    assert all(tensor.is_meta for tensor in held)
+
+
+def test_a_model_far_beyond_any_memory_is_checked():
+    report = zoo.check(
+        SPEC, overrides=["model.source={type: token, vocab: 1000000000, dim: 50000}"]
+    )
+    assert report.bytes > 100 * 2**40
+
+
+def test_a_check_leaves_the_default_device_as_it_was():
+    zoo.check(SPEC)
+    assert torch.zeros(1).device.type == "cpu"
+    with pytest.raises(SpecError):
+        zoo.check(SPEC, overrides=["model.decoder.attention.scorer=dot"])
+    assert torch.zeros(1).device.type == "cpu"
+
+
+def test_a_surplus_key_does_not_keep_the_model_from_being_built_and_checked():
+    data = {**SPEC, "objective": {"type": "cross-entropy", "eps": 1}}
+    with pytest.raises(SpecError) as caught:
+        zoo.check(data, overrides=["model.bos=99"])
+    assert [p.path for p in caught.value.problems] == ["objective.eps", "model"]
+
+
+def test_a_composed_model_runs():
+    model = zoo.compose(SPEC).eval()
+    outputs = model(model.example(2, 5))
+    assert outputs.logits.shape == (2, 6, 16)
+    assert outputs.logits.isfinite().all()
+
+
+def test_the_kinds_of_components_can_be_listed():
+    assert "additive" in {entry.name for entry in zoo.components("scorer")}
+    assert {entry.kind for entry in zoo.components("scorer")} == {"scorer"}
+    assert len(zoo.components()) > len(zoo.components("scorer"))
+    with pytest.raises(ZooError, match="no kind named 'scorr'; did you mean 'scorer'"):
+        zoo.components("scorr")

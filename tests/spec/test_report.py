@@ -1,0 +1,241 @@
+"""Reports: the parts of a spec with shapes, parameters and bytes."""
+
+import contextlib
+import json
+from typing import ClassVar
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import zoo
+from zoo.errors import SpecError
+from zoo.plugin import Given
+from zoo.registry.component_registry import default_registry
+from zoo.spec.composition import build_on_meta
+from zoo.spec.report import report_of
+from zoo.spec.spec import load_spec
+from zoo_alignment.soft import Soft
+from zoo_bahdanau.additive import Additive
+
+SPEC = """\
+zoo: 1
+name: tiny
+model:
+  type: seq2seq
+  source: {type: token, vocab: 16, dim: 4}
+  encoder: {type: gru, hidden: 8}
+  decoder:
+    type: attentive-rnn
+    hidden: 16
+    attention: {scorer: SCORER, align: ALIGN}
+"""
+
+
+class Crooked(Additive):
+    """Multiplies what does not fit."""
+
+    name: ClassVar[str] = "crooked"
+
+    def score(self, query: Tensor, prepared: Tensor) -> Tensor:
+        return query @ prepared
+
+
+class Careless(zoo.plugin.Encoder):
+    """Catches the failure of a part of its own, and then fails itself."""
+
+    name: ClassVar[str] = "careless"
+
+    def __init__(
+        self, *, input_dim: Given[int], inner: zoo.plugin.Blueprint[zoo.plugin.Encoder]
+    ) -> None:
+        super().__init__()
+        self.inner = inner.build(input_dim=input_dim + 1)
+        self.output_dim, self.summary_dim = self.inner.output_dim, self.inner.summary_dim
+        self.carry = self.inner.carry
+
+    def forward(self, inputs: Tensor, mask: Tensor) -> zoo.plugin.Memory:
+        with contextlib.suppress(Exception):
+            return self.inner(inputs, mask)
+        raise ValueError("nothing left to try")
+
+
+class Reading(Soft):
+    """Needs real numbers to run, each in its own way."""
+
+    def forward(self, scores, mask=None, look=None):
+        self.read(scores)
+        return super().forward(scores, mask)
+
+    def read(self, scores: Tensor) -> None:
+        raise NotImplementedError
+
+
+class Listing(Reading):
+    name: ClassVar[str] = "listing"
+
+    def read(self, scores: Tensor) -> None:
+        scores.tolist()
+
+
+class Choosing(Reading):
+    name: ClassVar[str] = "choosing"
+
+    def read(self, scores: Tensor) -> None:
+        scores[scores > 0]
+
+
+class Branching(Reading):
+    name: ClassVar[str] = "branching"
+
+    def read(self, scores: Tensor) -> None:
+        if (scores > 0).any():
+            scores.sum()
+
+
+class Itemising(Reading):
+    name: ClassVar[str] = "itemising"
+
+    def read(self, scores: Tensor) -> None:
+        scores.max().item()
+
+
+class Buffered(Soft):
+    """Holds more than parameters."""
+
+    name: ClassVar[str] = "buffered"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(10, dtype=torch.int64))
+        self.gain = nn.Parameter(torch.ones(3, dtype=torch.float64))
+
+
+STRANGERS = [Crooked, Careless, Listing, Choosing, Branching, Itemising, Buffered]
+REGISTRY = default_registry().plus(STRANGERS, plugin="stranger")
+
+
+def write(tmp_path, *, scorer: str = "additive", align: str = "soft", encoder: str | None = None):
+    text = SPEC.replace("SCORER", scorer).replace("ALIGN", align)
+    if encoder:
+        text = text.replace("{type: gru, hidden: 8}", encoder)
+    file = tmp_path / "spec.yaml"
+    file.write_text(text)
+    return file
+
+
+def parts(report) -> dict[str, dict]:
+    return {part.path: part.as_json() for part in report.tree.walk()}
+
+
+def size(model) -> tuple[int, int]:
+    weights = sum(p.numel() for p in model.parameters())
+    held = [*model.parameters(), *model.buffers()]
+    return weights, sum(t.numel() * t.element_size() for t in held)
+
+
+@pytest.mark.parametrize("name", ["bahdanau-reversal", "tiny", "buffered"])
+def test_the_numbers_are_those_of_the_composed_model(tmp_path, name):
+    align = "buffered" if name == "buffered" else "soft"
+    source = name if name == "bahdanau-reversal" else write(tmp_path, align=align)
+    report = zoo.check(source, registry=REGISTRY)
+    # Built as it is, since composing casts the weights.
+    model = load_spec(source, registry=REGISTRY).sections.model.build()
+    assert (report.parameters, report.bytes) == size(model)
+    found = parts(report)
+    assert found["model"]["parameters"] == report.parameters
+    for path in ("encoder", "decoder", "decoder.attention", "decoder.attention.align"):
+        part = model.get_submodule(path)
+        counted = found[f"model.{path}"]
+        assert (counted["parameters"], counted["bytes"]) == size(part)
+
+
+def test_the_parts_are_listed_as_a_tree_with_their_providers(tmp_path):
+    report = zoo.check(write(tmp_path))
+    found = parts(report)
+    assert list(found) == [
+        "model",
+        "model.source",
+        "model.encoder",
+        "model.decoder",
+        "model.decoder.attention",
+        "model.decoder.attention.scorer",
+        "model.decoder.attention.align",
+    ]
+    scorer = found["model.decoder.attention.scorer"]
+    assert (scorer["kind"], scorer["type"], scorer["plugin"]) == ("scorer", "additive", "bahdanau")
+    attention = found["model.decoder.attention"]
+    assert (attention["kind"], attention["type"], attention["plugin"]) == ("attention", "", None)
+
+
+def test_what_follows_batch_source_and_target_is_shown_as_a_letter(tmp_path):
+    shapes = {path: part["shape"] for path, part in parts(zoo.check(write(tmp_path))).items()}
+    assert shapes == {
+        "model": "[B, T, 16]",
+        "model.source": "[B, S, 4]",
+        "model.encoder": "[B, S, 8]",
+        "model.decoder": "[B, T, 16]",
+        "model.decoder.attention": "[B, 1, 8]",
+        "model.decoder.attention.scorer": "[B, 1, S]",
+        "model.decoder.attention.align": "[B, 1, 1, S]",
+    }
+
+
+def test_parts_that_a_parent_builds_alike_count_together(tmp_path):
+    one = parts(zoo.check(write(tmp_path)))
+    file = write(tmp_path, scorer="additive, heads: 4")
+    four = parts(zoo.check(file))
+    assert one["model.source"]["count"] == 2  # source and target tables
+    assert one["model.source"]["parameters"] == 2 * 16 * 4
+    scorers = four["model.decoder.attention.scorer"]
+    assert scorers["count"] == 4
+    assert scorers["parameters"] == 4 * (4 * 128 + 4 * 128 + 128)
+
+
+def test_a_report_is_plain_data_for_programs(tmp_path):
+    report = zoo.check(write(tmp_path))
+    data = json.loads(json.dumps(report.as_json()))
+    assert data["ok"] is True
+    assert (data["name"], data["parameters"]) == ("tiny", report.parameters)
+    assert [part["path"] for part in data["parts"]] == [p.path for p in report.tree.walk()]
+
+
+def the_problem(file):
+    with pytest.raises(SpecError) as caught:
+        zoo.check(file, registry=REGISTRY)
+    (problem,) = caught.value.problems
+    return problem
+
+
+def test_a_strangers_part_that_cannot_run_is_reported_with_its_place(tmp_path):
+    problem = the_problem(write(tmp_path, scorer="crooked"))
+    assert problem.path == "model.decoder.attention.scorer"
+    assert (problem.place.line, problem.place.column) == (10, 25)
+    assert problem.message.startswith("fails on an example of its own: RuntimeError: ")
+
+
+def test_a_part_that_fails_is_blamed_and_not_its_child_whose_failure_it_caught(tmp_path):
+    encoder = "{type: careless, inner: {type: gru, hidden: 8}}"
+    problem = the_problem(write(tmp_path, encoder=encoder))
+    assert problem.path == "model.encoder"
+    assert "ValueError: nothing left to try" in problem.message
+
+
+@pytest.mark.parametrize("align", ["listing", "choosing", "branching", "itemising"])
+def test_a_part_that_needs_real_numbers_passes_without_shapes(tmp_path, align):
+    file = write(tmp_path, align=align)
+    report = zoo.check(file, registry=REGISTRY)
+    assert {part.shape for part in report.tree.walk()} == {None}
+    assert report.parameters == zoo.check(write(tmp_path)).parameters
+    model = zoo.compose(write(tmp_path, align=align), registry=REGISTRY)
+    assert model(model.example(2, 3)).logits.shape == (2, 4, 16)
+
+
+@pytest.mark.parametrize("scorer", ["additive", "crooked"])
+def test_watching_a_model_leaves_its_methods_as_they_were(tmp_path, scorer):
+    spec = load_spec(write(tmp_path, scorer=scorer), registry=REGISTRY)
+    tree = build_on_meta(spec)
+    before = [set(vars(module)) for module in tree.part.modules()]
+    with contextlib.suppress(SpecError):
+        report_of(spec, tree)
+    assert [set(vars(module)) for module in tree.part.modules()] == before

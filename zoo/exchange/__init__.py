@@ -1,0 +1,1 @@
+"""Weights of other libraries: maps between tensor names, import and export."""

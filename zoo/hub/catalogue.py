@@ -1,0 +1,205 @@
+"""The catalogue of published models, read from ``registry.yaml`` and from further files like it.
+
+::
+
+    zoo: 1
+    models:
+      - name: my-translator
+        spec: specs/my-translator.yaml      # beside this file, or a shipped spec of that name
+        paper: Who, when, what, where
+        licence: Apache-2.0
+        weights:                            # optional: where trained weights are published
+          hub: org/my-translator
+          revision: 0123456789abcdef0123456789abcdef01234567
+          sha256: "..."                     # optional: of model.safetensors, or of `file`
+        results:                            # optional: what was measured
+          - {metric: bleu, value: 28.4, dataset: Multi30k, split: test}
+
+The classes' signatures are the schema, as for specs, so every fault comes with its line.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from zoo.errors import Problem, RegistryError, SpecError, suggest
+from zoo.registry.blueprint import Blueprint
+from zoo.registry.component_registry import Registry, default_registry
+from zoo.spec.document import read_file
+from zoo.spec.reader import Reader
+
+NAME = "registry.yaml"
+
+Words = Annotated[str, Field(min_length=1, max_length=1_000)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """Where weights are published: a repository, a commit, and the hash of the weights' file."""
+
+    hub: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][\w.-]*/[A-Za-z0-9_][\w.-]*$")]
+    revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    file: Annotated[str, Field(pattern=r"^[\w-]+(\.[\w-]+)*$")] = "model.safetensors"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One number that was measured, on what, and where that is told."""
+
+    metric: Words
+    value: float
+    dataset: Words
+    split: Words | None = None
+    task: Words | None = None
+    source: Words | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=96)]
+    spec: Words
+    paper: Words
+    licence: Words
+    weights: Blueprint[Weights] | None = None
+    results: Sequence[Blueprint[Result]] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _File:
+    zoo: Annotated[int, Field(ge=1, le=1)]
+    models: Sequence[Blueprint[_Row]]
+
+
+@dataclass(frozen=True)
+class Published:
+    """One model of a catalogue."""
+
+    name: str
+    spec: str
+    paper: str
+    licence: str
+    weights: Weights | None
+    results: tuple[Result, ...]
+    file: Path
+
+    def spec_path(self, registry: Registry | None = None) -> Path:
+        """The spec's file: beside the catalogue, else the shipped one of that name."""
+        beside = self.file.parent / self.spec
+        if beside.is_file():
+            return beside
+        return (registry or default_registry()).spec(Path(self.spec).stem)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "spec": self.spec,
+            "paper": self.paper,
+            "licence": self.licence,
+            "weights": vars(self.weights) if self.weights else None,
+            "results": [vars(result) for result in self.results],
+            "catalogue": str(self.file),
+        }
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Everything that one or more catalogues list, in their order."""
+
+    models: Sequence[Published]
+    faults: Sequence[str] = ()
+    """What is wrong with catalogues of plugins; the others stay usable."""
+
+    def get(self, name: str) -> Published:
+        found = [model for model in self.models if model.name == name]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            files = " and ".join(str(model.file) for model in found)
+            raise RegistryError(f"'{name}' is listed by {files}; name its repository instead")
+        tail = suggest(name, (model.name for model in self.models), by="zoo catalogue")
+        if self.faults:
+            tail += f"; some catalogues cannot be read: {'; '.join(self.faults)}"
+        raise RegistryError(f"no model named '{name}', here or in the catalogue{tail}")
+
+    def weights(self, name: str) -> Weights:
+        """Where the weights of a model are; RegistryError if it is published without."""
+        model = self.get(name)
+        if model.weights is None:
+            raise RegistryError(
+                f"the catalogue has no weights for '{name}' yet; 'zoo compose {name} -o "
+                f"{name}.safetensors' makes the model with fresh ones"
+            )
+        return model.weights
+
+    def search(self, words: Iterable[str]) -> list[Published]:
+        """The models whose name, paper, licence or results hold every word."""
+        wanted = [word.casefold() for word in words]
+        return [m for m in self.models if all(word in _text(m) for word in wanted)]
+
+
+def catalogue(
+    further: Sequence[str | os.PathLike[str]] = (), *, registry: Registry | None = None
+) -> Catalogue:
+    """The zoo's own catalogue, those of plugins, and the further files."""
+    registry = registry or default_registry()
+    models, faults = read(own_file(), registry), []
+    for plugin in registry.plugins:
+        for path in plugin.catalogues:
+            try:
+                models += read(path, registry)
+            except SpecError as error:
+                faults.append(f"plugin '{plugin.name}' ({plugin.distribution}): {error}")
+    for path in map(Path, further):
+        models += read(path, registry)
+    return Catalogue(models, faults)
+
+
+def own_file() -> Path:
+    """``registry.yaml``: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    inside = package / NAME
+    return inside if inside.is_file() else package.parent / NAME
+
+
+def read(path: Path, registry: Registry | None = None) -> list[Published]:
+    """The models a file lists, or SpecError with everything wrong with it."""
+    document = read_file(path)
+    reader = Reader(document, registry or default_registry())
+    root = reader.part(_File, document.data)
+    problems = list(reader.problems)
+    models = [] if root is None else [_published(row.params, path) for row in root.params["models"]]
+    first: dict[str, int] = {}
+    for index, model in enumerate(models):
+        if first.setdefault(model.name, index) != index:
+            message = f"'{model.name}' is listed a second time"
+            trail = ("models", index, "name")
+            problems.append(Problem(message, f"models[{index}].name", document.place(trail)))
+    if problems:
+        raise SpecError(problems)
+    return models
+
+
+def _published(row: dict[str, Any], file: Path) -> Published:
+    weights = row.get("weights")
+    return Published(
+        row["name"],
+        row["spec"],
+        row["paper"],
+        row["licence"],
+        Weights(**weights.params) if weights else None,
+        tuple(Result(**result.params) for result in row.get("results", ())),
+        file,
+    )
+
+
+def _text(model: Published) -> str:
+    measured = (f"{r.metric} {r.dataset} {r.task or ''}" for r in model.results)
+    hub = model.weights.hub if model.weights else ""
+    return " ".join((model.name, model.paper, model.licence, hub, *measured)).casefold()

@@ -1,0 +1,1 @@
+"""The component registry: hooks, plugin discovery, lookup by name, and blueprints."""

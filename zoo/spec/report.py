@@ -1,0 +1,188 @@
+"""What a spec describes, in numbers: its parts with shapes, parameters and bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from zoo.attention import recording
+from zoo.errors import Problem, SpecError
+from zoo.registry.blueprint import Frame, in_a_line
+from zoo.spec.spec import Spec
+
+# Two runs at these sizes tell which dimensions follow the batch and the length.
+_RUNS = ((2, 3), (3, 4))
+
+Failure = tuple[Exception, Frame]
+"""An error, and a part it came through."""
+
+
+@dataclass
+class Part:
+    """One part of the tree; parts that a parent builds alike, layer by layer, count together."""
+
+    path: str
+    kind: str
+    type: str
+    plugin: str | None
+    shape: str | None
+    parameters: int
+    bytes: int
+    count: int = 1
+    children: list[Part] = field(default_factory=list)
+
+    def walk(self) -> Iterator[Part]:
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def as_json(self) -> dict[str, Any]:
+        names = ("path", "kind", "type", "plugin", "shape", "parameters", "bytes", "count")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass
+class Report:
+    """A checked spec; parameters that two parts share count once in the total."""
+
+    name: str
+    parameters: int
+    bytes: int
+    tree: Part
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "ok": True,
+            "name": self.name,
+            "parameters": self.parameters,
+            "bytes": self.bytes,
+            "parts": [part.as_json() for part in self.tree.walk()],
+        }
+
+
+def report_of(spec: Spec, tree: Frame) -> Report:
+    """Runs the model on the meta device to see its shapes, and counts."""
+    shapes = _shapes(tree)
+    root = _part(tree, shapes)
+    return Report(spec.name, root.parameters, root.bytes, root)
+
+
+def _part(frame: Frame, shapes: dict[int, str]) -> Part:
+    blueprint = frame.blueprint
+    entry = blueprint.entry
+    parameters, size = _count(frame.part)
+    part = Part(
+        path=blueprint.path,
+        kind=entry.kind if entry else type(frame.part).__name__.lower(),
+        type=blueprint.label if entry else "",
+        plugin=entry.plugin if entry else None,
+        shape=shapes.get(id(frame.part)),
+        parameters=parameters,
+        bytes=size,
+    )
+    alike: dict[str, Part] = {}
+    for child in (_part(below, shapes) for below in frame.children):
+        if child.path in alike:
+            _add(alike[child.path], child)
+        else:
+            alike[child.path] = child
+    part.children = list(alike.values())
+    return part
+
+
+def _add(part: Part, other: Part) -> None:
+    part.count += other.count
+    part.parameters += other.parameters
+    part.bytes += other.bytes
+    for mine, theirs in zip(part.children, other.children, strict=False):
+        _add(mine, theirs)
+
+
+def _count(part: Any) -> tuple[int, int]:
+    """Parameters, and the bytes of all that a saved model holds."""
+    if not isinstance(part, nn.Module):
+        return 0, 0
+    weights = list(part.parameters())
+    held = weights + list(part.buffers())
+    return sum(w.numel() for w in weights), sum(t.numel() * t.element_size() for t in held)
+
+
+def _shapes(tree: Frame) -> dict[int, str]:
+    """The output shape of each part by id, with letters for what follows the input."""
+    seen: list[dict[int, tuple[int, ...]]] = []
+    for batch, length in _RUNS:
+        try:
+            # Recording keeps attention on its reference path, where every part is called.
+            with _watched(tree) as (shapes, failed), recording(tree.part), torch.no_grad():
+                tree.part.eval()
+                tree.part(tree.part.example(batch, length))
+        except Exception as error:
+            if isinstance(error, NotImplementedError) or "on meta tensors" in str(error):
+                return {}  # a part that needs real numbers to run; its shapes stay unknown
+            last = next((frame for raised, frame in failed if raised is error), tree).blueprint
+            message = f"fails on an example of its own: {in_a_line(error)}"
+            raise SpecError([Problem(message, last.path, last.place)]) from error
+        seen.append(shapes)
+    return {
+        key: _lettered(shape, seen[1][key])
+        for key, shape in seen[0].items()
+        if key in seen[1] and len(shape) == len(seen[1][key])
+    }
+
+
+def _lettered(first: tuple[int, ...], second: tuple[int, ...]) -> str:
+    letters = {(_RUNS[0][0], _RUNS[1][0]): "B", (_RUNS[0][1], _RUNS[1][1]): "S"}
+    names = (
+        str(a) if a == b else letters.get((a, b), "T") for a, b in zip(first, second, strict=True)
+    )
+    return f"[{', '.join(names)}]"
+
+
+@contextmanager
+def _watched(tree: Frame) -> Iterator[tuple[dict[int, tuple[int, ...]], list[Failure]]]:
+    """Notes the first output shape of each part, and the parts an error came through."""
+    shapes: dict[int, tuple[int, ...]] = {}
+    failed: list[Failure] = []
+    wrapped: list[tuple[Any, str]] = []
+    for frame in tree.walk():
+        name = getattr(frame.part, "observed", "forward")
+        if isinstance(frame.part, nn.Module) and callable(getattr(frame.part, name, None)):
+            setattr(frame.part, name, _watcher(frame, getattr(frame.part, name), shapes, failed))
+            wrapped.append((frame.part, name))
+    try:
+        yield shapes, failed
+    finally:
+        for part, name in wrapped:
+            delattr(part, name)
+
+
+def _watcher(
+    frame: Frame, method: Any, shapes: dict[int, tuple[int, ...]], failed: list[Failure]
+) -> Any:
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        try:
+            result = method(*args, **kwargs)
+        except Exception as error:
+            failed.append((error, frame))  # innermost first
+            raise
+        tensor = _first_tensor(result)
+        if tensor is not None:
+            shapes.setdefault(id(frame.part), tuple(tensor.shape))
+        return result
+
+    return watched
+
+
+def _first_tensor(value: Any) -> Tensor | None:
+    if isinstance(value, Tensor):
+        return value
+    if is_dataclass(value):
+        value = [getattr(value, f.name) for f in fields(value)]
+    if isinstance(value, (tuple, list)):
+        return next((t for t in map(_first_tensor, value) if t is not None), None)
+    return None
