@@ -39,14 +39,14 @@ def decoder(part: dict[str, object]) -> zoo.plugin.Decoder:
 
 
 @torch.no_grad()
-def steps(speaker: zoo.plugin.Decoder, count: int) -> list[float]:
+def steps(model_decoder: zoo.plugin.Decoder, count: int) -> list[float]:
     """Seconds of each step."""
-    state = speaker.start(Memory.nothing(BATCH), steps=count)
+    state = model_decoder.start(Memory.empty(BATCH), steps=count)
     token = torch.ones(BATCH, 1, dtype=torch.long)
     spent = []
     for _ in range(count):
         started = time.perf_counter()
-        logits, state = speaker.step(token, state)
+        logits, state = model_decoder.step(token, state)
         token = logits[:, -1:].argmax(dim=-1)
         spent.append(time.perf_counter() - started)
     return spent
@@ -56,10 +56,10 @@ def main() -> None:
     torch.set_num_threads(1)
     print(f"{'decoder':<14}{'500':>9}{'1,000':>9}{'ratio':>7}{'late/early step':>17}")
     for name, part in DECODERS.items():
-        speaker = decoder(part)
-        steps(speaker, 50)
+        model_decoder = decoder(part)
+        steps(model_decoder, 50)
         # In turns, so that a busy moment of the machine falls on both alike; the least counts.
-        pairs = [(steps(speaker, 500), steps(speaker, 1000)) for _ in range(5)]
+        pairs = [(steps(model_decoder, 500), steps(model_decoder, 1000)) for _ in range(5)]
         half, whole = (min(sum(run) for run in runs) for runs in zip(*pairs, strict=True))
         each = [min(run[i] for _, run in pairs) for i in range(1000)]
         late = sum(each[900:]) / sum(each[:100])

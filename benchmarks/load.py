@@ -34,7 +34,7 @@ LOAD = """
 import json, sys, time
 import torch, zoo
 from safetensors.torch import load_file
-from zoo.artifact import held_tensors
+from zoo.artifact import named_tensors
 from zoo.registry.component_registry import default_registry
 torch.set_num_threads(1)
 default_registry()
@@ -51,14 +51,14 @@ def bare(path):
 before, clock, cpu = memory("VmRSS"), time.perf_counter(), time.process_time()
 WORK
 ready = time.perf_counter() - clock, time.process_time() - cpu
-tensors = held_tensors(loaded) if isinstance(loaded, torch.nn.Module) else loaded
+tensors = named_tensors(loaded) if isinstance(loaded, torch.nn.Module) else loaded
 with torch.no_grad():
     sum(float(tensor.sum()) for tensor in tensors.values())
 used = time.perf_counter() - clock, time.process_time() - cpu
 peak = memory("VmHWM") - before
 print(json.dumps({"ready": ready, "used": used, "peak": peak}))
 """
-WAYS = {
+LOADERS = {
     "load_file": "loaded = load_file(sys.argv[1])",
     "load_file, model": (
         "loaded = bare(sys.argv[1])\n"
@@ -70,8 +70,8 @@ WAYS = {
 }
 
 
-def measured(file: Path, way: str) -> dict:
-    code = LOAD.replace("WORK", WAYS[way])
+def measure(file: Path, loader: str) -> dict:
+    code = LOAD.replace("WORK", LOADERS[loader])
     done = subprocess.run(
         [sys.executable, "-c", code, str(file)], check=True, capture_output=True, text=True
     )
@@ -100,22 +100,22 @@ def main() -> None:
 
 
 def report(file: Path, size: int, runs: int, cold: bool) -> None:
-    seen: dict[str, list[dict]] = {way: [] for way in WAYS}
+    seen: dict[str, list[dict]] = {loader: [] for loader in LOADERS}
     for _ in range(runs):
-        for way, found in seen.items():
+        for loader, found in seen.items():
             if cold:
-                _forget(file)
-            found.append(measured(file, way))
+                _drop_page_cache(file)
+            found.append(measure(file, loader))
     columns = ("ready s", "used s", "x", "used cpu s", "x", "peak / file")
     print(f"  {'':<20}" + "".join(f"{column:>12}" for column in columns))
     base = _best(seen["load_file"])
-    for way, found in seen.items():
+    for loader, found in seen.items():
         ready, used, cpu, peak = _best(found)
         cells = (ready, used, used / base[1], cpu, cpu / base[2], peak / size)
-        print(f"  {way:<20}" + "".join(f"{cell:>12.3f}" for cell in cells))
+        print(f"  {loader:<20}" + "".join(f"{cell:>12.3f}" for cell in cells))
 
 
-def _forget(file: Path) -> None:
+def _drop_page_cache(file: Path) -> None:
     """Let the system read the file from the disk again."""
     opened = os.open(file, os.O_RDONLY)
     os.posix_fadvise(opened, 0, 0, os.POSIX_FADV_DONTNEED)

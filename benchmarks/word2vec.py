@@ -17,10 +17,10 @@ from gensim.models import Word2Vec
 
 import zoo
 from zoo_word2vec.corpus import Corpus
-from zoo_word2vec.learning import Plan, learn
+from zoo_word2vec.training import TrainingConfig, learn
 
 DIM, WINDOW, NEGATIVES, SAMPLE, MIN_COUNT = 100, 5, 5, 1e-3, 5
-TOPICS, TURNS, WORDS = 50, 3, 1_000_000
+TOPICS, REPEATS, WORDS = 50, 3, 1_000_000
 
 
 def sentences(rng):
@@ -34,7 +34,7 @@ def sentences(rng):
     return [[f"w{word}" for word in row] for row in ids.tolist()]
 
 
-def with_gensim(texts, threads):
+def train_gensim(texts, threads):
     model = Word2Vec(
         texts,
         sg=1,
@@ -50,21 +50,21 @@ def with_gensim(texts, threads):
     return zoo.Vectors(model.wv.index_to_key, model.wv.vectors)
 
 
-def with_the_zoo(texts, threads):
+def train_zoo(texts, threads):
     torch.set_num_threads(threads)
     corpus = Corpus.of(texts, min_count=MIN_COUNT)
     source = {"type": "token", "vocab": len(corpus.words), "dim": DIM, "std": 0.003}
     model = {"type": "skip-gram", "source": source, "negatives": NEGATIVES}
     built = zoo.compose({"zoo": 1, "name": "benchmark", "model": model})
-    return learn(built, corpus, Plan(epochs=1, window=WINDOW, sample=SAMPLE))
+    return learn(built, corpus, TrainingConfig(epochs=1, window=WINDOW, sample=SAMPLE))
 
 
-def topical(vectors):
+def topic_precision(vectors):
     asked = [word for word in vectors.words if 100 <= int(word[1:]) < 600]
     right = [
         int(word[1:]) % TOPICS == int(near[1:]) % TOPICS
         for word in asked
-        for near, _ in vectors.similar(word, 10)
+        for near, _ in vectors.most_similar(word, 10)
     ]
     return float(np.mean(right))
 
@@ -72,15 +72,15 @@ def topical(vectors):
 def main():
     threads = int(sys.argv[1]) if len(sys.argv) > 1 else 2
     texts = sentences(np.random.default_rng(0))
-    contestants = {"gensim": with_gensim, "zoo": with_the_zoo}
-    times, learned = {name: [] for name in contestants}, {}
-    for _ in range(TURNS):
-        for name, train in contestants.items():
+    trainers = {"gensim": train_gensim, "zoo": train_zoo}
+    times, learned = {name: [] for name in trainers}, {}
+    for _ in range(REPEATS):
+        for name, train in trainers.items():
             start = time.perf_counter()
             vectors = train(texts, threads)
             times[name].append(time.perf_counter() - start)
-            learned[name] = topical(vectors)
-    for name in contestants:
+            learned[name] = topic_precision(vectors)
+    for name in trainers:
         speed = WORDS / statistics.median(times[name])
         print(f"{name:7} {speed:10,.0f} words/s  {learned[name]:6.1%} of neighbours on topic")
     ratio = statistics.median(times["gensim"]) / statistics.median(times["zoo"])

@@ -7,16 +7,16 @@ import torch
 
 from zoo.plugin import Attention, Mask
 from zoo.registry.component_registry import default_registry
-from zoo.testing.laws.attention import answers_in_turn, in_turn, obeys_mask
-from zoo.testing.laws.tensors import noise, ragged
-from zoo.testing.subject import subjects
+from zoo.testing.configuration import configurations
+from zoo.testing.laws.attention import attend_stepwise, check_mask, check_stepwise
+from zoo.testing.laws.helpers import length_mask, randn
 from zoo_alignment.hard import Hard
 
 
 def plainest(kind):
     """The plainest configuration of each registered part of a kind."""
     entries = (e for e in default_registry().components() if e.kind == kind)
-    return {entry.name: next(subjects(entry.cls)) for entry in entries}
+    return {entry.name: next(configurations(entry.cls)) for entry in entries}
 
 
 SCORERS, ALIGNMENTS = plainest("scorer"), plainest("alignment")
@@ -39,18 +39,18 @@ def build(scorer, align, heads, merge):
 @pytest.mark.parametrize(("scorer", "align", "heads", "merge"), CASES)
 def test_it_obeys_its_mask_and_answers_in_turn(scorer, align, heads, merge):
     attention = build(scorer, align, heads, merge)
-    obeys_mask(SCORERS[scorer], attention)
-    answers_in_turn(SCORERS[scorer], attention)
+    check_mask(SCORERS[scorer], attention)
+    check_stepwise(SCORERS[scorer], attention)
 
 
 @pytest.mark.parametrize(("scorer", "align", "heads", "merge"), CASES)
 def test_every_weight_learns_unless_looks_are_drawn(scorer, align, heads, merge):
     attention = build(scorer, align, heads, merge).train()
-    if attention.align.draws:
+    if attention.align.is_stochastic:
         attention.align = Hard(straight_through=True)
-    query, memory = noise(3, 4, 8, seed=1).requires_grad_(), noise(3, 5, 8, seed=2)
-    context = in_turn(attention, query, memory, Mask(keys=ragged([5, 2, 4])))
-    (context * noise(*context.shape, seed=3)).sum().backward()
+    query, memory = randn(3, 4, 8, seed=1).requires_grad_(), randn(3, 5, 8, seed=2)
+    context = attend_stepwise(attention, query, memory, Mask(keys=length_mask([5, 2, 4])))
+    (context * randn(*context.shape, seed=3)).sum().backward()
 
     assert query.grad.abs().sum() > 0
     dead = [n for n, p in attention.named_parameters() if not p.grad.abs().sum() > 0]

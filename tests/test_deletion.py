@@ -20,7 +20,7 @@ import json, sys
 import zoo
 from zoo.registry.component_registry import default_registry
 from zoo.testing import examine
-from zoo.testing.subject import subjects
+from zoo.testing.configuration import subjects
 import torch
 torch.set_num_threads(1)
 thorough = sys.argv[1] == "thorough"

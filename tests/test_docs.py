@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from page_kit import DOCS, follow
+from docs_kit import DOCS, run_page
 from typer.testing import CliRunner
 
 import zoo
@@ -97,7 +97,7 @@ ELSEWHERE = {"architecture.md", "hub.md"}
 
 @pytest.mark.parametrize("page", sorted({path.name for path in DOCS.iterdir()} - ELSEWHERE))
 def test_a_page_can_be_followed_word_for_word(page, folder):
-    assert follow(page, skip=("weights.safetensors",)) >= 3
+    assert run_page(page, skip=("weights.safetensors",)) >= 3
     assert len((DOCS / page).read_text(encoding="utf-8").splitlines()) <= 60
 
 

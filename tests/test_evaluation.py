@@ -44,7 +44,7 @@ class CountsToo(Counts):
 
 @pytest.fixture
 def registry():
-    return default_registry().plus([Counts, CountsToo], plugin="mine")
+    return default_registry().with_components([Counts, CountsToo], plugin="mine")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from zoo.files import replacing, room_for, sweep
+from zoo.files import atomic_write, remove_stale, staging_dir
 
 
 @pytest.fixture
@@ -27,10 +27,10 @@ def target(tmp_path: Path) -> Path:
 
 
 def left(target: Path, process: int) -> Path:
-    room = target.with_name(f".{target.name}.{process}.0123abcd.part")
-    room.mkdir()
-    (room / "new").write_text("half")
-    return room
+    staging = target.with_name(f".{target.name}.{process}.0123abcd.part")
+    staging.mkdir()
+    (staging / "new").write_text("half")
+    return staging
 
 
 @pytest.fixture
@@ -45,28 +45,28 @@ def test_what_a_process_of_another_container_is_writing_is_left_to_it(
     target: Path, dead: int
 ) -> None:
     """Its number means nothing here; the lock it holds does."""
-    room = left(target, dead)
-    opened = os.open(room, os.O_RDONLY)
+    staging = left(target, dead)
+    opened = os.open(staging, os.O_RDONLY)
     fcntl.flock(opened, fcntl.LOCK_EX)
-    sweep(target)
-    assert (room / "new").read_text() == "half"
+    remove_stale(target)
+    assert (staging / "new").read_text() == "half"
     os.close(opened)
-    sweep(target)
-    assert not room.exists()
+    remove_stale(target)
+    assert not staging.exists()
 
 
 def test_what_was_left_is_swept_though_its_number_is_in_use_again(target: Path) -> None:
-    room = left(target, os.getpid())
-    sweep(target)
-    assert not room.exists()
+    staging = left(target, os.getpid())
+    remove_stale(target)
+    assert not staging.exists()
 
 
 def test_a_room_is_locked_for_as_long_as_it_is_used(target: Path) -> None:
-    with room_for(target) as room:
-        with room_for(target) as other:
-            assert room.is_dir()
-            assert other != room
-        assert room.is_dir()
+    with staging_dir(target) as staging:
+        with staging_dir(target) as other:
+            assert staging.is_dir()
+            assert other != staging
+        assert staging.is_dir()
     assert list(target.parent.iterdir()) == []
 
 
@@ -82,18 +82,18 @@ def test_a_room_swept_before_it_was_locked_is_made_again(
         real(opened, how)
 
     monkeypatch.setattr(fcntl, "flock", late)
-    with room_for(target) as room:
-        assert room.is_dir()
-        assert room not in seen
+    with staging_dir(target) as staging:
+        assert staging.is_dir()
+        assert staging not in seen
 
 
 def test_a_room_that_is_not_locked_yet_belongs_to_the_process_it_names(
     target: Path, dead: int
 ) -> None:
     gone, living = left(target, dead), left(target, os.getpid())
-    for room in (gone, living):
-        (room / "new").unlink()
-    sweep(target)
+    for staging in (gone, living):
+        (staging / "new").unlink()
+    remove_stale(target)
     assert not gone.exists()
     assert living.exists()
 
@@ -101,7 +101,7 @@ def test_a_room_that_is_not_locked_yet_belongs_to_the_process_it_names(
 @pytest.mark.usefixtures("without_locks")
 def test_without_locks_the_number_of_the_process_decides(target: Path, dead: int) -> None:
     gone, living = left(target, dead), left(target, os.getpid())
-    with replacing(target) as beside:
+    with atomic_write(target) as beside:
         beside.write_text("whole")
     assert not gone.exists()
     assert living.exists()
@@ -111,5 +111,5 @@ def test_without_locks_the_number_of_the_process_decides(target: Path, dead: int
 def test_a_file_by_such_a_name_is_somebody_elses(target: Path, dead: int) -> None:
     odd = target.with_name(f".{target.name}.{dead}.0123abcd.part")
     os.mkfifo(odd)
-    sweep(target)
+    remove_stale(target)
     assert odd.exists()

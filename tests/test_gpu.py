@@ -28,7 +28,7 @@ def test_obeys_the_law_on_the_gpu(case):
         case.run()
 
 
-def _moved(batch, device):
+def _to_device(batch, device):
     return {key: value.to(device) for key, value in batch.items()}
 
 
@@ -49,7 +49,7 @@ def pair(request):
 def test_a_tiny_spec_gives_the_cpus_logits_in_float32(pair):
     model, batch, expected = pair
     with torch.no_grad():
-        actual = model.to("cuda")(_moved(batch, "cuda")).logits.cpu()
+        actual = model.to("cuda")(_to_device(batch, "cuda")).logits.cpu()
     torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-4)
 
 
@@ -69,14 +69,14 @@ def test_a_tiny_spec_compiles_whole_and_agrees(pair):
     torch.compiler.reset()
     compiled = torch.compile(model.to("cuda"), fullgraph=True)
     with torch.no_grad():
-        actual = compiled(_moved(batch, "cuda")).logits.cpu()
+        actual = compiled(_to_device(batch, "cuda")).logits.cpu()
     torch.testing.assert_close(actual, expected, atol=1e-3, rtol=1e-3)
 
 
 def test_a_tiny_spec_learns_on_the_gpu_without_a_warning(pair):
     model, batch, _ = pair
     model.to("cuda").train()
-    logits = model(_moved(batch, "cuda")).logits
+    logits = model(_to_device(batch, "cuda")).logits
     logits.float().square().mean().backward()
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
 
@@ -87,7 +87,7 @@ def test_a_tiny_spec_learns_on_the_gpu_without_a_warning(pair):
 def test_a_spec_that_draws_trains_while_the_host_waits_for_nothing(name, dtype):
     model = zoo.compose(name).to("cuda", dtype).train()
     objective = zoo.load_spec(name).sections.objective.build().to("cuda")
-    batch = _moved(model.example(4, 8, torch.Generator().manual_seed(0)), "cuda")
+    batch = _to_device(model.example(4, 8, torch.Generator().manual_seed(0)), "cuda")
     losses = []
     try:
         torch.cuda.set_sync_debug_mode("error")

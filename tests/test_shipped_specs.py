@@ -124,7 +124,7 @@ def test_a_shipped_spec_in_small_learns_generates_saves_and_compiles(name, tmp_p
         objective(outputs).backward()
         optimizer.step()
         # With REINFORCE the objective's own value says nothing.
-        judge = objective if outputs.choices is None else CrossEntropy()
+        judge = objective if outputs.samples is None else CrossEntropy()
         losses.append(judge(outputs).item())
     assert losses[-1] < 0.9 * losses[0]
 

@@ -11,7 +11,7 @@ from zoo.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from zoo.artifact import save as save, verify as verify
-    from zoo.attention import choosing as choosing, recording as recording
+    from zoo.attention import record_samples as record_samples, recording as recording
     from zoo.errors import (
         ArtifactError as ArtifactError,
         HubError as HubError,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from zoo.hub.publish import push as push, save_folder as save_folder
     from zoo.interfaces import (
         Batch as Batch,
-        Decoded as Decoded,
+        GenerationOutput as GenerationOutput,
         Model as Model,
         Outputs as Outputs,
     )
@@ -36,6 +36,6 @@ if TYPE_CHECKING:
         compose as compose,
     )
     from zoo.spec.spec import Spec as Spec, load_spec as load_spec
-    from zoo.vectors import Vectors as Vectors, vectors_of as vectors_of
+    from zoo.vectors import Vectors as Vectors, vectors_from_model as vectors_from_model
 else:
     __getattr__, __dir__, __all__ = lazy_exports(__name__)

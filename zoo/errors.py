@@ -25,9 +25,9 @@ class Place:
         return f"{self.file}:{self.line}:{self.column}"
 
 
-def shortened(text: str, most: int = 1_000) -> str:
+def truncate(text: str, max_chars: int = 1_000) -> str:
     """The text, cut to a bearable length."""
-    return text if len(text) <= most else text[: most - 3] + "..."
+    return text if len(text) <= max_chars else text[: max_chars - 3] + "..."
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Problem:
     place: Place | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "message", shortened(self.message))
-        object.__setattr__(self, "path", shortened(self.path, 200))
+        object.__setattr__(self, "message", truncate(self.message))
+        object.__setattr__(self, "path", truncate(self.path, 200))
 
     def __str__(self) -> str:
         return ": ".join(str(part) for part in (self.place, self.path, self.message) if part)
@@ -104,20 +104,20 @@ class MissingExtra(ZooError):
         )
 
 
-_READABLE = 30
+_MAX_LISTED = 30
 """Names in a message; where there are more, the command that lists them says it better."""
 
 
-def suggest(name: str, available: Iterable[str], *, by: str = "") -> str:
-    """The tail of a message about a name that was not found; `by` is a command that lists all."""
+def suggest(name: str, available: Iterable[str], *, list_command: str = "") -> str:
+    """The tail of a message about a name that was not found; `list_command` is the command that lists all."""
     options = sorted(set(available))
-    close = difflib.get_close_matches(shortened(name, 100), options, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(truncate(name, 100), options, n=1, cutoff=0.6)
     hint = f"; did you mean '{close[0]}'?" if close else ""
-    if by and len(options) > _READABLE:
-        return f"{hint} ('{by}' names all {len(options)})"
+    if list_command and len(options) > _MAX_LISTED:
+        return f"{hint} ('{list_command}' lists all {len(options)})"
     return f"{hint} (available: {', '.join(options) or 'none'})"
 
 
-def article(kind: str) -> str:
+def with_article(kind: str) -> str:
     """The kind with the article it takes."""
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"

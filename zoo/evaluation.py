@@ -10,12 +10,12 @@ from typing import Any
 
 from zoo.errors import RegistryError, SpecError, ZooError, suggest
 from zoo.interfaces import Metric
-from zoo.registry.component_registry import Registry, default_registry
-from zoo.spec.document import of_data
-from zoo.spec.reader import Reader
-from zoo.spec.spec import merged, override
+from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo.spec.document import document_from_data
+from zoo.spec.reader import SpecReader
+from zoo.spec.spec import merge, parse_override
 
-File = str | os.PathLike[str]
+PathLike = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -28,24 +28,24 @@ class Score:
 
 
 def evaluate(
-    hypotheses: File,
-    references: Sequence[File],
+    hypotheses: PathLike,
+    references: Sequence[PathLike],
     metrics: Iterable[str],
     *,
     overrides: Iterable[str] = (),
-    registry: Registry | None = None,
+    registry: ComponentRegistry | None = None,
 ) -> list[Score]:
     """The scores of a file of texts, one a line, against one or more files of references.
 
     Overrides set parameters of metrics: ``bleu.tokenize=intl``.
     """
-    chosen = _metrics(list(dict.fromkeys(metrics)), overrides, registry or default_registry())
-    predictions = _lines(Path(hypotheses))
-    streams = [_lines(Path(file)) for file in references]
+    chosen = _build_metrics(list(dict.fromkeys(metrics)), overrides, registry or default_registry())
+    predictions = _read_lines(Path(hypotheses))
+    streams = [_read_lines(Path(file)) for file in references]
     for file, stream in zip(references, streams, strict=True):
         if len(stream) != len(predictions):
             raise ZooError(
-                f"{file} has {_count(stream)}, but {hypotheses} has {_count(predictions)}; "
+                f"{file} has {_format_count(stream)}, but {hypotheses} has {_format_count(predictions)}; "
                 "each text needs its reference in the same line"
             )
     texts = [list(of_one) for of_one in zip(*streams, strict=True)]
@@ -53,21 +53,21 @@ def evaluate(
     for name, metric in chosen.items():
         metric.update(predictions, texts)
         scores.append(Score(name, metric.compute(), metric.signature()))
-    _no_clash(scores)
+    _check_unique_values(scores)
     return scores
 
 
-def _metrics(
-    names: Sequence[str], overrides: Iterable[str], registry: Registry
+def _build_metrics(
+    names: Sequence[str], overrides: Iterable[str], registry: ComponentRegistry
 ) -> dict[str, Metric]:
     """The metrics by name, built as a spec would have them built."""
     if not names:
         raise ZooError("no metric is named; name one or more, for example bleu,chrf")
     for name in names:
-        _must_read_text(name, registry)
-    document = of_data({name: {"type": name} for name in names})
+        _require_text_metric(name, registry)
+    document = document_from_data({name: {"type": name} for name in names})
     for text in overrides:
-        document = merged(document, override(text, document, "bleu.tokenize=intl"))
+        document = merge(document, parse_override(text, document, "bleu.tokenize=intl"))
         for key, part in document.data.items():
             if key not in names:
                 raise RegistryError(
@@ -75,7 +75,7 @@ def _metrics(
                 )
             if not isinstance(part, dict) or part["type"] != key:
                 raise ZooError(f"--set {text}: should read {key}.PARAMETER=VALUE")
-    reader = Reader(document, registry)
+    reader = SpecReader(document, registry)
     parts: dict[str, Any] = {
         name: reader.part(Metric, document.data[name], (name,)) for name in names
     }
@@ -84,7 +84,7 @@ def _metrics(
     return {name: part.build() for name, part in parts.items()}
 
 
-def _must_read_text(name: str, registry: Registry) -> None:
+def _require_text_metric(name: str, registry: ComponentRegistry) -> None:
     cls: Any = registry.get("metric", name).cls
     if cls.consumes == "text":
         return
@@ -96,7 +96,7 @@ def _must_read_text(name: str, registry: Registry) -> None:
     )
 
 
-def _lines(path: Path) -> list[str]:
+def _read_lines(path: Path) -> list[str]:
     """The texts of a file. Only a line feed ends a line, lest Unicode's other breaks shift them."""
     try:
         raw = path.read_bytes()
@@ -114,11 +114,11 @@ def _lines(path: Path) -> list[str]:
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
 
 
-def _count(lines: Sequence[str]) -> str:
+def _format_count(lines: Sequence[str]) -> str:
     return f"{len(lines)} line" + ("s" if len(lines) != 1 else "")
 
 
-def _no_clash(scores: Sequence[Score]) -> None:
+def _check_unique_values(scores: Sequence[Score]) -> None:
     giver: dict[str, str] = {}
     for score in scores:
         for value in score.values:

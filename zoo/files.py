@@ -12,70 +12,70 @@ from pathlib import Path
 
 
 @contextlib.contextmanager
-def replacing(target: Path) -> Iterator[Path]:
+def atomic_write(target: Path) -> Iterator[Path]:
     """A path beside the target to write to; swapped in, whole and on disk, at the end."""
-    with room_for(target) as room:
-        beside = room / "new"
-        yield beside
-        to_disk(beside)
-        os.replace(beside, target)
-        to_disk(target.parent)
+    with staging_dir(target) as staging:
+        temporary = staging / "new"
+        yield temporary
+        fsync_path(temporary)
+        os.replace(temporary, target)
+        fsync_path(target.parent)
 
 
 @contextlib.contextmanager
-def room_for(target: Path) -> Iterator[Path]:
+def staging_dir(target: Path) -> Iterator[Path]:
     """A folder beside the target for what is not whole yet, gone at the end."""
-    sweep(target)
-    room, opened = _own_room(target)
+    remove_stale(target)
+    staging, fd = _create_staging_dir(target)
     try:
-        yield room
+        yield staging
     finally:
-        shutil.rmtree(room, ignore_errors=True)
-        os.close(opened)
+        shutil.rmtree(staging, ignore_errors=True)
+        os.close(fd)
 
 
-def _own_room(target: Path) -> tuple[Path, int]:
+def _create_staging_dir(target: Path) -> tuple[Path, int]:
     """A new folder, and the lock by which others see, in any container, that its owner lives."""
     while True:
-        room = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
-        room.mkdir()
+        staging = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
+        staging.mkdir()
         with contextlib.suppress(FileNotFoundError):
-            opened = os.open(room, os.O_RDONLY)
-            _locked(opened, wait=True)
-            if room.exists():
-                return room, opened
-            os.close(opened)  # swept in the moment before the lock
+            fd = os.open(staging, os.O_RDONLY)
+            _try_lock(fd, wait=True)
+            if staging.exists():
+                return staging, fd
+            os.close(fd)  # swept in the moment before the lock
 
 
-def to_disk(path: Path) -> None:
+def fsync_path(path: Path) -> None:
     """Wait until a file's bytes, or a folder's names, are on the disk."""
-    opened = os.open(path, os.O_RDONLY)
+    fd = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(opened)
+        os.fsync(fd)
     finally:
-        os.close(opened)
+        os.close(fd)
 
 
 @contextlib.contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
+def lock_dir(folder: Path) -> Iterator[None]:
     """Wait for others that are in this block for the same folder; a dead process holds nobody up.
 
     Where the system or the disk knows no such locks, nobody waits.
     """
-    opened = os.open(folder, os.O_RDONLY)
+    fd = os.open(folder, os.O_RDONLY)
     try:
-        _locked(opened, wait=True)
+        _try_lock(fd, wait=True)
         yield
     finally:
-        os.close(opened)
+        os.close(fd)
 
 
-def _locked(opened: int, *, wait: bool) -> bool | None:
+def _try_lock(fd: int, *, wait: bool) -> bool | None:
     """Whether the lock is ours now, until it is closed; None where there are no locks."""
     try:
         import fcntl
 
-        fcntl.flock(opened, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except (ImportError, OSError):
@@ -83,7 +83,7 @@ def _locked(opened: int, *, wait: bool) -> bool | None:
     return True
 
 
-def sweep(target: Path) -> None:
+def remove_stale(target: Path) -> None:
     """Remove what killed processes left half-written beside the target.
 
     A living one holds the lock of its folder. Without locks the process's number has to do, which
@@ -95,23 +95,23 @@ def sweep(target: Path) -> None:
         if not found or not orphan.is_dir():
             continue
         with contextlib.suppress(OSError):  # somebody else swept it
-            opened = os.open(orphan, os.O_RDONLY)
+            fd = os.open(orphan, os.O_RDONLY)
             try:
-                if _abandoned(orphan, opened, int(found[1])):
+                if _is_stale(orphan, fd, int(found[1])):
                     shutil.rmtree(orphan, ignore_errors=True)
             finally:
-                os.close(opened)
+                os.close(fd)
 
 
-def _abandoned(room: Path, opened: int, process: int) -> bool:
-    locked = _locked(opened, wait=False)
-    if locked and any(room.iterdir()):
+def _is_stale(staging: Path, fd: int, process: int) -> bool:
+    locked = _try_lock(fd, wait=False)
+    if locked and any(staging.iterdir()):
         return True
     # There are no locks, or whoever made it has not come to locking it yet.
-    return locked is not False and not _alive(process)
+    return locked is not False and not _process_exists(process)
 
 
-def _alive(process: int) -> bool:
+def _process_exists(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -121,7 +121,7 @@ def _alive(process: int) -> bool:
     return True
 
 
-def reason(error: Exception) -> str:
+def os_error_message(error: Exception) -> str:
     """What the system says went wrong, in words."""
     text = str(error)
     if "No space left" in text or getattr(error, "errno", None) == 28:

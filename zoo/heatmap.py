@@ -13,7 +13,7 @@ from zoo.errors import MissingExtra
 _SHADES = " ░▒▓█"
 
 
-def terminal(weights: Tensor, rows: Sequence[str], columns: Sequence[str]) -> Text:
+def render_text(weights: Tensor, rows: Sequence[str], columns: Sequence[str]) -> Text:
     """Weights [T, S], a row an output and a column an input, shaded up to the largest."""
     label = max(len(name) for name in rows)
     width = max(2, *(len(name) + 1 for name in columns))
@@ -28,15 +28,15 @@ def terminal(weights: Tensor, rows: Sequence[str], columns: Sequence[str]) -> Te
     return text
 
 
-def png(
+def save_png(
     weights: Tensor,
     rows: Sequence[str],
     columns: Sequence[str],
     path: Path,
     *,
     title: str,
-    across: str = "source",
-    down: str = "output",
+    xlabel: str = "source",
+    ylabel: str = "output",
 ) -> None:
     """The same as a picture; needs matplotlib."""
     try:
@@ -51,8 +51,8 @@ def png(
     axes.set_yticks(range(len(rows)), rows)
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
-    axes.set_xlabel(across)
-    axes.set_ylabel(down)
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
     axes.tick_params(length=0)
     for edge in axes.spines.values():
         edge.set_visible(False)

@@ -11,10 +11,10 @@ from zoo.lazy import lazy_exports
 if TYPE_CHECKING:
     from zoo.attention import (
         Attention as Attention,
-        Recorded as Recorded,
-        drawing as drawing,
+        RecordsAttention as RecordsAttention,
+        find_stochastic as find_stochastic,
+        forbid_stochastic as forbid_stochastic,
         fused_softmax as fused_softmax,
-        refuse_drawing as refuse_drawing,
     )
     from zoo.errors import (
         MissingExtra as MissingExtra,
@@ -24,34 +24,34 @@ if TYPE_CHECKING:
     from zoo.generation import decode as decode, speak as speak, stream as stream
     from zoo.interfaces import (
         Alignment as Alignment,
+        AlignmentContext as AlignmentContext,
         Backbone as Backbone,
-        Choices as Choices,
         Component as Component,
         Decoder as Decoder,
         Embedding as Embedding,
         Encoder as Encoder,
         Filter as Filter,
         FrameSampler as FrameSampler,
-        Look as Look,
+        GenerationInputs as GenerationInputs,
         Mask as Mask,
         Memory as Memory,
         Metric as Metric,
         Objective as Objective,
         Position as Position,
         Sampler as Sampler,
+        Samples as Samples,
         Scorer as Scorer,
-        Search as Search,
+        SearchConfig as SearchConfig,
+        SearchState as SearchState,
         Selection as Selection,
-        Speech as Speech,
         State as State,
-        Task as Task,
         full_precision as full_precision,
     )
     from zoo.interfaces.importer import Importer as Importer
-    from zoo.interfaces.signature import Given as Given
-    from zoo.interfaces.tensors import Opened as Opened
+    from zoo.interfaces.signature import FromParent as FromParent
+    from zoo.interfaces.tensors import TensorReader as TensorReader
     from zoo.registry.blueprint import Blueprint as Blueprint
-    from zoo.registry.component_registry import Registry as Registry
+    from zoo.registry.component_registry import ComponentRegistry as ComponentRegistry
     from zoo.registry.hookspecs import hookimpl as hookimpl
 else:
     __getattr__, __dir__, __all__ = lazy_exports(__name__)

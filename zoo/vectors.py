@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from zoo.errors import ZooError, shortened, suggest
-from zoo.files import reason, replacing
+from zoo.errors import ZooError, suggest, truncate
+from zoo.files import atomic_write, os_error_message
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 Format = Literal["word2vec", "word2vec-binary", "glove"]
 FORMATS: tuple[Format, ...] = ("word2vec", "word2vec-binary", "glove")
-_LONGEST_WORD = 10_000
-_LONGEST_LINE = 1_000_000
-_LONGEST_NUMBER = 18
-_MARK = b"\xef\xbb\xbf"  # some editors begin UTF-8 with it
+_MAX_WORD_BYTES = 10_000
+_MAX_LINE_BYTES = 1_000_000
+_MAX_DIGITS = 18
+_BOM = b"\xef\xbb\xbf"  # some editors begin UTF-8 with it
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Vectors:
         index: dict[str, int] = {}
         for row, word in enumerate(self.words):
             if index.setdefault(word, row) != row:
-                raise ZooError(f"the word '{shortened(word, 100)}' has two vectors")
+                raise ZooError(f"the word '{truncate(word, 100)}' has two vectors")
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "index", index)
 
@@ -63,21 +63,21 @@ class Vectors:
         return len(self.words)
 
     def __getitem__(self, word: str) -> NDArray[np.float32]:
-        vector: NDArray[np.float32] = self.matrix[self._row(word)]
+        vector: NDArray[np.float32] = self.matrix[self._row_of(word)]
         return vector
 
     def similarity(self, one: str, other: str) -> float:
         """The cosine of the angle between two words."""
-        return float(self._unit(self[one]) @ self._unit(self[other]))
+        return float(self._normalize(self[one]) @ self._normalize(self[other]))
 
-    def similar(self, word: str, count: int = 10) -> list[tuple[str, float]]:
+    def most_similar(self, word: str, count: int = 10) -> list[tuple[str, float]]:
         """The words nearest in angle, nearest first."""
-        return self._nearest(self._unit(self[word]), {word}, count)
+        return self._nearest(self._normalize(self[word]), {word}, count)
 
     def analogy(self, a: str, b: str, c: str, count: int = 10) -> list[tuple[str, float]]:
         """What is to c as b is to a: nearest to b - a + c, those three left out."""
-        sum_ = self._unit(self[b]) - self._unit(self[a]) + self._unit(self[c])
-        return self._nearest(self._unit(sum_), {a, b, c}, count)
+        sum_ = self._normalize(self[b]) - self._normalize(self[a]) + self._normalize(self[c])
+        return self._nearest(self._normalize(sum_), {a, b, c}, count)
 
     def fill(self, table: Tensor, words: Sequence[str | None]) -> int:
         """Put the vectors of known words into the rows of a table; how many were known.
@@ -109,69 +109,72 @@ class Vectors:
             kept = sorted(first.values())  # real files repeat words; the first is meant
             return cls([words[row] for row in kept], matrix[kept])
         except OSError as error:
-            raise ZooError(f"{path} cannot be read: {reason(error)}") from None
+            raise ZooError(f"{path} cannot be read: {os_error_message(error)}") from None
         except ZooError as error:
             raise ZooError(f"{path} is no sound vector file: {error}") from None
 
-    def write(self, path: str | os.PathLike[str], form: Format = "word2vec") -> None:
+    def write(self, path: str | os.PathLike[str], file_format: Format = "word2vec") -> None:
         """Write a file other programs read; whole or not at all."""
-        if form not in FORMATS:
-            raise ZooError(f"no vector format named '{form}'{suggest(form, FORMATS)}")
+        if file_format not in FORMATS:
+            raise ZooError(f"no vector format named '{file_format}'{suggest(file_format, FORMATS)}")
         bad = next((word for word in self.words if not word or set(word) & set(" \n\t")), None)
         if bad is not None:
             raise ZooError(f"the word {bad!r} holds a blank, which vector files cannot hold")
         try:
-            with replacing(Path(os.path.realpath(path))) as beside, open(beside, "wb") as file:
-                for piece in self._pieces(form):
+            with (
+                atomic_write(Path(os.path.realpath(path))) as temp_path,
+                open(temp_path, "wb") as file,
+            ):
+                for piece in self._encode_rows(file_format):
                     file.write(piece)
         except OSError as error:
-            raise ZooError(f"{path} could not be written: {reason(error)}") from None
+            raise ZooError(f"{path} could not be written: {os_error_message(error)}") from None
 
-    def _pieces(self, form: Format) -> Iterator[bytes]:
-        if form != "glove":
+    def _encode_rows(self, file_format: Format) -> Iterator[bytes]:
+        if file_format != "glove":
             yield f"{len(self)} {self.dim}\n".encode()
         for word, row in zip(self.words, self.matrix, strict=True):
-            if form == "word2vec-binary":
+            if file_format == "word2vec-binary":
                 yield word.encode() + b" " + row.astype("<f4").tobytes() + b"\n"
             else:  # nine digits bring every float32 back
                 yield f"{word} {' '.join(f'{x:.9g}' for x in row.tolist())}\n".encode()
 
-    def _row(self, word: str) -> int:
+    def _row_of(self, word: str) -> int:
         if word not in self.index:
             close = [other for other in self.words if other.lower() == word.lower()]
             hint = f"; did you mean '{close[0]}'?" if close else ""
             raise ZooError(
-                f"the word '{shortened(word, 100)}' is none of the {len(self):,} here{hint}"
+                f"the word '{truncate(word, 100)}' is none of the {len(self):,} here{hint}"
             )
         return self.index[word]
 
     def _nearest(
-        self, unit: NDArray[np.float32], without: Iterable[str], count: int
+        self, unit: NDArray[np.float32], exclude: Iterable[str], count: int
     ) -> list[tuple[str, float]]:
         lengths = np.linalg.norm(self.matrix, axis=1)
         cosines = self.matrix @ unit / np.where(lengths > 0, lengths, 1)
-        cosines[[self._row(word) for word in without]] = -np.inf
+        cosines[[self._row_of(word) for word in exclude]] = -np.inf
         best = np.argsort(-cosines, kind="stable")[:count]
         return [(self.words[i], float(cosines[i])) for i in best if np.isfinite(cosines[i])]
 
     @staticmethod
-    def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _normalize(vector: NDArray[np.float32]) -> NDArray[np.float32]:
         length = np.linalg.norm(vector)
         unit: NDArray[np.float32] = vector / length if length > 0 else vector
         return unit
 
 
 def _read(file: BinaryIO, size: int) -> tuple[list[str], NDArray[np.float32]]:
-    begin = len(_MARK) if file.read(len(_MARK)) == _MARK else 0
+    begin = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
     file.seek(begin)
-    fields = file.readline(_LONGEST_LINE).split()
+    fields = file.readline(_MAX_LINE_BYTES).split()
     if not fields:
         raise ZooError("it is empty" if not size else "its first line is empty")
     if len(fields) != 2 or not all(part.isdigit() for part in fields):
         file.seek(begin)
-        return _rows(file, None, len(fields) - 1, first_line=1)  # GloVe has no header
-    if max(map(len, fields)) > _LONGEST_NUMBER:
-        raise ZooError(f"its header holds a number of over {_LONGEST_NUMBER} digits")
+        return _read_text_rows(file, None, len(fields) - 1, first_line=1)  # GloVe has no header
+    if max(map(len, fields)) > _MAX_DIGITS:
+        raise ZooError(f"its header holds a number of over {_MAX_DIGITS} digits")
     count, dim = int(fields[0]), int(fields[1])
     if not count or not dim:
         raise ZooError(f"its header promises {count} words of width {dim}")
@@ -180,16 +183,16 @@ def _read(file: BinaryIO, size: int) -> tuple[list[str], NDArray[np.float32]]:
             f"its header promises {count:,} words of width {dim:,}, too many for {size:,} bytes"
         )
     at = file.tell()
-    held = _numbers(file.readline(_LONGEST_LINE))
+    held = _count_numbers(file.readline(_MAX_LINE_BYTES))
     file.seek(at)
     if not held:
-        return _binary(file, count, dim)
+        return _read_binary(file, count, dim)
     if held != dim:
         raise ZooError(f"its header promises words of width {dim:,}, but line 2 has {held:,}")
-    return _rows(file, count, dim, first_line=2)
+    return _read_text_rows(file, count, dim, first_line=2)
 
 
-def _numbers(line: bytes) -> int:
+def _count_numbers(line: bytes) -> int:
     """How many numbers end a line of text; 0 if it is none."""
     try:
         fields = line.decode("utf-8").rstrip().split(" ")[1:]
@@ -206,13 +209,13 @@ def _is_number(field: str) -> bool:
     return True
 
 
-def _rows(
+def _read_text_rows(
     file: BinaryIO, count: int | None, dim: int, *, first_line: int
 ) -> tuple[list[str], NDArray[np.float32]]:
     if dim < 1:
         raise ZooError("line 1 has a word and no numbers")
     words, rows = [], []
-    for number, line in enumerate(_lines(file), first_line):
+    for number, line in enumerate(_iter_lines(file), first_line):
         try:
             # Some files have words with blanks in them: the numbers are the last fields.
             fields = line.decode("utf-8").rstrip().split(" ")
@@ -231,17 +234,17 @@ def _rows(
     return words, np.stack(rows)
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes]:
-    while line := file.readline(_LONGEST_LINE):
+def _iter_lines(file: BinaryIO) -> Iterator[bytes]:
+    while line := file.readline(_MAX_LINE_BYTES):
         if line.strip():
             yield line
 
 
-def _binary(file: BinaryIO, count: int, dim: int) -> tuple[list[str], NDArray[np.float32]]:
+def _read_binary(file: BinaryIO, count: int, dim: int) -> tuple[list[str], NDArray[np.float32]]:
     words: list[str] = []
     matrix = np.empty((count, dim), dtype=np.float32)
     for row in range(count):
-        word = _word(file, row)
+        word = _read_word(file, row)
         numbers = file.read(4 * dim)
         if len(numbers) != 4 * dim:
             raise ZooError(f"it ends in the vector of word {row + 1:,} of {count:,}")
@@ -249,15 +252,15 @@ def _binary(file: BinaryIO, count: int, dim: int) -> tuple[list[str], NDArray[np
         words.append(word)
     if not np.isfinite(matrix).all():
         raise ZooError("it holds numbers that are not finite")
-    if any(_lines(file)):
+    if any(_iter_lines(file)):
         raise ZooError(f"it goes on after the {count:,} words its header promises")
     return words, matrix
 
 
-def _word(file: BinaryIO, row: int) -> str:
+def _read_word(file: BinaryIO, row: int) -> str:
     letters = bytearray()
     while (letter := file.read(1)) != b" ":
-        if not letter or len(letters) > _LONGEST_WORD:
+        if not letter or len(letters) > _MAX_WORD_BYTES:
             raise ZooError(f"it ends, or never ends, in word {row + 1:,}")
         letters += letter
     try:
@@ -269,7 +272,7 @@ def _word(file: BinaryIO, row: int) -> str:
     return word
 
 
-def vectors_of(model: Any, side: str = "source") -> Vectors:
+def vectors_from_model(model: Any, side: str = "source") -> Vectors:
     """What a model's embedding says of each word of its tokenizer."""
     import torch
 
@@ -277,9 +280,9 @@ def vectors_of(model: Any, side: str = "source") -> Vectors:
 
     if not model.tokenizer or side not in model.tokenizer:
         raise ZooError(f"the model carries no {side} tokenizer, so its vectors have no words")
-    known = Tokenizer(model.tokenizer[side]).library.get_vocab()
+    known = Tokenizer(model.tokenizer[side]).backend.get_vocab()
     words = sorted(known, key=known.__getitem__)
-    embedding = model.embedding_for(side)
+    embedding = model.get_embedding(side)
     ids = torch.tensor([known[word] for word in words], device=next(embedding.parameters()).device)
     with torch.no_grad():
         matrix = embedding(ids[None])[0].float().cpu().numpy()

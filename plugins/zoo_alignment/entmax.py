@@ -5,8 +5,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from zoo.plugin import Alignment, Look
-from zoo_alignment.masking import levelled, opened
+from zoo.plugin import Alignment, AlignmentContext
+from zoo_alignment.masking import expand_mask, shift_and_sort
 
 
 class Entmax(Alignment):
@@ -27,15 +27,15 @@ class Entmax(Alignment):
     )
 
     def forward(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor:
-        mask = opened(scores, mask)
-        z, down = levelled(scores / 2, mask)
-        k = torch.arange(1, down.shape[-1] + 1, device=down.device, dtype=down.dtype)
-        mean = down.cumsum(dim=-1) / k
-        spread = down.square().cumsum(dim=-1) / k - mean.square()
+        mask = expand_mask(scores, mask)
+        z, z_sorted = shift_and_sort(scores / 2, mask)
+        k = torch.arange(1, z_sorted.shape[-1] + 1, device=z_sorted.device, dtype=z_sorted.dtype)
+        mean = z_sorted.cumsum(dim=-1) / k
+        spread = z_sorted.square().cumsum(dim=-1) / k - mean.square()
         taus = mean - (1 / k - spread).clamp(min=0).sqrt()
-        size = (taus <= down).sum(dim=-1, keepdim=True)  # [..., T, 1]
+        size = (taus <= z_sorted).sum(dim=-1, keepdim=True)  # [..., T, 1]
         support = mask & (z.detach() > taus.gather(-1, size - 1))
         # tau again, from the support alone: that carries the exact gradient.
         count = support.sum(dim=-1, keepdim=True).clamp(min=1)

@@ -5,8 +5,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from zoo.plugin import Alignment, Choices, Look
-from zoo_alignment.masking import masked_softmax, opened
+from zoo.plugin import Alignment, AlignmentContext, Samples
+from zoo_alignment.masking import expand_mask, masked_softmax
 
 
 class Hard(Alignment):
@@ -34,35 +34,35 @@ class Hard(Alignment):
         "Xu et al. 2015, Show, Attend and Tell: Neural Image Caption Generation with Visual "
         "Attention, arXiv:1502.03044"
     )
-    observed: ClassVar[str] = "choose"
+    traced_method: ClassVar[str] = "choose"
 
     def __init__(self, *, straight_through: bool = False) -> None:
         super().__init__()
         self.straight_through = straight_through
 
     @property
-    def draws(self) -> bool:
+    def is_stochastic(self) -> bool:
         return not self.straight_through
 
     def forward(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor:
-        return self.choose(scores, mask, look)[0]
+        return self.sample(scores, mask, context)[0]
 
-    def choose(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
-    ) -> tuple[Tensor, Choices]:
+    def sample(
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
+    ) -> tuple[Tensor, Samples]:
         alpha = masked_softmax(scores, mask)
-        chances = alpha.detach()
+        probs = alpha.detach()
         if self.training:
             # The argmax of alpha over exponential noise is a draw from alpha.
-            chances = chances / torch.empty_like(chances).exponential_()
-        s = chances.argmax(dim=-1, keepdim=True)  # [..., T, 1]
-        mask = opened(scores, mask)
-        weights = torch.zeros_like(chances).scatter(-1, s, 1.0).masked_fill(~mask, 0.0)
+            probs = probs / torch.empty_like(probs).exponential_()
+        s = probs.argmax(dim=-1, keepdim=True)  # [..., T, 1]
+        mask = expand_mask(scores, mask)
+        weights = torch.zeros_like(probs).scatter(-1, s, 1.0).masked_fill(~mask, 0.0)
         if self.straight_through:
             weights = weights + (alpha - alpha.detach())
         lowest = torch.finfo(scores.dtype).min
-        logs = scores.masked_fill(~mask, lowest).log_softmax(dim=-1).masked_fill(~mask, 0.0)
-        entropy = -(alpha * logs).sum(dim=-1)
-        return weights, Choices(logs.gather(-1, s)[..., 0], entropy)
+        log_alpha = scores.masked_fill(~mask, lowest).log_softmax(dim=-1).masked_fill(~mask, 0.0)
+        entropy = -(alpha * log_alpha).sum(dim=-1)
+        return weights, Samples(log_alpha.gather(-1, s)[..., 0], entropy)

@@ -7,8 +7,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo.plugin import Alignment, Look
-from zoo_alignment.masking import masked_softmax, opened, places
+from zoo.plugin import Alignment, AlignmentContext
+from zoo_alignment.masking import expand_mask, masked_softmax, valid_positions
 
 
 class LocalM(Alignment):
@@ -35,21 +35,21 @@ class LocalM(Alignment):
         "Luong et al. 2015, Effective Approaches to Attention-based Neural Machine Translation, "
         "arXiv:1508.04025"
     )
-    counts_steps: ClassVar[bool] = True
-    tiny: ClassVar[Mapping[str, Any]] = {"D": 1}
+    needs_step_index: ClassVar[bool] = True
+    test_params: ClassVar[Mapping[str, Any]] = {"D": 1}
 
     def __init__(self, *, D: Annotated[int, Field(ge=0)] = 10) -> None:
         super().__init__()
         self.D = D
 
     def forward(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor:
-        mask = opened(scores, mask)
-        place, S = places(mask)
-        if look is None:
+        mask = expand_mask(scores, mask)
+        place, S = valid_positions(mask)
+        if context is None:
             t = torch.arange(scores.shape[-2], device=scores.device)[:, None]  # [T, 1]
         else:
-            t = look.steps()  # [B or 1, 1, T, 1]
+            t = context.steps()  # [B or 1, 1, T, 1]
         p = torch.minimum(t, S - 1)  # [B, H, T, 1]
         return masked_softmax(scores, mask & ((place - p).abs() <= self.D))

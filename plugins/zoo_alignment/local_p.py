@@ -8,8 +8,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Alignment, Given, Look
-from zoo_alignment.masking import masked_softmax, opened, places
+from zoo.plugin import Alignment, AlignmentContext, FromParent
+from zoo_alignment.masking import expand_mask, masked_softmax, valid_positions
 
 
 class LocalP(Alignment):
@@ -39,9 +39,9 @@ class LocalP(Alignment):
         "arXiv:1508.04025"
     )
     normalised: ClassVar[bool] = False
-    tiny: ClassVar[Mapping[str, Any]] = {"D": 1}
+    test_params: ClassVar[Mapping[str, Any]] = {"D": 1}
 
-    def __init__(self, *, query_dim: Given[int], D: Annotated[int, Field(ge=1)] = 10) -> None:
+    def __init__(self, *, query_dim: FromParent[int], D: Annotated[int, Field(ge=1)] = 10) -> None:
         super().__init__()
         self.D = D
         self.W_p = nn.Linear(query_dim, query_dim, bias=False)
@@ -49,13 +49,13 @@ class LocalP(Alignment):
         nn.init.uniform_(self.v_p, -(query_dim**-0.5), query_dim**-0.5)
 
     def forward(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor:
-        if look is None:
+        if context is None:
             raise ZooError(f"alignment '{self.name}' predicts its window from the query's look")
-        mask = opened(scores, mask)
-        place, S = places(mask)
-        share = (self.W_p(look.query).tanh() @ self.v_p).sigmoid()  # [B, H, T]
-        away = place - S * share[..., None]  # [B, H, T, S]
-        gauss: Tensor = (-2 * (away / self.D).square()).exp()
-        return masked_softmax(scores, mask & (away.detach().abs() <= self.D)) * gauss
+        mask = expand_mask(scores, mask)
+        place, S = valid_positions(mask)
+        fraction = (self.W_p(context.query).tanh() @ self.v_p).sigmoid()  # [B, H, T]
+        distance = place - S * fraction[..., None]  # [B, H, T, S]
+        gauss: Tensor = (-2 * (distance / self.D).square()).exp()
+        return masked_softmax(scores, mask & (distance.detach().abs() <= self.D)) * gauss

@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import Alignment, Look
-from zoo_alignment.masking import opened
+from zoo.plugin import Alignment, AlignmentContext
+from zoo_alignment.masking import expand_mask
 
 
 class Monotonic(Alignment):
@@ -56,15 +56,15 @@ class Monotonic(Alignment):
         self.r = nn.Parameter(torch.tensor(r))
 
     def forward(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor:
         e = scores + self.r
         if self.training:
             e = e + self.noise * torch.randn_like(e)
         hard = self.mode == "hard" and not self.training
         p = (e > 0).to(e) if hard else e.sigmoid()
-        p = p.masked_fill(~opened(scores, mask), 0.0)  # passed by
-        alpha = _before(p, look)  # [..., S]
+        p = p.masked_fill(~expand_mask(scores, mask), 0.0)  # passed by
+        alpha = _previous_alpha(p, context)  # [..., S]
         rows = []
         for i in range(p.shape[-2]):
             p_i = p[..., i, :]
@@ -73,21 +73,21 @@ class Monotonic(Alignment):
         return torch.stack(rows, dim=-2)
 
 
-def _before(p: Tensor, look: Look | None) -> Tensor:
+def _previous_alpha(p: Tensor, context: AlignmentContext | None) -> Tensor:
     """The weights of the query before; before the first one stands at the first key: [..., S]."""
     start = F.one_hot(p.new_zeros((), dtype=torch.long), p.shape[-1]).to(p)
     start = start.expand(*p.shape[:-2], -1)
-    if look is None or look.previous is None:
+    if context is None or context.previous is None:
         return start
-    steps = torch.as_tensor(look.offset, device=p.device).reshape(-1, *(1,) * (p.dim() - 2))
-    return torch.where(steps == 0, start, look.previous)
+    steps = torch.as_tensor(context.offset, device=p.device).reshape(-1, *(1,) * (p.dim() - 2))
+    return torch.where(steps == 0, start, context.previous)
 
 
 def _scan(a: Tensor, b: Tensor) -> Tensor:
     """q_j = a_j q_{j-1} + b_j along the last dimension, in log S rounds (Hillis and Steele)."""
-    reach = 1
-    while reach < b.shape[-1]:
-        b = b + a * F.pad(b[..., :-reach], (reach, 0))
-        a = a * F.pad(a[..., :-reach], (reach, 0), value=1.0)
-        reach *= 2
+    stride = 1
+    while stride < b.shape[-1]:
+        b = b + a * F.pad(b[..., :-stride], (stride, 0))
+        a = a * F.pad(a[..., :-stride], (stride, 0), value=1.0)
+        stride *= 2
     return b

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import Alignment, Look
+from zoo.plugin import Alignment, AlignmentContext
 from zoo_alignment.masking import masked_softmax
 
 
@@ -38,7 +38,7 @@ class Soft(Alignment):
         return not (self.training and self.dropout.p > 0)
 
     def forward(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor:
         dropped: Tensor = self.dropout(masked_softmax(scores, mask))
         return dropped

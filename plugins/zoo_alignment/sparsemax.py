@@ -5,8 +5,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from zoo.plugin import Alignment, Look
-from zoo_alignment.masking import levelled, opened
+from zoo.plugin import Alignment, AlignmentContext
+from zoo_alignment.masking import expand_mask, shift_and_sort
 
 
 class Sparsemax(Alignment):
@@ -31,13 +31,13 @@ class Sparsemax(Alignment):
     )
 
     def forward(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor:
-        mask = opened(scores, mask)
-        z, down = levelled(scores, mask)
-        k = torch.arange(1, down.shape[-1] + 1, device=down.device, dtype=down.dtype)
-        total = down.cumsum(dim=-1)
-        size = (1 + k * down > total).sum(dim=-1, keepdim=True)  # [..., T, 1]
+        mask = expand_mask(scores, mask)
+        z, z_sorted = shift_and_sort(scores, mask)
+        k = torch.arange(1, z_sorted.shape[-1] + 1, device=z_sorted.device, dtype=z_sorted.dtype)
+        total = z_sorted.cumsum(dim=-1)
+        size = (1 + k * z_sorted > total).sum(dim=-1, keepdim=True)  # [..., T, 1]
         threshold = (total.gather(-1, size - 1) - 1) / size
         support = mask & (z.detach() > threshold)
         # tau again, from the support alone: that carries the exact gradient.

@@ -6,7 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import Given, Scorer
+from zoo.plugin import FromParent, Scorer
 
 
 class Additive(Scorer):
@@ -34,8 +34,8 @@ class Additive(Scorer):
     def __init__(
         self,
         *,
-        query_dim: Given[int],
-        key_dim: Given[int],
+        query_dim: FromParent[int],
+        key_dim: FromParent[int],
         hidden: Annotated[int, Field(ge=1)] = 128,
     ) -> None:
         super().__init__()

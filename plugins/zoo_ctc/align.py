@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from zoo.plugin import full_precision
-from zoo_ctc.lattice import IMPOSSIBLE, Lattice, lattice
+from zoo_ctc.lattice import NEG_INF, Lattice, lattice
 
 
 @dataclass(frozen=True)
-class Alignment:
+class ForcedAlignment:
     """Where labels lie.
 
     Shapes:
@@ -29,7 +29,7 @@ class Alignment:
 
 def align(
     logits: Tensor, mask: Tensor, targets: Tensor, target_mask: Tensor, *, blank: int = 0
-) -> Alignment:
+) -> ForcedAlignment:
     """The likeliest path of each labelling, by Viterbi's algorithm; of equals, the one ahead.
 
     Shapes:
@@ -38,36 +38,38 @@ def align(
     """
     ways = lattice(targets, target_mask, blank=blank, vocab=logits.shape[-1])
     path, logprob = _viterbi(full_precision(logits).log_softmax(dim=-1), mask, ways)
-    possible = (logprob > IMPOSSIBLE)[:, None]
+    possible = (logprob > NEG_INF)[:, None]
     real = mask & possible  # [B, T]
     labels = ways.labels.gather(1, path).masked_fill(~real, blank)
-    return Alignment(labels, _spans(path, real, targets.shape[1]), logprob)
+    return ForcedAlignment(labels, _spans(path, real, targets.shape[1]), logprob)
 
 
 def _viterbi(logprobs: Tensor, mask: Tensor, ways: Lattice) -> tuple[Tensor, Tensor]:
     """The state at each frame [B, T], and the log-probability [B]."""
-    said = ways.emitted(logprobs)
+    emissions = ways.emissions(logprobs)
     best = ways.start(logprobs)
     moves = []
     for t in range(logprobs.shape[1]):
-        reached, move = ways.arriving(best).max(dim=0)
+        score, move = ways.incoming(best).max(dim=0)
         real = mask[:, t, None]
-        best = torch.where(real, reached + said[:, t], best)
+        best = torch.where(real, score + emissions[:, t], best)
         moves.append(move * real)
-    logprob, state = best.masked_fill(~ways.ends, IMPOSSIBLE).max(dim=1)
+    logprob, state = best.masked_fill(~ways.is_final, NEG_INF).max(dim=1)
     path = []
     for move in reversed(moves):
         path.append(state)
         state = state - move.gather(1, state[:, None])[:, 0]
-    whole = torch.stack(path[::-1], dim=1) if path else mask.long()
-    return whole, logprob
+    states = torch.stack(path[::-1], dim=1) if path else mask.long()
+    return states, logprob
 
 
 def _spans(path: Tensor, real: Tensor, U: int) -> Tensor:
     """path [B, T] of states -> the first frame of each label and the one after its last."""
     T = path.shape[1]
-    own = 2 * torch.arange(U, device=path.device) + 1  # the states of the labels
-    on = (path[:, None] == own[:, None]) & real[:, None]  # [B, U, T]
+    label_states = 2 * torch.arange(U, device=path.device) + 1  # the states of the labels
+    is_label = (path[:, None] == label_states[:, None]) & real[:, None]  # [B, U, T]
     frames = torch.arange(T, device=path.device)
-    end = (on * (frames + 1)).sum(dim=-1) if T == 0 else (on * (frames + 1)).amax(dim=-1)
-    return torch.stack([end - on.sum(dim=-1), end], dim=-1)
+    end = (
+        (is_label * (frames + 1)).sum(dim=-1) if T == 0 else (is_label * (frames + 1)).amax(dim=-1)
+    )
+    return torch.stack([end - is_label.sum(dim=-1), end], dim=-1)

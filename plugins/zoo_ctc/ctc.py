@@ -14,7 +14,7 @@ from zoo.plugin import Objective, full_precision
 from zoo_ctc.lattice import lattice
 from zoo_ctc.likelihood import likelihood
 
-Impossible = Literal["infinite", "zero", "refuse"]
+ImpossibleMode = Literal["infinite", "zero", "refuse"]
 
 
 class Ctc(Objective):
@@ -54,7 +54,7 @@ class Ctc(Objective):
         *,
         blank: Annotated[int, Field(ge=0)] = 0,
         per_target: bool = False,
-        impossible: Impossible = "infinite",
+        impossible: ImpossibleMode = "infinite",
     ) -> None:
         super().__init__()
         self.blank = blank
@@ -62,25 +62,25 @@ class Ctc(Objective):
         self.impossible = impossible
 
     def forward(self, outputs: Outputs) -> Tensor:
-        told = _told(outputs)
+        target_mask = _require_target_mask(outputs)
         logits = full_precision(outputs.logits)
-        ways = lattice(outputs.targets, told, blank=self.blank, vocab=logits.shape[-1])
+        ways = lattice(outputs.targets, target_mask, blank=self.blank, vocab=logits.shape[-1])
         losses = -likelihood(logits.log_softmax(dim=-1), outputs.mask, ways)  # [B]
         if self.impossible == "refuse":
-            _refuse_impossible(losses, outputs.mask, told)
+            _raise_if_impossible(losses, outputs.mask, target_mask)
         if self.impossible == "zero":
             losses = torch.where(losses.isposinf(), torch.zeros_like(losses), losses)
         if self.per_target:
-            losses = losses / told.sum(dim=1).clamp(min=1)
+            losses = losses / target_mask.sum(dim=1).clamp(min=1)
         return losses.sum() / max(len(losses), 1)
 
     def reference(self, outputs: Outputs) -> float:
-        losses = [self._surprise(outputs, item) for item in range(len(outputs.targets))]
+        losses = [self._enumerated_nll(outputs, item) for item in range(len(outputs.targets))]
         return sum(losses) / max(len(losses), 1)
 
-    def _surprise(self, outputs: Outputs, item: int) -> float:
+    def _enumerated_nll(self, outputs: Outputs, item: int) -> float:
         """By trying every path."""
-        labels = outputs.targets[item][_told(outputs)[item]].tolist()
+        labels = outputs.targets[item][_require_target_mask(outputs)[item]].tolist()
         rows = outputs.logits[item][outputs.mask[item]].double().softmax(dim=-1).tolist()
         total = 0.0
         for path in itertools.product(range(outputs.logits.shape[-1]), repeat=len(rows)):
@@ -96,33 +96,33 @@ class Ctc(Objective):
 
     def _example(self, seed: int) -> Outputs:
         """Four items: two labels, two alike, none, and one that is impossible if that is zero."""
-        here, drawn = torch.empty(0).device, torch.Generator("cpu").manual_seed(seed)
+        device, generator = torch.empty(0).device, torch.Generator("cpu").manual_seed(seed)
         shape = (4, 4, self.blank + 3)
-        logits = torch.randn(shape, generator=drawn, dtype=torch.float64, device="cpu")
+        logits = torch.randn(shape, generator=generator, dtype=torch.float64, device="cpu")
         labels = torch.tensor([[1, 2], [2, 2], [1, 1], [2, 2]], device="cpu") + self.blank
         counts = torch.tensor([2, 2, 0, 2], device="cpu")[:, None]
         frames = torch.tensor([4, 3, 2, 2 if self.impossible == "zero" else 3], device="cpu")
         return Outputs(
-            logits.to(here),
-            labels.to(here),
-            (torch.arange(4, device="cpu") < frames[:, None]).to(here),
-            target_mask=(torch.arange(2, device="cpu") < counts).to(here),
+            logits.to(device),
+            labels.to(device),
+            (torch.arange(4, device="cpu") < frames[:, None]).to(device),
+            target_mask=(torch.arange(2, device="cpu") < counts).to(device),
         )
 
 
-def _refuse_impossible(losses: Tensor, mask: Tensor, told: Tensor) -> None:
+def _raise_if_impossible(losses: Tensor, mask: Tensor, target_mask: Tensor) -> None:
     """ZooError if a labelling of losses [B] has no path."""
     if torch.compiler.is_compiling() or losses.is_meta:
         return
     for item in losses.isposinf().nonzero()[:, 0].tolist():
         raise ZooError(
-            f"item {item} of the batch has {int(told[item].sum())} labels and "
+            f"item {item} of the batch has {int(target_mask[item].sum())} labels and "
             f"{int(mask[item].sum())} frames, so that no path spells it; a label takes a frame, "
             "and two alike in a row one more"
         )
 
 
-def _told(outputs: Outputs) -> Tensor:
+def _require_target_mask(outputs: Outputs) -> Tensor:
     if outputs.target_mask is None:
         raise ZooError(
             "objective 'ctc' needs targets that are not aligned with the logits and have a "

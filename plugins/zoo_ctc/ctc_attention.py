@@ -8,7 +8,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Batch, Decoded, Outputs, choosing
+from zoo import Batch, GenerationOutput, Outputs, record_samples
 from zoo.plugin import (
     Blueprint,
     Decoder,
@@ -16,13 +16,13 @@ from zoo.plugin import (
     Encoder,
     Filter,
     FrameSampler,
+    GenerationInputs,
     Memory,
     Sampler,
-    Speech,
-    drawing,
-    refuse_drawing,
+    find_stochastic,
+    forbid_stochastic,
 )
-from zoo_ctc.frames import FrameModel, labels_of, random_labels
+from zoo_ctc.frame_model import FrameModel, random_labels, valid_labels
 
 
 class CtcAttention(FrameModel):
@@ -53,7 +53,7 @@ class CtcAttention(FrameModel):
     """
 
     name: ClassVar[str] = "ctc-attention"
-    reads: ClassVar[str | None] = "source"
+    generation_input: ClassVar[str | None] = "source"
     paper: ClassVar[str] = (
         "Kim et al. 2017, Joint CTC-Attention based End-to-End Speech Recognition using Multi-task "
         "Learning, arXiv:1609.06773"
@@ -74,18 +74,18 @@ class CtcAttention(FrameModel):
         self.eos = eos
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
-        refuse_drawing(self.encoder, "the encoder")
+        forbid_stochastic(self.encoder, "the encoder")
         embedding = target.build()
-        self.blank = self.pad = embedding.spoken_in(bos=bos, eos=eos)
+        self.blank = self.pad = embedding.validate_special_tokens(bos=bos, eos=eos)
         vocab = embedding.vocab or 0
-        self.labels = labels_of(vocab, padding=self.pad, bos=bos, eos=eos)
+        self.labels = valid_labels(vocab, padding=self.pad, bos=bos, eos=eos)
         self.decoder = decoder.build(
             embedding=embedding,
             memory_dim=self.encoder.output_dim,
             summary_dim=self.encoder.summary_dim,
             carry=self.encoder.carry,
         )
-        self.draws = drawing(self.decoder) is not None
+        self.is_stochastic = find_stochastic(self.decoder) is not None
         self.ctc = nn.Linear(self.encoder.output_dim, vocab)
 
     def encode(self, source: Tensor) -> Memory:
@@ -93,19 +93,19 @@ class CtcAttention(FrameModel):
         return memory
 
     def forward(self, batch: Batch) -> Outputs:
-        told, targets = batch["target"][:, :-1], batch["target"][:, 1:]
+        decoder_inputs, targets = batch["target"][:, :-1], batch["target"][:, 1:]
         memory = self.encode(batch["source"])
-        spoken = self._spoken(told, targets, memory)
-        real = (targets != self.pad) & (targets != self.eos)
-        labelled = Outputs(self.ctc(memory.states), targets, memory.mask, target_mask=real)
-        return replace(spoken, parts={"ctc": labelled})
+        spoken = self._decoder_outputs(decoder_inputs, targets, memory)
+        is_label = (targets != self.pad) & (targets != self.eos)
+        ctc_outputs = Outputs(self.ctc(memory.states), targets, memory.mask, target_mask=is_label)
+        return replace(spoken, parts={"ctc": ctc_outputs})
 
-    def _spoken(self, told: Tensor, targets: Tensor, memory: Memory) -> Outputs:
-        if not self.draws:
-            return Outputs(self.decoder(told, memory), targets, targets != self.pad)
-        with choosing(self.decoder) as log:
-            logits = self.decoder(told, memory)
-        return Outputs(logits, targets, targets != self.pad, log.summed())
+    def _decoder_outputs(self, decoder_inputs: Tensor, targets: Tensor, memory: Memory) -> Outputs:
+        if not self.is_stochastic:
+            return Outputs(self.decoder(decoder_inputs, memory), targets, targets != self.pad)
+        with record_samples(self.decoder) as log:
+            logits = self.decoder(decoder_inputs, memory)
+        return Outputs(logits, targets, targets != self.pad, log.total())
 
     def frames(self, source: Tensor) -> tuple[Tensor, Tensor]:
         memory = self.encode(source)
@@ -129,18 +129,18 @@ class CtcAttention(FrameModel):
         max_length: int,
         generator: torch.Generator | None = None,
         filters: Sequence[Filter] = (),
-    ) -> Decoded:
+    ) -> GenerationOutput:
         if isinstance(sampler, FrameSampler):
             return self.read(batch["source"], sampler, max_length, filters)
         return super().generate(
             batch, sampler, max_length=max_length, generator=generator, filters=filters
         )
 
-    def speech(self, batch: Batch) -> Speech:
+    def prepare_generation(self, batch: Batch) -> GenerationInputs:
         memory = self.encode(batch["source"])
-        return Speech(self.decoder, memory, bos=self.bos, eos=self.eos, pad=self.pad)
+        return GenerationInputs(self.decoder, memory, bos=self.bos, eos=self.eos, pad=self.pad)
 
-    def embedding_for(self, side: str) -> Embedding:
+    def get_embedding(self, side: str) -> Embedding:
         if side == "source":
             return self.source
         embedding: Embedding = self.decoder.embedding  # type: ignore[assignment]

@@ -5,7 +5,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from zoo import Decoded
+from zoo import GenerationOutput
 from zoo.plugin import FrameSampler
 
 
@@ -28,14 +28,18 @@ class CtcGreedy(FrameSampler):
         "Sequence Data with Recurrent Neural Networks"
     )
 
-    def read(self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int) -> Decoded:
+    def decode_frames(
+        self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int
+    ) -> GenerationOutput:
         best, path = logprobs.max(dim=-1)  # [B, T]
-        before = torch.nn.functional.pad(path, (1, 0), value=blank)[:, :-1]
-        said = (path != blank) & (path != before) & mask
-        count = said.sum(dim=1)  # [B]
+        previous = torch.nn.functional.pad(path, (1, 0), value=blank)[:, :-1]
+        is_emitted = (path != blank) & (path != previous) & mask
+        count = is_emitted.sum(dim=1)  # [B]
         longest = max(int(count.max()), 1) if count.numel() else 1
-        place = torch.where(said, said.cumsum(dim=1) - 1, longest)  # past the end where silent
-        tokens = path.new_full((len(path), longest + 1), pad).scatter(1, place, path)
-        return Decoded(
+        position = torch.where(
+            is_emitted, is_emitted.cumsum(dim=1) - 1, longest
+        )  # past the end where silent
+        tokens = path.new_full((len(path), longest + 1), pad).scatter(1, position, path)
+        return GenerationOutput(
             tokens[:, None, :longest], best.masked_fill(~mask, 0.0).sum(dim=1, keepdim=True)
         )

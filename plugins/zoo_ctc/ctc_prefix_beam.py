@@ -8,10 +8,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Decoded, ZooError
+from zoo import GenerationOutput, ZooError
 from zoo.plugin import FrameSampler
-from zoo_ctc.language import Language, load_language
-from zoo_ctc.prefixes import Rules, search
+from zoo_ctc.language_models import LabelLanguageModel, load_language_model
+from zoo_ctc.prefix_search import BeamConfig, search
 
 
 class CtcPrefixBeam(FrameSampler):
@@ -73,17 +73,19 @@ class CtcPrefixBeam(FrameSampler):
         self.n_best = n_best or width
         self.path = language
         self.symbols = symbols
-        self.rules = Rules(width, prune, weight, bonus)
+        self.config = BeamConfig(width, prune, weight, bonus)
 
     @cached_property
-    def language(self) -> Language | None:
+    def language(self) -> LabelLanguageModel | None:
         """Read when first needed; set it to use another than a file's."""
-        return None if self.path is None else load_language(self.path, self.symbols)
+        return None if self.path is None else load_language_model(self.path, self.symbols)
 
-    def read(self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int) -> Decoded:
+    def decode_frames(
+        self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int
+    ) -> GenerationOutput:
         frames, lengths = logprobs.double().cpu().numpy(), mask.sum(dim=1).tolist()
         found = [
-            search(rows[:length], blank, self.rules, self.language)[: self.n_best]
+            search(rows[:length], blank, self.config, self.language)[: self.n_best]
             for rows, length in zip(frames, lengths, strict=True)
         ]
         longest = max((len(labels) for ranked in found for labels, _ in ranked), default=1)
@@ -94,4 +96,4 @@ class CtcPrefixBeam(FrameSampler):
             for place, (labels, score) in enumerate(ranked):
                 tokens[item, place, : len(labels)] = torch.tensor(labels, device="cpu")
                 scores[item, place] = score
-        return Decoded(tokens.to(mask.device), scores.to(logprobs))
+        return GenerationOutput(tokens.to(mask.device), scores.to(logprobs))

@@ -7,18 +7,18 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Batch, Decoded, Outputs, ZooError
+from zoo import Batch, GenerationOutput, Outputs, ZooError
 from zoo.plugin import (
     Blueprint,
     Embedding,
     Encoder,
     Filter,
+    GenerationInputs,
     Memory,
     Sampler,
-    Speech,
-    refuse_drawing,
+    forbid_stochastic,
 )
-from zoo_ctc.frames import FrameModel, frame_sampler, labels_of, random_labels
+from zoo_ctc.frame_model import FrameModel, random_labels, require_frame_sampler, valid_labels
 
 
 class CtcRecogniser(FrameModel):
@@ -42,7 +42,7 @@ class CtcRecogniser(FrameModel):
     """
 
     name: ClassVar[str] = "ctc-recogniser"
-    reads: ClassVar[str | None] = "source"
+    generation_input: ClassVar[str | None] = "source"
     paper: ClassVar[str] = (
         "Graves et al. 2006, Connectionist Temporal Classification: Labelling Unsegmented "
         "Sequence Data with Recurrent Neural Networks"
@@ -63,10 +63,10 @@ class CtcRecogniser(FrameModel):
         self.blank = blank
         self.pad = blank if padding is None else padding
         self.eos = self.pad  # where a transcription's padding begins, it has ended
-        self.labels = labels_of(vocab, blank=blank, padding=self.pad)
+        self.labels = valid_labels(vocab, blank=blank, padding=self.pad)
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
-        refuse_drawing(self.encoder, "the encoder")
+        forbid_stochastic(self.encoder, "the encoder")
         self.out = nn.Linear(self.encoder.output_dim, vocab)
 
     def forward(self, batch: Batch) -> Outputs:
@@ -93,18 +93,18 @@ class CtcRecogniser(FrameModel):
         max_length: int,
         generator: torch.Generator | None = None,
         filters: Sequence[Filter] = (),
-    ) -> Decoded:
+    ) -> GenerationOutput:
         """The labels of each item, at most max_length of them, read off all frames at once."""
-        reader = frame_sampler(sampler, self.name)
-        return self.read(batch["source"], reader, max_length, filters)
+        frame_sampler = require_frame_sampler(sampler, self.name)
+        return self.read(batch["source"], frame_sampler, max_length, filters)
 
-    def speech(self, batch: Batch) -> Speech:
+    def prepare_generation(self, batch: Batch) -> GenerationInputs:
         raise ZooError(f"model '{self.name}' says all its frames at once, so there is no stream")
 
-    def embedding_for(self, side: str) -> Embedding:
+    def get_embedding(self, side: str) -> Embedding:
         if side == "source":
             return self.source
         raise ZooError(f"model '{self.name}' looks no label up, so it has no target embedding")
 
-    def symbols(self, side: str) -> int:
-        return self.out.out_features if side == "target" else super().symbols(side)
+    def vocab_size(self, side: str) -> int:
+        return self.out.out_features if side == "target" else super().vocab_size(side)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from zoo import Outputs, ZooError
 from zoo.plugin import Blueprint, Objective
-from zoo_ctc.ctc import Ctc, Impossible
+from zoo_ctc.ctc import Ctc, ImpossibleMode
 
 
 class JointCtc(Objective):
@@ -45,7 +45,7 @@ class JointCtc(Objective):
         weight: Annotated[float, Field(gt=0, lt=1)] = 0.3,
         blank: Annotated[int, Field(ge=0)] = 0,
         per_target: bool = False,
-        impossible: Impossible = "infinite",
+        impossible: ImpossibleMode = "infinite",
     ) -> None:
         super().__init__()
         self.weight = weight
@@ -53,20 +53,23 @@ class JointCtc(Objective):
         self.ctc = Ctc(blank=blank, per_target=per_target, impossible=impossible)
 
     def forward(self, outputs: Outputs) -> Tensor:
-        attending: Tensor = self.attention(outputs)
-        labelling: Tensor = self.ctc(_part(outputs))
-        return self.weight * labelling + (1 - self.weight) * attending
+        attention_loss: Tensor = self.attention(outputs)
+        ctc_loss: Tensor = self.ctc(_ctc_outputs(outputs))
+        return self.weight * ctc_loss + (1 - self.weight) * attention_loss
 
     def reference(self, outputs: Outputs) -> float:
-        attending = self.attention.reference(outputs)
-        return self.weight * self.ctc.reference(_part(outputs)) + (1 - self.weight) * attending
+        attention_loss = self.attention.reference(outputs)
+        return (
+            self.weight * self.ctc.reference(_ctc_outputs(outputs))
+            + (1 - self.weight) * attention_loss
+        )
 
     def examples(self) -> Sequence[Outputs]:
         pairs = zip(self.attention.examples(), self.ctc.examples(), strict=False)
         return [replace(own, parts={"ctc": part}) for own, part in pairs]
 
 
-def _part(outputs: Outputs) -> Outputs:
+def _ctc_outputs(outputs: Outputs) -> Outputs:
     if "ctc" not in outputs.parts:
         raise ZooError(
             "objective 'joint-ctc' needs a model with a second head 'ctc', as model "

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from zoo_ctc.lattice import IMPOSSIBLE, Lattice
+from zoo_ctc.lattice import NEG_INF, Lattice
 
 
 def likelihood(logprobs: Tensor, mask: Tensor, lattice: Lattice) -> Tensor:
@@ -20,7 +20,7 @@ def likelihood(logprobs: Tensor, mask: Tensor, lattice: Lattice) -> Tensor:
         passes no gradient.
     """
     apply: Callable[..., Tensor] = _Likelihood.apply
-    return apply(logprobs, mask, lattice.labels, lattice.leaps, lattice.ends)
+    return apply(logprobs, mask, lattice.labels, lattice.can_skip, lattice.is_final)
 
 
 class _Likelihood(torch.autograd.Function):
@@ -28,49 +28,51 @@ class _Likelihood(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, logprobs: Tensor, mask: Tensor, labels: Tensor, leaps: Tensor, ends: Tensor
+        ctx: Any, logprobs: Tensor, mask: Tensor, labels: Tensor, can_skip: Tensor, is_final: Tensor
     ) -> Tensor:
-        lattice = Lattice(labels, leaps, ends)
-        emitted = lattice.emitted(logprobs)
+        lattice = Lattice(labels, can_skip, is_final)
+        emissions = lattice.emissions(logprobs)
         alpha = lattice.start(logprobs)
         size = torch.zeros_like(alpha[:, :1])
         alphas = [alpha]
         for t in range(logprobs.shape[1]):
-            moved = lattice.arriving(alpha).logsumexp(dim=0) + emitted[:, t]
-            moved, common = _centred(moved)
+            updated = lattice.incoming(alpha).logsumexp(dim=0) + emissions[:, t]
+            updated, common = _subtract_max(updated)
             real = mask[:, t, None]
-            alpha = torch.where(real, moved, alpha)
+            alpha = torch.where(real, updated, alpha)
             size = torch.where(real, size + common, size)
             alphas.append(alpha)
-        total = alpha.masked_fill(~ends, IMPOSSIBLE).logsumexp(dim=1) + size[:, 0]
-        ctx.save_for_backward(torch.stack(alphas), emitted, total, mask, labels, leaps, ends)
+        total = alpha.masked_fill(~is_final, NEG_INF).logsumexp(dim=1) + size[:, 0]
+        ctx.save_for_backward(
+            torch.stack(alphas), emissions, total, mask, labels, can_skip, is_final
+        )
         ctx.vocab = logprobs.shape[2]
         return total
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, given: Tensor) -> tuple[Tensor | None, ...]:
-        alphas, emitted, total, mask, labels, leaps, ends = ctx.saved_tensors
-        lattice = Lattice(labels, leaps, ends)
-        beta = torch.zeros_like(alphas[0]).masked_fill(~ends, IMPOSSIBLE)
-        possible = (total > IMPOSSIBLE)[:, None]  # [B, 1]
-        B, T, L = emitted.shape
-        shares = []
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        alphas, emissions, total, mask, labels, can_skip, is_final = ctx.saved_tensors
+        lattice = Lattice(labels, can_skip, is_final)
+        beta = torch.zeros_like(alphas[0]).masked_fill(~is_final, NEG_INF)
+        possible = (total > NEG_INF)[:, None]  # [B, 1]
+        B, T, L = emissions.shape
+        posteriors = []
         for t in range(T - 1, -1, -1):
             real = mask[:, t, None]
             # At every frame, the products of alpha and beta over all states sum to the total.
-            share = (alphas[t + 1] + beta).softmax(dim=1)
-            shares.append(share.masked_fill(~(real & possible), 0.0))
-            moved, _ = _centred(lattice.leaving(beta + emitted[:, t]).logsumexp(dim=0))
-            beta = torch.where(real, moved, beta)
-        share = torch.stack(shares[::-1], dim=1) if T else emitted  # [B, T, L]
-        gradient = emitted.new_zeros(B, T, ctx.vocab)
-        gradient = gradient.scatter_add(2, labels[:, None].expand(B, T, L), share)
-        return gradient * given[:, None, None], None, None, None, None
+            posterior = (alphas[t + 1] + beta).softmax(dim=1)
+            posteriors.append(posterior.masked_fill(~(real & possible), 0.0))
+            updated, _ = _subtract_max(lattice.outgoing(beta + emissions[:, t]).logsumexp(dim=0))
+            beta = torch.where(real, updated, beta)
+        posterior = torch.stack(posteriors[::-1], dim=1) if T else emissions  # [B, T, L]
+        gradient = emissions.new_zeros(B, T, ctx.vocab)
+        gradient = gradient.scatter_add(2, labels[:, None].expand(B, T, L), posterior)
+        return gradient * grad_output[:, None, None], None, None, None, None
 
 
-def _centred(values: Tensor) -> tuple[Tensor, Tensor]:
+def _subtract_max(values: Tensor) -> tuple[Tensor, Tensor]:
     """values [B, L] less the largest of each row, and that [B, 1]; as they are if all are -inf."""
     largest = values.amax(dim=1, keepdim=True)
-    largest = torch.where(largest > IMPOSSIBLE, largest, torch.zeros_like(largest))
+    largest = torch.where(largest > NEG_INF, largest, torch.zeros_like(largest))
     return values - largest, largest

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from zoo import ZooError
 from zoo.plugin import Embedding, full_precision
-from zoo_ctc.mel import Scale, filter_bank, waves
+from zoo_ctc.mel import MelScale, mel_filter_bank, windowed_dft
 
 
 class LogMel(Embedding):
@@ -47,7 +47,7 @@ class LogMel(Embedding):
         "Davis and Mermelstein 1980, Comparison of Parametric Representations for Monosyllabic "
         "Word Recognition in Continuously Spoken Sentences"
     )
-    tiny: ClassVar[Mapping[str, Any]] = {"rate": 1000, "window": 32, "hop": 16, "mels": 4}
+    test_params: ClassVar[Mapping[str, Any]] = {"rate": 1000, "window": 32, "hop": 16, "mels": 4}
 
     FLOOR: ClassVar[float] = 1e-10
     like: Tensor
@@ -62,7 +62,7 @@ class LogMel(Embedding):
         mels: Annotated[int, Field(ge=1)] = 80,
         low: Annotated[float, Field(ge=0)] = 0.0,
         high: Annotated[float, Field(gt=0)] | None = None,
-        scale: Scale = "slaney",
+        scale: MelScale = "slaney",
         area: bool = False,
         normalise: bool = False,
     ) -> None:
@@ -74,7 +74,7 @@ class LogMel(Embedding):
         self.fft = window if fft is None else fft
         self.low = low
         self.high = rate / 2 if high is None else high
-        self.scale: Scale = scale
+        self.scale: MelScale = scale
         self.area = area
         self.normalise = normalise
         if self.fft < window:
@@ -86,7 +86,9 @@ class LogMel(Embedding):
             )
         # Follows the model's dtype, for the vectors to come in.
         self.register_buffer("like", torch.empty(0), persistent=False)
-        empty = (self._filters(torch.empty(0, device="cpu")).sum(dim=0) == 0).nonzero().flatten()
+        empty = (
+            (self._mel_filters(torch.empty(0, device="cpu")).sum(dim=0) == 0).nonzero().flatten()
+        )
         if len(empty):
             raise ZooError(
                 f"band {int(empty[0])} of {mels} holds none of the {self.fft // 2 + 1} frequencies "
@@ -97,11 +99,13 @@ class LogMel(Embedding):
         mask = self.mask(inputs)
         samples = full_precision(inputs)
         frames = samples.unfold(1, self.window, self.hop)  # [B, S, N]
-        spectrum = frames @ waves(self.window, self.fft, like=samples)  # [2, B, S, F // 2 + 1]
+        spectrum = frames @ windowed_dft(
+            self.window, self.fft, like=samples
+        )  # [2, B, S, F // 2 + 1]
         power = spectrum.square().sum(dim=0)
-        vectors = (power @ self._filters(samples)).clamp(min=self.FLOOR).log()
+        vectors = (power @ self._mel_filters(samples)).clamp(min=self.FLOOR).log()
         if self.normalise:
-            vectors = _normalised(vectors, mask)
+            vectors = _normalise(vectors, mask)
         return vectors.masked_fill(~mask[..., None], 0.0).to(self.like.dtype)
 
     def mask(self, inputs: Tensor) -> Tensor:
@@ -123,9 +127,9 @@ class LogMel(Embedding):
         shape = (batch, self.window + (length - 1) * self.hop)
         return torch.randn(shape, generator=generator, device=device).to(self.like)
 
-    def _filters(self, like: Tensor) -> Tensor:
+    def _mel_filters(self, like: Tensor) -> Tensor:
         """Made anew each time, for a buffer would lose its precision with the model's."""
-        return filter_bank(
+        return mel_filter_bank(
             self.dim,
             self.fft // 2 + 1,
             rate=self.rate,
@@ -138,7 +142,7 @@ class LogMel(Embedding):
         )
 
 
-def _normalised(vectors: Tensor, mask: Tensor) -> Tensor:
+def _normalise(vectors: Tensor, mask: Tensor) -> Tensor:
     """vectors [B, S, D] with mean 0 and variance 1 over the real places of S."""
     real = mask[..., None]
     count = real.sum(dim=1, keepdim=True).clamp(min=1)

@@ -8,32 +8,32 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-Scale = Literal["htk", "slaney"]
+MelScale = Literal["htk", "slaney"]
 
 # Slaney's scale is linear below 1000 Hz, 15 mels there, and logarithmic above.
-_HZ_A_MEL, _KNEE = 200 / 3, 1000.0
-_MELS_AT_KNEE = _KNEE / _HZ_A_MEL
-_STEP = math.log(6.4) / 27
+_HZ_PER_MEL, _MIN_LOG_HZ = 200 / 3, 1000.0
+_MIN_LOG_MEL = _MIN_LOG_HZ / _HZ_PER_MEL
+_LOG_STEP = math.log(6.4) / 27
 
 
-def mel(hz: float, scale: Scale) -> float:
+def mel(hz: float, scale: MelScale) -> float:
     """A frequency on the scale."""
     if scale == "htk":
         return 2595 * math.log10(1 + hz / 700)
-    if hz < _KNEE:
-        return hz / _HZ_A_MEL
-    return _MELS_AT_KNEE + math.log(hz / _KNEE) / _STEP
+    if hz < _MIN_LOG_HZ:
+        return hz / _HZ_PER_MEL
+    return _MIN_LOG_MEL + math.log(hz / _MIN_LOG_HZ) / _LOG_STEP
 
 
-def hertz(mels: Tensor, scale: Scale) -> Tensor:
+def mel_to_hz(mels: Tensor, scale: MelScale) -> Tensor:
     """The frequencies at places on the scale."""
     if scale == "htk":
         return 700 * (10 ** (mels / 2595) - 1)
-    above = _KNEE * ((mels - _MELS_AT_KNEE).clamp(min=0) * _STEP).exp()
-    return torch.where(mels < _MELS_AT_KNEE, mels * _HZ_A_MEL, above)
+    above = _MIN_LOG_HZ * ((mels - _MIN_LOG_MEL).clamp(min=0) * _LOG_STEP).exp()
+    return torch.where(mels < _MIN_LOG_MEL, mels * _HZ_PER_MEL, above)
 
 
-def waves(window: int, fft: int, *, like: Tensor) -> Tensor:
+def windowed_dft(window: int, fft: int, *, like: Tensor) -> Tensor:
     """Cosines and sines [2, 1, window, bins] under Hann's window: a Fourier transform of real
     numbers as a product, for compilers know no complex ones."""
     n = torch.arange(window, device=like.device)[:, None]
@@ -43,14 +43,14 @@ def waves(window: int, fft: int, *, like: Tensor) -> Tensor:
     return torch.stack([angle.cos(), angle.sin()])[:, None] * hann
 
 
-def filter_bank(
+def mel_filter_bank(
     bands: int,
     bins: int,
     *,
     rate: int,
     low: float,
     high: float,
-    scale: Scale,
+    scale: MelScale,
     area: bool,
     device: torch.device,
     dtype: torch.dtype,
@@ -59,7 +59,7 @@ def filter_bank(
     the centre of the one before and falling to that of the next; with ``area``, all of one area.
     """
     ends = (mel(low, scale), mel(high, scale))
-    edges = hertz(torch.linspace(*ends, bands + 2, device=device, dtype=dtype), scale)
+    edges = mel_to_hz(torch.linspace(*ends, bands + 2, device=device, dtype=dtype), scale)
     at = torch.linspace(0, rate / 2, bins, device=device, dtype=dtype)[:, None]
     left, centre, right = edges[:-2], edges[1:-1], edges[2:]
     rising = (at - left) / (centre - left)

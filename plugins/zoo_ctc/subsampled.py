@@ -57,7 +57,7 @@ class Subsampled(Embedding):
             nn.Conv2d(1 if layer == 0 else channels, channels, kernel, 2, kernel // 2)
             for layer in range(layers)
         )
-        self.out = nn.Linear(channels * _halved(self.inner.dim, layers), dim)
+        self.out = nn.Linear(channels * _subsampled_size(self.inner.dim, layers), dim)
 
     def forward(self, inputs: Tensor) -> Tensor:
         states, mask = self.inner(inputs)[:, None], self.inner.mask(inputs)  # [B, 1, S, D]
@@ -74,5 +74,5 @@ class Subsampled(Embedding):
         return self.inner.example(batch, length * 2 ** len(self.layers), generator)
 
 
-def _halved(size: int, times: int) -> int:
-    return size if times == 0 else _halved((size + 1) // 2, times - 1)
+def _subsampled_size(size: int, times: int) -> int:
+    return size if times == 0 else _subsampled_size((size + 1) // 2, times - 1)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs, ZooError
 from zoo.plugin import full_precision
-from zoo_draw.windows import Reader, Writer
+from zoo_draw.read_write import Reader, Writer
 
 Side = Annotated[int, Field(ge=1)]
 
@@ -52,7 +52,7 @@ class Draw(Model):
         "Gregor et al. 2015, DRAW: A Recurrent Neural Network For Image Generation, "
         "arXiv:1502.04623"
     )
-    tiny: ClassVar[Mapping[str, Any]] = {
+    test_params: ClassVar[Mapping[str, Any]] = {
         "height": 5, "width": 4, "steps": 3, "latent": 2, "read": 2, "write": 3
     }  # fmt: skip
 
@@ -84,7 +84,7 @@ class Draw(Model):
 
     def forward(self, batch: Batch) -> Outputs:
         images = batch["source"]
-        canvas, kl = self._drawn(images, draw=self.training)
+        canvas, kl = self._unroll(images, draw=self.training)
         targets = images.flatten(1)[..., None]
         mask = torch.ones_like(targets[..., 0], dtype=torch.bool)
         return Outputs(canvas.flatten(1)[..., None], targets, mask, extras={"kl": kl})
@@ -92,52 +92,57 @@ class Draw(Model):
     @torch.no_grad()
     def bound(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """A draw [B] of the bound on -log p(x), in nats: its mean is above, a draw need not be."""
-        canvas, kl = self._drawn(images, draw=True, generator=generator)
-        surprise = F.binary_cross_entropy_with_logits(canvas, images.to(canvas), reduction="none")
-        return surprise.flatten(1).sum(dim=1) + kl.sum(dim=1)
+        canvas, kl = self._unroll(images, draw=True, generator=generator)
+        reconstruction = F.binary_cross_entropy_with_logits(
+            canvas, images.to(canvas), reduction="none"
+        )
+        return reconstruction.flatten(1).sum(dim=1) + kl.sum(dim=1)
 
     @torch.no_grad()
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """n images [n, channels, height, width] from codes of the prior, as pixels' chances."""
-        canvas, decoder = self._canvas(n), self._start(self.decoder_start, n)
+        canvas, decoder = self._initial_canvas(n), self._initial_state(self.decoder_start, n)
         for _ in range(self.steps):
-            decoder = self.decoder(self._noise(n, generator), decoder)
+            decoder = self.decoder(self._sample_noise(n, generator), decoder)
             canvas = canvas + self.write(decoder[0])
         return canvas.sigmoid()
 
-    def _drawn(
+    def _unroll(
         self, images: Tensor, *, draw: bool, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
         """The last canvas [B, channels, height, width] and the divergence of each code [B, T]."""
-        self._check(images)
+        self._validate_images(images)
         B = images.shape[0]
-        canvas = self._canvas(B)
-        encoder, decoder = self._start(self.encoder_start, B), self._start(self.decoder_start, B)
-        divergences = []
+        canvas = self._initial_canvas(B)
+        encoder, decoder = (
+            self._initial_state(self.encoder_start, B),
+            self._initial_state(self.decoder_start, B),
+        )
+        kl = []
         for _ in range(self.steps):
-            seen = self.read(images, images - canvas.sigmoid(), decoder[0])
-            encoder = self.encoder(torch.cat([seen, decoder[0]], dim=1), encoder)
+            glimpse = self.read(images, images - canvas.sigmoid(), decoder[0])
+            encoder = self.encoder(torch.cat([glimpse, decoder[0]], dim=1), encoder)
             mu, log_sigma = self.mu(encoder[0]), self.log_sigma(encoder[0])
-            z = mu + log_sigma.exp() * self._noise(B, generator) if draw else mu
+            z = mu + log_sigma.exp() * self._sample_noise(B, generator) if draw else mu
             decoder = self.decoder(z, decoder)
             canvas = canvas + self.write(decoder[0])
-            divergences.append(divergence(full_precision(mu), full_precision(log_sigma)))
-        return canvas, torch.stack(divergences, dim=1)
+            kl.append(gaussian_kl(full_precision(mu), full_precision(log_sigma)))
+        return canvas, torch.stack(kl, dim=1)
 
-    def _canvas(self, B: int) -> Tensor:
+    def _initial_canvas(self, B: int) -> Tensor:
         return full_precision(self.canvas).expand(B, -1, -1, -1)
 
-    def _start(self, state: Tensor, B: int) -> tuple[Tensor, Tensor]:
+    def _initial_state(self, state: Tensor, B: int) -> tuple[Tensor, Tensor]:
         h = state.expand(B, -1)
         return h, torch.zeros_like(h)
 
-    def _noise(self, B: int, generator: torch.Generator | None) -> Tensor:
+    def _sample_noise(self, B: int, generator: torch.Generator | None) -> Tensor:
         weight = self.mu.weight
         device = generator.device if generator else weight.device
         shape = (B, self.latent)
         return torch.randn(shape, dtype=weight.dtype, device=device, generator=generator).to(weight)
 
-    def _check(self, images: Tensor) -> None:
+    def _validate_images(self, images: Tensor) -> None:
         if images.dim() != 4 or tuple(images.shape[1:]) != self.shape:
             channels, height, width = self.shape
             raise ZooError(
@@ -162,6 +167,6 @@ class Draw(Model):
         return {"source": images.round().to(self.canvas)}
 
 
-def divergence(mu: Tensor, log_sigma: Tensor) -> Tensor:
+def gaussian_kl(mu: Tensor, log_sigma: Tensor) -> Tensor:
     """KL(N(mu, sigma^2) || N(0, 1)), summed over a code, equation 11: [B, latent] -> [B]."""
     return (mu.square() + (2 * log_sigma).exp() - 2 * log_sigma - 1).sum(dim=-1) / 2

@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Filters:
+class FilterBanks:
     """Where a grid lies and how sharp it is: F_X [B, N, A], F_Y [B, N, height], gamma [B]."""
 
     F_X: Tensor
@@ -24,11 +24,11 @@ class Filters:
 
     def write(self, patches: Tensor) -> Tensor:
         """F_Y^T w F_X / gamma, equation 29: [B, C, N, N] -> [B, C, height, A]."""
-        drawn = self.F_Y[:, None].mT @ patches @ self.F_X[:, None]
-        return drawn / self.gamma[:, None, None, None]
+        images = self.F_Y[:, None].mT @ patches @ self.F_X[:, None]
+        return images / self.gamma[:, None, None, None]
 
 
-def filters(parameters: Tensor, N: int, height: int, width: int) -> Filters:
+def filters(parameters: Tensor, N: int, height: int, width: int) -> FilterBanks:
     r"""Equations 19 to 26 of Gregor et al. 2015.
 
     .. math::
@@ -48,11 +48,11 @@ def filters(parameters: Tensor, N: int, height: int, width: int) -> Filters:
     offsets = index * ((max(width, height) - 1) / max(N - 1, 1) * log_delta.exp())[:, None]
     precision = (-log_variance).exp()
 
-    def bank(centre: Tensor, pixels: int) -> Tensor:
+    def gaussian_filters(centre: Tensor, pixels: int) -> Tensor:
         means = ((pixels + 1) / 2 * (centre + 1))[:, None] + offsets  # [B, N]
         a = torch.arange(1, pixels + 1, device=parameters.device)
-        powers = -(a - means[..., None]).square() * precision[:, None, None] / 2
+        logits = -(a - means[..., None]).square() * precision[:, None, None] / 2
         # The softmax divides by Z, also where the grid is so far off that exp() gives only 0.
-        return powers.softmax(dim=-1)
+        return logits.softmax(dim=-1)
 
-    return Filters(bank(x, width), bank(y, height), log_gamma.exp())
+    return FilterBanks(gaussian_filters(x, width), gaussian_filters(y, height), log_gamma.exp())

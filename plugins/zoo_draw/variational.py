@@ -41,39 +41,39 @@ class Variational(Objective):
                 f"{list(outputs.targets.shape)} and logits {list(outputs.logits.shape)}"
             )
         logits = full_precision(outputs.logits)
-        seen = outputs.mask[..., None]
+        valid = outputs.mask[..., None]
         losses = F.binary_cross_entropy_with_logits(
-            logits.where(seen, 0.0), outputs.targets.to(logits).where(seen, 0.0), reduction="none"
+            logits.where(valid, 0.0), outputs.targets.to(logits).where(valid, 0.0), reduction="none"
         )
-        surprise = losses.where(seen, 0.0).flatten(1).sum(dim=1)  # [B]
-        bound = surprise + outputs.extra("kl", self.name).sum(dim=1)
-        counted = outputs.mask.any(dim=1)
-        return bound.where(counted, 0.0).sum() / counted.sum().clamp(min=1)
+        surprise = losses.where(valid, 0.0).flatten(1).sum(dim=1)  # [B]
+        bound = surprise + outputs.get_extra("kl", self.name).sum(dim=1)
+        valid_items = outputs.mask.any(dim=1)
+        return bound.where(valid_items, 0.0).sum() / valid_items.sum().clamp(min=1)
 
     def reference(self, outputs: Outputs) -> float:
-        total, counted = 0.0, 0
+        total, valid_items = 0.0, 0
         for item in range(outputs.mask.shape[0]):
             if not outputs.mask[item].any():
                 continue
-            counted += 1
+            valid_items += 1
             total += sum(outputs.extras["kl"][item].tolist())
             for p in outputs.mask[item].nonzero()[:, 0].tolist():
                 for logit, x in zip(outputs.logits[item, p], outputs.targets[item, p], strict=True):
-                    chance = logit.double().sigmoid()
-                    total -= (x * chance.log() + (1 - x) * (1 - chance).log()).item()
-        return total / max(counted, 1)
+                    prob = logit.double().sigmoid()
+                    total -= (x * prob.log() + (1 - x) * (1 - prob).log()).item()
+        return total / max(valid_items, 1)
 
     def examples(self) -> Sequence[Outputs]:
-        here = torch.empty(0).device
+        device = torch.empty(0).device
         generator = torch.Generator("cpu").manual_seed(0)
 
         def noise(*shape: int) -> Tensor:
-            drawn = torch.randn(shape, generator=generator, dtype=torch.float64, device="cpu")
-            return drawn.to(here)
+            samples = torch.randn(shape, generator=generator, dtype=torch.float64, device="cpu")
+            return samples.to(device)
 
         mask = torch.arange(6) < torch.tensor([6, 2, 0])[:, None]
-        made = []
+        batches = []
         for names in (1, 2):
             logits, targets = noise(3, 6, names), noise(3, 6, names).sigmoid()
-            made.append(Outputs(logits, targets, mask, extras={"kl": noise(3, 4).abs()}))
-        return made
+            batches.append(Outputs(logits, targets, mask, extras={"kl": noise(3, 4).abs()}))
+        return batches

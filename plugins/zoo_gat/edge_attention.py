@@ -10,11 +10,11 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Blueprint, Given, Recorded, Scorer
-from zoo_gat.edges import Edges
+from zoo.plugin import Blueprint, FromParent, RecordsAttention, Scorer
+from zoo_gat.edges import EdgeList
 
 
-class EdgeAttention(Recorded):
+class EdgeAttention(RecordsAttention):
     r"""Gives each node the weighted sum of what the nodes say from which edges lead to it.
 
     .. math:: h_i' = \sum_{j \to i} \alpha_{ij} V h_j + b, \qquad
@@ -42,10 +42,10 @@ class EdgeAttention(Recorded):
     def __init__(
         self,
         *,
-        input_dim: Given[int],
-        head_dim: Given[int],
-        heads: Given[int],
-        merge: Given[str],
+        input_dim: FromParent[int],
+        head_dim: FromParent[int],
+        heads: FromParent[int],
+        merge: FromParent[str],
         scorer: Blueprint[Scorer],
         project: Literal["shared", "kv", "qkv"] = "shared",
         bias: bool | Literal["out"] = "out",
@@ -53,24 +53,26 @@ class EdgeAttention(Recorded):
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     ) -> None:
         super().__init__()
-        _refuse_without_pairs(scorer)
+        _validate_scorer(scorer)
         self.heads, self.merge = heads, merge
         self.output_dim = head_dim * (heads if merge == "concat" else 1)
         inner = heads * head_dim
-        self.query = _glorot(input_dim, inner, bias is True) if project != "shared" else None
-        self.key = _glorot(input_dim, inner, bias is True)
-        self.value = _glorot(input_dim, inner, bias is True) if project == "qkv" else None
+        self.query = _glorot_linear(input_dim, inner, bias is True) if project != "shared" else None
+        self.key = _glorot_linear(input_dim, inner, bias is True)
+        self.value = _glorot_linear(input_dim, inner, bias is True) if project == "qkv" else None
         first = scorer.build(query_dim=head_dim, key_dim=head_dim)
-        self.alike = not any(True for _ in first.parameters())
-        more = 0 if self.alike else heads - 1
+        self.shared_scorer = not any(True for _ in first.parameters())
+        more = 0 if self.shared_scorer else heads - 1
         others = (scorer.build(query_dim=head_dim, key_dim=head_dim) for _ in range(more))
         self.scorers = nn.ModuleList([first, *others])
-        self.skip = _glorot(input_dim, self.output_dim, False) if residual == "linear" else None
-        self.adds = residual == "identity" and input_dim == self.output_dim
+        self.skip = (
+            _glorot_linear(input_dim, self.output_dim, False) if residual == "linear" else None
+        )
+        self.has_identity_residual = residual == "identity" and input_dim == self.output_dim
         self.bias = nn.Parameter(torch.zeros(self.output_dim)) if bias else None
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, inputs: Tensor, mask: Tensor, edges: Edges | None) -> Tensor:
+    def forward(self, inputs: Tensor, mask: Tensor, edges: EdgeList | None) -> Tensor:
         """inputs [B, N, input_dim], mask [B, N] -> [B, N, output_dim]."""
         keys = self.key(inputs)
         queries = keys if self.query is None else self.query(inputs)
@@ -78,54 +80,61 @@ class EdgeAttention(Recorded):
         # A weight of 0 does not hide what is not finite; and the projected are few, unlike inputs.
         values = values.masked_fill(~mask[..., None], 0.0)
         q, k, v = (part.unflatten(-1, (self.heads, -1)) for part in (queries, keys, values))
-        heard = self._among_all(q, k, v, mask) if edges is None else self._along(q, k, v, edges)
-        merged = heard.flatten(2) if self.merge == "concat" else heard.mean(dim=2)
+        attended = (
+            self._attend_dense(q, k, v, mask)
+            if edges is None
+            else self._attend_edges(q, k, v, edges)
+        )
+        merged = attended.flatten(2) if self.merge == "concat" else attended.mean(dim=2)
         if self.skip is not None:
             merged = merged + self.skip(inputs)
-        elif self.adds:
+        elif self.has_identity_residual:
             merged = merged + inputs
         return merged if self.bias is None else merged + self.bias
 
-    def _along(self, queries: Tensor, keys: Tensor, values: Tensor, edges: Edges) -> Tensor:
+    def _attend_edges(
+        self, queries: Tensor, keys: Tensor, values: Tensor, edges: EdgeList
+    ) -> Tensor:
         """Along edges: [B, N, H, D] three times -> [B, N, H, D]."""
         shape = values.shape
         queries, keys, values = (part.flatten(0, 1) for part in (queries, keys, values))
-        ends = edges.target, edges.source
-        if self.alike:
-            each = self._scorer(0).edges(queries.transpose(0, 1), keys.transpose(0, 1), *ends)
+        endpoints = edges.target, edges.source
+        if self.shared_scorer:
+            each = self._scorer(0).edges(queries.transpose(0, 1), keys.transpose(0, 1), *endpoints)
             scores = each.transpose(0, 1)
         else:
-            listed = [
-                self._scorer(h).edges(queries[:, h], keys[:, h], *ends) for h in range(self.heads)
+            head_scores = [
+                self._scorer(h).edges(queries[:, h], keys[:, h], *endpoints)
+                for h in range(self.heads)
             ]
-            scores = torch.stack(listed, dim=1)  # [M, H]
+            scores = torch.stack(head_scores, dim=1)  # [M, H]
         weights = edges.softmax(scores)
-        self.record(edges.batched(weights))
+        self.record(edges.unflatten_batch(weights))
         messages = values.index_select(0, edges.source) * self.dropout(weights)[..., None]
-        return edges.summed(messages).view(shape)
+        return edges.scatter_sum(messages).view(shape)
 
-    def _among_all(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+    def _attend_dense(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """Every node sees every real node: [B, N, H, D] three times -> [B, N, H, D]."""
         queries, keys, values = (part.transpose(1, 2) for part in (queries, keys, values))
-        if self.alike:
+        if self.shared_scorer:
             scores = self._scorer(0)(queries, keys)
         else:
             each = [self._scorer(h)(queries[:, h], keys[:, h]) for h in range(self.heads)]
             scores = torch.stack(each, dim=1)  # [B, H, N, N]
-        closed = ~mask[:, None, None, :]
+        masked = ~mask[:, None, None, :]
         lowest = torch.finfo(scores.dtype).min
-        weights = scores.masked_fill(closed, lowest).softmax(dim=-1).masked_fill(closed, 0.0)
+        weights = scores.masked_fill(masked, lowest).softmax(dim=-1).masked_fill(masked, 0.0)
         self.record(weights)
-        heard: Tensor = self.dropout(weights) @ values
-        return heard.transpose(1, 2)
+        attended: Tensor = self.dropout(weights) @ values
+        return attended.transpose(1, 2)
 
     def _scorer(self, head: int) -> Scorer:
         return self.scorers[head]  # type: ignore[return-value]
 
 
-def _refuse_without_pairs(scorer: Blueprint[Scorer]) -> None:
+def _validate_scorer(scorer: Blueprint[Scorer]) -> None:
     """Some scorers have nothing to say of a single edge."""
-    if scorer.cls.positional:
+    if scorer.cls.ignores_keys:
         raise ZooError(
             f"scorer '{scorer.label}' looks at places alone, but the nodes of a graph have none"
         )
@@ -136,7 +145,7 @@ def _refuse_without_pairs(scorer: Blueprint[Scorer]) -> None:
         )
 
 
-def _glorot(input_dim: int, output_dim: int, bias: bool) -> nn.Linear:
+def _glorot_linear(input_dim: int, output_dim: int, bias: bool) -> nn.Linear:
     linear = nn.Linear(input_dim, output_dim, bias=bias)
     nn.init.xavier_uniform_(linear.weight)
     if bias:

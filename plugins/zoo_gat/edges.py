@@ -14,7 +14,7 @@ from zoo.plugin import full_precision
 
 
 @dataclass(frozen=True)
-class Edges:
+class EdgeList:
     """The edges of a batch of graphs as one list over all of their nodes.
 
     Shapes:
@@ -29,7 +29,7 @@ class Edges:
     graphs: tuple[int, int]
 
     @classmethod
-    def of(cls, edges: Tensor, mask: Tensor, *, self_loops: bool) -> "Edges":
+    def of(cls, edges: Tensor, mask: Tensor, *, self_loops: bool) -> "EdgeList":
         """From edges [B, E, 2] of nodes with a mask [B, N].
 
         With self-loops every real node gets one, whether or not it is listed: the listed ones are
@@ -38,37 +38,37 @@ class Edges:
         check_edges(edges, mask)
         B, N = mask.shape
         edges = edges.long() if N else edges[:, :0].long()
-        open_ = (edges >= 0).all(dim=-1)
+        valid = (edges >= 0).all(dim=-1)
         if self_loops:
-            open_ = open_ & (edges[..., 0] != edges[..., 1])
+            valid = valid & (edges[..., 0] != edges[..., 1])
             loops = torch.arange(N, device=edges.device)[None, :, None].expand(B, N, 2)
             edges = torch.cat([edges, loops], dim=1)
-            open_ = torch.cat([open_, torch.ones_like(mask)], dim=1)
+            valid = torch.cat([valid, torch.ones_like(mask)], dim=1)
         first = torch.arange(B, device=edges.device)[:, None, None] * N
         # Where nobody could look at the numbers, one too high must not name the next graph's node.
-        ends = edges.clamp(min=0).where(edges < N, B * N) + first
-        source, target = ends.flatten(0, 1).T.contiguous().unbind()  # read often
+        endpoints = edges.clamp(min=0).where(edges < N, B * N) + first
+        source, target = endpoints.flatten(0, 1).T.contiguous().unbind()  # read often
         real = mask.flatten()
-        open_ = open_.flatten() & real[source] & real[target]
-        return cls(target, source, open_, B * N, (B, edges.shape[1]))
+        valid = valid.flatten() & real[source] & real[target]
+        return cls(target, source, valid, B * N, (B, edges.shape[1]))
 
     def softmax(self, scores: Tensor) -> Tensor:
         """Weights [M, H] of the edges into each node, which sum to 1 where there is any."""
         wide = full_precision(scores).masked_fill(~self.open[:, None], float("-inf"))
         highest = wide.new_full((self.nodes, wide.shape[1]), torch.finfo(wide.dtype).min)
-        places = self.target[:, None].expand_as(wide)
-        highest = highest.scatter_reduce(0, places, wide.detach(), "amax")
-        powers = (wide - highest.index_select(0, self.target)).exp()  # exactly 0 where closed
-        total = self.summed(powers).clamp(min=torch.finfo(wide.dtype).tiny)
-        return (powers / total.index_select(0, self.target)).to(scores.dtype)
+        target_index = self.target[:, None].expand_as(wide)
+        highest = highest.scatter_reduce(0, target_index, wide.detach(), "amax")
+        exp_scores = (wide - highest.index_select(0, self.target)).exp()  # exactly 0 where closed
+        total = self.scatter_sum(exp_scores).clamp(min=torch.finfo(wide.dtype).tiny)
+        return (exp_scores / total.index_select(0, self.target)).to(scores.dtype)
 
-    def summed(self, messages: Tensor) -> Tensor:
+    def scatter_sum(self, messages: Tensor) -> Tensor:
         """What arrives at each node: [M, *] -> [nodes, *]. An edge listed twice counts twice."""
         wide = full_precision(messages)  # sums over many edges lose too much in half
         zeros = wide.new_zeros(self.nodes, *wide.shape[1:])
         return zeros.index_add(0, self.target, wide).to(messages.dtype)
 
-    def batched(self, values: Tensor) -> Tensor:
+    def unflatten_batch(self, values: Tensor) -> Tensor:
         """One value an edge and head, graph by graph: [M, H] -> [B, H, E]."""
         return values.reshape(*self.graphs, values.shape[-1]).transpose(1, 2)
 
@@ -87,7 +87,7 @@ def check_edges(edges: Tensor, mask: Tensor) -> None:
     if edges.dim() != 3 or edges.shape[0] != B or edges.shape[2] != 2:
         raise ZooError(f"edges must be [{B}, E, 2] for {B} graphs, not {list(edges.shape)}")
     if edges.device.type == "cpu" and not torch.compiler.is_compiling():
-        _check_numbers(edges, mask)
+        _check_indices(edges, mask)
 
 
 def check_graph(batch: Mapping[str, Tensor]) -> None:
@@ -101,11 +101,11 @@ def check_graph(batch: Mapping[str, Tensor]) -> None:
     check_edges(edges.cpu(), torch.ones(features.shape[:2], dtype=torch.bool))
 
 
-def _check_numbers(edges: Tensor, mask: Tensor) -> None:
+def _check_indices(edges: Tensor, mask: Tensor) -> None:
     padding = (edges == -1).all(dim=-1)
-    wrong = (((edges < 0) | (edges >= mask.shape[1])).any(dim=-1) & ~padding).nonzero()
-    if len(wrong):
-        graph, edge = wrong[0].tolist()
+    invalid = (((edges < 0) | (edges >= mask.shape[1])).any(dim=-1) & ~padding).nonzero()
+    if len(invalid):
+        graph, edge = invalid[0].tolist()
         raise ZooError(
             f"edge {edge} of graph {graph} is {edges[graph, edge].tolist()}, but its nodes are "
             f"numbered 0 to {mask.shape[1] - 1}; [-1, -1] is padding"

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import Given, Scorer
+from zoo.plugin import FromParent, Scorer
 
 
 class Gat(Scorer):
@@ -33,8 +33,8 @@ class Gat(Scorer):
     def __init__(
         self,
         *,
-        query_dim: Given[int],
-        key_dim: Given[int],
+        query_dim: FromParent[int],
+        key_dim: FromParent[int],
         slope: Annotated[float, Field(ge=0, lt=1)] = 0.2,
         bias: bool = False,
     ) -> None:
@@ -48,8 +48,8 @@ class Gat(Scorer):
                 nn.init.zeros_(part.bias)
 
     def prepare(self, key: Tensor) -> Tensor:
-        said: Tensor = self.v(key)
-        return said  # [..., S, 1]
+        projected: Tensor = self.v(key)
+        return projected  # [..., S, 1]
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return F.leaky_relu(self.u(query) + prepared.transpose(-1, -2), self.slope)
@@ -58,6 +58,6 @@ class Gat(Scorer):
         return F.leaky_relu(self.u(query) + self.v(key), self.slope).squeeze(-1)
 
     def edges(self, query: Tensor, key: Tensor, target: Tensor, source: Tensor) -> Tensor:
-        asked = self.u(query).squeeze(-1).index_select(-1, target)
-        told = self.v(key).squeeze(-1).index_select(-1, source)
-        return F.leaky_relu(asked + told, self.slope)  # no features go to the edges
+        query_scores = self.u(query).squeeze(-1).index_select(-1, target)
+        key_scores = self.v(key).squeeze(-1).index_select(-1, source)
+        return F.leaky_relu(query_scores + key_scores, self.slope)  # no features go to the edges

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import Given, Scorer, WidthConflict
+from zoo.plugin import FromParent, Scorer, WidthConflict
 
 
 class GatV2(Scorer):
@@ -36,8 +36,8 @@ class GatV2(Scorer):
     def __init__(
         self,
         *,
-        query_dim: Given[int],
-        key_dim: Given[int],
+        query_dim: FromParent[int],
+        key_dim: FromParent[int],
         slope: Annotated[float, Field(ge=0, lt=1)] = 0.2,
     ) -> None:
         super().__init__()

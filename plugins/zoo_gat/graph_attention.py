@@ -8,9 +8,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Blueprint, Encoder, Given, Memory
+from zoo.plugin import Blueprint, Encoder, FromParent, Memory
 from zoo_gat.edge_attention import EdgeAttention
-from zoo_gat.edges import Edges
+from zoo_gat.edges import EdgeList
 
 
 class GraphAttention(Encoder):
@@ -44,13 +44,13 @@ class GraphAttention(Encoder):
 
     name: ClassVar[str] = "graph-attention"
     paper: ClassVar[str] = "Veličković et al. 2018, Graph Attention Networks, arXiv:1710.10903"
-    relational: ClassVar[bool] = True
-    tiny: ClassVar[Mapping[str, Any]] = {"layers": 2}
+    accepts_edges: ClassVar[bool] = True
+    test_params: ClassVar[Mapping[str, Any]] = {"layers": 2}
 
     def __init__(
         self,
         *,
-        input_dim: Given[int],
+        input_dim: FromParent[int],
         layers: Annotated[int, Field(ge=1, le=256)],
         hidden: Annotated[int, Field(ge=1)],
         attention: Blueprint[EdgeAttention],
@@ -81,7 +81,7 @@ class GraphAttention(Encoder):
         )
         self.layers.append(last)
         if attention.params.get("residual") == "identity" and not any(
-            layer.adds for layer in self._layers()
+            layer.has_identity_residual for layer in self._layers()
         ):
             raise ZooError(
                 "residual 'identity' adds a layer's inputs where it keeps the width, which no "
@@ -90,15 +90,15 @@ class GraphAttention(Encoder):
         self.output_dim = self.summary_dim = last.output_dim
 
     def forward(self, inputs: Tensor, mask: Tensor, edges: Tensor | None = None) -> Memory:
-        listed = None if edges is None else Edges.of(edges, mask, self_loops=self.self_loops)
+        edge_list = None if edges is None else EdgeList.of(edges, mask, self_loops=self.self_loops)
         x = inputs
         for index, layer in enumerate(self._layers()):
-            x = layer(self.dropout(self._bent(x) if index else x), mask, listed)
+            x = layer(self.dropout(self._activate(x) if index else x), mask, edge_list)
         states = x.masked_fill(~mask[..., None], 0.0)
         summary = states.sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)
         return Memory(states, mask, summary)
 
-    def _bent(self, x: Tensor) -> Tensor:
+    def _activate(self, x: Tensor) -> Tensor:
         if self.activation == "none":
             return x
         return F.elu(x) if self.activation == "elu" else F.relu(x)

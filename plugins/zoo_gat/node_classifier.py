@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs, ZooError
-from zoo.plugin import Blueprint, Encoder, WidthConflict, refuse_drawing
+from zoo.plugin import Blueprint, Encoder, WidthConflict, forbid_stochastic
 
 
 class NodeClassifier(Model):
@@ -34,7 +34,7 @@ class NodeClassifier(Model):
 
     name: ClassVar[str] = "node-classifier"
     paper: ClassVar[str] = "Veličković et al. 2018, Graph Attention Networks, arXiv:1710.10903"
-    tiny: ClassVar[Mapping[str, Any]] = {
+    test_params: ClassVar[Mapping[str, Any]] = {
         "encoder": {
             "type": "graph-attention",
             "layers": 2,
@@ -55,11 +55,11 @@ class NodeClassifier(Model):
         multi_label: bool = False,
     ) -> None:
         super().__init__()
-        if not encoder.cls.relational:
+        if not encoder.cls.accepts_edges:
             raise ZooError(f"encoder '{encoder.label}' reads sequences and knows nothing of edges")
         self.features, self.classes, self.multi_label = features, classes, multi_label
         self.encoder = encoder.build(input_dim=features)
-        refuse_drawing(self.encoder, "the encoder")
+        forbid_stochastic(self.encoder, "the encoder")
         width = self.encoder.output_dim
         if read == "states" and width != classes:
             raise WidthConflict(
@@ -76,12 +76,12 @@ class NodeClassifier(Model):
         nodes = torch.ones(features.shape[:2], dtype=torch.bool, device=features.device)
         mask = batch.get("mask", nodes)
         names = (self.classes,) if self.multi_label else ()
-        for name, tensor, wanted in (
+        for name, tensor, expected in (
             ("target", target, (*nodes.shape, *names)),
             ("mask", mask, nodes.shape),
         ):
-            if tensor.shape != wanted:
-                raise ZooError(f"{name} must be {list(wanted)}, not {list(tensor.shape)}")
+            if tensor.shape != expected:
+                raise ZooError(f"{name} must be {list(expected)}, not {list(tensor.shape)}")
         states = self.encoder(features, nodes, batch["edges"]).states
         logits = states if self.out is None else self.out(states)
         return Outputs(logits, target, mask)

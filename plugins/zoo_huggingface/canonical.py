@@ -7,28 +7,28 @@ from typing import Any
 
 _NORM = {"kind": "layer", "place": "post", "eps": 1e-5, "embedding": False}
 _OUTPUT = {"tied": False, "bias": False, "scale": 1.0}
-_LOOSE = {"dropout", "std"}
+_IGNORED_KEYS = {"dropout", "std"}
 """How a model is trained or drawn, not what it computes."""
 
 
 def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
     """A part of a resolved spec, what is left to defaults of the Transformer's own filled in."""
-    said: dict[str, Any] = {
+    result: dict[str, Any] = {
         key: canonical(value, dim) if isinstance(value, Mapping) else value
         for key, value in part.items()
-        if key not in _LOOSE
+        if key not in _IGNORED_KEYS
     }
-    if "kv_heads" in said:
-        if said["project"] == "auto":
-            said["project"] = "qkv" if said["heads"] > 1 else "none"
-        said["kv_heads"] = said["kv_heads"] or said["heads"]
-        said["head_dim"] = said["head_dim"] or dim // said["heads"]
-    if "feed_forward" in said:
-        said["norm"] = said["norm"] or dict(_NORM)
-    if "cross" in said:
-        said["cross"] = said["cross"] or said["attention"]
-        said["output"] = said["output"] or dict(_OUTPUT)
-    return said
+    if "kv_heads" in result:
+        if result["project"] == "auto":
+            result["project"] = "qkv" if result["heads"] > 1 else "none"
+        result["kv_heads"] = result["kv_heads"] or result["heads"]
+        result["head_dim"] = result["head_dim"] or dim // result["heads"]
+    if "feed_forward" in result:
+        result["norm"] = result["norm"] or dict(_NORM)
+    if "cross" in result:
+        result["cross"] = result["cross"] or result["attention"]
+        result["output"] = result["output"] or dict(_OUTPUT)
+    return result
 
 
 def differences(ours: Any, theirs: Any, path: str = "model") -> Iterator[tuple[str, Any, Any]]:

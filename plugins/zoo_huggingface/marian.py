@@ -4,7 +4,15 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from zoo_huggingface.architecture import Architecture, Config
-from zoo_huggingface.settings import ACTIVATIONS, Only, Setting, at, ending, refused, valued
+from zoo_huggingface.config_fields import (
+    ACTIVATIONS,
+    ConfigField,
+    RequiredValue,
+    at,
+    config_error,
+    get_eos_id,
+    get_value,
+)
 
 _PART: Mapping[str, Any] = {
     "type": "transformer",
@@ -22,7 +30,7 @@ class Marian(Architecture):
     name = "marian"
     heads = ("MarianMTModel",)
     table = "model.shared.weight"
-    copies = (
+    tied_weight_names = (
         "lm_head.weight",
         "model.encoder.embed_tokens.weight",
         "model.decoder.embed_tokens.weight",
@@ -39,40 +47,46 @@ class Marian(Architecture):
         "objective": "cross-entropy",
     }
     settings = (
-        Setting("vocab_size", "model.source.vocab"),
-        Setting("d_model", "model.source.dim"),
-        Setting("encoder_layers", "model.encoder.layers"),
-        Setting("decoder_layers", "model.decoder.layers"),
-        Setting("encoder_attention_heads", "model.encoder.attention.heads"),
-        Setting("decoder_attention_heads", "model.decoder.attention.heads"),
-        Setting("encoder_ffn_dim", "model.encoder.feed_forward.hidden"),
-        Setting("decoder_ffn_dim", "model.decoder.feed_forward.hidden"),
-        Setting(
+        ConfigField("vocab_size", "model.source.vocab"),
+        ConfigField("d_model", "model.source.dim"),
+        ConfigField("encoder_layers", "model.encoder.layers"),
+        ConfigField("decoder_layers", "model.decoder.layers"),
+        ConfigField("encoder_attention_heads", "model.encoder.attention.heads"),
+        ConfigField("decoder_attention_heads", "model.decoder.attention.heads"),
+        ConfigField("encoder_ffn_dim", "model.encoder.feed_forward.hidden"),
+        ConfigField("decoder_ffn_dim", "model.decoder.feed_forward.hidden"),
+        ConfigField(
             "activation_function",
             _BOTH.format("feed_forward.activation"),
             str,
             "gelu",
             words=ACTIVATIONS,
         ),
-        Setting("scale_embedding", "model.source.scaled", bool, False),
-        Setting("pad_token_id", "model.source.padding", least=0),
-        Setting("decoder_start_token_id", "model.bos", least=0),
-        Setting("dropout", _BOTH.format("dropout"), float, 0.1),
-        Setting("attention_dropout", _BOTH.format("attention.align.dropout"), float, 0.0),
-        Setting("init_std", "model.source.std", float, 0.02),
+        ConfigField("scale_embedding", "model.source.scaled", bool, False),
+        ConfigField("pad_token_id", "model.source.padding", least=0),
+        ConfigField("decoder_start_token_id", "model.bos", least=0),
+        ConfigField("dropout", _BOTH.format("dropout"), float, 0.1),
+        ConfigField("attention_dropout", _BOTH.format("attention.align.dropout"), float, 0.0),
+        ConfigField("init_std", "model.source.std", float, 0.02),
     )
     only = (
-        Only("share_encoder_decoder_embeddings", True, "source and target share a table here"),
-        Only("tie_word_embeddings", True, "the output shares the table"),
+        RequiredValue(
+            "share_encoder_decoder_embeddings", True, "source and target share a table here"
+        ),
+        RequiredValue("tie_word_embeddings", True, "the output shares the table"),
     )
 
-    def adapt(self, made: dict[str, Any], config: Config) -> None:
-        made["model"]["eos"] = ending(config)
-        spoken = valued(config, "decoder_vocab_size", int, None)
-        if spoken not in (None, made["model"]["source"]["vocab"]):
-            raise refused("decoder_vocab_size", spoken, "source and target share a table here")
+    def to_spec(self, made: dict[str, Any], config: Config) -> None:
+        made["model"]["eos"] = get_eos_id(config)
+        decoder_vocab = get_value(config, "decoder_vocab_size", int, None)
+        if decoder_vocab not in (None, made["model"]["source"]["vocab"]):
+            raise config_error(
+                "decoder_vocab_size", decoder_vocab, "source and target share a table here"
+            )
         if config.get("untied"):
-            raise refused("tie_word_embeddings", True, f"but '{self.copies[0]}' differs")
+            raise config_error(
+                "tie_word_embeddings", True, f"but '{self.tied_weight_names[0]}' differs"
+            )
 
     def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
         made["eos_token_id"] = at(spec, "model.eos")

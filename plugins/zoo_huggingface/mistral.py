@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from zoo_huggingface.architecture import Config
+from zoo_huggingface.config_fields import REQUIRED, config_error, get_value
 from zoo_huggingface.llama import Llama
-from zoo_huggingface.settings import NEEDED, refused, valued
 
 _WINDOW, _CONTEXT = 4096, 131072
 """What a config means that does not say."""
@@ -16,14 +16,14 @@ class Mistral(Llama):
 
     name = "mistral"
     heads = ("MistralForCausalLM",)
-    grouped = NEEDED
+    grouped = REQUIRED
 
-    def adapt(self, made: dict[str, Any], config: Config) -> None:
-        super().adapt(made, config)
+    def to_spec(self, made: dict[str, Any], config: Config) -> None:
+        super().to_spec(made, config)
         window = config.get("sliding_window", _WINDOW)
-        context = valued(config, "max_position_embeddings", int, _CONTEXT)
+        context = get_value(config, "max_position_embeddings", int, _CONTEXT)
         if window is not None and not (type(window) is int and window >= context):
-            raise refused(
+            raise config_error(
                 "sliding_window",
                 window,
                 f"every token sees all before it here, in a context of {context}",

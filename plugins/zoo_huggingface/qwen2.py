@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from zoo_huggingface.architecture import Config
+from zoo_huggingface.config_fields import REQUIRED, RequiredValue, config_error, get_list
 from zoo_huggingface.llama import Llama
-from zoo_huggingface.settings import NEEDED, Only, listed, refused
 
 
 class Qwen2(Llama):
@@ -13,20 +13,20 @@ class Qwen2(Llama):
 
     name = "qwen2"
     heads = ("Qwen2ForCausalLM",)
-    grouped = NEEDED
+    grouped = REQUIRED
     begins = False
-    loose = ("model.bos",)
+    ignored_paths = ("model.bos",)
     only = (
         *Llama.only,
-        Only("use_sliding_window", False, "every token sees all before it here"),
-        Only("mlp_bias", False, "transformers knows none in Qwen2"),
+        RequiredValue("use_sliding_window", False, "every token sees all before it here"),
+        RequiredValue("mlp_bias", False, "transformers knows none in Qwen2"),
     )
 
-    def adapt(self, made: dict[str, Any], config: Config) -> None:
-        super().adapt(made, config)
-        kinds = listed(config, "layer_types", str)
+    def to_spec(self, made: dict[str, Any], config: Config) -> None:
+        super().to_spec(made, config)
+        kinds = get_list(config, "layer_types", str)
         if any(kind != "full_attention" for kind in kinds):
-            raise refused("layer_types", kinds, "every token sees all before it here")
+            raise config_error("layer_types", kinds, "every token sees all before it here")
 
     def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
         super().words(made, spec)

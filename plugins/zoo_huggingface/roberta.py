@@ -3,22 +3,22 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from zoo_huggingface.bert import ABSOLUTE, ENCODER, READS, SETTINGS, TIED
-from zoo_huggingface.readers import Reader
-from zoo_huggingface.settings import Only, Setting
+from zoo_huggingface.bert import ABSOLUTE, ENCODER, ENCODER_ONLY, FIELDS, TIED
+from zoo_huggingface.config_fields import ConfigField, RequiredValue
+from zoo_huggingface.masked_lm import MaskedLMArchitecture
 
-BEFORE = 2
+POSITION_OFFSET = 2
 """Rows of the table of positions that no token uses, as ``maps/roberta.yaml`` knows too."""
 
 
-class Roberta(Reader):
+class Roberta(MaskedLMArchitecture):
     """RoBERTa with its masked-token head, or without one as a sentence encoder (Liu 2019)."""
 
     name = "roberta"
     heads = ("RobertaForMaskedLM",)
-    plain = "RobertaModel"
+    base_model_class = "RobertaModel"
     table = "roberta.embeddings.word_embeddings.weight"
-    copies = ("lm_head.decoder.weight",)
+    tied_weight_names = ("lm_head.decoder.weight",)
     template: ClassVar[Mapping[str, Any]] = {
         "model": {
             "type": "masked-lm",
@@ -28,17 +28,19 @@ class Roberta(Reader):
         "objective": "cross-entropy",
     }
     settings = (
-        *SETTINGS,
-        Setting(
+        *FIELDS,
+        ConfigField(
             "max_position_embeddings",
             "model.encoder.position.length",
-            into=lambda rows: rows - BEFORE,
-            back=lambda length: length + BEFORE,
+            to_spec=lambda rows: rows - POSITION_OFFSET,
+            back=lambda length: length + POSITION_OFFSET,
         ),
     )
     only = (
         ABSOLUTE,
-        *READS,
+        *ENCODER_ONLY,
         TIED,
-        Only("pad_token_id", BEFORE - 1, "positions are counted from the symbol after it"),
+        RequiredValue(
+            "pad_token_id", POSITION_OFFSET - 1, "positions are counted from the symbol after it"
+        ),
     )

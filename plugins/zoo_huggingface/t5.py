@@ -6,7 +6,14 @@ from typing import Any, ClassVar
 import yaml
 
 from zoo_huggingface.architecture import MAPS, Architecture, Config
-from zoo_huggingface.settings import ACTIVATIONS, Setting, at, ending, refused, valued
+from zoo_huggingface.config_fields import (
+    ACTIVATIONS,
+    ConfigField,
+    at,
+    config_error,
+    get_eos_id,
+    get_value,
+)
 
 _PART: Mapping[str, Any] = {
     "type": "transformer",
@@ -25,7 +32,11 @@ class T5(Architecture):
     name = "t5"
     heads = ("T5ForConditionalGeneration",)
     table = "shared.weight"
-    copies = ("lm_head.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
+    tied_weight_names = (
+        "lm_head.weight",
+        "encoder.embed_tokens.weight",
+        "decoder.embed_tokens.weight",
+    )
     template: ClassVar[Mapping[str, Any]] = {
         "model": {
             "type": "seq2seq",
@@ -38,22 +49,22 @@ class T5(Architecture):
         "objective": "cross-entropy",
     }
     settings = (
-        Setting("vocab_size", "model.source.vocab"),
-        Setting("d_model", "model.source.dim"),
-        Setting("d_kv", _BOTH.format("attention.head_dim")),
-        Setting("d_ff", _BOTH.format("feed_forward.hidden")),
-        Setting("num_layers", "model.encoder.layers"),
-        Setting("num_heads", _BOTH.format("attention.heads")),
-        Setting("relative_attention_num_buckets", _BOTH.format("position.buckets"), int, 32),
-        Setting("relative_attention_max_distance", _BOTH.format("position.farthest"), int, 128),
-        Setting("layer_norm_epsilon", _BOTH.format("norm.eps"), float, 1e-6),
-        Setting("dropout_rate", _BOTH.format("dropout"), float, 0.1),
-        Setting("pad_token_id", "model.source.padding", int, 0, least=0),
+        ConfigField("vocab_size", "model.source.vocab"),
+        ConfigField("d_model", "model.source.dim"),
+        ConfigField("d_kv", _BOTH.format("attention.head_dim")),
+        ConfigField("d_ff", _BOTH.format("feed_forward.hidden")),
+        ConfigField("num_layers", "model.encoder.layers"),
+        ConfigField("num_heads", _BOTH.format("attention.heads")),
+        ConfigField("relative_attention_num_buckets", _BOTH.format("position.buckets"), int, 32),
+        ConfigField("relative_attention_max_distance", _BOTH.format("position.farthest"), int, 128),
+        ConfigField("layer_norm_epsilon", _BOTH.format("norm.eps"), float, 1e-6),
+        ConfigField("dropout_rate", _BOTH.format("dropout"), float, 0.1),
+        ConfigField("pad_token_id", "model.source.padding", int, 0, least=0),
     )
 
     def map(self, config: Config) -> dict[str, Any]:
         mapped: dict[str, Any] = yaml.safe_load((MAPS / "t5.yaml").read_text(encoding="utf-8"))
-        gated = valued(config, "feed_forward_proj", str, "relu").startswith(_GATED)
+        gated = get_value(config, "feed_forward_proj", str, "relu").startswith(_GATED)
         for side, last in (("encoder", 1), ("decoder", 2)):
             ours = f"{side}.blocks.{{n}}.feed_forward"
             theirs = f"{side}.block.{{n}}.layer.{last}.DenseReluDense"
@@ -64,22 +75,24 @@ class T5(Architecture):
             )
         return mapped
 
-    def adapt(self, made: dict[str, Any], config: Config) -> None:
+    def to_spec(self, made: dict[str, Any], config: Config) -> None:
         model = made["model"]
-        layers = valued(config, "num_decoder_layers", int, None)
+        layers = get_value(config, "num_decoder_layers", int, None)
         model["decoder"]["layers"] = layers or model["encoder"]["layers"]
-        start = valued(config, "decoder_start_token_id", int, None)
+        start = get_value(config, "decoder_start_token_id", int, None)
         model["bos"] = model["source"]["padding"] if start is None else start
-        model["eos"] = ending(config)
-        kind = valued(config, "feed_forward_proj", str, "relu")
+        model["eos"] = get_eos_id(config)
+        kind = get_value(config, "feed_forward_proj", str, "relu")
         word = "gelu_new" if kind == "gated-gelu" else kind.removeprefix(_GATED)
         if word not in ACTIVATIONS:
             known = ", ".join(ACTIVATIONS)
-            raise refused("feed_forward_proj", kind, f"the zoo can express, gated or not: {known}")
-        bent = {"activation": ACTIVATIONS[word], "gated": kind.startswith(_GATED)}
+            raise config_error(
+                "feed_forward_proj", kind, f"the zoo can express, gated or not: {known}"
+            )
+        feed_forward = {"activation": ACTIVATIONS[word], "gated": kind.startswith(_GATED)}
         for part in ("encoder", "decoder"):
-            model[part]["feed_forward"] |= bent
-        scale = model["source"]["dim"] ** -0.5 if _scaled(config) else 1.0
+            model[part]["feed_forward"] |= feed_forward
+        scale = model["source"]["dim"] ** -0.5 if _scales_output(config) else 1.0
         model["decoder"]["output"] = {"tied": not config.get("untied"), "scale": scale}
 
     def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
@@ -87,20 +100,20 @@ class T5(Architecture):
         made["decoder_start_token_id"] = at(spec, "model.bos")
         made["eos_token_id"] = at(spec, "model.eos")
         made["is_encoder_decoder"] = True
-        bent = at(spec, "model.encoder.feed_forward")
-        word = next(w for w, ours in ACTIVATIONS.items() if ours == bent["activation"])
-        kind = f"{_GATED}{word}" if bent["gated"] else word
+        feed_forward = at(spec, "model.encoder.feed_forward")
+        word = next(w for w, ours in ACTIVATIONS.items() if ours == feed_forward["activation"])
+        kind = f"{_GATED}{word}" if feed_forward["gated"] else word
         made["feed_forward_proj"] = "gated-gelu" if kind == "gated-gelu_new" else kind
         scaled = at(spec, "model.decoder.output.scale") not in (None, 1.0)
         # transformers 4 knows the first, and unties by it; 5 knows both, and ties by the file.
         made |= {"tie_word_embeddings": scaled, "scale_decoder_outputs": scaled}
 
-    def unsaid(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+    def implicit_config(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         return {"untied": at(spec, "model.decoder.output.tied") is not True}
 
 
-def _scaled(config: Config) -> bool:
+def _scales_output(config: Config) -> bool:
     """Whether states are scaled before the output: version 1.0 does, which ties it."""
     tied = config.get("tie_word_embeddings", True) is not False
-    scaled: bool = valued(config, "scale_decoder_outputs", bool, tied)
+    scaled: bool = get_value(config, "scale_decoder_outputs", bool, tied)
     return scaled

@@ -6,7 +6,15 @@ from typing import Any, ClassVar
 
 from zoo import ZooError
 from zoo_huggingface.architecture import Architecture, Config
-from zoo_huggingface.settings import ACTIVATIONS, Only, Setting, at, refused, table, valued
+from zoo_huggingface.config_fields import (
+    ACTIVATIONS,
+    ConfigField,
+    RequiredValue,
+    at,
+    config_error,
+    get_value,
+    table,
+)
 
 _LENGTH = "model.encoder.position.length"
 
@@ -31,31 +39,35 @@ class ViT(Architecture):
         "objective": "cross-entropy",
     }
     settings = (
-        Setting("hidden_size", "model.source.dim"),
-        Setting("patch_size", "model.source.size", int, 16),
-        Setting("num_channels", "model.source.channels", int, 3),
-        Setting("num_hidden_layers", "model.encoder.layers"),
-        Setting("num_attention_heads", "model.encoder.attention.heads"),
-        Setting("intermediate_size", "model.encoder.feed_forward.hidden"),
-        Setting(
+        ConfigField("hidden_size", "model.source.dim"),
+        ConfigField("patch_size", "model.source.size", int, 16),
+        ConfigField("num_channels", "model.source.channels", int, 3),
+        ConfigField("num_hidden_layers", "model.encoder.layers"),
+        ConfigField("num_attention_heads", "model.encoder.attention.heads"),
+        ConfigField("intermediate_size", "model.encoder.feed_forward.hidden"),
+        ConfigField(
             "hidden_act", "model.encoder.feed_forward.activation", str, "gelu", words=ACTIVATIONS
         ),
-        Setting("layer_norm_eps", "model.encoder.norm.eps", float, 1e-12),
-        Setting("hidden_dropout_prob", "model.encoder.dropout", float, 0.0),
-        Setting(
+        ConfigField("layer_norm_eps", "model.encoder.norm.eps", float, 1e-12),
+        ConfigField("hidden_dropout_prob", "model.encoder.dropout", float, 0.0),
+        ConfigField(
             "attention_probs_dropout_prob", "model.encoder.attention.align.dropout", float, 0.0
         ),
     )
-    only = (Only("qkv_bias", True, "attention has a bias throughout, or none in its output"),)
+    only = (
+        RequiredValue("qkv_bias", True, "attention has a bias throughout, or none in its output"),
+    )
 
-    def adapt(self, made: dict[str, Any], config: Config) -> None:
+    def to_spec(self, made: dict[str, Any], config: Config) -> None:
         model = made["model"]
-        side, patch = valued(config, "image_size", int, 224), model["source"]["size"]
+        side, patch = get_value(config, "image_size", int, 224), model["source"]["size"]
         if side % patch:
-            raise refused("image_size", side, f"it should be a multiple of {patch}, a patch's side")
+            raise config_error(
+                "image_size", side, f"it should be a multiple of {patch}, a patch's side"
+            )
         model["encoder"]["position"]["length"] = (side // patch) ** 2 + 1
         names = table(config, "id2label")
-        model["classes"] = len(names) or valued(config, "num_labels", int, 2)
+        model["classes"] = len(names) or get_value(config, "num_labels", int, 2)
 
     def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
         length, patch = self.needed(spec, _LENGTH), at(spec, "model.source.size")

@@ -7,8 +7,8 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import Batch, Model, Outputs, ZooError
-from zoo.plugin import Blueprint, Decoder, Embedding, refuse_drawing
-from zoo_language.language_model import unread
+from zoo.plugin import Blueprint, Decoder, Embedding, forbid_stochastic
+from zoo_language.language_model import empty_memory
 
 
 class BiLM(Model):
@@ -45,20 +45,20 @@ class BiLM(Model):
         self.embedding = embedding.build()
         if self.embedding.vocab is None or self.embedding.padding is None:
             raise ZooError(f"embedding '{self.embedding.name}' has no vocabulary with padding")
-        given = {"embedding": self.embedding, "memory_dim": 0, "summary_dim": 0, "carry": {}}
-        self.forwards = decoder.build(**given)
-        self.backwards = decoder.build(**given)
-        refuse_drawing(self.forwards, "the decoder")
+        kwargs = {"embedding": self.embedding, "memory_dim": 0, "summary_dim": 0, "carry": {}}
+        self.forwards = decoder.build(**kwargs)
+        self.backwards = decoder.build(**kwargs)
+        forbid_stochastic(self.forwards, "the decoder")
 
     def forward(self, batch: Batch) -> Outputs:
         tokens = batch["target"]
-        there = backwards(tokens, self.embedding.mask(tokens))
-        memory = unread(self.embedding, tokens)
+        reversed_tokens = backwards(tokens, self.embedding.mask(tokens))
+        memory = empty_memory(self.embedding, tokens)
         logits = [
             self.forwards(tokens[:, :-1], memory),
-            self.backwards(there[:, :-1], memory),
+            self.backwards(reversed_tokens[:, :-1], memory),
         ]
-        targets = torch.cat([tokens[:, 1:], there[:, 1:]], dim=1)
+        targets = torch.cat([tokens[:, 1:], reversed_tokens[:, 1:]], dim=1)
         return Outputs(torch.cat(logits, dim=1), targets, self.embedding.mask(targets))
 
     def example(
@@ -70,5 +70,5 @@ class BiLM(Model):
 def backwards(tokens: Tensor, mask: Tensor) -> Tensor:
     """Each row reversed up to its length; padding stays behind."""
     index = torch.arange(tokens.shape[1], device=tokens.device)
-    mirrored = mask.sum(dim=1, keepdim=True) - 1 - index
-    return tokens.gather(1, torch.where(mirrored >= 0, mirrored, index))
+    reversed_index = mask.sum(dim=1, keepdim=True) - 1 - index
+    return tokens.gather(1, torch.where(reversed_index >= 0, reversed_index, index))

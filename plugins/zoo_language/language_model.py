@@ -8,9 +8,9 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import Batch, Model, Outputs, ZooError
-from zoo.plugin import Blueprint, Decoder, Embedding, Memory, Speech, refuse_drawing
+from zoo.plugin import Blueprint, Decoder, Embedding, GenerationInputs, Memory, forbid_stochastic
 
-Symbol = Annotated[int, Field(ge=0)]
+TokenId = Annotated[int, Field(ge=0)]
 
 
 class LanguageModel(Model):
@@ -33,7 +33,7 @@ class LanguageModel(Model):
     """
 
     name: ClassVar[str] = "language-model"
-    reads: ClassVar[str | None] = "prompt"
+    generation_input: ClassVar[str | None] = "prompt"
     paper: ClassVar[str] = "Bengio et al. 2003, A Neural Probabilistic Language Model"
 
     def __init__(
@@ -41,22 +41,22 @@ class LanguageModel(Model):
         *,
         embedding: Blueprint[Embedding],
         decoder: Blueprint[Decoder],
-        bos: Symbol | None = 1,
-        eos: Symbol | Annotated[Sequence[Symbol], Field(min_length=1)] = 2,
+        bos: TokenId | None = 1,
+        eos: TokenId | Annotated[Sequence[TokenId], Field(min_length=1)] = 2,
     ) -> None:
         super().__init__()
         self.bos = bos
         self.eos = eos
         self.embedding = embedding.build()
-        self.pad = self.embedding.spoken_in(bos=bos, eos=eos)
+        self.pad = self.embedding.validate_special_tokens(bos=bos, eos=eos)
         self.decoder = decoder.build(
             embedding=self.embedding, memory_dim=0, summary_dim=0, carry={}
         )
-        refuse_drawing(self.decoder, "the decoder")
+        forbid_stochastic(self.decoder, "the decoder")
 
     def forward(self, batch: Batch) -> Outputs:
-        told, targets = batch["target"][:, :-1], batch["target"][:, 1:]
-        logits = self.decoder(told, unread(self.embedding, told))
+        inputs, targets = batch["target"][:, :-1], batch["target"][:, 1:]
+        logits = self.decoder(inputs, empty_memory(self.embedding, inputs))
         mask, real = self.embedding.mask(targets), batch.get("mask")
         return Outputs(logits, targets, mask if real is None else mask & real[:, 1:])
 
@@ -66,16 +66,16 @@ class LanguageModel(Model):
         tokens = self.embedding.example(batch, length + 1, generator)
         return {"target": tokens, "prompt": tokens}
 
-    def speech(self, batch: Batch) -> Speech:
+    def prepare_generation(self, batch: Batch) -> GenerationInputs:
         prompt, real = batch["prompt"], batch.get("mask")
         if real is None and self.embedding.padding is None:
             real = self.embedding.mask(prompt)
         if real is not None and bool((real[:, 1:] & ~real[:, :-1]).any()):
             raise ZooError("a prompt's mask opens again after it closed; prompts are padded behind")
         first = self.eos if isinstance(self.eos, int) else self.eos[0]
-        return Speech(
+        return GenerationInputs(
             self.decoder,
-            unread(self.embedding, prompt),
+            empty_memory(self.embedding, prompt),
             bos=first if self.bos is None else self.bos,
             eos=self.eos,
             pad=self.pad,
@@ -83,11 +83,11 @@ class LanguageModel(Model):
             lengths=None if real is None else real.sum(dim=1),
         )
 
-    def embedding_for(self, side: str) -> Embedding:
+    def get_embedding(self, side: str) -> Embedding:
         return self.embedding
 
 
-def unread(embedding: Embedding, tokens: Tensor) -> Memory:
+def empty_memory(embedding: Embedding, tokens: Tensor) -> Memory:
     """The memory of no source, for tokens [B, T], in the dtype of the embedding."""
     dtype = next((weight.dtype for weight in embedding.parameters()), None)
-    return Memory.nothing(tokens.shape[0], tokens.device, dtype)
+    return Memory.empty(tokens.shape[0], tokens.device, dtype)

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs, ZooError
-from zoo.plugin import Blueprint, Embedding, Encoder, Memory, refuse_drawing
+from zoo.plugin import Blueprint, Embedding, Encoder, Memory, forbid_stochastic
 
 
 class MaskedLM(Model):
@@ -43,7 +43,7 @@ class MaskedLM(Model):
         if self.source.vocab is None:
             raise ZooError(f"embedding '{self.source.name}' has no vocabulary to predict")
         self.encoder = encoder.build(input_dim=self.source.dim)
-        refuse_drawing(self.encoder, "the encoder")
+        forbid_stochastic(self.encoder, "the encoder")
         dim = self.source.dim
         self.transform = nn.Linear(self.encoder.output_dim, dim)
         self.norm = nn.LayerNorm(dim, eps=eps)
@@ -62,7 +62,7 @@ class MaskedLM(Model):
         mask = memory.mask if counted is None else memory.mask & counted
         return Outputs(logits, batch["target"], mask)
 
-    def embedding_for(self, side: str) -> Embedding:
+    def get_embedding(self, side: str) -> Embedding:
         return self.source
 
     def example(

@@ -7,9 +7,9 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import ZooError
-from zoo.plugin import Decoder, Embedding, Given, Memory, State
+from zoo.plugin import Decoder, Embedding, FromParent, Memory, State
 
-_FREE = torch.iinfo(torch.int64).max
+_EMPTY_CODE = torch.iinfo(torch.int64).max
 
 
 class NGram(Decoder):
@@ -46,78 +46,80 @@ class NGram(Decoder):
     def __init__(
         self,
         *,
-        embedding: Given[Embedding],
+        embedding: FromParent[Embedding],
         order: Annotated[int, Field(ge=1, le=8)] = 3,
         capacity: Annotated[int, Field(ge=1)] = 100_000,
     ) -> None:
         super().__init__()
         if embedding.vocab is None:
             raise ZooError(f"embedding '{embedding.name}' has no vocabulary to predict")
-        if (embedding.vocab + 1) ** order >= _FREE:
+        if (embedding.vocab + 1) ** order >= _EMPTY_CODE:
             raise ZooError(f"order {order} over {embedding.vocab} symbols is too much to count")
         self.embedding = embedding
         self.vocab = embedding.vocab
         self.order = order
         # An n-gram is one number, its tokens read as digits; each order's are sorted.
-        self.register_buffer("codes", torch.full((order, capacity), _FREE))
+        self.register_buffer("codes", torch.full((order, capacity), _EMPTY_CODE))
         self.register_buffer("counts", torch.zeros(order, capacity, dtype=torch.long))
 
     def learn(self, tokens: Tensor, mask: Tensor) -> None:
         """Count the n-grams of sequences [B, T], each from its second token on."""
-        before = self._start(tokens.shape[0], tokens.device)
+        before = self._initial_context(tokens.shape[0], tokens.device)
         contexts = torch.cat([before, tokens], dim=1).unfold(1, self.order, 1)  # [B, T + 1, order]
         grams = contexts[:, 1 : tokens.shape[1]][mask[:, 1:]]  # the last of each is predicted
         for n in range(1, self.order + 1):
-            code = self._code(grams[:, self.order - n :])
+            code = self._encode(grams[:, self.order - n :])
             known = self.counts[n - 1] > 0
-            every = torch.cat([self.codes[n - 1][known], code])
+            all_codes = torch.cat([self.codes[n - 1][known], code])
             weight = torch.cat([self.counts[n - 1][known], torch.ones_like(code)])
-            unique, place = torch.unique(every, return_inverse=True)
+            unique, inverse = torch.unique(all_codes, return_inverse=True)
             if len(unique) > self.codes.shape[1]:
                 raise ZooError(
                     f"{len(unique):,} distinct n-grams of order {n}, but room for "
                     f"{self.codes.shape[1]:,}; raise capacity"
                 )
-            self.codes[n - 1].fill_(_FREE)[: len(unique)] = unique
+            self.codes[n - 1].fill_(_EMPTY_CODE)[: len(unique)] = unique
             self.counts[n - 1].zero_()[: len(unique)] = torch.zeros_like(unique).index_add(
-                0, place, weight
+                0, inverse, weight
             )
 
     def start(self, memory: Memory, *, steps: int) -> State:
-        return State({"last": self._start(memory.mask.shape[0], self.codes.device)})
+        return State({"last": self._initial_context(memory.mask.shape[0], self.codes.device)})
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        seen = torch.cat([state.moving["last"], tokens], dim=1)  # [B, order - 1 + n]
+        seen = torch.cat([state.per_hypothesis["last"], tokens], dim=1)  # [B, order - 1 + n]
         if self.order == 1:
             context = tokens[..., None][..., :0]
         else:
             context = seen.unfold(1, self.order - 1, 1)[:, 1:]  # [B, n, order - 1]
         last = seen[:, tokens.shape[1] :]
-        return self._distribution(context).log(), state.moved({"last": last})
+        return self._probabilities(context).log(), state.updated({"last": last})
 
-    def _distribution(self, context: Tensor) -> Tensor:
+    def _probabilities(self, context: Tensor) -> Tensor:
         """context [B, n, order - 1] -> probabilities [B, n, V]"""
         B, n, _ = context.shape
         dtype = next((p.dtype for p in self.embedding.parameters()), torch.float32)
         p = torch.full((B, n, self.vocab), 1 / self.vocab, dtype=dtype, device=context.device)
-        following = torch.arange(self.vocab, device=context.device) + 1
+        next_tokens = torch.arange(self.vocab, device=context.device) + 1
         for k in range(1, self.order + 1):
-            head = self._code(context[..., context.shape[-1] - (k - 1) :])  # [B, n]
-            wanted = head[..., None] * (self.vocab + 1) + following  # [B, n, V]
-            at = torch.searchsorted(self.codes[k - 1], wanted).clamp(max=self.codes.shape[1] - 1)
-            found = self.codes[k - 1][at] == wanted
+            head = self._encode(context[..., context.shape[-1] - (k - 1) :])  # [B, n]
+            query_codes = head[..., None] * (self.vocab + 1) + next_tokens  # [B, n, V]
+            at = torch.searchsorted(self.codes[k - 1], query_codes).clamp(
+                max=self.codes.shape[1] - 1
+            )
+            found = self.codes[k - 1][at] == query_codes
             counts = self.counts[k - 1][at] * found
-            total, kinds = counts.sum(-1, keepdim=True), found.sum(-1, keepdim=True)
-            mixed = (counts + kinds * p) / (total + kinds).clamp(min=1)
-            p = torch.where(total > 0, mixed.to(dtype), p)
+            total, distinct = counts.sum(-1, keepdim=True), found.sum(-1, keepdim=True)
+            interpolated = (counts + distinct * p) / (total + distinct).clamp(min=1)
+            p = torch.where(total > 0, interpolated.to(dtype), p)
         return p
 
-    def _code(self, grams: Tensor) -> Tensor:
+    def _encode(self, grams: Tensor) -> Tensor:
         """Tokens [..., k] as digits of one number [...]; -1 stands for 'before the start'."""
         code = torch.zeros(grams.shape[:-1], dtype=torch.long, device=grams.device)
         for k in range(grams.shape[-1]):
             code = code * (self.vocab + 1) + grams[..., k] + 1
         return code
 
-    def _start(self, batch: int, device: torch.device) -> Tensor:
+    def _initial_context(self, batch: int, device: torch.device) -> Tensor:
         return torch.full((batch, self.order - 1), -1, dtype=torch.long, device=device)

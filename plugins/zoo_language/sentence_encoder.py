@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import Batch, Model, Outputs
-from zoo.plugin import Blueprint, Embedding, Encoder, refuse_drawing
+from zoo.plugin import Blueprint, Embedding, Encoder, forbid_stochastic
 
 
 class SentenceEncoder(Model):
@@ -53,16 +53,16 @@ class SentenceEncoder(Model):
         self.scale = scale
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
-        refuse_drawing(self.encoder, "the encoder")
+        forbid_stochastic(self.encoder, "the encoder")
 
     def embed(self, batch: Batch) -> Tensor:
         """{source [B, S]} -> vectors [B, D]."""
-        pooled = self._pooled(batch["source"])
+        pooled = self._pool(batch["source"])
         return F.normalize(pooled, dim=-1) if self.normalise else pooled
 
     def forward(self, batch: Batch) -> Outputs:
         texts, partners = (
-            F.normalize(self._pooled(batch[side]), dim=-1) for side in ("source", "target")
+            F.normalize(self._pool(batch[side]), dim=-1) for side in ("source", "target")
         )
         logits = self.scale * texts @ partners.T
         targets = torch.arange(len(texts), device=texts.device)[:, None]
@@ -76,10 +76,10 @@ class SentenceEncoder(Model):
             "target": self.source.example(batch, length, generator),
         }
 
-    def embedding_for(self, side: str) -> Embedding:
+    def get_embedding(self, side: str) -> Embedding:
         return self.source
 
-    def _pooled(self, inputs: Tensor) -> Tensor:
+    def _pool(self, inputs: Tensor) -> Tensor:
         memory = self.encoder(self.source(inputs), self.source.mask(inputs))
         if self.pooling == "first":
             first: Tensor = memory.states[:, 0]

@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import Given, Scorer
+from zoo.plugin import FromParent, Scorer
 
 
 class Location(Scorer):
@@ -37,13 +37,13 @@ class Location(Scorer):
         "Chorowski et al. 2015, Attention-Based Models for Speech Recognition, arXiv:1506.07503"
     )
     sequential: ClassVar[bool] = True
-    tiny: ClassVar[Mapping[str, Any]] = {"filters": 2, "reach": 1}
+    test_params: ClassVar[Mapping[str, Any]] = {"filters": 2, "reach": 1}
 
     def __init__(
         self,
         *,
-        query_dim: Given[int],
-        key_dim: Given[int],
+        query_dim: FromParent[int],
+        key_dim: FromParent[int],
         hidden: Annotated[int, Field(ge=1)] = 128,
         filters: Annotated[int, Field(ge=1)] = 10,
         reach: Annotated[int, Field(ge=0)] = 100,
@@ -69,7 +69,7 @@ class Location(Scorer):
         scores: Tensor = (self.W(query) + self.V(key)).tanh() @ self.w
         return scores
 
-    def follow(
+    def step(
         self, query: Tensor, prepared: Tensor, state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
         f = self.F(state["weights"][:, None]).transpose(1, 2)  # [B, S, filters]

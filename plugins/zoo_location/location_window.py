@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Given, Scorer
+from zoo.plugin import FromParent, Scorer
 
 
 class LocationWindow(Scorer):
@@ -41,9 +41,11 @@ class LocationWindow(Scorer):
         "Graves 2013, Generating Sequences With Recurrent Neural Networks, arXiv:1308.0850"
     )
     sequential: ClassVar[bool] = True
-    positional: ClassVar[bool] = True
+    ignores_keys: ClassVar[bool] = True
 
-    def __init__(self, *, query_dim: Given[int], bumps: Annotated[int, Field(ge=1)] = 10) -> None:
+    def __init__(
+        self, *, query_dim: FromParent[int], bumps: Annotated[int, Field(ge=1)] = 10
+    ) -> None:
         super().__init__()
         self.bumps = bumps
         self.W_p = nn.Linear(query_dim, 3 * bumps)
@@ -57,10 +59,10 @@ class LocationWindow(Scorer):
             f"scorer '{self.name}' scores places in a sequence; a pair of its own has none"
         )
 
-    def first(self, prepared: Tensor) -> dict[str, Tensor]:
+    def init_state(self, prepared: Tensor) -> dict[str, Tensor]:
         return {"kappa": prepared.new_zeros(prepared.shape[0], self.bumps)}
 
-    def follow(
+    def step(
         self, query: Tensor, prepared: Tensor, state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
         alpha, beta, stride = self.W_p(query).chunk(3, dim=-1)  # [B, 1, bumps]

@@ -6,7 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import Given, Scorer
+from zoo.plugin import FromParent, Scorer
 
 
 class Concat(Scorer):
@@ -35,8 +35,8 @@ class Concat(Scorer):
     def __init__(
         self,
         *,
-        query_dim: Given[int],
-        key_dim: Given[int],
+        query_dim: FromParent[int],
+        key_dim: FromParent[int],
         hidden: Annotated[int, Field(ge=1)] = 128,
     ) -> None:
         super().__init__()

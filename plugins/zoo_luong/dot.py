@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from zoo.plugin import Given, Mask, Scorer, WidthConflict, fused_softmax
+from zoo.plugin import FromParent, Mask, Scorer, WidthConflict, fused_softmax
 
 
 class Dot(Scorer):
@@ -27,9 +27,9 @@ class Dot(Scorer):
         "Luong et al. 2015, Effective Approaches to Attention-based Neural Machine Translation, "
         "arXiv:1508.04025"
     )
-    rotatable: ClassVar[bool] = True
+    supports_rotary: ClassVar[bool] = True
 
-    def __init__(self, *, query_dim: Given[int], key_dim: Given[int]) -> None:
+    def __init__(self, *, query_dim: FromParent[int], key_dim: FromParent[int]) -> None:
         super().__init__()
         if query_dim != key_dim:
             raise WidthConflict(

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from zoo.plugin import Given, Mask, Scorer, fused_softmax
+from zoo.plugin import FromParent, Mask, Scorer, fused_softmax
 
 
 class General(Scorer):
@@ -28,7 +28,7 @@ class General(Scorer):
         "arXiv:1508.04025"
     )
 
-    def __init__(self, *, query_dim: Given[int], key_dim: Given[int]) -> None:
+    def __init__(self, *, query_dim: FromParent[int], key_dim: FromParent[int]) -> None:
         super().__init__()
         self.W = nn.Linear(key_dim, query_dim, bias=False)
 

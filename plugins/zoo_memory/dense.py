@@ -51,5 +51,5 @@ class Dense(Embedding):
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
         weight = self.map.weight
         shape = (batch, length, self.map.in_features)
-        where = generator.device if generator else weight.device
-        return torch.randint(0, 2, shape, generator=generator, device=where).to(weight)
+        device = generator.device if generator else weight.device
+        return torch.randint(0, 2, shape, generator=generator, device=device).to(weight)

@@ -7,11 +7,11 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo.plugin import Given, full_precision
-from zoo_memory.running import Remembering, content_weights, one_plus
+from zoo.plugin import FromParent, full_precision
+from zoo_memory.memory_encoder import MemoryEncoder, content_weights, one_plus
 
 
-class DNC(Remembering):
+class DNC(MemoryEncoder):
     r"""Reads a sequence with a memory that it allocates, frees, and walks in the order of writing.
 
     .. math::
@@ -44,18 +44,20 @@ class DNC(Remembering):
     def __init__(
         self,
         *,
-        input_dim: Given[int],
+        input_dim: FromParent[int],
         hidden: Annotated[int, Field(ge=1)] = 128,
         slots: Annotated[int, Field(ge=1)] = 64,
         width: Annotated[int, Field(ge=1)] = 16,
         reads: Annotated[int, Field(ge=1, le=64)] = 4,
     ) -> None:
-        # What the controller says, in the order in which `remember` takes it apart.
+        # What the controller says, in the order in which `memory_step` takes it apart.
         sizes = [reads * width, reads, width, 1, width, width, reads, 1, 1, reads * 3]
-        super().__init__(input_dim=input_dim, hidden=hidden, read=reads * width, said=sum(sizes))
+        super().__init__(
+            input_dim=input_dim, hidden=hidden, read=reads * width, interface=sum(sizes)
+        )
         self.slots, self.width, self.reads, self.sizes = slots, width, reads, sizes
 
-    def blank(self, like: Tensor) -> Mapping[str, Tensor]:
+    def initial_memory(self, like: Tensor) -> Mapping[str, Tensor]:
         B, N = like.shape[0], self.slots
         return {
             "memory": like.new_zeros(B, N, self.width),
@@ -66,25 +68,31 @@ class DNC(Remembering):
             "write": like.new_zeros(B, N),
         }
 
-    def remember(
-        self, said: Tensor, state: Mapping[str, Tensor]
+    def memory_step(
+        self, interface: Tensor, state: Mapping[str, Tensor]
     ) -> tuple[Tensor, Mapping[str, Tensor]]:
-        keys, sure, write_key, write_sure, erase, add, free, allocate, gate, modes = torch.split(
-            said, self.sizes, dim=-1
+        keys, read_strengths, write_key, write_strength, erase, add, free, allocate, gate, modes = (
+            torch.split(interface, self.sizes, dim=-1)
         )
         usage = self._usage(state, free.sigmoid())
-        found = content_weights(state["memory"], write_key[:, None], one_plus(write_sure))[:, 0]
-        fresh = allocate.sigmoid()
-        write = gate.sigmoid() * (fresh * allocation(usage) + (1 - fresh) * found)  # [B, N]
+        write_content = content_weights(
+            state["memory"], write_key[:, None], one_plus(write_strength)
+        )[:, 0]
+        allocation_gate = allocate.sigmoid()
+        write = gate.sigmoid() * (
+            allocation_gate * allocation(usage) + (1 - allocation_gate) * write_content
+        )  # [B, N]
         place = write[..., None]
         memory = state["memory"] * (1 - place * erase.sigmoid()[:, None]) + place * add[:, None]
         links = self._links(state, write)
         precedence = (1 - write.sum(dim=-1, keepdim=True)) * state["precedence"] + write
-        content = content_weights(memory, keys.view(len(said), self.reads, -1), one_plus(sure))
-        back, by_content, on = (
-            modes.view(len(said), self.reads, 3).softmax(dim=-1)[..., None].unbind(dim=2)
+        content = content_weights(
+            memory, keys.view(len(interface), self.reads, -1), one_plus(read_strengths)
         )
-        reads = back * (state["reads"] @ links) + by_content * content
+        backward_mode, content_mode, on = (
+            modes.view(len(interface), self.reads, 3).softmax(dim=-1)[..., None].unbind(dim=2)
+        )
+        reads = backward_mode * (state["reads"] @ links) + content_mode * content
         reads = reads + on * (state["reads"] @ links.mT)
         after = {
             "memory": memory,
@@ -98,9 +106,9 @@ class DNC(Remembering):
 
     def _usage(self, state: Mapping[str, Tensor], free: Tensor) -> Tensor:
         """What is in use: written before, and not freed by the heads that read it. [B, N]"""
-        kept = (1 - free[..., None] * state["reads"]).prod(dim=1)
+        retention = (1 - free[..., None] * state["reads"]).prod(dim=1)
         usage, write = state["usage"], state["write"]
-        return (usage + write - usage * write) * kept
+        return (usage + write - usage * write) * retention
 
     def _links(self, state: Mapping[str, Tensor], write: Tensor) -> Tensor:
         """[B, N, N]: how far i was written right after j."""
@@ -112,8 +120,8 @@ class DNC(Remembering):
 def allocation(usage: Tensor) -> Tensor:
     """Where there is room: most on the least used place, by usage [..., N] -> [..., N]."""
     exact = full_precision(usage)
-    rising, order = exact.sort(dim=-1, stable=True)
-    filled = rising.cumprod(dim=-1).roll(1, dims=-1)
-    before = torch.cat([torch.ones_like(filled[..., :1]), filled[..., 1:]], dim=-1)
-    room = torch.zeros_like(exact).scatter(-1, order, (1 - rising) * before)
+    sorted_usage, order = exact.sort(dim=-1, stable=True)
+    products = sorted_usage.cumprod(dim=-1).roll(1, dims=-1)
+    before = torch.cat([torch.ones_like(products[..., :1]), products[..., 1:]], dim=-1)
+    room = torch.zeros_like(exact).scatter(-1, order, (1 - sorted_usage) * before)
     return room.to(usage.dtype)

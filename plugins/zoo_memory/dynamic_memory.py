@@ -8,8 +8,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs
-from zoo.plugin import Blueprint, Embedding, Encoder, WidthConflict, refuse_drawing
-from zoo_memory import story as stories
+from zoo.plugin import Blueprint, Embedding, Encoder, WidthConflict, forbid_stochastic
+from zoo_memory import story as story_batch
 
 
 class DynamicMemory(Model):
@@ -56,7 +56,7 @@ class DynamicMemory(Model):
         self.episodes = episodes
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
-        refuse_drawing(self.encoder, "the encoder")
+        forbid_stochastic(self.encoder, "the encoder")
         width = self.encoder.output_dim
         if self.encoder.summary_dim != width:
             raise WidthConflict(
@@ -71,26 +71,26 @@ class DynamicMemory(Model):
         self.episode = nn.GRUCell(width, width)
         self.update = nn.GRUCell(width, width)
         self.answer = nn.GRUCell(width, width)
-        self.out = nn.Linear(width, stories.vocabulary(self.source), bias=False)
+        self.out = nn.Linear(width, story_batch.require_vocab(self.source), bias=False)
 
     def forward(self, batch: Batch) -> Outputs:
-        story, question = stories.checked(batch)
-        facts, told = self._facts(story)
+        story, question = story_batch.validate_story(batch)
+        facts, fact_mask = self._facts(story)
         q = self.encoder(self.source(question), self.source.mask(question)).summary
-        m, opened = q, []
+        m, gate_logits = q, []
         for _ in range(self.episodes):
-            opened.append(self._gates(facts, m, q))  # [B, S]
-            gates = opened[-1].sigmoid() * told
+            gate_logits.append(self._gates(facts, m, q))  # [B, S]
+            gates = gate_logits[-1].sigmoid() * fact_mask
             h = torch.zeros_like(m)
             for t in range(facts.shape[1]):
                 g = gates[:, t, None]
                 h = g * self.episode(facts[:, t], h) + (1 - g) * h
             m = self.update(h, m)
-        outputs = stories.answered(self.out(self.answer(q, m)), batch)
+        outputs = story_batch.answer_outputs(self.out(self.answer(q, m)), batch)
         if "support" not in batch:
             return outputs
-        taught = Outputs(torch.stack(opened, dim=-1), batch["support"], told)
-        return replace(outputs, parts={"gates": taught})
+        gate_outputs = Outputs(torch.stack(gate_logits, dim=-1), batch["support"], fact_mask)
+        return replace(outputs, parts={"gates": gate_outputs})
 
     def _facts(self, story: Tensor) -> tuple[Tensor, Tensor]:
         """The state at the end of each sentence [B, S, D], and which are real [B, S]."""
@@ -107,13 +107,13 @@ class DynamicMemory(Model):
 
     def _gates(self, facts: Tensor, m: Tensor, q: Tensor) -> Tensor:
         m, q = m[:, None].expand_as(facts), q[:, None].expand_as(facts)
-        alike = self.likeness(facts)
+        projected = self.likeness(facts)
         features = [facts, m, q, facts * q, facts * m, (facts - q).abs(), (facts - m).abs()]
-        dots = [(alike * other).sum(dim=-1, keepdim=True) for other in (q, m)]
+        dots = [(projected * other).sum(dim=-1, keepdim=True) for other in (q, m)]
         logits: Tensor = self.gate(torch.cat([*features, *dots], dim=-1))[..., 0]
         return logits
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
-        return stories.example(self.source, batch, length, generator)
+        return story_batch.example(self.source, batch, length, generator)

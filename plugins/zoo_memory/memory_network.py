@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs, ZooError
 from zoo.plugin import Attention, Blueprint, Embedding, Mask, WidthConflict
-from zoo_memory import story as stories
+from zoo_memory import story as story_batch
 
 
 class MemoryNetwork(Model):
@@ -65,34 +65,34 @@ class MemoryNetwork(Model):
                 output_dim=self.attention.output_dim,
                 dim=width,
             )
-        vocab = stories.vocabulary(self.source)
+        vocab = story_batch.require_vocab(self.source)
         self.map = None if several else nn.Linear(width, width, bias=False)
         self.out = None if several else nn.Linear(width, vocab, bias=False)
 
     def forward(self, batch: Batch) -> Outputs:
-        story, question = stories.checked(batch)
+        story, question = story_batch.validate_story(batch)
         if story.shape[1] > self.memories:
             raise ZooError(
                 f"a story of {story.shape[1]} facts is longer than memories ({self.memories})"
             )
-        told = self.source.mask(story.flatten(0, 1)).view(story.shape).any(dim=-1)  # [B, S]
-        rows = [self._facts(story, told, row) for row in range(len(self.embeddings))]
+        fact_mask = self.source.mask(story.flatten(0, 1)).view(story.shape).any(dim=-1)  # [B, S]
+        rows = [self._facts(story, fact_mask, row) for row in range(len(self.embeddings))]
         u = self._sentences(question[:, None], 0)  # [B, 1, D]
         for hop in range(self.hops):
             at = hop if self.map is None else 0
             prepared = self.attention.prepare(rows[at])
             prepared |= {"values": self.attention.prepare(rows[at + 1])["values"]}
-            seen = self.attention.attend(u, prepared, Mask(keys=told))
+            seen = self.attention.attend(u, prepared, Mask(keys=fact_mask))
             u = seen + (u if self.map is None else self.map(u))
         last: Embedding = self.embeddings[-1]  # type: ignore[assignment]
         logits = last.unembed(u[:, 0]) if self.out is None else self.out(u[:, 0])
-        return stories.answered(logits, batch)
+        return story_batch.answer_outputs(logits, batch)
 
-    def _facts(self, story: Tensor, told: Tensor, row: int) -> Tensor:
+    def _facts(self, story: Tensor, fact_mask: Tensor, row: int) -> Tensor:
         """What is kept of each fact, and how long ago it was told: [B, S, D]."""
-        ago = told.sum(dim=1, keepdim=True) - told.cumsum(dim=1)
-        when = self.times[row][ago.clamp(min=0)]
-        facts: Tensor = (self._sentences(story, row) + when) * told[..., None]
+        ago = fact_mask.sum(dim=1, keepdim=True) - fact_mask.cumsum(dim=1)
+        temporal = self.times[row][ago.clamp(min=0)]
+        facts: Tensor = (self._sentences(story, row) + temporal) * fact_mask[..., None]
         return facts
 
     def _sentences(self, story: Tensor, row: int) -> Tensor:
@@ -103,17 +103,17 @@ class MemoryNetwork(Model):
         vectors, real = embedding(words), embedding.mask(words)
         weights = real[..., None].to(vectors)
         if self.ordered:
-            weights = weights * order_weights(real, vectors)
+            weights = weights * position_encoding(real, vectors)
         sums: Tensor = (vectors * weights).sum(dim=1)
         return sums.view(B, S, -1)
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
-        return stories.example(self.source, batch, min(length, self.memories), generator)
+        return story_batch.example(self.source, batch, min(length, self.memories), generator)
 
 
-def order_weights(real: Tensor, like: Tensor) -> Tensor:
+def position_encoding(real: Tensor, like: Tensor) -> Tensor:
     """l_kj = (1 - j/J) - (k/d)(1 - 2j/J), for J real words of [N, W] in the width of [N, W, d]."""
     W, d = like.shape[1:]
     lengths = real.sum(dim=1).clamp(min=1)[:, None, None]

@@ -7,11 +7,11 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo.plugin import Given
-from zoo_memory.running import Remembering, content_weights, one_plus
+from zoo.plugin import FromParent
+from zoo_memory.memory_encoder import MemoryEncoder, content_weights, one_plus
 
 
-class NTM(Remembering):
+class NTM(MemoryEncoder):
     r"""Reads a sequence while writing to and reading from a memory, by content and by place.
 
     .. math::
@@ -44,7 +44,7 @@ class NTM(Remembering):
     def __init__(
         self,
         *,
-        input_dim: Given[int],
+        input_dim: FromParent[int],
         hidden: Annotated[int, Field(ge=1)] = 100,
         slots: Annotated[int, Field(ge=1)] = 128,
         width: Annotated[int, Field(ge=1)] = 20,
@@ -53,11 +53,13 @@ class NTM(Remembering):
     ) -> None:
         # A head says its key, how sure it is, keep or look up, how sharply, and shifts.
         head = width + 3 + (2 * shift + 1)
-        said = (reads + 1) * head + 2 * width
-        super().__init__(input_dim=input_dim, hidden=hidden, read=reads * width, said=said)
+        interface = (reads + 1) * head + 2 * width
+        super().__init__(
+            input_dim=input_dim, hidden=hidden, read=reads * width, interface=interface
+        )
         self.slots, self.width, self.reads, self.shift, self.head = slots, width, reads, shift, head
 
-    def blank(self, like: Tensor) -> Mapping[str, Tensor]:
+    def initial_memory(self, like: Tensor) -> Mapping[str, Tensor]:
         B = like.shape[0]
         first = like.new_zeros(B, self.reads + 1, self.slots)
         first[..., 0] = 1
@@ -66,31 +68,33 @@ class NTM(Remembering):
             "weights": first,
         }
 
-    def remember(
-        self, said: Tensor, state: Mapping[str, Tensor]
+    def memory_step(
+        self, interface: Tensor, state: Mapping[str, Tensor]
     ) -> tuple[Tensor, Mapping[str, Tensor]]:
-        heads = said[:, : (self.reads + 1) * self.head].view(len(said), self.reads + 1, -1)
-        erase, add = said[:, (self.reads + 1) * self.head :].chunk(2, dim=-1)
-        memory, before = state["memory"], state["weights"]
-        writes = self.address(memory, heads[:, -1:], before[:, -1:])  # [B, 1, N]
+        heads = interface[:, : (self.reads + 1) * self.head].view(
+            len(interface), self.reads + 1, -1
+        )
+        erase, add = interface[:, (self.reads + 1) * self.head :].chunk(2, dim=-1)
+        memory, previous = state["memory"], state["weights"]
+        writes = self.address(memory, heads[:, -1:], previous[:, -1:])  # [B, 1, N]
         place = writes.mT  # [B, N, 1]
         memory = memory * (1 - place * erase.sigmoid()[:, None]) + place * add.tanh()[:, None]
-        reads = self.address(memory, heads[:, :-1], before[:, :-1])  # [B, R, N]
+        reads = self.address(memory, heads[:, :-1], previous[:, :-1])  # [B, R, N]
         read = (reads @ memory).flatten(1)
         return read, {"memory": memory, "weights": torch.cat([reads, writes], dim=1)}
 
-    def address(self, memory: Tensor, heads: Tensor, before: Tensor) -> Tensor:
+    def address(self, memory: Tensor, heads: Tensor, previous: Tensor) -> Tensor:
         """Where heads [B, H, *] that stood at before [B, H, N] go: [B, H, N]."""
         sizes = [self.width, 1, 1, 1, 2 * self.shift + 1]
-        key, sure, gate, sharp, shifts = torch.split(heads, sizes, dim=-1)
-        found = content_weights(memory, key.tanh(), torch.nn.functional.softplus(sure[..., 0]))
+        key, sure, gate, sharpness, shifts = torch.split(heads, sizes, dim=-1)
+        content = content_weights(memory, key.tanh(), torch.nn.functional.softplus(sure[..., 0]))
         keep = gate.sigmoid()
-        mixed = keep * found + (1 - keep) * before
-        moves = shifts.softmax(dim=-1)
-        turned = [
-            moves[..., i : i + 1] * mixed.roll(i - self.shift, dims=-1)
+        mixed = keep * content + (1 - keep) * previous
+        shift_weights = shifts.softmax(dim=-1)
+        rolled = [
+            shift_weights[..., i : i + 1] * mixed.roll(i - self.shift, dims=-1)
             for i in range(2 * self.shift + 1)
         ]
-        shifted = torch.stack(turned).sum(dim=0)
+        shifted = torch.stack(rolled).sum(dim=0)
         # Powers by logarithms: those of many small weights would all be 0.
-        return (one_plus(sharp) * (shifted + 1e-12).log()).softmax(dim=-1)
+        return (one_plus(sharpness) * (shifted + 1e-12).log()).softmax(dim=-1)

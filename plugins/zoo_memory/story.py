@@ -6,11 +6,11 @@ from torch import Tensor
 from zoo import Batch, Outputs, ZooError
 from zoo.plugin import Embedding
 
-WORDS = 4
+WORDS_PER_SENTENCE = 4
 """Words in a sentence of an example."""
 
 
-def checked(batch: Batch) -> tuple[Tensor, Tensor]:
+def validate_story(batch: Batch) -> tuple[Tensor, Tensor]:
     """The story [B, S, W] and the question [B, Q], or ZooError."""
     story, question = batch["story"], batch["question"]
     if story.dim() != 3 or question.dim() != 2 or len(story) != len(question):
@@ -26,14 +26,14 @@ def checked(batch: Batch) -> tuple[Tensor, Tensor]:
     return story, question
 
 
-def vocabulary(source: Embedding) -> int:
+def require_vocab(source: Embedding) -> int:
     """How many words an answer may be."""
     if source.vocab is None:
         raise ZooError(f"embedding '{source.name}' has no vocabulary to answer from")
     return source.vocab
 
 
-def answered(logits: Tensor, batch: Batch) -> Outputs:
+def answer_outputs(logits: Tensor, batch: Batch) -> Outputs:
     """logits [B, V] beside the answers [B]."""
     targets = batch["target"][:, None]
     return Outputs(logits[:, None], targets, torch.ones_like(targets, dtype=torch.bool))
@@ -43,9 +43,11 @@ def example(
     source: Embedding, batch: int, length: int, generator: torch.Generator | None
 ) -> dict[str, Tensor]:
     """A batch of random stories of ``length`` sentences."""
-    drawn = source.example(batch, length * WORDS + WORDS + 1, generator)
+    tokens = source.example(batch, length * WORDS_PER_SENTENCE + WORDS_PER_SENTENCE + 1, generator)
     return {
-        "story": drawn[:, : length * WORDS].reshape(batch, length, WORDS),
-        "question": drawn[:, length * WORDS : -1],
-        "target": drawn[:, -1],
+        "story": tokens[:, : length * WORDS_PER_SENTENCE].reshape(
+            batch, length, WORDS_PER_SENTENCE
+        ),
+        "question": tokens[:, length * WORDS_PER_SENTENCE : -1],
+        "target": tokens[:, -1],
     }

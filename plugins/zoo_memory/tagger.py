@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs
-from zoo.plugin import Blueprint, Embedding, Encoder, refuse_drawing
+from zoo.plugin import Blueprint, Embedding, Encoder, forbid_stochastic
 
 
 class Tagger(Model):
@@ -45,13 +45,13 @@ class Tagger(Model):
         self.several = several
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
-        refuse_drawing(self.encoder, "the encoder")
+        forbid_stochastic(self.encoder, "the encoder")
         self.out = nn.Linear(self.encoder.output_dim, labels)
 
     def forward(self, batch: Batch) -> Outputs:
         memory = self.encoder(self.source(batch["source"]), self.source.mask(batch["source"]))
-        counts = batch.get("mask")
-        mask = memory.mask if counts is None else memory.mask & counts
+        loss_mask = batch.get("mask")
+        mask = memory.mask if loss_mask is None else memory.mask & loss_mask
         return Outputs(self.out(memory.states), batch["target"], mask)
 
     def example(
@@ -62,9 +62,9 @@ class Tagger(Model):
         positions = self.source.mask(source).shape
         shape = (*positions, labels) if self.several else positions
         where = generator.device if generator else source.device
-        most = 2 if self.several else labels
-        drawn = torch.randint(0, most, shape, generator=generator, device=where).to(source.device)
+        high = 2 if self.several else labels
+        targets = torch.randint(0, high, shape, generator=generator, device=where).to(source.device)
         return {
             "source": source,
-            "target": drawn.to(self.out.weight.dtype if self.several else None),
+            "target": targets.to(self.out.weight.dtype if self.several else None),
         }

@@ -4,10 +4,10 @@ import random
 from collections.abc import Sequence
 from typing import ClassVar
 
-from zoo_metrics.share import Share
+from zoo_metrics.ratio_metric import RatioMetric
 
 
-class Accuracy(Share):
+class Accuracy(RatioMetric):
     r"""The share of reference tokens that the prediction has in the same position.
 
     .. math:: \mathrm{accuracy} = \frac{\sum_i |\{t : \hat y_{it} = y_{it}\}|}{\sum_i |y_i|}
@@ -24,8 +24,8 @@ class Accuracy(Share):
     unit: ClassVar[str] = "token"
 
     def count(self, predicted: Sequence[int], reference: Sequence[int]) -> tuple[int, int]:
-        right = sum(a == b for a, b in zip(predicted, reference, strict=False))
-        return right, len(reference)
+        correct = sum(a == b for a, b in zip(predicted, reference, strict=False))
+        return correct, len(reference)
 
     def reference(
         self, predictions: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
@@ -38,7 +38,7 @@ class Accuracy(Share):
         return {"accuracy": sum(hits) / len(hits)}
 
     def example(self, count: int, rng: random.Random) -> tuple[list[list[int]], list[list[int]]]:
-        def sentences() -> list[list[int]]:
+        def sequences() -> list[list[int]]:
             return [[rng.randrange(3) for _ in range(rng.randint(1, 5))] for _ in range(count)]
 
-        return sentences(), sentences()
+        return sequences(), sequences()

@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from zoo.plugin import MissingExtra
-from zoo_metrics.texts import CorpusMetric, streams
+from zoo_metrics.text_metric import CorpusMetric, transpose_references
 
-USUAL_ORDER = 4
+DEFAULT_ORDER = 4
 
 
 class BLEU(CorpusMetric):
@@ -39,7 +39,7 @@ class BLEU(CorpusMetric):
         *,
         tokenize: Literal["13a", "intl", "char", "none"] = "13a",
         lowercase: bool = False,
-        max_order: Annotated[int, Field(ge=1)] = USUAL_ORDER,
+        max_order: Annotated[int, Field(ge=1)] = DEFAULT_ORDER,
     ) -> None:
         super().__init__()
         try:
@@ -54,13 +54,17 @@ class BLEU(CorpusMetric):
         )
 
     def compute(self) -> dict[str, float]:
-        predictions, references = self.gathered()
-        return {"bleu": float(self.scorer.corpus_score(predictions, streams(references)).score)}
+        predictions, references = self.get_corpus()
+        return {
+            "bleu": float(
+                self.scorer.corpus_score(predictions, transpose_references(references)).score
+            )
+        }
 
     def signature(self) -> str:
         self.compute()  # sacrebleu knows its signature once it has seen the references
         # sacrebleu's own signature does not tell the order.
-        order = "" if self.max_order == USUAL_ORDER else f"order:{self.max_order}|"
+        order = "" if self.max_order == DEFAULT_ORDER else f"order:{self.max_order}|"
         return f"{order}{self.scorer.get_signature()}"
 
     def reference(
@@ -71,4 +75,6 @@ class BLEU(CorpusMetric):
         metric = sacrebleu.BLEU(
             tokenize=self.tokenize, lowercase=self.lowercase, max_ngram_order=self.max_order
         )
-        return {"bleu": metric.corpus_score(list(predictions), streams(references)).score}
+        return {
+            "bleu": metric.corpus_score(list(predictions), transpose_references(references)).score
+        }

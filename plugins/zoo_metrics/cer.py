@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from zoo_metrics.edits import EditRate
+from zoo_metrics.edit_rate import EditRate
 
 
 class CER(EditRate):
@@ -28,5 +28,5 @@ class CER(EditRate):
         "Morris, Maier and Green 2004, From WER and RIL to MER and WIL: improved evaluation "
         "measures for connected speech recognition"
     )
-    counts: ClassVar[str] = "process_characters"
+    jiwer_function: ClassVar[str] = "process_characters"
     unit: ClassVar[str] = "characters"

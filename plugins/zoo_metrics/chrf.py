@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from zoo.plugin import MissingExtra
-from zoo_metrics.texts import CorpusMetric, streams
+from zoo_metrics.text_metric import CorpusMetric, transpose_references
 
-USUAL_BETA = 2
+DEFAULT_BETA = 2
 
 
 class ChrF(CorpusMetric):
@@ -44,7 +44,7 @@ class ChrF(CorpusMetric):
         *,
         char_order: Annotated[int, Field(ge=1)] = 6,
         word_order: Annotated[int, Field(ge=0)] = 0,
-        beta: Annotated[int, Field(ge=1)] = USUAL_BETA,
+        beta: Annotated[int, Field(ge=1)] = DEFAULT_BETA,
         lowercase: bool = False,
         whitespace: bool = False,
     ) -> None:
@@ -67,13 +67,17 @@ class ChrF(CorpusMetric):
         )
 
     def compute(self) -> dict[str, float]:
-        predictions, references = self.gathered()
-        return {"chrf": float(self.scorer.corpus_score(predictions, streams(references)).score)}
+        predictions, references = self.get_corpus()
+        return {
+            "chrf": float(
+                self.scorer.corpus_score(predictions, transpose_references(references)).score
+            )
+        }
 
     def signature(self) -> str:
         self.compute()  # sacrebleu knows its signature once it has seen the references
         # sacrebleu's own signature does not tell beta.
-        beta = "" if self.beta == USUAL_BETA else f"beta:{self.beta}|"
+        beta = "" if self.beta == DEFAULT_BETA else f"beta:{self.beta}|"
         return f"{beta}{self.scorer.get_signature()}"
 
     def reference(
@@ -81,12 +85,12 @@ class ChrF(CorpusMetric):
     ) -> dict[str, float]:
         import sacrebleu
 
-        def cased(text: str) -> str:
+        def apply_case(text: str) -> str:
             return text.lower() if self.lowercase else text
 
         score = sacrebleu.corpus_chrf(
-            [cased(prediction) for prediction in predictions],
-            streams([[cased(text) for text in texts] for texts in references]),
+            [apply_case(prediction) for prediction in predictions],
+            transpose_references([[apply_case(text) for text in texts] for texts in references]),
             char_order=self.char_order,
             word_order=self.word_order,
             beta=self.beta,

@@ -7,10 +7,10 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from zoo_metrics.texts import CorpusMetric
+from zoo_metrics.text_metric import CorpusMetric
 
 ORDERS = (1, 2, 3, 4)
-Gram = tuple[str, ...]
+Ngram = tuple[str, ...]
 
 
 class CIDEr(CorpusMetric):
@@ -46,31 +46,35 @@ class CIDEr(CorpusMetric):
         self.sigma = sigma
 
     def compute(self) -> dict[str, float]:
-        predictions, references = self.gathered()
+        predictions, references = self.get_corpus()
         N = len(predictions)
-        counted = [[_grams(text) for text in texts] for texts in references]
+        reference_ngrams = [[_count_ngrams(text) for text in texts] for texts in references]
         # In how many items' references an n-gram is.
-        df = Counter(gram for texts in counted for gram in set().union(*texts))
+        df = Counter(gram for texts in reference_ngrams for gram in set().union(*texts))
         total = 0.0
-        for prediction, texts in zip(predictions, counted, strict=True):
-            said = _grams(prediction)
-            total += sum(self._nearness(said, text, df, N) for text in texts) / len(texts)
+        for prediction, texts in zip(predictions, reference_ngrams, strict=True):
+            hypothesis = _count_ngrams(prediction)
+            total += sum(self._similarity(hypothesis, text, df, N) for text in texts) / len(texts)
         return {"cider": 10 * total / N}
 
-    def _nearness(
-        self, said: Mapping[Gram, int], wanted: Mapping[Gram, int], df: Mapping[Gram, int], N: int
+    def _similarity(
+        self,
+        hypothesis: Mapping[Ngram, int],
+        target: Mapping[Ngram, int],
+        df: Mapping[Ngram, int],
+        N: int,
     ) -> float:
         """The mean over the orders of the clipped cosine, less a share for unequal lengths."""
         cosines = 0.0
         for n in ORDERS:
             g, r = (
                 {w: count * math.log(N / max(1, df[w])) for w, count in text.items() if len(w) == n}
-                for text in (said, wanted)
+                for text in (hypothesis, target)
             )
             norms = math.hypot(*g.values()) * math.hypot(*r.values())
             if norms > 0:
                 cosines += sum(min(x, r[w]) * r[w] for w, x in g.items() if w in r) / norms
-        delta = _length(said) - _length(wanted)
+        delta = _bigram_count(hypothesis) - _bigram_count(target)
         return math.exp(-(delta**2) / (2 * self.sigma**2)) * cosines / len(ORDERS)
 
     def signature(self) -> str:
@@ -85,35 +89,37 @@ class CIDEr(CorpusMetric):
         N = len(predictions)
         values = np.zeros((N, len(ORDERS)))
         for n in ORDERS:
-            said = [_listed(text, n) for text in predictions]
-            wanted = [[_listed(text, n) for text in texts] for texts in references]
-            grams = sorted({gram for texts in (said, *wanted) for text in texts for gram in text})
+            hypothesis = [_ngrams(text, n) for text in predictions]
+            target = [[_ngrams(text, n) for text in texts] for texts in references]
+            grams = sorted(
+                {gram for texts in (hypothesis, *target) for text in texts for gram in text}
+            )
             tables = [
                 np.array([[text.count(gram) for gram in grams] for text in texts])  # [K, W]
-                for texts in wanted
+                for texts in target
             ]
             df = np.sum([table.any(axis=0) for table in tables], axis=0)
             idf = np.log(N) - np.log(np.maximum(1, df))
-            for i, text in enumerate(said):
+            for i, text in enumerate(hypothesis):
                 g = np.array([text.count(gram) for gram in grams]) * idf  # [W]
                 r = tables[i] * idf
                 norms = np.linalg.norm(g) * np.linalg.norm(r, axis=1)
                 cosines = (np.minimum(g, r) * r).sum(axis=1) / np.where(norms > 0, norms, 1)
-                pairs = np.array([len(_listed(text, 2)) for text in references[i]])
-                delta = len(_listed(predictions[i], 2)) - pairs  # [K]
+                pairs = np.array([len(_ngrams(text, 2)) for text in references[i]])
+                delta = len(_ngrams(predictions[i], 2)) - pairs  # [K]
                 values[i, n - 1] = (cosines * np.exp(-(delta**2) / (2 * self.sigma**2))).mean()
         return {"cider": 10 * float(values.mean())}
 
 
-def _grams(text: str) -> Counter[Gram]:
-    return Counter(gram for n in ORDERS for gram in _listed(text, n))
+def _count_ngrams(text: str) -> Counter[Ngram]:
+    return Counter(gram for n in ORDERS for gram in _ngrams(text, n))
 
 
-def _listed(text: str, n: int) -> list[Gram]:
+def _ngrams(text: str, n: int) -> list[Ngram]:
     words = text.lower().split()
     return [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
 
 
-def _length(grams: Mapping[Gram, int]) -> int:
+def _bigram_count(grams: Mapping[Ngram, int]) -> int:
     """COCO's evaluation takes the number of word pairs for a caption's length."""
     return sum(count for gram, count in grams.items() if len(gram) == 2)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field
 
 from zoo.plugin import Metric, MissingExtra
-from zoo_metrics.texts import checked, nothing, random_texts
+from zoo_metrics.text_metric import no_texts_error, random_texts, validate_texts
 
 
 class METEOR(Metric):
@@ -60,33 +60,33 @@ class METEOR(Metric):
         self.count = 0
 
     def update(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        for prediction, texts in checked(self.name, predictions, references):
-            said = prediction.lower().split()
-            self.total += max(self._score(said, text.lower().split()) for text in texts)
+        for prediction, texts in validate_texts(self.name, predictions, references):
+            hypothesis = prediction.lower().split()
+            self.total += max(self._score(hypothesis, text.lower().split()) for text in texts)
             self.count += 1
 
-    def _score(self, said: list[str], wanted: list[str]) -> float:
-        matches = self._align(said, wanted)
+    def _score(self, hypothesis: list[str], target: list[str]) -> float:
+        matches = self._align(hypothesis, target)
         m = len(matches)
         if m == 0:
             return 0.0
-        P, R = m / len(said), m / len(wanted)
+        P, R = m / len(hypothesis), m / len(target)
         c = 1 + sum((i + 1, j + 1) != after for (i, j), after in pairwise(matches))
         penalty: float = self.gamma * (c / m) ** self.beta
         return (1 - penalty) * P * R / (self.alpha * P + (1 - self.alpha) * R)
 
-    def _align(self, said: list[str], wanted: list[str]) -> list[tuple[int, int]]:
+    def _align(self, hypothesis: list[str], target: list[str]) -> list[tuple[int, int]]:
         """Which word was said for which: positions in both texts, in the order of the first."""
         partner: dict[int, int] = {}
         for form in (str, self.stem):
-            taken = set(partner.values())
+            used = set(partner.values())
             free: dict[str, list[int]] = {}
-            for j, word in enumerate(wanted):
-                if j not in taken:
+            for j, word in enumerate(target):
+                if j not in used:
                     free.setdefault(form(word), []).append(j)
-            for i in reversed(range(len(said))):
-                if i not in partner and free.get(form(said[i])):
-                    partner[i] = free[form(said[i])].pop()
+            for i in reversed(range(len(hypothesis))):
+                if i not in partner and free.get(form(hypothesis[i])):
+                    partner[i] = free[form(hypothesis[i])].pop()
         return sorted(partner.items())
 
     def merge(self, other: Self) -> None:
@@ -95,7 +95,7 @@ class METEOR(Metric):
 
     def compute(self) -> dict[str, float]:
         if self.count == 0:
-            raise nothing(self.name)
+            raise no_texts_error(self.name)
         return {"meteor": self.total / self.count}
 
     def signature(self) -> str:

@@ -4,10 +4,10 @@ import random
 from collections.abc import Sequence
 from typing import ClassVar
 
-from zoo_metrics.share import Share
+from zoo_metrics.ratio_metric import RatioMetric
 
 
-class MicroF1(Share):
+class MicroF1(RatioMetric):
     r"""How well the names given agree with the true ones, all items and names in one pool.
 
     .. math:: F_1 = \frac{2 \sum_i |\hat Y_i \cap Y_i|}{\sum_i |\hat Y_i| + \sum_i |Y_i|}
@@ -35,15 +35,15 @@ class MicroF1(Share):
             [name in reference for name in set(predicted)]
             for predicted, reference in zip(predictions, references, strict=True)
         ]
-        right = sum(map(sum, hits))
-        if not right:
+        correct = sum(map(sum, hits))
+        if not correct:
             return {"micro-f1": 0.0}
-        precision = right / sum(map(len, hits))
-        recall = right / sum(len(set(reference)) for reference in references)
+        precision = correct / sum(map(len, hits))
+        recall = correct / sum(len(set(reference)) for reference in references)
         return {"micro-f1": 2 * precision * recall / (precision + recall)}
 
     def example(self, count: int, rng: random.Random) -> tuple[list[list[int]], list[list[int]]]:
-        def named() -> list[list[int]]:
+        def label_lists() -> list[list[int]]:
             return [[v for v in range(4) if rng.random() < 0.5] for _ in range(count)]
 
-        return named(), named()
+        return label_lists(), label_lists()

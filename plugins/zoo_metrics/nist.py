@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from zoo.plugin import MissingExtra
-from zoo_metrics.texts import CorpusMetric, random_texts
+from zoo_metrics.text_metric import CorpusMetric, random_texts
 
 
 class NIST(CorpusMetric):
@@ -49,7 +49,7 @@ class NIST(CorpusMetric):
         self.lowercase = lowercase
 
     def compute(self) -> dict[str, float]:
-        predictions, references = self.gathered()
+        predictions, references = self.get_corpus()
         hypotheses = [self._words(prediction) for prediction in predictions]
         wanted = [[self._words(text) for text in texts] for texts in references]
         # nltk divides by the number of n-grams said, and by the number of words wanted.

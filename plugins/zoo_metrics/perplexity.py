@@ -8,10 +8,10 @@ from typing import ClassVar, Literal, Self
 
 from zoo import ZooError
 from zoo.plugin import Metric
-from zoo_metrics.pairs import paired
+from zoo_metrics.validation import zip_pairs
 
 # By how much a log-probability may exceed 0, computed in half precision.
-ROUNDING = 1e-3
+TOLERANCE = 1e-3
 
 
 class Perplexity(Metric):
@@ -35,33 +35,35 @@ class Perplexity(Metric):
     consumes: ClassVar[Literal["logprobs"]] = "logprobs"
 
     def __init__(self) -> None:
-        self.surprise = 0.0
+        self.nll = 0.0
         self.total = 0
 
     def update(
         self, predictions: Sequence[Sequence[float]], references: Sequence[Sequence[int]]
     ) -> None:
-        pairs = list(paired(self.name, predictions, references))
+        pairs = list(zip_pairs(self.name, predictions, references))
         for logprobs, tokens in pairs:
             if len(logprobs) != len(tokens):
                 raise ZooError(
                     f"perplexity: {len(logprobs)} log-probabilities for {len(tokens)} tokens"
                 )
-            wrong = [value for value in logprobs if not value <= ROUNDING]
-            if wrong:
-                raise ZooError(f"perplexity takes log-probabilities, at most 0, but got {wrong[0]}")
-        self.surprise -= sum(float(value) for logprobs, _ in pairs for value in logprobs)
+            invalid = [value for value in logprobs if not value <= TOLERANCE]
+            if invalid:
+                raise ZooError(
+                    f"perplexity takes log-probabilities, at most 0, but got {invalid[0]}"
+                )
+        self.nll -= sum(float(value) for logprobs, _ in pairs for value in logprobs)
         self.total += sum(len(tokens) for _, tokens in pairs)
 
     def merge(self, other: Self) -> None:
-        self.surprise += other.surprise
+        self.nll += other.nll
         self.total += other.total
 
     def compute(self) -> dict[str, float]:
         if self.total == 0:
             raise ZooError("perplexity of no tokens has no value")
         try:
-            return {"perplexity": math.exp(self.surprise / self.total)}
+            return {"perplexity": math.exp(self.nll / self.total)}
         except OverflowError:
             return {"perplexity": math.inf}
 

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from zoo import ZooError
 from zoo.plugin import MissingExtra
-from zoo_metrics.texts import TextMetric, checked, nothing
+from zoo_metrics.text_metric import TextMetric, no_texts_error, validate_texts
 
 
 class RIBES(TextMetric):
@@ -56,18 +56,20 @@ class RIBES(TextMetric):
         self.count = 0
 
     def update(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        pairs = checked(self.name, predictions, references)
+        pairs = validate_texts(self.name, predictions, references)
         scores = [self._score(prediction, texts) for prediction, texts in pairs]
         self.total += sum(scores)
         self.count += len(scores)
 
     def _score(self, prediction: str, texts: Sequence[str]) -> float:
         most = self.library.MAX_ALIGNMENT_LEN
-        wanted, words = [self._words(text) for text in texts], self._words(prediction)
-        longest = max(map(len, [words, *wanted]))
+        tokenized_references, words = [self._words(text) for text in texts], self._words(prediction)
+        longest = max(map(len, [words, *tokenized_references]))
         if longest > most:
             raise ZooError(f"ribes takes texts of at most {most} words, but one has {longest}")
-        return float(self.library.sentence_ribes(wanted, words, self.alpha, self.beta))
+        return float(
+            self.library.sentence_ribes(tokenized_references, words, self.alpha, self.beta)
+        )
 
     def _words(self, text: str) -> list[str]:
         return text.lower().split() if self.lowercase else text.split()
@@ -78,7 +80,7 @@ class RIBES(TextMetric):
 
     def compute(self) -> dict[str, float]:
         if self.count == 0:
-            raise nothing(self.name)
+            raise no_texts_error(self.name)
         return {"ribes": self.total / self.count}
 
     def signature(self) -> str:
@@ -94,5 +96,5 @@ class RIBES(TextMetric):
         from nltk.translate.ribes_score import corpus_ribes
 
         hypotheses = [self._words(prediction) for prediction in predictions]
-        wanted = [[self._words(text) for text in texts] for texts in references]
-        return {"ribes": corpus_ribes(wanted, hypotheses, self.alpha, self.beta)}
+        tokenized_references = [[self._words(text) for text in texts] for texts in references]
+        return {"ribes": corpus_ribes(tokenized_references, hypotheses, self.alpha, self.beta)}

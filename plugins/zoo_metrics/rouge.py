@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from zoo import ZooError
 from zoo.plugin import MissingExtra
-from zoo_metrics.texts import TextMetric, checked, nothing
+from zoo_metrics.text_metric import TextMetric, no_texts_error, validate_texts
 
 # The names of rouge-score, and those of the values.
 TYPES = {"rouge1": "rouge-1", "rouge2": "rouge-2", "rougeL": "rouge-l"}
@@ -50,13 +50,15 @@ class ROUGE(TextMetric):
         self.tokenize = tokenize
         self.stem = stem
         self.scorer: Any = RougeScorer(
-            list(TYPES), use_stemmer=stem, tokenizer=_Words() if tokenize == "words" else None
+            list(TYPES),
+            use_stemmer=stem,
+            tokenizer=_UnicodeTokenizer() if tokenize == "words" else None,
         )
         self.totals = dict.fromkeys(TYPES, 0.0)
         self.count = 0
 
     def update(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        for prediction, texts in checked(self.name, predictions, references):
+        for prediction, texts in validate_texts(self.name, predictions, references):
             for key, score in self.scorer.score_multi(texts, prediction).items():
                 self.totals[key] += score.fmeasure
             self.count += 1
@@ -68,7 +70,7 @@ class ROUGE(TextMetric):
 
     def compute(self) -> dict[str, float]:
         if self.count == 0:
-            raise nothing(self.name)
+            raise no_texts_error(self.name)
         return {TYPES[key]: total / self.count for key, total in self.totals.items()}
 
     def signature(self) -> str:
@@ -81,7 +83,7 @@ class ROUGE(TextMetric):
     ) -> dict[str, float]:
         from rouge_score.rouge_scorer import RougeScorer
 
-        words = _Words() if self.tokenize == "words" else None
+        words = _UnicodeTokenizer() if self.tokenize == "words" else None
         values = {}
         for key, name in TYPES.items():
             scorer = RougeScorer([key], use_stemmer=self.stem, tokenizer=words)
@@ -93,7 +95,7 @@ class ROUGE(TextMetric):
         return values
 
 
-class _Words:
+class _UnicodeTokenizer:
     """Lower-case words of any script, in the form that rouge-score takes."""
 
     def tokenize(self, text: str) -> list[str]:

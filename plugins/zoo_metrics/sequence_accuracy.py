@@ -4,10 +4,10 @@ import random
 from collections.abc import Sequence
 from typing import ClassVar
 
-from zoo_metrics.share import Share
+from zoo_metrics.ratio_metric import RatioMetric
 
 
-class SequenceAccuracy(Share):
+class SequenceAccuracy(RatioMetric):
     r"""The share of predictions that equal their reference from first token to last.
 
     .. math:: \frac{1}{N} \sum_i [\hat y_i = y_i]
@@ -38,7 +38,7 @@ class SequenceAccuracy(Share):
         return {"sequence-accuracy": 1 - wrong / len(predictions)}
 
     def example(self, count: int, rng: random.Random) -> tuple[list[list[int]], list[list[int]]]:
-        def sentences() -> list[list[int]]:
+        def sequences() -> list[list[int]]:
             return [[rng.randrange(2) for _ in range(rng.randint(1, 2))] for _ in range(count)]
 
-        return sentences(), sentences()
+        return sequences(), sequences()

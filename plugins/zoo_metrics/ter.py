@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from zoo.plugin import MissingExtra
-from zoo_metrics.texts import CorpusMetric, streams
+from zoo_metrics.text_metric import CorpusMetric, transpose_references
 
 
 class TER(CorpusMetric):
@@ -55,8 +55,12 @@ class TER(CorpusMetric):
         self.scorer: Any = SacreTER(**self.options)
 
     def compute(self) -> dict[str, float]:
-        predictions, references = self.gathered()
-        return {"ter": float(self.scorer.corpus_score(predictions, streams(references)).score)}
+        predictions, references = self.get_corpus()
+        return {
+            "ter": float(
+                self.scorer.corpus_score(predictions, transpose_references(references)).score
+            )
+        }
 
     def signature(self) -> str:
         self.compute()  # sacrebleu knows its signature once it has seen the references
@@ -67,5 +71,7 @@ class TER(CorpusMetric):
     ) -> dict[str, float]:
         import sacrebleu
 
-        score = sacrebleu.corpus_ter(list(predictions), streams(references), **self.options)
+        score = sacrebleu.corpus_ter(
+            list(predictions), transpose_references(references), **self.options
+        )
         return {"ter": score.score}

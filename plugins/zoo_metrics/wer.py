@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from zoo_metrics.edits import EditRate
+from zoo_metrics.edit_rate import EditRate
 
 
 class WER(EditRate):
@@ -28,5 +28,5 @@ class WER(EditRate):
         "Woodard and Nelson 1982, An information theoretic measure of speech recognition "
         "performance"
     )
-    counts: ClassVar[str] = "process_words"
+    jiwer_function: ClassVar[str] = "process_words"
     unit: ClassVar[str] = "spaces"

@@ -35,29 +35,29 @@ class BinaryCrossEntropy(Objective):
                 f"{list(outputs.targets.shape)} and logits {list(outputs.logits.shape)}"
             )
         logits = full_precision(outputs.logits)
-        counted = outputs.mask[..., None]
-        targets = outputs.targets.to(logits).where(counted, 0.0)
+        valid = outputs.mask[..., None]
+        targets = outputs.targets.to(logits).where(valid, 0.0)
         losses = F.binary_cross_entropy_with_logits(
-            logits.where(counted, 0.0), targets, reduction="none"
+            logits.where(valid, 0.0), targets, reduction="none"
         )
-        total = losses.where(counted, 0.0).sum()
+        total = losses.where(valid, 0.0).sum()
         return total / (outputs.mask.sum() * logits.shape[-1]).clamp(min=1)
 
     def reference(self, outputs: Outputs) -> float:
-        total, counted = 0.0, 0
+        total, valid = 0.0, 0
         for item, t in outputs.mask.nonzero().tolist():
             for logit, target in zip(
                 outputs.logits[item, t], outputs.targets[item, t], strict=True
             ):
                 p = logit.double().sigmoid()
                 total -= (target * p.log() + (1 - target) * (1 - p).log()).item()
-                counted += 1
-        return total / max(counted, 1)
+                valid += 1
+        return total / max(valid, 1)
 
     def examples(self) -> Sequence[Outputs]:
         generator = torch.Generator("cpu").manual_seed(0)
         logits = torch.randn(3, 4, 5, generator=generator, dtype=torch.float64, device="cpu")
         targets = torch.randint(0, 2, (3, 4, 5), generator=generator, device="cpu").double()
-        here = torch.empty(0).device
+        device = torch.empty(0).device
         mask = torch.arange(4) < torch.tensor([4, 1, 2])[:, None]
-        return [Outputs(logits.to(here), targets.to(here), mask)]
+        return [Outputs(logits.to(device), targets.to(device), mask)]

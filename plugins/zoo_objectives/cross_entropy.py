@@ -43,18 +43,18 @@ class CrossEntropy(Objective):
             label_smoothing=self.smoothing,
             reduction="none",
         )
-        counted = outputs.mask.flatten()
-        return losses.where(counted, 0.0).sum() / counted.sum().clamp(min=1)
+        valid = outputs.mask.flatten()
+        return losses.where(valid, 0.0).sum() / valid.sum().clamp(min=1)
 
     def reference(self, outputs: Outputs) -> float:
-        total, counted = 0.0, 0
+        total, valid = 0.0, 0
         for item in range(outputs.targets.shape[0]):
             for t in range(outputs.targets.shape[1]):
                 if not outputs.mask[item, t]:
                     continue
                 logprobs = outputs.logits[item, t].double().log_softmax(dim=-1)
-                right = logprobs[outputs.targets[item, t]].item()
+                target_logprob = logprobs[outputs.targets[item, t]].item()
                 spread = logprobs.mean().item()
-                total -= (1 - self.smoothing) * right + self.smoothing * spread
-                counted += 1
-        return total / max(counted, 1)
+                total -= (1 - self.smoothing) * target_logprob + self.smoothing * spread
+                valid += 1
+        return total / max(valid, 1)

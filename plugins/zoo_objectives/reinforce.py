@@ -63,38 +63,38 @@ class Reinforce(Objective):
         logits = full_precision(outputs.logits)
         targets = outputs.targets.where(outputs.mask, 0)
         losses = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")  # [B, T]
-        surprise = losses.where(outputs.mask, 0.0).sum(dim=1)  # [B]
-        loss = surprise
-        if outputs.choices is not None:
-            logprob = outputs.choices.logprob.where(outputs.mask, 0.0).sum(dim=1)
-            entropy = outputs.choices.entropy.where(outputs.mask, 0.0).sum(dim=1)
+        nll = losses.where(outputs.mask, 0.0).sum(dim=1)  # [B]
+        loss = nll
+        if outputs.samples is not None:
+            logprob = outputs.samples.logprob.where(outputs.mask, 0.0).sum(dim=1)
+            entropy = outputs.samples.entropy.where(outputs.mask, 0.0).sum(dim=1)
             # A copy: the update below must not reach what the backward pass needs.
-            advantage = surprise.detach() - self.baseline.clone()
-            loss = surprise + self.lambda_r * advantage * logprob - self.lambda_e * entropy
+            advantage = nll.detach() - self.baseline.clone()
+            loss = nll + self.lambda_r * advantage * logprob - self.lambda_e * entropy
             if self.training:
-                self._learn_baseline(surprise.detach(), outputs.mask.any(dim=1))
+                self._update_baseline(nll.detach(), outputs.mask.any(dim=1))
         return loss.sum() / outputs.mask.sum().clamp(min=1)
 
     @torch.no_grad()
-    def _learn_baseline(self, surprise: Tensor, counted: Tensor) -> None:
+    def _update_baseline(self, nll: Tensor, valid: Tensor) -> None:
         """surprise [B], counted [B]: items without a target that counts have no say."""
-        mean = surprise.sum() / counted.sum().clamp(min=1)
-        moved = self.gamma * self.baseline + (1 - self.gamma) * mean
-        self.baseline.copy_(torch.where(counted.any(), moved, self.baseline))
+        mean = nll.sum() / valid.sum().clamp(min=1)
+        updated = self.gamma * self.baseline + (1 - self.gamma) * mean
+        self.baseline.copy_(torch.where(valid.any(), updated, self.baseline))
 
     def reference(self, outputs: Outputs) -> float:
-        total, counted = 0.0, 0
+        total, valid = 0.0, 0
         for item in range(outputs.targets.shape[0]):
-            surprise = logprob = entropy = 0.0
+            nll = logprob = entropy = 0.0
             for t in range(outputs.targets.shape[1]):
                 if not outputs.mask[item, t]:
                     continue
                 logprobs = outputs.logits[item, t].double().log_softmax(dim=-1)
-                surprise -= logprobs[outputs.targets[item, t]].item()
-                if outputs.choices is not None:
-                    logprob += outputs.choices.logprob[item, t].item()
-                    entropy += outputs.choices.entropy[item, t].item()
-                counted += 1
-            reward = (surprise - self.baseline.item()) * logprob
-            total += surprise + self.lambda_r * reward - self.lambda_e * entropy
-        return total / max(counted, 1)
+                nll -= logprobs[outputs.targets[item, t]].item()
+                if outputs.samples is not None:
+                    logprob += outputs.samples.logprob[item, t].item()
+                    entropy += outputs.samples.entropy[item, t].item()
+                valid += 1
+            reward = (nll - self.baseline.item()) * logprob
+            total += nll + self.lambda_r * reward - self.lambda_e * entropy
+        return total / max(valid, 1)

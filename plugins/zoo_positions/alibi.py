@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from zoo.plugin import Given, Position
+from zoo.plugin import FromParent, Position
 from zoo_positions.indices import indices
 
 
@@ -27,9 +27,9 @@ class ALiBi(Position):
 
     name: ClassVar[str] = "alibi"
     paper: ClassVar[str] = "Press et al. 2022, Train Short, Test Long, arXiv:2108.12409"
-    observed: ClassVar[str] = "bias"
+    traced_method: ClassVar[str] = "bias"
 
-    def __init__(self, *, heads: Given[int]) -> None:
+    def __init__(self, *, heads: FromParent[int]) -> None:
         super().__init__()
         self.slopes = _slopes(heads)
 

@@ -6,7 +6,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Given, Position
+from zoo.plugin import FromParent, Position
 from zoo_positions.indices import indices
 
 
@@ -34,12 +34,12 @@ class Learned(Position):
     def __init__(
         self,
         *,
-        dim: Given[int],
+        dim: FromParent[int],
         length: Annotated[int, Field(ge=1)],
         std: Annotated[float, Field(gt=0)] = 0.02,
     ) -> None:
         super().__init__()
-        self.longest = length
+        self.max_positions = length
         self.table = nn.Embedding(length, dim)
         nn.init.normal_(self.table.weight, std=std)
 

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import ZooError
-from zoo.plugin import Given, Position
+from zoo.plugin import FromParent, Position
 from zoo_positions.indices import indices
 
 
@@ -34,13 +34,13 @@ class Rotary(Position):
 
     name: ClassVar[str] = "rotary"
     paper: ClassVar[str] = "Su et al. 2021, RoFormer, arXiv:2104.09864"
-    rotates: ClassVar[bool] = True
-    observed: ClassVar[str] = "rotate"
+    is_rotary: ClassVar[bool] = True
+    traced_method: ClassVar[str] = "rotate"
 
     def __init__(
         self,
         *,
-        head_dim: Given[int],
+        head_dim: FromParent[int],
         theta: Annotated[float, Field(gt=1)] = 10000.0,
         layout: Literal["halves", "interleaved"] = "halves",
     ) -> None:

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import ZooError
-from zoo.plugin import Given, Position
+from zoo.plugin import FromParent, Position
 from zoo_positions.indices import indices
 
 
@@ -34,7 +34,7 @@ class Sinusoidal(Position):
     def __init__(
         self,
         *,
-        dim: Given[int],
+        dim: FromParent[int],
         theta: Annotated[float, Field(gt=1)] = 10000.0,
         layout: Literal["interleaved", "halves"] = "interleaved",
     ) -> None:

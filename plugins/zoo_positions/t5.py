@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Given, Position
+from zoo.plugin import FromParent, Position
 from zoo_positions.indices import indices
 
 
@@ -36,13 +36,13 @@ class T5(Position):
         "Raffel et al. 2020, Exploring the Limits of Transfer Learning with a Unified "
         "Text-to-Text Transformer, arXiv:1910.10683"
     )
-    observed: ClassVar[str] = "bias"
+    traced_method: ClassVar[str] = "bias"
 
     def __init__(
         self,
         *,
-        heads: Given[int],
-        causal: Given[bool],
+        heads: FromParent[int],
+        causal: FromParent[bool],
         buckets: Annotated[int, Field(ge=4)] = 32,
         farthest: Annotated[int, Field(ge=8)] = 128,
     ) -> None:

@@ -54,12 +54,12 @@ class HybridReinforce(Objective):
         logits = full_precision(outputs.logits)
         targets = outputs.targets.where(outputs.mask, 0)
         losses = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")  # [B, T]
-        surprise = losses.where(outputs.mask, 0.0).sum(dim=1)  # [B]
+        nll = losses.where(outputs.mask, 0.0).sum(dim=1)  # [B]
         right = (logits.argmax(dim=-1) == targets) | ~outputs.mask
         reward = right.all(dim=1, keepdim=True).to(logits)  # [B, 1]
-        error = reward - outputs.extra("baselines", self.name)  # [B, G]
-        policy = (error.detach() * outputs.extra("logprob", self.name)).sum(dim=1)
-        loss = surprise - self.lambda_r * policy + self.lambda_b * error.square().sum(dim=1)
+        error = reward - outputs.get_extra("baselines", self.name)  # [B, G]
+        policy = (error.detach() * outputs.get_extra("logprob", self.name)).sum(dim=1)
+        loss = nll - self.lambda_r * policy + self.lambda_b * error.square().sum(dim=1)
         counted = outputs.mask.any(dim=1)
         return loss.where(counted, 0.0).sum() / counted.sum().clamp(min=1)
 

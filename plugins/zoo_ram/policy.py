@@ -32,11 +32,11 @@ class Policy(nn.Module):
         return 1 + math.log(2 * math.pi * self.std**2)
 
     def forward(
-        self, states: Tensor, draw: bool, generator: torch.Generator | None = None
+        self, states: Tensor, sample: bool, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
         mean = full_precision(self.mean(states)).tanh()
         u = mean.detach()
-        if draw:
+        if sample:
             device = generator.device if generator else u.device
             noise = torch.randn(u.shape, dtype=u.dtype, device=device, generator=generator)
             u = u + self.std * noise.to(u.device)

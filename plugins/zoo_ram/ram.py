@@ -10,18 +10,18 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs, ZooError
-from zoo.plugin import Blueprint, Choices, full_precision
+from zoo.plugin import Blueprint, Samples, full_precision
 from zoo_ram.glimpse import Glimpse
 from zoo_ram.policy import Policy
 from zoo_ram.retina import Retina
 
 
 @dataclass(frozen=True)
-class Path:
+class GlimpsePath:
     """What came of looking: logits [B, V], places [B, G, 2], logprob and baselines [B, G - 1]."""
 
     logits: Tensor
-    places: Tensor
+    locations: Tensor
     logprob: Tensor
     baselines: Tensor
 
@@ -62,7 +62,7 @@ class RAM(Model):
 
     name: ClassVar[str] = "ram"
     paper: ClassVar[str] = "Mnih et al. 2014, Recurrent Models of Visual Attention, arXiv:1406.6247"
-    tiny: ClassVar[Mapping[str, Any]] = {"retina": {"size": 3, "scales": 2}, "glimpses": 3}
+    test_params: ClassVar[Mapping[str, Any]] = {"retina": {"size": 3, "scales": 2}, "glimpses": 3}
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class RAM(Model):
         self.start = start
         self.retina = retina.build(channels=channels)
         self.glimpse = Glimpse(
-            seen_dim=self.retina.output_dim, what=what, where=where, hidden=hidden
+            input_dim=self.retina.output_dim, what=what, where=where, hidden=hidden
         )
         self.core: nn.RNNCell | nn.LSTMCell = (
             nn.LSTMCell(hidden, hidden)
@@ -95,7 +95,7 @@ class RAM(Model):
         self.out = nn.Linear(hidden, classes)
 
     def forward(self, batch: Batch) -> Outputs:
-        path = self.look(batch["source"], draw=self.training)
+        path = self.rollout(batch["source"], sample=self.training)
         logprob = path.logprob.sum(dim=1, keepdim=True)
         entropy = torch.full_like(logprob, (self.glimpses - 1) * self.policy.entropy)
         targets = batch["target"][:, None]
@@ -103,50 +103,58 @@ class RAM(Model):
             path.logits[:, None],
             targets,
             torch.ones_like(targets, dtype=torch.bool),
-            Choices(logprob, entropy),
+            Samples(logprob, entropy),
             extras={
-                "locations": path.places,
+                "locations": path.locations,
                 "logprob": path.logprob,
                 "baselines": path.baselines,
             },
         )
 
-    def look(self, images: Tensor, *, draw: bool, generator: torch.Generator | None = None) -> Path:
+    def rollout(
+        self, images: Tensor, *, sample: bool, generator: torch.Generator | None = None
+    ) -> GlimpsePath:
         """Follow the policy over the images [B, channels, height, width]."""
-        place = self._first_place(images, draw, generator)
+        location = self._initial_location(images, sample, generator)
         state: Any = None
-        places, logprobs, baselines = [place], [], []
+        locations, logprobs, baselines = [location], [], []
         for t in range(self.glimpses):
-            state = self.core(self.glimpse(self.retina(images, place), place), state)
+            state = self.core(self.glimpse(self.retina(images, location), location), state)
             h = state[0] if isinstance(state, tuple) else state  # [B, hidden]
             if t + 1 < self.glimpses:
-                place, logprob = self.policy(h.detach(), draw, generator)
-                places.append(place)
+                location, logprob = self.policy(h.detach(), sample, generator)
+                locations.append(location)
                 logprobs.append(logprob)
                 baselines.append(full_precision(self.baseline(h.detach()))[:, 0])
-        return Path(
+        return GlimpsePath(
             self.out(h),
-            torch.stack(places, dim=1),
+            torch.stack(locations, dim=1),
             torch.stack(logprobs, dim=1),
             torch.stack(baselines, dim=1),
         )
 
     @torch.no_grad()
     def predict(
-        self, images: Tensor, copies: int, generator: torch.Generator | None = None
+        self, images: Tensor, num_samples: int, generator: torch.Generator | None = None
     ) -> Tensor:
         """Log-probabilities [B, classes] of the names, averaged over drawn paths."""
-        if copies < 1:
-            raise ZooError(f"copies is {copies}, but a prediction needs at least one drawn path")
-        path = self.look(images.repeat_interleave(copies, dim=0), draw=True, generator=generator)
+        if num_samples < 1:
+            raise ZooError(
+                f"copies is {num_samples}, but a prediction needs at least one drawn path"
+            )
+        path = self.rollout(
+            images.repeat_interleave(num_samples, dim=0), sample=True, generator=generator
+        )
         logprobs = full_precision(path.logits).log_softmax(dim=-1)
-        logprobs = logprobs.view(-1, copies, logprobs.shape[-1])
-        return logprobs.logsumexp(dim=1) - math.log(copies)
+        logprobs = logprobs.view(-1, num_samples, logprobs.shape[-1])
+        return logprobs.logsumexp(dim=1) - math.log(num_samples)
 
-    def _first_place(self, images: Tensor, draw: bool, generator: torch.Generator | None) -> Tensor:
+    def _initial_location(
+        self, images: Tensor, sample: bool, generator: torch.Generator | None
+    ) -> Tensor:
         dtype = torch.promote_types(images.dtype, torch.float32)
         shape = (images.shape[0], 2)
-        if self.start == "centre" or not draw:
+        if self.start == "centre" or not sample:
             return torch.zeros(shape, dtype=dtype, device=images.device)
         device = generator.device if generator else images.device
         drawn = torch.rand(shape, dtype=dtype, device=device, generator=generator)

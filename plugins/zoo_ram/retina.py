@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Given
+from zoo.plugin import FromParent
 
 
 class Retina(nn.Module):
@@ -38,7 +38,7 @@ class Retina(nn.Module):
     def __init__(
         self,
         *,
-        channels: Given[int],
+        channels: FromParent[int],
         size: Annotated[int, Field(ge=1)],
         scales: Annotated[int, Field(ge=1)] = 1,
         ratio: Annotated[int, Field(ge=2)] = 2,
@@ -53,17 +53,19 @@ class Retina(nn.Module):
         """Numbers in one glimpse."""
         return len(self.cells) * self.channels * self.size**2
 
-    def forward(self, images: Tensor, places: Tensor) -> Tensor:
-        self._check(images)
+    def forward(self, images: Tensor, locations: Tensor) -> Tensor:
+        self._validate_images(images)
         height, width = images.shape[-2:]
         squares = []
         for cell in self.cells:
-            rows = self._cover(places[:, 1], height, cell).to(images)[:, None]  # [B, 1, g, height]
-            columns = self._cover(places[:, 0], width, cell).to(images)[:, None]
+            rows = self._coverage(locations[:, 1], height, cell).to(images)[
+                :, None
+            ]  # [B, 1, g, height]
+            columns = self._coverage(locations[:, 0], width, cell).to(images)[:, None]
             squares.append(rows @ images @ columns.mT)  # [B, channels, g, g]
         return torch.stack(squares, dim=1)
 
-    def _cover(self, centre: Tensor, pixels: int, cell: int) -> Tensor:
+    def _coverage(self, centre: Tensor, pixels: int, cell: int) -> Tensor:
         """How much of a cell each pixel covers along one axis: [B] -> [B, size, pixels]."""
         index = torch.arange(self.size, device=centre.device) - self.size / 2
         start = ((centre + 1) / 2 * pixels)[:, None, None] + (index * cell)[:, None]
@@ -71,7 +73,7 @@ class Retina(nn.Module):
         shared = torch.minimum(start + cell, pixel + 1) - torch.maximum(start, pixel)
         return shared.clamp(min=0) / cell
 
-    def _check(self, images: Tensor) -> None:
+    def _validate_images(self, images: Tensor) -> None:
         if not images.is_floating_point():
             raise ZooError(f"images are of {images.dtype}, but should be floating-point numbers")
         if images.dim() != 4 or images.shape[1] != self.channels:

@@ -7,11 +7,11 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import Attention, Blueprint, Decoder, Embedding, Given, Mask, Memory, State
+from zoo.plugin import Attention, Blueprint, Decoder, Embedding, FromParent, Mask, Memory, State
+from zoo_recurrent.attention_state import add_prefix, split_state
 from zoo_recurrent.cells import Cell, CellStack
-from zoo_recurrent.initial import Init, Initial
-from zoo_recurrent.looking import looking, parted
-from zoo_recurrent.vocabulary import vocabulary
+from zoo_recurrent.initial_state import Init, InitialState
+from zoo_recurrent.vocab_size import vocabulary
 
 
 class AttentiveRNN(Decoder):
@@ -52,10 +52,10 @@ class AttentiveRNN(Decoder):
     def __init__(
         self,
         *,
-        embedding: Given[Embedding],
-        memory_dim: Given[int],
-        summary_dim: Given[int],
-        carry: Given[Mapping[str, tuple[int, int]]],
+        embedding: FromParent[Embedding],
+        memory_dim: FromParent[int],
+        summary_dim: FromParent[int],
+        carry: FromParent[Mapping[str, tuple[int, int]]],
         attention: Blueprint[Attention],
         hidden: Annotated[int, Field(ge=1)],
         readout: Annotated[int, Field(ge=1)] | None = None,
@@ -66,7 +66,7 @@ class AttentiveRNN(Decoder):
     ) -> None:
         super().__init__()
         self.embedding = embedding
-        self.initial = Initial(
+        self.initial = InitialState(
             init, cell, layers=layers, hidden=hidden, summary_dim=summary_dim, carry=carry
         )
         self.attention = attention.build(query_dim=hidden, key_dim=memory_dim)
@@ -81,21 +81,21 @@ class AttentiveRNN(Decoder):
 
     def start(self, memory: Memory, *, steps: int) -> State:
         prepared = self.attention.prepare(memory.states)
-        moving = self.initial(memory) | looking(self.attention.start(prepared))
-        return State(moving, {**prepared, "mask": memory.mask})
+        per_hypothesis = self.initial(memory) | add_prefix(self.attention.start(prepared))
+        return State(per_hypothesis, {**prepared, "mask": memory.mask})
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         x = self.dropout(self.embedding(tokens))  # [B, n, E]
-        mask = Mask(keys=state.fixed["mask"])
-        moving, look = parted(state.moving)
-        seen = []
+        mask = Mask(keys=state.per_source["mask"])
+        per_hypothesis, look = split_state(state.per_hypothesis)
+        features = []
         for t in range(tokens.shape[1]):
-            query = moving["h"][:, -1:]  # [B, 1, H]
-            context, look = self.attention.step(query, state.fixed, look, mask)
+            query = per_hypothesis["h"][:, -1:]  # [B, 1, H]
+            context, look = self.attention.step(query, state.per_source, look, mask)
             c = context[:, 0]
-            moving = self.cells(torch.cat([x[:, t], c], dim=-1), moving)
-            seen.append(torch.cat([moving["h"][:, -1], x[:, t], c], dim=-1))
-        pieces = self.readout(torch.stack(seen, dim=1))  # [B, n, 2 * readout]
+            per_hypothesis = self.cells(torch.cat([x[:, t], c], dim=-1), per_hypothesis)
+            features.append(torch.cat([per_hypothesis["h"][:, -1], x[:, t], c], dim=-1))
+        pieces = self.readout(torch.stack(features, dim=1))  # [B, n, 2 * readout]
         maxout = pieces.unflatten(-1, (-1, 2)).amax(dim=-1)
         logits: Tensor = self.out(self.dropout(maxout))
-        return logits, state.moved(moving | looking(look))
+        return logits, state.updated(per_hypothesis | add_prefix(look))

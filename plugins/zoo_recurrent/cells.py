@@ -19,12 +19,12 @@ Weights = tuple[Tensor, Tensor, Tensor, Tensor]
 GATES: Mapping[Cell, int] = {"rnn": 1, "lstm": 4, "gru": 3, "gru-cho": 3}
 
 
-def parts_of_state(cell: Cell) -> tuple[str, ...]:
+def state_names(cell: Cell) -> tuple[str, ...]:
     """The tensors a cell carries from step to step."""
     return ("h", "c") if cell == "lstm" else ("h",)
 
 
-def advance(
+def cell_step(
     cell: Cell, x: Tensor, state: Mapping[str, Tensor], weights: Weights
 ) -> dict[str, Tensor]:
     """One step: x [B, D], state tensors [B, H] -> state tensors [B, H]."""
@@ -36,10 +36,10 @@ def advance(
         return {"h": torch.gru_cell(x, h, *weights)}
     if cell == "rnn":
         return {"h": torch.rnn_tanh_cell(x, h, *weights)}
-    return {"h": _cho(x, h, weights)}
+    return {"h": _gru_cho_cell(x, h, weights)}
 
 
-def _cho(x: Tensor, h: Tensor, weights: Weights) -> Tensor:
+def _gru_cho_cell(x: Tensor, h: Tensor, weights: Weights) -> Tensor:
     W, U, b, d = weights
     H = h.shape[-1]
     wr, wz, wn = (x @ W.T + b).chunk(3, dim=-1)
@@ -49,7 +49,7 @@ def _cho(x: Tensor, h: Tensor, weights: Weights) -> Tensor:
     return (1 - z) * n + z * h
 
 
-class OneCell(nn.Module):
+class RecurrentCell(nn.Module):
     """The weights of one cell, named as torch.nn names them."""
 
     def __init__(self, cell: Cell, input_dim: int, hidden: int) -> None:
@@ -67,7 +67,7 @@ class OneCell(nn.Module):
         return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
 
     def forward(self, x: Tensor, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        return advance(self.cell, x, state, self.weights())
+        return cell_step(self.cell, x, state, self.weights())
 
 
 class CellStack(nn.Module):
@@ -78,7 +78,7 @@ class CellStack(nn.Module):
     ) -> None:
         super().__init__()
         self.cells = nn.ModuleList(
-            OneCell(cell, hidden if layer else input_dim, hidden) for layer in range(layers)
+            RecurrentCell(cell, hidden if layer else input_dim, hidden) for layer in range(layers)
         )
         self.dropout = nn.Dropout(dropout)
 

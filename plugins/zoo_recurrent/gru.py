@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 from torch import Tensor
 
-from zoo.plugin import Encoder, Given, Memory
+from zoo.plugin import Encoder, FromParent, Memory
 from zoo_recurrent.stack import Stack
 
 
@@ -42,7 +42,7 @@ class GRU(Encoder):
     def __init__(
         self,
         *,
-        input_dim: Given[int],
+        input_dim: FromParent[int],
         hidden: Annotated[int, Field(ge=1)],
         layers: Annotated[int, Field(ge=1, le=64)] = 1,
         bidirectional: bool = False,

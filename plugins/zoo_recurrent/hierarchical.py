@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from zoo.plugin import Blueprint, Encoder, Given, Memory
+from zoo.plugin import Blueprint, Encoder, FromParent, Memory
 
 
 class Hierarchical(Encoder):
@@ -38,7 +38,7 @@ class Hierarchical(Encoder):
     def __init__(
         self,
         *,
-        input_dim: Given[int],
+        input_dim: FromParent[int],
         words: Blueprint[Encoder],
         sentences: Blueprint[Encoder],
         span: Annotated[int, Field(ge=1)] = 16,
@@ -56,10 +56,10 @@ class Hierarchical(Encoder):
         missing = -S % self.span
         K = (S + missing) // self.span
         padded = F.pad(inputs, (0, 0, 0, missing)).view(B * K, self.span, D)
-        open_words = F.pad(mask, (0, missing)).view(B * K, self.span)
-        each = self.words(padded, open_words)
-        spoken = open_words.any(dim=1).view(B, K)
-        text = self.sentences(each.summary.view(B, K, -1), spoken)
-        around = text.states.repeat_interleave(self.span, dim=1)[:, :S]
-        states = torch.cat([each.states.view(B, K * self.span, -1)[:, :S], around], dim=-1)
+        word_mask = F.pad(mask, (0, missing)).view(B * K, self.span)
+        each = self.words(padded, word_mask)
+        sentence_mask = word_mask.any(dim=1).view(B, K)
+        text = self.sentences(each.summary.view(B, K, -1), sentence_mask)
+        sentence_states = text.states.repeat_interleave(self.span, dim=1)[:, :S]
+        states = torch.cat([each.states.view(B, K * self.span, -1)[:, :S], sentence_states], dim=-1)
         return Memory(states * mask[..., None], mask, text.summary, text.carry)

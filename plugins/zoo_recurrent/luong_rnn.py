@@ -7,11 +7,11 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import Attention, Blueprint, Decoder, Embedding, Given, Mask, Memory, State
+from zoo.plugin import Attention, Blueprint, Decoder, Embedding, FromParent, Mask, Memory, State
+from zoo_recurrent.attention_state import add_prefix, split_state
 from zoo_recurrent.cells import Cell, CellStack
-from zoo_recurrent.initial import Init, Initial
-from zoo_recurrent.looking import looking, parted
-from zoo_recurrent.vocabulary import vocabulary
+from zoo_recurrent.initial_state import Init, InitialState
+from zoo_recurrent.vocab_size import vocabulary
 
 
 class LuongRNN(Decoder):
@@ -51,10 +51,10 @@ class LuongRNN(Decoder):
     def __init__(
         self,
         *,
-        embedding: Given[Embedding],
-        memory_dim: Given[int],
-        summary_dim: Given[int],
-        carry: Given[Mapping[str, tuple[int, int]]],
+        embedding: FromParent[Embedding],
+        memory_dim: FromParent[int],
+        summary_dim: FromParent[int],
+        carry: FromParent[Mapping[str, tuple[int, int]]],
         attention: Blueprint[Attention],
         hidden: Annotated[int, Field(ge=1)],
         cell: Cell = "lstm",
@@ -66,7 +66,7 @@ class LuongRNN(Decoder):
         super().__init__()
         self.embedding = embedding
         self.input_feeding = input_feeding
-        self.initial = Initial(
+        self.initial = InitialState(
             init, cell, layers=layers, hidden=hidden, summary_dim=summary_dim, carry=carry
         )
         self.cells = CellStack(
@@ -82,27 +82,27 @@ class LuongRNN(Decoder):
         self.out = nn.Linear(hidden, vocabulary(embedding))
 
     def start(self, memory: Memory, *, steps: int) -> State:
-        moving = self.initial(memory)
+        per_hypothesis = self.initial(memory)
         if self.input_feeding:
-            moving["fed"] = torch.zeros_like(moving["h"][:, -1])
+            per_hypothesis["fed"] = torch.zeros_like(per_hypothesis["h"][:, -1])
         prepared = self.attention.prepare(memory.states)
-        moving |= looking(self.attention.start(prepared))
-        return State(moving, {**prepared, "mask": memory.mask})
+        per_hypothesis |= add_prefix(self.attention.start(prepared))
+        return State(per_hypothesis, {**prepared, "mask": memory.mask})
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         x = self.dropout(self.embedding(tokens))  # [B, n, E]
-        mask = Mask(keys=state.fixed["mask"])
-        moving, look = parted(state.moving)
-        spoken = []
+        mask = Mask(keys=state.per_source["mask"])
+        per_hypothesis, look = split_state(state.per_hypothesis)
+        outputs = []
         for t in range(tokens.shape[1]):
-            fed = moving.pop("fed", None)
+            fed = per_hypothesis.pop("fed", None)
             inputs = x[:, t] if fed is None else torch.cat([x[:, t], fed], dim=-1)
-            moving = self.cells(inputs, moving)
-            s = moving["h"][:, -1:]  # [B, 1, H]
-            c, look = self.attention.step(s, state.fixed, look, mask)
+            per_hypothesis = self.cells(inputs, per_hypothesis)
+            s = per_hypothesis["h"][:, -1:]  # [B, 1, H]
+            c, look = self.attention.step(s, state.per_source, look, mask)
             h = torch.cat([c, s], dim=-1)[:, 0]
-            spoken.append(torch.tanh(self.combine(h)))
+            outputs.append(torch.tanh(self.combine(h)))
             if fed is not None:
-                moving["fed"] = spoken[-1]
-        logits: Tensor = self.out(self.dropout(torch.stack(spoken, dim=1)))
-        return logits, state.moved(moving | looking(look))
+                per_hypothesis["fed"] = outputs[-1]
+        logits: Tensor = self.out(self.dropout(torch.stack(outputs, dim=1)))
+        return logits, state.updated(per_hypothesis | add_prefix(look))

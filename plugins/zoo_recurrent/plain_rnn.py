@@ -7,10 +7,10 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import Decoder, Embedding, Given, Memory, State
+from zoo.plugin import Decoder, Embedding, FromParent, Memory, State
 from zoo_recurrent.cells import Cell, CellStack
-from zoo_recurrent.initial import Init, Initial
-from zoo_recurrent.vocabulary import vocabulary
+from zoo_recurrent.initial_state import Init, InitialState
+from zoo_recurrent.vocab_size import vocabulary
 
 
 class PlainRNN(Decoder):
@@ -42,9 +42,9 @@ class PlainRNN(Decoder):
     def __init__(
         self,
         *,
-        embedding: Given[Embedding],
-        summary_dim: Given[int],
-        carry: Given[Mapping[str, tuple[int, int]]],
+        embedding: FromParent[Embedding],
+        summary_dim: FromParent[int],
+        carry: FromParent[Mapping[str, tuple[int, int]]],
         hidden: Annotated[int, Field(ge=1)],
         cell: Cell = "lstm",
         layers: Annotated[int, Field(ge=1, le=64)] = 1,
@@ -53,7 +53,7 @@ class PlainRNN(Decoder):
     ) -> None:
         super().__init__()
         self.embedding = embedding
-        self.initial = Initial(
+        self.initial = InitialState(
             init, cell, layers=layers, hidden=hidden, summary_dim=summary_dim, carry=carry
         )
         self.cells = CellStack(
@@ -67,10 +67,10 @@ class PlainRNN(Decoder):
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         x = self.dropout(self.embedding(tokens))  # [B, n, E]
-        moving = dict(state.moving)
+        per_hypothesis = dict(state.per_hypothesis)
         tops = []
         for t in range(tokens.shape[1]):
-            moving = self.cells(x[:, t], moving)
-            tops.append(moving["h"][:, -1])
+            per_hypothesis = self.cells(x[:, t], per_hypothesis)
+            tops.append(per_hypothesis["h"][:, -1])
         logits: Tensor = self.out(self.dropout(torch.stack(tops, dim=1)))
-        return logits, state.moved(moving)
+        return logits, state.updated(per_hypothesis)

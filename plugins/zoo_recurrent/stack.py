@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from zoo.plugin import Memory
-from zoo_recurrent.cells import Cell, OneCell, parts_of_state
+from zoo_recurrent.cells import Cell, RecurrentCell, state_names
 
 _KERNELS: dict[Cell, Callable[..., tuple[Tensor, ...]]] = {
     "rnn": torch.rnn_tanh,
@@ -46,7 +46,7 @@ class Stack(nn.Module):
         # layers.0.0 reads forward, layers.0.1 backward; torch.compile refuses nn.GRU and its kin.
         self.layers = nn.ModuleList(
             nn.ModuleList(
-                OneCell(cell, self.output_dim if layer else input_dim, hidden)
+                RecurrentCell(cell, self.output_dim if layer else input_dim, hidden)
                 for _ in range(2 if bidirectional else 1)
             )
             for layer in range(layers)
@@ -66,15 +66,23 @@ class Stack(nn.Module):
         states = inputs
         for index, cells in enumerate(self._cells()):
             x = self.dropout(states) if index else states
-            ways = [self._way(x, mask, one, backward=way == 1) for way, one in enumerate(cells)]
-            states = torch.cat([way[0] for way in ways], dim=-1)
-            finals.append({p: torch.cat([way[1][p] for way in ways], dim=-1) for p in ways[0][1]})
+            directions = [
+                self._run_direction(x, mask, one, backward=direction == 1)
+                for direction, one in enumerate(cells)
+            ]
+            states = torch.cat([direction[0] for direction in directions], dim=-1)
+            finals.append(
+                {
+                    p: torch.cat([direction[1][p] for direction in directions], dim=-1)
+                    for p in directions[0][1]
+                }
+            )
         return states, {part: torch.stack([f[part] for f in finals], dim=1) for part in finals[0]}
 
-    def _way(
-        self, x: Tensor, mask: Tensor, one: OneCell, *, backward: bool
+    def _run_direction(
+        self, x: Tensor, mask: Tensor, one: RecurrentCell, *, backward: bool
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        state = dict.fromkeys(parts_of_state(self.cell), x.new_zeros(x.shape[0], self.hidden))
+        state = dict.fromkeys(state_names(self.cell), x.new_zeros(x.shape[0], self.hidden))
         S = x.shape[1]
         outputs = []
         for s in reversed(range(S)) if backward else range(S):
@@ -90,13 +98,13 @@ class Stack(nn.Module):
         lengths = mask.sum(dim=1)
         counted = lengths.clamp(min=1).cpu()  # packing refuses empty items
         packed = pack_padded_sequence(inputs, counted, batch_first=True, enforce_sorted=False)
-        finals: dict[str, list[Tensor]] = {part: [] for part in parts_of_state(self.cell)}
+        finals: dict[str, list[Tensor]] = {part: [] for part in state_names(self.cell)}
         for index, cells in enumerate(self._cells()):
             if index:
-                packed = _with_data(packed, self.dropout(packed.data))
+                packed = _replace_data(packed, self.dropout(packed.data))
             weights = [weight for one in cells for weight in one.weights()]
-            outputs, *ends = self._kernel(packed, weights)
-            packed = _with_data(packed, outputs)
+            outputs, *ends = self._run_kernel(packed, weights)
+            packed = _replace_data(packed, outputs)
             for part, end in zip(finals, ends, strict=True):  # end: [directions, sorted B, H]
                 assert packed.unsorted_indices is not None
                 ordered = end.index_select(1, packed.unsorted_indices)
@@ -107,14 +115,14 @@ class Stack(nn.Module):
             part: torch.stack(layers, dim=1) * nonempty for part, layers in finals.items()
         }
 
-    def _cells(self) -> list[list[OneCell]]:
+    def _cells(self) -> list[list[RecurrentCell]]:
         return [list(layer) for layer in self.layers]  # type: ignore[call-overload]
 
-    def _kernel(self, packed: PackedSequence, weights: list[Tensor]) -> tuple[Tensor, ...]:
+    def _run_kernel(self, packed: PackedSequence, weights: list[Tensor]) -> tuple[Tensor, ...]:
         """One layer over packed data -> its outputs and last states."""
         data, sizes = packed.data, packed.batch_sizes
-        ways = 2 if self.bidirectional else 1
-        zeros = data.new_zeros(ways, int(sizes[0]), self.hidden)
+        directions = 2 if self.bidirectional else 1
+        zeros = data.new_zeros(directions, int(sizes[0]), self.hidden)
         first = (zeros, zeros) if self.cell == "lstm" else zeros
         with warnings.catch_warnings():
             # cuDNN wants the weights in one piece, and gathers them itself if they are not.
@@ -124,5 +132,5 @@ class Stack(nn.Module):
             )
 
 
-def _with_data(packed: PackedSequence, data: Tensor) -> PackedSequence:
+def _replace_data(packed: PackedSequence, data: Tensor) -> PackedSequence:
     return PackedSequence(data, packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices)

@@ -8,8 +8,8 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import ZooError
-from zoo.plugin import Sampler, Search, Selection, Task
-from zoo_sampling.pool import Early, Rules, best, drained, empty, grown
+from zoo.plugin import Sampler, SearchConfig, SearchState, Selection
+from zoo_sampling.beam_pool import BeamConfig, EarlyStopping, beam_step, best, empty, finalize
 
 
 class Beam(Sampler):
@@ -41,11 +41,11 @@ class Beam(Sampler):
         *,
         width: Annotated[int, Field(ge=1, le=4096)] = 4,
         length_penalty: Annotated[float, Field(allow_inf_nan=False)] = 1.0,
-        early_stopping: Early = False,
+        early_stopping: EarlyStopping = False,
         n_best: Annotated[int, Field(ge=1)] | None = None,
     ) -> None:
         self.width = width
-        self.rules = Rules(length_penalty, early_stopping)
+        self.rules = BeamConfig(length_penalty, early_stopping)
         self.n_best = returned(n_best, width)
 
     def select(
@@ -54,21 +54,21 @@ class Beam(Sampler):
         totals = scores[..., None] + logprobs  # [B, W, V]
         return best(totals, totals, self.width)[1]
 
-    def begin(self, task: Task) -> Mapping[str, Tensor]:
+    def init_state(self, task: SearchConfig) -> Mapping[str, Tensor]:
         return empty(task, self.width)
 
     def advance(
-        self, logprobs: Tensor, search: Search, generator: torch.Generator | None = None
+        self, logprobs: Tensor, search: SearchState, generator: torch.Generator | None = None
     ) -> tuple[Selection, Mapping[str, Tensor]]:
         totals = search.scores[..., None] + logprobs
-        step = grown(totals, totals, search, self.rules)
+        step = beam_step(totals, totals, search, self.rules)
         return step.chosen, step.pool
 
-    def done(self, search: Search) -> Tensor:
-        return search.kept["done"].all(dim=1)
+    def done(self, search: SearchState) -> Tensor:
+        return search.sampler_state["done"].all(dim=1)
 
-    def finish(self, search: Search) -> tuple[Tensor, Tensor]:
-        return drained(search, self.n_best)
+    def finish(self, search: SearchState) -> tuple[Tensor, Tensor]:
+        return finalize(search, self.n_best)
 
 
 def returned(n_best: int | None, width: int) -> int:

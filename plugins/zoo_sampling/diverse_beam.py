@@ -9,9 +9,17 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import ZooError
-from zoo.plugin import Sampler, Search, Selection, Task
+from zoo.plugin import Sampler, SearchConfig, SearchState, Selection
 from zoo_sampling.beam import returned
-from zoo_sampling.pool import Early, Rules, Step, best, drained, empty, grown
+from zoo_sampling.beam_pool import (
+    BeamConfig,
+    BeamStep,
+    EarlyStopping,
+    beam_step,
+    best,
+    empty,
+    finalize,
+)
 
 
 class DiverseBeam(Sampler):
@@ -48,7 +56,7 @@ class DiverseBeam(Sampler):
         groups: Annotated[int, Field(ge=1)] = 2,
         diversity: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.5,
         length_penalty: Annotated[float, Field(allow_inf_nan=False)] = 1.0,
-        early_stopping: Early = False,
+        early_stopping: EarlyStopping = False,
         n_best: Annotated[int, Field(ge=1)] | None = None,
     ) -> None:
         self.width = width
@@ -57,45 +65,48 @@ class DiverseBeam(Sampler):
             raise ZooError(f"groups ({groups}) must divide width ({width})")
         self.groups = groups
         self.diversity = diversity
-        self.rules = Rules(length_penalty, early_stopping)
+        self.rules = BeamConfig(length_penalty, early_stopping)
 
     def select(
         self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
     ) -> Selection:
-        def choose(g: int, ranks: Tensor, totals: Tensor) -> Step:
+        def select_group(g: int, ranks: Tensor, totals: Tensor) -> BeamStep:
             chosen = best(ranks, totals, self.width // self.groups)[1]
-            return Step(chosen, {}, chosen.tokens, (~chosen.scores.isneginf()).to(ranks))
+            return BeamStep(chosen, {}, chosen.tokens, (~chosen.scores.isneginf()).to(ranks))
 
-        return self._by_group(logprobs, scores, choose)[0]
+        return self._step_groups(logprobs, scores, select_group)[0]
 
-    def begin(self, task: Task) -> Mapping[str, Tensor]:
+    def init_state(self, task: SearchConfig) -> Mapping[str, Tensor]:
         return empty(task, self.width, self.groups)
 
     def advance(
-        self, logprobs: Tensor, search: Search, generator: torch.Generator | None = None
+        self, logprobs: Tensor, search: SearchState, generator: torch.Generator | None = None
     ) -> tuple[Selection, Mapping[str, Tensor]]:
-        def choose(g: int, ranks: Tensor, totals: Tensor) -> Step:
-            return grown(ranks, totals, self._own(search, g), self.rules)
+        def select_group(g: int, ranks: Tensor, totals: Tensor) -> BeamStep:
+            return beam_step(ranks, totals, self._group_search(search, g), self.rules)
 
-        return self._by_group(logprobs, search.scores, choose)
+        return self._step_groups(logprobs, search.scores, select_group)
 
-    def done(self, search: Search) -> Tensor:
-        return search.kept["done"].all(dim=1)
+    def done(self, search: SearchState) -> Tensor:
+        return search.sampler_state["done"].all(dim=1)
 
-    def finish(self, search: Search) -> tuple[Tensor, Tensor]:
-        return drained(search, self.n_best)
+    def finish(self, search: SearchState) -> tuple[Tensor, Tensor]:
+        return finalize(search, self.n_best)
 
-    def _by_group(
-        self, logprobs: Tensor, scores: Tensor, choose: Callable[[int, Tensor, Tensor], Step]
+    def _step_groups(
+        self,
+        logprobs: Tensor,
+        scores: Tensor,
+        select_group: Callable[[int, Tensor, Tensor], BeamStep],
     ) -> tuple[Selection, Mapping[str, Tensor]]:
         """One group after the other, each told what those before it took."""
-        taken = torch.zeros_like(logprobs[:, :1])  # [B, 1, V]
+        counts = torch.zeros_like(logprobs[:, :1])  # [B, 1, V]
         w, steps = self.width // self.groups, []
         for g in range(self.groups):
             own = slice(g * w, (g + 1) * w)
             totals = scores[:, own, None] + logprobs[:, own]  # [B, w, V]
-            step = choose(g, totals - self.diversity * taken, totals)
-            taken = taken.scatter_add(2, step.tokens[:, None], step.uses[:, None])
+            step = select_group(g, totals - self.diversity * counts, totals)
+            counts = counts.scatter_add(2, step.tokens[:, None], step.token_counts[:, None])
             steps.append(step)
         selection = Selection(
             torch.cat([step.chosen.tokens for step in steps], dim=1),
@@ -105,17 +116,17 @@ class DiverseBeam(Sampler):
         pool = {name: torch.cat([s.pool[name] for s in steps], dim=1) for name in steps[0].pool}
         return selection, pool
 
-    def _own(self, search: Search, g: int) -> Search:
+    def _group_search(self, search: SearchState, g: int) -> SearchState:
         """The search as the group sees it."""
         w = self.width // self.groups
         own = slice(g * w, (g + 1) * w)
-        pool = search.kept
+        pool = search.sampler_state
         return dataclasses.replace(
             search,
             tokens=search.tokens[:, own],
             scores=search.scores[:, own],
             finished=search.finished[:, own],
-            kept={
+            sampler_state={
                 "tokens": pool["tokens"][:, own],
                 "scores": pool["scores"][:, own],
                 "done": pool["done"][:, g : g + 1],

@@ -6,7 +6,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo.plugin import Sampler
-from zoo_sampling.drawing import among, checked, tempered
+from zoo_sampling.logits import among, apply_temperature, validate_range
 
 
 class MinP(Sampler):
@@ -36,10 +36,10 @@ class MinP(Sampler):
         p: Annotated[float, Field(gt=0, le=1)] = 0.1,
         temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0,
     ) -> None:
-        self.p = checked("p", p, above=0, most=1)
-        self.temperature = checked("temperature", temperature, above=0)
+        self.p = validate_range("p", p, above=0, most=1)
+        self.temperature = validate_range("temperature", temperature, above=0)
 
     def distribution(self, logprobs: Tensor) -> Tensor:
-        logits = tempered(logprobs, self.temperature)
+        logits = apply_temperature(logprobs, self.temperature)
         likely = logits.softmax(dim=-1)
         return among(logits, likely >= self.p * likely.amax(dim=-1, keepdim=True))

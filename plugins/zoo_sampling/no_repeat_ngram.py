@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo.plugin import Filter
-from zoo_sampling.drawing import checked
+from zoo_sampling.logits import validate_range
 
 
 class NoRepeatNgram(Filter):
@@ -33,17 +33,17 @@ class NoRepeatNgram(Filter):
     )
 
     def __init__(self, *, n: Annotated[int, Field(ge=1)] = 3) -> None:
-        self.n = int(checked("n", n, above=0))
+        self.n = int(validate_range("n", n, above=0))
 
     def forward(self, logprobs: Tensor, tokens: Tensor) -> Tensor:
         B, W, T = tokens.shape
         if self.n > T:
             return logprobs
         grams = tokens.unfold(-1, self.n, 1)  # [B, W, T - n + 1, n]
-        begun = tokens[..., None, T - self.n + 1 :]  # [B, W, 1, n - 1]
-        again = (grams[..., :-1] == begun).all(dim=-1)  # [B, W, T - n + 1]
+        prefix = tokens[..., None, T - self.n + 1 :]  # [B, W, 1, n - 1]
+        repeated = (grams[..., :-1] == prefix).all(dim=-1)  # [B, W, T - n + 1]
         # What does not match goes to a spare column, so that it lifts nobody's ban.
         V = logprobs.shape[-1]
-        barred = torch.zeros(B, W, V + 1, dtype=torch.bool, device=logprobs.device)
-        barred.scatter_(-1, torch.where(again, grams[..., -1], V), True)
-        return logprobs.masked_fill(barred[..., :V], -math.inf)
+        banned = torch.zeros(B, W, V + 1, dtype=torch.bool, device=logprobs.device)
+        banned.scatter_(-1, torch.where(repeated, grams[..., -1], V), True)
+        return logprobs.masked_fill(banned[..., :V], -math.inf)

@@ -6,7 +6,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo.plugin import Sampler
-from zoo_sampling.drawing import checked, tempered
+from zoo_sampling.logits import apply_temperature, validate_range
 
 
 class Temperature(Sampler):
@@ -31,7 +31,7 @@ class Temperature(Sampler):
     def __init__(
         self, *, temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
     ) -> None:
-        self.temperature = checked("temperature", temperature, above=0)
+        self.temperature = validate_range("temperature", temperature, above=0)
 
     def distribution(self, logprobs: Tensor) -> Tensor:
-        return tempered(logprobs, self.temperature).softmax(dim=-1)
+        return apply_temperature(logprobs, self.temperature).softmax(dim=-1)

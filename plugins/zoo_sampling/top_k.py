@@ -6,7 +6,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo.plugin import Sampler
-from zoo_sampling.drawing import among, checked, tempered
+from zoo_sampling.logits import among, apply_temperature, validate_range
 
 
 class TopK(Sampler):
@@ -33,10 +33,10 @@ class TopK(Sampler):
         k: Annotated[int, Field(ge=1)] = 10,
         temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0,
     ) -> None:
-        self.k = int(checked("k", k, above=0))
-        self.temperature = checked("temperature", temperature, above=0)
+        self.k = int(validate_range("k", k, above=0))
+        self.temperature = validate_range("temperature", temperature, above=0)
 
     def distribution(self, logprobs: Tensor) -> Tensor:
-        logits = tempered(logprobs, self.temperature)
+        logits = apply_temperature(logprobs, self.temperature)
         least = logits.topk(min(self.k, logits.shape[-1]), dim=-1).values[..., -1:]
         return among(logits, logits >= least)

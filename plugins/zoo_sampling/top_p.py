@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo.plugin import Sampler
-from zoo_sampling.drawing import among, checked, tempered
+from zoo_sampling.logits import among, apply_temperature, validate_range
 
 
 class TopP(Sampler):
@@ -37,15 +37,15 @@ class TopP(Sampler):
         p: Annotated[float, Field(gt=0, le=1)] = 0.9,
         temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0,
     ) -> None:
-        self.p = checked("p", p, above=0, most=1)
-        self.temperature = checked("temperature", temperature, above=0)
+        self.p = validate_range("p", p, above=0, most=1)
+        self.temperature = validate_range("temperature", temperature, above=0)
 
     def distribution(self, logprobs: Tensor) -> Tensor:
-        logits = tempered(logprobs, self.temperature)
+        logits = apply_temperature(logprobs, self.temperature)
         if self.p == 1:
             return logits.softmax(dim=-1)
         # From the least likely up, tokens go as long as what goes has no more than 1 - p.
-        rising, order = logits.sort(dim=-1)
-        kept = rising.softmax(dim=-1).cumsum(dim=-1) > 1 - self.p
+        ascending, order = logits.sort(dim=-1)
+        kept = ascending.softmax(dim=-1).cumsum(dim=-1) > 1 - self.p
         kept[..., -1].fill_(True)
         return among(logits, torch.empty_like(kept).scatter_(-1, order, kept))

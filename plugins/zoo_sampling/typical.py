@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo.plugin import Sampler
-from zoo_sampling.drawing import among, checked, tempered
+from zoo_sampling.logits import among, apply_temperature, validate_range
 
 
 class Typical(Sampler):
@@ -36,18 +36,18 @@ class Typical(Sampler):
         mass: Annotated[float, Field(gt=0, le=1)] = 0.9,
         temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0,
     ) -> None:
-        self.mass = checked("mass", mass, above=0, most=1)
-        self.temperature = checked("temperature", temperature, above=0)
+        self.mass = validate_range("mass", mass, above=0, most=1)
+        self.temperature = validate_range("temperature", temperature, above=0)
 
     def distribution(self, logprobs: Tensor) -> Tensor:
-        logits = tempered(logprobs, self.temperature)
+        logits = apply_temperature(logprobs, self.temperature)
         if self.mass == 1:
             return logits.softmax(dim=-1)
         surprise = -logits.log_softmax(dim=-1)
         H = (surprise * surprise.neg().exp()).nansum(dim=-1, keepdim=True)
-        rising, order = (surprise - H).abs().sort(dim=-1)
-        gathered = logits.gather(-1, order).softmax(dim=-1).cumsum(dim=-1)
-        needed = (gathered < self.mass).sum(dim=-1, keepdim=True)
-        furthest = rising.gather(-1, needed.clamp(max=logits.shape[-1] - 1))
-        kept = rising <= furthest
+        ascending, order = (surprise - H).abs().sort(dim=-1)
+        cumulative = logits.gather(-1, order).softmax(dim=-1).cumsum(dim=-1)
+        needed = (cumulative < self.mass).sum(dim=-1, keepdim=True)
+        furthest = ascending.gather(-1, needed.clamp(max=logits.shape[-1] - 1))
+        kept = ascending <= furthest
         return among(logits, torch.empty_like(kept).scatter_(-1, order, kept))

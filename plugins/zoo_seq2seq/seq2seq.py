@@ -7,17 +7,17 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Batch, Model, Outputs, ZooError, choosing, recording
+from zoo import Batch, Model, Outputs, ZooError, record_samples, recording
 from zoo.plugin import (
     Attention,
     Blueprint,
     Decoder,
     Embedding,
     Encoder,
+    GenerationInputs,
     Memory,
-    Speech,
-    drawing,
-    refuse_drawing,
+    find_stochastic,
+    forbid_stochastic,
 )
 
 
@@ -45,7 +45,7 @@ class Seq2Seq(Model):
     """
 
     name: ClassVar[str] = "seq2seq"
-    reads: ClassVar[str | None] = "source"
+    generation_input: ClassVar[str | None] = "source"
     paper: ClassVar[str] = (
         "Sutskever et al. 2014, Sequence to Sequence Learning with Neural Networks, arXiv:1409.3215"
     )
@@ -67,11 +67,11 @@ class Seq2Seq(Model):
         self.eos = eos
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
-        refuse_drawing(self.encoder, "the encoder")
+        forbid_stochastic(self.encoder, "the encoder")
         if shared and target is not None:
             raise ZooError("source and target share one table, so 'target' has no meaning")
         embedding = self.source if shared else (target or source).build()
-        self.pad = embedding.spoken_in(bos=bos, eos=eos)
+        self.pad = embedding.validate_special_tokens(bos=bos, eos=eos)
         if embedding.padding is None:
             raise ZooError(
                 f"embedding '{embedding.name}' has no padding, by which targets of unequal length "
@@ -83,10 +83,10 @@ class Seq2Seq(Model):
             summary_dim=self.encoder.summary_dim,
             carry=self.encoder.carry,
         )
-        self.draws = drawing(self.decoder) is not None
+        self.is_stochastic = find_stochastic(self.decoder) is not None
         self.looks = looks
         if looks:
-            _one_attention(self.decoder)
+            _require_single_attention(self.decoder)
 
     def encode(self, source: Tensor) -> Memory:
         """source [B, S] -> memory."""
@@ -105,32 +105,35 @@ class Seq2Seq(Model):
         return replace(outputs, extras={"looks": looks, "source_mask": memory.mask})
 
     def _outputs(self, told: Tensor, targets: Tensor, memory: Memory) -> Outputs:
-        if not self.draws:
+        if not self.is_stochastic:
             return Outputs(self.decoder(told, memory), targets, targets != self.pad)
-        with choosing(self.decoder) as log:
+        with record_samples(self.decoder) as log:
             logits = self.decoder(told, memory)
-        return Outputs(logits, targets, targets != self.pad, log.summed())
+        return Outputs(logits, targets, targets != self.pad, log.total())
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
         source = self.source.example(batch, length, generator)
-        return {"source": source, "target": self._embedding().example(batch, length + 2, generator)}
+        return {
+            "source": source,
+            "target": self._target_embedding().example(batch, length + 2, generator),
+        }
 
     @torch.no_grad()
-    def speech(self, batch: Batch) -> Speech:
+    def prepare_generation(self, batch: Batch) -> GenerationInputs:
         memory = self.encode(batch["source"])
-        return Speech(self.decoder, memory, bos=self.bos, eos=self.eos, pad=self.pad)
+        return GenerationInputs(self.decoder, memory, bos=self.bos, eos=self.eos, pad=self.pad)
 
-    def embedding_for(self, side: str) -> Embedding:
-        return self.source if side == "source" else self._embedding()
+    def get_embedding(self, side: str) -> Embedding:
+        return self.source if side == "source" else self._target_embedding()
 
-    def _embedding(self) -> Embedding:
+    def _target_embedding(self) -> Embedding:
         embedding: Embedding = self.decoder.embedding  # type: ignore[assignment]
         return embedding
 
 
-def _one_attention(decoder: Decoder) -> None:
+def _require_single_attention(decoder: Decoder) -> None:
     count = sum(isinstance(module, Attention) for module in decoder.modules())
     if count != 1:
         raise ZooError(

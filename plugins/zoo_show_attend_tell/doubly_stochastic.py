@@ -44,11 +44,11 @@ class DoublyStochastic(Objective):
         logits = full_precision(outputs.logits)
         targets = outputs.targets.where(outputs.mask, 0)
         losses = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")  # [B, T]
-        looks = outputs.extra("looks", self.name).to(logits.dtype)
-        real = outputs.extra("source_mask", self.name) & outputs.mask.any(dim=1)[:, None]
+        looks = outputs.get_extra("looks", self.name).to(logits.dtype)
+        real = outputs.get_extra("source_mask", self.name) & outputs.mask.any(dim=1)[:, None]
         looked = looks.where(outputs.mask[..., None], 0.0).sum(dim=1)  # [B, S]
-        price = (1 - looked).square().where(real, 0.0).sum()
-        total = losses.where(outputs.mask, 0.0).sum() + self.weight * price
+        penalty = (1 - looked).square().where(real, 0.0).sum()
+        total = losses.where(outputs.mask, 0.0).sum() + self.weight * penalty
         return total / outputs.mask.sum().clamp(min=1)
 
     def reference(self, outputs: Outputs) -> float:

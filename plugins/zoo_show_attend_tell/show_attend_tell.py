@@ -7,9 +7,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Attention, Blueprint, Decoder, Embedding, Given, Mask, Memory, State
+from zoo.plugin import Attention, Blueprint, Decoder, Embedding, FromParent, Mask, Memory, State
 
-_LOOK = "look."
+_ATTENTION_PREFIX = "look."
 
 
 class ShowAttendTell(Decoder):
@@ -52,8 +52,8 @@ class ShowAttendTell(Decoder):
     def __init__(
         self,
         *,
-        embedding: Given[Embedding],
-        memory_dim: Given[int],
+        embedding: FromParent[Embedding],
+        memory_dim: FromParent[int],
         attention: Blueprint[Attention],
         hidden: Annotated[int, Field(ge=1)],
         init_layers: Annotated[int, Field(ge=1, le=16)] = 1,
@@ -80,22 +80,22 @@ class ShowAttendTell(Decoder):
         count = real.sum(dim=1).clamp(min=1)
         mean = memory.states.masked_fill(~real, 0.0).sum(dim=1) / count  # [B, D]
         prepared = self.attention.prepare(memory.states)
-        look = {_LOOK + name: t for name, t in self.attention.start(prepared).items()}
-        moving = {"h": self.init_h(mean), "c": self.init_c(mean), **look}
-        return State(moving, {**prepared, "mask": memory.mask})
+        look = {_ATTENTION_PREFIX + name: t for name, t in self.attention.start(prepared).items()}
+        per_hypothesis = {"h": self.init_h(mean), "c": self.init_c(mean), **look}
+        return State(per_hypothesis, {**prepared, "mask": memory.mask})
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         Ey = self.embedding(tokens)  # [B, n, m]
-        mask = Mask(keys=state.fixed["mask"])
-        h, c = state.moving["h"], state.moving["c"]
+        mask = Mask(keys=state.per_source["mask"])
+        h, c = state.per_hypothesis["h"], state.per_hypothesis["c"]
         look = {
-            name.removeprefix(_LOOK): tensor
-            for name, tensor in state.moving.items()
-            if name.startswith(_LOOK)
+            name.removeprefix(_ATTENTION_PREFIX): tensor
+            for name, tensor in state.per_hypothesis.items()
+            if name.startswith(_ATTENTION_PREFIX)
         }
         hs, zs = [], []
         for t in range(tokens.shape[1]):
-            context, look = self.attention.step(h[:, None], state.fixed, look, mask)
+            context, look = self.attention.step(h[:, None], state.per_source, look, mask)
             z = context[:, 0]
             if self.beta is not None:
                 z = self.beta(h).sigmoid() * z
@@ -104,8 +104,8 @@ class ShowAttendTell(Decoder):
             zs.append(z)
         deep = Ey + self.L_h(torch.stack(hs, dim=1)) + self.L_z(torch.stack(zs, dim=1))
         logits: Tensor = self.L_o(self.dropout(deep))
-        return logits, state.moved(
-            {"h": h, "c": c, **{_LOOK + name: tensor for name, tensor in look.items()}}
+        return logits, state.updated(
+            {"h": h, "c": c, **{_ATTENTION_PREFIX + name: tensor for name, tensor in look.items()}}
         )
 
 

@@ -65,18 +65,18 @@ class Token(Embedding):
                 self.segments.weight.normal_(std=std)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        vectors: Tensor = self.table(_symbols(inputs)) * self.scale
+        vectors: Tensor = self.table(_token_ids(inputs)) * self.scale
         if self.segments is None:
             return vectors
         told = inputs[..., 1] if inputs.dim() == 3 else torch.zeros_like(inputs)
-        whole: Tensor = vectors + self.segments(told)
-        return whole.masked_fill(~self.mask(inputs)[..., None], 0.0)
+        embedded: Tensor = vectors + self.segments(told)
+        return embedded.masked_fill(~self.mask(inputs)[..., None], 0.0)
 
     def unembed(self, states: Tensor) -> Tensor:
         return states @ self.table.weight.T
 
     def mask(self, inputs: Tensor) -> Tensor:
-        symbols = _symbols(inputs)
+        symbols = _token_ids(inputs)
         if self.padding is None:
             return torch.ones_like(symbols, dtype=torch.bool)
         return symbols != self.padding
@@ -95,5 +95,5 @@ class Token(Embedding):
         return ((drawn + (self.padding or 0)) % self.vocab).to(device)
 
 
-def _symbols(inputs: Tensor) -> Tensor:
+def _token_ids(inputs: Tensor) -> Tensor:
     return inputs[..., 0] if inputs.dim() == 3 else inputs

@@ -28,10 +28,10 @@ class Block(nn.Module):
     ) -> None:
         super().__init__()
         self.pre = norm.pre
-        self.attention = _fitting(attention, dim, dim)
+        self.attention = _build_attention(attention, dim, dim)
         self.attention_norm = norm.make(dim)
         if cross is not None:
-            self.cross = _fitting(cross, dim, memory_dim)
+            self.cross = _build_attention(cross, dim, memory_dim)
             self.cross_norm = norm.make(dim)
         self.feed_forward = feed_forward.build(dim=dim)
         self.feed_forward_norm = norm.make(dim)
@@ -44,28 +44,28 @@ class Block(nn.Module):
         *,
         position: Position | None,
         offset: int | Tensor = 0,
-        remember: Callable[[dict[str, Tensor]], Mapping[str, Tensor]] | None = None,
+        update_cache: Callable[[dict[str, Tensor]], Mapping[str, Tensor]] | None = None,
         memory: Mapping[str, Tensor] | None = None,
         memory_mask: Mask | None = None,
     ) -> Tensor:
-        """x [B, T, D] -> [B, T, D]; `remember` turns the new keys and values into all so far."""
+        """x [B, T, D] -> [B, T, D]; `update_cache` turns the new keys and values into all so far."""
 
-        def look(y: Tensor) -> Tensor:
+        def self_attention(y: Tensor) -> Tensor:
             prepared = self.attention.prepare(y, position=position, offset=offset)
-            known = prepared if remember is None else remember(prepared)
-            return self.attention.attend(y, known, mask, position=position, offset=offset)
+            cached = prepared if update_cache is None else update_cache(prepared)
+            return self.attention.attend(y, cached, mask, position=position, offset=offset)
 
-        x = self._within(x, look, self.attention_norm)
+        x = self._residual(x, self_attention, self.attention_norm)
         if memory is not None:
             source = memory
 
-            def read(y: Tensor) -> Tensor:
+            def cross_attention(y: Tensor) -> Tensor:
                 return self.cross.attend(y, source, memory_mask, offset=offset)
 
-            x = self._within(x, read, self.cross_norm)
-        return self._within(x, self.feed_forward, self.feed_forward_norm)
+            x = self._residual(x, cross_attention, self.cross_norm)
+        return self._residual(x, self.feed_forward, self.feed_forward_norm)
 
-    def _within(self, x: Tensor, part: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
+    def _residual(self, x: Tensor, part: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
         """x plus the part's answer, normalised before or after."""
         if self.pre:
             added: Tensor = x + self.dropout(part(norm(x)))
@@ -74,10 +74,10 @@ class Block(nn.Module):
         return summed
 
 
-def _fitting(attention: Blueprint[Attention], dim: int, memory_dim: int) -> Attention:
+def _build_attention(attention: Blueprint[Attention], dim: int, memory_dim: int) -> Attention:
     """An attention whose answer can be added to what asked, for all positions at once."""
     built = attention.build(query_dim=dim, key_dim=memory_dim)
-    built.refuse_sequential("a Transformer")
+    built.forbid_sequential("a Transformer")
     if built.output_dim != dim:
         raise WidthConflict(
             "a Transformer adds what attention answers to what asked; set project: qkv",
@@ -87,12 +87,12 @@ def _fitting(attention: Blueprint[Attention], dim: int, memory_dim: int) -> Atte
     return built
 
 
-def built_position(
+def build_position(
     position: Blueprint[Position] | None, block: Attention, dim: int, *, causal: bool
 ) -> Position | None:
     """The position that all blocks share, refused if their scorer would not understand it."""
     if position is None:
         return None
     built = position.build(dim=dim, heads=block.heads, head_dim=block.query_dim, causal=causal)
-    block.refuse_rotation(built)
+    block.forbid_rotary(built)
     return built

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import Given
+from zoo.plugin import FromParent
 
 
 class FeedForward(nn.Module):
@@ -28,7 +28,7 @@ class FeedForward(nn.Module):
     def __init__(
         self,
         *,
-        dim: Given[int],
+        dim: FromParent[int],
         hidden: Annotated[int, Field(ge=1)],
         activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "relu",
         gated: bool = False,
@@ -42,13 +42,13 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if self.gate is None:
-            inner = self._bent(self.up(x))
+            inner = self._activate(self.up(x))
         else:
-            inner = self._bent(self.gate(x)) * self.up(x)
+            inner = self._activate(self.gate(x)) * self.up(x)
         narrowed: Tensor = self.down(inner)
         return narrowed
 
-    def _bent(self, x: Tensor) -> Tensor:
+    def _activate(self, x: Tensor) -> Tensor:
         if self.activation == "relu":
             return F.relu(x)
         if self.activation == "silu":

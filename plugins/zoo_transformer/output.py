@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Embedding, Given
+from zoo.plugin import Embedding, FromParent
 
 
 class Output(nn.Module):
@@ -28,7 +28,7 @@ class Output(nn.Module):
     def __init__(
         self,
         *,
-        embedding: Given[Embedding],
+        embedding: FromParent[Embedding],
         tied: bool = False,
         bias: bool = False,
         scale: Annotated[float, Field(gt=0)] = 1.0,

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from zoo.plugin import Given, Mask, Scorer, WidthConflict, fused_softmax
+from zoo.plugin import FromParent, Mask, Scorer, WidthConflict, fused_softmax
 
 
 class ScaledDot(Scorer):
@@ -24,9 +24,9 @@ class ScaledDot(Scorer):
 
     name: ClassVar[str] = "scaled-dot"
     paper: ClassVar[str] = "Vaswani et al. 2017, Attention Is All You Need, arXiv:1706.03762"
-    rotatable: ClassVar[bool] = True
+    supports_rotary: ClassVar[bool] = True
 
-    def __init__(self, *, query_dim: Given[int], key_dim: Given[int]) -> None:
+    def __init__(self, *, query_dim: FromParent[int], key_dim: FromParent[int]) -> None:
         super().__init__()
         if query_dim != key_dim:
             raise WidthConflict(

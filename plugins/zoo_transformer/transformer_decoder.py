@@ -14,13 +14,13 @@ from zoo.plugin import (
     Blueprint,
     Decoder,
     Embedding,
-    Given,
+    FromParent,
     Mask,
     Memory,
     Position,
     State,
 )
-from zoo_transformer.block import Block, built_position
+from zoo_transformer.block import Block, build_position
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.norm import Norm
 from zoo_transformer.output import Output
@@ -55,15 +55,15 @@ class TransformerDecoder(Decoder):
     paper: ClassVar[str] = "Vaswani et al. 2017, Attention Is All You Need, arXiv:1706.03762"
 
     # One head without projections cannot look at a source of another width.
-    tiny: ClassVar[Mapping[str, Any]] = {
+    test_params: ClassVar[Mapping[str, Any]] = {
         "attention": {"scorer": "zoo-testing:tiny", "align": "zoo-testing:tiny", "project": "qkv"}
     }
 
     def __init__(
         self,
         *,
-        embedding: Given[Embedding],
-        memory_dim: Given[int],
+        embedding: FromParent[Embedding],
+        memory_dim: FromParent[int],
         layers: Annotated[int, Field(ge=1, le=256)],
         attention: Blueprint[Attention],
         feed_forward: Blueprint[FeedForward],
@@ -91,14 +91,14 @@ class TransformerDecoder(Decoder):
             )
             for _ in range(layers)
         )
-        self.position = built_position(position, self._blocks()[0].attention, dim, causal=True)
+        self.position = build_position(position, self._blocks()[0].attention, dim, causal=True)
         self.embedding_norm = norms.make(dim) if norms.embedding else None
         self.final_norm = norms.make(dim) if norms.pre else None
         self.dropout = nn.Dropout(dropout)
         self.output = output.build(embedding=embedding) if output else Output(embedding=embedding)
 
     def forward(self, targets: Tensor, memory: Memory) -> Tensor:
-        x = self._embedded(targets, 0)
+        x = self._embed(targets, 0)
         source_mask = Mask(keys=memory.mask)
         for block in self._blocks():
             source = block.cross.prepare(memory.states) if hasattr(block, "cross") else None
@@ -109,60 +109,62 @@ class TransformerDecoder(Decoder):
                 memory=source,
                 memory_mask=source_mask,
             )
-        return self._spoken(x)
+        return self._logits(x)
 
     def start(self, memory: Memory, *, steps: int) -> State:
-        longest = None if self.position is None else self.position.longest
+        longest = None if self.position is None else self.position.max_positions
         if longest is not None and steps > longest:
             raise ZooError(f"{steps} tokens are asked for, but the context holds {longest}")
         B = memory.states.shape[0]
-        moving: dict[str, Tensor] = {"at": memory.mask.new_zeros(B, dtype=torch.long)}
-        fixed: dict[str, Tensor] = {"mask": memory.mask}
-        empty = self._embedded(memory.mask.new_zeros(B, 1, dtype=torch.long), 0)
+        per_hypothesis: dict[str, Tensor] = {"at": memory.mask.new_zeros(B, dtype=torch.long)}
+        per_source: dict[str, Tensor] = {"mask": memory.mask}
+        empty = self._embed(memory.mask.new_zeros(B, 1, dtype=torch.long), 0)
         for index, block in enumerate(self._blocks()):
             one = block.attention.prepare(empty)
             for name, tensor in one.items():  # [B, Hkv, steps, *]
                 shape = (B, tensor.shape[1], steps, tensor.shape[3])
-                moving[f"{index}.{name}"] = tensor.new_zeros(shape)
+                per_hypothesis[f"{index}.{name}"] = tensor.new_zeros(shape)
             if hasattr(block, "cross"):
                 source = block.cross.prepare(memory.states)
-                fixed |= {f"{index}.{name}": tensor for name, tensor in source.items()}
-        return State(moving, fixed)
+                per_source |= {f"{index}.{name}": tensor for name, tensor in source.items()}
+        return State(per_hypothesis, per_source)
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        at = state.moving["at"]
+        at = state.per_hypothesis["at"]
         # All rows stand at the same place. A CPU may be asked for it, and need not look further;
         # a GPU is not, and looks at the whole cache with what is beyond masked.
         offset = int(at[0]) if at.device.type == "cpu" else at[0]
-        x = self._embedded(tokens, offset)
-        moving = {"at": at + tokens.shape[1]}
-        mask, source_mask = Mask(causal=True, offset=offset), Mask(keys=state.fixed["mask"])
+        x = self._embed(tokens, offset)
+        per_hypothesis = {"at": at + tokens.shape[1]}
+        mask, source_mask = Mask(causal=True, offset=offset), Mask(keys=state.per_source["mask"])
         for index, block in enumerate(self._blocks()):
             source = (
-                {n: state.fixed[f"{index}.{n}"] for n in ("keys", "values")}
+                {n: state.per_source[f"{index}.{n}"] for n in ("keys", "values")}
                 if hasattr(block, "cross")
                 else None
             )
-            remember = partial(_remembered, state.moving, moving, index, offset)
+            update_cache = partial(
+                _update_cache, state.per_hypothesis, per_hypothesis, index, offset
+            )
             x = block(
                 x,
                 mask,
                 position=self.position,
                 offset=offset,
-                remember=remember,
+                update_cache=update_cache,
                 memory=source,
                 memory_mask=source_mask,
             )
-        return self._spoken(x), state.moved(moving)
+        return self._logits(x), state.updated(per_hypothesis)
 
-    def _embedded(self, tokens: Tensor, offset: int | Tensor) -> Tensor:
+    def _embed(self, tokens: Tensor, offset: int | Tensor) -> Tensor:
         x: Tensor = self.embedding(tokens)
         if self.position is not None:
             x = self.position.add(x, offset=offset)
         dropped: Tensor = self.dropout(x if self.embedding_norm is None else self.embedding_norm(x))
         return dropped
 
-    def _spoken(self, x: Tensor) -> Tensor:
+    def _logits(self, x: Tensor) -> Tensor:
         logits: Tensor = self.output(x if self.final_norm is None else self.final_norm(x))
         return logits
 
@@ -170,7 +172,7 @@ class TransformerDecoder(Decoder):
         return list(self.blocks)  # type: ignore[arg-type]
 
 
-def _remembered(
+def _update_cache(
     before: Mapping[str, Tensor],
     after: dict[str, Tensor],
     index: int,
@@ -178,12 +180,12 @@ def _remembered(
     new: Mapping[str, Tensor],
 ) -> dict[str, Tensor]:
     """The keys and values of a block so far, with the new ones put in at the offset."""
-    known = {}
+    cached = {}
     for name, tensor in new.items():
         cache = before[f"{index}.{name}"]
         places = torch.arange(tensor.shape[2], device=tensor.device) + offset
         # Without gradients the cache is filled in place: what lies beyond `at` is nobody's.
         put = cache.index_copy if torch.is_grad_enabled() else cache.index_copy_
         full = after[f"{index}.{name}"] = put(2, places, tensor)
-        known[name] = full[:, :, : offset + tensor.shape[2]] if isinstance(offset, int) else full
-    return known
+        cached[name] = full[:, :, : offset + tensor.shape[2]] if isinstance(offset, int) else full
+    return cached

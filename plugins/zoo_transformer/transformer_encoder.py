@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import Attention, Blueprint, Encoder, Given, Mask, Memory, Position
-from zoo_transformer.block import Block, built_position
+from zoo.plugin import Attention, Blueprint, Encoder, FromParent, Mask, Memory, Position
+from zoo_transformer.block import Block, build_position
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.norm import Norm
 
@@ -38,7 +38,7 @@ class TransformerEncoder(Encoder):
     def __init__(
         self,
         *,
-        input_dim: Given[int],
+        input_dim: FromParent[int],
         layers: Annotated[int, Field(ge=1, le=256)],
         attention: Blueprint[Attention],
         feed_forward: Blueprint[FeedForward],
@@ -63,7 +63,7 @@ class TransformerEncoder(Encoder):
             for _ in range(layers)
         )
         first: Block = self.blocks[0]  # type: ignore[assignment]
-        self.position = built_position(position, first.attention, input_dim, causal=False)
+        self.position = build_position(position, first.attention, input_dim, causal=False)
         self.embedding_norm = norms.make(input_dim) if norms.embedding else None
         self.final_norm = norms.make(input_dim) if norms.pre else None
         self.dropout = nn.Dropout(dropout)

@@ -62,7 +62,7 @@ class Clip(Embedding):
                 )
 
     def forward(self, inputs: Tensor) -> Tensor:
-        self._refuse_other(inputs)
+        self._validate_shape(inputs)
         real = self.mask(inputs)
         maps = self.backbone(inputs.flatten(0, 1))  # [B * F, D, h, w]
         vectors: Tensor = maps.mean(dim=(2, 3)).unflatten(0, inputs.shape[:2])
@@ -73,8 +73,8 @@ class Clip(Embedding):
 
     def mask(self, inputs: Tensor) -> Tensor:
         """A frame is real if it, or one after it, is not all zero."""
-        inked = (inputs != 0).flatten(2).any(dim=2)  # [B, F]
-        return inked.flip(1).cumsum(dim=1).flip(1) > 0
+        nonzero = (inputs != 0).flatten(2).any(dim=2)  # [B, F]
+        return nonzero.flip(1).cumsum(dim=1).flip(1) > 0
 
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
         weight = next(self.backbone.parameters())
@@ -82,7 +82,7 @@ class Clip(Embedding):
         shape = (batch, length, *self.size)
         return torch.randn(shape, generator=generator, device=device).to(weight)
 
-    def _refuse_other(self, clips: Tensor) -> None:
+    def _validate_shape(self, clips: Tensor) -> None:
         channels, height, width = self.size
         if clips.dim() != 5 or clips.shape[2:] != self.size:
             raise ZooError(

@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Given
+from zoo.plugin import FromParent
 
 
 class Motion(nn.Module):
@@ -33,7 +33,7 @@ class Motion(nn.Module):
     def __init__(
         self,
         *,
-        channels: Given[int],
+        channels: FromParent[int],
         layers: Sequence[Annotated[int, Field(ge=1)]],
         kernel: Annotated[int, Field(ge=1)] = 3,
     ) -> None:
@@ -51,7 +51,7 @@ class Motion(nn.Module):
         self.output_dim = depths[-1]
 
     def forward(self, frames: Tensor, real: Tensor) -> Tensor:
-        there = real[:, None, :, None, None]
+        frame_mask = real[:, None, :, None, None]
         for layer in self.layers:
-            frames = F.max_pool3d(F.relu(layer(frames)), (1, 2, 2)) * there
+            frames = F.max_pool3d(F.relu(layer(frames)), (1, 2, 2)) * frame_mask
         return frames.amax(dim=(3, 4)).transpose(1, 2)

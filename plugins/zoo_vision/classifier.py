@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs
-from zoo.plugin import Blueprint, Embedding, Encoder, refuse_drawing
+from zoo.plugin import Blueprint, Embedding, Encoder, forbid_stochastic
 
 
 class Classifier(Model):
@@ -44,7 +44,7 @@ class Classifier(Model):
         self.read = read
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
-        refuse_drawing(self.encoder, "the encoder")
+        forbid_stochastic(self.encoder, "the encoder")
         width = self.encoder.output_dim if read == "first" else self.encoder.summary_dim
         self.out = nn.Linear(width, classes)
 

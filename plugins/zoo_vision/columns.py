@@ -8,7 +8,7 @@ from torch import Tensor
 
 from zoo import ZooError
 from zoo.plugin import Backbone, Blueprint, Embedding
-from zoo_vision.maps import sides_of
+from zoo_vision.feature_size import infer_feature_size
 
 
 class Columns(Embedding):
@@ -44,13 +44,13 @@ class Columns(Embedding):
         self.channels = channels
         self.height = height
         self.backbone = backbone.build(channels=channels)
-        high, self.wide = sides_of(self.backbone, channels)
-        if height < high.least:
+        height_axis, self.width_axis = infer_feature_size(self.backbone, channels)
+        if height < height_axis.least:
             raise ZooError(
                 f"height ({height}) is too small for backbone '{self.backbone.name}', "
-                f"which needs at least {high.least}"
+                f"which needs at least {height_axis.least}"
             )
-        self.dim = self.backbone.output_dim * high.places(height)
+        self.dim = self.backbone.output_dim * height_axis.places(height)
 
     def forward(self, inputs: Tensor) -> Tensor:
         if inputs.dim() != 4 or inputs.shape[2] != self.height:
@@ -62,11 +62,11 @@ class Columns(Embedding):
         return features.permute(0, 3, 1, 2).flatten(2)
 
     def mask(self, inputs: Tensor) -> Tensor:
-        shape = (inputs.shape[0], self.wide.places(inputs.shape[3]))
+        shape = (inputs.shape[0], self.width_axis.places(inputs.shape[3]))
         return torch.ones(shape, dtype=torch.bool, device=inputs.device)
 
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
         weight = next(self.backbone.parameters())
-        shape = (batch, self.channels, self.height, self.wide.needed(length))
+        shape = (batch, self.channels, self.height, self.width_axis.needed(length))
         device = generator.device if generator else weight.device
         return torch.randn(shape, generator=generator, device=device).to(weight)

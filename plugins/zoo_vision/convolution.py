@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Backbone, Blueprint, Given
+from zoo.plugin import Backbone, Blueprint, FromParent
+from zoo_vision.feature_size import validate_images
 from zoo_vision.layer import ConvolutionLayer, Pool
-from zoo_vision.maps import refuse_other
 
-SMALL = (16, 32, 64)
+DEFAULT_CHANNELS = (16, 32, 64)
 """Depths of the layers that a spec does not name."""
 
 
@@ -35,7 +35,7 @@ class Convolution(Backbone):
     paper: ClassVar[str] = (
         "LeCun et al. 1998, Gradient-Based Learning Applied to Document Recognition"
     )
-    tiny: ClassVar[dict[str, Any]] = {
+    test_params: ClassVar[dict[str, Any]] = {
         "layers": [
             {"channels": 4, "norm": "batch", "pool": {"size": [2, 1]}},
             {"channels": 5, "kernel": 2, "stride": [1, 2], "padding": 0, "activation": "tanh"},
@@ -45,13 +45,15 @@ class Convolution(Backbone):
     def __init__(
         self,
         *,
-        channels: Given[int],
+        channels: FromParent[int],
         layers: Sequence[Blueprint[ConvolutionLayer]] | None = None,
     ) -> None:
         super().__init__()
         if layers is None:
             pool = Blueprint.of(Pool)
-            layers = [Blueprint.of(ConvolutionLayer, channels=n, pool=pool) for n in SMALL]
+            layers = [
+                Blueprint.of(ConvolutionLayer, channels=n, pool=pool) for n in DEFAULT_CHANNELS
+            ]
         if not layers:
             raise ZooError("layers: at least one is needed")
         self.channels = channels
@@ -66,7 +68,7 @@ class Convolution(Backbone):
             self.least = last.needed(self.least)
 
     def forward(self, images: Tensor) -> Tensor:
-        refuse_other(images, self.name, channels=self.channels, least=self.least)
+        validate_images(images, self.name, channels=self.channels, least=self.least)
         for layer in self.layers:
             images = layer(images)
         return images

@@ -48,7 +48,7 @@ class Grid(Embedding):
         self.rows = nn.Embedding(rows, dim)
         self.columns = nn.Embedding(columns, dim)
 
-    def spoken_in(self, *, bos: int | None, eos: int | Sequence[int]) -> int:
+    def validate_special_tokens(self, *, bos: int | None, eos: int | Sequence[int]) -> int:
         raise ZooError(f"embedding '{self.name}' has rows and columns, but no order to speak in")
 
     def forward(self, inputs: Tensor) -> Tensor:

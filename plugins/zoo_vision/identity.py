@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from zoo.plugin import Encoder, Given, Memory
+from zoo.plugin import Encoder, FromParent, Memory
 
 
 class Identity(Encoder):
@@ -28,7 +28,7 @@ class Identity(Encoder):
         "Attention, arXiv:1502.03044"
     )
 
-    def __init__(self, *, input_dim: Given[int]) -> None:
+    def __init__(self, *, input_dim: FromParent[int]) -> None:
         super().__init__()
         self.output_dim = self.summary_dim = input_dim
         self.carry: Mapping[str, tuple[int, int]] = {}

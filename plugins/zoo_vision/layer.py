@@ -7,15 +7,15 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Blueprint, Given
+from zoo.plugin import Blueprint, FromParent
 
-Sides = tuple[int, int]
+HeightWidth = tuple[int, int]
 """Height and width."""
 
-_Some = Annotated[int, Field(ge=1)]
-_Any = Annotated[int, Field(ge=0)]
-Size = _Some | tuple[_Some, _Some]
-Margin = _Any | tuple[_Any, _Any]
+_Positive = Annotated[int, Field(ge=1)]
+_NonNegative = Annotated[int, Field(ge=0)]
+Size = _Positive | tuple[_Positive, _Positive]
+Padding = _NonNegative | tuple[_NonNegative, _NonNegative]
 """One number for both sides, or height and width."""
 
 
@@ -34,7 +34,7 @@ class Pool:
         *,
         size: Size = 2,
         stride: Size | None = None,
-        padding: Margin = 0,
+        padding: Padding = 0,
         how: Literal["max", "mean"] = "max",
     ) -> None:
         self.size = _pair(size)
@@ -49,7 +49,7 @@ class Pool:
         pool = F.max_pool2d if self.how == "max" else F.avg_pool2d
         return pool(x, self.size, self.stride, self.padding)
 
-    def needed(self, sides: Sides) -> Sides:
+    def needed(self, sides: HeightWidth) -> HeightWidth:
         """How large a map must be to leave one of these sides."""
         return _needed(sides, self.size, self.stride, self.padding)
 
@@ -77,11 +77,11 @@ class ConvolutionLayer(nn.Module):
     def __init__(
         self,
         *,
-        input_dim: Given[int],
-        channels: _Some,
+        input_dim: FromParent[int],
+        channels: _Positive,
         kernel: Size = 3,
         stride: Size = 1,
-        padding: Margin | None = None,
+        padding: Padding | None = None,
         bias: bool = True,
         norm: Literal["none", "batch"] = "none",
         activation: Literal["relu", "gelu", "tanh", "none"] = "relu",
@@ -102,28 +102,30 @@ class ConvolutionLayer(nn.Module):
         x = self.conv(x)
         if self.norm is not None:
             x = self.norm(x)
-        x = self._bent(x)
+        x = self._activate(x)
         return x if self.pool is None else self.pool(x)
 
-    def _bent(self, x: Tensor) -> Tensor:
+    def _activate(self, x: Tensor) -> Tensor:
         if self.activation == "relu":
             return F.relu(x)
         if self.activation == "gelu":
             return F.gelu(x)
         return x.tanh() if self.activation == "tanh" else x
 
-    def needed(self, sides: Sides) -> Sides:
+    def needed(self, sides: HeightWidth) -> HeightWidth:
         """How large an image must be to leave a map of these sides."""
         if self.pool is not None:
             sides = self.pool.needed(sides)
         return _needed(sides, self.kernel, self.stride, self.padding)
 
 
-def _pair(size: int | Sides) -> Sides:
+def _pair(size: int | HeightWidth) -> HeightWidth:
     return (size, size) if isinstance(size, int) else size
 
 
-def _needed(sides: Sides, kernel: Sides, stride: Sides, padding: Sides) -> Sides:
+def _needed(
+    sides: HeightWidth, kernel: HeightWidth, stride: HeightWidth, padding: HeightWidth
+) -> HeightWidth:
     """The least that windows of this kind must slide over to stop this often, each way."""
     height, width = (
         max((n - 1) * s + k - 2 * p, 1)

@@ -48,7 +48,7 @@ class Patches(Embedding):
         self.whole = nn.Parameter(torch.randn(dim) * 0.02) if whole else None
 
     def forward(self, inputs: Tensor) -> Tensor:
-        self._count(inputs)
+        self._num_patches(inputs)
         vectors: Tensor = self.map(inputs).flatten(2).transpose(1, 2)  # [B, S, dim]
         if self.whole is None:
             return vectors
@@ -56,7 +56,7 @@ class Patches(Embedding):
         return torch.cat([first, vectors], dim=1)
 
     def mask(self, inputs: Tensor) -> Tensor:
-        count = self._count(inputs) + (self.whole is not None)
+        count = self._num_patches(inputs) + (self.whole is not None)
         return torch.ones(inputs.shape[0], count, dtype=torch.bool, device=inputs.device)
 
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
@@ -66,7 +66,7 @@ class Patches(Embedding):
         device = generator.device if generator else weight.device
         return torch.randn(shape, generator=generator, device=device).to(weight)
 
-    def _count(self, images: Tensor) -> int:
+    def _num_patches(self, images: Tensor) -> int:
         _, channels, height, width = images.shape
         if channels != self.channels or height % self.size or width % self.size:
             raise ZooError(

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo.plugin import Backbone, Blueprint, Embedding
-from zoo_vision.maps import sides_of
+from zoo_vision.feature_size import infer_feature_size
 
 
 class Regions(Embedding):
@@ -38,19 +38,19 @@ class Regions(Embedding):
         self.channels = channels
         self.backbone = backbone.build(channels=channels)
         self.dim = self.backbone.output_dim
-        self.high, self.wide = sides_of(self.backbone, channels)
+        self.high, self.width_axis = infer_feature_size(self.backbone, channels)
 
     def forward(self, inputs: Tensor) -> Tensor:
         features: Tensor = self.backbone(inputs)  # [B, D, h, w]
         return features.flatten(2).transpose(1, 2)
 
     def mask(self, inputs: Tensor) -> Tensor:
-        count = self.high.places(inputs.shape[2]) * self.wide.places(inputs.shape[3])
+        count = self.high.places(inputs.shape[2]) * self.width_axis.places(inputs.shape[3])
         return torch.ones(inputs.shape[0], count, dtype=torch.bool, device=inputs.device)
 
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
         """Random images, one region high."""
         weight = next(self.backbone.parameters())
-        shape = (batch, self.channels, self.high.needed(1), self.wide.needed(length))
+        shape = (batch, self.channels, self.high.needed(1), self.width_axis.needed(length))
         device = generator.device if generator else weight.device
         return torch.randn(shape, generator=generator, device=device).to(weight)

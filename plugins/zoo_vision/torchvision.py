@@ -8,8 +8,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Backbone, Given, MissingExtra, WidthConflict
-from zoo_vision.maps import refuse_other, sides_of, weightless
+from zoo.plugin import Backbone, FromParent, MissingExtra, WidthConflict
+from zoo_vision.feature_size import infer_feature_size, to_meta, validate_images
 
 HEADS = ("avgpool", "classifier", "fc", "head", "heads")
 """What torchvision calls the parts that come after the map of features."""
@@ -37,12 +37,12 @@ class Torchvision(Backbone):
         "Simonyan and Zisserman 2015, Very Deep Convolutional Networks for Large-Scale Image "
         "Recognition, arXiv:1409.1556"
     )
-    tiny: ClassVar[dict[str, Any]] = {"model": "squeezenet1_1"}
+    test_params: ClassVar[dict[str, Any]] = {"model": "squeezenet1_1"}
 
     def __init__(
         self,
         *,
-        channels: Given[int],
+        channels: FromParent[int],
         model: str,
         modules: Annotated[int, Field(ge=1)] | None = None,
     ) -> None:
@@ -51,27 +51,27 @@ class Torchvision(Backbone):
             raise WidthConflict(
                 "models of torchvision read images of 3 channels", channels=channels
             )
-        kept = _before_the_head(_model(model), model)
+        kept = _feature_modules(_load_model(model), model)
         if modules is not None and modules > len(kept):
             raise ZooError(f"modules ({modules}) must be at most {len(kept)}, as '{model}' has")
         self.layers = nn.Sequential(*kept[:modules])
         self.least = (1, 1)
-        high, wide = sides_of(self, channels)
-        self.least = (high.least, wide.least)
+        height_axis, width_axis = infer_feature_size(self, channels)
+        self.least = (height_axis.least, width_axis.least)
         smallest = torch.empty(1, channels, *self.least, device="meta")
-        self.output_dim = weightless(self)(smallest).shape[1]
+        self.output_dim = to_meta(self)(smallest).shape[1]
 
     def forward(self, images: Tensor) -> Tensor:
-        refuse_other(images, self.name, channels=3, least=self.least)
+        validate_images(images, self.name, channels=3, least=self.least)
         features: Tensor = self.layers(images)
         return features
 
 
-def _before_the_head(model: nn.Module, name: str) -> list[nn.Module]:
+def _feature_modules(model: nn.Module, name: str) -> list[nn.Module]:
     """The modules up to the map of features, in their order."""
     kept: list[nn.Module] = []
-    for called, module in model.named_children():
-        if called in HEADS:
+    for child_name, module in model.named_children():
+        if child_name in HEADS:
             break
         kept.append(module)
     if len(kept) == 1 and isinstance(kept[0], nn.Sequential):
@@ -80,7 +80,7 @@ def _before_the_head(model: nn.Module, name: str) -> list[nn.Module]:
     return [*kept, nn.ReLU()] if name.startswith("densenet") else kept
 
 
-def _model(name: str) -> nn.Module:
+def _load_model(name: str) -> nn.Module:
     try:
         from torchvision import models
     except ImportError:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from zoo import ZooError
 from zoo.plugin import Blueprint, Embedding, full_precision
-from zoo_wave.surroundings import Surroundings
+from zoo_wave.conv_position import ConvPosition
 
 Sizes = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=16)]
 
@@ -48,7 +48,7 @@ class Waveform(Embedding):
     name: ClassVar[str] = "waveform"
     paper: ClassVar[str] = "Baevski et al. 2020, wav2vec 2.0, arXiv:2006.11477"
 
-    tiny: ClassVar[Mapping[str, Any]] = {
+    test_params: ClassVar[Mapping[str, Any]] = {
         "channels": 4,
         "kernels": [3, 2],
         "strides": [2, 1],
@@ -65,7 +65,7 @@ class Waveform(Embedding):
         bias: bool = False,
         norm: Literal["group", "layer"] = "group",
         eps: Annotated[float, Field(gt=0)] = 1e-5,
-        surroundings: Blueprint[Surroundings] | None = None,
+        surroundings: Blueprint[ConvPosition] | None = None,
     ) -> None:
         super().__init__()
         if len(kernels) != len(strides):
@@ -89,68 +89,71 @@ class Waveform(Embedding):
                 f"a waveform is samples [B, N] in floating point, not {inputs.dtype} "
                 f"{list(inputs.shape)}"
             )
-        if inputs.shape[1] < self._samples(1):
+        if inputs.shape[1] < self._required_samples(1):
             raise ZooError(
-                f"{inputs.shape[1]} samples are too few; one frame needs {self._samples(1)}"
+                f"{inputs.shape[1]} samples are too few; one frame needs {self._required_samples(1)}"
             )
-        count = _present(inputs)
+        count = _num_samples(inputs)
         states = torch.nan_to_num(inputs, nan=0.0)[:, None]  # [B, C, N]
         for i, convolution in enumerate(self.convolutions):
             states = convolution(states)
-            count = _frames(count, *self.steps[i])
+            count = _num_frames(count, *self.steps[i])
             if i < len(self.norms):
-                states = self._normed(states, count, self.norms[i])
+                states = self._normalize(states, count, self.norms[i])
             states = F.gelu(states)
         vectors: Tensor = self.map(self.last_norm(states.transpose(1, 2)))
-        hidden = ~_upto(count, vectors.shape[1])[..., None]
-        vectors = vectors.masked_fill(hidden, 0.0)
+        padding_mask = ~_length_mask(count, vectors.shape[1])[..., None]
+        vectors = vectors.masked_fill(padding_mask, 0.0)
         if self.surroundings is None:
             return vectors
-        placed: Tensor = self.surroundings(vectors)
-        return placed.masked_fill(hidden, 0.0)
+        positioned: Tensor = self.surroundings(vectors)
+        return positioned.masked_fill(padding_mask, 0.0)
 
     def mask(self, inputs: Tensor) -> Tensor:
-        count, longest = _present(inputs), inputs.shape[1]
+        count, max_length = _num_samples(inputs), inputs.shape[1]
         for kernel, stride in self.steps:
-            count, longest = _frames(count, kernel, stride), (longest - kernel) // stride + 1
-        return _upto(count, longest)
+            count, max_length = (
+                _num_frames(count, kernel, stride),
+                (max_length - kernel) // stride + 1,
+            )
+        return _length_mask(count, max_length)
 
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
         weight = self.map.weight
         device = generator.device if generator else weight.device
-        shape = (batch, self._samples(length))
+        shape = (batch, self._required_samples(length))
         return torch.randn(shape, generator=generator, device=device).to(weight)
 
-    def _normed(self, states: Tensor, count: Tensor, norm: nn.Module) -> Tensor:
+    def _normalize(self, states: Tensor, count: Tensor, norm: nn.Module) -> Tensor:
         """states [B, C, S] normalised: at each frame, or each channel over the frames there are."""
         if self.norm == "layer":
             normed: Tensor = norm(states.transpose(1, 2)).transpose(1, 2)
             return normed
         assert isinstance(norm, nn.LayerNorm)
         wide = full_precision(states)
-        real = _upto(count, states.shape[2])[:, None]
+        real = _length_mask(count, states.shape[2])[:, None]
         total = count.clamp(min=1)[:, None, None]
         mean = (wide * real).sum(dim=2, keepdim=True) / total
         variance = ((wide - mean).square() * real).sum(dim=2, keepdim=True) / total
         scaled = ((wide - mean) * torch.rsqrt(variance + norm.eps)).to(states.dtype)
         return scaled * norm.weight[:, None] + norm.bias[:, None]
 
-    def _samples(self, frames: int) -> int:
+    def _required_samples(self, frames: int) -> int:
         """How many samples so many frames are made of."""
         for kernel, stride in reversed(self.steps):
             frames = (frames - 1) * stride + kernel
         return frames
 
 
-def _present(samples: Tensor) -> Tensor:
+def _num_samples(samples: Tensor) -> Tensor:
     """How many samples there are of each item: [B]."""
     return (~samples.isnan()).sum(dim=1)
 
 
-def _frames(count: Tensor, kernel: int, stride: int) -> Tensor:
+def _num_frames(count: Tensor, kernel: int, stride: int) -> Tensor:
     return ((count - kernel).div(stride, rounding_mode="floor") + 1).clamp(min=0)
 
 
-def _upto(count: Tensor, longest: int) -> Tensor:
+def _length_mask(count: Tensor, max_length: int) -> Tensor:
     """[B], S -> [B, S], True below the count."""
-    return torch.arange(longest, device=count.device) < count[:, None]
+    return torch.arange(max_length, device=count.device) < count[:, None]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from zoo import Batch, Outputs
-from zoo_word2vec.table import WordModel, candidates
+from zoo_word2vec.word_model import WordModel, candidates
 
 
 class Cbow(WordModel):
@@ -17,7 +17,7 @@ class Cbow(WordModel):
     Paper: Mikolov et al. 2013, section 3.1; negatives as in arXiv:1310.4546, equation 4.
 
     Args:
-        source: the vectors v, a table; `zoo_word2vec.learning` learns it fast.
+        source: the vectors v, a table; `zoo_word2vec.training` learns it fast.
         negatives: how many words are drawn beside the true one; 0 for the full softmax.
 
     Shapes:
@@ -38,8 +38,10 @@ class Cbow(WordModel):
         targets, mask = batch["target"][:, None], count > 0
         if not self.negatives:
             return Outputs(mean @ self.output.weight.T, targets, mask)
-        offered = self.output(candidates(targets, batch, self.negatives))  # [B, 1, 1 + K, D]
-        logits = (offered @ mean[..., None])[..., 0]
+        candidate_vectors = self.output(
+            candidates(targets, batch, self.negatives)
+        )  # [B, 1, 1 + K, D]
+        logits = (candidate_vectors @ mean[..., None])[..., 0]
         return Outputs(logits, torch.zeros_like(targets), mask)
 
     def example(

@@ -56,7 +56,7 @@ class Corpus:
             torch.arange(len(ids)).repeat_interleave(lengths),
         )
 
-    def subsampled(self, sample: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def subsample(self, sample: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """ids and sentences [M] after frequent words were thinned out; 0 keeps all.
 
         A word of frequency f stays with probability sqrt(t / f) + t / f, as the authors' program

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from zoo import Batch, Outputs
-from zoo_word2vec.table import WordModel, candidates
+from zoo_word2vec.word_model import WordModel, candidates
 
 
 class SkipGram(WordModel):
@@ -20,7 +20,7 @@ class SkipGram(WordModel):
     Paper: Mikolov et al. 2013, equations 2 and 4.
 
     Args:
-        source: the vectors v, a table; `zoo_word2vec.learning` learns it fast.
+        source: the vectors v, a table; `zoo_word2vec.training` learns it fast.
         negatives: how many words are drawn beside each true one; 0 for the full softmax.
 
     Shapes:
@@ -40,8 +40,10 @@ class SkipGram(WordModel):
         if not self.negatives:
             logits = (words @ self.output.weight.T).expand(-1, targets.shape[1], -1)
             return Outputs(logits, targets, mask)
-        offered = self.output(candidates(targets, batch, self.negatives))  # [B, W, 1 + K, D]
-        logits = (offered @ words[..., None])[..., 0]
+        candidate_vectors = self.output(
+            candidates(targets, batch, self.negatives)
+        )  # [B, W, 1 + K, D]
+        logits = (candidate_vectors @ words[..., None])[..., 0]
         return Outputs(logits, torch.zeros_like(targets), mask)
 
     def example(

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from artifact_kit import REGISTRY, TIED, assert_same_bits, everything
+from artifact_kit import REGISTRY, TIED, all_tensors, assert_same_bits
 from safetensors.torch import load_file
 from torch import Tensor
 
-from zoo.artifact import held_tensors, load, read_header, save
+from zoo.artifact import load, named_tensors, read_header, save
 from zoo.interfaces import Model
 from zoo.interfaces.signature import parameters
 from zoo.spec.composition import compose
@@ -50,10 +50,10 @@ def logits_of(model: Model) -> Tensor:
 def test_a_shipped_model_comes_back_bit_for_bit(tmp_path: Path, name: str, dtype: str) -> None:
     model = compose(name, overrides=[*SMALL[name], *NARROW], dtype=dtype, seed=3, registry=REGISTRY)
     again = load(save(model, tmp_path / "m.safetensors"), registry=REGISTRY)
-    assert_same_bits(everything(model), everything(again))
+    assert_same_bits(all_tensors(model), all_tensors(again))
     assert_same_bits({"logits": logits_of(model)}, {"logits": logits_of(again)})
     assert {t.dtype for t in again.parameters()} == {getattr(torch, dtype)}
-    assert (again.spec, again.lock) == (model.spec, model.lock)
+    assert (again.spec, again.lock) == (model.spec, model.providers)
 
 
 def test_another_process_reads_the_same_bits(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_odd_numbers_keep_their_bits(tmp_path: Path) -> None:
         model.read.weight[0] = odd
         model.read.weight[1] = torch.tensor(-4194305, dtype=torch.int32).view(torch.float32)
     again = load(save(model, tmp_path / "m.safetensors"), registry=REGISTRY)
-    assert_same_bits(everything(model), everything(again))
+    assert_same_bits(all_tensors(model), all_tensors(again))
 
 
 def test_what_parts_share_is_saved_once_and_still_shared_after_loading(file: Path) -> None:
@@ -87,21 +87,21 @@ def test_what_parts_share_is_saved_once_and_still_shared_after_loading(file: Pat
     again = load(file, registry=REGISTRY)
     assert again.read.weight is again.speak.weight
     assert again.read.weight.requires_grad
-    assert held_tensors(again).keys() == {"read.weight", "seen"}
+    assert named_tensors(again).keys() == {"read.weight", "seen"}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_computed_buffers_are_there_after_loading(tmp_path: Path, dtype: str) -> None:
     model = compose(TIED, dtype=dtype, registry=REGISTRY)
     again = load(save(model, tmp_path / "m.safetensors"), registry=REGISTRY)
-    assert_same_bits(everything(model), everything(again))
+    assert_same_bits(all_tensors(model), all_tensors(again))
     assert_same_bits({"logits": logits_of(model)}, {"logits": logits_of(again)})
 
 
 def test_buffers_that_overlap_in_memory_come_back(tmp_path: Path) -> None:
     model = compose({**TIED, "model": "kit-overlapping"}, registry=REGISTRY)
     again = load(save(model, tmp_path / "m.safetensors"), registry=REGISTRY)
-    assert_same_bits(everything(model), everything(again))
+    assert_same_bits(all_tensors(model), all_tensors(again))
 
 
 def test_loading_leaves_the_random_state_alone(file: Path) -> None:
@@ -114,10 +114,12 @@ def test_the_spec_inside_is_complete_and_the_lock_lists_every_component(tmp_path
     model = compose("bahdanau-reversal", registry=REGISTRY)
     header = read_header(save(model, tmp_path / "m.safetensors", provenance={"seed": 7}))
     spec = load_spec(header.spec, registry=REGISTRY)
-    assert spec.resolved() == header.spec
+    assert spec.resolve() == header.spec
     used = set()
     for blueprint in spec.root.walk():
-        assert blueprint.params.keys() == {p.name for p in parameters(blueprint.cls) if not p.given}
+        assert blueprint.params.keys() == {
+            p.name for p in parameters(blueprint.cls) if not p.from_parent
+        }
         if blueprint.entry:
             used.add((blueprint.entry.kind, blueprint.entry.reference))
     assert used == {(row["kind"], f"{row['plugin']}:{row['name']}") for row in header.lock}
@@ -142,4 +144,4 @@ def test_saving_through_a_link_replaces_what_it_points_to(file: Path, tmp_path: 
     save(compose(TIED, seed=9, registry=REGISTRY), tmp_path / "latest")
     assert (tmp_path / "latest").is_symlink()
     expected = compose(TIED, seed=9, registry=REGISTRY)
-    assert_same_bits(everything(load(file, registry=REGISTRY)), everything(expected))
+    assert_same_bits(all_tensors(load(file, registry=REGISTRY)), all_tensors(expected))

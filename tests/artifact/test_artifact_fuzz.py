@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from artifact_kit import REGISTRY, TIED, assert_same_bits, everything
+from artifact_kit import REGISTRY, TIED, all_tensors, assert_same_bits
 
 from zoo.artifact import load, read_header, save, verify
-from zoo.artifact.layout import decoded
+from zoo.artifact.layout import decode_header
 from zoo.errors import ArtifactError, ZooWarning
 from zoo.interfaces import Model
 from zoo.spec.composition import compose
@@ -159,8 +159,8 @@ class Bench:
         finally:
             (folder / name).write_bytes(data)
             assert time.process_time() - started < PATIENCE
-        assert_same_bits(everything(model), everything(self.model))
-        assert (model.spec, model.lock) == (self.model.spec, self.model.lock)
+        assert_same_bits(all_tensors(model), all_tensors(self.model))
+        assert (model.spec, model.providers) == (self.model.spec, self.model.providers)
         assert model.tokenizer == self.model.tokenizer
         return "harmless"
 
@@ -173,7 +173,7 @@ def forged(data: bytes, draw: random.Random) -> bytes:
         change(table, draw)
     metadata = table.get("__metadata__")
     try:
-        layout = decoded(json.dumps(table).encode(), len(data) - end)
+        layout = decode_header(json.dumps(table).encode(), len(data) - end)
         metadata["digest"] = layout.digest()
     except (ValueError, KeyError, TypeError):
         pass

@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
-from artifact_kit import REGISTRY, TIED, Tied, assert_same_bits, everything, rewrite
+from artifact_kit import REGISTRY, TIED, Tied, all_tensors, assert_same_bits, rewrite
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from zoo.artifact import check_hashes, held_tensors, load, read_header, save
-from zoo.artifact.checkpoint import opened
+from zoo.artifact import check_hashes, load, named_tensors, read_header, save
+from zoo.artifact.checkpoint import open_tensors
 from zoo.errors import ArtifactError, ZooError
 from zoo.interfaces import Model
 from zoo.spec.composition import compose
@@ -36,7 +36,7 @@ def file(tmp_path: Path) -> Path:
 def test_dtype_casts_floats_and_nothing_else(file: Path, dtype: Any) -> None:
     model = load(file, dtype=dtype, registry=REGISTRY)
     wanted = compose(TIED, dtype=dtype, registry=REGISTRY)
-    assert_same_bits(everything(model), everything(wanted))
+    assert_same_bits(all_tensors(model), all_tensors(wanted))
     assert model.seen.dtype == torch.int64
     assert model.read.weight is model.speak.weight
 
@@ -57,26 +57,26 @@ def test_weights_are_the_file_s_own_pages_and_training_leaves_the_file_alone(fil
         model.read.weight.fill_(7)
     assert file.read_bytes() == before
     assert_same_bits(
-        everything(load(file, registry=REGISTRY)), everything(load(file, registry=REGISTRY))
+        all_tensors(load(file, registry=REGISTRY)), all_tensors(load(file, registry=REGISTRY))
     )
 
 
 def test_a_model_outlives_its_file(file: Path) -> None:
     model = load(file, registry=REGISTRY)
     file.unlink()
-    assert_same_bits(everything(model), everything(compose(TIED, registry=REGISTRY)))
+    assert_same_bits(all_tensors(model), all_tensors(compose(TIED, registry=REGISTRY)))
 
 
 def test_saving_over_the_file_a_model_came_from_keeps_its_weights(file: Path) -> None:
     model = load(file, registry=REGISTRY)
     save(model, file)
     save(compose(TIED, seed=1, registry=REGISTRY), file)
-    assert_same_bits(everything(model), everything(compose(TIED, registry=REGISTRY)))
+    assert_same_bits(all_tensors(model), all_tensors(compose(TIED, registry=REGISTRY)))
 
 
 def test_the_file_is_an_ordinary_safetensors_file(file: Path) -> None:
     model = compose(TIED, registry=REGISTRY)
-    held = {name: tensor.detach() for name, tensor in held_tensors(model).items()}
+    held = {name: tensor.detach() for name, tensor in named_tensors(model).items()}
     assert_same_bits(load_file(file), held)
 
 
@@ -87,7 +87,7 @@ def test_weights_that_another_library_wrote_without_alignment_load(file: Path) -
     header += b" " * ((1 - len(header)) % 8)
     file.write_bytes(len(header).to_bytes(8, "little") + header + data[end:])
     model = load(file, verify=True, registry=REGISTRY)
-    assert_same_bits(everything(model), everything(compose(TIED, registry=REGISTRY)))
+    assert_same_bits(all_tensors(model), all_tensors(compose(TIED, registry=REGISTRY)))
 
 
 class Initialised(Tied):
@@ -111,12 +111,12 @@ class Initialised(Tied):
 
 
 def test_constructors_compute_their_buffers_and_fill_no_weights(tmp_path: Path) -> None:
-    registry = REGISTRY.plus([Initialised], plugin="kit")
+    registry = REGISTRY.with_components([Initialised], plugin="kit")
     model = compose({**TIED, "model": "kit-initialised"}, registry=registry)
     file = save(model, tmp_path / "m")
     Initialised.filled.clear()
     again = load(file, registry=registry)
-    assert_same_bits(everything(again), everything(model))
+    assert_same_bits(all_tensors(again), all_tensors(model))
     assert again.computed.tolist() == [6.0, 6.0]
     assert Initialised.filled == [5.0]
 
@@ -219,7 +219,7 @@ def test_a_header_as_long_as_a_pickle_begins_is_no_pickle(tmp_path: Path, length
     text = b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'.ljust(length)
     path.write_bytes(length.to_bytes(8, "little") + text + torch.ones(1).numpy().tobytes())
     with safe_open(path, framework="pt") as theirs:
-        assert opened([path]).read("a") == theirs.get_tensor("a") == 1.0
+        assert open_tensors([path]).read("a") == theirs.get_tensor("a") == 1.0
 
 
 def test_a_foreign_file_is_told_from_a_damaged_one(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_a_file_without_hashes_is_not_called_verified(file: Path) -> None:
     assert read_header(file).hashes is None
     assert not check_hashes(file)
     assert_same_bits(
-        everything(load(file, registry=REGISTRY)), everything(compose(TIED, registry=REGISTRY))
+        all_tensors(load(file, registry=REGISTRY)), all_tensors(compose(TIED, registry=REGISTRY))
     )
     with pytest.raises(ArtifactError, match="is of format 1, which has no hashes to verify"):
         load(file, verify=True, registry=REGISTRY)

@@ -14,9 +14,9 @@ from artifact_kit import REGISTRY, TIED, Tied, rewrite
 from torch import Tensor, nn
 
 from zoo.artifact import load, read_header, save, verify
-from zoo.artifact.probe import drift, probed
+from zoo.artifact.probe import compare_probe, record_probe
 from zoo.interfaces import Model, Outputs
-from zoo.registry.component_registry import Registry
+from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.composition import compose
 
 
@@ -40,7 +40,7 @@ class Moody(Tied):
         return Outputs(logits, batch["source"], torch.ones_like(batch["source"]).bool())
 
 
-REGISTRY = REGISTRY.plus([Moody], plugin="kit")
+REGISTRY = REGISTRY.with_components([Moody], plugin="kit")
 MOODY = {**TIED, "model": "kit-moody"}
 
 
@@ -53,7 +53,7 @@ def file(tmp_path: Path) -> Path:
     return save(moody(), tmp_path / "m.safetensors")
 
 
-def statuses(file: Path, registry: Registry = REGISTRY) -> dict[str, str]:
+def statuses(file: Path, registry: ComponentRegistry = REGISTRY) -> dict[str, str]:
     return {check.name: check.status for check in verify(file, registry=registry).checks}
 
 
@@ -121,10 +121,10 @@ def test_other_ways_of_adding_up_are_not_drift(file: Path, monkeypatch: pytest.M
 
 def test_numbers_between_the_samples_count_too(monkeypatch: pytest.MonkeyPatch) -> None:
     model = compose({**TIED, "model": {"type": "kit-tied", "vocab": 500}}, registry=REGISTRY)
-    probe = probed(model)
+    probe = record_probe(model)
     every = probe["outputs"]["logits"]["every"]
     assert every > 1
-    assert drift(model, probe) == []
+    assert compare_probe(model, probe) == []
     forward = Tied.forward
 
     def bent(self: Any, batch: Any) -> Outputs:
@@ -134,7 +134,7 @@ def test_numbers_between_the_samples_count_too(monkeypatch: pytest.MonkeyPatch) 
         return Outputs(flat.view_as(outputs.logits), outputs.targets, outputs.mask)
 
     monkeypatch.setattr(Tied, "forward", bent)
-    assert "has the norm" in drift(model, probe)[0]
+    assert "has the norm" in compare_probe(model, probe)[0]
 
 
 def test_a_model_that_cannot_run_its_example_is_saved_with_the_reason(
@@ -156,13 +156,16 @@ def moody_without_check(monkeypatch: pytest.MonkeyPatch) -> Model:
     """A model whose example is out of order, which composition would not let pass."""
     import zoo.spec.composition
 
-    monkeypatch.setattr(zoo.composition, "report_of", lambda *_: None)
+    monkeypatch.setattr(zoo.composition, "build_report", lambda *_: None)
     return moody()
 
 
 @pytest.mark.parametrize(
     ("name", "value", "said"),
-    [("MAX_WEIGHTS", 10, "too many to run"), ("MAX_INPUT", 3, "no example of it is smaller")],
+    [
+        ("MAX_WEIGHT_BYTES", 10, "too many to run"),
+        ("MAX_INPUT_BYTES", 3, "no example of it is smaller"),
+    ],
 )
 def test_what_would_cost_too_much_is_skipped_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int, said: str

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 import torch
-from artifact_kit import REGISTRY, TIED, Newer, Tied, assert_same_bits, everything, rewrite
+from artifact_kit import REGISTRY, TIED, Tied, TiedV2, all_tensors, assert_same_bits, rewrite
 from plugin_kit import Site, scorer
 from torch import Tensor
 
 from zoo.artifact import load, save
 from zoo.errors import ArtifactError, ZooError
 from zoo.registry.blueprint import Blueprint
-from zoo.registry.component_registry import Registry
+from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.composition import compose
 from zoo_bahdanau.additive import Additive
 
@@ -185,7 +185,9 @@ def test_a_missing_plugin_says_what_to_install(tmp_path: Path, site: Site) -> No
 
 
 def test_another_version_of_a_component_is_refused(file: Path) -> None:
-    newer = Registry.installed({"ZOO_PLUGINS": "none"}).plus([Newer], plugin="kit")
+    newer = ComponentRegistry.from_environment({"ZOO_PLUGINS": "none"}).with_components(
+        [TiedV2], plugin="kit"
+    )
     with pytest.raises(ArtifactError, match=r"version 1 of model 'kit-tied'.*has version 2"):
         load(file, registry=newer)
 
@@ -229,7 +231,7 @@ def test_a_part_written_in_python_is_refused_on_save_or_comes_back(tmp_path: Pat
         file = save(model, tmp_path / "m.safetensors")
     except ArtifactError:
         return
-    assert_same_bits(everything(load(file, registry=REGISTRY)), everything(model))
+    assert_same_bits(all_tensors(load(file, registry=REGISTRY)), all_tensors(model))
 
 
 def test_provenance_that_json_cannot_hold_is_refused(tmp_path: Path) -> None:

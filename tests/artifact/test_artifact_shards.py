@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from artifact_kit import REGISTRY, TIED, assert_same_bits, everything, put, rewrite
+from artifact_kit import REGISTRY, TIED, all_tensors, assert_same_bits, rewrite, write_file
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
@@ -42,7 +42,7 @@ def test_shards_have_the_standard_names_and_come_back_bit_for_bit(folder: Path) 
     assert held(folder) == [*NAMES, INDEX]
     for path in (folder, folder / INDEX):
         model = load(path, verify=True, registry=REGISTRY)
-        assert_same_bits(everything(model), everything(model_of()))
+        assert_same_bits(all_tensors(model), all_tensors(model_of()))
         assert model.spec == model_of().spec
     header = read_header(folder)
     assert [name for name, _ in header.files] == NAMES
@@ -82,7 +82,7 @@ def test_each_shard_can_be_checked_alone(folder: Path) -> None:
 def test_a_model_that_fits_one_shard_is_one_file(tmp_path: Path) -> None:
     folder = save(model_of(), tmp_path / "model", shard_bytes="2GB")
     assert held(folder) == ["model.safetensors"]
-    assert_same_bits(everything(load(folder, registry=REGISTRY)), everything(model_of()))
+    assert_same_bits(all_tensors(load(folder, registry=REGISTRY)), all_tensors(model_of()))
 
 
 @pytest.mark.parametrize("sizes", [(180, 180), (180, None), (None, 180), (180, 10), (180, 10**6)])
@@ -94,7 +94,7 @@ def test_a_save_replaces_what_the_directory_held_whatever_its_form(
     (folder / "README.md").write_text("mine")
     for seed, size in enumerate(sizes):
         save(model_of(seed), folder if size else folder / "model.safetensors", shard_bytes=size)
-    assert_same_bits(everything(load(folder, registry=REGISTRY)), everything(model_of(1)))
+    assert_same_bits(all_tensors(load(folder, registry=REGISTRY)), all_tensors(model_of(1)))
     single = sizes[1] in (None, 10**6)
     assert held(folder) == sorted(
         ["README.md", *(["model.safetensors"] if single else [*NAMES, INDEX])]
@@ -126,7 +126,7 @@ def test_a_disk_without_links_still_holds_the_new_model(
 
     monkeypatch.setattr(os, "link", refused)
     save(model_of(1), folder, shard_bytes=180)
-    assert_same_bits(everything(load(folder, registry=REGISTRY)), everything(model_of(1)))
+    assert_same_bits(all_tensors(load(folder, registry=REGISTRY)), all_tensors(model_of(1)))
     assert len(held(folder)) == 3
     monkeypatch.undo()
     save(model_of(0), folder, shard_bytes=180)
@@ -147,7 +147,7 @@ def test_a_load_while_shards_are_swapped_gives_one_of_the_two_whole(
     monkeypatch.setattr(os.path, "exists", swapping)
     model = load(folder, registry=REGISTRY)
     assert saved
-    assert_same_bits(everything(model), everything(model_of(1)))
+    assert_same_bits(all_tensors(model), all_tensors(model_of(1)))
 
 
 def reindexed(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -272,12 +272,12 @@ def test_a_stranger_s_shards_beside_a_saved_file_are_left_alone(tmp_path: Path) 
 
 def test_tensors_without_a_model_are_written_as_one_and_checked(tmp_path: Path) -> None:
     model = model_of(3)
-    tensors = {n: t.detach() for n, t in everything(model).items() if n in ("read.weight", "seen")}
+    tensors = {n: t.detach() for n, t in all_tensors(model).items() if n in ("read.weight", "seen")}
     options: dict[str, Any] = {"provenance": {"source": "elsewhere"}, "registry": REGISTRY}
     for path, size in ((tmp_path / "m.safetensors", None), (tmp_path / "shards", 180)):
         write(
             model.spec,
-            model.lock,
+            model.providers,
             iter(tensors.items()),
             path,
             tokenizer={"source": "{}"},
@@ -285,7 +285,7 @@ def test_tensors_without_a_model_are_written_as_one_and_checked(tmp_path: Path) 
             **options,
         )
         again = load(path, verify=True, registry=REGISTRY)
-        assert_same_bits(everything(again), everything(model))
+        assert_same_bits(all_tensors(again), all_tensors(model))
         assert again.tokenizer == {"source": "{}"}
         assert read_header(path).provenance["source"] == "elsewhere"
         assert "outputs" in (read_header(path).probe or {})
@@ -314,5 +314,7 @@ def test_a_file_put_together_by_hand_loads_too(tmp_path: Path) -> None:
     file = save(model_of(), tmp_path / "one.safetensors")
     with safe_open(file, framework="pt") as opened:
         words = opened.metadata()
-    put(file, words, load_file(file))
-    assert_same_bits(everything(load(file, verify=True, registry=REGISTRY)), everything(model_of()))
+    write_file(file, words, load_file(file))
+    assert_same_bits(
+        all_tensors(load(file, verify=True, registry=REGISTRY)), all_tensors(model_of())
+    )

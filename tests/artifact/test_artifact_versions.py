@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import pytest
 import torch
-from artifact_kit import REGISTRY, TIED, Tied, assert_same_bits, everything, rewrite
+from artifact_kit import REGISTRY, TIED, Tied, all_tensors, assert_same_bits, rewrite
 from plugin_kit import Site, scorer
 from pydantic import Field
 from torch import Tensor, nn
@@ -17,7 +17,7 @@ from zoo.artifact import load, read_header, save, verify
 from zoo.errors import ArtifactError, ZooWarning
 from zoo.interfaces import Component, Embedding, Model, Outputs
 from zoo.registry.blueprint import Blueprint
-from zoo.registry.component_registry import Registry
+from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.composition import compose
 
 
@@ -129,8 +129,10 @@ class StackTwo(Stack):
         return params, {n.replace("tables.", "levels."): t for n, t in tensors.items()}
 
 
-def registry(*components: type[Component]) -> Registry:
-    return Registry.installed({"ZOO_PLUGINS": "none"}).plus(components, plugin="kit")
+def registry(*components: type[Component]) -> ComponentRegistry:
+    return ComponentRegistry.from_environment({"ZOO_PLUGINS": "none"}).with_components(
+        components, plugin="kit"
+    )
 
 
 OLD = registry(Stack, Table)
@@ -170,7 +172,7 @@ def test_an_older_artifact_is_migrated_step_by_step(
     assert verify(file, registry=registry(*newer)).ok
     saved = save(again, tmp_path / "new.safetensors")
     assert {row["version"] for row in read_header(saved).lock} == {c.version for c in newer}
-    assert_same_bits(everything(load(saved, registry=registry(*newer))), everything(again))
+    assert_same_bits(all_tensors(load(saved, registry=registry(*newer))), all_tensors(again))
 
 
 def test_shards_are_migrated_too(tmp_path: Path) -> None:
@@ -236,7 +238,7 @@ def test_a_file_of_the_first_format_cannot_be_migrated_and_says_so(
     old: tuple[Path, Model],
 ) -> None:
     rewrite(old[0], zoo="1", **dict.fromkeys(("hashes", "digest", "probe", "places")))
-    assert_same_bits(everything(load(old[0], registry=OLD)), everything(old[1]))
+    assert_same_bits(all_tensors(load(old[0], registry=OLD)), all_tensors(old[1]))
     with pytest.raises(ArtifactError, match="does not say where its parts stand"):
         load(old[0], registry=registry(Stack, TableTwo))
 
@@ -265,10 +267,10 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 @pytest.fixture
-def released(tmp_path: Path, site: Site) -> Callable[[str, str], tuple[Path, Registry]]:
+def released(tmp_path: Path, site: Site) -> Callable[[str, str], tuple[Path, ComponentRegistry]]:
     """A file saved with release 1.2 of a plugin, and the registry after another was installed."""
 
-    def released(version: str, source: str) -> tuple[Path, Registry]:
+    def released(version: str, source: str) -> tuple[Path, ComponentRegistry]:
         site.add("kit-scorers", scorer("kit-mine"), point="mine", version="1.2")
         chosen = ["model.decoder.attention.scorer=kit-mine"]
         model = compose("bahdanau-reversal", overrides=chosen, registry=site.registry())
@@ -284,7 +286,7 @@ def released(tmp_path: Path, site: Site) -> Callable[[str, str], tuple[Path, Reg
 
 
 def test_another_release_with_the_same_component_versions_loads_with_a_warning(
-    released: Callable[[str, str], tuple[Path, Registry]],
+    released: Callable[[str, str], tuple[Path, ComponentRegistry]],
 ) -> None:
     file, now = released("1.3", scorer("kit-mine"))
     said = r"was saved with kit-scorers 1\.2 \(here: kit-scorers 1\.3\); .*so it loads"
@@ -294,7 +296,7 @@ def test_another_release_with_the_same_component_versions_loads_with_a_warning(
 
 
 def test_another_release_with_another_component_version_is_refused_with_the_way_out(
-    released: Callable[[str, str], tuple[Path, Registry]],
+    released: Callable[[str, str], tuple[Path, ComponentRegistry]],
 ) -> None:
     newer = scorer("kit-mine").replace("    def __init__", "    version = 2\n\n    def __init__", 1)
     file, now = released("2.0", newer)
@@ -307,7 +309,7 @@ def test_another_release_with_another_component_version_is_refused_with_the_way_
 
 def test_components_know_where_they_stand() -> None:
     model = compose(SPEC, registry=OLD)
-    assert [(p["path"], p["kind"], p["at"]) for p in model.places] == [
+    assert [(p["path"], p["kind"], p["at"]) for p in model.component_paths] == [
         ("model", "model", [""]),
         ("model.table", "embedding", ["tables.0", "tables.1"]),
     ]

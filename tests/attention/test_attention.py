@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo import SpecError, ZooError, recording
-from zoo.plugin import Alignment, Attention, Blueprint, Given, Look, Mask
+from zoo.plugin import Alignment, AlignmentContext, Attention, Blueprint, FromParent, Mask
 from zoo_alignment.soft import Soft
 from zoo_bahdanau.additive import Additive
 from zoo_luong.concat import Concat
@@ -56,7 +56,7 @@ class Uniform(Alignment):
     name = "uniform"
 
     def forward(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor:
         opened = torch.ones_like(scores) if mask is None else mask.expand_as(scores).to(scores)
         return opened / opened.sum(dim=-1, keepdim=True).clamp(min=1)
@@ -331,7 +331,7 @@ class Tempered(ScaledDot):
 
     name = "tempered"
 
-    def __init__(self, *, query_dim: Given[int], key_dim: Given[int]) -> None:
+    def __init__(self, *, query_dim: FromParent[int], key_dim: FromParent[int]) -> None:
         super().__init__(query_dim=query_dim, key_dim=key_dim)
         self.heat = nn.Parameter(torch.rand(()))
 
@@ -562,7 +562,7 @@ def test_a_recording_with_gradients_lies_within_another():
     torch.testing.assert_close(within[""][0], outside[""][0], rtol=0, atol=0)
     within[""][0].square().sum().backward()
     assert states.grad.abs().sum() > 0
-    assert attention.tracker is None
+    assert attention.grad_recorder is None
 
 
 def test_a_recording_ends_when_its_block_fails():

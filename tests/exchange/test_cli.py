@@ -219,7 +219,7 @@ def test_a_tokenizer_is_given_along(folder):
 
 
 def test_a_large_file_shows_progress_on_standard_error(folder, monkeypatch):
-    monkeypatch.setattr(weights, "LARGE", 1)
+    monkeypatch.setattr(weights, "MIN_PROGRESS_BYTES", 1)
     done = CliRunner().invoke(app, IMPORT.split())
     assert done.exit_code == 0
     assert done.stdout.startswith("model.safetensors: 12 tensors, ")
@@ -228,9 +228,9 @@ def test_a_large_file_shows_progress_on_standard_error(folder, monkeypatch):
 def test_a_job_that_breaks_leaves_the_old_file(folder, monkeypatch):
     _run(IMPORT)
     before = (folder / "model.safetensors").read_bytes()
-    arrival = zoo.importing.arriving("weights.safetensors", spec="spec.yaml", map="map.yaml")
+    import_plan = zoo.importing.plan_import("weights.safetensors", spec="spec.yaml", map="map.yaml")
     with pytest.raises(KeyboardInterrupt):
-        arrival.write("model.safetensors", progress=_interrupt)
+        import_plan.write("model.safetensors", progress=_interrupt)
     assert (folder / "model.safetensors").read_bytes() == before
     assert sorted(path.name for path in folder.iterdir()) == [
         "map.yaml", "model.safetensors", "spec.yaml", "weights.safetensors",

@@ -9,7 +9,7 @@ import torch
 
 from zoo.errors import SpecError
 from zoo.exchange.mapping import plan, read_map
-from zoo.interfaces.tensors import Form
+from zoo.interfaces.tensors import TensorMeta
 
 
 @pytest.fixture
@@ -31,7 +31,8 @@ OPERATIONS = (
 
 def _forms(**shapes):
     return {
-        name.replace("__", "."): Form(tuple(shape), torch.float32) for name, shape in shapes.items()
+        name.replace("__", "."): TensorMeta(tuple(shape), torch.float32)
+        for name, shape in shapes.items()
     }
 
 
@@ -93,14 +94,14 @@ def test_fused_weights_come_apart_by_values_of_the_spec_and_together_again(
 ):
     path = written(FUSED)
     spec = {"model": {"heads": 2, "kv_heads": kv_heads}}
-    mapped = read_map(path, spec=spec)
+    tensor_map = read_map(path, spec=spec)
     whole = torch.arange(3.0 * width).reshape(3, width)
     small = 2 * (kv_heads or 2)
     ours = _forms(b__0__q=[4, 3], b__0__k=[small, 3], b__0__v=[small, 3])
-    made = _run(plan(mapped, _forms(l__0__qkv=[3, width]), ours), {"l.0.qkv": whole})
+    made = _run(plan(tensor_map, _forms(l__0__qkv=[3, width]), ours), {"l.0.qkv": whole})
     assert torch.equal(made["b.0.k"], whole.T[4 : 4 + small])
-    forms = {name: Form.of(tensor) for name, tensor in made.items()}
-    back = _run(plan(mapped.reversed(), forms, None), made)
+    metas = {name: TensorMeta.of(tensor) for name, tensor in made.items()}
+    back = _run(plan(tensor_map.reversed(), metas, None), made)
     assert torch.equal(back["l.0.qkv"], whole)
 
 
@@ -111,15 +112,15 @@ def test_a_choice_on_one_side_joins_all_its_tensors(written):
             ours: heads
             do: [{squeeze: 0}, transpose, join]
         """)
-    mapped = read_map(path)
+    tensor_map = read_map(path)
     tensors = {
         f"conv{suffix}/kernel": torch.full((1, 4, 2), float(i))
         for i, suffix in enumerate(("", "_3", "_6"))
     }
-    forms = {name: Form.of(tensor) for name, tensor in tensors.items()}
-    made = _run(plan(mapped, forms, _forms(heads=[6, 4])), tensors)
+    metas = {name: TensorMeta.of(tensor) for name, tensor in tensors.items()}
+    made = _run(plan(tensor_map, metas, _forms(heads=[6, 4])), tensors)
     assert made["heads"][:, 0].tolist() == [0, 0, 1, 1, 2, 2]
-    back = _run(plan(mapped.reversed(), _forms(heads=[6, 4]), None), made)
+    back = _run(plan(tensor_map.reversed(), _forms(heads=[6, 4]), None), made)
     assert all(torch.equal(back[name], tensors[name]) for name in tensors)
 
 
@@ -136,7 +137,7 @@ def test_prefix_and_old_endings_are_understood(written):
         ["model.norm.weight", "model.norm.bias", "model.emb", "head"],
         ["norm.gamma", "norm.beta", "emb", "head"],
     ):
-        theirs = {name: Form((2,), torch.float32) for name in names}
+        theirs = {name: TensorMeta((2,), torch.float32) for name in names}
         made = plan(read_map(path), theirs, _forms(n__weight=[2], n__bias=[2], table=[2], out=[2]))
         assert sorted(name for job in made.jobs for name in job.sources) == sorted(names)
     back = plan(
@@ -151,7 +152,7 @@ def test_an_old_ending_beside_the_new_one_is_not_lost_in_silence(written):
         rename: {n: norm.weight}
         """)
     for other in ("norm.weight", "norm.g"):
-        theirs = {name: Form((2,), torch.float32) for name in ("norm.gamma", other)}
+        theirs = {name: TensorMeta((2,), torch.float32) for name in ("norm.gamma", other)}
         faults = _faults(lambda: plan(read_map(path), theirs, _forms(n=[2])), path)  # noqa: B023
         assert len(faults) == 1
         assert faults[0].startswith("1:1: no rule takes 'norm.g")
@@ -162,7 +163,7 @@ def test_what_torch_itself_refuses_has_its_line_too(written):
         convert:
           - {theirs: [g, v], do: [weight-norm], ours: w}
         """)
-    whole = {"g": Form((2,), torch.int64), "v": Form((2, 2), torch.int64)}
+    whole = {"g": TensorMeta((2,), torch.int64), "v": TensorMeta((2, 2), torch.int64)}
     (fault,) = _faults(lambda: plan(read_map(path), whole, _forms(w=[2, 2])), path)
     assert fault.startswith("4:5: convert[0]: 'w': ")
 
@@ -203,11 +204,11 @@ def test_dropped_tensors_are_omitted_or_filled_on_export(written):
 def test_floats_get_one_type_and_whole_numbers_keep_theirs(written, dtype):
     path = written("rename: {a: a, b: b, steps: steps}\n")
     theirs = {
-        "a": Form((1,), torch.float16),
-        "b": Form((1,), torch.float32),
-        "steps": Form((), torch.int64),
+        "a": TensorMeta((1,), torch.float16),
+        "b": TensorMeta((1,), torch.float32),
+        "steps": TensorMeta((), torch.int64),
     }
-    ours = {**_forms(a=[1], b=[1]), "steps": Form((), torch.int64)}
+    ours = {**_forms(a=[1], b=[1]), "steps": TensorMeta((), torch.int64)}
     made = plan(read_map(path), theirs, ours, dtype=dtype).targets
     assert {made["a"].dtype, made["b"].dtype} == {dtype or torch.float32}
     assert made["steps"].dtype == torch.int64
@@ -217,18 +218,20 @@ def test_the_example_in_the_documentation_does_what_it_says(tmp_path):
     text = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
     (tmp_path / "map.yaml").write_text(re.search(r"## Maps.*?```yaml\n(.*?)```", text, re.S)[1])
     spec = {"model": {"decoder": {"attention": {"heads": 1}}}}
-    mapped = read_map(tmp_path / "map.yaml", spec=spec)
+    tensor_map = read_map(tmp_path / "map.yaml", spec=spec)
     theirs = {"h.0.ln.scale": [2], "h.0.ln.shift": [2], "h.0.attn.fused.weight": [2, 6]}
     theirs |= {"h.0.attn.mask": [9]}
     block = "decoder.blocks.0"
     ours = {f"{block}.norm.weight": [2], f"{block}.norm.bias": [2], "decoder.output.bias": [5]}
     ours |= {f"{block}.attention.{part}.weight": [2, 2] for part in ("query", "key", "value")}
     sides = [
-        {name: Form(tuple(shape), torch.float32) for name, shape in side.items()}
+        {name: TensorMeta(tuple(shape), torch.float32) for name, shape in side.items()}
         for side in (theirs, ours)
     ]
-    assert plan(mapped, *sides).dropped == ["h.0.attn.mask"]
-    assert set(plan(mapped.reversed(), sides[1], None).targets) == theirs.keys() - {"h.0.attn.mask"}
+    assert plan(tensor_map, *sides).dropped == ["h.0.attn.mask"]
+    assert set(plan(tensor_map.reversed(), sides[1], None).targets) == theirs.keys() - {
+        "h.0.attn.mask"
+    }
 
 
 def test_a_cast_decides_where_nobody_asks_for_a_type(written):
@@ -239,10 +242,10 @@ def test_a_cast_decides_where_nobody_asks_for_a_type(written):
         fill: {c: zeros}
         drop: [{name: huge, export: omit}]
         """)
-    theirs = {"wide": Form((1,), torch.float64), "half": Form((1,), torch.float16)}
-    theirs["huge"] = Form((1,), torch.float64)
+    theirs = {"wide": TensorMeta((1,), torch.float64), "half": TensorMeta((1,), torch.float16)}
+    theirs["huge"] = TensorMeta((1,), torch.float64)
     made = plan(read_map(path), theirs, _forms(a=[1], b=[1], c=[1])).targets
-    assert {form.dtype for form in made.values()} == {torch.float16}
+    assert {meta.dtype for meta in made.values()} == {torch.float16}
 
 
 def test_a_number_that_does_not_fit_is_refused(written):
@@ -252,13 +255,13 @@ def test_a_number_that_does_not_fit_is_refused(written):
 
 
 def test_eight_bits_are_no_plain_numbers_unless_cast(written):
-    eight = {"v": Form((2,), torch.float8_e4m3fn), "u": Form((2,), torch.float32)}
+    eight = {"v": TensorMeta((2,), torch.float8_e4m3fn), "u": TensorMeta((2,), torch.float32)}
     path = written("rename: {w: v, u: u}")
     faults = _faults(lambda: plan(read_map(path), eight, _forms(w=[2], u=[2])), path)
     assert faults == ["2:10: rename.w: 'w' is torch.float8_e4m3fn, should be torch.float32"]
     path = written("convert: [{theirs: v, ours: w, do: [{cast: float32}]}, {theirs: u, ours: u}]")
     made = plan(read_map(path), eight, _forms(w=[2], u=[2])).targets
-    assert {form.dtype for form in made.values()} == {torch.float32}
+    assert {meta.dtype for meta in made.values()} == {torch.float32}
 
 
 def test_a_rule_that_finds_nothing_is_listed_as_idle(written):
@@ -305,8 +308,8 @@ def test_everything_that_does_not_fit_comes_at_once_with_its_line(written):
     theirs = {"a": [2], "b__0": [2], "b__7": [2], "c": [4], "d": [3], "stray": [5, 5]}
     ours = {"a": [2], "b__0": [3], "c": [4], "same": [2], "lonely": [1], "d__0": [1], "d__1": [1]}
     ours |= {"never": [6], "e": [2]}
-    forms = _forms(**ours) | {"steps": Form((4,), torch.int64)}
-    faults = _faults(lambda: plan(read_map(path), _forms(**theirs), forms), path)
+    metas = _forms(**ours) | {"steps": TensorMeta((4,), torch.int64)}
+    faults = _faults(lambda: plan(read_map(path), _forms(**theirs), metas), path)
     assert faults == [
         "5:3: rename.b.{n}: 'b.0' becomes [2], should be [3]",
         "5:3: rename.b.{n}: 'b.7' is in the file, but the model has no 'b.7'",
@@ -335,9 +338,9 @@ def test_what_cannot_be_exported_says_why(written):
           - {theirs: c, do: [{slice: {start: 1}}], ours: c}
         drop: [extra]
         """)
-    mapped = read_map(path)
+    tensor_map = read_map(path)
     assert _planned(path, {"a": [2], "b": [2], "c": [3]}, {"sum": [2], "c": [2]}).jobs
-    back = mapped.reversed()
+    back = tensor_map.reversed()
     faults = _faults(lambda: plan(back, _forms(sum=[2], c=[2]), None), path)
     assert (
         faults

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from zoo.errors import SpecError
 from zoo.exchange.mapping import OPERATIONS, plan, read_map
-from zoo.interfaces.tensors import Form
+from zoo.interfaces.tensors import TensorMeta
 
 SOUND = {
     "zoo": 1,
@@ -47,7 +47,7 @@ SOUND = {
 
 
 def _forms(**shapes):
-    return {k.replace("_", "."): Form(tuple(v), torch.float32) for k, v in shapes.items()}
+    return {k.replace("_", "."): TensorMeta(tuple(v), torch.float32) for k, v in shapes.items()}
 
 
 THEIRS = _forms(
@@ -88,50 +88,56 @@ odd = st.one_of(
 )
 
 
-def _places(data, trail=()):
-    yield trail
+def _places(data, key_path=()):
+    yield key_path
     if not isinstance(data, (dict, list)):
         return
     for key, value in data.items() if isinstance(data, dict) else enumerate(data):
-        yield from _places(value, (*trail, key))
+        yield from _places(value, (*key_path, key))
 
 
-PLACES = [trail for trail in _places(SOUND) if trail]
+PLACES = [key_path for key_path in _places(SOUND) if key_path]
 
 
-def _put(data, trail, value, rename):
+def _put(data, key_path, value, rename):
     """Another value at a place, or another key for what is there; nothing if it is gone."""
     try:
-        for key in trail[:-1]:
+        for key in key_path[:-1]:
             data = data[key]
-        old = data.pop(trail[-1])
+        old = data.pop(key_path[-1])
         if isinstance(data, list):
-            data.insert(trail[-1], value)
+            data.insert(key_path[-1], value)
         else:
-            data[str(value) if rename else trail[-1]] = old if rename else value
+            data[str(value) if rename else key_path[-1]] = old if rename else value
     except (KeyError, IndexError, TypeError, AttributeError):
         return
 
 
 def test_the_sound_map_is_sound():
-    mapped = read_map(copy.deepcopy(SOUND), spec=SPEC)
-    made = plan(mapped, THEIRS, OURS)
+    tensor_map = read_map(copy.deepcopy(SOUND), spec=SPEC)
+    made = plan(tensor_map, THEIRS, OURS)
     assert made.targets.keys() == OURS.keys()
-    assert plan(mapped.reversed(), OURS, None).targets.keys() >= {"m.b.0.u", "s", "e.0"}
+    assert plan(tensor_map.reversed(), OURS, None).targets.keys() >= {"m.b.0.u", "s", "e.0"}
 
 
 @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.sampled_from(PLACES), odd, st.booleans()), min_size=1, max_size=3))
 def test_a_spoilt_map_is_a_plan_or_a_list_of_faults(changes):
     data = copy.deepcopy(SOUND)
-    for trail, value, rename in changes:
-        _put(data, trail, value, rename)
+    for key_path, value, rename in changes:
+        _put(data, key_path, value, rename)
     for forward in (True, False):
         try:
-            mapped = read_map(data, spec=SPEC)
-            planned = plan(mapped, THEIRS, OURS) if forward else plan(mapped.reversed(), OURS, None)
+            tensor_map = read_map(data, spec=SPEC)
+            planned = (
+                plan(tensor_map, THEIRS, OURS)
+                if forward
+                else plan(tensor_map.reversed(), OURS, None)
+            )
             tensors = {n: torch.ones(f.shape) for n, f in (THEIRS if forward else OURS).items()}
-            forms = {name: Form.of(tensor) for name, tensor in planned.run(tensors.__getitem__)}
-            assert forms == planned.targets
+            metas = {
+                name: TensorMeta.of(tensor) for name, tensor in planned.run(tensors.__getitem__)
+            }
+            assert metas == planned.targets
         except SpecError:
             continue

@@ -4,7 +4,7 @@ import pytest
 
 from zoo.errors import ZooError
 from zoo.exchange.mapping.expression import Expression
-from zoo.exchange.mapping.pattern import Pattern, corresponding
+from zoo.exchange.mapping.pattern import Pattern, paired_patterns
 
 
 @pytest.mark.parametrize(
@@ -57,20 +57,20 @@ def test_a_name_without_a_value_and_a_division_by_zero():
 def test_matching(pattern, name, binding):
     assert Pattern(pattern).match(name) == binding
     if binding is not None:
-        assert Pattern(pattern).filled(binding) == name
+        assert Pattern(pattern).format_name(binding) == name
 
 
 def test_a_choice_that_is_left_open_stands_for_all_its_words():
     pattern = Pattern("{n}.{e:0..2}.{p:a|b}")
-    assert pattern.spread({"n": 7, "p": 1}) == ["7.0.b", "7.1.b"]
-    assert pattern.spread({"n": 7}) == ["7.0.a", "7.0.b", "7.1.a", "7.1.b"]
+    assert pattern.expand({"n": 7, "p": 1}) == ["7.0.b", "7.1.b"]
+    assert pattern.expand({"n": 7}) == ["7.0.a", "7.0.b", "7.1.a", "7.1.b"]
 
 
 def test_words_of_both_sides_correspond_by_order():
-    (ours,), (theirs,) = corresponding(["b.{n}.{p:query|key}"], ["l.{n}.{p:q|k}"])
-    assert ours.filled(theirs.match("l.3.k")) == "b.3.key"
-    (ours,), (theirs,) = corresponding(["b.{p:q|k}"], ["l.{p}"])
-    assert ours.filled(theirs.match("l.k")) == "b.k"
+    (ours,), (theirs,) = paired_patterns(["b.{n}.{p:query|key}"], ["l.{n}.{p:q|k}"])
+    assert ours.format_name(theirs.match("l.3.k")) == "b.3.key"
+    (ours,), (theirs,) = paired_patterns(["b.{p:q|k}"], ["l.{p}"])
+    assert ours.format_name(theirs.match("l.k")) == "b.k"
 
 
 @pytest.mark.parametrize(
@@ -93,5 +93,5 @@ def test_words_of_both_sides_correspond_by_order():
 )
 def test_names_that_cannot_be_read(ours, theirs, message):
     with pytest.raises(ZooError) as caught:
-        corresponding([ours], [theirs])
+        paired_patterns([ours], [theirs])
     assert str(caught.value) == message

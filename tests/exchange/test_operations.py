@@ -5,11 +5,11 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 from zoo.errors import ZooError
-from zoo.exchange.mapping.combining import Add, Join, Split, WeightNorm
-from zoo.exchange.mapping.ordering import Gates, Rotary
+from zoo.exchange.mapping.combine_ops import Add, Join, Split, WeightNorm
 from zoo.exchange.mapping.pattern import Pattern
-from zoo.exchange.mapping.rules import End, Rule
-from zoo.exchange.mapping.shaping import (
+from zoo.exchange.mapping.reorder_ops import Gates, Rotary
+from zoo.exchange.mapping.rules import Endpoint, Rule
+from zoo.exchange.mapping.shape_ops import (
     Cast,
     Pad,
     Permute,
@@ -54,15 +54,15 @@ ALONE = {
 @pytest.mark.parametrize("case", ALONE)
 def test_an_operation_on_one_tensor_and_its_way_back(case):
     operation, tensor, expected = ALONE[case]
-    made = operation.each(tensor)
+    made = operation.apply_one(tensor)
     torch.testing.assert_close(made, torch.tensor(expected, dtype=torch.float32), atol=0, rtol=0)
-    torch.testing.assert_close(operation.reverse().each(made), tensor, atol=0, rtol=0)
+    torch.testing.assert_close(operation.reverse().apply_one(made), tensor, atol=0, rtol=0)
 
 
 @pytest.mark.parametrize("case", ALONE)
 def test_an_operation_foretells_its_shape(case):
     operation, tensor, _ = ALONE[case]
-    assert operation.each(tensor.to("meta")).shape == operation.each(tensor).shape
+    assert operation.apply_one(tensor.to("meta")).shape == operation.apply_one(tensor).shape
 
 
 def _both_ways(operation, tensors, width):
@@ -127,41 +127,41 @@ def test_cast_takes_another_type_and_the_named_one_back():
     made, back = _both_ways(half, [ROWS.half()], 1)
     assert made[0].dtype == torch.float32
     assert back[0].dtype == torch.float16
-    assert Cast(to="float32").reverse().each(ROWS.double()).dtype == torch.float64
+    assert Cast(to="float32").reverse().apply_one(ROWS.double()).dtype == torch.float64
     assert str(half) == "cast to float32"
 
 
 REFUSED = {
-    "there is no dimension 2 in [4, 2]": lambda: Transpose(dims=(0, 2)).each(ROWS),
+    "there is no dimension 2 in [4, 2]": lambda: Transpose(dims=(0, 2)).apply_one(ROWS),
     "permute needs every dimension once, not [0, 0]": lambda: Permute(dims=[0, 0]),
-    "permute orders 3 dimensions, not [4, 2]": lambda: Permute(dims=[0, 1, 2]).each(ROWS),
-    "reshape cannot make [3, -1] of [4, 2]": lambda: Reshape(ours=[3, -1]).each(ROWS),
-    "reshape expects [8], but finds [4, 2]": lambda: Reshape(ours=[8], theirs=[8]).each(ROWS),
+    "permute orders 3 dimensions, not [4, 2]": lambda: Permute(dims=[0, 1, 2]).apply_one(ROWS),
+    "reshape cannot make [3, -1] of [4, 2]": lambda: Reshape(ours=[3, -1]).apply_one(ROWS),
+    "reshape expects [8], but finds [4, 2]": lambda: Reshape(ours=[8], theirs=[8]).apply_one(ROWS),
     "reshape can be undone only where 'theirs' says the shape before": lambda: Reshape(
         ours=[8]
     ).reverse(),
-    "squeeze needs size 1 in dimension 0 of [4, 2]": lambda: Squeeze(dim=0).each(ROWS),
-    "unsqueeze finds no place 3 in [4, 2]": lambda: Unsqueeze(dim=3).each(ROWS),
+    "squeeze needs size 1 in dimension 0 of [4, 2]": lambda: Squeeze(dim=0).apply_one(ROWS),
+    "unsqueeze finds no place 3 in [4, 2]": lambda: Unsqueeze(dim=3).apply_one(ROWS),
     "slice from 2 to 1 keeps nothing": lambda: Slice(start=2, stop=1),
-    "slice from 3 to 9 leaves [4, 2]": lambda: Slice(start=3, stop=9).each(ROWS),
-    "slice expects size 5, but finds [4, 2]": lambda: Slice(size=5).each(ROWS),
+    "slice from 3 to 9 leaves [4, 2]": lambda: Slice(start=3, stop=9).apply_one(ROWS),
+    "slice expects size 5, but finds [4, 2]": lambda: Slice(size=5).apply_one(ROWS),
     "slice cannot bring back what it left out; 'export: zeros' fills it": lambda: Slice(
         start=1
     ).reverse(),
     "slice with a 'stop' needs 'size' for the way back": lambda: Slice(
         stop=1, export="zeros"
     ).reverse(),
-    "unpad leaves nothing of [4, 2]": lambda: Pad(before=4).reverse().each(ROWS),
-    "cast takes floating numbers, not torch.int64": lambda: Cast(to="float32").each(
+    "unpad leaves nothing of [4, 2]": lambda: Pad(before=4).reverse().apply_one(ROWS),
+    "cast takes floating numbers, not torch.int64": lambda: Cast(to="float32").apply_one(
         torch.tensor([1])
     ),
     "gates should be the same, each once, in two orders, not i, f and f, g": lambda: Gates(
         theirs="if", ours="fg"
     ),
-    "gates: 4 rows are not 3 equal gates": lambda: Gates(theirs="rzn", ours="zrn").each(ROWS),
+    "gates: 4 rows are not 3 equal gates": lambda: Gates(theirs="rzn", ours="zrn").apply_one(ROWS),
     "rotary: 4 rows are not 4 heads of even width": lambda: Rotary(
         heads=4, theirs="halves", ours="interleaved"
-    ).each(ROWS),
+    ).apply_one(ROWS),
     "split takes one tensor, but here are 2": lambda: Split().apply([ROWS, ROWS], 2),
     "split: 4 is no multiple of 3 parts; give 'sections'": lambda: Split().apply([ROWS], 3),
     "split: sections [1, 2] do not make 2 parts of [4, 2]": lambda: Split(sections=[1, 2]).apply(
@@ -221,7 +221,7 @@ def pipelines(draw):
         if size % 4 == 0:
             options.append(Rotary(heads=2, theirs=draw(layouts), ours=draw(layouts), dim=dim))
         step = draw(st.sampled_from(options))
-        tensor = step.each(tensor)
+        tensor = step.apply_one(tensor)
         if tensor.numel() > 4096:
             break
         steps.append(step)
@@ -232,7 +232,7 @@ def pipelines(draw):
 @given(pipelines(), st.booleans())
 def test_any_pipeline_reversed_gives_the_tensors_back(case, shared):
     tensor, steps = case
-    ours, theirs = End(Pattern("a"), () if shared else steps), End(Pattern("b"))
+    ours, theirs = Endpoint(Pattern("a"), () if shared else steps), Endpoint(Pattern("b"))
     rule = Rule([theirs], [ours], steps if shared else ())
     (made,) = rule.run([tensor], rule.sources, rule.targets)
     back = rule.reversed()
@@ -245,8 +245,8 @@ def test_any_pipeline_reversed_gives_the_tensors_back(case, shared):
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.integers(0, 1))
 def test_sections_joined_and_split_come_back(sections, dim):
     parts = [torch.randn((size, 3) if dim == 0 else (3, size)) for size in sections]
-    ends = [End(Pattern(f"p{i}"), [Transpose()]) for i in range(len(parts))]
-    rule = Rule(ends, [End(Pattern("whole"))], [Join(dim=1 - dim, sections=sections)])
+    ends = [Endpoint(Pattern(f"p{i}"), [Transpose()]) for i in range(len(parts))]
+    rule = Rule(ends, [Endpoint(Pattern("whole"))], [Join(dim=1 - dim, sections=sections)])
     made = rule.run(parts, rule.sources, rule.targets)
     back = rule.reversed()
     again = back.run(made, back.sources, back.targets)

@@ -6,14 +6,14 @@ import shutil
 import numpy
 import pytest
 import torch
+from pretrained_kit import ATOL, ROOT, load_reference
 from safetensors.torch import load_file
-from trained_kit import ATOL, ROOT, trained
 
 import zoo
 from zoo.generation.tokenizer import Tokenizer
 
 
-def _brought_in(folder, tmp_path_factory, spec, map):
+def _import_and_load(folder, tmp_path_factory, spec, map):
     path = tmp_path_factory.mktemp("in") / "model.safetensors"
     zoo.import_model(folder / "model.safetensors", path, spec=spec, map=map)
     return zoo.load(path).eval()
@@ -21,8 +21,8 @@ def _brought_in(folder, tmp_path_factory, spec, map):
 
 @pytest.fixture(scope="module")
 def stories(tmp_path_factory):
-    folder, reference, arrays = trained("llama2c-stories260K")
-    return _brought_in(folder, tmp_path_factory, "stories260k", "llama2c"), reference, arrays
+    folder, reference, arrays = load_reference("llama2c-stories260K")
+    return _import_and_load(folder, tmp_path_factory, "stories260k", "llama2c"), reference, arrays
 
 
 def test_the_storyteller_has_the_same_logits(stories):
@@ -43,7 +43,7 @@ def test_the_storyteller_goes_on_with_the_same_64_tokens(stories):
 
 
 def test_the_storyteller_speaks_by_its_own_tokenizer(tmp_path, monkeypatch):
-    folder, reference, _ = trained("llama2c-stories260K")
+    folder, reference, _ = load_reference("llama2c-stories260K")
     shutil.copy(folder / "tokenizer.json", tmp_path / "llama2c.json")
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -66,8 +66,8 @@ def test_the_storyteller_speaks_by_its_own_tokenizer(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def speller(tmp_path_factory):
-    folder, reference, arrays = trained("g2p-en-gru")
-    return _brought_in(folder, tmp_path_factory, "g2p-en", "g2p-en"), reference, arrays
+    folder, reference, arrays = load_reference("g2p-en-gru")
+    return _import_and_load(folder, tmp_path_factory, "g2p-en", "g2p-en"), reference, arrays
 
 
 def test_the_speller_has_the_same_states_and_logits(speller):
@@ -96,8 +96,8 @@ def test_the_speller_says_all_words_alike(speller):
 @pytest.fixture(scope="module")
 def citations(tmp_path_factory):
     """The model, the graph of Cora as it reads it, and the reference answers."""
-    folder, reference, arrays = trained("gat-cora-petarv")
-    model = _brought_in(folder, tmp_path_factory, "gat-cora", "gat-cora")
+    folder, reference, arrays = load_reference("gat-cora-petarv")
+    model = _import_and_load(folder, tmp_path_factory, "gat-cora", "gat-cora")
     read = numpy.load(folder / "input.npz")
     nodes, width = read["x_shape"]
     features = torch.zeros(int(nodes), int(width))
@@ -140,8 +140,8 @@ def test_the_citation_graph_is_looked_at_alike(citations):
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory):
-    folder, reference, arrays = trained("nano-ocr-crnn")
-    model = _brought_in(folder, tmp_path_factory, "nano-ocr", "nano-ocr")
+    folder, reference, arrays = load_reference("nano-ocr-crnn")
+    model = _import_and_load(folder, tmp_path_factory, "nano-ocr", "nano-ocr")
     pixels = [arrays[f"pixels_{i}"] for i in range(len(reference["examples"]))]
     images = (torch.from_numpy(numpy.stack(pixels)).float() / 255 - 0.5) / 0.5
     return model, images, reference, arrays
@@ -176,7 +176,7 @@ def test_the_reader_of_words_reads_the_same_texts(reader):
     ],
 )
 def test_an_export_gives_every_tensor_back_bit_for_bit(name, spec, map, tmp_path):
-    file = trained(name)[0] / "model.safetensors"
+    file = load_reference(name)[0] / "model.safetensors"
     path = zoo.import_model(file, tmp_path / "in.safetensors", spec=spec, map=map)
     zoo.export_model(path, tmp_path / "out", map=map)
     before, after = load_file(file), load_file(tmp_path / "out" / "model.safetensors")

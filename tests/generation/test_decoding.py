@@ -25,19 +25,19 @@ class Remembering(Decoder):
 
     def start(self, memory: Memory, *, steps: int) -> State:
         self.steps = steps
-        moving = {"code": torch.zeros(memory.states.shape[0], dtype=torch.long)}
-        return State(moving, {"item": memory.states[:, 0, 0].long()})
+        per_hypothesis = {"code": torch.zeros(memory.states.shape[0], dtype=torch.long)}
+        return State(per_hypothesis, {"item": memory.states[:, 0, 0].long()})
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         self.calls += 1
-        code, rows = state.moving["code"], []
+        code, rows = state.per_hypothesis["code"], []
         for t in range(tokens.shape[1]):
             code = code * 5 + tokens[:, t]
             rows.append(torch.stack([self.logits(*key) for key in self.keys(code, state)]))
-        return torch.stack(rows, dim=1), state.moved({"code": code})
+        return torch.stack(rows, dim=1), state.updated({"code": code})
 
     def keys(self, code: Tensor, state: State) -> list[tuple[int, int]]:
-        return list(zip(state.fixed["item"].tolist(), code.tolist(), strict=True))
+        return list(zip(state.per_source["item"].tolist(), code.tolist(), strict=True))
 
     def logits(self, item: int, code: int) -> Tensor:
         generator = torch.Generator().manual_seed(self.seed * 7919 + item * 104729 + code)
@@ -72,13 +72,13 @@ class Scripted(Decoder):
         return State({"said": torch.zeros(memory.states.shape[0], 0, dtype=torch.long)})
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        said = torch.cat([state.moving["said"], tokens], dim=1)
+        said = torch.cat([state.per_hypothesis["said"], tokens], dim=1)
         logits = torch.full((len(said), 1, 5), -math.inf)
         for row, history in enumerate(said.tolist()):
             # A hypothesis that has ended is asked again; what it says then must not matter.
             for token, p in self.script.get(tuple(history), {A: 1.0}).items():
                 logits[row, 0, token] = math.log(p)
-        return logits, state.moved({"said": said})
+        return logits, state.updated({"said": said})
 
 
 class Best(Sampler):
@@ -329,10 +329,10 @@ def test_a_state_is_reordered_and_repeated_row_by_row():
     reordered = state.reorder(torch.tensor([2, 0, 0]))
     repeated = state.repeat(2)
 
-    assert reordered.moving["h"].flatten().tolist() == [3, 1, 1]
-    assert reordered.fixed is state.fixed
-    assert repeated.moving["h"].flatten().tolist() == [1, 1, 2, 2, 3, 3]
-    assert repeated.fixed["keys"].flatten().tolist() == [4, 4, 5, 5, 6, 6]
+    assert reordered.per_hypothesis["h"].flatten().tolist() == [3, 1, 1]
+    assert reordered.per_source is state.per_source
+    assert repeated.per_hypothesis["h"].flatten().tolist() == [1, 1, 2, 2, 3, 3]
+    assert repeated.per_source["keys"].flatten().tolist() == [4, 4, 5, 5, 6, 6]
 
 
 def test_draws_come_from_the_generator_that_was_given():

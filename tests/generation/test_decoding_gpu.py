@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from zoo.generation.loop import PATIENCE
+from zoo.generation.loop import SYNC_EVERY
 from zoo.plugin import Memory, decode
-from zoo.testing.parts import TinyDecoder, TinyEmbedding
+from zoo.testing.tiny import TinyDecoder, TinyEmbedding
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
 from zoo_sampling.greedy import Greedy
@@ -65,7 +65,7 @@ ALL = [*CERTAIN, Temperature(), TopP(), MinP(), Typical()]
 @pytest.mark.parametrize("sampler", ALL, ids=lambda sampler: sampler.name)
 def test_more_steps_ask_the_host_no_more_often_than_every_few(sampler, recwarn):
     asked = []
-    for length in (PATIENCE, 5 * PATIENCE):
+    for length in (SYNC_EVERY, 5 * SYNC_EVERY):
         run(sampler, "cuda", max_length=length, eos=(), filters=[RepetitionPenalty()])  # warm up
         torch.cuda.set_sync_debug_mode("warn")
         recwarn.clear()

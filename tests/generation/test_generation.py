@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import zoo
 from zoo.cli.main import app
 from zoo.generation.pipeline import stream
-from zoo.generation.tokenizer import Tokenizer, attach, read_tokenizer
+from zoo.generation.tokenizer import Tokenizer, attach_tokenizers, read_tokenizer
 
 WORDS = ["<pad>", "<s>", "</s>", "<unk>", "the", "cat", "sat", "on", "a", "mat"]
 
@@ -41,7 +41,7 @@ def _model(kind, path):
         }
     composed = zoo.compose({"zoo": 1, "name": "speaks", "model": model, "sampler": "greedy"})
     text = read_tokenizer(path)
-    attach(composed, {"source": text, "target": text})
+    attach_tokenizers(composed, {"source": text, "target": text})
     return composed
 
 
@@ -166,7 +166,7 @@ def test_what_is_no_tokenizer_or_too_large_a_one_is_refused(tokenizer, tmp_path)
         read_tokenizer(tmp_path / "none.json")
     small = zoo.compose("bahdanau-reversal", overrides=["model.source.vocab=5"])
     with pytest.raises(zoo.ZooError, match="has 10 symbols, but the model only 5"):
-        attach(small, {"source": read_tokenizer(tokenizer)})
+        attach_tokenizers(small, {"source": read_tokenizer(tokenizer)})
 
 
 def test_the_verb_speaks_from_arguments_files_and_standard_input(tokenizer, tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hugging_kit import BOS, EOS, PAD, AroundGpt2, AroundMarian, gpt2, marian, prompts
+from hf_decoder_kit import BOS, EOS, PAD, Gpt2Decoder, MarianDecoder, gpt2, marian, prompts
 
 from zoo.plugin import Memory, decode
 from zoo_sampling.beam import Beam
@@ -36,8 +36,8 @@ def theirs(prompt, *, eos=EOS, pad=PAD, n_best=1, **options):
 
 def ours(prompt, sampler, *, eos=EOS, pad=PAD, filters=()):
     return decode(
-        AroundGpt2(model=gpt2()),
-        Memory.nothing(len(prompt)),
+        Gpt2Decoder(model=gpt2()),
+        Memory.empty(len(prompt)),
         sampler,
         bos=BOS,
         eos=eos,
@@ -179,7 +179,7 @@ def test_a_model_with_a_source(options, sampler):
         states = marian().get_encoder()(source, attention_mask=mask.long()).last_hidden_state
 
     decoded = decode(
-        AroundMarian(model=marian()),
+        MarianDecoder(model=marian()),
         Memory(states, mask, states[:, 0]),
         sampler,
         bos=PAD,  # Marian starts with its padding

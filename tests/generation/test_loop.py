@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from zoo.plugin import Decoder, Filter, Memory, Sampler, State, decode, stream
-from zoo.testing.parts import TinyDecoder, TinyEmbedding
+from zoo.testing.tiny import TinyDecoder, TinyEmbedding
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
 from zoo_sampling.greedy import Greedy
@@ -312,7 +312,7 @@ def test_a_decoder_without_a_source_gets_an_empty_memory():
 
     decoded = decode(
         OnlySources(),
-        Memory.nothing(3),
+        Memory.empty(3),
         Greedy(),
         bos=1,
         eos=8,

@@ -5,7 +5,7 @@ import torch
 
 from zoo import ZooError
 from zoo.plugin import Filter, Memory, decode, stream
-from zoo.testing.parts import TinyDecoder, TinyEmbedding
+from zoo.testing.tiny import TinyDecoder, TinyEmbedding
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
 from zoo_sampling.greedy import Greedy

@@ -15,7 +15,7 @@ BASE = "bahdanau-reversal"
 
 
 def spec(**sections):
-    data = dict(zoo.load_spec(BASE).resolved())
+    data = dict(zoo.load_spec(BASE).resolve())
     return {**data, **sections}
 
 
@@ -29,7 +29,7 @@ def test_a_spec_keeps_its_filters_in_their_order():
         "no-repeat-ngram",
         "repetition-penalty",
     ]
-    assert made.resolved()["filters"] == [
+    assert made.resolve()["filters"] == [
         {"type": "sampling:no-repeat-ngram", "n": 2},
         {"type": "sampling:repetition-penalty", "penalty": 1.2},
     ]

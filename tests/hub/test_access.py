@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from hub_kit import BYTES, NAME, WEIGHTS, zoo as command
-from hub_server import TOKEN, Answer, Hub
+from hub_server import TOKEN, Hub, Response
 
 import zoo
 from zoo.errors import HubError
@@ -86,7 +86,7 @@ def test_a_token_the_hub_does_not_know_is_not_taken_for_a_missing_repository(
 
 
 def test_a_token_without_the_right_is_told_so(hub: Hub, repo: str) -> None:
-    hub.fault("/revision/", lambda a: Answer.error(403))
+    hub.fault("/revision/", lambda a: Response.error(403))
     assert f"{hub.url} does not let you see {NAME}; the token given" in said(
         repo, ["*"], token=TOKEN
     )
@@ -133,7 +133,7 @@ def test_the_token_goes_to_the_hub_and_never_to_the_cdn(
 def test_a_repository_that_was_renamed_is_followed_with_the_token(hub: Hub, repo: str) -> None:
     hub.repo(repo).private = True
     there = f"{hub.url}/api/models/{repo}/revision/main"
-    hub.fault("/models/old/name/revision/", lambda a: Answer(307, b"", {"Location": there}))
+    hub.fault("/models/old/name/revision/", lambda a: Response(307, b"", {"Location": there}))
     hub.repos["old/name"] = hub.repo(repo)
     assert (fetch("old/name", ["*"], token=TOKEN) / WEIGHTS).read_bytes() == BYTES
 

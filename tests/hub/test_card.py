@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 import zoo
-from zoo.hub.card import Facts, card, config, eval_results, tree_svg
+from zoo.hub.card import CardData, card, config, eval_results, tree_svg
 from zoo.registry.component_registry import default_registry
-from zoo.spec.report import Part, Report
+from zoo.spec.report import Report, ReportNode
 
 SVG = "{http://www.w3.org/2000/svg}"
 SPECS = ["bahdanau-2015", "transformer-base", "hierarchical-2015", "vit-base", "ngram-lm"]
@@ -35,7 +35,7 @@ def test_the_picture_has_every_part_in_a_box_of_its_own(name: str) -> None:
 
 
 def test_what_a_part_is_called_cannot_break_the_picture() -> None:
-    odd = Part("model.<b>&", "model", '"><script>', None, "[<B>]", 3, 12)
+    odd = ReportNode("model.<b>&", "model", '"><script>', None, "[<B>]", 3, 12)
     text = tree_svg(Report("<x>", 3, 12, odd))
     ElementTree.fromstring(text)
     assert "<script>" not in text
@@ -48,17 +48,17 @@ def test_the_card_of_a_shipped_spec_has_its_paper_and_its_licence(name: str) -> 
 
     published = catalogue().get(name)
     spec = zoo.load_spec(name, registry=default_registry())
-    facts = Facts(
+    card_data = CardData(
         "org/name",
         zoo.check(name),
-        spec.resolved(),
+        spec.resolve(),
         spec.lock(),
         licence=published.licence,
         published=published,
     )
-    _, front, text = card(facts).split("---\n", 2)
+    _, front, text = card(card_data).split("---\n", 2)
     assert yaml.safe_load(front)["license"] == "apache-2.0"
     assert published.paper in text
-    assert f"{facts.report.parameters:,} parameters" in text
-    assert json.loads(config(facts))["zoo_spec"] == name
-    assert eval_results(facts) is None
+    assert f"{card_data.report.parameters:,} parameters" in text
+    assert json.loads(config(card_data))["zoo_spec"] == name
+    assert eval_results(card_data) is None

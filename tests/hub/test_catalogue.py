@@ -11,7 +11,7 @@ import pytest
 from plugin_kit import Site, scorer
 
 from zoo.errors import RegistryError, SpecError
-from zoo.hub.catalogue import Catalogue, catalogue, own_file, read
+from zoo.hub.catalogue import Catalogue, builtin_file, catalogue, read
 from zoo.registry.component_registry import default_registry
 
 ROOT = Path(__file__).parents[2]
@@ -157,7 +157,7 @@ def test_a_plugins_broken_catalogue_takes_nobody_down(tmp_path: Path, site: Site
 
 
 def test_the_zoos_own_is_the_one_of_the_checkout() -> None:
-    assert own_file().samefile(ROOT / "registry.yaml")
+    assert builtin_file().samefile(ROOT / "registry.yaml")
 
 
 def test_the_wheel_brings_the_catalogue_and_finds_its_specs(tmp_path: Path) -> None:

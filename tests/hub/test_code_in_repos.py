@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from artifact_kit import rewrite
-from hub_kit import NAME, WEIGHTS, listing
+from hub_kit import NAME, WEIGHTS, list_files
 from hub_server import Hub
 
 import zoo
@@ -123,7 +123,7 @@ def test_a_repository_of_pickles_is_refused_and_there_is_no_falling_back(
     with pytest.raises(HubError, match="no code and no pickles"):
         fetch(NAME, [name])
     fetch(NAME, ["*"])
-    assert not [p for p in listing(cache) if p.endswith(name)]
+    assert not [p for p in list_files(cache) if p.endswith(name)]
 
 
 @pytest.mark.parametrize("kind", ["pickle", "torch", "zip bomb"])

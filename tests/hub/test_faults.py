@@ -9,16 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hub_kit import BYTES, NAME, WEIGHTS, listing
-from hub_server import Answer, Hub
+from hub_kit import BYTES, NAME, WEIGHTS, list_files
+from hub_server import Hub, Response
 
 from zoo.errors import HubError
 from zoo.hub import fetch
 
-Spoil = Callable[[Answer], Answer]
+Spoil = Callable[[Response], Response]
 
 
-def flipped(answer: Answer) -> Answer:
+def flipped(answer: Response) -> Response:
     """The same size, one bit different."""
     body = bytearray(answer.body)
     body[len(body) // 2] ^= 1
@@ -33,8 +33,8 @@ SPOILT: dict[str, Spoil] = {
     "a shorter file": lambda a: replace(a, body=a.body[:-7]),
     "a longer file": lambda a: replace(a, body=a.body + b"more"),
     "an empty file": lambda a: replace(a, body=b""),
-    "not available": lambda a: Answer.error(503),
-    "too many requests": lambda a: replace(Answer.error(429), headers={"Retry-After": "0"}),
+    "not available": lambda a: Response.error(503),
+    "too many requests": lambda a: replace(Response.error(429), headers={"Retry-After": "0"}),
     "another file of the same size": lambda a: replace(a, body=bytes(len(a.body))),
 }
 
@@ -54,7 +54,7 @@ def test_a_fault_that_passes_costs_a_retry_and_the_bytes_are_right(
     hub.fault("objects" if file == "large" else name, SPOILT[fault], port=port, times=1)
     folder = fetch(repo, [name])
     assert (folder / name).read_bytes() == (BYTES if file == "large" else b'{"a": 1}\n' * 900)
-    assert not [path for path in listing(cache) if ".part" in path or "incomplete" in path]
+    assert not [path for path in list_files(cache) if ".part" in path or "incomplete" in path]
 
 
 @pytest.mark.parametrize("fault", ["a flipped bit", "a shorter file", "a longer file"])
@@ -65,7 +65,7 @@ def test_a_fault_that_stays_fails_after_two_downloads_and_keeps_nothing(
     with pytest.raises(HubError, match=r"arrived twice with other bytes than its hash [0-9a-f]"):
         fetch(repo, [WEIGHTS])
     assert len(hub.asked("objects", "cdn")) == 2
-    assert not [p for p in listing(cache) if "blobs" in p or "snapshots" in p]
+    assert not [p for p in list_files(cache) if "blobs" in p or "snapshots" in p]
 
 
 def test_a_connection_that_always_breaks_is_given_up_after_four_tries(
@@ -77,7 +77,7 @@ def test_a_connection_that_always_breaks_is_given_up_after_four_tries(
         fetch(repo, [WEIGHTS])
     assert len(hub.asked("objects", "cdn")) == 4
     assert time.monotonic() - before < 60
-    assert not [p for p in listing(cache) if "blobs" in p or "snapshots" in p]
+    assert not [p for p in list_files(cache) if "blobs" in p or "snapshots" in p]
 
 
 def test_a_broken_download_is_taken_up_where_it_broke(hub: Hub, repo: str) -> None:
@@ -91,7 +91,7 @@ def test_a_broken_download_is_taken_up_where_it_broke(hub: Hub, repo: str) -> No
 
 def test_a_range_that_cannot_be_had_is_given_up_for_the_whole(hub: Hub, repo: str) -> None:
     hub.fault("objects", SPOILT["a reset in the middle"], port="cdn", times=1)
-    hub.fault("objects", lambda a: Answer.error(416) if a.status == 206 else a, port="cdn")
+    hub.fault("objects", lambda a: Response.error(416) if a.status == 206 else a, port="cdn")
     assert (fetch(repo, [WEIGHTS]) / WEIGHTS).read_bytes() == BYTES
 
 
@@ -106,7 +106,7 @@ def test_a_connection_that_stands_still_is_left_and_taken_up_again(
 
 def test_a_cdn_that_knows_no_ranges_is_read_from_the_start(hub: Hub, repo: str) -> None:
     hub.fault("objects", SPOILT["a reset in the middle"], port="cdn", times=1)
-    hub.fault("objects", lambda a: Answer(200, BYTES) if a.status == 206 else a, port="cdn")
+    hub.fault("objects", lambda a: Response(200, BYTES) if a.status == 206 else a, port="cdn")
     assert (fetch(repo, [WEIGHTS]) / WEIGHTS).read_bytes() == BYTES
 
 
@@ -164,7 +164,7 @@ def test_an_answer_that_is_no_listing_is_refused_in_words(
     hub.fault("/revision/", lambda a: replace(a, body=answer))
     with pytest.raises(HubError, match=r"is no JSON|is no commit"):
         fetch(repo, [WEIGHTS])
-    assert listing(cache) == {}
+    assert list_files(cache) == {}
 
 
 def test_a_hub_that_is_not_there_is_said_so(hub: Hub, repo: str, monkeypatch) -> None:
@@ -176,6 +176,6 @@ def test_a_hub_that_is_not_there_is_said_so(hub: Hub, repo: str, monkeypatch) ->
 def test_a_moving_branch_is_never_silently_stale(hub: Hub, repo: str) -> None:
     """The client falls back to what it has; a model that is not the one asked for is an error."""
     fetch(repo, [WEIGHTS])
-    hub.fault("/revision/main", lambda a: Answer.error(500))
+    hub.fault("/revision/main", lambda a: Response.error(500))
     with pytest.raises(HubError, match="did not give zoo-team/kit in 4 tries: status 500"):
         fetch(repo, [WEIGHTS])

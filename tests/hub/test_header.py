@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hub_kit import NAME, WEIGHTS, listing
-from hub_server import Answer, Hub
+from hub_kit import NAME, WEIGHTS, list_files
+from hub_server import Hub, Response
 
 import zoo
 from zoo import artifact
@@ -39,7 +39,7 @@ def test_the_header_is_the_files_and_no_weights_are_fetched(
     assert told(header) == told(artifact.read_header(saved))
     assert str(header.path) == f"{NAME}@{commit[:12]}/{WEIGHTS}"
     assert ranges(hub) == ["bytes=0-65535"]
-    assert not [path for path in listing(cache) if "blobs" in path or "snapshots" in path]
+    assert not [path for path in list_files(cache) if "blobs" in path or "snapshots" in path]
 
 
 def test_a_long_header_takes_a_second_request_for_just_its_bytes(
@@ -58,7 +58,7 @@ def test_a_hub_that_knows_no_ranges_is_read_as_far_as_needed(
     hub: Hub, commit: str, saved: Path
 ) -> None:
     endless = saved.read_bytes() + bytes(50_000_000)
-    hub.fault("objects", lambda a: Answer(200, endless), port="cdn")
+    hub.fault("objects", lambda a: Response(200, endless), port="cdn")
     assert told(read_header(NAME)) == told(artifact.read_header(saved))
 
 
@@ -120,16 +120,16 @@ HOSTILE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 def test_a_hostile_header_is_refused_and_costs_one_request(
     hub: Hub, commit: str, kind: str
 ) -> None:
-    def vast(answer: Answer) -> Answer:
+    def vast(answer: Response) -> Response:
         """So that only the limit on headers stands in the way."""
         rows = json.loads(answer.body)
         rows[-2]["size"] = 1 << 40
         return replace(answer, body=json.dumps(rows).encode())
 
-    spoil, sentence = HOSTILE[kind]
+    corrupt, sentence = HOSTILE[kind]
     if kind == "a header that is too long":
         hub.fault("/tree/", vast)
-    hub.fault("objects", lambda a: replace(a, body=spoil(a.body)), port="cdn")
+    hub.fault("objects", lambda a: replace(a, body=corrupt(a.body)), port="cdn")
     with pytest.raises(ZooError, match=sentence):
         read_header(NAME)
     assert len(ranges(hub)) == 1

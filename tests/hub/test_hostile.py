@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hub_kit import BYTES, NAME, WEIGHTS, listing
-from hub_server import TOKEN, Answer, Hub
+from hub_kit import BYTES, NAME, WEIGHTS, list_files
+from hub_server import TOKEN, Hub, Response
 
 from zoo.errors import HubError
 from zoo.hub import fetch, tree
-from zoo.hub.access import permitted
+from zoo.hub.credentials import check_url
 from zoo.hub.models import pull
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -52,19 +52,19 @@ def repo(hub: Hub) -> str:
 @pytest.fixture
 def untouched(hub: Hub, cache: Path, tmp_path: Path):
     """Whatever the test does, nothing may appear outside the cache."""
-    before = listing(tmp_path, cache)
+    before = list_files(tmp_path, cache)
     outside = [Path("/etc/outside"), tmp_path.parent / "outside", tmp_path / "outside"]
     yield
-    assert listing(tmp_path, cache) == before
+    assert list_files(tmp_path, cache) == before
     assert not [path for path in outside if path.exists()]
 
 
-def rows(change: Callable[[list[dict[str, Any]]], Any]) -> Callable[[Answer], Answer]:
-    def spoil(answer: Answer) -> Answer:
+def rows(change: Callable[[list[dict[str, Any]]], Any]) -> Callable[[Response], Response]:
+    def corrupt(answer: Response) -> Response:
         page = json.loads(answer.body)
         return replace(answer, body=json.dumps(change(page) or page).encode())
 
-    return spoil
+    return corrupt
 
 
 @pytest.mark.parametrize("path", [*PATHS, None, 3, ["a"]], ids=lambda p: ascii(p)[:30])
@@ -76,7 +76,7 @@ def test_a_file_name_that_leads_out_is_refused_before_anything_is_fetched(
     with pytest.raises(HubError, match=r"is no file name the zoo accepts; nothing was written"):
         fetch(repo, ["*"])
     assert not hub.asked("/resolve/")
-    assert not [p for p in listing(cache) if not p.endswith("refs/main")]
+    assert not [p for p in list_files(cache) if not p.endswith("refs/main")]
 
 
 ROWS: dict[str, tuple[Any, str]] = {
@@ -129,7 +129,7 @@ def test_a_commit_that_is_none_is_refused(hub: Hub, repo: str, cache: Path, sha:
     hub.fault("/revision/", rows(lambda about: {**about, "sha": sha}))
     with pytest.raises(HubError, match="is no commit of 40 hexadecimal digits"):
         fetch(repo, ["*"])
-    assert listing(cache) == {}
+    assert list_files(cache) == {}
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_file_of_another_commit_is_refused(hub: Hub, repo: str, cache: Path, t
     hub.fault("/resolve/", lambda a: replace(a, headers={**a.headers, "X-Repo-Commit": told}))
     with pytest.raises(HubError, match="was asked for at commit"):
         fetch(repo, ["*"])
-    assert not [p for p in listing(cache) if "blobs" in p or "snapshots" in p]
+    assert not [p for p in list_files(cache) if "blobs" in p or "snapshots" in p]
 
 
 @pytest.mark.parametrize(
@@ -206,8 +206,8 @@ def test_an_index_that_is_none_is_refused(hub: Hub, index: bytes, sentence: str)
         pull(NAME)
 
 
-def moved(location: str) -> Callable[[Answer], Answer]:
-    return lambda a: Answer(302, b"", {"Location": location})
+def moved(location: str) -> Callable[[Response], Response]:
+    return lambda a: Response(302, b"", {"Location": location})
 
 
 @pytest.mark.parametrize(
@@ -258,24 +258,24 @@ def test_an_endpoint_without_encryption_is_refused(
 )
 def test_a_hub_out_there_sends_nobody_to_this_machine(url: str, hub: str, good: bool) -> None:
     if good:
-        permitted(url, hub)
+        check_url(url, hub)
     else:
         with pytest.raises(HubError, match="is refused"):
-            permitted(url, hub)
+            check_url(url, hub)
 
 
 def test_redirects_without_end_are_left(hub: Hub, repo: str) -> None:
-    hub.fault("/resolve/", lambda a: Answer(302, b"", {"Location": f"{hub.url}/a/b/resolve/c/d"}))
+    hub.fault("/resolve/", lambda a: Response(302, b"", {"Location": f"{hub.url}/a/b/resolve/c/d"}))
     with pytest.raises(HubError, match="from one address to the next without end"):
         fetch(repo, ["config.json"])
 
 
 def test_pages_without_end_are_left(hub: Hub, repo: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def more(answer: Answer) -> Answer:
+    def more(answer: Response) -> Response:
         number = len(hub.requests)
         row = {"type": "file", "path": f"f{number}", "size": 1, "oid": "a" * 40}
         link = f'<{hub.url}/api/models/{repo}/tree/main?cursor={number}>; rel="next"'
-        return Answer.of([row], Link=link)
+        return Response.of([row], Link=link)
 
     hub.fault("/tree/", more)
     monkeypatch.setattr(tree, "MAX_PAGES", 7)
@@ -297,7 +297,7 @@ def test_a_next_page_at_another_host_is_refused(
 def test_an_answer_without_end_is_left(
     hub: Hub, repo: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zoo.hub.wire.MAX_ANSWER", 10_000)
+    monkeypatch.setattr("zoo.hub.client.MAX_RESPONSE_BYTES", 10_000)
     hub.fault("/tree/", lambda a: replace(a, body=b" " * 20_000))
     with pytest.raises(HubError, match="an answer about zoo-team/kit has no end"):
         fetch(repo, ["*"])
@@ -311,7 +311,7 @@ def test_a_star_stays_within_its_folder(hub: Hub) -> None:
         (["b/d/e.json"], {"b/d/e.json"}),
     ):
         folder = fetch(NAME, patterns, cache_dir=Path("-".join(patterns).replace("/", "+")))
-        assert set(listing(folder)) == names
+        assert set(list_files(folder)) == names
 
 
 def test_a_long_listing_is_read_page_by_page(hub: Hub) -> None:

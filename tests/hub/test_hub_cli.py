@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from docs_kit import run_page
 from hub_kit import NAME, WEIGHTS
 from hub_server import TOKEN, Hub
-from page_kit import follow
 from typer.testing import CliRunner
 
 import zoo
@@ -50,7 +50,7 @@ def test_push_then_pull_then_every_verb_that_takes_a_model(
 
 def test_the_page_on_the_hub_can_be_followed(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
-    assert follow("hub.md", skip=("zoo import",)) >= 8
+    assert run_page("hub.md", skip=("zoo import",)) >= 8
 
 
 def test_pull_prints_the_commit_and_the_path(hub: Hub, published: str) -> None:

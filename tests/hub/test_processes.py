@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hub_kit import BYTES, NAME, WEIGHTS, environment, listing, started
+from hub_kit import BYTES, NAME, WEIGHTS, environment, list_files, run_process
 from hub_server import Hub
 
 from zoo.errors import HubError
@@ -32,7 +32,7 @@ def repo(hub: Hub) -> Hub:
 
 def worker(hub: Hub, mode: str, cache: Path) -> Any:
     env = environment(hub, cache.parent / "home")
-    done = started([sys.executable, WORKER, mode, str(cache)], env, cache.parent)
+    done = run_process([sys.executable, WORKER, mode, str(cache)], env, cache.parent)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -46,7 +46,7 @@ def test_six_processes_on_one_cache_all_get_the_right_bytes(
     asked = len(repo.asked("objects", "cdn"))
     # With real locks the others wait for the first; without, some may fetch it as well.
     assert asked == 1 if mode == "together" else 1 <= asked <= 6
-    assert not [p for p in listing(cache) if ".part" in p]
+    assert not [p for p in list_files(cache) if ".part" in p]
 
 
 def test_six_processes_on_one_lock_lose_nothing(repo: Hub, tmp_path: Path) -> None:
@@ -93,10 +93,10 @@ def test_a_cache_that_may_not_be_written_is_used_as_far_as_it_goes(repo: Hub) ->
     store = repo.repo(NAME)
     store.branches["other"] = store.branches["main"]
     store.add({"config.json": b'{"new": 1}'}, "other")
-    with tempfile.TemporaryDirectory() as room:
-        os.chmod(room, 0o755)  # for somebody else to look into
-        pinned, moving, lacking, offline = worker(repo, "read_only", Path(room) / "shared")
-        for folder, _, _ in os.walk(room):
+    with tempfile.TemporaryDirectory() as staging:
+        os.chmod(staging, 0o755)  # for somebody else to look into
+        pinned, moving, lacking, offline = worker(repo, "read_only", Path(staging) / "shared")
+        for folder, _, _ in os.walk(staging):
             os.chmod(folder, 0o755)
     assert (pinned, moving, offline) == ("right", "right", "right")
     assert "of zoo-team/kit cannot be kept in the cache" in lacking
@@ -127,7 +127,7 @@ def test_a_full_disk_is_said_plainly_and_nothing_of_the_file_is_left(
     with pytest.raises(HubError, match=r"cannot be kept in the cache .*: the disk is full"):
         fetch(NAME, ["*"], cache_dir=small_disk)
     assert not list(small_disk.rglob("*.part"))
-    assert not [p for p in listing(small_disk) if WEIGHTS in p]
+    assert not [p for p in list_files(small_disk) if WEIGHTS in p]
     repo.repo(NAME).add({WEIGHTS: BYTES[:1000]})
     assert (fetch(NAME, ["*"], cache_dir=small_disk) / WEIGHTS).read_bytes() == BYTES[:1000]
 

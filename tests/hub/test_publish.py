@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 from hub_kit import NAME, WEIGHTS
-from hub_server import TOKEN, Answer, Hub
+from hub_server import TOKEN, Hub, Response
 from huggingface_hub import EvalResultEntry, ModelCard
 from huggingface_hub.utils import disable_progress_bars
 
 import zoo
 from zoo.errors import HubError
-from zoo.hub.card import MARK
+from zoo.hub.card import GENERATED_MARK
 
 disable_progress_bars()
 WORDS = json.dumps(
@@ -164,7 +164,7 @@ def test_a_card_the_hub_refuses_is_told_and_nothing_is_committed(hub: Hub, saved
     zoo.push(saved, NAME)
     before = hub.repo(NAME).branches["main"]
     refusal = {"errors": [{"message": "base_model is no model"}], "warnings": []}
-    hub.fault("/api/validate-yaml", lambda a: Answer.of(refusal, 400))
+    hub.fault("/api/validate-yaml", lambda a: Response.of(refusal, 400))
     with pytest.raises(HubError, match=f"{NAME} was not pushed to {hub.url}: "):
         zoo.push(zoo.compose("bahdanau-reversal", seed=8), NAME)
     assert hub.repo(NAME).branches["main"] == before
@@ -172,8 +172,8 @@ def test_a_card_the_hub_refuses_is_told_and_nothing_is_committed(hub: Hub, saved
 
 def test_a_card_somebody_wrote_is_left_and_ours_is_renewed(hub: Hub, saved: Path) -> None:
     zoo.push(saved, NAME)
-    assert MARK in file(hub, "README.md")
-    hub.repo(NAME).add({"README.md": f"{MARK}\nold".encode()})
+    assert GENERATED_MARK in file(hub, "README.md")
+    hub.repo(NAME).add({"README.md": f"{GENERATED_MARK}\nold".encode()})
     zoo.push(saved, NAME)
     assert "# bahdanau-reversal" in file(hub, "README.md")
     hub.repo(NAME).add({"README.md": b"# Mine"})
@@ -213,7 +213,7 @@ def test_somebody_elses_push_in_between_is_not_overwritten(hub: Hub, saved: Path
 def test_a_hub_that_answers_rubbish_to_a_push_gives_one_sentence(
     hub: Hub, path: str, body: bytes, saved: Path
 ) -> None:
-    hub.fault(path, lambda a: Answer(200, body, {"Content-Type": "application/json"}))
+    hub.fault(path, lambda a: Response(200, body, {"Content-Type": "application/json"}))
     with pytest.raises(HubError, match=f"{NAME} was not pushed to {hub.url}: "):
         zoo.push(saved, NAME)
 
@@ -221,7 +221,7 @@ def test_a_hub_that_answers_rubbish_to_a_push_gives_one_sentence(
 def test_a_commit_that_is_none_is_refused(hub: Hub, saved: Path) -> None:
     hub.fault(
         "/commit/",
-        lambda a: Answer.of({"commitOid": "../x", "commitUrl": f"{hub.url}/{NAME}/commit/x"}),
+        lambda a: Response.of({"commitOid": "../x", "commitUrl": f"{hub.url}/{NAME}/commit/x"}),
     )
     with pytest.raises(HubError, match=r"just pushed: '../x' is no commit"):
         zoo.push(saved, NAME)

@@ -12,7 +12,7 @@ from hub_server import Hub
 import zoo
 from zoo.errors import ArtifactError, HubError, RegistryError, ZooError
 from zoo.hub.models import find
-from zoo.hub.reference import Reference, parsed
+from zoo.hub.reference import Reference, parse_reference
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -30,12 +30,12 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
     ],
 )
 def test_a_repository_is_read(text: str, revision: str | None, repo: str, at: str) -> None:
-    assert parsed(text, revision) == Reference(repo, at)
+    assert parse_reference(text, revision) == Reference(repo, at)
 
 
 def test_two_revisions_at_once_are_refused() -> None:
     with pytest.raises(HubError, match="names revision 'v1', but revision 'v2' is asked for"):
-        parsed("a/b@v1", "v2")
+        parse_reference("a/b@v1", "v2")
 
 
 def test_what_exists_here_wins_over_a_repository_of_that_name(hub: Hub, saved: Path) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import torch
-from artifact_kit import assert_same_bits, everything
-from hub_kit import NAME, WEIGHTS, listing, python, zoo as command
+from artifact_kit import all_tensors, assert_same_bits
+from hub_kit import NAME, WEIGHTS, list_files, python, zoo as command
 from hub_server import TOKEN, Hub
 
 import zoo
@@ -64,7 +64,7 @@ def test_what_the_cache_has_costs_no_request_when_the_commit_is_known(
         zoo.load(f"hub:{NAME}", revision=pushed.commit),
         zoo.load(NAME, local_files_only=True),
     ):
-        assert_same_bits(everything(model), everything(again))
+        assert_same_bits(all_tensors(model), all_tensors(again))
     assert hub.requests == []
     zoo.load(NAME)
     assert [r.path for r in hub.requests] == [f"/api/models/{NAME}/revision/main"]
@@ -89,12 +89,12 @@ def test_the_conventional_methods_push_and_load(hub: Hub, model: zoo.Model, tmp_
     again = zoo.Model.from_pretrained(
         NAME, revision=commit, token=TOKEN, cache_dir=tmp_path / "c", force_download=True
     )
-    assert_same_bits(everything(model), everything(again))
+    assert_same_bits(all_tensors(model), all_tensors(again))
     assert type(Seq2Seq.from_pretrained(NAME, cache_dir=tmp_path / "c")) is Seq2Seq
     folder = model.save_pretrained(tmp_path / "folder")
-    assert set(listing(folder)) == {WEIGHTS, "config.json", "README.md", "tree.svg"}
+    assert set(list_files(folder)) == {WEIGHTS, "config.json", "README.md", "tree.svg"}
     offline = zoo.Model.from_pretrained(folder, local_files_only=True)
-    assert_same_bits(everything(model), everything(offline))
+    assert_same_bits(all_tensors(model), all_tensors(offline))
 
 
 def test_a_class_that_is_not_the_models_is_refused(model: zoo.Model, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_large_file_goes_up_in_parts(hub: Hub, model: zoo.Model) -> None:
     hub.chunk = 50_000
     zoo.push(model, NAME)
     assert len(hub.asked("part=", "cdn")) == 6
-    assert_same_bits(everything(model), everything(zoo.load(NAME)))
+    assert_same_bits(all_tensors(model), all_tensors(zoo.load(NAME)))
 
 
 def test_weights_the_hub_has_already_are_not_sent_again(hub: Hub, saved: Path, model) -> None:
@@ -131,8 +131,8 @@ def test_the_real_client_reads_what_the_zoo_pushed(
 ) -> None:
     pushed = zoo.push(model, NAME)
     folder = Path(theirs(hub, tmp_path / "h", f"print(json.dumps(snapshot_download('{NAME}')))"))
-    assert listing(folder).keys() == {*pushed.files, ".gitattributes"}
-    assert_same_bits(everything(model), everything(zoo.load(folder)))
+    assert list_files(folder).keys() == {*pushed.files, ".gitattributes"}
+    assert_same_bits(all_tensors(model), all_tensors(zoo.load(folder)))
 
 
 def test_the_real_client_uses_what_the_zoo_cached(hub: Hub, model: zoo.Model, cache: Path) -> None:
@@ -157,10 +157,10 @@ def test_what_the_real_client_cached_is_checked_and_used_offline(
     zoo.push(model, NAME)
     folder = Path(theirs(hub, cache.parent, f"print(json.dumps(snapshot_download('{NAME}')))"))
     hub.requests.clear()
-    assert_same_bits(everything(model), everything(zoo.load(NAME, local_files_only=True)))
+    assert_same_bits(all_tensors(model), all_tensors(zoo.load(NAME, local_files_only=True)))
     for kept in cache.rglob("trees/*.json"):  # an older client keeps none
         kept.unlink()
-    assert_same_bits(everything(model), everything(zoo.load(NAME, local_files_only=True)))
+    assert_same_bits(all_tensors(model), all_tensors(zoo.load(NAME, local_files_only=True)))
     assert hub.requests == []
     weights = (folder / WEIGHTS).resolve()
     weights.write_bytes(bytes(weights.stat().st_size))
@@ -176,17 +176,17 @@ def test_hashing_what_the_cache_holds_can_be_switched_off(
     flipped = bytearray(weights.read_bytes())
     flipped[-1] ^= 1  # in the last weight
     weights.write_bytes(flipped)
-    taken = everything(zoo.load(NAME, local_files_only=True, verify=False))
+    taken = all_tensors(zoo.load(NAME, local_files_only=True, verify=False))
     assert (
         sum(
             not torch.equal(a, b)
-            for a, b in zip(taken.values(), everything(model).values(), strict=True)
+            for a, b in zip(taken.values(), all_tensors(model).values(), strict=True)
         )
         == 1
     )
     with pytest.raises(ZooError, match="missing or damaged"):
         zoo.load(NAME, local_files_only=True)
-    assert_same_bits(everything(model), everything(zoo.load(NAME)))
+    assert_same_bits(all_tensors(model), all_tensors(zoo.load(NAME)))
 
 
 def test_the_test_hub_answers_the_real_client(hub: Hub, model: zoo.Model, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from artifact_kit import assert_same_bits, everything
+from artifact_kit import all_tensors, assert_same_bits
 from hub_kit import NAME, WEIGHTS
 from hub_server import TOKEN, Hub
 
@@ -34,11 +34,11 @@ def test_shards_go_up_and_come_down_bit_for_bit_and_are_asked_for_once(
     shards = weights(hub) - {INDEX}
     assert len(shards) == 3
     assert {*shards, INDEX, "config.json", "README.md", "tree.svg"} == set(pushed.files)
-    assert_same_bits(everything(model), everything(zoo.load(NAME)))
+    assert_same_bits(all_tensors(model), all_tensors(zoo.load(NAME)))
     hub.requests.clear()
     pulled = zoo.pull(NAME, local_files_only=True)
-    assert_same_bits(everything(model), everything(zoo.load(pulled.path, verify=True)))
-    assert_same_bits(everything(model), everything(zoo.load(NAME)))
+    assert_same_bits(all_tensors(model), all_tensors(zoo.load(pulled.path, verify=True)))
+    assert_same_bits(all_tensors(model), all_tensors(zoo.load(NAME)))
     assert hub.requests == []
 
 
@@ -49,7 +49,7 @@ def test_a_saved_directory_of_shards_is_pushed_as_it_is(
     (folder / "diary.safetensors").write_bytes(b"private")
     zoo.push(folder, NAME)
     assert "diary.safetensors" not in weights(hub)
-    assert_same_bits(everything(model), everything(zoo.load(NAME)))
+    assert_same_bits(all_tensors(model), all_tensors(zoo.load(NAME)))
 
 
 def test_a_saved_model_is_cut_anew_and_keeps_what_it_came_from(
@@ -60,7 +60,7 @@ def test_a_saved_model_is_cut_anew_and_keeps_what_it_came_from(
     assert INDEX in pushed.files
     path = zoo.pull(NAME).path
     assert read_header(path).provenance["seed"] == 41
-    assert_same_bits(everything(model), everything(zoo.load(path)))
+    assert_same_bits(all_tensors(model), all_tensors(zoo.load(path)))
 
 
 def test_a_push_removes_the_weights_it_replaces_and_nothing_else(
@@ -74,7 +74,7 @@ def test_a_push_removes_the_weights_it_replaces_and_nothing_else(
     pushed = zoo.push(model, NAME, shard_bytes=60_000)
     assert weights(hub) == {n for n in pushed.files if "safetensors" in n} | {"other.safetensors"}
     assert WEIGHTS not in weights(hub)
-    assert_same_bits(everything(model), everything(zoo.load(NAME)))
+    assert_same_bits(all_tensors(model), all_tensors(zoo.load(NAME)))
 
 
 def test_offline_a_partial_snapshot_names_what_is_missing(

@@ -16,8 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hub_kit import BYTES, NAME, WEIGHTS, environment, listing
-from hub_server import TOKEN, Answer, Hub
+from hub_kit import BYTES, NAME, WEIGHTS, environment, list_files
+from hub_server import TOKEN, Hub, Response
 
 import zoo
 
@@ -56,7 +56,7 @@ def test_a_pull_that_is_interrupted_says_so_and_leaves_nothing_half(
     cache = tmp_path / "home" / "hub"
     said, _ = interrupted(hub, tmp_path, ["pull", NAME], lambda: any(cache.rglob("*.part/new")))
     assert said == "interrupted\n"
-    assert not [path for path in listing(cache) if "blobs" in path or "snapshots" in path]
+    assert not [path for path in list_files(cache) if "blobs" in path or "snapshots" in path]
     assert not (tmp_path / "zoo.lock").exists()
 
 
@@ -68,7 +68,7 @@ def test_a_push_that_is_interrupted_says_so_and_changes_nothing(
     path = saved
     if form == "shards":
         path = zoo.save(zoo.load(saved), tmp_path / "shards", shard_bytes=100_000)
-    hub.fault("upload", lambda a: Answer(200, b"waiting", cut=0, end="stall"), port="cdn")
+    hub.fault("upload", lambda a: Response(200, b"waiting", cut=0, end="stall"), port="cdn")
     said, took = interrupted(
         hub, tmp_path, ["push", str(path), NAME], lambda: hub.asked("upload", "cdn")
     )

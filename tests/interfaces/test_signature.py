@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import nn
 
 from zoo.interfaces.signature import REQUIRED, Slot, parameters
-from zoo.plugin import Alignment, Attention, Blueprint, Given, Scorer
+from zoo.plugin import Alignment, Attention, Blueprint, FromParent, Scorer
 from zoo.registry.component_registry import default_registry
 from zoo_bahdanau.additive import Additive
 
@@ -18,7 +18,7 @@ class Plain:
     def __init__(
         self,
         *,
-        width: Given[int],
+        width: FromParent[int],
         count: Annotated[int, Field(ge=1, le=9)],
         rate: float = 0.5,
         flag: bool = False,
@@ -38,7 +38,7 @@ class Slotted:
         perhaps: Optional[Blueprint[Alignment]] = None,  # noqa: UP045
         many: Sequence[Blueprint[Attention]] = (),
         many_or_none: Sequence[Blueprint[Attention]] | None = None,
-        given: Given[Blueprint[Scorer]],
+        from_parent: FromParent[Blueprint[Scorer]],
         number: int = 1,
     ) -> None:
         pass
@@ -64,8 +64,11 @@ def test_parameters_come_in_the_order_of_the_signature_with_their_defaults():
 
 
 def test_what_the_parent_gives_is_marked_so():
-    assert [name for name, p in named(Plain).items() if p.given] == ["width"]
-    assert [name for name, p in named(Additive).items() if p.given] == ["query_dim", "key_dim"]
+    assert [name for name, p in named(Plain).items() if p.from_parent] == ["width"]
+    assert [name for name, p in named(Additive).items() if p.from_parent] == [
+        "query_dim",
+        "key_dim",
+    ]
 
 
 def test_a_slot_is_a_blueprint_an_optional_one_or_a_sequence_of_them():
@@ -199,9 +202,9 @@ def test_every_plain_parameter_of_every_component_has_a_json_schema_its_default_
     checked = 0
     for entry in default_registry().components():
         for parameter in parameters(entry.cls):
-            if parameter.given or parameter.slot:
+            if parameter.from_parent or parameter.slot:
                 continue
             assert parameter.json_schema()
-            assert parameter.required or parameter.faults(parameter.default) == []
+            assert parameter.required or parameter.validate(parameter.default) == []
             checked += 1
     assert checked > 20

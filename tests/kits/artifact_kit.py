@@ -13,10 +13,10 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from zoo.artifact.layout import Layout, arranged
+from zoo.artifact.layout import Layout, layout_tensors
 from zoo.errors import ZooError
 from zoo.interfaces import Model, Outputs
-from zoo.registry.component_registry import Registry
+from zoo.registry.component_registry import ComponentRegistry
 
 
 class Tied(Model):
@@ -45,7 +45,7 @@ class Tied(Model):
         return {"source": torch.randint(0, 4, (batch, length), generator=generator)}
 
 
-class Newer(Tied):
+class TiedV2(Tied):
     """The same, after its meaning changed."""
 
     version: ClassVar[int] = 2
@@ -62,11 +62,13 @@ class Overlapping(Tied):
         self.register_buffer("some", self.all[:2])
 
 
-REGISTRY = Registry.installed({"ZOO_PLUGINS": "none"}).plus([Tied, Overlapping], plugin="kit")
+REGISTRY = ComponentRegistry.from_environment({"ZOO_PLUGINS": "none"}).with_components(
+    [Tied, Overlapping], plugin="kit"
+)
 TIED = {"zoo": 1, "name": "kit", "model": "kit-tied"}
 
 
-def everything(model: Model) -> dict[str, Tensor]:
+def all_tensors(model: Model) -> dict[str, Tensor]:
     """Parameters and all buffers, the computed ones too."""
     return dict(model.named_parameters()) | dict(model.named_buffers())
 
@@ -90,12 +92,12 @@ def rewrite(
         words = {**opened.metadata(), **metadata}
     tensors = {name: tensor.clone() for name, tensor in load_file(file).items()}
     change(tensors)
-    put(file, {key: word for key, word in words.items() if word is not None}, tensors)
+    write_file(file, {key: word for key, word in words.items() if word is not None}, tensors)
 
 
-def put(file: Path, words: dict[str, str], tensors: dict[str, Tensor]) -> None:
+def write_file(file: Path, words: dict[str, str], tensors: dict[str, Tensor]) -> None:
     """A file with these words and tensors, and with the hashes and the digest they need."""
-    table = arranged(tensors)
+    table = layout_tensors(tensors)
     raw = {
         n: tensors[n].contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() for n in table
     }
@@ -103,4 +105,4 @@ def put(file: Path, words: dict[str, str], tensors: dict[str, Tensor]) -> None:
         words["hashes"] = json.dumps({n: hashlib.sha256(raw[n]).hexdigest() for n in table})
     if "digest" in words:
         words["digest"] = Layout(words, table).digest()
-    file.write_bytes(Layout(words, table).encoded() + b"".join(raw[name] for name in table))
+    file.write_bytes(Layout(words, table).encode() + b"".join(raw[name] for name in table))

@@ -16,7 +16,7 @@ BYTES = random.Random(0).randbytes(300_000)
 WEIGHTS = "model.safetensors"
 
 
-def listing(folder: Path, *but: Path) -> dict[str, int]:
+def list_files(folder: Path, *but: Path) -> dict[str, int]:
     """Every file below a folder with its size, but for those below the others."""
     found = {}
     for path in sorted(folder.rglob("*")):
@@ -43,16 +43,18 @@ def zoo(
     hub: Hub, home: Path, *arguments: str, here: Path, **more: str
 ) -> subprocess.CompletedProcess[str]:
     """The command line, in a process of its own."""
-    return started([sys.executable, "-m", "zoo", *arguments], environment(hub, home, **more), here)
+    return run_process(
+        [sys.executable, "-m", "zoo", *arguments], environment(hub, home, **more), here
+    )
 
 
 def python(
     hub: Hub, home: Path, code: str, *, here: Path, **more: str
 ) -> subprocess.CompletedProcess[str]:
-    return started([sys.executable, "-c", code], environment(hub, home, **more), here)
+    return run_process([sys.executable, "-c", code], environment(hub, home, **more), here)
 
 
-def started(
+def run_process(
     command: Sequence[str], env: Mapping[str, str], here: Path
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(

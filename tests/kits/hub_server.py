@@ -34,7 +34,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     """What is sent; ``cut`` bytes of the body only, then a reset, a close or a stall."""
 
     status: int = 200
@@ -45,13 +45,13 @@ class Answer:
     slow: float = 0.0
 
     @classmethod
-    def of(cls, data: Any, status: int = 200, **headers: str) -> Answer:
+    def of(cls, data: Any, status: int = 200, **headers: str) -> Response:
         return cls(
             status, json.dumps(data).encode(), {"Content-Type": "application/json"} | headers
         )
 
     @classmethod
-    def error(cls, status: int, code: str = "", message: str = "no") -> Answer:
+    def error(cls, status: int, code: str = "", message: str = "no") -> Response:
         return cls.of({"error": message}, status, **{"X-Error-Code": code} if code else {})
 
 
@@ -59,7 +59,7 @@ class Answer:
 class Fault:
     port: str
     pattern: str
-    spoil: Callable[[Answer], Answer]
+    corrupt: Callable[[Response], Response]
     times: int
 
 
@@ -74,8 +74,8 @@ class Hub:
         self.faults: list[Fault] = []
         self.chunk: int | None = None
         self.page = 1000
-        self.guard = threading.Lock()
-        self.going = True
+        self.request_lock = threading.Lock()
+        self.running = True
         self.servers = {port: _Server(self, port) for port in ("hub", "cdn")}
         self.url = self.servers["hub"].url
         self.cdn = self.servers["cdn"].url
@@ -86,7 +86,7 @@ class Hub:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.going = False
+        self.running = False
         for server in self.servers.values():
             server.shutdown()
             for connection in list(server.open):  # clients keep theirs for the next request
@@ -98,16 +98,21 @@ class Hub:
         return self.repos.setdefault(name, Repo(name, **options))
 
     def fault(
-        self, pattern: str, spoil: Callable[[Answer], Answer], *, port: str = "hub", times: int = 99
+        self,
+        pattern: str,
+        corrupt: Callable[[Response], Response],
+        *,
+        port: str = "hub",
+        times: int = 99,
     ) -> None:
         """Spoil the next answers to paths that the pattern is found in."""
-        self.faults.append(Fault(port, pattern, spoil, times))
+        self.faults.append(Fault(port, pattern, corrupt, times))
 
     def asked(self, pattern: str = "", port: str | None = None) -> list[Request]:
         return [r for r in self.requests if port in (None, r.port) and re.search(pattern, r.path)]
 
-    def answer(self, request: Request, body: bytes) -> Answer:
-        with self.guard:
+    def answer(self, request: Request, body: bytes) -> Response:
+        with self.request_lock:
             self.requests.append(request)
             table = _HUB if request.port == "hub" else _CDN
             path, _, query = request.path.partition("?")
@@ -118,47 +123,47 @@ class Hub:
                     answer = handle(self, request, body, parse_qs(query), **words)
                     break
             else:
-                answer = Answer.error(404)
+                answer = Response.error(404)
             for fault in self.faults:
                 hit = fault.port == request.port and re.search(fault.pattern, request.path)
                 if hit and fault.times > 0:
                     fault.times -= 1
-                    answer = fault.spoil(answer)
+                    answer = fault.corrupt(answer)
             return answer
 
-    def opened(self, request: Request, name: str, *, write: bool = False) -> Repo | Answer:
+    def get_repo(self, request: Request, name: str, *, write: bool = False) -> Repo | Response:
         """The repository, if it is there for whoever asks."""
         said = request.headers.get("authorization")
         if said is not None and said != f"Bearer {TOKEN}":
-            return Answer.error(401, message="Invalid credentials in Authorization header")
+            return Response.error(401, message="Invalid credentials in Authorization header")
         repo = self.repos.get(name)
         if repo is None or (repo.private and said is None):
-            return Answer.error(404 if said else 401, "RepoNotFound")
+            return Response.error(404 if said else 401, "RepoNotFound")
         if write and said is None:
-            return Answer.error(401)
+            return Response.error(401)
         return repo
 
 
-def _create(hub: Hub, request: Request, body: bytes, query: Any) -> Answer:
+def _create(hub: Hub, request: Request, body: bytes, query: Any) -> Response:
     wanted = json.loads(body)
     name = f"{wanted.get('organization') or 'me'}/{wanted['name']}"
     if request.headers.get("authorization") != f"Bearer {TOKEN}":
-        return Answer.error(401)
+        return Response.error(401)
     there = name in hub.repos
     private = wanted.get("visibility") == "private" or bool(wanted.get("private"))
     hub.repos.setdefault(name, Repo(name, private=private))
-    return Answer.of({"url": f"{hub.url}/{name}", "name": name}, 409 if there else 200)
+    return Response.of({"url": f"{hub.url}/{name}", "name": name}, 409 if there else 200)
 
 
-def _validate(hub: Hub, request: Request, body: bytes, query: Any) -> Answer:
-    return Answer.of({"errors": [], "warnings": []})
+def _validate(hub: Hub, request: Request, body: bytes, query: Any) -> Response:
+    return Response.of({"errors": [], "warnings": []})
 
 
 def _preupload(
     hub: Hub, request: Request, body: bytes, query: Any, repo: str, revision: str
-) -> Answer:
-    found = hub.opened(request, repo, write=True)
-    if isinstance(found, Answer):
+) -> Response:
+    found = hub.get_repo(request, repo, write=True)
+    if isinstance(found, Response):
         return found
     known = found.commits.get(found.find(revision) or "", {})
     rows = []
@@ -173,11 +178,11 @@ def _preupload(
                 "oid": old.row(file["path"])["oid"] if old else None,
             }
         )
-    return Answer.of({"files": rows})
+    return Response.of({"files": rows})
 
 
-def _batch(hub: Hub, request: Request, body: bytes, query: Any, repo: str) -> Answer:
-    if isinstance(found := hub.opened(request, repo, write=True), Answer):
+def _batch(hub: Hub, request: Request, body: bytes, query: Any, repo: str) -> Response:
+    if isinstance(found := hub.get_repo(request, repo, write=True), Response):
         return found
     rows = []
     for wanted in json.loads(body)["objects"]:
@@ -194,47 +199,47 @@ def _batch(hub: Hub, request: Request, body: bytes, query: Any, repo: str) -> An
                 }
             row["actions"] = {"upload": upload, "verify": {"href": f"{hub.url}/verify/{oid}"}}
         rows.append(row)
-    return Answer.of({"transfer": "multipart" if hub.chunk else "basic", "objects": rows})
+    return Response.of({"transfer": "multipart" if hub.chunk else "basic", "objects": rows})
 
 
-def _upload(hub: Hub, request: Request, body: bytes, query: Any, oid: str) -> Answer:
+def _upload(hub: Hub, request: Request, body: bytes, query: Any, oid: str) -> Response:
     if "part" in query:
         hub.parts.setdefault(oid, {})[int(query["part"][0])] = body
-        return Answer(headers={"ETag": f'"{hashlib.md5(body).hexdigest()}"'})
+        return Response(headers={"ETag": f'"{hashlib.md5(body).hexdigest()}"'})
     if hashlib.sha256(body).hexdigest() != oid:
-        return Answer.error(400)
+        return Response.error(400)
     hub.objects[oid] = body
-    return Answer()
+    return Response()
 
 
-def _complete(hub: Hub, request: Request, body: bytes, query: Any, oid: str) -> Answer:
+def _complete(hub: Hub, request: Request, body: bytes, query: Any, oid: str) -> Response:
     parts = hub.parts.pop(oid)
     whole = b"".join(parts[part["partNumber"]] for part in json.loads(body)["parts"])
     if hashlib.sha256(whole).hexdigest() != oid:
-        return Answer.error(400)
+        return Response.error(400)
     hub.objects[oid] = whole
-    return Answer.of({})
+    return Response.of({})
 
 
-def _verify(hub: Hub, request: Request, body: bytes, query: Any, oid: str) -> Answer:
-    return Answer.of({}) if oid in hub.objects else Answer.error(404)
+def _verify(hub: Hub, request: Request, body: bytes, query: Any, oid: str) -> Response:
+    return Response.of({}) if oid in hub.objects else Response.error(404)
 
 
 def _commit(
     hub: Hub, request: Request, body: bytes, query: Any, repo: str, revision: str
-) -> Answer:
-    found = hub.opened(request, repo, write=True)
-    if isinstance(found, Answer):
+) -> Response:
+    found = hub.get_repo(request, repo, write=True)
+    if isinstance(found, Response):
         return found
     parent = found.branches.get(revision)
     if parent is None:
-        return Answer.error(404, "RevisionNotFound")
+        return Response.error(404, "RevisionNotFound")
     files = dict(found.commits[parent])
     for line in body.splitlines():
         row = json.loads(line)
         value = row["value"]
         if row["key"] == "header" and value.get("parentCommit") not in (None, parent):
-            return Answer.error(412)
+            return Response.error(412)
         if row["key"] == "file":
             files[value["path"]] = Entry(base64.b64decode(value["content"]), False)
         elif row["key"] == "lfsFile":
@@ -242,30 +247,30 @@ def _commit(
         elif row["key"] == "deletedFile":
             files.pop(value["path"])
     sha = found.commit(revision, files)
-    return Answer.of({"commitOid": sha, "commitUrl": f"{hub.url}/{repo}/commit/{sha}"})
+    return Response.of({"commitOid": sha, "commitUrl": f"{hub.url}/{repo}/commit/{sha}"})
 
 
 def _branch(
     hub: Hub, request: Request, body: bytes, query: Any, repo: str, revision: str
-) -> Answer:
-    found = hub.opened(request, repo, write=True)
-    if isinstance(found, Answer):
+) -> Response:
+    found = hub.get_repo(request, repo, write=True)
+    if isinstance(found, Response):
         return found
     if revision in found.branches:
-        return Answer.error(409)
+        return Response.error(409)
     found.branches[revision] = found.branches["main"]
-    return Answer.of({})
+    return Response.of({})
 
 
 def _info(
     hub: Hub, request: Request, body: bytes, query: Any, repo: str, revision: str = "main"
-) -> Answer:
-    found = hub.opened(request, repo)
-    if isinstance(found, Answer):
+) -> Response:
+    found = hub.get_repo(request, repo)
+    if isinstance(found, Response):
         return found
     sha = found.find(revision)
     if sha is None:
-        return Answer.error(404, "RevisionNotFound")
+        return Response.error(404, "RevisionNotFound")
     siblings = []
     for path, entry in found.commits[sha].items():
         row: dict[str, Any] = {"rfilename": path}
@@ -277,18 +282,18 @@ def _info(
                 row["lfs"] = {"sha256": entry.sha256, **size}
         siblings.append(row)
     about = {"id": repo, "modelId": repo, "sha": sha, "siblings": siblings}
-    return Answer.of({**about, "private": found.private, "gated": found.gated, "tags": []})
+    return Response.of({**about, "private": found.private, "gated": found.gated, "tags": []})
 
 
 def _tree(
     hub: Hub, request: Request, body: bytes, query: Any, repo: str, revision: str, under: str = ""
-) -> Answer:
-    found = hub.opened(request, repo)
-    if isinstance(found, Answer):
+) -> Response:
+    found = hub.get_repo(request, repo)
+    if isinstance(found, Response):
         return found
     sha = found.find(revision)
     if sha is None:
-        return Answer.error(404, "RevisionNotFound")
+        return Response.error(404, "RevisionNotFound")
     rows: list[dict[str, Any]] = []
     folders: set[str] = set()
     for path, entry in found.commits[sha].items():
@@ -307,56 +312,57 @@ def _tree(
         base = request.path.partition("?")[0]
         following = f"{hub.url}{base}?recursive=true&cursor={start + hub.page}"
         headers["Link"] = f'<{following}>; rel="next"'
-    return Answer.of(rows[start : start + hub.page], **headers)
+    return Response.of(rows[start : start + hub.page], **headers)
 
 
 def _resolve(
     hub: Hub, request: Request, body: bytes, query: Any, repo: str, revision: str, file: str
-) -> Answer:
-    found = hub.opened(request, repo)
-    if isinstance(found, Answer):
+) -> Response:
+    found = hub.get_repo(request, repo)
+    if isinstance(found, Response):
         return found
     known = "authorization" in request.headers
     if found.gated and not (found.accepted and known):
-        return Answer.error(403 if known else 401, "GatedRepo")
+        return Response.error(403 if known else 401, "GatedRepo")
     sha = found.find(revision)
     if sha is None:
-        return Answer.error(404, "RevisionNotFound")
+        return Response.error(404, "RevisionNotFound")
     entry = found.commits[sha].get(file)
     headers = {"X-Repo-Commit": sha}
     if entry is None:
         return replace(
-            Answer.error(404, "EntryNotFound"), headers={**headers, "X-Error-Code": "EntryNotFound"}
+            Response.error(404, "EntryNotFound"),
+            headers={**headers, "X-Error-Code": "EntryNotFound"},
         )
     if not entry.large:
         oid = entry.row(file)["oid"]
         return _ranged(request, entry.body, {**headers, "ETag": f'"{oid}"'})
     headers |= {"X-Linked-Etag": f'"{entry.sha256}"', "X-Linked-Size": str(len(entry.body))}
     hub.objects[entry.sha256] = entry.body
-    return Answer(302, b"", {**headers, "Location": f"{hub.cdn}/objects/{entry.sha256}?signed=1"})
+    return Response(302, b"", {**headers, "Location": f"{hub.cdn}/objects/{entry.sha256}?signed=1"})
 
 
-def _object(hub: Hub, request: Request, body: bytes, query: Any, oid: str) -> Answer:
+def _object(hub: Hub, request: Request, body: bytes, query: Any, oid: str) -> Response:
     return _ranged(request, hub.objects[oid], {"ETag": '"of-the-cdn"'})
 
 
-def _ranged(request: Request, body: bytes, headers: dict[str, str]) -> Answer:
+def _ranged(request: Request, body: bytes, headers: dict[str, str]) -> Response:
     wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("range", ""))
     if not wanted:
-        return Answer(200, body, {**headers, "Accept-Ranges": "bytes"})
+        return Response(200, body, {**headers, "Accept-Ranges": "bytes"})
     start, end = int(wanted[1]), int(wanted[2] or len(body) - 1)
     if start >= len(body):
-        return Answer.error(416)
+        return Response.error(416)
     told = {"Content-Range": f"bytes {start}-{end}/{len(body)}"}
-    return Answer(206, body[start : end + 1], {**headers, **told})
+    return Response(206, body[start : end + 1], {**headers, **told})
 
 
-def _harnesses(hub: Hub, request: Request, body: bytes, query: Any) -> Answer:
-    return Answer.of({})
+def _harnesses(hub: Hub, request: Request, body: bytes, query: Any) -> Response:
+    return Response.of({})
 
 
 _REPO = r"(?P<repo>[^/]+/[^/]+)"
-_HUB: list[tuple[str, str, Callable[..., Answer]]] = [
+_HUB: list[tuple[str, str, Callable[..., Response]]] = [
     ("POST", "/api/repos/create", _create),
     ("POST", "/api/validate-yaml", _validate),
     ("GET", "/api/agent-harnesses", _harnesses),
@@ -371,7 +377,7 @@ _HUB: list[tuple[str, str, Callable[..., Answer]]] = [
     ("POST", r"/verify/(?P<oid>[0-9a-f]{64})", _verify),
     ("*", rf"/{_REPO}/resolve/(?P<revision>[^/]+)/(?P<file>.+)", _resolve),
 ]
-_CDN: list[tuple[str, str, Callable[..., Answer]]] = [
+_CDN: list[tuple[str, str, Callable[..., Response]]] = [
     ("PUT", r"/upload/(?P<oid>[0-9a-f]{64})", _upload),
     ("*", r"/objects/(?P<oid>[0-9a-f]{64})", _object),
 ]
@@ -424,7 +430,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile.readline()
         return body
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: Response) -> None:
         self.send_response(answer.status)
         for key, value in answer.headers.items():
             self.send_header(key, value)
@@ -435,14 +441,14 @@ class _Handler(BaseHTTPRequestHandler):
             return
         body = answer.body if answer.cut is None else answer.body[: answer.cut]
         if answer.slow:
-            self._drip(body, answer.slow)
+            self._send_slowly(body, answer.slow)
         else:
             self.wfile.write(body)
         if answer.cut is None:
             return
         self.wfile.flush()
         if answer.end == "stall":
-            while self.server.hub.going:
+            while self.server.hub.running:
                 time.sleep(0.02)
         if answer.end == "reset":
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -450,7 +456,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self.connection.close()
 
-    def _drip(self, body: bytes, seconds: float) -> None:
+    def _send_slowly(self, body: bytes, seconds: float) -> None:
         for start in range(0, len(body), 4096):
             self.wfile.write(body[start : start + 4096])
             time.sleep(seconds)

@@ -26,7 +26,7 @@ from zoo.hub.reference import Reference
 NOBODY = 65534
 
 
-def told(cache: Path, **options: object) -> str:
+def fetch_result(cache: Path, **options: object) -> str:
     """'right', 'wrong', or the error's words."""
     try:
         folder = fetch(NAME, ["*"], cache_dir=cache, **options)  # type: ignore[arg-type]
@@ -35,7 +35,7 @@ def told(cache: Path, **options: object) -> str:
     return "right" if (folder / WEIGHTS).read_bytes() == BYTES else "wrong"
 
 
-def apart(work: object, name: str, folder: Path) -> int:
+def fork_process(work: object, name: str, folder: Path) -> int:
     """A process that does the work and leaves what it returns in a file."""
     pid = os.fork()
     if pid:
@@ -49,7 +49,7 @@ def apart(work: object, name: str, folder: Path) -> int:
 def together(cache: Path) -> list[str]:
     """Six processes on one empty cache."""
     notes = cache.parent
-    pids = [apart(lambda: told(cache), f"said{n}", notes) for n in range(6)]
+    pids = [fork_process(lambda: fetch_result(cache), f"said{n}", notes) for n in range(6)]
     for pid in pids:
         os.waitpid(pid, 0)
     return [(notes / f"said{n}").read_text() for n in range(6)]
@@ -64,7 +64,7 @@ def pinning(folder: Path) -> list[str]:
             write_pin(Reference(f"a/b{number}", f"v{one}"), Pin(f"{number}" * 40), folder)
         return ""
 
-    pids = [apart(partial(note, n), f"said{n}", folder.parent) for n in range(6)]
+    pids = [fork_process(partial(note, n), f"said{n}", folder.parent) for n in range(6)]
     for pid in pids:
         os.waitpid(pid, 0)
     return sorted(read_lock(folder))
@@ -84,7 +84,7 @@ def killed(cache: Path) -> list[list[str]]:
     """Killed with so many bytes on disk, again and again; the blobs visible each time."""
     seen: list[list[str]] = []
     for count in (1, 40_000, 150_000, 250_000, len(BYTES)):
-        pid = apart(lambda: told(cache), "said", cache.parent)
+        pid = fork_process(lambda: fetch_result(cache), "said", cache.parent)
         deadline = time.monotonic() + 5
         while _on_disk(cache) < count and time.monotonic() < deadline:
             time.sleep(0.002)
@@ -120,16 +120,16 @@ def read_only(cache: Path) -> list[str]:
         if os.getuid() == 0:
             os.setgid(NOBODY)
             os.setuid(NOBODY)
-        pinned = told(cache, revision=commit)
-        moving = told(cache)
-        lacking = told(cache, revision="other")
-        offline = told(cache, local_files_only=True)
+        pinned = fetch_result(cache, revision=commit)
+        moving = fetch_result(cache)
+        lacking = fetch_result(cache, revision="other")
+        offline = fetch_result(cache, local_files_only=True)
         return json.dumps([pinned, moving, lacking, offline])
 
     notes = cache.parent / "notes"
     notes.mkdir()
     notes.chmod(0o777)
-    os.waitpid(apart(asked, "said", notes), 0)
+    os.waitpid(fork_process(asked, "said", notes), 0)
     return json.loads((notes / "said").read_text())
 
 

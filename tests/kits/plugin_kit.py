@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from zoo.registry.component_registry import Registry, default_registry
+from zoo.registry.component_registry import ComponentRegistry, default_registry
 
 _serial = itertools.count()
 
@@ -87,10 +87,12 @@ class Site:
         (info / "entry_points.txt").write_text(entry_points, encoding="utf-8")
         return info
 
-    def registry(self, allowed: str | None = None) -> Registry:
+    def registry(self, allowed: str | None = None) -> ComponentRegistry:
         """What the installed plugins offer now, ZOO_PLUGINS being as given."""
         importlib.invalidate_caches()
-        return Registry.installed({} if allowed is None else {"ZOO_PLUGINS": allowed})
+        return ComponentRegistry.from_environment(
+            {} if allowed is None else {"ZOO_PLUGINS": allowed}
+        )
 
 
 # Plugins of which nothing is usable: the source, and what the recorded cause must say.
@@ -136,10 +138,10 @@ BROKEN = {
     ),
 }
 
-MUTE = "class Odd:\n    def __repr__(self): raise OSError('no')\n"
+RAISING_REPR = "class Odd:\n    def __repr__(self): raise OSError('no')\n"
 
 # Bad items beside the good `Plain`: code, the item, and what the recorded cause must say.
-RUBBISH = {
+INVALID_ITEMS = {
     "no-class": ("", "7", "7 is no component class"),
     "instance": ("", "object()", "is no component class"),
     "foreign-class": ("class Other: pass", "Other", "Other'> is no component class"),
@@ -207,7 +209,7 @@ RUBBISH = {
     ),
     "twice": ("", "Plain", "scorer 'kit-half' is offered twice"),
     "repr-raises": (
-        MUTE,
+        RAISING_REPR,
         "Odd()",
         "an object whose repr raises OSError is no component class",
     ),
@@ -217,7 +219,7 @@ RUBBISH = {
         "Other.name",
     ),
     "repr-of-version-raises": (
-        MUTE + "class Other(Plain): name, version = 'o', Odd()",
+        RAISING_REPR + "class Other(Plain): name, version = 'o', Odd()",
         "Other",
         "Other.version",
     ),

@@ -3,7 +3,7 @@
 import time
 
 
-def quickly(act, seconds=1.0, tries=3):
+def assert_fast(act, seconds=1.0, tries=3):
     """What the act gives, which must take less than the seconds at the best of its tries."""
     took = []
     for _ in range(tries):

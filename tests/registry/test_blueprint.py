@@ -10,8 +10,8 @@ from torch import Tensor, nn
 import zoo
 from zoo import ZooError
 from zoo.errors import SpecError
-from zoo.plugin import Attention, Blueprint, Given, Scorer, WidthConflict
-from zoo.registry.blueprint import building
+from zoo.plugin import Attention, Blueprint, FromParent, Scorer, WidthConflict
+from zoo.registry.blueprint import record_build
 from zoo.registry.component_registry import default_registry
 from zoo.spec.spec import draft_spec, load_spec
 from zoo_alignment.soft import Soft
@@ -38,7 +38,7 @@ class Faulty(Scorer):
 
     name: ClassVar[str] = "faulty"
 
-    def __init__(self, *, query_dim: Given[int], how: str = "value") -> None:
+    def __init__(self, *, query_dim: FromParent[int], how: str = "value") -> None:
         super().__init__()
         if how == "value":
             raise ValueError("boom")
@@ -61,8 +61,8 @@ class Shaped(Additive):
     def __init__(
         self,
         *,
-        query_dim: Given[int],
-        key_dim: Given[int],
+        query_dim: FromParent[int],
+        key_dim: FromParent[int],
         pair: tuple[int, int] = (1, 2),
         hidden: Annotated[int, Field(ge=1)] = 3,
     ) -> None:
@@ -70,7 +70,7 @@ class Shaped(Additive):
 
 
 class Leaf(nn.Module):
-    def __init__(self, *, width: Given[int] = 7, depth: Given[int]) -> None:
+    def __init__(self, *, width: FromParent[int] = 7, depth: FromParent[int]) -> None:
         super().__init__()
         self.width, self.depth = width, depth
 
@@ -81,7 +81,7 @@ class Tree(nn.Module):
         self.leaves = nn.ModuleList(leaf.build(depth=i) for i, leaf in enumerate(leaves))
 
 
-REGISTRY = default_registry().plus([Faulty, Shaped], plugin="stranger")
+REGISTRY = default_registry().with_components([Faulty, Shaped], plugin="stranger")
 
 
 def write(tmp_path, scorer: str, **changes: str):
@@ -151,19 +151,19 @@ def test_a_slot_filled_in_python_takes_only_a_blueprint_of_its_kind(filling):
 
 
 def test_a_blueprint_of_the_wrong_kind_in_a_dict_is_refused_at_its_slot():
-    data = load_spec("bahdanau-reversal").resolved()
+    data = load_spec("bahdanau-reversal").resolve()
     data["model"]["decoder"]["attention"]["scorer"] = Blueprint.of(Soft)
     (problem,) = draft_spec(data).problems
     assert problem.path == "model.decoder.attention.scorer"
 
 
 def test_a_blueprint_in_a_dict_resolves_to_its_registered_name():
-    data = load_spec("bahdanau-reversal").resolved()
+    data = load_spec("bahdanau-reversal").resolve()
     data["model"]["decoder"]["attention"]["scorer"] = Blueprint.of(Additive, hidden=5)
-    resolved = load_spec(data).resolved()
+    resolved = load_spec(data).resolve()
     scorer = resolved["model"]["decoder"]["attention"]["scorer"]
     assert scorer == {"type": "bahdanau:additive", "hidden": 5}
-    assert load_spec(resolved).resolved() == resolved
+    assert load_spec(resolved).resolve() == resolved
 
 
 def test_blueprints_in_slots_are_walked():
@@ -178,21 +178,21 @@ def test_blueprints_in_slots_are_walked():
 
 def test_the_tree_of_what_was_built_is_kept_while_watched():
     attention = Blueprint.of(Attention, scorer=Blueprint.of(Dot), align=Blueprint.of(Soft), heads=2)
-    with building() as root:
+    with record_build() as root:
         built = attention.build(query_dim=4, key_dim=6)
     (frame,) = root.children
     assert frame.part is built
-    assert frame.given == {"query_dim": 4, "key_dim": 6}
+    assert frame.from_parent == {"query_dim": 4, "key_dim": 6}
     assert [child.blueprint.label for child in frame.children] == ["dot", "soft"]
-    assert frame.children[0].given == {"query_dim": 2, "key_dim": 2}
+    assert frame.children[0].from_parent == {"query_dim": 2, "key_dim": 2}
 
 
 def test_a_failed_build_leaves_no_trace_in_the_next():
-    with building() as root:
+    with record_build() as root:
         with pytest.raises(SpecError):
             Blueprint.of(Dot).build(query_dim=4, key_dim=6)
         Blueprint.of(Dot).build(query_dim=4, key_dim=4)
-    assert [frame.given for frame in root.children] == [{"query_dim": 4, "key_dim": 4}]
+    assert [frame.from_parent for frame in root.children] == [{"query_dim": 4, "key_dim": 4}]
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_a_width_conflict_between_python_blueprints_still_says_the_widths():
 
 
 def test_a_part_with_a_pair_survives_the_resolved_form_and_a_spec(tmp_path):
-    resolved = load_spec(write(tmp_path, "shaped"), registry=REGISTRY).resolved()
+    resolved = load_spec(write(tmp_path, "shaped"), registry=REGISTRY).resolve()
     scorer = resolved["model"]["decoder"]["attention"]["scorer"]
     assert scorer == {"type": "stranger:shaped", "pair": [1, 2], "hidden": 3}
-    assert load_spec(resolved, registry=REGISTRY).resolved() == resolved
+    assert load_spec(resolved, registry=REGISTRY).resolve() == resolved

@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from zoo.artifact import load
 from zoo.errors import ArtifactError, RegistryError, SpecError, ZooError
 from zoo.interfaces import KINDS
-from zoo.registry.component_registry import Registry
+from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.composition import check
 from zoo.spec.spec import find_spec
 from zoo_luong.dot import Dot
@@ -33,9 +33,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 @pytest.fixture(scope="module")
-def registry() -> Registry:
+def registry() -> ComponentRegistry:
     """The zoo's own parts, used once, so that torch has imported all that it imports late."""
-    registry = Registry.installed({"ZOO_PLUGINS": "none"})
+    registry = ComponentRegistry.from_environment({"ZOO_PLUGINS": "none"})
     check("bahdanau-reversal", registry=registry)
     return registry
 
@@ -50,7 +50,9 @@ def reversal(reference: object) -> dict[str, Any]:
     }
 
 
-def test_every_registered_component_is_found_by_name_and_by_reference(registry: Registry) -> None:
+def test_every_registered_component_is_found_by_name_and_by_reference(
+    registry: ComponentRegistry,
+) -> None:
     assert len(registry.entries) >= 15
     for entry in registry.entries:
         assert registry.get(entry.kind, entry.name) is entry
@@ -58,7 +60,7 @@ def test_every_registered_component_is_found_by_name_and_by_reference(registry: 
         assert entry.distribution == "attention-zoo"
 
 
-def test_components_come_by_kind_then_name(registry: Registry) -> None:
+def test_components_come_by_kind_then_name(registry: ComponentRegistry) -> None:
     kinds = list(KINDS)
     shown = [(kinds.index(e.kind), e.name) for e in registry.components()]
     assert shown == sorted(shown)
@@ -67,19 +69,21 @@ def test_components_come_by_kind_then_name(registry: Registry) -> None:
         registry.components("scorers")
 
 
-def test_a_miss_suggests_the_nearest_name_and_lists_what_there_is(registry: Registry) -> None:
+def test_a_miss_suggests_the_nearest_name_and_lists_what_there_is(
+    registry: ComponentRegistry,
+) -> None:
     with pytest.raises(RegistryError) as caught:
         registry.get("scorer", "aditive")
     assert str(caught.value).startswith("no scorer named 'aditive'; did you mean 'additive'? (")
     assert "additive, concat, dot, gat, gatv2, general" in str(caught.value)
 
 
-def test_a_name_of_another_kind_is_told_apart_from_a_miss(registry: Registry) -> None:
+def test_a_name_of_another_kind_is_told_apart_from_a_miss(registry: ComponentRegistry) -> None:
     with pytest.raises(RegistryError, match=r"'dot' is a scorer, but this slot takes an alignment"):
         registry.get("alignment", "dot")
 
 
-def test_an_unknown_plugin_before_the_colon_is_named(registry: Registry) -> None:
+def test_an_unknown_plugin_before_the_colon_is_named(registry: ComponentRegistry) -> None:
     with pytest.raises(RegistryError, match=r"no plugin named 'luonk'.*did you mean 'luong'\?"):
         registry.get("scorer", "luonk:dot")
     with pytest.raises(RegistryError, match=r"no scorer named 'bahdanau:dot'"):
@@ -150,20 +154,20 @@ def test_a_spec_name_offered_by_two_plugins_is_an_error_that_names_both(site: Si
     assert check(path, registry=registry).name == "kit-model"
 
 
-def test_plus_adds_to_a_new_registry_and_leaves_the_old_alone(registry: Registry) -> None:
+def test_plus_adds_to_a_new_registry_and_leaves_the_old_alone(registry: ComponentRegistry) -> None:
     class Mine(Dot):
         """A scorer made here."""
 
         name = "mine"
 
-    more = registry.plus([Mine], plugin="here")
+    more = registry.with_components([Mine], plugin="here")
     assert more.get("scorer", "here:mine").cls is Mine
     assert more.get("scorer", "dot") is registry.get("scorer", "dot")
     with pytest.raises(RegistryError, match="no scorer named 'mine'"):
         registry.get("scorer", "mine")
 
 
-def test_the_shipped_specs_have_their_own_name_as_file_name(registry: Registry) -> None:
+def test_the_shipped_specs_have_their_own_name_as_file_name(registry: ComponentRegistry) -> None:
     assert len(registry.specs) >= 4
     for name in registry.specs:
         path = find_spec(name, registry)
@@ -203,7 +207,7 @@ def decoy(site: Site) -> str:
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_name_in_a_spec_imports_nothing_whatever_it_says(
-    registry: Registry, site: Site, decoy: str, name: str
+    registry: ComponentRegistry, site: Site, decoy: str, name: str
 ) -> None:
     before = set(sys.modules)
     with pytest.raises(SpecError, match="no scorer named"):
@@ -214,7 +218,7 @@ def test_a_name_in_a_spec_imports_nothing_whatever_it_says(
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_name_in_an_artifact_imports_nothing_whatever_it_says(
-    registry: Registry, site: Site, decoy: str, tmp_path: Path, name: str
+    registry: ComponentRegistry, site: Site, decoy: str, tmp_path: Path, name: str
 ) -> None:
     plugin, _, short = name.replace("DECOY", decoy).rpartition(":")
     row = {"kind": "scorer", "name": short, "version": 1, "plugin": plugin}
@@ -231,7 +235,7 @@ def test_a_name_in_an_artifact_imports_nothing_whatever_it_says(
     assert not (site.folder / "imported").exists()
 
 
-def test_a_spec_cannot_extend_what_is_no_spec(registry: Registry, decoy: str) -> None:
+def test_a_spec_cannot_extend_what_is_no_spec(registry: ComponentRegistry, decoy: str) -> None:
     before = set(sys.modules)
     for name in ("os.system", "builtins:eval", "../x", decoy, f"{decoy}.py", "/etc"):
         with pytest.raises(ZooError):

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from plugin_kit import BROKEN, RUBBISH, Site, scorer
+from plugin_kit import BROKEN, INVALID_ITEMS, Site, scorer
 
 from zoo.errors import ZooError
-from zoo.registry.component_registry import Registry
+from zoo.registry.component_registry import ComponentRegistry
 from zoo.registry.discovery import Plugin
 from zoo.spec.composition import check
 from zoo.spec.spec import load_spec
@@ -25,12 +25,12 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     return Site(tmp_path / "site", monkeypatch)
 
 
-def plugin_of(registry: Registry, distribution: str) -> Plugin:
+def plugin_of(registry: ComponentRegistry, distribution: str) -> Plugin:
     (found,) = (p for p in registry.plugins if p.distribution == distribution)
     return found
 
 
-def assert_the_rest_works(registry: Registry) -> None:
+def assert_the_rest_works(registry: ComponentRegistry) -> None:
     """The zoo's own plugins have nothing to complain of, and good strangers compose."""
     own = [p for p in registry.plugins if p.distribution == "attention-zoo"]
     assert len(own) >= 10
@@ -56,11 +56,11 @@ def test_a_broken_plugin_is_recorded_with_its_cause_and_the_rest_works(
     assert_the_rest_works(registry)
 
 
-@pytest.mark.parametrize("fault", RUBBISH)
+@pytest.mark.parametrize("fault", INVALID_ITEMS)
 def test_rubbish_in_a_plugins_list_is_recorded_and_its_good_parts_stay_usable(
     site: Site, fault: str
 ) -> None:
-    more, item, cause = RUBBISH[fault]
+    more, item, cause = INVALID_ITEMS[fault]
     site.add("kit-good", scorer("kit-good"))
     site.add("kit-half", scorer("kit-half", more + "\n", answer=f"[Plain, {item}]"))
     registry = site.registry()
@@ -178,8 +178,8 @@ def test_two_distributions_with_one_entry_point_name_both_stay_and_both_say_so(s
     registry = site.registry()
     one, two = plugin_of(registry, "kit-one"), plugin_of(registry, "kit-two")
     assert (one.status, two.status) == ("clash", "clash")
-    assert "distribution kit-two" in one.clashes[0]
-    assert "distribution kit-one" in two.clashes[0]
+    assert "distribution kit-two" in one.conflicts[0]
+    assert "distribution kit-one" in two.conflicts[0]
     assert registry.get("scorer", "twin:kit-of-one").distribution == "kit-one"
     assert registry.get("scorer", "twin:kit-of-two").distribution == "kit-two"
 
@@ -201,8 +201,12 @@ def test_two_distributions_offering_one_component_both_say_so(site: Site) -> Non
     registry = site.registry()
     one, two = plugin_of(registry, "kit-one"), plugin_of(registry, "kit-two")
     assert (one.status, two.status) == ("clash", "clash")
-    assert "by plugin 'two' (distribution kit-two); specs must say 'one:kit-same'" in one.clashes[0]
-    assert "by plugin 'one' (distribution kit-one); specs must say 'two:kit-same'" in two.clashes[0]
+    assert (
+        "by plugin 'two' (distribution kit-two); specs must say 'one:kit-same'" in one.conflicts[0]
+    )
+    assert (
+        "by plugin 'one' (distribution kit-one); specs must say 'two:kit-same'" in two.conflicts[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -243,7 +247,7 @@ def test_a_distribution_found_twice_on_the_path_counts_once(
     nearer = Site(tmp_path / "nearer", monkeypatch)
     nearer.add("Kit.Old", scorer("kit-old"), version="2.0")
     plugin = plugin_of(nearer.registry(), "kit-old")
-    assert (plugin.version, plugin.status, plugin.clashes) == ("2.0", "ok", [])
+    assert (plugin.version, plugin.status, plugin.conflicts) == ("2.0", "ok", [])
 
 
 def test_a_fresh_process_reads_zoo_plugins_and_keeps_its_stdout_clean(site: Site) -> None:
@@ -251,7 +255,7 @@ def test_a_fresh_process_reads_zoo_plugins_and_keeps_its_stdout_clean(site: Site
     site.add("kit-off", "raise RuntimeError('imported although switched off')")
     ask = (
         "import json; from zoo.registry import Registry; "
-        "print(json.dumps({p.distribution: p.status for p in Registry.installed().plugins}))"
+        "print(json.dumps({p.distribution: p.status for p in ComponentRegistry.from_environment().plugins}))"
     )
     environ = {**os.environ, "PYTHONPATH": str(site.folder), "ZOO_PLUGINS": "kit-loud"}
     ran = subprocess.run(

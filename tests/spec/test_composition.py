@@ -112,8 +112,8 @@ def test_overrides_shape_the_model():
 def test_a_model_carries_its_resolved_spec_and_its_lock():
     model = zoo.compose(SPEC)
     spec = load_spec(SPEC)
-    assert model.spec == spec.resolved()
-    assert list(model.lock) == spec.lock()
+    assert model.spec == spec.resolve()
+    assert list(model.providers) == spec.lock()
     assert same(zoo.compose(model.spec), model)
 
 

@@ -3,11 +3,18 @@
 import math
 
 import pytest
-from timing_kit import quickly
+from timing_kit import assert_fast
 
 import zoo
 from zoo.errors import Place, SpecError
-from zoo.spec.document import Document, dotted, of_data, read_file, read_text, resolve_scalar
+from zoo.spec.document import (
+    Document,
+    document_from_data,
+    format_path,
+    read_file,
+    read_text,
+    resolve_scalar,
+)
 from zoo.spec.spec import draft_spec
 
 HEAD = "zoo: 1\nname: tiny\n"
@@ -148,7 +155,7 @@ def test_the_place_of_what_is_missing_is_the_nearest_thing_around_it():
     document = read_text("a:\n  b: {c: 1}\n", "x")
     assert document.place(("a", "b", "nope", "deeper")) == Place("x", 2, 6)
     assert document.key(("a", "nope")) == Place("x", 2, 3)
-    assert of_data({"a": 1}).place(("a",)) is None
+    assert document_from_data({"a": 1}).place(("a",)) is None
 
 
 def test_an_alias_unfolds_to_a_copy_whose_values_keep_their_places():
@@ -170,8 +177,8 @@ def test_a_bom_and_windows_line_ends_change_nothing(tmp_path):
 
 
 def test_a_trail_is_written_with_dots_and_brackets():
-    assert dotted(("model", "layers", 2, "scorer")) == "model.layers[2].scorer"
-    assert dotted(()) == ""
+    assert format_path(("model", "layers", 2, "scorer")) == "model.layers[2].scorer"
+    assert format_path(()) == ""
 
 
 def laughs() -> str:
@@ -222,7 +229,7 @@ def _warm():
 
 def refused_quickly(source, overrides=()) -> None:
     """Refused briefly and in under a second."""
-    problems = quickly(lambda: draft_spec(source, overrides=overrides).problems)
+    problems = assert_fast(lambda: draft_spec(source, overrides=overrides).problems)
     assert problems
     assert max(len(problem.message) for problem in problems) < 2_000
 
@@ -294,4 +301,4 @@ def test_a_file_without_end_is_refused():
 
 
 def test_a_document_of_python_data_is_taken_as_it_is():
-    assert of_data([1], "x") == Document([1], "x")
+    assert document_from_data([1], "x") == Document([1], "x")

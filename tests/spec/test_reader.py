@@ -295,7 +295,7 @@ class Weighing(zoo.plugin.Scorer):
 
 
 def test_faults_inside_a_list_point_at_its_items(tmp_path):
-    registry = default_registry().plus([Weighing], plugin="stranger")
+    registry = default_registry().with_components([Weighing], plugin="stranger")
     file = tmp_path / "spec.yaml"
     text = SPEC.replace("additive", "{type: weighing, weights: [1, two, -3]}")
     file.write_text(text)

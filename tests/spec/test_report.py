@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 import zoo
 from zoo.errors import SpecError
-from zoo.plugin import Given
+from zoo.plugin import FromParent
 from zoo.registry.component_registry import default_registry
 from zoo.spec.composition import build_on_meta
-from zoo.spec.report import report_of
+from zoo.spec.report import build_report
 from zoo.spec.spec import load_spec
 from zoo_alignment.soft import Soft
 from zoo_bahdanau.additive import Additive
@@ -47,7 +47,7 @@ class Careless(zoo.plugin.Encoder):
     name: ClassVar[str] = "careless"
 
     def __init__(
-        self, *, input_dim: Given[int], inner: zoo.plugin.Blueprint[zoo.plugin.Encoder]
+        self, *, input_dim: FromParent[int], inner: zoo.plugin.Blueprint[zoo.plugin.Encoder]
     ) -> None:
         super().__init__()
         self.inner = inner.build(input_dim=input_dim + 1)
@@ -112,7 +112,7 @@ class Buffered(Soft):
 
 
 STRANGERS = [Crooked, Careless, Listing, Choosing, Branching, Itemising, Buffered]
-REGISTRY = default_registry().plus(STRANGERS, plugin="stranger")
+REGISTRY = default_registry().with_components(STRANGERS, plugin="stranger")
 
 
 def write(tmp_path, *, scorer: str = "additive", align: str = "soft", encoder: str | None = None):
@@ -237,5 +237,5 @@ def test_watching_a_model_leaves_its_methods_as_they_were(tmp_path, scorer):
     tree = build_on_meta(spec)
     before = [set(vars(module)) for module in tree.part.modules()]
     with contextlib.suppress(SpecError):
-        report_of(spec, tree)
+        build_report(spec, tree)
     assert [set(vars(module)) for module in tree.part.modules()] == before

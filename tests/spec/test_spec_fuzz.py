@@ -14,7 +14,7 @@ from zoo.spec.report import Report
 from zoo.spec.spec import load_spec
 
 REGISTRY = default_registry()
-DATA = load_spec("bahdanau-reversal").resolved()
+DATA = load_spec("bahdanau-reversal").resolve()
 TEXTS = [
     yaml.safe_dump(DATA, sort_keys=False).encode(),
     REGISTRY.spec("bahdanau-reversal").read_bytes(),

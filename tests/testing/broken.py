@@ -9,12 +9,12 @@ from torch import Tensor, nn
 
 from zoo import Batch, Outputs
 from zoo.plugin import (
+    AlignmentContext,
     Blueprint,
     Decoder,
     Embedding,
     Encoder,
-    Given,
-    Look,
+    FromParent,
     Mask,
     Memory,
     Metric,
@@ -22,7 +22,7 @@ from zoo.plugin import (
     State,
     fused_softmax,
 )
-from zoo.testing.parts import (
+from zoo.testing.tiny import (
     TinyAlignment,
     TinyDecoder,
     TinyEmbedding,
@@ -44,41 +44,41 @@ class Unpublished(Additive):
     paper: ClassVar[str] = ""
 
 
-class DefaultBreaksItsOwnType(CrossEntropy):
+class InvalidDefault(CrossEntropy):
     def __init__(self, *, smoothing: int = 0.5) -> None:
         super().__init__(smoothing=smoothing)
 
 
-class WeightsFromTheClock(TinyScorer):
-    def __init__(self, *, query_dim: Given[int], key_dim: Given[int]) -> None:
+class UnseededInit(TinyScorer):
+    def __init__(self, *, query_dim: FromParent[int], key_dim: FromParent[int]) -> None:
         super().__init__(query_dim=query_dim, key_dim=key_dim)
         with torch.no_grad():
             self.W.weight.mul_(1 + random.SystemRandom().random())
 
 
-class StorageOnTheCpu(TinyEmbedding):
+class CpuStorage(TinyEmbedding):
     def __init__(self) -> None:
         super().__init__()
         self.table.weight = nn.Parameter(torch.randn(self.vocab, self.dim, device="cpu"))
 
 
-class WiderThanItSays(TinyEmbedding):
+class WrongEmbeddingDim(TinyEmbedding):
     def forward(self, inputs: Tensor) -> Tensor:
         return torch.cat([super().forward(inputs)] * 2, dim=-1)
 
 
-class PaddingWithAVector(TinyEmbedding):
+class NonzeroPadding(TinyEmbedding):
     def forward(self, inputs: Tensor) -> Tensor:
         return super().forward(inputs) + 1.0
 
 
-class PaddingLeaksSideways(TinyEmbedding):
+class LeakyPadding(TinyEmbedding):
     def forward(self, inputs: Tensor) -> Tensor:
         vectors = super().forward(inputs)
         return (vectors - vectors.mean(dim=1, keepdim=True)) * self.mask(inputs)[..., None]
 
 
-class Ramp(Position):
+class LinearPosition(Position):
     name: ClassVar[str] = "ramp"
 
     def add(self, states: Tensor, *, offset: int = 0) -> Tensor:
@@ -89,32 +89,32 @@ class Ramp(Position):
         return (torch.arange(S, device=device) - t)[None].double()
 
 
-class AddForgetsTheOffset(Ramp):
+class AddIgnoresOffset(LinearPosition):
     def add(self, states: Tensor, *, offset: int = 0) -> Tensor:
         return super().add(states)
 
 
-class BiasForgetsTheOffset(Ramp):
+class BiasIgnoresOffset(LinearPosition):
     def bias(self, T: int, S: int, *, offset: int = 0, device: torch.device) -> Tensor:
         return super().bias(T, S, device=device)
 
 
-class RotateForgetsTheOffset(Ramp):
+class RotateIgnoresOffset(LinearPosition):
     def rotate(self, states: Tensor, *, offset: int = 0) -> Tensor:
         return states * (1 + torch.arange(states.shape[2]))[:, None]
 
 
-class KeysCountByTheirPlace(TinyScorer):
+class PositionDependentScores(TinyScorer):
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return super().score(query, prepared) + torch.arange(prepared.shape[-2])
 
 
-class PairsOfAnotherFormula(TinyScorer):
+class WrongPairs(TinyScorer):
     def pairs(self, query: Tensor, key: Tensor) -> Tensor:
         return super().pairs(query, key) / 2
 
 
-class PreparationChangesTheScore(TinyScorer):
+class WrongPrepare(TinyScorer):
     def prepare(self, key: Tensor) -> Tensor:
         return 2 * key
 
@@ -122,94 +122,94 @@ class PreparationChangesTheScore(TinyScorer):
         return self.score(query, key)
 
 
-class QueriesMixed(TinyScorer):
+class MixesQueries(TinyScorer):
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return super().score(query - query.mean(dim=-2, keepdim=True), prepared)
 
 
-class HalfTheGradient(TinyScorer):
+class HalvedGradient(TinyScorer):
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return super().score((query + query.detach()) / 2, prepared)
 
 
-class MaskedKeysStillCount(TinyScorer):
+class LeakyMaskScorer(TinyScorer):
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         scores = super().score(query, prepared)
         return scores * scores.mean(dim=-1, keepdim=True).tanh()
 
 
-class FusedForgetsTheMask(Dot):
+class FusedIgnoresMask(Dot):
     def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor:
         return fused_softmax(query, prepared, values, Mask(), scale=1.0)
 
 
-class FusedAtAnotherScale(Dot):
+class FusedWrongScale(Dot):
     def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor:
         return fused_softmax(query, prepared, values, mask, scale=0.5)
 
 
 class NegativeWeights(TinyAlignment):
     def forward(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor:
         weights = super().forward(scores, mask)
         return 2 * weights - weights.flip(-1)
 
 
-class RowsDoNotSumToOne(TinyAlignment):
+class UnnormalizedRows(TinyAlignment):
     def forward(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor:
         return 0.9 * super().forward(scores, mask)
 
 
 class OverflowingExponential(TinyAlignment):
     def forward(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor:
         weights = scores.exp() if mask is None else scores.exp().masked_fill(~mask, 0.0)
         return weights / weights.sum(dim=-1, keepdim=True)
 
 
-class MaskAfterTheSoftmax(TinyAlignment):
+class MaskAfterSoftmax(TinyAlignment):
     def forward(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor:
         weights = scores.softmax(dim=-1)
         return weights if mask is None else weights.masked_fill(~mask, 0.0)
 
 
-class AlmostMasked(TinyAlignment):
+class NearZeroMasked(TinyAlignment):
     def forward(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor:
         return (scores if mask is None else scores.masked_fill(~mask, -20.0)).softmax(dim=-1)
 
 
-class NothingOpenIsNan(TinyAlignment):
+class FullyMaskedNan(TinyAlignment):
     def forward(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor:
         hidden = scores if mask is None else scores.masked_fill(~mask, float("-inf"))
         return hidden.softmax(dim=-1)
 
 
-class GradientOfNothingIsNan(TinyAlignment):
+class FullyMaskedGradientNan(TinyAlignment):
     def forward(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor:
         weights = scores.exp() if mask is None else scores.exp() * mask
         return (weights / weights.sum(dim=-1, keepdim=True)).nan_to_num(0.0)
 
 
-class NoMaskInBatches(TinyAlignment):
+class IgnoresBatchMask(TinyAlignment):
     def forward(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor:
         return super().forward(scores, mask if scores.dim() == 3 else None)
 
 
-class NarrowerThanItSays(TinyEncoder):
+class WrongEncoderDim(TinyEncoder):
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
         memory = super().forward(inputs, mask)
         return Memory(memory.states[..., 1:], mask, memory.summary)
@@ -221,44 +221,44 @@ class MeanOverPadding(TinyEncoder):
         return Memory(memory.states, mask, memory.states.mean(dim=1))
 
 
-class ReadsUnderTheMask(TinyEncoder):
+class EncoderIgnoresMask(TinyEncoder):
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
         memory = super().forward(inputs, mask)
         return Memory(memory.states, mask, memory.summary + self.map(inputs).sum(dim=1))
 
 
-class StepsForget(TinyDecoder):
+class StepLosesState(TinyDecoder):
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         logits, _ = super().step(tokens, state)
         return logits, state
 
 
-class SeesTheFuture(TinyDecoder):
+class NonCausal(TinyDecoder):
     def forward(self, targets: Tensor, memory: Memory) -> Tensor:
         logits = super().forward(targets, memory)
         return logits + logits.mean(dim=1, keepdim=True)
 
 
-class LooksUnderTheMask(TinyDecoder):
+class DecoderIgnoresMask(TinyDecoder):
     def start(self, memory: Memory, *, steps: int) -> State:
         state = super().start(memory, steps=steps)
-        return State({"sum": state.moving["sum"] + memory.states.sum(dim=(1, 2))[:, None]})
+        return State({"sum": state.per_hypothesis["sum"] + memory.states.sum(dim=(1, 2))[:, None]})
 
 
-class StateThatCannotMove(TinyDecoder):
+class StateNotReordered(TinyDecoder):
     def start(self, memory: Memory, *, steps: int) -> State:
-        self.kept = super().start(memory, steps=steps).moving["sum"]
+        self.kept = super().start(memory, steps=steps).per_hypothesis["sum"]
         return State({"row": torch.arange(memory.states.shape[0])})
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         times = tokens.shape[0] // self.kept.shape[0]
         kept = self.kept.repeat_interleave(times, dim=0)
         logits, after = super().step(tokens, State({"sum": kept}))
-        self.kept = after.moving["sum"]
+        self.kept = after.per_hypothesis["sum"]
         return logits, state
 
 
-class OffByAFactor(CrossEntropy):
+class ScaledLoss(CrossEntropy):
     def forward(self, outputs: Outputs) -> Tensor:
         return 1.1 * super().forward(outputs)
 
@@ -268,37 +268,37 @@ class CountsPadding(CrossEntropy):
         return super().forward(Outputs(outputs.logits, outputs.targets, outputs.mask | True))
 
 
-class Uphill(CrossEntropy):
+class NegatedLoss(CrossEntropy):
     def forward(self, outputs: Outputs) -> Tensor:
         loss = super().forward(outputs)
         return 2 * loss.detach() - loss
 
 
-class ForgetsShards(Accuracy):
-    def merge(self, other: "ForgetsShards") -> None:
-        self.right += other.right
+class MergeDropsShards(Accuracy):
+    def merge(self, other: "MergeDropsShards") -> None:
+        self.correct += other.correct
 
 
 class MeanOfMeans(Accuracy):
     def compute(self) -> dict[str, float]:
-        return {"accuracy": self.right / (self.total + 1)}
+        return {"accuracy": self.correct / (self.total + 1)}
 
 
-class Unsigned(Accuracy):
+class EmptySignature(Accuracy):
     def signature(self) -> str:
         return ""
 
 
-class SaysItReadsText(Accuracy):
+class WrongConsumes(Accuracy):
     consumes = "text"
 
 
-class AlwaysOne(Metric):
+class ConstantMetric(Metric):
     name: ClassVar[str] = "always-one"
 
     def update(self, predictions: object, references: object) -> None: ...
 
-    def merge(self, other: "AlwaysOne") -> None: ...
+    def merge(self, other: "ConstantMetric") -> None: ...
 
     def compute(self) -> dict[str, float]:
         return {"one": 1.0}
@@ -319,7 +319,7 @@ class NanLogits(Seq2Seq):
         return Outputs(outputs.logits * float("nan"), outputs.targets, outputs.mask)
 
 
-class WeightNobodySaves(Seq2Seq):
+class UnsavedWeight(Seq2Seq):
     def __init__(
         self,
         *,
@@ -335,7 +335,7 @@ class WeightNobodySaves(Seq2Seq):
         return Outputs(outputs.logits + self.secret[0], outputs.targets, outputs.mask)
 
 
-class DeadWeight(Seq2Seq):
+class UnusedParameter(Seq2Seq):
     def __init__(
         self,
         *,
@@ -347,7 +347,7 @@ class DeadWeight(Seq2Seq):
         self.unused = nn.Linear(2, 2)
 
 
-class AsksTheHost(Seq2Seq):
+class GraphBreak(Seq2Seq):
     def forward(self, batch: Batch) -> Outputs:
         outputs = super().forward(batch)
         if outputs.logits.sum().item() > 0:
@@ -355,7 +355,7 @@ class AsksTheHost(Seq2Seq):
         return Outputs(outputs.logits * 1, outputs.targets, outputs.mask)
 
 
-class OtherOnTheGpu(Seq2Seq):
+class DiffersOnGpu(Seq2Seq):
     def forward(self, batch: Batch) -> Outputs:
         outputs = super().forward(batch)
         scale = 2.0 if outputs.logits.is_cuda else 1.0
@@ -365,51 +365,51 @@ class OtherOnTheGpu(Seq2Seq):
 # (law, broken, sound)
 BROKEN = [
     ("documented", Undocumented, Additive),
-    ("published", Unpublished, Additive),
-    ("honest-schema", DefaultBreaksItsOwnType, CrossEntropy),
-    ("seeded", WeightsFromTheClock, TinyScorer),
-    ("weightless-check", StorageOnTheCpu, TinyEmbedding),
-    ("declared-width", WiderThanItSays, TinyEmbedding),
-    ("inert-padding", PaddingWithAVector, TinyEmbedding),
-    ("inert-padding", PaddingLeaksSideways, TinyEmbedding),
-    ("offset", AddForgetsTheOffset, Ramp),
-    ("offset", BiasForgetsTheOffset, Ramp),
-    ("offset", RotateForgetsTheOffset, Ramp),
-    ("key-permutation", KeysCountByTheirPlace, TinyScorer),
-    ("pair-form", PairsOfAnotherFormula, TinyScorer),
-    ("prepared-keys", PreparationChangesTheScore, TinyScorer),
-    ("prepared-keys", QueriesMixed, TinyScorer),
-    ("gradients", HalfTheGradient, TinyScorer),
-    ("masked-attention", MaskedKeysStillCount, TinyScorer),
-    ("masked-attention", FusedForgetsTheMask, Dot),
-    ("fused-path", FusedAtAnotherScale, Dot),
-    ("weights-are-weights", NegativeWeights, TinyAlignment),
-    ("weights-are-weights", RowsDoNotSumToOne, TinyAlignment),
-    ("weights-are-weights", OverflowingExponential, TinyAlignment),
-    ("masked-keys", MaskAfterTheSoftmax, TinyAlignment),
-    ("masked-keys", AlmostMasked, TinyAlignment),
-    ("nothing-open", NothingOpenIsNan, TinyAlignment),
-    ("nothing-open", GradientOfNothingIsNan, TinyAlignment),
-    ("masked-attention", NoMaskInBatches, TinyAlignment),
-    ("declared-form", NarrowerThanItSays, TinyEncoder),
+    ("has-paper", Unpublished, Additive),
+    ("valid-schema", InvalidDefault, CrossEntropy),
+    ("seeded", UnseededInit, TinyScorer),
+    ("meta-device", CpuStorage, TinyEmbedding),
+    ("output-shape", WrongEmbeddingDim, TinyEmbedding),
+    ("inert-padding", NonzeroPadding, TinyEmbedding),
+    ("inert-padding", LeakyPadding, TinyEmbedding),
+    ("offset", AddIgnoresOffset, LinearPosition),
+    ("offset", BiasIgnoresOffset, LinearPosition),
+    ("offset", RotateIgnoresOffset, LinearPosition),
+    ("key-permutation", PositionDependentScores, TinyScorer),
+    ("pair-form", WrongPairs, TinyScorer),
+    ("prepared-keys", WrongPrepare, TinyScorer),
+    ("prepared-keys", MixesQueries, TinyScorer),
+    ("gradients", HalvedGradient, TinyScorer),
+    ("masked-attention", LeakyMaskScorer, TinyScorer),
+    ("masked-attention", FusedIgnoresMask, Dot),
+    ("fused-path", FusedWrongScale, Dot),
+    ("valid-weights", NegativeWeights, TinyAlignment),
+    ("valid-weights", UnnormalizedRows, TinyAlignment),
+    ("valid-weights", OverflowingExponential, TinyAlignment),
+    ("masked-keys", MaskAfterSoftmax, TinyAlignment),
+    ("masked-keys", NearZeroMasked, TinyAlignment),
+    ("fully-masked-rows", FullyMaskedNan, TinyAlignment),
+    ("fully-masked-rows", FullyMaskedGradientNan, TinyAlignment),
+    ("masked-attention", IgnoresBatchMask, TinyAlignment),
+    ("memory-shape", WrongEncoderDim, TinyEncoder),
     ("padding-invariance", MeanOverPadding, TinyEncoder),
-    ("inert-padding", ReadsUnderTheMask, TinyEncoder),
-    ("steps-equal-forcing", StepsForget, TinyDecoder),
-    ("causality", SeesTheFuture, TinyDecoder),
-    ("masked-memory", LooksUnderTheMask, TinyDecoder),
-    ("reordering", StateThatCannotMove, TinyDecoder),
+    ("inert-padding", EncoderIgnoresMask, TinyEncoder),
+    ("step-matches-forward", StepLosesState, TinyDecoder),
+    ("causality", NonCausal, TinyDecoder),
+    ("masked-memory", DecoderIgnoresMask, TinyDecoder),
+    ("state-reordering", StateNotReordered, TinyDecoder),
     *BROKEN_DECODING,
-    ("brute-force", OffByAFactor, CrossEntropy),
-    ("uncounted-targets", CountsPadding, CrossEntropy),
-    ("downhill", Uphill, CrossEntropy),
-    ("merged-shards", ForgetsShards, Accuracy),
-    ("agrees-with-reference", MeanOfMeans, Accuracy),
-    ("agrees-with-reference", AlwaysOne, Accuracy),
-    ("signed", Unsigned, Accuracy),
-    ("declared-input", SaysItReadsText, Accuracy),
-    ("runs-its-example", NanLogits, Seq2Seq),
-    ("saved-and-loaded", WeightNobodySaves, Seq2Seq),
-    ("every-weight-learns", DeadWeight, Seq2Seq),
-    ("compiles", AsksTheHost, Seq2Seq),
-    ("same-on-gpu", OtherOnTheGpu, Seq2Seq),
+    ("brute-force", ScaledLoss, CrossEntropy),
+    ("masked-targets", CountsPadding, CrossEntropy),
+    ("descent-direction", NegatedLoss, CrossEntropy),
+    ("merged-shards", MergeDropsShards, Accuracy),
+    ("matches-reference", MeanOfMeans, Accuracy),
+    ("matches-reference", ConstantMetric, Accuracy),
+    ("has-signature", EmptySignature, Accuracy),
+    ("declared-input", WrongConsumes, Accuracy),
+    ("runs-example", NanLogits, Seq2Seq),
+    ("save-load", UnsavedWeight, Seq2Seq),
+    ("parameter-gradients", UnusedParameter, Seq2Seq),
+    ("compiles", GraphBreak, Seq2Seq),
+    ("matches-gpu", DiffersOnGpu, Seq2Seq),
 ]

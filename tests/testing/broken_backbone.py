@@ -2,28 +2,28 @@
 
 from torch import Tensor
 
-from zoo.plugin import Given
-from zoo.testing.parts import TinyBackbone
+from zoo.plugin import FromParent
+from zoo.testing.tiny import TinyBackbone
 
 
-class ShallowerThanItSays(TinyBackbone):
-    def __init__(self, *, channels: Given[int]) -> None:
+class WrongOutputChannels(TinyBackbone):
+    def __init__(self, *, channels: FromParent[int]) -> None:
         super().__init__(channels=channels)
         self.output_dim = 6
 
 
-class ImagesMixed(TinyBackbone):
+class MixesImages(TinyBackbone):
     def forward(self, images: Tensor) -> Tensor:
         return super().forward(images - images.mean(dim=0))
 
 
-class BlindToPixels(TinyBackbone):
+class NoInputGradient(TinyBackbone):
     def forward(self, images: Tensor) -> Tensor:
         return super().forward(images * 0)
 
 
 BROKEN = [
-    ("declared-depth", ShallowerThanItSays, TinyBackbone),
-    ("images-apart", ImagesMixed, TinyBackbone),
-    ("pixels-matter", BlindToPixels, TinyBackbone),
+    ("output-channels", WrongOutputChannels, TinyBackbone),
+    ("batch-independence", MixesImages, TinyBackbone),
+    ("input-gradient", NoInputGradient, TinyBackbone),
 ]

@@ -6,31 +6,31 @@ import torch
 from torch import Tensor
 
 from zoo.plugin import Sampler, Selection
-from zoo.testing.parts import TinyFilter, TinySampler
+from zoo.testing.tiny import TinyFilter, TinySampler
 
 
-class Draws(Sampler):
+class SoftmaxSampler(Sampler):
     name: ClassVar[str] = "draws"
 
     def distribution(self, logprobs: Tensor) -> Tensor:
         return logprobs.exp()
 
 
-class DrawsWithoutTheSeed(Draws):
+class IgnoresGenerator(SoftmaxSampler):
     def select(
         self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
     ) -> Selection:
         return super().select(logprobs, scores, None)
 
 
-class FlatterThanItSays(Draws):
+class WrongDistribution(SoftmaxSampler):
     def select(
         self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
     ) -> Selection:
         return super().select((0.8 * logprobs).log_softmax(dim=-1), scores, generator)
 
 
-class LosesCount(TinySampler):
+class WrongScores(TinySampler):
     def select(
         self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
     ) -> Selection:
@@ -38,7 +38,7 @@ class LosesCount(TinySampler):
         return Selection(chosen.tokens, chosen.parents, chosen.scores - scores)
 
 
-class DrawsAtRandomFromAll(TinySampler):
+class UniformSampler(TinySampler):
     def select(
         self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
     ) -> Selection:
@@ -56,18 +56,18 @@ class SecondBest(TinySampler):
         return Selection(tokens, torch.zeros_like(tokens), scores + gained.clamp(min=-9.0))
 
 
-class LikesRepetition(TinyFilter):
+class RaisesScores(TinyFilter):
     def forward(self, logprobs: Tensor, tokens: Tensor) -> Tensor:
         said = torch.zeros_like(logprobs).scatter(-1, tokens, 1.0)
         return logprobs + said
 
 
-class LowersAtOnce(TinyFilter):
+class LowersWithoutHistory(TinyFilter):
     def forward(self, logprobs: Tensor, tokens: Tensor) -> Tensor:
         return super().forward(logprobs, tokens) - 1.0
 
 
-class MindsTheNeighbours(TinyFilter):
+class MixesHypotheses(TinyFilter):
     def forward(self, logprobs: Tensor, tokens: Tensor) -> Tensor:
         return super().forward(logprobs, tokens.flip(1))
 
@@ -79,14 +79,14 @@ class WritesInPlace(TinyFilter):
 
 # (law, broken, sound)
 BROKEN_DECODING = [
-    ("seeded-draws", DrawsWithoutTheSeed, Draws),
-    ("stated-distribution", FlatterThanItSays, Draws),
-    ("kept-accounts", LosesCount, TinySampler),
-    ("never-impossible", DrawsAtRandomFromAll, TinySampler),
-    ("finished-stays-finished", DrawsAtRandomFromAll, TinySampler),
-    ("certainty", SecondBest, TinySampler),
-    ("never-likelier", LikesRepetition, TinyFilter),
-    ("nothing-said", LowersAtOnce, TinyFilter),
-    ("own-past", MindsTheNeighbours, TinyFilter),
-    ("left-untouched", WritesInPlace, TinyFilter),
+    ("seeded-sampling", IgnoresGenerator, SoftmaxSampler),
+    ("matches-distribution", WrongDistribution, SoftmaxSampler),
+    ("score-accumulation", WrongScores, TinySampler),
+    ("zero-probability", UniformSampler, TinySampler),
+    ("finished-stays-finished", UniformSampler, TinySampler),
+    ("greedy-when-certain", SecondBest, TinySampler),
+    ("never-increases", RaisesScores, TinyFilter),
+    ("empty-history", LowersWithoutHistory, TinyFilter),
+    ("hypothesis-independence", MixesHypotheses, TinyFilter),
+    ("no-inplace", WritesInPlace, TinyFilter),
 ]

@@ -7,13 +7,13 @@ from zoo.plugin import Memory
 from zoo_gat.graph_attention import GraphAttention
 
 
-class CountsNodesByTheirPlace(GraphAttention):
+class DependsOnNodeOrder(GraphAttention):
     def forward(self, inputs: Tensor, mask: Tensor, edges: Tensor | None = None) -> Memory:
         place = torch.arange(inputs.shape[1], dtype=inputs.dtype)[:, None]
         return super().forward(inputs + place, mask, edges)
 
 
-class LastEdgeWins(GraphAttention):
+class DependsOnEdgeOrder(GraphAttention):
     def forward(self, inputs: Tensor, mask: Tensor, edges: Tensor | None = None) -> Memory:
         memory = super().forward(inputs, mask, edges)
         states = memory.states
@@ -23,33 +23,33 @@ class LastEdgeWins(GraphAttention):
         return Memory(states, mask, memory.summary)
 
 
-class PaddingIsAnEdge(GraphAttention):
+class UsesPaddedEdges(GraphAttention):
     def forward(self, inputs: Tensor, mask: Tensor, edges: Tensor | None = None) -> Memory:
         if edges is not None:
             edges = edges.where(edges >= 0, torch.tensor([1, 0]))
         return super().forward(inputs, mask, edges)
 
 
-class DeafToEdges(GraphAttention):
+class IgnoresEdges(GraphAttention):
     def forward(self, inputs: Tensor, mask: Tensor, edges: Tensor | None = None) -> Memory:
         return super().forward(inputs, mask, None if edges is None else edges[:, :0])
 
 
-class HearsEverybody(GraphAttention):
+class FullyConnected(GraphAttention):
     def forward(self, inputs: Tensor, mask: Tensor, edges: Tensor | None = None) -> Memory:
         return super().forward(inputs, mask)
 
 
-class AgainstTheEdges(GraphAttention):
+class ReversedEdges(GraphAttention):
     def forward(self, inputs: Tensor, mask: Tensor, edges: Tensor | None = None) -> Memory:
         return super().forward(inputs, mask, None if edges is None else edges.flip(-1))
 
 
 BROKEN = [
-    ("node-permutation", CountsNodesByTheirPlace, GraphAttention),
-    ("node-permutation", LastEdgeWins, GraphAttention),
-    ("node-permutation", PaddingIsAnEdge, GraphAttention),
-    ("edges-only", DeafToEdges, GraphAttention),
-    ("edges-only", HearsEverybody, GraphAttention),
-    ("edges-only", AgainstTheEdges, GraphAttention),
+    ("node-permutation", DependsOnNodeOrder, GraphAttention),
+    ("node-permutation", DependsOnEdgeOrder, GraphAttention),
+    ("node-permutation", UsesPaddedEdges, GraphAttention),
+    ("edge-locality", IgnoresEdges, GraphAttention),
+    ("edge-locality", FullyConnected, GraphAttention),
+    ("edge-locality", ReversedEdges, GraphAttention),
 ]

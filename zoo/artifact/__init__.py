@@ -9,16 +9,16 @@ from zoo.artifact.header import Header
 from zoo.artifact.loading import load, read_header
 from zoo.artifact.saving import is_main_process, save, write
 from zoo.artifact.verifying import Check, Verification, verify
-from zoo.artifact.weights import held_tensors
+from zoo.artifact.weights import named_tensors
 
 __all__ = [
     "Check",
     "Header",
     "Verification",
     "check_hashes",
-    "held_tensors",
     "is_main_process",
     "load",
+    "named_tensors",
     "read_header",
     "save",
     "verify",

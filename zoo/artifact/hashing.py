@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from zoo.artifact.mapped_file import File, located, opened
+from zoo.artifact.mapped_file import ArtifactFile, open_artifact, resolve_path
 from zoo.errors import ArtifactError
 
 Progress = Callable[[int], None]
 """Told of bytes as they are done."""
 
-_SHOWN = 8
+_MAX_SHOWN = 8
 _WORKERS = 4
 
 
@@ -23,25 +23,25 @@ def check_hashes(path: str | os.PathLike[str], progress: Progress | None = None)
 
     False if it is of a format without hashes; ArtifactError if something differs.
     """
-    place = located(path)
-    files = opened(place).files if place.suffix == ".json" else (File(place),)
+    place = resolve_path(path)
+    files = open_artifact(place).files if place.suffix == ".json" else (ArtifactFile(place),)
     return check_files(files, progress)
 
 
-def check_files(files: Sequence[File], progress: Progress | None = None) -> bool:
+def check_files(files: Sequence[ArtifactFile], progress: Progress | None = None) -> bool:
     """The same for files that are open, so that what was checked is what is used."""
     tasks = [(file, name) for file in files for name in file.layout.tensors]
     if any(file.hashes is None for file in files):
         return False
 
-    def holds(task: tuple[File, str]) -> bool:
+    def is_intact(task: tuple[ArtifactFile, str]) -> bool:
         file, name = task
         return hashlib.sha256(file.raw(name)).hexdigest() == (file.hashes or {})[name]
 
     wrong: list[tuple[Path, str]] = []
     with ThreadPoolExecutor(min(_WORKERS, os.cpu_count() or 1)) as pool:
         try:
-            for (file, name), good in zip(tasks, pool.map(holds, tasks), strict=True):
+            for (file, name), good in zip(tasks, pool.map(is_intact, tasks), strict=True):
                 if not good:
                     wrong.append((file.path, name))
                 if progress:
@@ -50,8 +50,8 @@ def check_files(files: Sequence[File], progress: Progress | None = None) -> bool
             pool.shutdown(wait=False, cancel_futures=True)  # whoever interrupts need not wait
             raise
     if wrong:
-        more = f"\n  and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-        listed = "".join(f"\n  {path.name}: {name}" for path, name in wrong[:_SHOWN])
+        more = f"\n  and {len(wrong) - _MAX_SHOWN} more" if len(wrong) > _MAX_SHOWN else ""
+        listed = "".join(f"\n  {path.name}: {name}" for path, name in wrong[:_MAX_SHOWN])
         raise ArtifactError(
             f"{wrong[0][0].parent if len(files) > 1 else files[0].path}: weights were changed "
             f"after they were written (their sha256 does not match):{listed}{more}"

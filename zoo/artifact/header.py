@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zoo.artifact.layout import Layout, hash_of, plain
+from zoo.artifact.layout import Layout, hash_json, parse_json
 from zoo.errors import ArtifactError
 
 FORMAT = "2"
-READABLE = ("1", FORMAT)
+SUPPORTED_FORMATS = ("1", FORMAT)
 """Files of format 1 have no hashes, no digest and no probe; a file of format 2 has them all."""
-COMMON = ("spec", "lock", "places", "provenance", "tokenizer", "probe")
+SHARED_KEYS = ("spec", "lock", "places", "provenance", "tokenizer", "probe")
 """What a sharded artifact says once, in its first shard."""
 
-_HASH = re.compile("[0-9a-f]{64}")
+_SHA256 = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Header:
     """Everything in an artifact but the weights.
 
     Attributes:
-        places: where each component stands, in the spec (path) and in the model (at).
+        component_paths: where each component stands, in the spec (path) and in the model (at).
         tensors: dtype and shape by name.
         hashes: the sha256 of each tensor's bytes; None in files of format 1.
         probe: a small input and what the model made of it, or why there is none.
@@ -37,7 +37,7 @@ class Header:
     format: str
     spec: dict[str, Any]
     lock: list[dict[str, Any]]
-    places: list[dict[str, Any]]
+    component_paths: list[dict[str, Any]]
     provenance: dict[str, Any]
     tokenizer: dict[str, str]
     probe: dict[str, Any] | None
@@ -65,7 +65,7 @@ class Header:
             "dtypes": self.dtypes,
             "spec": self.spec,
             "lock": self.lock,
-            "places": self.places,
+            "places": self.component_paths,
             "provenance": self.provenance,
             "tokenizer": sorted(self.tokenizer),
             "hashes": self.hashes is not None,
@@ -81,9 +81,9 @@ def check_digest(path: Path, layout: Layout) -> None:
     """Refuse a header that is not the one that was written."""
     words = layout.metadata
     found = words.get("zoo")
-    if found not in READABLE:
+    if found not in SUPPORTED_FORMATS:
         if found:
-            told = f"is of format {found}; the zoo reads formats {' and '.join(READABLE)}"
+            told = f"is of format {found}; the zoo reads formats {' and '.join(SUPPORTED_FORMATS)}"
         else:
             told = (
                 "holds no spec, so it is no model of the zoo; 'zoo import' brings in those of "
@@ -103,17 +103,17 @@ def read_hashes(path: Path, layout: Layout) -> dict[str, str] | None:
     if layout.metadata["zoo"] == "1":
         return None
     try:
-        hashes = plain(layout.metadata["hashes"])
+        hashes = parse_json(layout.metadata["hashes"])
     except (KeyError, ValueError, RecursionError) as error:
         raise ArtifactError(f"{path}: the hashes in its header cannot be read: {error}") from None
     if not isinstance(hashes, dict) or hashes.keys() != layout.tensors.keys():
         raise ArtifactError(f"{path}: the hashes in its header are not those of its tensors")
-    if not all(isinstance(h, str) and _HASH.fullmatch(h) for h in hashes.values()):
+    if not all(isinstance(h, str) and _SHA256.fullmatch(h) for h in hashes.values()):
         raise ArtifactError(f"{path}: the hashes in its header are no hashes")
     return hashes
 
 
-def read_words(
+def header_from_metadata(
     path: Path,
     words: Mapping[str, str],
     layouts: Sequence[Layout],
@@ -122,13 +122,16 @@ def read_words(
 ) -> Header:
     """The header that the words of the first file and the layouts of all files make."""
     try:
-        spec, lock = plain(words["spec"]), plain(words["lock"])
-        provenance = plain(words.get("provenance", "{}"))
-        tokenizer = plain(words.get("tokenizer", "{}"))
-        places, probe = plain(words.get("places", "[]")), plain(words.get("probe", "null"))
+        spec, lock = parse_json(words["spec"]), parse_json(words["lock"])
+        provenance = parse_json(words.get("provenance", "{}"))
+        tokenizer = parse_json(words.get("tokenizer", "{}"))
+        places, probe = (
+            parse_json(words.get("places", "[]")),
+            parse_json(words.get("probe", "null")),
+        )
     except (KeyError, ValueError, RecursionError) as error:
         raise ArtifactError(f"{path}: the header's spec or lock cannot be read: {error}") from None
-    rows = isinstance(lock, list) and all(_is_row(row) for row in lock)
+    rows = isinstance(lock, list) and all(_is_lock_row(row) for row in lock)
     placed = isinstance(places, list) and all(_is_place(place) for place in places)
     dicts = all(isinstance(part, dict) for part in (spec, provenance, tokenizer))
     known = dicts and rows and placed and _is_probe(probe)
@@ -148,7 +151,7 @@ def read_words(
         format=words["zoo"],
         spec=spec,
         lock=lock,
-        places=places,
+        component_paths=places,
         provenance=provenance,
         tokenizer=tokenizer,
         probe=probe,
@@ -161,10 +164,10 @@ def read_words(
 
 def identity(words: Mapping[str, str], hashes: Mapping[str, str]) -> str:
     """One hash for the whole model: what it is and every weight, however it is cut into files."""
-    return hash_of([{key: words[key] for key in COMMON if key in words}, dict(hashes)])
+    return hash_json([{key: words[key] for key in SHARED_KEYS if key in words}, dict(hashes)])
 
 
-def _is_row(row: Any) -> bool:
+def _is_lock_row(row: Any) -> bool:
     words = ("kind", "name", "plugin", "distribution", "distribution_version")
     return (
         isinstance(row, dict)

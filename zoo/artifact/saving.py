@@ -14,19 +14,19 @@ import torch
 from torch import Tensor
 
 from zoo.about import version
+from zoo.artifact.atomic_write import write_shards, write_single_file
 from zoo.artifact.header import FORMAT, identity
-from zoo.artifact.layout import Layout, arranged
-from zoo.artifact.probe import probed
-from zoo.artifact.swapping import put_shards, put_single
-from zoo.artifact.weights import assembled, held_tensors
+from zoo.artifact.layout import Layout, layout_tensors
+from zoo.artifact.probe import record_probe
+from zoo.artifact.weights import load_weights, named_tensors
 from zoo.errors import ArtifactError, SpecError
-from zoo.files import reason
+from zoo.files import os_error_message
 from zoo.interfaces import Model
-from zoo.registry.component_registry import Registry
+from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.spec import load_spec
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_UNKNOWN = "0" * 64
+_HASH_PLACEHOLDER = "0" * 64
 """Stands for a hash until the bytes have been written, in the same room."""
 
 
@@ -52,31 +52,37 @@ def save(
         raise ArtifactError(
             "this model was not composed from a spec, so a file could not say what it is"
         )
-    tensors = held_tensors(model)
+    tensors = named_tensors(model)
     if any(tensor.is_meta for tensor in tensors.values()):
         raise ArtifactError("this model is on the meta device, so it has no weights to save")
-    most = None if shard_bytes is None else _count(shard_bytes)
+    max_bytes = None if shard_bytes is None else _parse_bytes(shard_bytes)
     if not is_main_process():
         return Path(path)
-    words = _words(model, provenance or {}, probe)
+    metadata = _build_metadata(model, provenance or {}, probe)
     try:
         # The target of a link is replaced, not the link.
         target = Path(os.path.realpath(path))
-        if most is None:
+        if max_bytes is None:
             if target.is_dir():
                 raise ArtifactError(
                     f"{path} is a directory; name the file, for example {path}/model.safetensors"
                 )
-            put_single(target, lambda beside: _write([beside], [tensors], words))
+            write_single_file(
+                target, lambda temp_path: _write_files([temp_path], [tensors], metadata)
+            )
         else:
             if target.suffix == ".safetensors" or target.is_file():
                 raise ArtifactError(f"{path} is a file; shards need a directory of their own")
-            shards = _shards(tensors, most)
-            owners = {name: at for at, shard in enumerate(shards) for name in shard}
-            put_shards(target, owners, len(shards), lambda files: _write(files, shards, words))
+            shards = _split_into_shards(tensors, max_bytes)
+            shard_of = {name: at for at, shard in enumerate(shards) for name in shard}
+            write_shards(
+                target, shard_of, len(shards), lambda files: _write_files(files, shards, metadata)
+            )
     except (OSError, ValueError) as error:
         kept = "; what was there is unchanged" if os.path.exists(path) else ""
-        raise ArtifactError(f"{path} could not be written: {reason(error)}{kept}") from error
+        raise ArtifactError(
+            f"{path} could not be written: {os_error_message(error)}{kept}"
+        ) from error
     return target
 
 
@@ -90,7 +96,7 @@ def write(
     tokenizer: Mapping[str, str] | None = None,
     shard_bytes: int | str | None = None,
     probe: bool = True,
-    registry: Registry | None = None,
+    registry: ComponentRegistry | None = None,
 ) -> Path:
     """Write an artifact from a spec and named tensors, which are used as they are, not copied.
 
@@ -102,9 +108,9 @@ def write(
         chosen = load_spec(spec, registry=registry)
     except SpecError as error:
         raise ArtifactError(f"{path}: its spec does not hold here:\n{error}") from None
-    model = assembled(path, chosen, dict(tensors), device=torch.device("cpu"))
+    model = load_weights(path, chosen, dict(tensors), device=torch.device("cpu"))
     if lock is not None:
-        model.lock = tuple(lock)
+        model.providers = tuple(lock)
     model.tokenizer = tokenizer
     return save(model, path, provenance=provenance, shard_bytes=shard_bytes, probe=probe)
 
@@ -116,52 +122,54 @@ def is_main_process() -> bool:
     return os.environ.get("RANK", "0") in ("", "0")
 
 
-def _words(model: Model, provenance: Mapping[str, Any], probe: bool) -> dict[str, str]:
+def _build_metadata(model: Model, provenance: Mapping[str, Any], probe: bool) -> dict[str, str]:
     """What the artifact says beside its weights."""
     about = {"zoo": version(), "torch": str(torch.__version__), **provenance}
     try:
-        words = {"provenance": json.dumps(about, allow_nan=False)}
+        metadata = {"provenance": json.dumps(about, allow_nan=False)}
     except (TypeError, ValueError, RecursionError) as error:
         raise ArtifactError(f"provenance holds what JSON cannot: {error}") from None
-    words |= {
+    metadata |= {
         "spec": json.dumps(model.spec),
-        "lock": json.dumps(list(model.lock)),
-        "places": json.dumps(list(model.places)),
-        "probe": json.dumps(probed(model) if probe else {"skipped": "not asked for"}),
+        "lock": json.dumps(list(model.providers)),
+        "places": json.dumps(list(model.component_paths)),
+        "probe": json.dumps(record_probe(model) if probe else {"skipped": "not asked for"}),
     }
     if model.tokenizer:
-        words["tokenizer"] = json.dumps(dict(model.tokenizer))
-    return words
+        metadata["tokenizer"] = json.dumps(dict(model.tokenizer))
+    return metadata
 
 
-def _write(
-    files: Sequence[Path], shards: Sequence[Mapping[str, Tensor]], words: Mapping[str, str]
+def _write_files(
+    files: Sequence[Path], shards: Sequence[Mapping[str, Tensor]], metadata: Mapping[str, str]
 ) -> dict[str, object]:
     """The tensors of each shard into its file, hashed on the way; gives what an index says.
 
     Hashes are as long as what stands for them, so headers are written again in the same room.
     """
-    tables = [arranged(shard) for shard in shards]
-    hashes: dict[str, str] = dict.fromkeys((n for table in tables for n in table), _UNKNOWN)
+    tables = [layout_tensors(shard) for shard in shards]
+    hashes: dict[str, str] = dict.fromkeys(
+        (n for table in tables for n in table), _HASH_PLACEHOLDER
+    )
 
     def header(number: int, model: str) -> bytes:
         table = tables[number]
-        own = {"format": "pt", "zoo": FORMAT, **(words if number == 0 else {})}
+        own = {"format": "pt", "zoo": FORMAT, **(metadata if number == 0 else {})}
         if len(files) > 1:
             own |= {"shard": f"{number + 1}/{len(files)}", "model": model}
         own |= {"hashes": json.dumps({name: hashes[name] for name in table})}
         layout = Layout(own, table)
         own["digest"] = layout.digest()
-        return layout.encoded()
+        return layout.encode()
 
     for number, file in enumerate(files):
         with open(file, "wb") as out:
-            out.write(header(number, _UNKNOWN))
+            out.write(header(number, _HASH_PLACEHOLDER))
             for name in tables[number]:
-                raw = _bytes_of(shards[number][name])
+                raw = _tensor_bytes(shards[number][name])
                 hashes[name] = hashlib.sha256(raw).hexdigest()
                 out.write(raw)
-    model = identity(words, hashes)
+    model = identity(metadata, hashes)
     for number, file in enumerate(files):
         with open(file, "rb+") as again:
             again.write(header(number, model))
@@ -169,18 +177,18 @@ def _write(
     return {"total_size": total, "model": model}
 
 
-def _bytes_of(tensor: Tensor) -> memoryview:
+def _tensor_bytes(tensor: Tensor) -> memoryview:
     flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
     return flat.numpy().data
 
 
-def _shards(tensors: Mapping[str, Tensor], most: int) -> list[dict[str, Tensor]]:
+def _split_into_shards(tensors: Mapping[str, Tensor], max_bytes: int) -> list[dict[str, Tensor]]:
     """The tensors in their order, each shard as full as may be; a tensor is never cut."""
     shards: list[dict[str, Tensor]] = [{}]
     size = 0
     for name, tensor in tensors.items():
         own = tensor.numel() * tensor.element_size()
-        if shards[-1] and size + own > most:
+        if shards[-1] and size + own > max_bytes:
             shards.append({})
             size = 0
         shards[-1][name] = tensor
@@ -188,7 +196,7 @@ def _shards(tensors: Mapping[str, Tensor], most: int) -> list[dict[str, Tensor]]
     return shards
 
 
-def _count(size: int | str) -> int:
+def _parse_bytes(size: int | str) -> int:
     """``"2GB"`` as a number of bytes."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]?)B?", str(size).strip().upper())
     count = int(float(found[1]) * _UNITS[found[2]]) if found else 0

@@ -1,16 +1,16 @@
 """Attention = scorer x alignment x heads, wherever it is used."""
 
-from zoo.attention.assembly import Attention
-from zoo.attention.chooser import choosing, drawing, refuse_drawing
+from zoo.attention.attention import Attention
 from zoo.attention.fused import fused_softmax
-from zoo.attention.recorder import Recorded, recording
+from zoo.attention.recorder import RecordsAttention, recording
+from zoo.attention.sampling import find_stochastic, forbid_stochastic, record_samples
 
 __all__ = [
     "Attention",
-    "Recorded",
-    "choosing",
-    "drawing",
+    "RecordsAttention",
+    "find_stochastic",
+    "forbid_stochastic",
     "fused_softmax",
+    "record_samples",
     "recording",
-    "refuse_drawing",
 ]

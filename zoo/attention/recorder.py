@@ -8,25 +8,25 @@ from contextlib import contextmanager
 from torch import Tensor, nn
 
 
-class Recorded(nn.Module):
+class RecordsAttention(nn.Module):
     """A module that looks somewhere, and reports where while somebody records."""
 
     def __init__(self) -> None:
         super().__init__()
         self.recorder: list[Tensor] | None = None
-        self.tracker: list[Tensor] | None = None  # like the recorder, with gradients
+        self.grad_recorder: list[Tensor] | None = None  # like the recorder, with gradients
 
     @property
-    def watched(self) -> bool:
+    def is_recording(self) -> bool:
         """Whether anybody asks for weights."""
-        return self.recorder is not None or self.tracker is not None
+        return self.recorder is not None or self.grad_recorder is not None
 
     def record(self, weights: Tensor) -> None:
         """Keep the weights of this call, if anybody asked for them."""
         if self.recorder is not None:
             self.recorder.append(weights.detach())
-        if self.tracker is not None:
-            self.tracker.append(weights)
+        if self.grad_recorder is not None:
+            self.grad_recorder.append(weights)
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def recording(model: nn.Module, *, gradients: bool = False) -> Iterator[dict[str
     nothing is kept, and fused paths are free to run.
     """
     listener = "tracker" if gradients else "recorder"
-    found = {name: m for name, m in model.named_modules() if isinstance(m, Recorded)}
+    found = {name: m for name, m in model.named_modules() if isinstance(m, RecordsAttention)}
     log: dict[str, list[Tensor]] = {name: [] for name in found}
     for name, attention in found.items():
         setattr(attention, listener, log[name])

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zoo.cli.output import Catalogues, Json, print_json, print_table, table
+from zoo.cli.output import CataloguesOption, JsonOption, print_json, print_table, table
 
 if TYPE_CHECKING:
-    from zoo.hub.catalogue import Published
+    from zoo.hub.catalogue import CatalogueEntry
 
 EXAMPLE = "zoo catalogue transformer 2017"
 
@@ -19,8 +19,8 @@ def command(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="WORD", help="Only models with all of these.")
     ] = None,
-    catalogues: Catalogues = None,
-    as_json: Json = False,
+    catalogues: CataloguesOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """List published models: paper, licence, where weights are, what was measured."""
     from zoo.hub.catalogue import catalogue
@@ -37,10 +37,10 @@ def command(
         print(f"none of {len(known.models)} models has {' '.join(words or ())}")
 
 
-def _print(found: list[Published]) -> None:
+def _print(found: list[CatalogueEntry]) -> None:
     from rich.text import Text
 
-    rows = table("name", "weights", "results", "licence", "paper", whole=("name", "licence"))
+    rows = table("name", "weights", "results", "licence", "paper", no_wrap=("name", "licence"))
     for model in found:
         weights = f"{model.weights.hub}@{model.weights.revision[:12]}" if model.weights else "-"
         results = ", ".join(f"{r.metric} {r.value} ({r.dataset})" for r in model.results)

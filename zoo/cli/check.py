@@ -6,18 +6,27 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from zoo.cli.output import Json, Set, SpecArgument, console, human, print_json, print_table, table
+from zoo.cli.output import (
+    JsonOption,
+    SetOption,
+    SpecArgument,
+    console,
+    format_bytes,
+    print_json,
+    print_table,
+    table,
+)
 from zoo.errors import SpecError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from zoo.spec.report import Part, Report
+    from zoo.spec.report import Report, ReportNode
 
 EXAMPLE = "zoo check bahdanau-2015 --set model.encoder.hidden=64"
 
 
-def command(spec: SpecArgument, overrides: Set = None, as_json: Json = False) -> None:
+def command(spec: SpecArgument, overrides: SetOption = None, as_json: JsonOption = False) -> None:
     """Check a spec without allocating weights, and print its tree of parts."""
     from zoo.spec.composition import check
 
@@ -37,14 +46,14 @@ def command(spec: SpecArgument, overrides: Set = None, as_json: Json = False) ->
 
 def _print(report: Report) -> None:
     columns = ("part", "type", "output", "parameters", "bytes")
-    rows = table(*columns, whole=columns, right=("parameters", "bytes"))
-    _fill(rows, report.tree, "", "")
+    rows = table(*columns, no_wrap=columns, right=("parameters", "bytes"))
+    _add_rows(rows, report.tree, "", "")
     print_table(rows)
-    total = f"{report.parameters:,} parameters, {human(report.bytes)}"
+    total = f"{report.parameters:,} parameters, {format_bytes(report.bytes)}"
     console().print(f"\n[bold green]ok[/]  {report.name}: {total}")
 
 
-def _fill(rows: Table, part: Part, lead: str, below: str) -> None:
+def _add_rows(rows: Table, part: ReportNode, lead: str, below: str) -> None:
     name = part.path.rpartition(".")[2]
     times = f" x{part.count}" if part.count > 1 else ""
     rows.add_row(
@@ -52,9 +61,9 @@ def _fill(rows: Table, part: Part, lead: str, below: str) -> None:
         f"[cyan]{part.type}[/]",
         (part.shape or "").replace("[", r"\["),
         f"{part.parameters:,}" if part.parameters else "",
-        human(part.bytes) if part.bytes else "",
+        format_bytes(part.bytes) if part.bytes else "",
     )
     for index, child in enumerate(part.children):
         last = index == len(part.children) - 1
         branch, trunk = ("└─ ", "   ") if last else ("├─ ", "│  ")
-        _fill(rows, child, below + branch, below + trunk)
+        _add_rows(rows, child, below + branch, below + trunk)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zoo.cli.output import Set, SpecArgument, human
+from zoo.cli.output import SetOption, SpecArgument, format_bytes
 
 if TYPE_CHECKING:
     from zoo.interfaces import Model
@@ -18,7 +18,7 @@ EXAMPLE = "zoo compose bahdanau-reversal -o model.safetensors --seed 1"
 def command(
     spec: SpecArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
-    overrides: Set = None,
+    overrides: SetOption = None,
     seed: Annotated[int, typer.Option(help="What the first weights are drawn from.")] = 0,
     tokenizer: Annotated[
         Path | None, typer.Option(help="A tokenizer.json for the model to carry, for both sides.")
@@ -34,17 +34,17 @@ def command(
 
     model = compose(spec, seed=seed, dtype=dtype, overrides=overrides or ())
     if tokenizer or target_tokenizer:
-        _give(model, tokenizer, target_tokenizer)
+        _attach_tokenizers(model, tokenizer, target_tokenizer)
     path = save(model, output, provenance={"seed": seed})
     print(f"{output}: {sum(p.numel() for p in model.parameters()):,} parameters, ", end="")
-    print(human(path.stat().st_size))
+    print(format_bytes(path.stat().st_size))
 
 
-def _give(model: Model, source: Path | None, target: Path | None) -> None:
+def _attach_tokenizers(model: Model, source: Path | None, target: Path | None) -> None:
     from zoo.errors import ZooError
-    from zoo.generation.tokenizer import attach, read_tokenizer
+    from zoo.generation.tokenizer import attach_tokenizers, read_tokenizer
 
     if source is None:
         raise ZooError("--target-tokenizer needs --tokenizer beside it, for what is read")
     read = read_tokenizer(source)
-    attach(model, {"source": read, "target": read_tokenizer(target) if target else read})
+    attach_tokenizers(model, {"source": read, "target": read_tokenizer(target) if target else read})

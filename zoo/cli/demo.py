@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zoo.cli.output import Set, console
+from zoo.cli.output import SetOption, console
 
 if TYPE_CHECKING:
-    from zoo.demo.learning import Progress
+    from zoo.demo.training import Progress
     from zoo.interfaces import Model, Sampler
 
 EXAMPLE = "zoo demo --set model.decoder.attention.scorer=dot"
@@ -22,7 +22,7 @@ def command(
     spec: Annotated[
         str, typer.Argument(metavar="SPEC", help="A small sequence-to-sequence spec.")
     ] = "bahdanau-reversal",
-    overrides: Set = None,
+    overrides: SetOption = None,
     steps: Annotated[int, typer.Option(min=1, help="Training steps at the most.")] = 1500,
     seed: Annotated[int, typer.Option(help="What weights and data are drawn from.")] = 0,
     output: Annotated[
@@ -33,19 +33,19 @@ def command(
     import torch
 
     from zoo.artifact import load, save
-    from zoo.demo.learning import predict, sequence_accuracy
     from zoo.demo.reversal import Reversal
+    from zoo.demo.training import predict, sequence_accuracy
     from zoo.errors import ZooError
-    from zoo.spec.composition import checked, compose
+    from zoo.spec.composition import check_spec, compose
 
     torch.set_num_threads(1)  # tensors this small only wait for a second thread
     out = console()
-    chosen, report = checked(spec, overrides=overrides or ())
+    chosen, report = check_spec(spec, overrides=overrides or ())
     model: Any = compose(spec, overrides=overrides or (), seed=seed)
     sections = chosen.sections
     if sections.objective is None or sections.sampler is None:
         raise ZooError(f"the demo needs a spec with an objective and a sampler; {spec} lacks one")
-    if model.reads != "source" or not model.symbols("source"):
+    if model.generation_input != "source" or not model.vocab_size("source"):
         raise ZooError(f"the demo needs a spec that reads tokens and answers them; {spec} does not")
     sampler, objective = sections.sampler.build(), sections.objective.build()
     task = Reversal(model.source.vocab, seed)
@@ -60,31 +60,31 @@ def command(
         raise ZooError(f"folder {output} cannot be made: {error.strerror}") from None
     started = time.monotonic()
     try:
-        last = _watched_training(model, objective, sampler, task, steps)
+        last = _train_with_progress(model, objective, sampler, task, steps)
     except BaseException:
         with contextlib.suppress(OSError):  # it was there before, with something in it
             output.rmdir()
         raise
-    said = predict(model, sampler, unseen)
-    accuracy = sequence_accuracy(said, unseen)
+    predicted = predict(model, sampler, unseen)
+    accuracy = sequence_accuracy(predicted, unseen)
     spent = time.monotonic() - started
     out.print(
         f"[bold green]{accuracy:.1%}[/] of {len(unseen)} unseen sequences reversed without a "
         f"fault, after {last.step} steps in {spent:.0f} s\n"
     )
-    _predictions(out, unseen[:4], said[:4])
-    _alignment(out, model, sampler, max(unseen[:50], key=len), output, report.name)
+    _print_predictions(out, unseen[:4], predicted[:4])
+    _print_alignment(out, model, sampler, max(unseen[:50], key=len), output, report.name)
     path = output / "model.safetensors"
     save(model, path, provenance={"task": "reversal", "seed": seed, "steps": last.step})
-    _agreement(out, model, load(path), path, sampler, unseen)
+    _check_reloaded(out, model, load(path), path, sampler, unseen)
 
 
-def _watched_training(
+def _train_with_progress(
     model: Model, objective: Any, sampler: Sampler, task: Any, steps: int
 ) -> Progress:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from zoo.demo.learning import train
+    from zoo.demo.training import train
 
     columns = (
         TextColumn("training"),
@@ -103,63 +103,65 @@ def _watched_training(
     return progress
 
 
-def _predictions(out: Any, sources: list[Any], said: list[list[int]]) -> None:
-    from zoo.demo.reversal import letters
+def _print_predictions(out: Any, sources: list[Any], predicted: list[list[int]]) -> None:
+    from zoo.demo.reversal import to_letters
 
-    width = max(len(letters(source)) for source in sources)
-    for source, answer in zip(sources, said, strict=True):
+    width = max(len(to_letters(source)) for source in sources)
+    for source, answer in zip(sources, predicted, strict=True):
         right = answer == list(reversed(source))
         mark = "[green]right[/]" if right else "[red]wrong[/]"
-        out.print(f"  {letters(source):<{width}}  ->  {letters(answer):<{width}}  {mark}")
+        out.print(f"  {to_letters(source):<{width}}  ->  {to_letters(answer):<{width}}  {mark}")
 
 
-def _alignment(
+def _print_alignment(
     out: Any, model: Model, sampler: Sampler, source: Any, folder: Path, name: str
 ) -> None:
     """Where the model looks while it speaks: one row an output symbol."""
     import torch
 
     from zoo.attention import recording
-    from zoo.demo.learning import predict
-    from zoo.demo.reversal import letters
+    from zoo.demo.reversal import to_letters
+    from zoo.demo.training import predict
     from zoo.errors import MissingExtra
-    from zoo.heatmap import png, terminal
+    from zoo.heatmap import render_text, save_png
 
     with recording(model) as log:
-        (said,) = predict(model, sampler, [source])
-    looks = next((calls for calls in log.values() if calls), None)
-    if looks is None:
+        (predicted,) = predict(model, sampler, [source])
+    weights_per_step = next((calls for calls in log.values() if calls), None)
+    if weights_per_step is None:
         out.print("\nthis model has no attention to look at")
         return
     # [B, H, 1, S] a step -> [T, S]: the heads' mean; the last step says the end.
-    weights = torch.cat([look[0].mean(dim=0) for look in looks])[: len(said) + 1]
-    rows = [*letters(said).split(), "end"][: len(weights)]
-    columns = letters(source).split()
+    weights = torch.cat([step_weights[0].mean(dim=0) for step_weights in weights_per_step])[
+        : len(predicted) + 1
+    ]
+    rows = [*to_letters(predicted).split(), "end"][: len(weights)]
+    columns = to_letters(source).split()
     out.print("\nwhere it looks (rows: what it says, columns: what it reads)\n")
-    out.print(terminal(weights, rows, columns))
+    out.print(render_text(weights, rows, columns))
     try:
-        png(weights, rows, columns, folder / "alignment.png", title=f"{name}: reversal")
+        save_png(weights, rows, columns, folder / "alignment.png", title=f"{name}: reversal")
     except MissingExtra as error:
         out.print(f"no picture: {error}", markup=False)
     else:
         out.print(f"picture: {folder / 'alignment.png'}")
 
 
-def _agreement(
-    out: Any, model: Model, again: Model, path: Path, sampler: Sampler, unseen: list[Any]
+def _check_reloaded(
+    out: Any, model: Model, reloaded: Model, path: Path, sampler: Sampler, unseen: list[Any]
 ) -> None:
     import torch
 
-    from zoo.demo.reversal import as_batch
+    from zoo.demo.reversal import collate
     from zoo.errors import ArtifactError
 
-    batch = as_batch(unseen)
+    batch = collate(unseen)
     model.eval()
-    again.eval()
+    reloaded.eval()
     with torch.no_grad():
-        same = torch.equal(model(batch).logits, again(batch).logits)
-    spoken = model.generate(batch, sampler, max_length=12).tokens
-    same = same and torch.equal(spoken, again.generate(batch, sampler, max_length=12).tokens)
+        same = torch.equal(model(batch).logits, reloaded(batch).logits)
+    generated = model.generate(batch, sampler, max_length=12).tokens
+    same = same and torch.equal(generated, reloaded.generate(batch, sampler, max_length=12).tokens)
     if not same:
         raise ArtifactError(f"the model reloaded from {path} does not agree with the one saved")
     count = f"{batch['target'][:, 1:].numel():,}"

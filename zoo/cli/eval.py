@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zoo.cli.output import Json, print_json, print_table, table
+from zoo.cli.output import JsonOption, print_json, print_table, table
 
 if TYPE_CHECKING:
     from zoo.evaluation import Score
@@ -36,7 +36,7 @@ def command(
             help="Set a metric's parameter, as bleu.tokenize=intl. Repeatable.",
         ),
     ] = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Score text files, on the scale of each metric's reference library, with its signature."""
     from zoo.evaluation import evaluate
@@ -55,7 +55,7 @@ def _print(scores: list[Score]) -> None:
     from rich.text import Text
 
     columns = ("metric", "value", "signature")
-    rows = table(*columns, whole=columns, right=("value",))
+    rows = table(*columns, no_wrap=columns, right=("value",))
     for score in scores:
         signature = score.signature
         for name, value in score.values.items():

@@ -7,8 +7,15 @@ from typing import Annotated
 
 import typer
 
-from zoo.cli.output import Json, ModelArgument, human, print_json
-from zoo.cli.weights import DryRun, Dtype, Map, print_plan, progressing, told
+from zoo.cli.exchange_options import (
+    DryRun,
+    Dtype,
+    MapOption,
+    print_plan,
+    progress_bar,
+    report_spec_errors,
+)
+from zoo.cli.output import JsonOption, ModelArgument, format_bytes, print_json
 
 EXAMPLE = "zoo export model.safetensors folder --to llama"
 
@@ -19,23 +26,23 @@ def command(
     to: Annotated[
         str | None, typer.Option(help="Which importer's layout; where it came from if not set.")
     ] = None,
-    map: Map = None,
+    map: MapOption = None,
     dtype: Dtype = None,
     dry_run: DryRun = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Write a model's weights and config as another library reads them."""
-    from zoo.exchange.export_plan import departing
+    from zoo.exchange.export_plan import plan_export
     from zoo.hub.models import find
 
-    with told(as_json=as_json):
-        departure = departing(find(model), to=to, map=map, dtype=dtype)
+    with report_spec_errors(as_json=as_json):
+        export_plan = plan_export(find(model), to=to, map=map, dtype=dtype)
         if dry_run:
-            print_plan(departure.plan, as_json=as_json)
+            print_plan(export_plan.plan, as_json=as_json)
             return
-        with progressing(departure.bytes) as progress:
-            departure.write(folder, progress=progress)
+        with progress_bar(export_plan.bytes) as progress:
+            export_plan.write(folder, progress=progress)
     if as_json:
-        print_json({"folder": str(folder), **departure.plan.as_json()})
+        print_json({"folder": str(folder), **export_plan.plan.as_json()})
         return
-    print(f"{folder}: {len(departure.plan.targets):,} tensors, {human(departure.bytes)}")
+    print(f"{folder}: {len(export_plan.plan.targets):,} tensors, {format_bytes(export_plan.bytes)}")

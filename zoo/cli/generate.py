@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from zoo.cli.output import Json, ModelArgument, print_json
+from zoo.cli.output import JsonOption, ModelArgument, print_json
 
 EXAMPLE = "zoo generate model.safetensors 'Ein Mann schläft .' --sampler beam --set width=4"
 
@@ -35,18 +35,18 @@ def command(
     seed: Annotated[int | None, typer.Option(help="What draws come from.")] = None,
     ids: Annotated[bool, typer.Option("--ids", help="Texts are token ids, for any model.")] = False,
     stream: Annotated[bool, typer.Option("--stream", help="Print tokens as they come.")] = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Let a model answer texts, or go on with them, by any sampler and filters."""
     from zoo.generation.pipeline import generate
     from zoo.hub.models import load
 
-    lines = _lines(texts or [], file)
-    inputs: list[Any] = [_ids(line) for line in lines] if ids else lines
+    lines = _read_lines(texts or [], file)
+    inputs: list[Any] = [_parse_ids(line) for line in lines] if ids else lines
     loaded = load(model)
     options: dict[str, Any] = {
-        "sampler": _sampler(sampler, settings or [], loaded.spec or {}),
-        "filters": None if filters is None else [_yaml(text, "--filter") for text in filters],
+        "sampler": _sampler_config(sampler, settings or [], loaded.spec or {}),
+        "filters": None if filters is None else [_parse_yaml(text, "--filter") for text in filters],
         "max_length": max_length,
         "seed": seed,
     }
@@ -76,7 +76,7 @@ def _stream(model: Any, inputs: list[Any], options: dict[str, Any]) -> None:
         print()
 
 
-def _lines(texts: list[str], file: Path | None) -> list[str]:
+def _read_lines(texts: list[str], file: Path | None) -> list[str]:
     from zoo.errors import ZooError
 
     if bool(texts) == (file is not None):
@@ -91,7 +91,7 @@ def _lines(texts: list[str], file: Path | None) -> list[str]:
     return sys.stdin.read().splitlines() if texts == ["-"] else texts
 
 
-def _ids(line: str) -> list[int]:
+def _parse_ids(line: str) -> list[int]:
     from zoo.errors import ZooError
 
     try:
@@ -100,12 +100,12 @@ def _ids(line: str) -> list[int]:
         raise ZooError(f"'{line}' is no list of token ids, as '5 17 3'") from None
 
 
-def _sampler(name: str | None, settings: list[str], spec: Mapping[str, Any]) -> Any:
+def _sampler_config(name: str | None, settings: list[str], spec: Mapping[str, Any]) -> Any:
     """The named sampler, or the spec's, with the parameters that --set gives."""
     from zoo.errors import ZooError
 
     own = spec.get("sampler")
-    part: Any = _yaml(name, "--sampler") if name is not None else own
+    part: Any = _parse_yaml(name, "--sampler") if name is not None else own
     if not settings:
         return part
     part = {"type": part} if isinstance(part, str) else dict(part or {})
@@ -113,11 +113,11 @@ def _sampler(name: str | None, settings: list[str], spec: Mapping[str, Any]) -> 
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise ZooError(f"--set {text} should read PARAM=VALUE, for example width=4")
-        part[key.removeprefix("sampler.")] = _yaml(value, f"--set {text}")
+        part[key.removeprefix("sampler.")] = _parse_yaml(value, f"--set {text}")
     return part
 
 
-def _yaml(text: str, label: str) -> Any:
+def _parse_yaml(text: str, label: str) -> Any:
     from zoo.spec.document import read_text
 
     return read_text(text, label).data

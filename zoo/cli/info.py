@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from zoo.cli.output import Json, ModelArgument, human, print_json, print_table, table
+from zoo.cli.output import JsonOption, ModelArgument, format_bytes, print_json, print_table, table
 
 if TYPE_CHECKING:
     from zoo.artifact import Header
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 EXAMPLE = "zoo info model.safetensors"
 
 
-def command(model: ModelArgument, as_json: Json = False) -> None:
+def command(model: ModelArgument, as_json: JsonOption = False) -> None:
     """Show a model's spec, lock, provenance, hashes, probe and sizes, without loading weights.
 
     Of a model on the Hub only the header is fetched.
@@ -32,19 +32,19 @@ def _print(header: Header) -> None:
     from rich.text import Text
 
     numbers = sum(math.prod(shape) for _, shape in header.tensors.values())
-    sizes = f"{numbers:,} numbers, {', '.join(header.dtypes)}, {human(header.bytes)}"
+    sizes = f"{numbers:,} numbers, {', '.join(header.dtypes)}, {format_bytes(header.bytes)}"
     print(f"{header.path}: {len(header.tensors)} tensors, {sizes}")
     if len(header.files) > 1:
-        shards = (f"{name} ({human(size)})" for name, size in header.files)
+        shards = (f"{name} ({format_bytes(size)})" for name, size in header.files)
         print(f"shards: {', '.join(shards)}")
     print(f"format: {header.format}")
-    print(f"hashes: {_hashes(header)}")
-    print(f"probe: {_probe(header.probe)}")
+    print(f"hashes: {_describe_hashes(header)}")
+    print(f"probe: {_describe_probe(header.probe)}")
     print(f"tokenizer: {', '.join(sorted(header.tokenizer)) or 'none'}\n")
     print(yaml.safe_dump({"provenance": header.provenance}, sort_keys=False, allow_unicode=True))
     print(yaml.safe_dump(header.spec, sort_keys=False, allow_unicode=True))
     columns = ("kind", "component", "version", "plugin", "distribution")
-    rows = table(*columns, whole=columns)
+    rows = table(*columns, no_wrap=columns)
     for row in header.lock:
         distribution = f"{row['distribution']} {row['distribution_version']}"
         cells = (row["kind"], row["name"], row["version"], row["plugin"], distribution)
@@ -52,13 +52,13 @@ def _print(header: Header) -> None:
     print_table(rows)
 
 
-def _hashes(header: Header) -> str:
+def _describe_hashes(header: Header) -> str:
     if header.hashes is None:
         return "absent (format 1)"
     return f"sha256 of each of {len(header.hashes)} tensors, {header.identity} for the whole"
 
 
-def _probe(probe: dict[str, Any] | None) -> str:
+def _describe_probe(probe: dict[str, Any] | None) -> str:
     if probe is None:
         return "absent (format 1)"
     if "skipped" in probe:

@@ -21,9 +21,9 @@ from zoo.cli import (
     eval,
     export,
     generate,
-    import_,
+    import_command,
     info,
-    list_,
+    list_command,
     new_plugin,
     plugins,
     pull,
@@ -37,7 +37,7 @@ from zoo.cli import (
 from zoo.errors import ZooError, ZooWarning
 
 _PANELS = {
-    "Parts and specs": {"list": list_, "show": show, "check": check, "schema": schema},
+    "Parts and specs": {"list": list_command, "show": show, "check": check, "schema": schema},
     "Models": {
         "demo": demo,
         "compose": compose,
@@ -48,7 +48,7 @@ _PANELS = {
         "vectors": vectors,
     },
     "Weights in and out": {
-        "import": import_,
+        "import": import_command,
         "export": export,
         "catalogue": catalogue,
         "pull": pull,
@@ -68,7 +68,7 @@ app = typer.Typer(
 )
 
 
-def _guarded(verb: Callable[..., None]) -> Callable[..., None]:
+def _handle_errors(verb: Callable[..., None]) -> Callable[..., None]:
     """The verb, with what can happen to its output told before typer makes other codes of it."""
 
     @functools.wraps(verb)
@@ -80,17 +80,17 @@ def _guarded(verb: Callable[..., None]) -> Callable[..., None]:
             print("interrupted", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:  # the reader went away, as `head` does
-            _drop_output()
+            _discard_output()
             raise typer.Exit(0) from None
         except OSError as error:
-            _drop_output()
+            _discard_output()
             what = f"{error.filename}: " if error.filename else ""
             raise ZooError(f"{what}{(error.strerror or str(error)).lower()}") from error
 
     return run
 
 
-def _drop_output() -> None:
+def _discard_output() -> None:
     """Let what is still buffered go nowhere, so that the interpreter's exit says nothing of it."""
     with contextlib.suppress(OSError):  # a stream without a file, as tests have
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -99,7 +99,7 @@ def _drop_output() -> None:
 for panel, verbs in _PANELS.items():
     for name, module in verbs.items():
         made = app.command(name, epilog=f"Example: {module.EXAMPLE}", rich_help_panel=panel)
-        made(_guarded(module.command))
+        made(_handle_errors(module.command))
 
 
 def _print_version(wanted: bool) -> None:
@@ -127,7 +127,7 @@ def _show_warning(message: Any, category: type[Warning], *where: Any, **more: An
         _show_any_warning(message, category, *where, **more)
 
 
-def _open_streams() -> None:
+def _replace_closed_streams() -> None:
     """Stand-ins for standard streams that the caller closed (`>&-`), where Python has None."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -138,7 +138,7 @@ def _open_streams() -> None:
 def main() -> None:
     """Run a verb: exit code 0, 1 for the user's mistake in plain words, 2 for wrong usage."""
     warnings.showwarning = _show_warning
-    _open_streams()
+    _replace_closed_streams()
     if not sys.stderr.isatty():
         # Read by huggingface_hub, whose bars would fill a log with their every step.
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")

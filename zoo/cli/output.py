@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Set = Annotated[
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+SetOption = Annotated[
     list[str] | None,
     typer.Option(
         "--set", metavar="KEY.KEY=VALUE", help="Override a value of the spec. Repeatable."
@@ -33,7 +33,7 @@ ModelArgument = Annotated[
         "the Hub. What exists here under the name wins.",
     ),
 ]
-Catalogues = Annotated[
+CataloguesOption = Annotated[
     list[Path] | None,
     typer.Option("--catalogue", metavar="FILE", help="A further catalogue. Repeatable."),
 ]
@@ -54,8 +54,8 @@ def console() -> Console:
     return Raising(width=width, highlight=False)
 
 
-def table(*columns: str, whole: Collection[str] = (), right: Collection[str] = ()) -> Table:
-    """An empty table; the columns named in `whole` are never broken, those in `right` numbers."""
+def table(*columns: str, no_wrap: Collection[str] = (), right: Collection[str] = ()) -> Table:
+    """An empty table; the columns named in `no_wrap` are never broken, those in `right` numbers."""
     from rich.table import Table
 
     made = Table(box=None, header_style="bold", pad_edge=False)
@@ -64,27 +64,27 @@ def table(*columns: str, whole: Collection[str] = (), right: Collection[str] = (
             column,
             style="cyan" if column in ("name", "component", "metric", "word") else None,
             justify="right" if column in right else "left",
-            no_wrap=column in whole,
+            no_wrap=column in no_wrap,
             overflow="fold",
         )
     return made
 
 
-def print_table(filled: Table) -> None:
+def print_table(rows: Table) -> None:
     """As wide as the terminal, or as what may not be broken needs; in pipes, a line a row."""
     from rich.measure import Measurement
 
     out = console()
-    needed = Measurement.get(out, out.options.update(width=_NO_LIMIT), filled)
+    needed = Measurement.get(out, out.options.update(width=_NO_LIMIT), rows)
     out.width = max(out.width, needed.minimum) if out.is_terminal else needed.maximum
-    out.print(filled, crop=False)
+    out.print(rows, crop=False)
 
 
 def print_json(data: Any) -> None:
     print(json.dumps(data, indent=2, ensure_ascii=False))
 
 
-def human(count: int) -> str:
+def format_bytes(count: int) -> str:
     """Bytes as people say them."""
     size = float(count)
     for unit in ("B", "kB", "MB", "GB", "TB"):

@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-from zoo.cli.output import Json, console, print_json, print_table, table
+from zoo.cli.output import JsonOption, console, print_json, print_table, table
 
 EXAMPLE = "zoo plugins --verbose"
 
 
 def command(
     verbose: Annotated[bool, typer.Option("--verbose", help="Print tracebacks of faults.")] = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List plugins with their distribution and any fault. ZOO_PLUGINS switches them on and off."""
     from zoo.registry.component_registry import default_registry
@@ -31,7 +31,7 @@ def command(
                     "components": [f"{e.kind} {e.name}" for e in plugin.entries],
                     "specs": [offer.name for offer in plugin.specs],
                     "faults": plugin.faults,
-                    "clashes": plugin.clashes,
+                    "clashes": plugin.conflicts,
                 }
                 for plugin in found
             ]
@@ -40,7 +40,7 @@ def command(
     from rich.text import Text
 
     columns = ("plugin", "distribution", "status", "offers")
-    rows = table(*columns, whole=columns[:3])
+    rows = table(*columns, no_wrap=columns[:3])
     colours = {"ok": "green", "off": "dim", "clash": "yellow", "faulty": "red"}
     for plugin in found:
         offers = ", ".join(entry.name for entry in plugin.entries)
@@ -50,7 +50,7 @@ def command(
     print_table(rows)
     out = console()
     for plugin in found:
-        for cause in plugin.faults + plugin.clashes:
+        for cause in plugin.faults + plugin.conflicts:
             out.print(f"\n{plugin.name} ({plugin.distribution}): {cause}", markup=False)
         if verbose and plugin.trace:
             out.print(plugin.trace, markup=False)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from zoo.cli.output import Catalogues, Json, print_json
+from zoo.cli.output import CataloguesOption, JsonOption, print_json
 
 EXAMPLE = "zoo pull zoo-team/bahdanau-reversal --revision v1"
 
@@ -34,8 +34,8 @@ def command(
     cache_dir: Annotated[
         Path | None, typer.Option(help="Another cache than the one HF_HOME names.")
     ] = None,
-    catalogues: Catalogues = None,
-    as_json: Json = False,
+    catalogues: CataloguesOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Fetch a model from the Hub, check every byte, and note its commit in ./zoo.lock.
 

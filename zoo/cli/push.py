@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from zoo.cli.output import Json, ModelArgument, print_json
+from zoo.cli.output import JsonOption, ModelArgument, print_json
 
 EXAMPLE = "zoo push model.safetensors zoo-team/bahdanau-reversal --private"
 
@@ -29,7 +29,7 @@ def command(
     shard_bytes: Annotated[
         str | None, typer.Option(help="Cut the weights anew, into files of at most so much: 2GB.")
     ] = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Publish a model with config.json, a model card and a picture of its parts, in one commit.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zoo.cli.output import Json, console, print_json, print_table, table
+from zoo.cli.output import JsonOption, console, print_json, print_table, table
 
 if TYPE_CHECKING:
     from zoo.testing import Outcome
@@ -20,7 +20,7 @@ def command(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="The plugin, as 'zoo plugins' lists it.")
     ],
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Try every law of its kind on each component of a plugin; exit code 1 if one is broken."""
     from rich.console import Console
@@ -28,7 +28,7 @@ def command(
 
     from zoo.errors import RegistryError, suggest
     from zoo.registry.component_registry import default_registry
-    from zoo.testing import examine
+    from zoo.testing import run_laws
 
     found = [plugin for plugin in default_registry().plugins if plugin.name == name]
     if not found:
@@ -40,7 +40,7 @@ def command(
     quiet = as_json or not sys.stderr.isatty()
     seen = Console(stderr=True)
     for entry in track(entries, "trying laws", transient=True, console=seen, disable=quiet):
-        outcomes += examine(entry.cls)
+        outcomes += run_laws(entry.cls)
     if as_json:
         print_json({"faults": faults, "outcomes": [vars(outcome) for outcome in outcomes]})
     else:
@@ -53,7 +53,7 @@ def _print(outcomes: list[Outcome], faults: list[str]) -> None:
     from rich.text import Text
 
     columns = ("component", "law", "passed", "failed", "skipped", "why")
-    rows = table(*columns, whole=columns[:5], right=columns[2:5])
+    rows = table(*columns, no_wrap=columns[:5], right=columns[2:5])
     by_law: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
         by_law.setdefault((outcome.component, outcome.law), []).append(outcome)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zoo.cli.output import Json, print_json, print_table, table
+from zoo.cli.output import JsonOption, print_json, print_table, table
 from zoo.errors import ZooError
 
 if TYPE_CHECKING:
@@ -37,16 +37,16 @@ def command(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the vectors to this file.")
     ] = None,
-    form: Annotated[
+    file_format: Annotated[
         str, typer.Option("--format", help="Of that file: word2vec, word2vec-binary or glove.")
     ] = "word2vec",
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Ask word vectors for neighbours, likeness and analogies, or write them in another format."""
-    vectors = _read(source)
+    vectors = _load_vectors(source)
     if output is not None:
-        vectors.write(output, form)  # type: ignore[arg-type]
-    answer = _answer(vectors, words or [], count)
+        vectors.write(output, file_format)  # type: ignore[arg-type]
+    answer = _query(vectors, words or [], count)
     if as_json:
         print_json(answer)
     elif "nearest" in answer:
@@ -57,17 +57,17 @@ def command(
         print(f"{len(vectors):,} words of width {vectors.dim}")
 
 
-def _read(source: str) -> Vectors:
-    from zoo.vectors import Vectors, vectors_of
+def _load_vectors(source: str) -> Vectors:
+    from zoo.vectors import Vectors, vectors_from_model
 
     if os.path.isfile(source) and not source.endswith(".safetensors"):
         return Vectors.read(source)
     from zoo.hub.models import load
 
-    return vectors_of(load(source))
+    return vectors_from_model(load(source))
 
 
-def _answer(vectors: Vectors, words: list[str], count: int) -> dict[str, object]:
+def _query(vectors: Vectors, words: list[str], count: int) -> dict[str, object]:
     if len(words) > 3:
         raise ZooError(f"{len(words)} words are too many; give one, two or three")
     if not words:
@@ -75,7 +75,7 @@ def _answer(vectors: Vectors, words: list[str], count: int) -> dict[str, object]
     if len(words) == 2:
         return {"similarity": vectors.similarity(*words)}
     if len(words) == 1:
-        near = vectors.similar(words[0], count)
+        near = vectors.most_similar(words[0], count)
     else:
         near = vectors.analogy(words[0], words[1], words[2], count)
     return {"nearest": [{"word": word, "similarity": cosine} for word, cosine in near]}
@@ -84,7 +84,7 @@ def _answer(vectors: Vectors, words: list[str], count: int) -> dict[str, object]
 def _print(nearest: list[dict[str, object]]) -> None:
     from rich.text import Text
 
-    rows = table("word", "similarity", whole=("word",), right=("similarity",))
+    rows = table("word", "similarity", no_wrap=("word",), right=("similarity",))
     for row in nearest:
         rows.add_row(Text(str(row["word"])), f"{row['similarity']:.4f}")
     print_table(rows)

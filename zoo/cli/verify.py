@@ -10,17 +10,17 @@ from typing import Annotated
 
 import typer
 
-from zoo.cli.output import Json, ModelArgument, print_json
-from zoo.cli.weights import LARGE
+from zoo.cli.exchange_options import MIN_PROGRESS_BYTES
+from zoo.cli.output import JsonOption, ModelArgument, print_json
 
 EXAMPLE = "zoo verify model.safetensors"
-_MARKS = {"ok": "ok", "failed": "FAILED", "absent": "absent", "skipped": "skipped"}
+_STATUS_LABELS = {"ok": "ok", "failed": "FAILED", "absent": "absent", "skipped": "skipped"}
 
 
 def command(
     model: ModelArgument,
     device: Annotated[str, typer.Option(help="Where to run the probe.")] = "cpu",
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Check a model's header, the hashes of its weights, its spec and its golden probe."""
     from zoo.artifact import verify
@@ -28,19 +28,19 @@ def command(
     from zoo.hub.models import find
 
     path = find(model)
-    with _progress(_size(path)) as told:
-        found = verify(path, device=device, progress=told)
+    with _progress_bar(_total_bytes(path)) as progress:
+        found = verify(path, device=device, progress=progress)
     if as_json:
         print_json(found.as_json())
         raise typer.Exit(0 if found.ok else 1)
     for check in found.checks:
         detail = "see below" if check.failed else check.detail
-        print(f"{_MARKS[check.status]:<8} {check.name:<7} {detail}")
+        print(f"{_STATUS_LABELS[check.status]:<8} {check.name:<7} {detail}")
     if not found.ok:
         raise ArtifactError("\n".join(check.detail for check in found.checks if check.failed))
 
 
-def _size(path: Path) -> int:
+def _total_bytes(path: Path) -> int:
     """About how many bytes there are to hash; the bar needs no more."""
     files = path.glob("*.safetensors") if path.is_dir() else [path]
     with contextlib.suppress(OSError):
@@ -49,9 +49,9 @@ def _size(path: Path) -> int:
 
 
 @contextlib.contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None] | None]:
+def _progress_bar(total: int) -> Iterator[Callable[[int], None] | None]:
     """A bar on the terminal while weights are hashed; none where nobody looks or waits."""
-    if total < LARGE or not sys.stderr.isatty():
+    if total < MIN_PROGRESS_BYTES or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console

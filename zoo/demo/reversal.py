@@ -10,8 +10,8 @@ from torch import Tensor
 
 from zoo.errors import ZooError
 
-PAD, BOS, EOS, FIRST = 0, 1, 2, 3
-SHORTEST, LONGEST = 3, 8
+PAD, BOS, EOS, FIRST_SYMBOL = 0, 1, 2, 3
+MIN_LENGTH, MAX_LENGTH = 3, 8
 
 Sequence = tuple[int, ...]
 
@@ -25,15 +25,17 @@ class Reversal:
     held_out: set[Sequence] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        if self.vocab < FIRST + 2:
-            raise ZooError(f"reversal needs a vocabulary of {FIRST + 2} or more, not {self.vocab}")
+        if self.vocab < FIRST_SYMBOL + 2:
+            raise ZooError(
+                f"reversal needs a vocabulary of {FIRST_SYMBOL + 2} or more, not {self.vocab}"
+            )
         self.rng = random.Random(self.seed)
 
     def hold_out(self, count: int) -> list[Sequence]:
         """Sequences that training will not see."""
         fresh: list[Sequence] = []
         while len(fresh) < count:
-            sequence = self._draw()
+            sequence = self._sample_sequence()
             if sequence not in self.held_out:
                 self.held_out.add(sequence)
                 fresh.append(sequence)
@@ -43,34 +45,36 @@ class Reversal:
         """A batch to train on."""
         drawn: list[Sequence] = []
         while len(drawn) < size:
-            sequence = self._draw()
+            sequence = self._sample_sequence()
             if sequence not in self.held_out:
                 drawn.append(sequence)
-        return as_batch(drawn)
+        return collate(drawn)
 
-    def _draw(self) -> Sequence:
-        length = self.rng.randint(SHORTEST, LONGEST)
-        return tuple(self.rng.randrange(FIRST, self.vocab) for _ in range(length))
+    def _sample_sequence(self) -> Sequence:
+        length = self.rng.randint(MIN_LENGTH, MAX_LENGTH)
+        return tuple(self.rng.randrange(FIRST_SYMBOL, self.vocab) for _ in range(length))
 
 
-def as_batch(sequences: list[Sequence]) -> dict[str, Tensor]:
+def collate(sequences: list[Sequence]) -> dict[str, Tensor]:
     """Sequences and their reversals, padded."""
     return {
-        "source": _padded([list(s) for s in sequences]),
-        "target": _padded([[BOS, *reversed(s), EOS] for s in sequences]),
+        "source": _pad([list(s) for s in sequences]),
+        "target": _pad([[BOS, *reversed(s), EOS] for s in sequences]),
     }
 
 
-def _padded(rows: list[list[int]]) -> Tensor:
-    longest = max(len(row) for row in rows)
-    return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])
+def _pad(rows: list[list[int]]) -> Tensor:
+    max_length = max(len(row) for row in rows)
+    return torch.tensor([row + [PAD] * (max_length - len(row)) for row in rows])
 
 
-def until_end(tokens: list[int]) -> list[int]:
+def strip_eos(tokens: list[int]) -> list[int]:
     """What was said before the end token."""
     return tokens[: tokens.index(EOS)] if EOS in tokens else tokens
 
 
-def letters(tokens: Sequence | list[int]) -> str:
+def to_letters(tokens: Sequence | list[int]) -> str:
     """Symbols as letters, for people."""
-    return " ".join(chr(ord("a") + (t - FIRST) % 26) if t >= FIRST else "·" for t in tokens)
+    return " ".join(
+        chr(ord("a") + (t - FIRST_SYMBOL) % 26) if t >= FIRST_SYMBOL else "·" for t in tokens
+    )

@@ -14,18 +14,18 @@ from typing import Any
 from torch import Tensor
 
 from zoo.artifact import read_header
-from zoo.artifact.checkpoint import opened, write_stream
+from zoo.artifact.checkpoint import open_tensors, write_tensors
 from zoo.errors import ArtifactError, RegistryError, ZooError, suggest
-from zoo.exchange.import_plan import blaming, find_map, weights_in
+from zoo.exchange.import_plan import find_map, find_weight_files, wrap_importer_errors
 from zoo.exchange.mapping import Plan, plan, read_map
-from zoo.files import reason
+from zoo.files import os_error_message
 from zoo.interfaces.importer import Importer
-from zoo.registry.component_registry import Registry, default_registry
-from zoo.spec.composition import torch_dtype
+from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo.spec.composition import resolve_dtype
 
 
 @dataclass(frozen=True)
-class Departure:
+class ExportPlan:
     """A model about to go out: every check is done, nothing is written."""
 
     plan: Plan
@@ -36,7 +36,7 @@ class Departure:
 
     @property
     def bytes(self) -> int:
-        return sum(form.bytes for form in self.plan.targets.values())
+        return sum(meta.nbytes for meta in self.plan.targets.values())
 
     def write(
         self, folder: str | os.PathLike[str], *, progress: Callable[[int], None] | None = None
@@ -45,74 +45,78 @@ class Departure:
         target = Path(folder)
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise ArtifactError(f"{folder} is there already; name a new or an empty folder")
-        room = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+        staging = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
         try:
-            room.mkdir(parents=True)
-            self._fill(room, progress)
-            os.replace(room, target)
+            staging.mkdir(parents=True)
+            self._write_files(staging, progress)
+            os.replace(staging, target)
         except OSError as error:
-            raise ArtifactError(f"{folder} could not be written: {reason(error)}") from error
+            raise ArtifactError(
+                f"{folder} could not be written: {os_error_message(error)}"
+            ) from error
         finally:
-            shutil.rmtree(room, ignore_errors=True)
+            shutil.rmtree(staging, ignore_errors=True)
         return target
 
-    def _fill(self, room: Path, progress: Callable[[int], None] | None) -> None:
-        weights = room / "model.safetensors"
-        write_stream(weights, self.plan.targets, self.plan.run(self.read, progress))
+    def _write_files(self, staging: Path, progress: Callable[[int], None] | None) -> None:
+        weights = staging / "model.safetensors"
+        write_tensors(weights, self.plan.targets, self.plan.run(self.read, progress))
         if self.config is not None:
-            _write_json(room / "config.json", self.config)
+            _write_json(staging / "config.json", self.config)
         for name, data in self.files.items():
-            (room / name).parent.mkdir(exist_ok=True)
-            _write_json(room / name, data)
+            (staging / name).parent.mkdir(exist_ok=True)
+            _write_json(staging / name, data)
         texts = set(self.tokenizer.values())
         if len(texts) == 1:  # two would need names that the other library knows
-            (room / "tokenizer.json").write_text(texts.pop(), encoding="utf-8")
+            (staging / "tokenizer.json").write_text(texts.pop(), encoding="utf-8")
             about = {"tokenizer_class": "PreTrainedTokenizerFast"}
-            _write_json(room / "tokenizer_config.json", about)
+            _write_json(staging / "tokenizer_config.json", about)
 
 
 def _write_json(path: Path, data: Any) -> None:
     path.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def departing(
+def plan_export(
     model: str | os.PathLike[str],
     *,
     to: str | None = None,
     map: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     dtype: str | None = None,
-    registry: Registry | None = None,
-) -> Departure:
+    registry: ComponentRegistry | None = None,
+) -> ExportPlan:
     """A model file planned for another library, by an importer or by a map of your own."""
     registry = registry or default_registry()
     header = read_header(model)
     config = None
     files: Mapping[str, Any] = {}
     if map is None:
-        importer = exporter_for(header.provenance, to, registry)
+        importer = find_exporter(header.provenance, to, registry)
         original = header.provenance.get("config")
-        with blaming(importer):
+        with wrap_importer_errors(importer):
             config = importer.config(header.spec, original if isinstance(original, dict) else {})
             map, files = importer.map(config), importer.files(header.spec)
     elif to is not None:
         raise ZooError("--to and --map are two ways to say where the weights go; give one")
     elif isinstance(map, (str, os.PathLike)):
         map = find_map(map, registry)
-    mapped = read_map(map, spec=header.spec).reversed()
-    file = opened(weights_in(Path(model)))
-    planned = plan(mapped, file.forms, None, dtype=torch_dtype(dtype) if dtype else None)
-    _refuse_losses(planned, file.read)
-    return Departure(planned, file.read, config, header.tokenizer, files)
+    tensor_map = read_map(map, spec=header.spec).reversed()
+    file = open_tensors(find_weight_files(Path(model)))
+    planned = plan(tensor_map, file.metas, None, dtype=resolve_dtype(dtype) if dtype else None)
+    _check_lossless(planned, file.read)
+    return ExportPlan(planned, file.read, config, header.tokenizer, files)
 
 
 def export_model(
     model: str | os.PathLike[str], folder: str | os.PathLike[str], **options: Any
 ) -> Path:
-    """Take a model out into a folder; the options are those of `departing`."""
-    return departing(model, **options).write(folder)
+    """Take a model out into a folder; the options are those of `plan_export`."""
+    return plan_export(model, **options).write(folder)
 
 
-def exporter_for(provenance: Mapping[str, Any], to: str | None, registry: Registry) -> Importer:
+def find_exporter(
+    provenance: Mapping[str, Any], to: str | None, registry: ComponentRegistry
+) -> Importer:
     """The importer that is named, or the one that brought the model in."""
     known = {importer.name: importer for importer in registry.importers}
     wanted = to if to is not None else provenance.get("importer")
@@ -123,7 +127,7 @@ def exporter_for(provenance: Mapping[str, Any], to: str | None, registry: Regist
     return known[wanted]
 
 
-def _refuse_losses(planned: Plan, read: Callable[[str], Tensor]) -> None:
+def _check_lossless(planned: Plan, read: Callable[[str], Tensor]) -> None:
     """What the map fills is not exported, so it must still be what the map filled it with."""
     for name, value in planned.constant.items():
         if not bool((read(name) == value).all()):

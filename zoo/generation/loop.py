@@ -9,20 +9,20 @@ import torch
 from torch import Tensor
 
 from zoo.errors import ZooError
-from zoo.generation.request import Setting, answers, pauses, setting
+from zoo.generation.request import DecodeRequest, build_request, strip_prompts, sync_points
 from zoo.interfaces import (
-    Decoded,
     Decoder,
     Filter,
     FrameSampler,
+    GenerationOutput,
     Memory,
     Sampler,
-    Search,
+    SearchConfig,
+    SearchState,
     Selection,
-    Task,
 )
 
-PATIENCE = 8
+SYNC_EVERY = 8
 """Steps between two looks from the host on a device that runs ahead of it."""
 
 
@@ -40,7 +40,7 @@ def decode(
     filters: Sequence[Filter] = (),
     prompt: Tensor | None = None,
     lengths: Tensor | None = None,
-) -> Decoded:
+) -> GenerationOutput:
     """Let the decoder speak, the sampler choose, until every hypothesis has ended.
 
     Args:
@@ -56,8 +56,8 @@ def decode(
         B items of memory -> tokens [B, N, T] without the prompt, and scores [B, N]; N as many as
         the sampler returns, best first.
     """
-    _refuse_frames(sampler)
-    given = setting(
+    _forbid_frame_sampler(sampler)
+    request = build_request(
         decoder,
         memory,
         bos=bos,
@@ -67,12 +67,12 @@ def decode(
         prompt=prompt,
         lengths=lengths,
     )
-    every = 1 if memory.states.device.type == "cpu" else PATIENCE
-    for search in _searched(decoder, memory, sampler, given, filters, generator, every):
+    sync_every = 1 if memory.states.device.type == "cpu" else SYNC_EVERY
+    for search in _search_steps(decoder, memory, sampler, request, filters, generator, sync_every):
         last = search
     tokens, scores = sampler.finish(last)
-    _refuse_silence(scores)
-    return Decoded(answers(tokens, given, last.task.ends), scores)
+    _require_continuation(scores)
+    return GenerationOutput(strip_prompts(tokens, request, last.task.eos_ids), scores)
 
 
 def stream(
@@ -94,13 +94,13 @@ def stream(
     An item yields padding after its end and, among prompts of unequal lengths, before its
     beginning. The iterator can be left at any time; nothing is kept.
     """
-    _refuse_frames(sampler)
+    _forbid_frame_sampler(sampler)
     if sampler.width != 1 or type(sampler).finish is not Sampler.finish:
         raise ZooError(
             f"sampler '{sampler.name}' knows its answer only at the end, for it keeps hypotheses "
             f"(width {sampler.width}); only samplers that keep one and never go back can stream"
         )
-    given = setting(
+    request = build_request(
         decoder,
         memory,
         bos=bos,
@@ -110,63 +110,63 @@ def stream(
         prompt=prompt,
         lengths=lengths,
     )
-    return _streamed(decoder, memory, sampler, given, filters, generator)
+    return _stream_steps(decoder, memory, sampler, request, filters, generator)
 
 
 @torch.no_grad()
-def _streamed(
+def _stream_steps(
     decoder: Decoder,
     memory: Memory,
     sampler: Sampler,
-    given: Setting,
+    request: DecodeRequest,
     filters: Sequence[Filter],
     generator: torch.Generator | None,
 ) -> Iterator[Tensor]:
-    for search in _searched(decoder, memory, sampler, given, filters, generator, 1):
-        _refuse_silence(search.scores)
-        spoken = search.tokens[..., search.at - 1]  # [B, 1]
-        yield spoken.masked_fill(search.count[:, None] <= 0, given.pad)
+    for search in _search_steps(decoder, memory, sampler, request, filters, generator, 1):
+        _require_continuation(search.scores)
+        last_tokens = search.tokens[..., search.cur_len - 1]  # [B, 1]
+        yield last_tokens.masked_fill(search.num_generated[:, None] <= 0, request.pad)
 
 
-def _searched(
+def _search_steps(
     decoder: Decoder,
     memory: Memory,
     sampler: Sampler,
-    given: Setting,
+    request: DecodeRequest,
     filters: Sequence[Filter],
     generator: torch.Generator | None,
-    every: int,
-) -> Iterator[Search]:
+    sync_every: int,
+) -> Iterator[SearchState]:
     """The search after each step, until no item needs another."""
-    W, device = sampler.width, given.prefix.device
+    W, device = sampler.width, request.prefix.device
     if generator is not None and generator.device.type != device.type:
         raise ZooError(f"the generator is on {generator.device}, the memory on {device}")
-    state = decoder.start(memory, steps=given.columns - 1)
-    logits, state = decoder.step(given.prefix, state)
+    state = decoder.start(memory, steps=request.total_length - 1)
+    logits, state = decoder.step(request.prefix, state)
     logits = logits[:, -1:].expand(-1, W, -1)  # [B, W, V]
-    search = _begun(sampler, given, logits)
+    search = _init_search(sampler, request, logits)
     if W > 1:
         state = state.repeat(W)
-    padding = torch.arange(search.task.vocab, device=device) == given.pad
+    padding = torch.arange(search.task.vocab, device=device) == request.pad
     wrong = torch.zeros((), dtype=torch.bool, device=device)
-    for step, pause in pauses(given.steps, every):
+    for step, sync in sync_points(request.steps, sync_every):
         if step:
-            spoken = search.tokens[..., search.at - 1].reshape(-1, 1)
-            logits, state = decoder.step(spoken, state)
+            last_tokens = search.tokens[..., search.cur_len - 1].reshape(-1, 1)
+            logits, state = decoder.step(last_tokens, state)
             logits = logits[:, -1].reshape(-1, W, search.task.vocab)
-        logprobs = _offered(logits, search, filters, padding, given.ends)
+        logprobs = _next_logprobs(logits, search, filters, padding, request.eos_ids)
         alive = ~(search.finished | search.scores.isneginf())
         absurd = ~(logits.amax(dim=-1) < float("inf"))  # [B, W]; so it is where one is NaN
         wrong = wrong | (absurd & alive).any()
-        chosen, kept = sampler.advance(logprobs, search, generator)
-        if step < given.rest.shape[1]:
-            chosen, kept = _forced(chosen, kept, search, given, step)
+        chosen, sampler_state = sampler.advance(logprobs, search, generator)
+        if step < request.suffix.shape[1]:
+            chosen, sampler_state = _force_prompt(chosen, sampler_state, search, request, step)
         if W > 1:
             rows = torch.arange(len(chosen.parents), device=device)[:, None] * W
             state = state.reorder((rows + chosen.parents).flatten())
-        search = _moved(search, chosen, kept)
+        search = _update_search(search, chosen, sampler_state)
         done = sampler.done(search).all()
-        if pause and bool(wrong | done):  # the only question to the host
+        if sync and bool(wrong | done):  # the only question to the host
             if bool(wrong):
                 raise ZooError(
                     f"the decoder's logits are no numbers (NaN or inf), by token {step + 1}"
@@ -174,87 +174,97 @@ def _searched(
             yield search
             return
         yield search
-        search = replace(search, count=search.count + 1)
+        search = replace(search, num_generated=search.num_generated + 1)
 
 
-def _begun(sampler: Sampler, given: Setting, logits: Tensor) -> Search:
+def _init_search(sampler: Sampler, request: DecodeRequest, logits: Tensor) -> SearchState:
     B, W, V = logits.shape
     device = logits.device
-    given.within(V)
-    ends = torch.tensor(given.ends, dtype=torch.long, device=device)
-    task = Task(B, V, given.columns, given.max_length, given.pad, ends)
-    tokens = torch.full((B, W, given.columns), given.pad, dtype=torch.long, device=device)
-    at = given.prefix.shape[1]
-    tokens[..., :at] = given.prefix[:, None]
+    request.validate_vocab(V)
+    eos_ids = torch.tensor(request.eos_ids, dtype=torch.long, device=device)
+    task = SearchConfig(B, V, request.total_length, request.max_length, request.pad, eos_ids)
+    tokens = torch.full((B, W, request.total_length), request.pad, dtype=torch.long, device=device)
+    at = request.prefix.shape[1]
+    tokens[..., :at] = request.prefix[:, None]
     # Hypotheses start alike: all but the first of a group are out of the race.
     scores = torch.full((B, W), float("-inf"), device=device)
     scores[:, :: W // sampler.groups] = 0.0
     finished = torch.zeros(B, W, dtype=torch.bool, device=device)
-    return Search(task, tokens, scores, finished, 1 - given.forced, at, sampler.begin(task))
+    return SearchState(
+        task, tokens, scores, finished, 1 - request.forced_lengths, at, sampler.init_state(task)
+    )
 
 
-def _offered(
+def _next_logprobs(
     logits: Tensor,
-    search: Search,
+    search: SearchState,
     filters: Sequence[Filter],
     padding: Tensor,
-    ends: Collection[int],
+    eos_ids: Collection[int],
 ) -> Tensor:
     """Log-probabilities [B, W, V] of what each hypothesis may say next.
 
     padding [V] is True at the padding token, which comes after the end and never before.
     """
-    said, logits = search.tokens[..., : search.at], logits.float()
+    generated, logits = search.tokens[..., : search.cur_len], logits.float()
     if logits.shape[1] > 1:
         logits = logits.log_softmax(dim=-1)
     for each in filters:
-        logits = each(logits, said)
+        logits = each(logits, generated)
     logprobs = logits.log_softmax(dim=-1) if logits.shape[1] == 1 else logits
     logprobs = logprobs.nan_to_num(nan=float("-inf"), neginf=float("-inf"))  # nothing possible
-    if search.task.pad not in ends:
+    if search.task.pad not in eos_ids:
         logprobs = logprobs.masked_fill(padding, float("-inf"))
     ended = torch.zeros_like(logprobs[:1, :1]).masked_fill(~padding, float("-inf"))
     return torch.where(search.finished[..., None], ended, logprobs)
 
 
-def _forced(
-    chosen: Selection, kept: Mapping[str, Tensor], search: Search, given: Setting, step: int
+def _force_prompt(
+    chosen: Selection,
+    sampler_state: Mapping[str, Tensor],
+    search: SearchState,
+    request: DecodeRequest,
+    step: int,
 ) -> tuple[Selection, Mapping[str, Tensor]]:
     """The choice, but for the items whose prompt goes on: these say it and stay as they were."""
-    still = step < given.forced  # [B]
+    still = step < request.forced_lengths  # [B]
     W = chosen.tokens.shape[1]
     selection = Selection(
-        torch.where(still[:, None], given.rest[:, step : step + 1], chosen.tokens),
+        torch.where(still[:, None], request.suffix[:, step : step + 1], chosen.tokens),
         torch.where(still[:, None], torch.arange(W, device=still.device), chosen.parents),
         torch.where(still[:, None], search.scores, chosen.scores),
     )
     return selection, {
-        name: torch.where(still.view(-1, *[1] * (after.dim() - 1)), search.kept[name], after)
-        for name, after in kept.items()
+        name: torch.where(
+            still.view(-1, *[1] * (after.dim() - 1)), search.sampler_state[name], after
+        )
+        for name, after in sampler_state.items()
     }
 
 
-def _moved(search: Search, chosen: Selection, kept: Mapping[str, Tensor]) -> Search:
+def _update_search(
+    search: SearchState, chosen: Selection, sampler_state: Mapping[str, Tensor]
+) -> SearchState:
     """The search after the choice."""
     tokens, finished = search.tokens, search.finished
     if tokens.shape[1] > 1:
         tokens = tokens.gather(1, chosen.parents[..., None].expand_as(tokens))
         finished = finished.gather(1, chosen.parents)
-    tokens[..., search.at] = chosen.tokens
-    count = search.count[:, None]
-    over = search.task.ended(chosen.tokens) | (count >= search.task.max_length)
+    tokens[..., search.cur_len] = chosen.tokens
+    count = search.num_generated[:, None]
+    over = search.task.is_eos(chosen.tokens) | (count >= search.task.max_length)
     finished = finished | (over & (count >= 1))
     return replace(
         search,
         tokens=tokens,
         scores=chosen.scores,
         finished=finished,
-        at=search.at + 1,
-        kept=kept,
+        cur_len=search.cur_len + 1,
+        sampler_state=sampler_state,
     )
 
 
-def _refuse_frames(sampler: Sampler) -> None:
+def _forbid_frame_sampler(sampler: Sampler) -> None:
     if isinstance(sampler, FrameSampler):
         raise ZooError(
             f"sampler '{sampler.name}' reads all frames at once, but a decoder speaks token by "
@@ -262,7 +272,7 @@ def _refuse_frames(sampler: Sampler) -> None:
         )
 
 
-def _refuse_silence(scores: Tensor) -> None:
+def _require_continuation(scores: Tensor) -> None:
     """ZooError if an item has no possible continuation."""
     silent = scores[:, 0].isneginf()
     if bool(silent.any()):

@@ -14,17 +14,17 @@ from zoo.errors import SpecError, ZooError
 from zoo.generation import stream as stream_tokens
 from zoo.generation.tokenizer import Tokenizer
 from zoo.interfaces import Filter, Model, Sampler
-from zoo.interfaces.embedding import ends_of
-from zoo.registry.component_registry import Registry, default_registry
-from zoo.spec.document import of_data
-from zoo.spec.reader import Reader
+from zoo.interfaces.embedding import to_eos_ids
+from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo.spec.document import document_from_data
+from zoo.spec.reader import SpecReader
 
-Part = str | Mapping[str, Any]
+ComponentSpec = str | Mapping[str, Any]
 """A part as a spec names it: ``"beam"``, or ``{"type": "beam", "width": 4}``."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class Hypothesis:
     """One hypothesis: its tokens up to the end, its text where there is a tokenizer, its score."""
 
     tokens: list[int]
@@ -36,25 +36,29 @@ def generate(
     model: Model,
     inputs: Sequence[str] | Sequence[Sequence[int]],
     *,
-    sampler: Part | Sampler | None = None,
-    filters: Sequence[Part | Filter] | None = None,
+    sampler: ComponentSpec | Sampler | None = None,
+    filters: Sequence[ComponentSpec | Filter] | None = None,
     max_length: int = 64,
     seed: int | None = None,
-    registry: Registry | None = None,
-) -> list[list[Answer]]:
+    registry: ComponentRegistry | None = None,
+) -> list[list[Hypothesis]]:
     """What the model says to each text or list of token ids, best hypothesis first.
 
     The sampler and filters are those of the model's spec if none are named.
     """
-    chosen, between = _choosers(model, sampler, filters, registry)
-    batch = _batch(model, inputs)
+    chosen, filter_list = _build_sampler_and_filters(model, sampler, filters, registry)
+    batch = _encode_batch(model, inputs)
     decoded = model.eval().generate(
-        batch, chosen, max_length=max_length, generator=_seeded(model, seed), filters=between
+        batch,
+        chosen,
+        max_length=max_length,
+        generator=_make_generator(model, seed),
+        filters=filter_list,
     )
-    speaks = _tokenizer(model, "target")
+    tokenizer = _get_tokenizer(model, "target")
     return [
         [
-            _answer(tokens, score, model, speaks)
+            _to_hypothesis(tokens, score, model, tokenizer)
             for tokens, score in zip(rows, scores, strict=True)
             if score != float("-inf")
         ]
@@ -66,133 +70,137 @@ def stream(
     model: Model,
     text: str | Sequence[int],
     *,
-    sampler: Part | Sampler | None = None,
-    filters: Sequence[Part | Filter] | None = None,
+    sampler: ComponentSpec | Sampler | None = None,
+    filters: Sequence[ComponentSpec | Filter] | None = None,
     max_length: int = 64,
     seed: int | None = None,
-    registry: Registry | None = None,
+    registry: ComponentRegistry | None = None,
 ) -> Iterator[str]:
     """What the model says to one text, piece by piece as it comes; can be left at any time."""
-    chosen, between = _choosers(model, sampler, filters, registry)
-    speech = model.eval().speech(_batch(model, [text]))  # type: ignore[arg-type]
-    speaks = _tokenizer(model, "target")
+    chosen, filter_list = _build_sampler_and_filters(model, sampler, filters, registry)
+    generation_inputs = model.eval().prepare_generation(_encode_batch(model, [text]))  # type: ignore[arg-type]
+    tokenizer = _get_tokenizer(model, "target")
     steps = stream_tokens(
-        speech.decoder,
-        speech.memory,
+        generation_inputs.decoder,
+        generation_inputs.memory,
         chosen,
-        bos=speech.bos,
-        eos=speech.eos,
-        pad=speech.pad,
-        prompt=speech.prompt,
-        lengths=speech.lengths,
+        bos=generation_inputs.bos,
+        eos=generation_inputs.eos,
+        pad=generation_inputs.pad,
+        prompt=generation_inputs.prompt,
+        lengths=generation_inputs.lengths,
         max_length=max_length,
-        generator=_seeded(model, seed),
-        filters=between,
+        generator=_make_generator(model, seed),
+        filters=filter_list,
     )
-    said: list[int] = []
+    generated: list[int] = []
     shown = ""
     for tokens in steps:
         token = int(tokens[0, 0])
-        if token in speech.ends:
+        if token in generation_inputs.eos_ids:
             return
-        said.append(token)
-        whole = speaks.text(said) if speaks else " ".join(map(str, said))
+        generated.append(token)
+        whole = tokenizer.decode(generated) if tokenizer else " ".join(map(str, generated))
         if not whole.endswith("\ufffd"):  # a symbol of several tokens is not complete yet
             yield whole[len(shown) :]
             shown = whole
 
 
-def _answer(tokens: list[int], score: float, model: Model, speaks: Tokenizer | None) -> Answer:
-    ends = ends_of(getattr(model, "eos", ()))
-    said = list(takewhile(lambda token: token not in ends, tokens))
-    return Answer(said, score, speaks.text(said) if speaks else None)
+def _to_hypothesis(
+    tokens: list[int], score: float, model: Model, tokenizer: Tokenizer | None
+) -> Hypothesis:
+    eos_ids = to_eos_ids(getattr(model, "eos", ()))
+    generated = list(takewhile(lambda token: token not in eos_ids, tokens))
+    return Hypothesis(generated, score, tokenizer.decode(generated) if tokenizer else None)
 
 
-def _choosers(
+def _build_sampler_and_filters(
     model: Model,
-    sampler: Part | Sampler | None,
-    filters: Sequence[Part | Filter] | None,
-    registry: Registry | None,
+    sampler: ComponentSpec | Sampler | None,
+    filters: Sequence[ComponentSpec | Filter] | None,
+    registry: ComponentRegistry | None,
 ) -> tuple[Sampler, list[Filter]]:
-    if model.reads is None:
+    if model.generation_input is None:
         raise ZooError(f"model '{model.name}' does not generate")
     spec = model.spec or {}
     wanted = sampler if sampler is not None else spec.get("sampler")
-    between = filters if filters is not None else spec.get("filters", ())
+    filter_list = filters if filters is not None else spec.get("filters", ())
     if wanted is None:
         raise ZooError("neither the model's spec nor the call names a sampler, for example greedy")
-    built: Sampler = _built(Sampler, wanted, "sampler", registry)
+    built: Sampler = _build(Sampler, wanted, "sampler", registry)
     return built, [
-        _built(Filter, part, f"filters[{i}]", registry) for i, part in enumerate(between)
+        _build(Filter, part, f"filters[{i}]", registry) for i, part in enumerate(filter_list)
     ]
 
 
-def _built(kind: Any, part: Any, label: str, registry: Registry | None) -> Any:
+def _build(kind: Any, part: Any, label: str, registry: ComponentRegistry | None) -> Any:
     if isinstance(part, kind):
         return part
     data = dict(part) if isinstance(part, Mapping) else part
-    reader = Reader(of_data(data), registry or default_registry())
+    reader = SpecReader(document_from_data(data), registry or default_registry())
     blueprint = reader.part(kind, data, (label,))
     if blueprint is None or reader.problems:
         raise SpecError(reader.problems)
     return blueprint.build()
 
 
-def _batch(model: Model, inputs: Sequence[str] | Sequence[Sequence[int]]) -> dict[str, Tensor]:
+def _encode_batch(
+    model: Model, inputs: Sequence[str] | Sequence[Sequence[int]]
+) -> dict[str, Tensor]:
     """Texts or ids as the model reads them: [B, S], padded on the right."""
     if not inputs:
         raise ZooError("there is nothing to answer: no text was given")
-    assert model.reads is not None  # _choosers refused it
-    side = "source" if model.reads == "source" else "target"
-    table, room = model.embedding_for(side), model.symbols(side)
-    if not room:
+    assert model.generation_input is not None  # _choosers refused it
+    side = "source" if model.generation_input == "source" else "target"
+    table, vocab_size = model.get_embedding(side), model.vocab_size(side)
+    if not vocab_size:
         raise ZooError(
             f"model '{model.name}' reads no tokens but what its embedding '{table.name}' takes; "
             "give it a batch of that by model.generate"
         )
     if isinstance(inputs[0], str):
-        tokenizer = _tokenizer(model, side)
+        tokenizer = _get_tokenizer(model, side)
         if tokenizer is None:
             raise ZooError(
                 "this model carries no tokenizer, so it takes token ids; "
                 "`--tokenizer FILE` of zoo compose and zoo import gives it one"
             )
-        rows = tokenizer.ids(inputs)  # type: ignore[arg-type]
+        rows = tokenizer.encode(inputs)  # type: ignore[arg-type]
     else:
         rows = [[int(token) for token in row] for row in inputs]
-    if model.reads == "prompt":
-        rows = [_begun(row, getattr(model, "bos", None)) for row in rows]
+    if model.generation_input == "prompt":
+        rows = [_prepend_bos(row, getattr(model, "bos", None)) for row in rows]
     for number, row in enumerate(rows, 1):
         if not row:
             raise ZooError(f"text {number} is empty; there is nothing to read")
-        strange = [token for token in row if not 0 <= token < room]
+        strange = [token for token in row if not 0 <= token < vocab_size]
         if strange:
             raise ZooError(
-                f"text {number} has the token {strange[0]}, outside the vocabulary of {room:,}"
+                f"text {number} has the token {strange[0]}, outside the vocabulary of {vocab_size:,}"
             )
     longest = max(len(row) for row in rows)
     padded = [row + [table.padding or 0] * (longest - len(row)) for row in rows]
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
-    batch = {model.reads: torch.tensor(padded, device=device)}
+    batch = {model.generation_input: torch.tensor(padded, device=device)}
     if table.padding is None and any(len(row) < longest for row in rows):
-        if model.reads != "prompt":
+        if model.generation_input != "prompt":
             raise ZooError("this model knows no padding, so texts must be of one length")
         real = [[place < len(row) for place in range(longest)] for row in rows]
         batch["mask"] = torch.tensor(real, device=device)
     return batch
 
 
-def _begun(row: list[int], bos: int | None) -> list[int]:
+def _prepend_bos(row: list[int], bos: int | None) -> list[int]:
     """The prompt with its start symbol, unless a tokenizer has put it there."""
     return row if bos is None or row[:1] == [bos] else [bos, *row]
 
 
-def _tokenizer(model: Model, side: str) -> Tokenizer | None:
+def _get_tokenizer(model: Model, side: str) -> Tokenizer | None:
     text = (model.tokenizer or {}).get(side)
     return None if text is None else Tokenizer(text)
 
 
-def _seeded(model: Model, seed: int | None) -> torch.Generator | None:
+def _make_generator(model: Model, seed: int | None) -> torch.Generator | None:
     if seed is None:
         return None
     device = next((p.device for p in model.parameters()), torch.device("cpu"))

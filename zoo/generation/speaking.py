@@ -7,27 +7,27 @@ from collections.abc import Sequence
 import torch
 
 from zoo.generation.loop import decode
-from zoo.interfaces import Decoded, Filter, Sampler, Speech
+from zoo.interfaces import Filter, GenerationInputs, GenerationOutput, Sampler
 
 
 def speak(
-    speech: Speech,
+    generation_inputs: GenerationInputs,
     sampler: Sampler,
     *,
     max_length: int,
     generator: torch.Generator | None = None,
     filters: Sequence[Filter] = (),
-) -> Decoded:
+) -> GenerationOutput:
     """What `decode` gives for a model's speech."""
     return decode(
-        speech.decoder,
-        speech.memory,
+        generation_inputs.decoder,
+        generation_inputs.memory,
         sampler,
-        bos=speech.bos,
-        eos=speech.eos,
-        pad=speech.pad,
-        prompt=speech.prompt,
-        lengths=speech.lengths,
+        bos=generation_inputs.bos,
+        eos=generation_inputs.eos,
+        pad=generation_inputs.pad,
+        prompt=generation_inputs.prompt,
+        lengths=generation_inputs.lengths,
         max_length=max_length,
         generator=generator,
         filters=filters,

@@ -21,24 +21,24 @@ class Tokenizer:
         except ImportError:
             raise MissingExtra("a tokenizer", library="tokenizers", extra="text") from None
         try:
-            self.library: Any = Library.from_str(text)
+            self.backend: Any = Library.from_str(text)
         except Exception as error:
             reason = str(error).splitlines()[0]
             raise ZooError(f"{label} is no tokenizer of the tokenizers library: {reason}") from None
-        self.library.no_padding()
-        self.library.no_truncation()
+        self.backend.no_padding()
+        self.backend.no_truncation()
 
     @property
-    def size(self) -> int:
+    def vocab_size(self) -> int:
         """How many symbols it knows."""
-        return int(self.library.get_vocab_size())
+        return int(self.backend.get_vocab_size())
 
-    def ids(self, texts: Sequence[str]) -> list[list[int]]:
-        return [list(found.ids) for found in self.library.encode_batch(list(texts))]
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return [list(found.ids) for found in self.backend.encode_batch(list(texts))]
 
-    def text(self, ids: Sequence[int]) -> str:
+    def decode(self, ids: Sequence[int]) -> str:
         """The text, without special symbols."""
-        return str(self.library.decode(list(ids)))
+        return str(self.backend.decode(list(ids)))
 
 
 def read_tokenizer(path: str | os.PathLike[str]) -> str:
@@ -56,13 +56,13 @@ def read_tokenizer(path: str | os.PathLike[str]) -> str:
     return text
 
 
-def attach(model: Any, tokenizers: Mapping[str, str]) -> None:
+def attach_tokenizers(model: Any, tokenizers: Mapping[str, str]) -> None:
     """Let a model carry tokenizers for 'source' and 'target'; refused if it lacks the symbols."""
     for side, text in tokenizers.items():
-        room = model.symbols(side)
-        size = Tokenizer(text).size
-        if size > room:
+        vocab_size = model.vocab_size(side)
+        size = Tokenizer(text).vocab_size
+        if size > vocab_size:
             raise ZooError(
-                f"the {side} tokenizer has {size:,} symbols, but the model only {room:,}"
+                f"the {side} tokenizer has {size:,} symbols, but the model only {vocab_size:,}"
             )
     model.tokenizer = dict(tokenizers)

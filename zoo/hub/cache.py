@@ -19,25 +19,29 @@ from huggingface_hub import constants
 from huggingface_hub.utils import WeakFileLock, tqdm
 
 from zoo.errors import HubError
-from zoo.files import reason, replacing, sweep
+from zoo.files import atomic_write, os_error_message, remove_stale
 from zoo.hub import names
-from zoo.hub.tree import File
-from zoo.hub.wire import Wire
+from zoo.hub.client import HubClient
+from zoo.hub.tree import RepoFile
 
 _CHUNK = 1 << 20
-_LOCK_PATIENCE = 600.0
-_WORTH_A_BAR = 1_000_000
+_LOCK_TIMEOUT = 600.0
+_MIN_PROGRESS_BYTES = 1_000_000
 
 
 class Cache:
     """One repository's part of the cache."""
 
     def __init__(
-        self, repo: str, folder: str | os.PathLike[str] | None = None, *, unhashed: bool = False
+        self,
+        repo: str,
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        skip_hash_check: bool = False,
     ) -> None:
         self.root = Path(folder or constants.HF_HUB_CACHE)
         self.repo = repo
-        self.unhashed = unhashed
+        self.skip_hash_check = skip_hash_check
         self.name = "models--" + repo.replace("/", "--")
         self.folder = self.root / self.name
 
@@ -47,10 +51,10 @@ class Cache:
     def tree(self, commit: str) -> Path:
         return self.folder / "trees" / f"{commit}.json"
 
-    def blob(self, file: File) -> Path:
+    def blob(self, file: RepoFile) -> Path:
         return self.folder / "blobs" / file.oid
 
-    def commit_of(self, revision: str) -> str | None:
+    def cached_commit(self, revision: str) -> str | None:
         """The commit a branch or tag had when it was last asked for."""
         try:
             commit = (self.folder / "refs" / revision).read_text(encoding="ascii").strip()
@@ -58,51 +62,51 @@ class Cache:
             return None
         return commit if names.is_commit(commit) else None
 
-    def note_commit(self, revision: str, commit: str) -> None:
+    def save_ref(self, revision: str, commit: str) -> None:
         """Remember it for when there is no network; a read-only cache goes without."""
         path = self.folder / "refs" / revision
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as beside:
-                beside.write_text(commit)
+            with atomic_write(path) as temp_path:
+                temp_path.write_text(commit)
 
-    def holds(self, file: File, commit: str) -> bool:
+    def contains(self, file: RepoFile, commit: str) -> bool:
         """Whether the snapshot has the file, and its bytes are known to be the right ones."""
         pointer = self.snapshot(commit) / file.name
         try:
-            return pointer.exists() and self._is_checked(file, pointer)
+            return pointer.exists() and self._is_verified(file, pointer)
         except OSError:
             return False  # not to be read, or gone in this moment
 
-    def discard(self, file: File) -> None:
+    def discard(self, file: RepoFile) -> None:
         with contextlib.suppress(FileNotFoundError):
             self.blob(file).unlink()
 
-    def bring(self, wire: Wire, file: File, commit: str, *, force: bool = False) -> None:
+    def fetch(self, client: HubClient, file: RepoFile, commit: str, *, force: bool = False) -> None:
         """Put the file into the snapshot, from the cache or from the hub."""
         try:
-            with self._alone(file):
+            with self._download_lock(file):
                 blob = self.blob(file)
-                if force or (blob.exists() and not self._is_checked(file, blob)):
+                if force or (blob.exists() and not self._is_verified(file, blob)):
                     self.discard(file)
                 if not blob.exists():
-                    self._download(wire, file, commit)
-                self._point(file, commit)
+                    self._download(client, file, commit)
+                self._link_to_blob(file, commit)
         except OSError as error:
             raise HubError(
                 f"{file.name} of {self.repo} cannot be kept in the cache {self.root}: "
-                f"{reason(error)}; HF_HOME names another place"
+                f"{os_error_message(error)}; HF_HOME names another place"
             ) from None
 
-    def _is_checked(self, file: File, path: Path) -> bool:
+    def _is_verified(self, file: RepoFile, path: Path) -> bool:
         """Whether the bytes are right: by the note about them, else by reading them once."""
         state = path.stat()
         with contextlib.suppress(OSError, ValueError):
-            if self._note_of(file).read_text(encoding="ascii") == _stamp(state):
+            if self._marker_path(file).read_text(encoding="ascii") == _stat_key(state):
                 return True
         if state.st_size != file.size:
             return False
-        if self.unhashed:
+        if self.skip_hash_check:
             return True
         digest = file.hasher()
         with open(path, "rb") as opened:
@@ -110,91 +114,91 @@ class Cache:
                 digest.update(chunk)
         if digest.hexdigest() != file.oid:
             return False
-        self._note(self._note_of(file), state)
+        self._write_marker(self._marker_path(file), state)
         return True
 
-    def _note_of(self, file: File) -> Path:
+    def _marker_path(self, file: RepoFile) -> Path:
         return self.folder / ".zoo-checked" / file.oid
 
     @staticmethod
-    def _note(note: Path, state: os.stat_result) -> None:
+    def _write_marker(note: Path, state: os.stat_result) -> None:
         with contextlib.suppress(OSError):
             note.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(note) as beside:
-                beside.write_text(_stamp(state), encoding="ascii")
+            with atomic_write(note) as temp_path:
+                temp_path.write_text(_stat_key(state), encoding="ascii")
 
-    def _download(self, wire: Wire, file: File, commit: str) -> None:
+    def _download(self, client: HubClient, file: RepoFile, commit: str) -> None:
         """Twice at the most: what arrives with the wrong hash is thrown away at once."""
         self.blob(file).parent.mkdir(parents=True, exist_ok=True)
-        if not any(self._arrived(wire, file, commit) for _ in range(2)):
+        if not any(self._try_download(client, file, commit) for _ in range(2)):
             raise HubError(
                 f"{file.name} of {self.repo} at {commit[:12]} arrived twice with other bytes than "
                 f"its hash {file.oid[:12]}… says ({file.size:,} bytes); nothing of it was kept"
             )
 
-    def _arrived(self, wire: Wire, file: File, commit: str) -> bool:
+    def _try_download(self, client: HubClient, file: RepoFile, commit: str) -> bool:
         try:
-            with replacing(self.blob(file)) as beside:
-                with open(beside, "wb") as opened:
-                    sink = _Sink(file, opened)
+            with atomic_write(self.blob(file)) as temp_path:
+                with open(temp_path, "wb") as opened:
+                    sink = _FileSink(file, opened)
                     with sink.bar:
-                        wire.download(self.repo, commit, file.name, sink)
-                if not sink.right:
-                    raise _Wrong
-                self._note(self._note_of(file), beside.stat())
-        except _Wrong:
+                        client.download(self.repo, commit, file.name, sink)
+                if not sink.is_complete:
+                    raise _HashMismatch
+                self._write_marker(self._marker_path(file), temp_path.stat())
+        except _HashMismatch:
             return False
         return True
 
-    def _point(self, file: File, commit: str) -> None:
+    def _link_to_blob(self, file: RepoFile, commit: str) -> None:
         """The name in the snapshot: a link to the blob, or its bytes where there are no links."""
         pointer, blob = self.snapshot(commit) / file.name, self.blob(file)
         if pointer.exists() and pointer.samefile(blob):
             return
-        sweep(blob)  # whoever brought it may have been killed right after
+        remove_stale(blob)  # whoever brought it may have been killed right after
         pointer.parent.mkdir(parents=True, exist_ok=True)
-        beside = pointer.with_name(f".{secrets.token_hex(8)}.link")
+        temp_path = pointer.with_name(f".{secrets.token_hex(8)}.link")
         try:
             if constants.HF_HUB_DISABLE_SYMLINKS:
                 raise OSError
-            beside.symlink_to(os.path.relpath(blob, pointer.parent))
+            temp_path.symlink_to(os.path.relpath(blob, pointer.parent))
         except OSError:
-            shutil.copy2(blob, beside)
+            shutil.copy2(blob, temp_path)
         try:
-            os.replace(beside, pointer)
+            os.replace(temp_path, pointer)
         finally:
-            beside.unlink(missing_ok=True)
+            temp_path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def _alone(self, file: File) -> Iterator[None]:
+    def _download_lock(self, file: RepoFile) -> Iterator[None]:
         """One download at a time of one file; only to save the others the work."""
         path = self.root / ".locks" / self.name / f"{file.oid}.lock"
         with contextlib.ExitStack() as held:
             with contextlib.suppress(OSError):  # timeouts and read-only caches
                 path.parent.mkdir(parents=True, exist_ok=True)
-                held.enter_context(WeakFileLock(path, timeout=_LOCK_PATIENCE))
+                held.enter_context(WeakFileLock(path, timeout=_LOCK_TIMEOUT))
             yield
 
 
-def _stamp(state: os.stat_result) -> str:
+def _stat_key(state: os.stat_result) -> str:
     return f"{state.st_size} {state.st_mtime_ns}"
 
 
-class _Wrong(Exception):
+class _HashMismatch(Exception):
     """Bytes with another hash."""
 
 
-class _Sink:
+class _FileSink:
     """A download on its way into a file, hashed and counted as it comes."""
 
-    def __init__(self, file: File, opened: Any) -> None:
+    def __init__(self, file: RepoFile, opened: Any) -> None:
         self.file, self.opened = file, opened
         self.bar = tqdm(  # type: ignore[no-untyped-call]
             total=file.size,
             unit="B",
             unit_scale=True,
             desc=file.name,
-            disable=file.size < _WORTH_A_BAR,
+            disable=file.size < _MIN_PROGRESS_BYTES,
         )
         self.digest, self.taken = file.hasher(), 0
 
@@ -206,14 +210,14 @@ class _Sink:
             self.taken = 0
             self.bar.reset()
 
-    def take(self, chunk: bytes) -> None:
+    def write_chunk(self, chunk: bytes) -> None:
         self.taken += len(chunk)
         if self.taken > self.file.size:
-            raise _Wrong
+            raise _HashMismatch
         self.opened.write(chunk)
         self.digest.update(chunk)
         self.bar.update(len(chunk))
 
     @property
-    def right(self) -> bool:
+    def is_complete(self) -> bool:
         return self.taken == self.file.size and bool(self.digest.hexdigest() == self.file.oid)

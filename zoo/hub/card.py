@@ -12,10 +12,10 @@ from typing import Any
 import yaml
 
 from zoo.about import DISTRIBUTION, version
-from zoo.hub.catalogue import Published, Result
-from zoo.spec.report import Part, Report
+from zoo.hub.catalogue import CatalogueEntry, Result
+from zoo.spec.report import Report, ReportNode
 
-MARK = "<!-- Written by the zoo; remove this line, and it will not be written again. -->"
+GENERATED_MARK = "<!-- Written by the zoo; remove this line, and it will not be written again. -->"
 PICTURE = "tree.svg"
 RESULTS = ".eval_results/zoo.yaml"
 _LICENCES = (
@@ -31,7 +31,7 @@ _STYLE = (
 
 
 @dataclass(frozen=True)
-class Facts:
+class CardData:
     """All a card tells."""
 
     repo: str
@@ -40,9 +40,9 @@ class Facts:
     lock: Sequence[Mapping[str, Any]]
     provenance: Mapping[str, Any] = field(default_factory=dict)
     licence: str | None = None
-    reads: str | None = None
-    tokenized: bool = False
-    published: Published | None = None
+    generation_input: str | None = None
+    has_tokenizer: bool = False
+    published: CatalogueEntry | None = None
     papers: Sequence[str] = ()
     """Of its parts; cited where no catalogue names the model's own."""
 
@@ -58,53 +58,55 @@ class Facts:
         return {str(name): value for name, value in rows if type(value) in (int, float)}
 
 
-def config(facts: Facts) -> str:
+def config(card_data: CardData) -> str:
     """``config.json``: little, because the weights' file says it all; the Hub counts by it."""
     about = {
         "library_name": DISTRIBUTION,
         "library_version": version(),
-        "zoo_spec": facts.spec["name"],
-        "architecture": facts.report.tree.type,
+        "zoo_spec": card_data.spec["name"],
+        "architecture": card_data.report.tree.type,
     }
     return json.dumps(about, indent=2) + "\n"
 
 
-def card(facts: Facts) -> str:
+def card(card_data: CardData) -> str:
     """``README.md``: front matter for the Hub, the rest for people."""
-    name = str(facts.spec["name"])
-    about = [MARK, f"# {name}", str(facts.spec.get("description") or "").strip()]
+    name = str(card_data.spec["name"])
+    about = [GENERATED_MARK, f"# {name}", str(card_data.spec.get("description") or "").strip()]
     about.append(
-        f"Type `{facts.report.tree.type}`, {facts.report.parameters:,} parameters. The file of the "
+        f"Type `{card_data.report.tree.type}`, {card_data.report.parameters:,} parameters. The file of the "
         "weights says all it takes to rebuild the model: its [spec](#spec) and its [parts](#parts)."
     )
-    about += [f"![The parts of {name}]({PICTURE})", *_loading(facts)]
-    if facts.results or facts.metrics:
-        about += ["## Results", _table(("metric", "value", "on"), _measured(facts))]
-    about += ["## Spec", _fenced("yaml", _yaml(dict(facts.spec)))]
+    about += [f"![The parts of {name}]({PICTURE})", *_usage_section(card_data)]
+    if card_data.results or card_data.metrics:
+        about += ["## Results", _table(("metric", "value", "on"), _result_rows(card_data))]
+    about += ["## Spec", _code_block("yaml", _yaml(dict(card_data.spec)))]
     rows = [
         (row["kind"], row["name"], f"{row['distribution']} {row['distribution_version']}")
-        for row in facts.lock
+        for row in card_data.lock
     ]
     about += ["## Parts", _table(("kind", "part", "from"), rows)]
-    kept = {k: v for k, v in facts.provenance.items() if k != "metrics"}
+    kept = {k: v for k, v in card_data.provenance.items() if k != "metrics"}
     if kept:
         about += ["## How it was made", _table(("what", "value"), list(kept.items()))]
-    if facts.licence:
-        about += ["## Licence", facts.licence]
-    papers = [facts.published.paper] if facts.published else facts.papers
+    if card_data.licence:
+        about += ["## Licence", card_data.licence]
+    papers = [card_data.published.paper] if card_data.published else card_data.papers
     if papers:
         about += ["## Citation", "\n".join(f"- {html.escape(paper)}" for paper in papers)]
     return (
-        f"---\n{_yaml(_front(facts))}---\n\n" + "\n\n".join(part for part in about if part) + "\n"
+        f"---\n{_yaml(_front_matter(card_data))}---\n\n"
+        + "\n\n".join(part for part in about if part)
+        + "\n"
     )
 
 
-def eval_results(facts: Facts) -> str | None:
+def eval_results(card_data: CardData) -> str | None:
     """Results on benchmarks of the Hub, in its newer form; None if there are none."""
     rows = [
         {"dataset": {"id": r.dataset, "task_id": r.task}, "value": r.value, "notes": r.metric}
         | ({"source": {"url": r.source}} if r.source else {})
-        for r in facts.results
+        for r in card_data.results
         if r.task and r.dataset.count("/") == 1
     ]
     return yaml.safe_dump(rows, sort_keys=False) if rows else None
@@ -113,13 +115,13 @@ def eval_results(facts: Facts) -> str | None:
 def tree_svg(report: Report) -> str:
     """The tree of parts as a picture: one line a part, its type, shape and size."""
     rows = _rows(report.tree, 0)
-    shapes = 36 + max(_left(depth) + _width(part) for part, depth in rows)
+    shapes = 36 + max(_indent(depth) + _width(part) for part, depth in rows)
     sizes = shapes + 40 + 8 * max(len(part.shape or "") + 12 for part, _ in rows)
     height = 24 + 30 * len(rows)
     drawn: list[str] = []
     parents: list[int] = []
     for index, (part, depth) in enumerate(rows):
-        x, y = _left(depth), 28 + 30 * index
+        x, y = _indent(depth), 28 + 30 * index
         parents[depth:] = [y]
         if depth:
             drawn.append(f'<path d="M{x - 16} {parents[depth - 1] + 11}V{y}H{x}" class="l"/>')
@@ -138,36 +140,36 @@ def tree_svg(report: Report) -> str:
     )
 
 
-def _rows(part: Part, depth: int) -> list[tuple[Part, int]]:
+def _rows(part: ReportNode, depth: int) -> list[tuple[ReportNode, int]]:
     return [(part, depth), *(row for child in part.children for row in _rows(child, depth + 1))]
 
 
-def _label(part: Part) -> str:
+def _label(part: ReportNode) -> str:
     name = part.path.rpartition(".")[2] or "model"
     times = f" ×{part.count}" if part.count > 1 else ""
     return f"{name}{times}: {part.type}" if part.type else f"{name}{times}"
 
 
-def _left(depth: int) -> int:
+def _indent(depth: int) -> int:
     return 16 + 26 * depth
 
 
-def _width(part: Part) -> int:
+def _width(part: ReportNode) -> int:
     return 20 + 8 * len(_label(part))
 
 
-def _front(facts: Facts) -> dict[str, Any]:
+def _front_matter(card_data: CardData) -> dict[str, Any]:
     front: dict[str, Any] = {
         "library_name": DISTRIBUTION,
-        "tags": sorted({DISTRIBUTION, facts.report.tree.type, str(facts.spec["name"])}),
+        "tags": sorted({DISTRIBUTION, card_data.report.tree.type, str(card_data.spec["name"])}),
     }
-    if facts.reads == "prompt":
+    if card_data.generation_input == "prompt":
         front["pipeline_tag"] = "text-generation"
-    if facts.licence:
-        front |= _licence(facts.licence)
+    if card_data.licence:
+        front |= _licence_fields(card_data.licence)
     for key in ("base_model", "datasets", "language"):
-        if isinstance(facts.provenance.get(key), (str, list)):
-            front[key] = facts.provenance[key]
+        if isinstance(card_data.provenance.get(key), (str, list)):
+            front[key] = card_data.provenance[key]
     index = [
         {
             "task": {"type": result.task or front.get("pipeline_tag", "other")},
@@ -175,34 +177,34 @@ def _front(facts: Facts) -> dict[str, Any]:
             | ({"split": result.split} if result.split else {}),
             "metrics": [{"type": result.metric, "value": result.value}],
         }
-        for result in facts.results
+        for result in card_data.results
     ]
     if index:
-        front["model-index"] = [{"name": facts.spec["name"], "results": index}]
+        front["model-index"] = [{"name": card_data.spec["name"], "results": index}]
     return front
 
 
-def _licence(name: str) -> dict[str, str]:
+def _licence_fields(name: str) -> dict[str, str]:
     """The Hub refuses a card with an identifier that it does not know."""
     word = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-")
     known = word in _LICENCES.split()
     return {"license": word} if known else {"license": "other", "license_name": word}
 
 
-def _loading(facts: Facts) -> list[str]:
-    needed = " ".join(sorted({DISTRIBUTION, *(str(row["distribution"]) for row in facts.lock)}))
-    code = f'import zoo\n\nmodel = zoo.load("{facts.repo}")'
-    if facts.reads and facts.tokenized:
+def _usage_section(card_data: CardData) -> list[str]:
+    needed = " ".join(sorted({DISTRIBUTION, *(str(row["distribution"]) for row in card_data.lock)}))
+    code = f'import zoo\n\nmodel = zoo.load("{card_data.repo}")'
+    if card_data.generation_input and card_data.has_tokenizer:
         code += '\nzoo.generate(model, ["…"])'
-    shell = _fenced("bash", f"pip install {needed}")
-    return ["## How to load it", shell, _fenced("python", code)]
+    shell = _code_block("bash", f"pip install {needed}")
+    return ["## How to load it", shell, _code_block("python", code)]
 
 
-def _measured(facts: Facts) -> list[tuple[Any, ...]]:
+def _result_rows(card_data: CardData) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = [
-        (r.metric, r.value, f"{r.dataset} {r.split or ''}".strip()) for r in facts.results
+        (r.metric, r.value, f"{r.dataset} {r.split or ''}".strip()) for r in card_data.results
     ]
-    noted = facts.metrics.items()
+    noted = card_data.metrics.items()
     return rows + [(name, f"{value:.6g}", "told by whoever saved it") for name, value in noted]
 
 
@@ -220,5 +222,5 @@ def _yaml(data: Any) -> str:
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
 
 
-def _fenced(language: str, text: str) -> str:
+def _code_block(language: str, text: str) -> str:
     return f"````{language}\n{text.rstrip()}\n````"

@@ -30,13 +30,13 @@ from pydantic import Field
 
 from zoo.errors import Problem, RegistryError, SpecError, suggest
 from zoo.registry.blueprint import Blueprint
-from zoo.registry.component_registry import Registry, default_registry
+from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.document import read_file
-from zoo.spec.reader import Reader
+from zoo.spec.reader import SpecReader
 
-NAME = "registry.yaml"
+CATALOGUE_FILE = "registry.yaml"
 
-Words = Annotated[str, Field(min_length=1, max_length=1_000)]
+NonEmptyText = Annotated[str, Field(min_length=1, max_length=1_000)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,32 +53,32 @@ class Weights:
 class Result:
     """One number that was measured, on what, and where that is told."""
 
-    metric: Words
+    metric: NonEmptyText
     value: float
-    dataset: Words
-    split: Words | None = None
-    task: Words | None = None
-    source: Words | None = None
+    dataset: NonEmptyText
+    split: NonEmptyText | None = None
+    task: NonEmptyText | None = None
+    source: NonEmptyText | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Row:
+class _ModelRow:
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=96)]
-    spec: Words
-    paper: Words
-    licence: Words
+    spec: NonEmptyText
+    paper: NonEmptyText
+    licence: NonEmptyText
     weights: Blueprint[Weights] | None = None
     results: Sequence[Blueprint[Result]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class _File:
+class _CatalogueFile:
     zoo: Annotated[int, Field(ge=1, le=1)]
-    models: Sequence[Blueprint[_Row]]
+    models: Sequence[Blueprint[_ModelRow]]
 
 
 @dataclass(frozen=True)
-class Published:
+class CatalogueEntry:
     """One model of a catalogue."""
 
     name: str
@@ -89,7 +89,7 @@ class Published:
     results: tuple[Result, ...]
     file: Path
 
-    def spec_path(self, registry: Registry | None = None) -> Path:
+    def spec_path(self, registry: ComponentRegistry | None = None) -> Path:
         """The spec's file: beside the catalogue, else the shipped one of that name."""
         beside = self.file.parent / self.spec
         if beside.is_file():
@@ -112,18 +112,18 @@ class Published:
 class Catalogue:
     """Everything that one or more catalogues list, in their order."""
 
-    models: Sequence[Published]
+    models: Sequence[CatalogueEntry]
     faults: Sequence[str] = ()
     """What is wrong with catalogues of plugins; the others stay usable."""
 
-    def get(self, name: str) -> Published:
+    def get(self, name: str) -> CatalogueEntry:
         found = [model for model in self.models if model.name == name]
         if len(found) == 1:
             return found[0]
         if found:
             files = " and ".join(str(model.file) for model in found)
             raise RegistryError(f"'{name}' is listed by {files}; name its repository instead")
-        tail = suggest(name, (model.name for model in self.models), by="zoo catalogue")
+        tail = suggest(name, (model.name for model in self.models), list_command="zoo catalogue")
         if self.faults:
             tail += f"; some catalogues cannot be read: {'; '.join(self.faults)}"
         raise RegistryError(f"no model named '{name}', here or in the catalogue{tail}")
@@ -138,57 +138,59 @@ class Catalogue:
             )
         return model.weights
 
-    def search(self, words: Iterable[str]) -> list[Published]:
+    def search(self, words: Iterable[str]) -> list[CatalogueEntry]:
         """The models whose name, paper, licence or results hold every word."""
         wanted = [word.casefold() for word in words]
-        return [m for m in self.models if all(word in _text(m) for word in wanted)]
+        return [m for m in self.models if all(word in _search_text(m) for word in wanted)]
 
 
 def catalogue(
-    further: Sequence[str | os.PathLike[str]] = (), *, registry: Registry | None = None
+    extra_files: Sequence[str | os.PathLike[str]] = (), *, registry: ComponentRegistry | None = None
 ) -> Catalogue:
     """The zoo's own catalogue, those of plugins, and the further files."""
     registry = registry or default_registry()
-    models, faults = read(own_file(), registry), []
+    models, faults = read(builtin_file(), registry), []
     for plugin in registry.plugins:
         for path in plugin.catalogues:
             try:
                 models += read(path, registry)
             except SpecError as error:
                 faults.append(f"plugin '{plugin.name}' ({plugin.distribution}): {error}")
-    for path in map(Path, further):
+    for path in map(Path, extra_files):
         models += read(path, registry)
     return Catalogue(models, faults)
 
 
-def own_file() -> Path:
+def builtin_file() -> Path:
     """``registry.yaml``: inside the installed package, or beside it in a checkout."""
     package = Path(__file__).parents[1]
-    inside = package / NAME
-    return inside if inside.is_file() else package.parent / NAME
+    inside = package / CATALOGUE_FILE
+    return inside if inside.is_file() else package.parent / CATALOGUE_FILE
 
 
-def read(path: Path, registry: Registry | None = None) -> list[Published]:
+def read(path: Path, registry: ComponentRegistry | None = None) -> list[CatalogueEntry]:
     """The models a file lists, or SpecError with everything wrong with it."""
     document = read_file(path)
-    reader = Reader(document, registry or default_registry())
-    root = reader.part(_File, document.data)
+    reader = SpecReader(document, registry or default_registry())
+    root = reader.part(_CatalogueFile, document.data)
     problems = list(reader.problems)
-    models = [] if root is None else [_published(row.params, path) for row in root.params["models"]]
+    models = (
+        [] if root is None else [_parse_entry(row.params, path) for row in root.params["models"]]
+    )
     first: dict[str, int] = {}
     for index, model in enumerate(models):
         if first.setdefault(model.name, index) != index:
             message = f"'{model.name}' is listed a second time"
-            trail = ("models", index, "name")
-            problems.append(Problem(message, f"models[{index}].name", document.place(trail)))
+            key_path = ("models", index, "name")
+            problems.append(Problem(message, f"models[{index}].name", document.place(key_path)))
     if problems:
         raise SpecError(problems)
     return models
 
 
-def _published(row: dict[str, Any], file: Path) -> Published:
+def _parse_entry(row: dict[str, Any], file: Path) -> CatalogueEntry:
     weights = row.get("weights")
-    return Published(
+    return CatalogueEntry(
         row["name"],
         row["spec"],
         row["paper"],
@@ -199,7 +201,7 @@ def _published(row: dict[str, Any], file: Path) -> Published:
     )
 
 
-def _text(model: Published) -> str:
+def _search_text(model: CatalogueEntry) -> str:
     measured = (f"{r.metric} {r.dataset} {r.task or ''}" for r in model.results)
     hub = model.weights.hub if model.weights else ""
     return " ".join((model.name, model.paper, model.licence, hub, *measured)).casefold()

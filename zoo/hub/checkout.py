@@ -11,16 +11,26 @@ from urllib.parse import quote
 
 from zoo.errors import HubError, suggest
 from zoo.hub import names
-from zoo.hub.access import offline
 from zoo.hub.cache import Cache
+from zoo.hub.client import HubClient
+from zoo.hub.credentials import offline
 from zoo.hub.lock import Pin
 from zoo.hub.reference import Reference
-from zoo.hub.tree import File, Tree, keep_tree, load_tree, read_tree
-from zoo.hub.wire import Wire
+from zoo.hub.tree import RepoFile, Tree, fetch_tree, load_tree, save_tree
 
 # What a model is made of. Code and pickles are never fetched, whoever asks for them.
-DATA = (".safetensors", ".json", ".jsonl", ".txt", ".model", ".yaml", ".md", ".svg", ".png")
-_PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".msgpack", ".h5")
+DATA_SUFFIXES = (
+    ".safetensors",
+    ".json",
+    ".jsonl",
+    ".txt",
+    ".model",
+    ".yaml",
+    ".md",
+    ".svg",
+    ".png",
+)
+_PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".msgpack", ".h5")
 
 
 @dataclass(frozen=True)
@@ -32,7 +42,7 @@ class Options:
     cache_dir: str | os.PathLike[str] | None = None
     local_files_only: bool = False
     force_download: bool = False
-    unhashed: bool = False
+    skip_hash_check: bool = False
 
 
 class Checkout:
@@ -43,11 +53,11 @@ class Checkout:
         self.revision = reference.revision
         self.options = options
         self.offline = options.local_files_only or offline()
-        self.cache = Cache(self.repo, options.cache_dir, unhashed=options.unhashed)
-        self._wire: Wire | None = None
+        self.cache = Cache(self.repo, options.cache_dir, skip_hash_check=options.skip_hash_check)
+        self._client: HubClient | None = None
         self.pin = pin
-        self.commit = pin.commit if pin else self._commit()
-        self.tree = self._tree()
+        self.commit = pin.commit if pin else self._resolve_commit()
+        self.tree = self._load_tree()
         if pin:
             pin.check(self.tree)
 
@@ -55,11 +65,11 @@ class Checkout:
     def folder(self) -> Path:
         return self.cache.snapshot(self.commit)
 
-    def bring(self, wanted: Iterable[str]) -> None:
+    def fetch(self, wanted: Iterable[str]) -> None:
         """Have the named files in the snapshot, checked; says all that are missing offline."""
         files = [self.tree[name] for name in wanted]
         force = self.options.force_download and not self.offline
-        missing = [f for f in files if force or not self.cache.holds(f, self.commit)]
+        missing = [f for f in files if force or not self.cache.contains(f, self.commit)]
         if missing and self.offline:
             raise HubError(
                 f"{self.repo} at {self.commit[:12]} is not complete in the cache "
@@ -67,46 +77,46 @@ class Checkout:
                 f"{', '.join(f.name for f in missing)}"
             )
         for file in missing:
-            self.cache.bring(self._connected(), file, self.commit, force=force)
+            self.cache.fetch(self._get_client(), file, self.commit, force=force)
 
-    def holds(self, wanted: Iterable[str]) -> bool:
+    def contains(self, wanted: Iterable[str]) -> bool:
         """Whether the snapshot has all of these already, checked."""
-        return all(self.cache.holds(self.tree[name], self.commit) for name in wanted)
+        return all(self.cache.contains(self.tree[name], self.commit) for name in wanted)
 
-    def beginning(self, name: str, count: int) -> bytes:
+    def read_prefix(self, name: str, count: int) -> bytes:
         """The first bytes of a file, as the hub sends them: no hash vouches for a part."""
-        return self._connected().beginning(self.repo, self.commit, name, count)
+        return self._get_client().read_prefix(self.repo, self.commit, name, count)
 
-    def matching(self, patterns: Sequence[str]) -> list[str]:
+    def match_files(self, patterns: Sequence[str]) -> list[str]:
         """The data files that the patterns name."""
         for pattern in patterns:
             plain = not set(pattern) & set("*?[")
-            if plain and not pattern.endswith(DATA):
+            if plain and not pattern.endswith(DATA_SUFFIXES):
                 raise HubError(
                     f"{pattern} of {self.repo} is not fetched: the zoo takes data only "
-                    f"({', '.join(DATA)}), no code and no pickles"
+                    f"({', '.join(DATA_SUFFIXES)}), no code and no pickles"
                 )
-        hits = (name for name in self.tree if any(_fits(name, p) for p in patterns))
-        return [name for name in hits if name.endswith(DATA)]
+        hits = (name for name in self.tree if any(_matches_pattern(name, p) for p in patterns))
+        return [name for name in hits if name.endswith(DATA_SUFFIXES)]
 
-    def holdings(self) -> str:
+    def describe_files(self) -> str:
         """The tail of a message about a file that is not there: what is."""
-        pickles = [name for name in self.tree if name.endswith(_PICKLES)]
+        pickles = [name for name in self.tree if name.endswith(_PICKLE_SUFFIXES)]
         if pickles:
             return f"; it has {', '.join(sorted(pickles)[:4])}, and the zoo never unpickles"
         return suggest("", self.tree) if len(self.tree) < 20 else ""
 
-    def _connected(self) -> Wire:
-        if self._wire is None:
-            self._wire = Wire.open(self.options.token)
-        return self._wire
+    def _get_client(self) -> HubClient:
+        if self._client is None:
+            self._client = HubClient.open(self.options.token)
+        return self._client
 
-    def _commit(self) -> str:
+    def _resolve_commit(self) -> str:
         """The commit that the revision stands for now; asked once."""
         if names.is_commit(self.revision):
             return self.revision
         if self.offline:
-            kept = self.cache.commit_of(self.revision)
+            kept = self.cache.cached_commit(self.revision)
             if kept is None:
                 raise HubError(
                     f"{self.repo} at '{self.revision}' is not in the cache {self.cache.root}, and "
@@ -114,23 +124,23 @@ class Checkout:
                 )
             return kept
         path = f"api/models/{self.repo}/revision/{quote(self.revision, safe='')}"
-        answer, _ = self._connected().json(path, self.repo, revision=self.revision)
+        answer, _ = self._get_client().json(path, self.repo, revision=self.revision)
         told = answer.get("sha") if isinstance(answer, dict) else answer
         commit = names.digest(told, "commit", f"{self.repo} at '{self.revision}'")
-        self.cache.note_commit(self.revision, commit)
+        self.cache.save_ref(self.revision, commit)
         return commit
 
-    def _tree(self) -> Tree:
+    def _load_tree(self) -> Tree:
         kept = load_tree(self.cache.tree(self.commit))
         if kept is not None:
             return kept
         if self.offline:
-            return self._tree_on_disk()
-        tree = read_tree(self._connected(), self.repo, self.commit)
-        keep_tree(self.cache.tree(self.commit), tree)
+            return self._tree_from_cache()
+        tree = fetch_tree(self._get_client(), self.repo, self.commit)
+        save_tree(self.cache.tree(self.commit), tree)
         return tree
 
-    def _tree_on_disk(self) -> Tree:
+    def _tree_from_cache(self) -> Tree:
         """What another library left in the cache; its blobs are named by their hashes."""
         tree: Tree = {}
         for path in sorted(self.folder.rglob("*")):
@@ -139,7 +149,7 @@ class Checkout:
                 continue
             name = names.file(path.relative_to(self.folder).as_posix(), str(self.folder))
             large = len(oid) == 64
-            tree[name] = File(name, path.stat().st_size, oid[:40], oid if large else None)
+            tree[name] = RepoFile(name, path.stat().st_size, oid[:40], oid if large else None)
         if not tree:
             raise HubError(
                 f"{self.repo} at {self.commit[:12]} is not in the cache {self.cache.root}, and "
@@ -148,7 +158,7 @@ class Checkout:
         return tree
 
 
-def _fits(name: str, pattern: str) -> bool:
+def _matches_pattern(name: str, pattern: str) -> bool:
     """Folder by folder: ``*`` stays within one."""
     parts, wanted = name.split("/"), pattern.split("/")
     return len(parts) == len(wanted) and all(map(fnmatch.fnmatchcase, parts, wanted))

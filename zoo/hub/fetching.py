@@ -8,7 +8,7 @@ from pathlib import Path
 
 from zoo.errors import HubError
 from zoo.hub.checkout import Checkout, Options
-from zoo.hub.reference import parsed
+from zoo.hub.reference import parse_reference
 
 
 def fetch(
@@ -31,12 +31,12 @@ def fetch(
             has to match; ``*`` stays within one folder.
     """
     options = Options(token, cache_dir, local_files_only, force_download)
-    checkout = Checkout(parsed(source, revision), options)
-    wanted = checkout.matching(patterns)
+    checkout = Checkout(parse_reference(source, revision), options)
+    wanted = checkout.match_files(patterns)
     if not wanted:
         raise HubError(
             f"{checkout.repo} at {checkout.commit[:12]} has no data file that matches "
-            f"{', '.join(patterns)}{checkout.holdings()}"
+            f"{', '.join(patterns)}{checkout.describe_files()}"
         )
-    checkout.bring(wanted)
+    checkout.fetch(wanted)
     return checkout.folder

@@ -9,20 +9,20 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from zoo.errors import HubError, shortened
+from zoo.errors import HubError, truncate
 
 _REPO = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*/[A-Za-z0-9_][A-Za-z0-9._-]*")
 _REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*(?:/[A-Za-z0-9_][A-Za-z0-9._+-]*)*")
-_PART = re.compile(r"[^\x00-\x1f\x7f/\\:*?\"<>|]{1,255}")
+_PATH_PART = re.compile(r"[^\x00-\x1f\x7f/\\:*?\"<>|]{1,255}")
 _HEX = {"commit": 40, "git blob": 40, "sha256": 64}
 
 
-def repository(text: str, said: str | None = None) -> str:
+def repository(text: str, original: str | None = None) -> str:
     """``org/name``, as the Hub allows it; a message repeats what was said, if that was more."""
     bad = not _REPO.fullmatch(text) or len(text) > 96 or "--" in text or ".." in text
     if bad or text.endswith((".", "-", ".git")) or any(p[-1] in ".-" for p in text.split("/")):
         raise HubError(
-            f"'{shortened(said or text, 100)}' is no repository; one reads ORG/NAME, in letters, "
+            f"'{truncate(original or text, 100)}' is no repository; one reads ORG/NAME, in letters, "
             "digits and single . _ - between them, for example zoo-team/bahdanau-reversal"
         )
     return text
@@ -33,7 +33,7 @@ def revision(text: str) -> str:
     dotted = any(part.endswith((".", ".lock")) for part in text.split("/"))
     if not _REVISION.fullmatch(text) or len(text) > 200 or ".." in text or dotted:
         raise HubError(
-            f"'{shortened(text, 100)}' is no revision; one is a branch, a tag or a commit, as main"
+            f"'{truncate(text, 100)}' is no revision; one is a branch, a tag or a commit, as main"
         )
     return text
 
@@ -47,7 +47,7 @@ def digest(value: Any, kind: str, where: str) -> str:
     length = _HEX[kind]
     if not isinstance(value, str) or not _is_hex(value, length):
         raise HubError(
-            f"{where}: {shortened(repr(value), 80)} is no {kind} of {length} hexadecimal digits; "
+            f"{where}: {truncate(repr(value), 80)} is no {kind} of {length} hexadecimal digits; "
             "nothing was written"
         )
     return value
@@ -57,14 +57,14 @@ def file(value: Any, where: str) -> str:
     """The path of a file inside a repository, that stays inside whatever folder it is put in."""
     fits = isinstance(value, str) and len(value) <= 1_000
     parts = value.split("/") if fits else []
-    safe = all(_PART.fullmatch(part) and part.strip(" .") for part in parts)
+    safe = all(_PATH_PART.fullmatch(part) and part.strip(" .") for part in parts)
     try:
         short = all(len(part.encode()) <= 255 for part in parts)
     except UnicodeEncodeError:
         short = False
     if not fits or not safe or not short:
         raise HubError(
-            f"{where}: {shortened(repr(value), 80)} is no file name the zoo accepts; "
+            f"{where}: {truncate(repr(value), 80)} is no file name the zoo accepts; "
             "nothing was written"
         )
     return str(value)
@@ -75,7 +75,7 @@ def shard(value: Any, where: str) -> str:
     name = file(value, where)
     if "/" in name or not name.endswith(".safetensors"):
         raise HubError(
-            f"{where}: shard {shortened(repr(name), 80)} should be a .safetensors file beside it"
+            f"{where}: shard {truncate(repr(name), 80)} should be a .safetensors file beside it"
         )
     return name
 

@@ -17,24 +17,24 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, er
 
 from zoo import artifact
 from zoo.about import DISTRIBUTION, version
-from zoo.artifact.mapped_file import INDEX, SINGLE as WEIGHTS
-from zoo.errors import ArtifactError, HubError, RegistryError, SpecError, shortened
-from zoo.files import reason, replacing
+from zoo.artifact.mapped_file import INDEX, SINGLE_FILE as WEIGHTS
+from zoo.errors import ArtifactError, HubError, RegistryError, SpecError, truncate
+from zoo.files import atomic_write, os_error_message
 from zoo.hub import card, names
-from zoo.hub.access import Access, hub_address, offline
-from zoo.hub.catalogue import Published, catalogue
+from zoo.hub.catalogue import CatalogueEntry, catalogue
 from zoo.hub.checkout import Checkout, Options
+from zoo.hub.client import NETWORK_ERRORS, redact_url
+from zoo.hub.credentials import Credentials, hub_endpoint, offline
 from zoo.hub.models import CONFIG, Source, find
-from zoo.hub.reference import Reference, parsed
-from zoo.hub.wire import BROKEN, shown
+from zoo.hub.reference import Reference, parse_reference
 from zoo.interfaces import Model
 from zoo.registry.component_registry import default_registry
-from zoo.spec.composition import build_on_meta, checked
+from zoo.spec.composition import build_on_meta, check_spec
 
 CARD = "README.md"
 # Networks and disks fail in their ways; the client trips over a malformed answer in these.
-_FAILED: tuple[type[Exception], ...] = (
-    *BROKEN,
+_PUSH_ERRORS: tuple[type[Exception], ...] = (
+    *NETWORK_ERRORS,
     ValueError,
     RuntimeError,
     LookupError,
@@ -46,7 +46,7 @@ _SHARD = re.compile(r"model-([0-9a-f]{8}-)?\d{5}-of-\d{5}\.safetensors")
 
 
 @dataclass(frozen=True)
-class Pushed:
+class PushResult:
     """A commit that now holds the model."""
 
     repo: str
@@ -77,10 +77,10 @@ def save_folder(
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ArtifactError(f"{target} cannot be made: {reason(error)}") from None
+        raise ArtifactError(f"{target} cannot be made: {os_error_message(error)}") from None
     artifact.save(model, target, provenance=provenance, shard_bytes=shard_bytes)
     if artifact.is_main_process():
-        describe(target, repo or target.name, licence)
+        write_model_card(target, repo or target.name, licence)
     return target
 
 
@@ -95,7 +95,7 @@ def push(
     provenance: Mapping[str, Any] | None = None,
     shard_bytes: int | str | None = None,
     token: str | bool | None = None,
-) -> Pushed:
+) -> PushResult:
     """Publish a model, or a saved one, as one commit; the repository is made if there is none.
 
     A card that somebody wrote by hand is left alone.
@@ -106,27 +106,27 @@ def push(
         provenance: what a model that was not saved came from: data, seed, metrics.
         shard_bytes: the most that one file should hold; a saved model goes as it is if not set.
     """
-    target = parsed(repo, revision)
+    target = parse_reference(repo, revision)
     repo, branch = target.repo, target.revision
-    if not target.moves:
+    if not target.is_mutable:
         raise HubError(f"{branch} is a commit; a push to {repo} needs a branch, such as main")
-    address, access = hub_address(), Access.found(token)
+    address, access = hub_endpoint(), Credentials.found(token)
     if offline():
         raise HubError(f"{repo} cannot be pushed to: HF_HUB_OFFLINE is set")
     if not artifact.is_main_process():
         raise HubError("one process of a group pushes, the first; the others have nothing to do")
-    with tempfile.TemporaryDirectory(prefix="zoo-push-") as room:
-        folder = Path(room)
+    with tempfile.TemporaryDirectory(prefix="zoo-push-") as staging:
+        folder = Path(staging)
         most = shard_bytes or SHARD_BYTES
         if isinstance(model, Model):
             artifact.save(model, folder, provenance=provenance, shard_bytes=most)
         elif shard_bytes is None:
-            _gather(find(model), folder)
+            _link_weights(find(model), folder)
         else:
             path = find(model)
             noted = artifact.read_header(path).provenance
             artifact.save(artifact.load(path), folder, provenance=noted, shard_bytes=most)
-        describe(folder, repo, licence)
+        write_model_card(folder, repo, licence)
         api = HfApi(
             endpoint=address,
             token=access.token or False,
@@ -134,62 +134,64 @@ def push(
             library_version=version(),
         )
         try:
-            return _commit(api, folder, repo, branch, private, message)
+            return _create_commit(api, folder, repo, branch, private, message)
         except (errors.HfHubHTTPError, errors.HFValidationError) as error:
-            raise _refused(error, repo, access, shown(address)) from None
-        except _FAILED as error:
+            raise _push_error(error, repo, access, redact_url(address)) from None
+        except _PUSH_ERRORS as error:
             cause = error.__cause__ if isinstance(error, RuntimeError) else None
-            told = access.hidden(shortened(str(cause or error) or type(error).__name__, 300))
-            raise HubError(f"{repo} was not pushed to {shown(address)}: {told}") from None
+            told = access.redact(truncate(str(cause or error) or type(error).__name__, 300))
+            raise HubError(f"{repo} was not pushed to {redact_url(address)}: {told}") from None
 
 
-def describe(folder: Path, repo: str, licence: str | None = None) -> None:
+def write_model_card(folder: Path, repo: str, licence: str | None = None) -> None:
     """Write config.json, card, picture and results beside the weights of a folder."""
     header = artifact.read_header(folder)
-    spec, report = checked(header.spec)
-    known = _published(spec.name)
-    facts = card.Facts(
+    spec, report = check_spec(header.spec)
+    known = _find_in_catalogue(spec.name)
+    card_data = card.CardData(
         repo,
         report,
         header.spec,
         header.lock,
         header.provenance,
         licence or header.provenance.get("licence") or (known.licence if known else None),
-        build_on_meta(spec).part.reads,
+        build_on_meta(spec).part.generation_input,
         bool(header.tokenizer),
         known,
-        _papers(header.lock),
+        _list_papers(header.lock),
     )
     texts = {
-        CONFIG: card.config(facts),
+        CONFIG: card.config(card_data),
         card.PICTURE: card.tree_svg(report),
-        card.RESULTS: card.eval_results(facts),
-        CARD: card.card(facts),
+        card.RESULTS: card.eval_results(card_data),
+        CARD: card.card(card_data),
     }
     for name, text in texts.items():
         try:
             if text is not None:
                 (folder / name).parent.mkdir(exist_ok=True)
-                with replacing(folder / name) as beside:
-                    beside.write_text(text, encoding="utf-8")
+                with atomic_write(folder / name) as temp_path:
+                    temp_path.write_text(text, encoding="utf-8")
         except OSError as error:
-            raise ArtifactError(f"{folder / name} cannot be written: {reason(error)}") from None
+            raise ArtifactError(
+                f"{folder / name} cannot be written: {os_error_message(error)}"
+            ) from None
 
 
-def _papers(lock: Sequence[Mapping[str, Any]]) -> list[str]:
+def _list_papers(lock: Sequence[Mapping[str, Any]]) -> list[str]:
     registry = default_registry()
     parts = (registry.get(row["kind"], f"{row['plugin']}:{row['name']}") for row in lock)
     return sorted({entry.cls.paper for entry in parts} - {""})
 
 
-def _published(name: str) -> Published | None:
+def _find_in_catalogue(name: str) -> CatalogueEntry | None:
     try:
         return catalogue().get(name)
     except (RegistryError, SpecError):
         return None
 
 
-def _gather(path: Path, folder: Path) -> None:
+def _link_weights(path: Path, folder: Path) -> None:
     """The weights of a saved model, under the names they have on the Hub; links, not copies."""
     header = artifact.read_header(path)
     files = {name: header.path.parent / name for name, _ in header.files}
@@ -201,19 +203,19 @@ def _gather(path: Path, folder: Path) -> None:
             try:
                 shutil.copyfile(file, folder / name)
             except OSError as error:
-                raise ArtifactError(f"{path} cannot be read: {reason(error)}") from None
+                raise ArtifactError(f"{path} cannot be read: {os_error_message(error)}") from None
 
 
-def _commit(
+def _create_commit(
     api: HfApi, folder: Path, repo: str, branch: str, private: bool | None, message: str | None
-) -> Pushed:
+) -> PushResult:
     url = api.create_repo(repo, private=private, exist_ok=True)
     if branch != "main":
         api.create_branch(repo, branch=branch, exist_ok=True)
-    there = _There.asked(api, repo, branch)
+    there = _RemoteState.asked(api, repo, branch)
     files = sorted(p for p in folder.rglob("*") if p.is_file())
     added = {p.relative_to(folder).as_posix(): p.resolve() for p in files}
-    if there.card and card.MARK not in there.card:
+    if there.card and card.GENERATED_MARK not in there.card:
         del added[CARD]
     additions = [CommitOperationAdd(name, str(path)) for name, path in added.items()]
     operations: Sequence[Any] = [
@@ -229,7 +231,7 @@ def _commit(
         parent_commit=there.commit,
     )
     commit = names.digest(done.oid, "commit", f"{repo}, just pushed")
-    return Pushed(repo, commit, str(url), tuple(added))
+    return PushResult(repo, commit, str(url), tuple(added))
 
 
 def _upload(api: HfApi, repo: str, branch: str, additions: list[CommitOperationAdd]) -> None:
@@ -252,7 +254,7 @@ def _upload(api: HfApi, repo: str, branch: str, additions: list[CommitOperationA
 
 
 @dataclass(frozen=True)
-class _There:
+class _RemoteState:
     """What the branch holds so far: weights that would be left over, and its card."""
 
     commit: str | None = None
@@ -260,18 +262,18 @@ class _There:
     card: str = ""
 
     @classmethod
-    def asked(cls, api: HfApi, repo: str, branch: str) -> _There:
-        with tempfile.TemporaryDirectory(prefix="zoo-push-") as room:
-            checkout = Checkout(Reference(repo, branch), Options(api.token, room))
+    def asked(cls, api: HfApi, repo: str, branch: str) -> _RemoteState:
+        with tempfile.TemporaryDirectory(prefix="zoo-push-") as staging:
+            checkout = Checkout(Reference(repo, branch), Options(api.token, staging))
             text = ""
             if CARD in checkout.tree:
-                checkout.bring([CARD])
+                checkout.fetch([CARD])
                 text = (checkout.folder / CARD).read_text(encoding="utf-8", errors="replace")
         weights = (n for n in checkout.tree if n in (WEIGHTS, INDEX) or _SHARD.fullmatch(n))
         return cls(checkout.commit, tuple(weights), text)
 
 
-def _refused(error: Exception, repo: str, access: Access, host: str) -> HubError:
+def _push_error(error: Exception, repo: str, access: Credentials, host: str) -> HubError:
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status in (401, 403, 404):
         return HubError(
@@ -280,5 +282,5 @@ def _refused(error: Exception, repo: str, access: Access, host: str) -> HubError
         )
     if status == 412:
         return HubError(f"{repo} was changed by somebody else during the push; push again")
-    told = access.hidden(shortened(str(error), 300)) if status is None else f"status {status}"
+    told = access.redact(truncate(str(error), 300)) if status is None else f"status {status}"
     return HubError(f"{repo} was not pushed to {host}: {told}")

@@ -23,12 +23,12 @@ class Reference:
         return f"{self.repo}@{self.revision}"
 
     @property
-    def moves(self) -> bool:
+    def is_mutable(self) -> bool:
         """Whether it may stand for something else tomorrow."""
         return not names.is_commit(self.revision)
 
 
-def parsed(text: str, revision: str | None = None) -> Reference:
+def parse_reference(text: str, revision: str | None = None) -> Reference:
     """``org/name``, ``org/name@revision``, either after ``hub:``."""
     repo, at, said = text.removeprefix(_SCHEME).partition("@")
     if at and revision is not None and revision != said:
@@ -37,7 +37,7 @@ def parsed(text: str, revision: str | None = None) -> Reference:
     return Reference(names.repository(repo, text), names.revision(wanted))
 
 
-def local(source: str | os.PathLike[str]) -> Path | None:
+def local_path(source: str | os.PathLike[str]) -> Path | None:
     """The path, if that is what is meant: whatever exists here wins over a repository's name."""
     text = os.fspath(source)
     if isinstance(source, os.PathLike) or (os.path.exists(text) and "\0" not in text):

@@ -15,10 +15,10 @@ from typing import Any
 from urllib.parse import urljoin
 
 from zoo.errors import HubError
-from zoo.files import replacing
+from zoo.files import atomic_write
 from zoo.hub import names
-from zoo.hub.access import origin
-from zoo.hub.wire import Wire
+from zoo.hub.client import HubClient
+from zoo.hub.credentials import origin
 
 MAX_FILES = 50_000
 MAX_PAGES = 200
@@ -26,7 +26,7 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True)
-class File:
+class RepoFile:
     """One file: large ones are known by their sha256, small ones by the hash git gives them."""
 
     name: str
@@ -46,24 +46,24 @@ class File:
         return hashlib.sha1(b"blob %d\0" % self.size, usedforsecurity=False)
 
 
-Tree = dict[str, File]
+Tree = dict[str, RepoFile]
 
 
-def read_tree(wire: Wire, repo: str, commit: str) -> Tree:
+def fetch_tree(client: HubClient, repo: str, commit: str) -> Tree:
     """The listing as the hub gives it, every row checked before any is used."""
-    rows: list[File] = []
+    rows: list[RepoFile] = []
     where = f"{repo} at {commit[:12]}"
     url: str | None = f"api/models/{repo}/tree/{commit}?recursive=true"
     for _ in range(MAX_PAGES):
         if url is None:
-            return _distinct(rows, where)
-        page, following = wire.json(url, repo, revision=commit)
+            return _index_by_name(rows, where)
+        page, next_link = client.json(url, repo, revision=commit)
         if not isinstance(page, list):
             raise HubError(f"{where}: the list of files is no list")
-        rows += [_row(row, where) for row in page if not _is_folder(row)]
+        rows += [_parse_row(row, where) for row in page if not _is_folder(row)]
         if len(rows) > MAX_FILES:
             break
-        url = _next(wire, following)
+        url = _next_page(client, next_link)
     raise HubError(f"{where} has more files than a model has ({len(rows):,} and more)")
 
 
@@ -72,7 +72,7 @@ def load_tree(path: Path) -> Tree | None:
     try:
         kept = json.loads(path.read_bytes())
         rows = [
-            _row(
+            _parse_row(
                 {
                     "path": name,
                     "size": entry["size"],
@@ -83,12 +83,12 @@ def load_tree(path: Path) -> Tree | None:
             )
             for name, entry in kept["files"].items()
         ]
-        return _distinct(rows, str(path)) if kept["format_version"] == _FORMAT else None
+        return _index_by_name(rows, str(path)) if kept["format_version"] == _FORMAT else None
     except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError, HubError):
         return None
 
 
-def keep_tree(path: Path, tree: Tree) -> None:
+def save_tree(path: Path, tree: Tree) -> None:
     """Write the listing beside the snapshots; a cache that cannot be written goes without."""
     files = {}
     for file in tree.values():
@@ -98,8 +98,8 @@ def keep_tree(path: Path, tree: Tree) -> None:
         files[file.name] = entry
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as beside:
-            beside.write_text(json.dumps({"format_version": _FORMAT, "files": files}))
+        with atomic_write(path) as temp_path:
+            temp_path.write_text(json.dumps({"format_version": _FORMAT, "files": files}))
     except OSError:
         return
 
@@ -108,7 +108,7 @@ def _is_folder(row: Any) -> bool:
     return isinstance(row, dict) and row.get("type") == "directory"
 
 
-def _row(row: Any, where: str) -> File:
+def _parse_row(row: Any, where: str) -> RepoFile:
     if not isinstance(row, dict):
         raise HubError(f"{where}: a row of the list of files is no mapping")
     name = names.file(row.get("path"), where)
@@ -120,10 +120,10 @@ def _row(row: Any, where: str) -> File:
     if type(size) is not int or not 0 <= size < 1 << 50:
         raise HubError(f"{here}: {size!r} is no size")
     sha256 = names.digest(large.get("oid"), "sha256", here) if large else None
-    return File(name, size, names.digest(row.get("oid"), "git blob", here), sha256)
+    return RepoFile(name, size, names.digest(row.get("oid"), "git blob", here), sha256)
 
 
-def _distinct(rows: Iterable[File], where: str) -> Tree:
+def _index_by_name(rows: Iterable[RepoFile], where: str) -> Tree:
     """By name; two files of one name, or a file that is also a folder, cannot be written."""
     tree: Tree = {}
     for file in rows:
@@ -131,23 +131,23 @@ def _distinct(rows: Iterable[File], where: str) -> Tree:
             raise HubError(f"{where}: '{file.name}' is listed twice")
         tree[file.name] = file
     for name in tree:
-        for folder in _folders(name):
+        for folder in _parent_folders(name):
             if folder in tree:
                 raise HubError(f"{where}: '{folder}' is listed as a file and as a folder")
     return tree
 
 
-def _folders(name: str) -> Iterator[str]:
+def _parent_folders(name: str) -> Iterator[str]:
     head = name.rpartition("/")[0]
     while head:
         yield head
         head = head.rpartition("/")[0]
 
 
-def _next(wire: Wire, following: str | None) -> str | None:
-    if not following:
+def _next_page(client: HubClient, next_link: str | None) -> str | None:
+    if not next_link:
         return None
-    url = urljoin(f"{wire.address}/", following)
-    if origin(url) != origin(wire.address):
+    url = urljoin(f"{client.address}/", next_link)
+    if origin(url) != origin(client.address):
         raise HubError("the hub's list of files goes on at another host; refused")
     return url

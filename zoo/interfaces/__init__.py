@@ -4,13 +4,13 @@ from zoo.interfaces.alignment import Alignment
 from zoo.interfaces.backbone import Backbone
 from zoo.interfaces.component import Component, Entry
 from zoo.interfaces.data import (
+    AlignmentContext,
     Batch,
-    Choices,
-    Decoded,
-    Look,
+    GenerationOutput,
     Mask,
     Memory,
     Outputs,
+    Samples,
     Selection,
     State,
     full_precision,
@@ -20,10 +20,10 @@ from zoo.interfaces.embedding import Embedding
 from zoo.interfaces.encoder import Encoder
 from zoo.interfaces.filter import Filter
 from zoo.interfaces.metric import Metric
-from zoo.interfaces.model import Model, Speech
+from zoo.interfaces.model import GenerationInputs, Model
 from zoo.interfaces.objective import Objective
 from zoo.interfaces.position import Position
-from zoo.interfaces.sampler import FrameSampler, Sampler, Search, Task
+from zoo.interfaces.sampler import FrameSampler, Sampler, SearchConfig, SearchState
 from zoo.interfaces.scorer import Scorer
 
 KINDS: dict[str, type[Component]] = {
@@ -47,18 +47,18 @@ KINDS: dict[str, type[Component]] = {
 __all__ = [
     "KINDS",
     "Alignment",
+    "AlignmentContext",
     "Backbone",
     "Batch",
-    "Choices",
     "Component",
-    "Decoded",
     "Decoder",
     "Embedding",
     "Encoder",
     "Entry",
     "Filter",
     "FrameSampler",
-    "Look",
+    "GenerationInputs",
+    "GenerationOutput",
     "Mask",
     "Memory",
     "Metric",
@@ -67,11 +67,11 @@ __all__ = [
     "Outputs",
     "Position",
     "Sampler",
+    "Samples",
     "Scorer",
-    "Search",
+    "SearchConfig",
+    "SearchState",
     "Selection",
-    "Speech",
     "State",
-    "Task",
     "full_precision",
 ]

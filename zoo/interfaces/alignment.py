@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from zoo.interfaces.component import Component
-from zoo.interfaces.data import Choices, Look
+from zoo.interfaces.data import AlignmentContext, Samples
 
 
 class Alignment(Component, nn.Module, ABC):
@@ -27,7 +27,7 @@ class Alignment(Component, nn.Module, ABC):
     """Rows sum to 1."""
     sequential: ClassVar[bool] = False
     """Needs the weights of the step before, so queries must come one by one."""
-    counts_steps: ClassVar[bool] = False
+    needs_step_index: ClassVar[bool] = False
     """Needs to know how many queries came before."""
 
     @property
@@ -37,22 +37,22 @@ class Alignment(Component, nn.Module, ABC):
         return False
 
     @property
-    def draws(self) -> bool:
-        """It draws, in training, where to look, and no gradient tells the scores of it; `choose`
+    def is_stochastic(self) -> bool:
+        """It draws, in training, where to look, and no gradient tells the scores of it; `sample`
         says how likely the draw was, so that an objective can."""
         return False
 
     @abstractmethod
     def forward(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor:
         """scores [..., T, S], mask broadcastable to it (True = open) -> weights [..., T, S].
 
         An attention always gives a look, and then scores are [B, H, T, S].
         """
 
-    def choose(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
-    ) -> tuple[Tensor, Choices]:
+    def sample(
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
+    ) -> tuple[Tensor, Samples]:
         """What `forward` does, and how it was drawn: weights [..., T, S], choices [..., T]."""
         raise NotImplementedError(f"alignment '{self.name}' draws nothing")

@@ -24,9 +24,9 @@ class Component:
     """Where the idea was published: authors, year, title, and a link if there is one."""
     widths: ClassVar[tuple[str, ...]] = ()
     """Attributes of a built part that size its neighbours; traced when widths conflict."""
-    observed: ClassVar[str] = "forward"
+    traced_method: ClassVar[str] = "forward"
     """The method whose output shape `zoo check` shows."""
-    tiny: ClassVar[Mapping[str, Any]] = {}
+    test_params: ClassVar[Mapping[str, Any]] = {}
     """Parameters for the laws, where a small guess from the signature won't do."""
 
     @classmethod

@@ -37,7 +37,7 @@ class Memory:
     carry: Mapping[str, Tensor] = field(default_factory=dict)
 
     @classmethod
-    def nothing(
+    def empty(
         cls,
         batch: int,
         device: torch.device | str | None = None,
@@ -52,20 +52,20 @@ class Memory:
 class State:
     """Where a decoder stands in generation; every tensor has the batch first.
 
-    ``moving`` changes from step to step and follows its hypothesis; ``fixed`` depends on the
+    ``per_hypothesis`` changes from step to step and follows its hypothesis; ``fixed`` depends on the
     source alone, so that choosing among hypotheses of one source never copies it.
     """
 
-    moving: Mapping[str, Tensor]
-    fixed: Mapping[str, Tensor] = field(default_factory=dict)
+    per_hypothesis: Mapping[str, Tensor]
+    per_source: Mapping[str, Tensor] = field(default_factory=dict)
 
-    def moved(self, moving: Mapping[str, Tensor]) -> State:
+    def updated(self, per_hypothesis: Mapping[str, Tensor]) -> State:
         """The same source, another step."""
-        return State(moving, self.fixed)
+        return State(per_hypothesis, self.per_source)
 
     def reorder(self, parents: Tensor) -> State:
         """Row i continues row parents[i]; both belong to one source. parents: [B]."""
-        return self.moved({k: v.index_select(0, parents) for k, v in self.moving.items()})
+        return self.updated({k: v.index_select(0, parents) for k, v in self.per_hypothesis.items()})
 
     def repeat(self, times: int) -> State:
         """Every row ``times`` times in a row, so that one source can have many hypotheses."""
@@ -73,7 +73,7 @@ class State:
         def each(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
             return {k: v.repeat_interleave(times, dim=0) for k, v in tensors.items()}
 
-        return State(each(self.moving), each(self.fixed))
+        return State(each(self.per_hypothesis), each(self.per_source))
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Mask:
 
 
 @dataclass(frozen=True)
-class Look:
+class AlignmentContext:
     """What an alignment may know beside the scores.
 
     Shapes:
@@ -130,7 +130,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Choices:
+class Samples:
     """How places to look at were drawn, kept with gradients for an objective to learn from.
 
     Shapes:
@@ -158,16 +158,16 @@ class Outputs:
     logits: Tensor
     targets: Tensor
     mask: Tensor
-    choices: Choices | None = None
+    samples: Samples | None = None
     target_mask: Tensor | None = None
     extras: Mapping[str, Tensor] = field(default_factory=dict)
     parts: Mapping[str, Outputs] = field(default_factory=dict)
 
-    def extra(self, name: str, wanted_by: str) -> Tensor:
+    def get_extra(self, name: str, required_by: str) -> Tensor:
         """One of the extras, or ZooError naming who misses it."""
         if name not in self.extras:
             raise ZooError(
-                f"objective '{wanted_by}' needs '{name}' of the model, which gives "
+                f"objective '{required_by}' needs '{name}' of the model, which gives "
                 f"{', '.join(sorted(self.extras)) or 'nothing'} beside its logits"
             )
         return self.extras[name]
@@ -175,8 +175,8 @@ class Outputs:
     def differentiable(self) -> Iterator[Tensor]:
         """Every tensor that training can push at."""
         yield self.logits
-        if self.choices is not None:
-            yield from (self.choices.logprob, self.choices.entropy)
+        if self.samples is not None:
+            yield from (self.samples.logprob, self.samples.entropy)
         yield from (tensor for tensor in self.extras.values() if tensor.is_floating_point())
         for part in self.parts.values():
             yield from part.differentiable()
@@ -196,7 +196,7 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class Decoded:
+class GenerationOutput:
     """What generation gave, best hypothesis first; rows end in the end token, then padding.
 
     Shapes:

@@ -41,20 +41,20 @@ class Embedding(Component, nn.Module, ABC):
     def mask(self, inputs: Tensor) -> Tensor:
         """inputs [B, S, ...] -> [B, S], True where an input is real."""
 
-    def spoken_in(self, *, bos: int | None, eos: int | Sequence[int]) -> int:
+    def validate_special_tokens(self, *, bos: int | None, eos: int | Sequence[int]) -> int:
         """What stands after the end, in a vocabulary with these symbols to begin and end with.
 
         It is the padding or, where there is none, the (first) end symbol again.
         """
         if self.vocab is None:
             raise ZooError(f"embedding '{self.name}' has no vocabulary to speak in")
-        ends = ends_of(eos)
-        for name, token in (("bos", bos), *(("eos", end) for end in ends)):
+        eos_ids = to_eos_ids(eos)
+        for name, token in (("bos", bos), *(("eos", end) for end in eos_ids)):
             if token is not None and token >= self.vocab:
                 raise ZooError(f"{name} ({token}) must be a symbol below vocab ({self.vocab})")
-        if self.padding in ends:
+        if self.padding in eos_ids:
             raise ZooError(f"eos ({eos}) must be another symbol than padding ({self.padding})")
-        return ends[0] if self.padding is None else self.padding
+        return eos_ids[0] if self.padding is None else self.padding
 
     def unembed(self, states: Tensor) -> Tensor:
         """Logits by the embedding's own table: states [..., D] -> [..., V]."""
@@ -65,6 +65,6 @@ class Embedding(Component, nn.Module, ABC):
         """Random inputs of this embedding, none of them padding: [B, S, ...]."""
 
 
-def ends_of(eos: int | Collection[int]) -> tuple[int, ...]:
+def to_eos_ids(eos: int | Collection[int]) -> tuple[int, ...]:
     """The symbols that end a text, of which most vocabularies have one."""
     return (eos,) if isinstance(eos, int) else tuple(eos)

@@ -31,7 +31,7 @@ class Encoder(Component, nn.Module, ABC):
     kind: ClassVar[str] = "encoder"
     widths: ClassVar[tuple[str, ...]] = ("output_dim", "summary_dim")
 
-    relational: ClassVar[bool] = False
+    accepts_edges: ClassVar[bool] = False
     """Reads graphs too: forward takes edges [B, E, 2], each (source, target), padded with -1."""
 
     output_dim: int

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.errors import ZooError
-from zoo.interfaces.tensors import Opened
+from zoo.interfaces.tensors import TensorReader
 
 Config = Mapping[str, Any]
 """A ``config.json``, as data. It comes from a stranger: look things up in it, never run them."""
@@ -29,7 +29,7 @@ class Importer(abc.ABC):
     def matches(self, config: Config) -> bool:
         """Whether a model with this config is of this kind."""
 
-    def gathered(self, config: Config, folder: Path, weights: Opened) -> Config:
+    def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
         """The config together with what else the folder says of the model.
 
         `weights` knows the form of every tensor and reads those it is asked for.

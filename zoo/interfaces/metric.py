@@ -26,7 +26,7 @@ class Metric(Component, ABC):
     """
 
     kind: ClassVar[str] = "metric"
-    observed: ClassVar[str] = "compute"
+    traced_method: ClassVar[str] = "compute"
     consumes: ClassVar[Literal["text", "tokens", "logprobs"]] = "text"
 
     @abstractmethod

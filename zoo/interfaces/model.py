@@ -14,15 +14,15 @@ from torch import nn
 
 from zoo.errors import ZooError
 from zoo.interfaces.component import Component
-from zoo.interfaces.data import Batch, Decoded, Memory, Outputs
+from zoo.interfaces.data import Batch, GenerationOutput, Memory, Outputs
 from zoo.interfaces.decoder import Decoder
-from zoo.interfaces.embedding import Embedding, ends_of
+from zoo.interfaces.embedding import Embedding, to_eos_ids
 from zoo.interfaces.filter import Filter
 from zoo.interfaces.sampler import Sampler
 
 
 @dataclass(frozen=True)
-class Speech:
+class GenerationInputs:
     """What generation needs of a model that has read its input; one symbol ends it, or several.
 
     Shapes:
@@ -39,8 +39,8 @@ class Speech:
     lengths: torch.Tensor | None = None
 
     @property
-    def ends(self) -> tuple[int, ...]:
-        return ends_of(self.eos)
+    def eos_ids(self) -> tuple[int, ...]:
+        return to_eos_ids(self.eos)
 
 
 class Model(Component, nn.Module, ABC):
@@ -58,12 +58,12 @@ class Model(Component, nn.Module, ABC):
     """
 
     kind: ClassVar[str] = "model"
-    reads: ClassVar[str | None] = None
+    generation_input: ClassVar[str | None] = None
     """What generation answers: "source", or "prompt" to go on with; None if it can't."""
 
     spec: Mapping[str, Any] | None = None
-    lock: tuple[Mapping[str, Any], ...] = ()
-    places: tuple[Mapping[str, Any], ...] = ()
+    providers: tuple[Mapping[str, Any], ...] = ()
+    component_paths: tuple[Mapping[str, Any], ...] = ()
     tokenizer: Mapping[str, str] | None = None
 
     @classmethod
@@ -125,15 +125,15 @@ class Model(Component, nn.Module, ABC):
     ) -> dict[str, torch.Tensor]:
         """A random batch on the model's device, every item ``length`` long."""
 
-    def embedding_for(self, side: str) -> Embedding:
+    def get_embedding(self, side: str) -> Embedding:
         """The embedding of what is read ("source") or spoken ("target")."""
         raise ZooError(f"model '{self.name}' does not generate, so it has no {side} vocabulary")
 
-    def symbols(self, side: str) -> int:
+    def vocab_size(self, side: str) -> int:
         """How many symbols there are to read ("source") or to speak ("target")."""
-        return self.embedding_for(side).vocab or 0
+        return self.get_embedding(side).vocab or 0
 
-    def speech(self, batch: Batch) -> Speech:
+    def prepare_generation(self, batch: Batch) -> GenerationInputs:
         """The model ready to speak, having read the batch."""
         raise ZooError(f"model '{self.name}' does not generate")
 
@@ -145,12 +145,12 @@ class Model(Component, nn.Module, ABC):
         max_length: int,
         generator: torch.Generator | None = None,
         filters: Sequence[Filter] = (),
-    ) -> Decoded:
+    ) -> GenerationOutput:
         """Continue each item of the batch until its end token, or max_length tokens."""
         import zoo
 
         return zoo.plugin.speak(
-            self.speech(batch),
+            self.prepare_generation(batch),
             sampler,
             max_length=max_length,
             generator=generator,

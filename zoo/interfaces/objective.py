@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo.interfaces.component import Component
-from zoo.interfaces.data import Choices, Outputs
+from zoo.interfaces.data import Outputs, Samples
 
 
 class Objective(Component, nn.Module, ABC):
@@ -26,7 +26,11 @@ class Objective(Component, nn.Module, ABC):
     def examples(self) -> Sequence[Outputs]:
         """Tiny outputs for the laws, some of them padded, in float64: logits beside as many
         targets, with choices and without. An objective that needs others brings its own."""
-        return [_aligned(seed, drawn) for drawn in (False, True) for seed in range(5)]
+        return [
+            _example_outputs(seed, with_samples)
+            for with_samples in (False, True)
+            for seed in range(5)
+        ]
 
     @abstractmethod
     def forward(self, outputs: Outputs) -> Tensor:
@@ -37,7 +41,7 @@ class Objective(Component, nn.Module, ABC):
         """The same number, written as plainly as can be, for the law to compare with."""
 
 
-def _aligned(seed: int, drawn: bool) -> Outputs:
+def _example_outputs(seed: int, with_samples: bool) -> Outputs:
     """Outputs of three items, as of a model that drew where to look or did not."""
     here, source = torch.empty(0).device, torch.Generator("cpu").manual_seed(seed)
 
@@ -47,5 +51,5 @@ def _aligned(seed: int, drawn: bool) -> Outputs:
 
     targets = torch.randint(0, 5, (3, 4), generator=source, device="cpu").to(here)
     mask = torch.arange(4) < torch.tensor([[4], [1], [2]])
-    choices = Choices(-noise(3, 4).abs(), noise(3, 4).abs()) if drawn else None
-    return Outputs(noise(3, 4, 5), targets, mask, choices=choices)
+    samples = Samples(-noise(3, 4).abs(), noise(3, 4).abs()) if with_samples else None
+    return Outputs(noise(3, 4, 5), targets, mask, samples=samples)

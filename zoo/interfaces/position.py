@@ -21,10 +21,10 @@ class Position(Component, nn.Module, ABC):
     """
 
     kind: ClassVar[str] = "position"
-    observed: ClassVar[str] = "add"
-    longest: int | None = None
+    traced_method: ClassVar[str] = "add"
+    max_positions: int | None = None
     """How many positions there are, or None if there is no end."""
-    rotates: ClassVar[bool] = False
+    is_rotary: ClassVar[bool] = False
     """Turns queries and keys, which only scorers that are plain inner products understand."""
 
     def add(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from zoo.interfaces.component import Component
-from zoo.interfaces.data import Decoded, Selection
+from zoo.interfaces.data import GenerationOutput, Selection
 
 
 @dataclass(frozen=True)
-class Task:
+class SearchConfig:
     """What is to be searched for: so many items, over that vocabulary, until then.
 
     Shapes:
@@ -24,18 +24,18 @@ class Task:
 
     batch: int
     vocab: int
-    columns: int
+    total_length: int
     max_length: int
     pad: int
-    ends: Tensor
+    eos_ids: Tensor
 
-    def ended(self, tokens: Tensor) -> Tensor:
+    def is_eos(self, tokens: Tensor) -> Tensor:
         """Which tokens [...] are end tokens."""
-        return (tokens[..., None] == self.ends).any(dim=-1)
+        return (tokens[..., None] == self.eos_ids).any(dim=-1)
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchState:
     """Where a search stands when its next token is to be chosen.
 
     Shapes:
@@ -44,13 +44,13 @@ class Search:
         step to step, each tensor with the batch first.
     """
 
-    task: Task
+    task: SearchConfig
     tokens: Tensor
     scores: Tensor
     finished: Tensor
-    count: Tensor
-    at: int
-    kept: Mapping[str, Tensor]
+    num_generated: Tensor
+    cur_len: int
+    sampler_state: Mapping[str, Tensor]
 
 
 class Sampler(Component):
@@ -95,21 +95,21 @@ class Sampler(Component):
         parents = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
         return Selection(tokens, parents, scores + gained)
 
-    def begin(self, task: Task) -> Mapping[str, Tensor]:
+    def init_state(self, task: SearchConfig) -> Mapping[str, Tensor]:
         """What is kept before the first step; ZooError if the task cannot be searched."""
         return {}
 
     def advance(
-        self, logprobs: Tensor, search: Search, generator: torch.Generator | None = None
+        self, logprobs: Tensor, search: SearchState, generator: torch.Generator | None = None
     ) -> tuple[Selection, Mapping[str, Tensor]]:
         """The choice for this step, and what is kept after it."""
-        return self.select(logprobs, search.scores, generator), search.kept
+        return self.select(logprobs, search.scores, generator), search.sampler_state
 
-    def done(self, search: Search) -> Tensor:
+    def done(self, search: SearchState) -> Tensor:
         """Which items [B] need no further step."""
         return (search.finished | search.scores.isneginf()).all(dim=1)
 
-    def finish(self, search: Search) -> tuple[Tensor, Tensor]:
+    def finish(self, search: SearchState) -> tuple[Tensor, Tensor]:
         """tokens [B, N, columns] and scores [B, N] of what was found, best first."""
         return search.tokens, search.scores
 
@@ -125,7 +125,9 @@ class FrameSampler(Sampler):
         padding; scores come best first, none above the log-probability of its labels.
     """
 
-    def read(self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int) -> Decoded:
+    def decode_frames(
+        self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int
+    ) -> GenerationOutput:
         """logprobs [B, T, V] of each frame, mask [B, T] with the real frames first -> N labellings.
 
         tokens [B, N, U] end where their padding begins; an item without frames has none, and the

@@ -26,12 +26,12 @@ class Scorer(Component, nn.Module, ABC):
     """
 
     kind: ClassVar[str] = "scorer"
-    observed: ClassVar[str] = "score"
-    rotatable: ClassVar[bool] = False
+    traced_method: ClassVar[str] = "score"
+    supports_rotary: ClassVar[bool] = False
     """A plain inner product, so that rotated queries and keys see relative positions."""
     sequential: ClassVar[bool] = False
-    """Needs what was looked at a step before; `first` and `follow` say how."""
-    positional: ClassVar[bool] = False
+    """Needs what was looked at a step before; `first` and `step` say how."""
+    ignores_keys: ClassVar[bool] = False
     """Scores places, whatever the keys there say; so a pair alone, an edge, has no score."""
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
@@ -57,16 +57,16 @@ class Scorer(Component, nn.Module, ABC):
         """
         return self.pairs(query.index_select(-2, target), key.index_select(-2, source))
 
-    def first(self, prepared: Tensor) -> dict[str, Tensor]:
+    def init_state(self, prepared: Tensor) -> dict[str, Tensor]:
         """What a sequential scorer remembers before the first step: tensors [B, ...]."""
         return {}
 
-    def follow(
+    def step(
         self, query: Tensor, prepared: Tensor, state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """One step of a sequential scorer: query [B, 1, Dq] -> scores [B, 1, S], new memory.
 
-        The state holds what `first` or the last `follow` gave, and under "weights" [B, S] the
+        The state holds what `first` or the last `step` gave, and under "weights" [B, S] the
         weights of the step before, zeros at the first.
         """
         return self.score(query, prepared), {}

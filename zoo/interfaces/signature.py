@@ -1,7 +1,7 @@
 """A constructor's signature, read as a schema.
 
 A parameter is one of three things: plain (an int, a choice, a list; pydantic checks it), a slot
-(`Blueprint[Kind]`, filled by another part), or given (`Given[int]`, supplied by the parent that
+(`Blueprint[Kind]`, filled by another part), or given (`FromParent[int]`, supplied by the parent that
 builds the part and so no business of a spec).
 """
 
@@ -22,16 +22,16 @@ from pydantic.fields import FieldInfo
 from torch import nn
 
 T = TypeVar("T")
-Fault = tuple[tuple[str | int, ...], str]
+ParameterError = tuple[tuple[str | int, ...], str]
 """The path inside a value, and what is wrong there."""
 
 
-class _Given:
+class _FromParent:
     """Marks a parameter that the parent supplies."""
 
 
-Given = Annotated[T, _Given()]
-"""``input_dim: Given[int]``: the parent that builds the part knows it; a spec must not set it."""
+FromParent = Annotated[T, _FromParent()]
+"""``input_dim: FromParent[int]``: the parent that builds the part knows it; a spec must not set it."""
 
 REQUIRED: Any = inspect.Parameter.empty
 
@@ -45,7 +45,7 @@ class Slot:
     optional: bool = False
 
 
-class _Type:
+class _TypeSchema:
     """What a plain parameter can be; costly to make, so parameters of one type share it."""
 
     def __init__(self, annotation: Any) -> None:
@@ -56,10 +56,10 @@ class _Type:
         return self.adapter.json_schema()
 
 
-_types: dict[Any, _Type] = {}
+_types: dict[Any, _TypeSchema] = {}
 
 
-def _type_of(annotation: Any) -> _Type:
+def _get_type_schema(annotation: Any) -> _TypeSchema:
     marks = getattr(annotation, "__metadata__", ())
     alike = marks and all(isinstance(mark, FieldInfo) for mark in marks)
     # Two calls of Field are never equal, but what they say may be.
@@ -67,9 +67,9 @@ def _type_of(annotation: Any) -> _Type:
     try:
         known = _types.get(key)
     except TypeError:  # it cannot be a key
-        return _Type(annotation)
+        return _TypeSchema(annotation)
     if known is None:
-        known = _types[key] = _Type(annotation)
+        known = _types[key] = _TypeSchema(annotation)
     return known
 
 
@@ -80,7 +80,7 @@ class Parameter:
     name: str
     annotation: Any
     default: Any
-    given: bool
+    from_parent: bool
     slot: Slot | None
 
     @property
@@ -88,14 +88,14 @@ class Parameter:
         return self.default is REQUIRED
 
     @cached_property
-    def _type(self) -> _Type:
-        return _type_of(self.annotation)
+    def _type(self) -> _TypeSchema:
+        return _get_type_schema(self.annotation)
 
-    def faults(self, value: Any) -> list[Fault]:
+    def validate(self, value: Any) -> list[ParameterError]:
         """Why the value is refused; empty if it is fine."""
-        return self.read(value)[1]
+        return self.parse(value)[1]
 
-    def read(self, value: Any) -> tuple[Any, list[Fault]]:
+    def parse(self, value: Any) -> tuple[Any, list[ParameterError]]:
         """The value as the constructor takes it, and why it is refused.
 
         A spec holds what JSON holds, so a list will do for a tuple, but no text for a number.
@@ -104,7 +104,7 @@ class Parameter:
             return self._type.adapter.validate_json(json.dumps(value), strict=True), []
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False, include_input=False)
-            return value, [(tuple(fault["loc"]), _in_yaml(fault["msg"])) for fault in found]
+            return value, [(tuple(fault["loc"]), _to_yaml_terms(fault["msg"])) for fault in found]
         except (TypeError, ValueError, RecursionError):
             return value, [((), "should be a plain value: text, number, list or mapping")]
 
@@ -115,7 +115,7 @@ class Parameter:
         return hash(self.name)
 
 
-def _in_yaml(message: str) -> str:
+def _to_yaml_terms(message: str) -> str:
     """What JSON calls an array and an object, a spec's author calls a list and a mapping."""
     return message.replace("a valid array", "a valid list").replace("an object", "a mapping")
 
@@ -138,23 +138,25 @@ def _parameters(cls: Any) -> tuple[Parameter, ...]:
         ) from None
     found = []
     for parameter in list(inspect.signature(constructor).parameters.values())[1:]:
-        rule = _broken_rule(parameter, hints)
+        rule = _check_parameter(parameter, hints)
         if rule:
             raise TypeError(f"{cls.__name__}.__init__: parameter '{parameter.name}' {rule}")
         annotation = hints[parameter.name]
-        given = any(isinstance(mark, _Given) for mark in getattr(annotation, "__metadata__", ()))
-        slot = None if given else _slot(annotation)
-        read = Parameter(parameter.name, annotation, parameter.default, given, slot)
-        rule = None if given or slot else _unwritable(read)
+        from_parent = any(
+            isinstance(mark, _FromParent) for mark in getattr(annotation, "__metadata__", ())
+        )
+        slot = None if from_parent else _parse_slot(annotation)
+        read = Parameter(parameter.name, annotation, parameter.default, from_parent, slot)
+        rule = None if from_parent or slot else _check_serializable(read)
         if rule:
             raise TypeError(f"{cls.__name__}.__init__: parameter '{parameter.name}' {rule}")
         found.append(read)
     return tuple(found)
 
 
-def _unwritable(parameter: Parameter) -> str | None:
+def _check_serializable(parameter: Parameter) -> str | None:
     """Why no spec could write a value of a plain parameter."""
-    if _holds_slot(parameter.annotation):
+    if _contains_slot(parameter.annotation):
         forms = "Blueprint[K], Blueprint[K] | None and Sequence[Blueprint[K]]"
         return f"holds blueprints, but is none of {forms}"
     try:
@@ -164,13 +166,13 @@ def _unwritable(parameter: Parameter) -> str | None:
     return None
 
 
-def _holds_slot(annotation: Any) -> bool:
+def _contains_slot(annotation: Any) -> bool:
     if getattr(get_origin(annotation), "fills_slots", False):
         return True
-    return any(_holds_slot(argument) for argument in get_args(annotation))
+    return any(_contains_slot(argument) for argument in get_args(annotation))
 
 
-def _broken_rule(parameter: inspect.Parameter, hints: dict[str, Any]) -> str | None:
+def _check_parameter(parameter: inspect.Parameter, hints: dict[str, Any]) -> str | None:
     if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
         return "collects arguments (*args or **kwargs), so a misspelt key would pass unseen"
     if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
@@ -182,15 +184,15 @@ def _broken_rule(parameter: inspect.Parameter, hints: dict[str, Any]) -> str | N
     return None
 
 
-def _slot(annotation: Any) -> Slot | None:
+def _parse_slot(annotation: Any) -> Slot | None:
     """Blueprint[K], Blueprint[K] | None and Sequence[Blueprint[K]] are slots."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if getattr(origin, "fills_slots", False):
         return Slot(arguments[0])
     if origin in (Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
-        inner = _slot(next(a for a in arguments if a is not type(None)))
+        inner = _parse_slot(next(a for a in arguments if a is not type(None)))
         return inner and Slot(inner.target, inner.many, optional=True)
     if origin is Sequence and arguments:
-        inner = _slot(arguments[0])
+        inner = _parse_slot(arguments[0])
         return inner and Slot(inner.target, many=True)
     return None

@@ -11,18 +11,18 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Form:
+class TensorMeta:
     """What is known of one: shape and type."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
 
     @classmethod
-    def of(cls, tensor: Tensor) -> Form:
+    def of(cls, tensor: Tensor) -> TensorMeta:
         return cls(tuple(tensor.shape), tensor.dtype)
 
     @property
-    def bytes(self) -> int:
+    def nbytes(self) -> int:
         return prod(self.shape) * self.dtype.itemsize
 
     def empty(self) -> Tensor:
@@ -31,8 +31,8 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Opened:
+class TensorReader:
     """Tensors of one or more files: their forms at once, each of them when asked for."""
 
-    forms: Mapping[str, Form]
+    metas: Mapping[str, TensorMeta]
     read: Callable[[str], Tensor]

@@ -7,31 +7,33 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-from zoo.errors import RegistryError, article, suggest
+from zoo.errors import RegistryError, suggest, with_article
 from zoo.interfaces import KINDS, Component, Entry
 from zoo.interfaces.importer import Importer
-from zoo.registry.discovery import Offer, Plugin, discover
+from zoo.registry.discovery import Plugin, PluginFile, discover
 
 
 @dataclass(frozen=True)
-class Registry:
+class ComponentRegistry:
     """What the installed plugins offer. Never changes once made."""
 
     plugins: Sequence[Plugin] = ()
     entries: Sequence[Entry] = ()
-    specs: Mapping[str, Sequence[Offer]] = field(default_factory=dict)
-    maps: Mapping[str, Sequence[Offer]] = field(default_factory=dict)
+    specs: Mapping[str, Sequence[PluginFile]] = field(default_factory=dict)
+    maps: Mapping[str, Sequence[PluginFile]] = field(default_factory=dict)
 
     @classmethod
-    def installed(cls, environ: Mapping[str, str] | None = None) -> Registry:
+    def from_environment(cls, environ: Mapping[str, str] | None = None) -> ComponentRegistry:
         """The plugins of this environment, as far as ZOO_PLUGINS allows them."""
         plugins = discover(environ)
         entries = [entry for plugin in plugins for entry in plugin.entries]
-        specs = _by_name(offer for plugin in plugins for offer in plugin.specs)
-        maps = _by_name(offer for plugin in plugins for offer in plugin.maps)
+        specs = _group_by_name(offer for plugin in plugins for offer in plugin.specs)
+        maps = _group_by_name(offer for plugin in plugins for offer in plugin.maps)
         return cls(plugins, entries, specs, maps)
 
-    def plus(self, components: Iterable[type[Component]], *, plugin: str) -> Registry:
+    def with_components(
+        self, components: Iterable[type[Component]], *, plugin: str
+    ) -> ComponentRegistry:
         """This registry and further components, for tests and notebooks."""
         more = [Entry(cls, plugin, plugin, "0") for cls in components]
         return replace(self, entries=[*self.entries, *more])
@@ -51,10 +53,10 @@ class Registry:
         found = [e for e in named if e.kind == kind]
         if len(found) == 1:
             return found[0]
-        offered = self.components(kind)
+        available = self.components(kind)
         if found:
-            raise RegistryError(self._ambiguous(kind, reference, found))
-        raise RegistryError(self._missing(kind, reference, plugin, name, offered))
+            raise RegistryError(self._ambiguous_message(kind, reference, found))
+        raise RegistryError(self._missing_message(kind, reference, plugin, name, available))
 
     @property
     def importers(self) -> list[Importer]:
@@ -63,26 +65,28 @@ class Registry:
 
     def spec(self, name: str) -> Path:
         """The file of a spec that a plugin ships."""
-        return self._shipped("spec", self.specs, name)
+        return self._find_file("spec", self.specs, name)
 
     def map(self, name: str) -> Path:
         """The file of a map that a plugin ships."""
-        return self._shipped("map", self.maps, name)
+        return self._find_file("map", self.maps, name)
 
-    def _shipped(self, what: str, offered: Mapping[str, Sequence[Offer]], name: str) -> Path:
-        offers = offered.get(name, [])
-        if len(offers) == 1:
-            return offers[0].path
-        if offers:
-            who = " and ".join(f"plugin '{o.plugin}'" for o in offers)
+    def _find_file(
+        self, what: str, available: Mapping[str, Sequence[PluginFile]], name: str
+    ) -> Path:
+        files = available.get(name, [])
+        if len(files) == 1:
+            return files[0].path
+        if files:
+            who = " and ".join(f"plugin '{o.plugin}'" for o in files)
             raise RegistryError(
                 f"{what} '{name}' is offered by {who}; give the file's path instead"
             )
-        tail = suggest(name, offered, by=f"zoo list --{what}s")
-        raise RegistryError(f"no {what} named '{name}'{tail}{self._broken()}")
+        tail = suggest(name, available, list_command=f"zoo list --{what}s")
+        raise RegistryError(f"no {what} named '{name}'{tail}{self._broken_plugins_message()}")
 
     @staticmethod
-    def _ambiguous(kind: str, reference: str, found: Sequence[Entry]) -> str:
+    def _ambiguous_message(kind: str, reference: str, found: Sequence[Entry]) -> str:
         who = " and ".join(f"plugin '{e.plugin}' (distribution {e.distribution})" for e in found)
         qualified = sorted({e.reference for e in found})
         if len(qualified) == len(found):
@@ -91,34 +95,34 @@ class Registry:
             way_out = "uninstall one of them, or choose with ZOO_PLUGINS"
         return f"{kind} '{reference}' is offered by {who}; {way_out}"
 
-    def _missing(
-        self, kind: str, reference: str, plugin: str, name: str, offered: Sequence[Entry]
+    def _missing_message(
+        self, kind: str, reference: str, plugin: str, name: str, available: Sequence[Entry]
     ) -> str:
         elsewhere = [e for e in self.entries if e.name == name and plugin in ("", e.plugin)]
         if elsewhere:
-            kinds = " and ".join(sorted({article(e.kind) for e in elsewhere}))
-            names = ", ".join(sorted({e.name for e in offered})) or "none"
-            wanted = article(kind)
+            kinds = " and ".join(sorted({with_article(e.kind) for e in elsewhere}))
+            names = ", ".join(sorted({e.name for e in available})) or "none"
+            wanted = with_article(kind)
             return f"'{reference}' is {kinds}, but this slot takes {wanted} (available: {names})"
-        tail = suggest(name, (e.name for e in offered))
+        tail = suggest(name, (e.name for e in available))
         if plugin and plugin not in {e.plugin for e in self.entries}:
             known = sorted({e.plugin for e in self.entries})
             tail = f": no plugin named '{plugin}' offers anything{suggest(plugin, known)}"
-        return f"no {kind} named '{reference}'{tail}{self._broken()}"
+        return f"no {kind} named '{reference}'{tail}{self._broken_plugins_message()}"
 
-    def _broken(self) -> str:
+    def _broken_plugins_message(self) -> str:
         names = ", ".join(f"'{p.name}' ({p.distribution})" for p in self.plugins if p.faults)
         return f"; plugins with faults: {names}, see 'zoo plugins'" if names else ""
 
 
-def _by_name(offers: Iterable[Offer]) -> dict[str, list[Offer]]:
-    named: dict[str, list[Offer]] = {}
-    for offer in offers:
+def _group_by_name(files: Iterable[PluginFile]) -> dict[str, list[PluginFile]]:
+    named: dict[str, list[PluginFile]] = {}
+    for offer in files:
         named.setdefault(offer.name, []).append(offer)
     return named
 
 
 @cache
-def default_registry() -> Registry:
+def default_registry() -> ComponentRegistry:
     """The registry of this process's environment, made once."""
-    return Registry.installed()
+    return ComponentRegistry.from_environment()

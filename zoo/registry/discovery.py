@@ -27,7 +27,7 @@ _NAME = re.compile(r"[a-z0-9]+(?:[-._][a-z0-9]+)*")
 
 
 @dataclass(frozen=True)
-class Offer:
+class PluginFile:
     """A spec or a map that a plugin ships."""
 
     name: str
@@ -45,19 +45,19 @@ class Plugin:
     version: str
     enabled: bool = True
     entries: list[Entry] = field(default_factory=list)
-    specs: list[Offer] = field(default_factory=list)
-    maps: list[Offer] = field(default_factory=list)
+    specs: list[PluginFile] = field(default_factory=list)
+    maps: list[PluginFile] = field(default_factory=list)
     importers: list[Importer] = field(default_factory=list)
     catalogues: list[Path] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    clashes: list[str] = field(default_factory=list)
+    conflicts: list[str] = field(default_factory=list)
     trace: str = ""
 
     @property
     def status(self) -> str:
         if not self.enabled:
             return "off"
-        return "faulty" if self.faults else "clash" if self.clashes else "ok"
+        return "faulty" if self.faults else "clash" if self.conflicts else "ok"
 
 
 def discover(environ: Mapping[str, str] | None = None) -> list[Plugin]:
@@ -71,18 +71,18 @@ def discover(environ: Mapping[str, str] | None = None) -> list[Plugin]:
             )
             version = distribution.version
         except Exception as error:
-            if _speaks_of_zoo(distribution):
+            if _declares_zoo_group(distribution):
                 plugin = Plugin(name, "", name, "unknown")
-                plugin.faults.append(f"its entry_points.txt cannot be read: {_cause(error)}")
+                plugin.faults.append(f"its entry_points.txt cannot be read: {_format_error(error)}")
                 plugins.append(plugin)
             continue
         for point in points:
             plugin = Plugin(point.name, point.value, name, version)
-            plugin.enabled = _allowed(plugin, allowed)
+            plugin.enabled = _is_enabled(plugin, allowed)
             if plugin.enabled:
                 _load(plugin, point)
             plugins.append(plugin)
-    _name_twins(plugins)
+    _report_conflicts(plugins)
     return plugins
 
 
@@ -95,27 +95,27 @@ def _distributions() -> dict[str, Distribution]:
         except Exception:
             continue  # metadata that is no text names nothing
         if name:
-            first.setdefault(_normal(name), distribution)
+            first.setdefault(_normalize_name(name), distribution)
     return {name: first[name] for name in sorted(first, key=lambda n: (n != DISTRIBUTION, n))}
 
 
-def _speaks_of_zoo(distribution: Distribution) -> bool:
+def _declares_zoo_group(distribution: Distribution) -> bool:
     try:
         return f"[{hookspecs.GROUP}]" in (distribution.read_text("entry_points.txt") or "")
     except Exception:
         return False
 
 
-def _normal(distribution: str) -> str:
+def _normalize_name(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
-def _allowed(plugin: Plugin, setting: str | None) -> bool:
+def _is_enabled(plugin: Plugin, setting: str | None) -> bool:
     """ZOO_PLUGINS names entry points or distributions; 'none' leaves only the zoo's own."""
     if setting is None or plugin.distribution == DISTRIBUTION:
         return True
     names = {name.strip() for name in setting.split(",")}
-    return plugin.name in names or plugin.distribution in {_normal(n) for n in names if n}
+    return plugin.name in names or plugin.distribution in {_normalize_name(n) for n in names if n}
 
 
 def _load(plugin: Plugin, point: EntryPoint) -> None:
@@ -131,26 +131,26 @@ def _load(plugin: Plugin, point: EntryPoint) -> None:
             offered = manager.hook.zoo_components()
             importers = manager.hook.zoo_importers()
             listed = manager.hook.zoo_catalogues()
-        _unmarked(plugin, module, manager)
-        for answer in offered:
-            _take(plugin, answer)
-        for answer in importers:
-            _take_importers(plugin, answer)
-        for answer in listed:
-            _take_catalogues(plugin, answer)
-        plugin.specs = _offers(plugin, point, "specs")
-        plugin.maps = _offers(plugin, point, "maps")
+        _check_hook_markers(plugin, module, manager)
+        for result in offered:
+            _add_components(plugin, result)
+        for result in importers:
+            _add_importers(plugin, result)
+        for result in listed:
+            _add_catalogues(plugin, result)
+        plugin.specs = _list_files(plugin, point, "specs")
+        plugin.maps = _list_files(plugin, point, "maps")
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit, and the panics of compiled libraries
-        plugin.faults.append(_cause(error))
+        plugin.faults.append(_format_error(error))
         plugin.trace = traceback.format_exc()
         return
     if manager.hook.zoo_components.get_hookimpls() and not offered and not plugin.faults:
         plugin.faults.append("zoo_components returned None, not a list of classes")
 
 
-def _cause(error: BaseException) -> str:
+def _format_error(error: BaseException) -> str:
     try:
         lines = str(error).strip().splitlines()
     except Exception:
@@ -162,7 +162,7 @@ def _cause(error: BaseException) -> str:
     return f"{name}: {lines[0] if lines else 'no message'} ({where.filename}:{where.lineno})"
 
 
-def _unmarked(plugin: Plugin, module: Any, manager: pluggy.PluginManager) -> None:
+def _check_hook_markers(plugin: Plugin, module: Any, manager: pluggy.PluginManager) -> None:
     """A function that looks like a hook but lacks the marker would be passed over in silence."""
     callers = manager.get_hookcallers(module) or ()
     marked = {
@@ -177,12 +177,14 @@ def _unmarked(plugin: Plugin, module: Any, manager: pluggy.PluginManager) -> Non
         plugin.faults.append(f"{plugin.target} implements no hook of the zoo")
 
 
-def _take(plugin: Plugin, answer: object) -> None:
-    if not isinstance(answer, Sequence) or isinstance(answer, str):
-        plugin.faults.append(f"zoo_components returned {_short(answer)}, not a list of classes")
+def _add_components(plugin: Plugin, result: object) -> None:
+    if not isinstance(result, Sequence) or isinstance(result, str):
+        plugin.faults.append(
+            f"zoo_components returned {_short_repr(result)}, not a list of classes"
+        )
         return
-    for item in answer:
-        fault = fault_of(item)
+    for item in result:
+        fault = validate_component(item)
         taken = {(e.kind, e.name) for e in plugin.entries}
         if fault is None and (item.kind, item.name) in taken:
             fault = f"{item.__name__}: {item.kind} '{item.name}' is offered twice"
@@ -193,35 +195,39 @@ def _take(plugin: Plugin, answer: object) -> None:
             plugin.faults.append(fault)
 
 
-def _take_importers(plugin: Plugin, answer: object) -> None:
-    if not isinstance(answer, Sequence) or isinstance(answer, str):
-        plugin.faults.append(f"zoo_importers returned {_short(answer)}, not a list of importers")
+def _add_importers(plugin: Plugin, result: object) -> None:
+    if not isinstance(result, Sequence) or isinstance(result, str):
+        plugin.faults.append(
+            f"zoo_importers returned {_short_repr(result)}, not a list of importers"
+        )
         return
-    for item in answer:
+    for item in result:
         name = getattr(item, "name", None)
         if not isinstance(item, Importer):
-            plugin.faults.append(f"{_short(item)} is no importer")
+            plugin.faults.append(f"{_short_repr(item)} is no importer")
         elif not isinstance(name, str) or not _NAME.fullmatch(name):
-            plugin.faults.append(f"importer {type(item).__name__} has no name, but {_short(name)}")
+            plugin.faults.append(
+                f"importer {type(item).__name__} has no name, but {_short_repr(name)}"
+            )
         else:
             plugin.importers.append(item)
 
 
-def _take_catalogues(plugin: Plugin, answer: object) -> None:
-    if not isinstance(answer, Sequence) or isinstance(answer, str):
-        plugin.faults.append(f"zoo_catalogues returned {_short(answer)}, not a list of paths")
+def _add_catalogues(plugin: Plugin, result: object) -> None:
+    if not isinstance(result, Sequence) or isinstance(result, str):
+        plugin.faults.append(f"zoo_catalogues returned {_short_repr(result)}, not a list of paths")
         return
-    for item in answer:
+    for item in result:
         if isinstance(item, (str, os.PathLike)) and os.path.isfile(item):
             plugin.catalogues.append(Path(os.fspath(item)))
         else:
-            plugin.faults.append(f"zoo_catalogues names {_short(item)}, which is no file")
+            plugin.faults.append(f"zoo_catalogues names {_short_repr(item)}, which is no file")
 
 
-def fault_of(item: object) -> str | None:
+def validate_component(item: object) -> str | None:
     """Why something is no component, or None if it is one."""
     if not isinstance(item, type) or not issubclass(item, Component):
-        return f"{_short(item)} is no component class"
+        return f"{_short_repr(item)} is no component class"
     label = item.__name__
     kind = getattr(item, "kind", None)
     if not isinstance(kind, str) or kind not in KINDS or not issubclass(item, KINDS[kind]):
@@ -231,26 +237,26 @@ def fault_of(item: object) -> str | None:
         return f"{label} lacks methods of its kind '{item.kind}': {lacking}"
     name = getattr(item, "name", None)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        return f"{label}.name is {_short(name)}; a name is lower-case words joined by hyphens"
+        return f"{label}.name is {_short_repr(name)}; a name is lower-case words joined by hyphens"
     if type(item.version) is not int or item.version < 1:
-        return f"{label}.version is {_short(item.version)}; a version is a whole number from 1"
+        return f"{label}.version is {_short_repr(item.version)}; a version is a whole number from 1"
     try:
-        _read_signatures(item)
+        _validate_signatures(item)
     except TypeError as error:
         return str(error)
     return None
 
 
-def _read_signatures(cls: type[Any], above: tuple[type[Any], ...] = ()) -> None:
+def _validate_signatures(cls: type[Any], parents: tuple[type[Any], ...] = ()) -> None:
     """TypeError if the constructor is no schema, nor those of plain classes in its slots."""
-    above = (*above, cls)
+    parents = (*parents, cls)
     for parameter in parameters(cls):
         target = parameter.slot.target if parameter.slot else cls
-        if target not in above and target not in KINDS.values():
-            _read_signatures(target, above)
+        if target not in parents and target not in KINDS.values():
+            _validate_signatures(target, parents)
 
 
-def _short(value: object) -> str:
+def _short_repr(value: object) -> str:
     try:
         text = repr(value)
     except Exception as error:
@@ -258,15 +264,15 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _offers(plugin: Plugin, point: EntryPoint, what: str) -> list[Offer]:
+def _list_files(plugin: Plugin, point: EntryPoint, what: str) -> list[PluginFile]:
     module = sys.modules[point.module]
     if not hasattr(module, "__path__"):
         return []  # a single module has no folder of its own
     folder = Path(str(importlib.resources.files(module))) / what
-    return [Offer(file.stem, plugin.name, file) for file in sorted(folder.glob("*.yaml"))]
+    return [PluginFile(file.stem, plugin.name, file) for file in sorted(folder.glob("*.yaml"))]
 
 
-def _name_twins(plugins: Sequence[Plugin]) -> None:
+def _report_conflicts(plugins: Sequence[Plugin]) -> None:
     """Two distributions with one entry-point name: both stay, each says so."""
     for plugin in plugins:
         for other in plugins:
@@ -276,7 +282,7 @@ def _name_twins(plugins: Sequence[Plugin]) -> None:
                 and plugin.enabled
                 and other.enabled
             ):
-                plugin.clashes.append(
+                plugin.conflicts.append(
                     f"entry point '{plugin.name}' is also declared by "
                     f"distribution {other.distribution}"
                 )
@@ -291,7 +297,7 @@ def _name_twins(plugins: Sequence[Plugin]) -> None:
                     remedy = f"specs must say '{entry.reference}'"
                     if entry.reference == other_entry.reference:
                         remedy = "uninstall one of them, or choose with ZOO_PLUGINS"
-                    plugin.clashes.append(
+                    plugin.conflicts.append(
                         f"{entry.kind} '{entry.name}' is also offered by plugin "
                         f"'{other_entry.plugin}' (distribution {other_entry.distribution}); "
                         f"{remedy}"

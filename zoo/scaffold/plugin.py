@@ -15,7 +15,7 @@ from zoo.errors import ZooError, suggest
 from zoo.interfaces import KINDS
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-_PROJECT = {
+_PROJECT_FILES = {
     "pyproject.toml": "pyproject.toml",
     "README.md": "readme.md",
     "zoo_$module/__init__.py": "init.py",
@@ -41,7 +41,7 @@ def write_plugin(name: str, kind: str, folder: Path) -> Path:
         "Kind": KINDS[kind].__name__,
         "distribution": DISTRIBUTION,
     }
-    files = {**_PROJECT, f"zoo_{module}/{module}.py": f"{kind}.py"}
+    files = {**_PROJECT_FILES, f"zoo_{module}/{module}.py": f"{kind}.py"}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=f".zoo-{name}-", dir=folder))
@@ -49,7 +49,7 @@ def write_plugin(name: str, kind: str, folder: Path) -> Path:
             for path, template in files.items():
                 file = draft / Template(path).substitute(values)
                 file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(_template(template).substitute(values), encoding="utf-8")
+                file.write_text(_load_template(template).substitute(values), encoding="utf-8")
             draft.chmod(0o755)
             draft.rename(target)
         finally:
@@ -59,6 +59,6 @@ def write_plugin(name: str, kind: str, folder: Path) -> Path:
     return target
 
 
-def _template(name: str) -> Template:
+def _load_template(name: str) -> Template:
     source = importlib.resources.files("zoo.scaffold") / "templates" / f"{name}.tmpl"
     return Template(source.read_text(encoding="utf-8"))

@@ -9,9 +9,9 @@ import torch
 
 from zoo.errors import Problem, SpecError, ZooError
 from zoo.interfaces import Component, Entry, Model
-from zoo.registry.blueprint import Frame, building
-from zoo.registry.component_registry import Registry, default_registry
-from zoo.spec.report import Report, report_of
+from zoo.registry.blueprint import BuildNode, record_build
+from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo.spec.report import Report, build_report
 from zoo.spec.spec import Source, Spec, draft_spec
 
 
@@ -21,10 +21,10 @@ def components(kind: str | None = None) -> list[Entry]:
 
 
 def check(
-    source: Source, *, overrides: Iterable[str] = (), registry: Registry | None = None
+    source: Source, *, overrides: Iterable[str] = (), registry: ComponentRegistry | None = None
 ) -> Report:
     """What the spec describes, or SpecError with all its faults; allocates no weights."""
-    return checked(source, overrides=overrides, registry=registry)[1]
+    return check_spec(source, overrides=overrides, registry=registry)[1]
 
 
 def compose(
@@ -34,23 +34,23 @@ def compose(
     dtype: str | torch.dtype | None = None,
     seed: int = 0,
     overrides: Iterable[str] = (),
-    registry: Registry | None = None,
+    registry: ComponentRegistry | None = None,
 ) -> Model:
     """The model that a spec describes, checked, built and initialised from the seed.
 
     The weights are drawn on the CPU, so a seed means the same model on every device.
     """
-    place = torch_device(device)
-    kind = torch_dtype(dtype)
-    spec, _ = checked(source, overrides=overrides, registry=registry)
-    with torch.random.fork_rng(devices=[]), building() as root:
+    place = resolve_device(device)
+    kind = resolve_dtype(dtype)
+    spec, _ = check_spec(source, overrides=overrides, registry=registry)
+    with torch.random.fork_rng(devices=[]), record_build() as root:
         torch.default_generator.manual_seed(seed)  # leaves the GPUs' generators alone
         spec.sections.model.build()
-    return claimed(root.children[0], spec).to(device=place, dtype=kind)
+    return attach_metadata(root.children[0], spec).to(device=place, dtype=kind)
 
 
-def checked(
-    source: Source, *, overrides: Iterable[str] = (), registry: Registry | None = None
+def check_spec(
+    source: Source, *, overrides: Iterable[str] = (), registry: ComponentRegistry | None = None
 ) -> tuple[Spec, Report]:
     """The spec and its report, or SpecError with every fault of reading and of building."""
     draft = draft_spec(source, overrides=overrides, registry=registry)
@@ -60,17 +60,17 @@ def checked(
     try:
         tree = build_on_meta(draft.spec)
         if not problems:
-            return draft.spec, report_of(draft.spec, tree)
+            return draft.spec, build_report(draft.spec, tree)
     except SpecError as error:
         problems += error.problems
     raise SpecError(problems)
 
 
-def build_on_meta(spec: Spec) -> Frame:
+def build_on_meta(spec: Spec) -> BuildNode:
     """The tree of built parts, with shapes and no storage; the model is its root."""
     sections = spec.sections
     problems: list[Problem] = []
-    with building() as root, torch.device("meta"):
+    with record_build() as root, torch.device("meta"):
         for blueprint in (
             sections.model,
             sections.sampler,
@@ -87,7 +87,7 @@ def build_on_meta(spec: Spec) -> Frame:
     return root.children[0]
 
 
-def claimed(tree: Frame, spec: Spec) -> Model:
+def attach_metadata(tree: BuildNode, spec: Spec) -> Model:
     """The model at the root of a built tree, with the spec and the lock it came from on it.
 
     A part written in Python has no name that a file could give it, so such a model has no spec.
@@ -95,13 +95,13 @@ def claimed(tree: Frame, spec: Spec) -> Model:
     model: Model = tree.part
     if any(b.entry is None and issubclass(b.cls, Component) for b in spec.root.walk()):
         return model
-    model.spec = spec.resolved()
-    model.lock = tuple(spec.lock())
-    model.places = tuple(_places(tree, spec))
+    model.spec = spec.resolve()
+    model.providers = tuple(spec.lock())
+    model.component_paths = tuple(_component_paths(tree, spec))
     return model
 
 
-def _places(tree: Frame, spec: Spec) -> Iterator[dict[str, Any]]:
+def _component_paths(tree: BuildNode, spec: Spec) -> Iterator[dict[str, Any]]:
     """Where each component stands: its path in the spec, and every place in the model."""
     names = {id(module): name for name, module in tree.part.named_modules()}
     found: dict[str, list[str]] = {}
@@ -115,7 +115,7 @@ def _places(tree: Frame, spec: Spec) -> Iterator[dict[str, Any]]:
             yield {"path": path, "kind": entry.kind, "type": entry.reference, "at": at}
 
 
-def torch_device(device: str | torch.device) -> torch.device:
+def resolve_device(device: str | torch.device) -> torch.device:
     """The device, or ZooError if there is none of that name here."""
     try:
         chosen = torch.device(device)
@@ -130,7 +130,7 @@ def torch_device(device: str | torch.device) -> torch.device:
     return chosen
 
 
-def torch_dtype(dtype: Any) -> torch.dtype:
+def resolve_dtype(dtype: Any) -> torch.dtype:
     """The dtype of that name, float32 for None, or ZooError if weights cannot be of it."""
     kinds = {
         "float32": torch.float32,

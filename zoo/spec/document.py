@@ -22,15 +22,15 @@ MAX_DEPTH = 64
 MAX_NODES = 20_000
 MAX_DIGITS = 40
 
-Trail = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """The keys and indices that lead from the top to a value."""
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INT = re.compile(r"[-+]?[0-9]+")
-_BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
-_BARRED = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BASED_INT = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_WORDS: dict[str, Any] = {
+_CONSTANTS: dict[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
@@ -43,10 +43,10 @@ _WORDS: dict[str, Any] = {
 }
 
 
-def dotted(trail: Trail) -> str:
+def format_path(key_path: KeyPath) -> str:
     """A trail as people write it: ``model.layers[2].scorer``."""
     text = ""
-    for step in trail:
+    for step in key_path:
         text += f"[{step}]" if type(step) is int else f".{step}" if text else str(step)
     return text
 
@@ -57,46 +57,46 @@ class Document:
 
     data: Any
     file: str
-    values: dict[Trail, Place] = field(default_factory=dict)
-    keys: dict[Trail, Place] = field(default_factory=dict)
+    values: dict[KeyPath, Place] = field(default_factory=dict)
+    keys: dict[KeyPath, Place] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
-    def place(self, trail: Trail) -> Place | None:
+    def place(self, key_path: KeyPath) -> Place | None:
         """Where the value stands, or the nearest thing around it."""
-        while trail and trail not in self.values:
-            trail = trail[:-1]
-        return self.values.get(trail)
+        while key_path and key_path not in self.values:
+            key_path = key_path[:-1]
+        return self.values.get(key_path)
 
-    def key(self, trail: Trail) -> Place | None:
-        return self.keys.get(trail) or self.place(trail)
+    def key(self, key_path: KeyPath) -> Place | None:
+        return self.keys.get(key_path) or self.place(key_path)
 
 
 def read_file(path: str | Path) -> Document:
     """The document in a file; SpecError if there is none to be read."""
     name = str(path)
 
-    def refused(message: str) -> SpecError:
+    def spec_error(message: str) -> SpecError:
         return SpecError([Problem(message, place=Place(name, 1, 1))])
 
     try:
         if os.path.isdir(path):
-            raise refused("is a directory, not a spec file")
+            raise spec_error("is a directory, not a spec file")
         size = os.path.getsize(path)
         if size > MAX_BYTES:
-            raise refused(f"has {size:,} bytes; a spec has at most {MAX_BYTES:,}")
+            raise spec_error(f"has {size:,} bytes; a spec has at most {MAX_BYTES:,}")
         with open(path, "rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise refused(f"cannot be read: {reason.lower()}") from None
+        raise spec_error(f"cannot be read: {reason.lower()}") from None
     if len(raw) > MAX_BYTES:
-        raise refused(f"has more than the {MAX_BYTES:,} bytes of a spec")
+        raise spec_error(f"has more than the {MAX_BYTES:,} bytes of a spec")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = error.object[: error.start].decode()  # behind a BOM, which is not counted
         message = f"is not UTF-8 text: byte 0x{error.object[error.start]:02x} has no meaning here"
-        raise SpecError([Problem(message, place=_after(before, name))]) from None
+        raise SpecError([Problem(message, place=_place_after(before, name))]) from None
     document = read_text(text, name)
     if document.data is None:
         raise SpecError(
@@ -108,128 +108,130 @@ def read_file(path: str | Path) -> Document:
     return document
 
 
-def _after(before: str, file: str) -> Place:
+def _place_after(before: str, file: str) -> Place:
     return Place(file, before.count("\n") + 1, len(before.rpartition("\n")[2]) + 1)
 
 
 def read_text(text: str, file: str) -> Document:
     """The document in a text."""
-    return _Reader(file).read(text)
+    return _EventReader(file).read(text)
 
 
-def of_data(data: Any, file: str = "") -> Document:
+def document_from_data(data: Any, file: str = "") -> Document:
     """A document of data that Python code made; it has no places."""
     return Document(data, file)
 
 
 def resolve_scalar(text: str) -> Any:
     """A plain scalar's value, by YAML 1.2's core schema."""
-    if text in _WORDS:
-        return _WORDS[text]
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
     if _INT.fullmatch(text):
         return int(text)
-    if _BASED.fullmatch(text):
+    if _BASED_INT.fullmatch(text):
         return int(text, 0)
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
 @dataclass
-class _Open:
+class _OpenNode:
     """A mapping or list whose end has not come yet."""
 
     value: dict[str, Any] | list[Any]
-    trail: Trail
+    key_path: KeyPath
     anchor: str | None
     key: str | None = None
 
 
-class _Reader:
+class _EventReader:
     def __init__(self, file: str) -> None:
         self.document = Document(None, file)
-        self.stack: list[_Open] = []
-        self.anchors: dict[str, tuple[Any, Trail]] = {}
+        self.stack: list[_OpenNode] = []
+        self.anchors: dict[str, tuple[Any, KeyPath]] = {}
         self.nodes = 0
         self.documents = 0
 
     def read(self, text: str) -> Document:
-        barred = _BARRED.search(text)
-        if barred:
-            message = f"character {barred[0]!r} is not allowed in YAML"
-            place = _after(text[: barred.start()], self.document.file)
+        forbidden = _FORBIDDEN.search(text)
+        if forbidden:
+            message = f"character {forbidden[0]!r} is not allowed in YAML"
+            place = _place_after(text[: forbidden.start()], self.document.file)
             raise SpecError([Problem(message, place=place)])
         try:
             for event in yaml.parse(text, Loader=_Loader):
-                self._take(event)
+                self._handle_event(event)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            raise self._refused(mark, _in_words(error, text)) from None
+            raise self._spec_error(mark, _describe_yaml_error(error, text)) from None
         except yaml.YAMLError as error:
-            raise self._refused(None, f"is not YAML: {error}") from None
+            raise self._spec_error(None, f"is not YAML: {error}") from None
         return self.document
 
-    def _take(self, event: Any) -> None:
+    def _handle_event(self, event: Any) -> None:
         if isinstance(event, yaml.DocumentStartEvent):
             self.documents += 1
             if self.documents > 1:
-                raise self._refused(
+                raise self._spec_error(
                     event.start_mark, "holds a second document ('---'); a spec is one"
                 )
         if isinstance(event, yaml.NodeEvent):
-            self._node(event)
+            self._handle_node(event)
         elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
             done = self.stack.pop()
             if done.anchor:
-                self.anchors[done.anchor] = (done.value, done.trail)
+                self.anchors[done.anchor] = (done.value, done.key_path)
 
-    def _node(self, event: Any) -> None:
+    def _handle_node(self, event: Any) -> None:
         self.nodes += 1
         if self.nodes > MAX_NODES:
-            raise self._refused(event.start_mark, f"has more than {MAX_NODES:,} values")
+            raise self._spec_error(event.start_mark, f"has more than {MAX_NODES:,} values")
         if getattr(event, "tag", None):
-            raise self._refused(
+            raise self._spec_error(
                 event.start_mark, f"tag '{event.tag}' is refused; specs hold plain data"
             )
         top = self.stack[-1] if self.stack else None
         if top and isinstance(top.value, dict) and top.key is None:
-            self._key(event, top)
+            self._handle_key(event, top)
             return
-        trail = self._trail(top)
-        self.document.values[trail] = self._place(event.start_mark)
+        key_path = self._child_path(top)
+        self.document.values[key_path] = self._place(event.start_mark)
         if isinstance(event, yaml.ScalarEvent):
-            self._put(top, self._scalar(event), event.anchor, trail)
+            self._set_value(top, self._parse_scalar(event), event.anchor, key_path)
         elif isinstance(event, yaml.AliasEvent):
-            self._put(top, self._expanded(event, trail), None, trail)
+            self._set_value(top, self._expand_alias(event, key_path), None, key_path)
         else:
             if len(self.stack) >= MAX_DEPTH:
-                raise self._refused(event.start_mark, f"is nested more than {MAX_DEPTH} deep")
+                raise self._spec_error(event.start_mark, f"is nested more than {MAX_DEPTH} deep")
             value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
-            self._put(top, value, None, trail)
-            self.stack.append(_Open(value, trail, event.anchor))
+            self._set_value(top, value, None, key_path)
+            self.stack.append(_OpenNode(value, key_path, event.anchor))
 
-    def _key(self, event: Any, top: _Open) -> None:
+    def _handle_key(self, event: Any, top: _OpenNode) -> None:
         if not isinstance(event, yaml.ScalarEvent):
-            raise self._refused(event.start_mark, "a key must be a plain word")
+            raise self._spec_error(event.start_mark, "a key must be a plain word")
         if event.value == "<<":
-            raise self._refused(event.start_mark, "merge key '<<' is refused; use 'extends'")
+            raise self._spec_error(event.start_mark, "merge key '<<' is refused; use 'extends'")
         key = event.value
-        trail = (*top.trail, key)
+        key_path = (*top.key_path, key)
         place = self._place(event.start_mark)
         if isinstance(top.value, dict) and key in top.value:
-            first = self.document.keys[trail]
+            first = self.document.keys[key_path]
             message = f"key '{key}' stands here a second time; the first is in line {first.line}"
-            self.document.problems.append(Problem(message, dotted(trail), place))
+            self.document.problems.append(Problem(message, format_path(key_path), place))
         else:
-            self.document.keys[trail] = place
+            self.document.keys[key_path] = place
         top.key = key
 
-    def _trail(self, top: _Open | None) -> Trail:
+    def _child_path(self, top: _OpenNode | None) -> KeyPath:
         if top is None:
             return ()
-        return (*top.trail, len(top.value) if isinstance(top.value, list) else top.key or "")
+        return (*top.key_path, len(top.value) if isinstance(top.value, list) else top.key or "")
 
-    def _put(self, top: _Open | None, value: Any, anchor: str | None, trail: Trail) -> None:
+    def _set_value(
+        self, top: _OpenNode | None, value: Any, anchor: str | None, key_path: KeyPath
+    ) -> None:
         if anchor:
-            self.anchors[anchor] = (value, trail)
+            self.anchors[anchor] = (value, key_path)
         if top is None:
             self.document.data = value
         elif isinstance(top.value, list):
@@ -238,31 +240,31 @@ class _Reader:
             top.value[str(top.key)] = value
             top.key = None
 
-    def _scalar(self, event: Any) -> Any:
+    def _parse_scalar(self, event: Any) -> Any:
         if not event.implicit[0]:  # quoted
             return event.value
         if len(event.value) > MAX_DIGITS and (
-            _INT.fullmatch(event.value) or _BASED.fullmatch(event.value)
+            _INT.fullmatch(event.value) or _BASED_INT.fullmatch(event.value)
         ):
-            raise self._refused(event.start_mark, f"a number of more than {MAX_DIGITS} digits")
+            raise self._spec_error(event.start_mark, f"a number of more than {MAX_DIGITS} digits")
         return resolve_scalar(event.value)
 
-    def _expanded(self, event: Any, trail: Trail) -> Any:
+    def _expand_alias(self, event: Any, key_path: KeyPath) -> Any:
         """A copy of what the alias stands for, counted against the limit node by node."""
         if event.anchor not in self.anchors:
-            raise self._refused(
+            raise self._spec_error(
                 event.start_mark, f"alias '*{event.anchor}' stands for nothing before it"
             )
         source, origin = self.anchors[event.anchor]
 
-        def copy(value: Any, was: Trail, now: Trail) -> Any:
+        def copy(value: Any, was: KeyPath, now: KeyPath) -> Any:
             self.nodes += 1
             if self.nodes > MAX_NODES:
-                raise self._refused(
+                raise self._spec_error(
                     event.start_mark, f"its aliases unfold to more than {MAX_NODES:,} values"
                 )
             if len(now) > MAX_DEPTH:
-                raise self._refused(
+                raise self._spec_error(
                     event.start_mark, f"its aliases nest more than {MAX_DEPTH} deep"
                 )
             for table in (self.document.values, self.document.keys):
@@ -274,18 +276,18 @@ class _Reader:
                 return [copy(v, (*was, i), (*now, i)) for i, v in enumerate(value)]
             return value
 
-        return copy(source, origin, trail)
+        return copy(source, origin, key_path)
 
     def _place(self, mark: Any) -> Place:
         return Place(self.document.file, mark.line + 1, mark.column + 1)
 
-    def _refused(self, mark: Any, message: str) -> SpecError:
+    def _spec_error(self, mark: Any, message: str) -> SpecError:
         place = self._place(mark) if mark else Place(self.document.file, 1, 1)
         # What was found before the fatal fault is still worth saying.
         return SpecError([*self.document.problems, Problem(message, place=place)])
 
 
-def _in_words(error: yaml.MarkedYAMLError, text: str) -> str:
+def _describe_yaml_error(error: yaml.MarkedYAMLError, text: str) -> str:
     mark, began = error.problem_mark, error.context_mark
     line = _line(text, mark.line) if mark else ""
     if mark and "\t" in line[: len(line) - len(line.lstrip())][: mark.column + 1]:

@@ -6,29 +6,29 @@ import difflib
 from dataclasses import replace
 from typing import Any
 
-from zoo.errors import Place, Problem, RegistryError, article
+from zoo.errors import Place, Problem, RegistryError, with_article
 from zoo.interfaces import KINDS, Entry
 from zoo.interfaces.signature import Parameter, Slot, parameters
 from zoo.registry.blueprint import Blueprint
-from zoo.registry.component_registry import Registry
-from zoo.spec.document import Document, Trail, dotted
+from zoo.registry.component_registry import ComponentRegistry
+from zoo.spec.document import Document, KeyPath, format_path
 
 
-class Reader:
+class SpecReader:
     """Reads one document against the signatures of the parts it names."""
 
-    def __init__(self, document: Document, registry: Registry) -> None:
+    def __init__(self, document: Document, registry: ComponentRegistry) -> None:
         self.document = document
         self.registry = registry
         self.problems: list[Problem] = list(document.problems)
 
-    def part(self, target: type, value: Any, trail: Trail = ()) -> Blueprint[Any] | None:
+    def part(self, target: type, value: Any, key_path: KeyPath = ()) -> Blueprint[Any] | None:
         """The blueprint for a slot of this target, or None if it can't be made."""
         if isinstance(value, Blueprint):
-            return self._ready(target, value, trail)
+            return self._check_blueprint(target, value, key_path)
         entry: Entry | None = None
         if target in KINDS.values():
-            entry = self._entry(target, value, trail)
+            entry = self._find_entry(target, value, key_path)
             if entry is None:
                 return None
             target = entry.cls
@@ -36,74 +36,82 @@ class Reader:
                 {k: v for k, v in value.items() if k != "type"} if isinstance(value, dict) else {}
             )
         elif not isinstance(value, dict):
-            self._fault(f"should be a mapping, but is {_short(value)}", trail)
+            self._add_problem(f"should be a mapping, but is {_describe_value(value)}", key_path)
             return None
-        return self._filled(target, entry, value, trail)
+        return self._read_params(target, entry, value, key_path)
 
-    def _ready(self, target: type, value: Blueprint[Any], trail: Trail) -> Blueprint[Any] | None:
+    def _check_blueprint(
+        self, target: type, value: Blueprint[Any], key_path: KeyPath
+    ) -> Blueprint[Any] | None:
         """A blueprint that Python code made, found among the registered ones."""
         if not issubclass(value.cls, target):
-            self._fault(f"is a blueprint of {value.cls.__name__}, no {target.__name__}", trail)
+            self._add_problem(
+                f"is a blueprint of {value.cls.__name__}, no {target.__name__}", key_path
+            )
             return None
         offered = [e for e in self.registry.entries if e.cls is value.cls]
-        return replace(value, path=dotted(trail), entry=offered[0] if offered else None)
+        return replace(value, path=format_path(key_path), entry=offered[0] if offered else None)
 
-    def _entry(self, kind: Any, value: Any, trail: Trail) -> Entry | None:
+    def _find_entry(self, kind: Any, value: Any, key_path: KeyPath) -> Entry | None:
         name = value.get("type") if isinstance(value, dict) else value
-        at = (*trail, "type") if isinstance(value, dict) and "type" in value else trail
+        at = (*key_path, "type") if isinstance(value, dict) and "type" in value else key_path
         if name is None and isinstance(value, dict):
             names = ", ".join(sorted({e.name for e in self.registry.components(kind.kind)}))
-            self._fault(f"needs 'type', the name of its {kind.kind} (available: {names})", trail)
+            self._add_problem(
+                f"needs 'type', the name of its {kind.kind} (available: {names})", key_path
+            )
         elif not isinstance(name, str):
-            self._fault(f"should name {article(kind.kind)}, but is {_short(name)}", at)
+            self._add_problem(
+                f"should name {with_article(kind.kind)}, but is {_describe_value(name)}", at
+            )
         else:
             try:
                 return self.registry.get(kind.kind, name)
             except RegistryError as error:
-                self._fault(str(error), trail, self.document.place(at))
+                self._add_problem(str(error), key_path, self.document.place(at))
         return None
 
-    def _filled(
-        self, cls: type, entry: Entry | None, value: dict[str, Any], trail: Trail
+    def _read_params(
+        self, cls: type, entry: Entry | None, value: dict[str, Any], key_path: KeyPath
     ) -> Blueprint[Any] | None:
         known = {p.name: p for p in parameters(cls)}
-        explained = self._unknown_keys(known, value, trail)
+        explained = self._report_unknown_keys(known, value, key_path)
         whole = True
         params: dict[str, Any] = {}
         for parameter in known.values():
-            if parameter.given:
+            if parameter.from_parent:
                 continue
             if parameter.name in value:
-                at = (*trail, parameter.name)
-                good, read = self._parameter(parameter, value[parameter.name], at)
+                at = (*key_path, parameter.name)
+                good, read = self._read_parameter(parameter, value[parameter.name], at)
                 whole &= good
                 params[parameter.name] = read
             elif parameter.required:
                 whole = False
                 if parameter.name not in explained:
-                    self._fault(f"key '{parameter.name}' is missing", trail)
+                    self._add_problem(f"key '{parameter.name}' is missing", key_path)
         if not whole:
             return None
-        places = {key: self.document.place((*trail, key)) for key in params}
+        places = {key: self.document.place((*key_path, key)) for key in params}
         return Blueprint(
             cls,
             params,
-            path=dotted(trail),
-            place=self.document.place(trail),
+            path=format_path(key_path),
+            place=self.document.place(key_path),
             places={key: place for key, place in places.items() if place},
             entry=entry,
         )
 
-    def _unknown_keys(
-        self, known: dict[str, Parameter], value: dict[str, Any], trail: Trail
+    def _report_unknown_keys(
+        self, known: dict[str, Parameter], value: dict[str, Any], key_path: KeyPath
     ) -> set[str]:
         """Reports them; returns the missing keys that a misspelt one was meant for."""
-        open_keys = [name for name, parameter in known.items() if not parameter.given]
+        open_keys = [name for name, parameter in known.items() if not parameter.from_parent]
         explained = set()
         for key in value:
             if key in open_keys:
                 continue
-            place = self.document.key((*trail, key))
+            place = self.document.key((*key_path, key))
             if key in known:
                 message = f"key '{key}' is set by the part's parent, not by a spec; leave it out"
             else:
@@ -112,40 +120,42 @@ class Reader:
                 hint = f"; did you mean '{close[0]}'?" if close else ""
                 listed = ", ".join(open_keys) or "none"
                 message = f"unknown key '{key}'{hint} (available: {listed})"
-            self._fault(message, (*trail, key), place)
+            self._add_problem(message, (*key_path, key), place)
         return explained
 
-    def _parameter(self, parameter: Parameter, value: Any, trail: Trail) -> tuple[bool, Any]:
+    def _read_parameter(
+        self, parameter: Parameter, value: Any, key_path: KeyPath
+    ) -> tuple[bool, Any]:
         if parameter.slot:
-            return self._slot(parameter.slot, value, trail)
-        value, faults = parameter.read(value)
+            return self._read_slot(parameter.slot, value, key_path)
+        value, faults = parameter.parse(value)
         for inside, why in faults:
-            at, found = _inside(value, inside)
+            at, found = _locate(value, inside)
             why = why.replace("Input should", "should", 1)
-            self._fault(f"is {_short(found)}, but {why}", (*trail, *at))
+            self._add_problem(f"is {_describe_value(found)}, but {why}", (*key_path, *at))
         return not faults, value
 
-    def _slot(self, slot: Slot, value: Any, trail: Trail) -> tuple[bool, Any]:
+    def _read_slot(self, slot: Slot, value: Any, key_path: KeyPath) -> tuple[bool, Any]:
         if slot.optional and value is None:
             return True, None
         if not slot.many:
-            part = self.part(slot.target, value, trail)
+            part = self.part(slot.target, value, key_path)
             return part is not None, part
         if not isinstance(value, (list, tuple)):
-            self._fault(f"should be a list, but is {_short(value)}", trail)
+            self._add_problem(f"should be a list, but is {_describe_value(value)}", key_path)
             return False, None
-        parts = [self.part(slot.target, item, (*trail, i)) for i, item in enumerate(value)]
+        parts = [self.part(slot.target, item, (*key_path, i)) for i, item in enumerate(value)]
         return None not in parts, parts
 
-    def _fault(self, message: str, trail: Trail, place: Place | None = None) -> None:
-        place = place or self.document.place(trail)
-        self.problems.append(Problem(message, dotted(trail), place))
+    def _add_problem(self, message: str, key_path: KeyPath, place: Place | None = None) -> None:
+        place = place or self.document.place(key_path)
+        self.problems.append(Problem(message, format_path(key_path), place))
 
 
-def _inside(value: Any, trail: Trail) -> tuple[Trail, Any]:
+def _locate(value: Any, key_path: KeyPath) -> tuple[KeyPath, Any]:
     """How far a fault's path leads into the value; pydantic adds steps of its own for unions."""
-    walked: Trail = ()
-    for step in trail:
+    walked: KeyPath = ()
+    for step in key_path:
         try:
             value = value[step]
         except (TypeError, KeyError, IndexError):
@@ -154,7 +164,7 @@ def _inside(value: Any, trail: Trail) -> tuple[Trail, Any]:
     return walked, value
 
 
-def _short(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list):

@@ -12,18 +12,18 @@ from torch import Tensor, nn
 
 from zoo.attention import recording
 from zoo.errors import Problem, SpecError
-from zoo.registry.blueprint import Frame, in_a_line
+from zoo.registry.blueprint import BuildNode, format_error
 from zoo.spec.spec import Spec
 
 # Two runs at these sizes tell which dimensions follow the batch and the length.
-_RUNS = ((2, 3), (3, 4))
+_EXAMPLE_SIZES = ((2, 3), (3, 4))
 
-Failure = tuple[Exception, Frame]
+Failure = tuple[Exception, BuildNode]
 """An error, and a part it came through."""
 
 
 @dataclass
-class Part:
+class ReportNode:
     """One part of the tree; parts that a parent builds alike, layer by layer, count together."""
 
     path: str
@@ -34,9 +34,9 @@ class Part:
     parameters: int
     bytes: int
     count: int = 1
-    children: list[Part] = field(default_factory=list)
+    children: list[ReportNode] = field(default_factory=list)
 
-    def walk(self) -> Iterator[Part]:
+    def walk(self) -> Iterator[ReportNode]:
         yield self
         for child in self.children:
             yield from child.walk()
@@ -53,7 +53,7 @@ class Report:
     name: str
     parameters: int
     bytes: int
-    tree: Part
+    tree: ReportNode
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -65,18 +65,18 @@ class Report:
         }
 
 
-def report_of(spec: Spec, tree: Frame) -> Report:
+def build_report(spec: Spec, tree: BuildNode) -> Report:
     """Runs the model on the meta device to see its shapes, and counts."""
     shapes = _shapes(tree)
-    root = _part(tree, shapes)
+    root = _build_node(tree, shapes)
     return Report(spec.name, root.parameters, root.bytes, root)
 
 
-def _part(frame: Frame, shapes: dict[int, str]) -> Part:
+def _build_node(frame: BuildNode, shapes: dict[int, str]) -> ReportNode:
     blueprint = frame.blueprint
     entry = blueprint.entry
     parameters, size = _count(frame.part)
-    part = Part(
+    part = ReportNode(
         path=blueprint.path,
         kind=entry.kind if entry else type(frame.part).__name__.lower(),
         type=blueprint.label if entry else "",
@@ -85,22 +85,22 @@ def _part(frame: Frame, shapes: dict[int, str]) -> Part:
         parameters=parameters,
         bytes=size,
     )
-    alike: dict[str, Part] = {}
-    for child in (_part(below, shapes) for below in frame.children):
-        if child.path in alike:
-            _add(alike[child.path], child)
+    by_path: dict[str, ReportNode] = {}
+    for child in (_build_node(below, shapes) for below in frame.children):
+        if child.path in by_path:
+            _merge(by_path[child.path], child)
         else:
-            alike[child.path] = child
-    part.children = list(alike.values())
+            by_path[child.path] = child
+    part.children = list(by_path.values())
     return part
 
 
-def _add(part: Part, other: Part) -> None:
+def _merge(part: ReportNode, other: ReportNode) -> None:
     part.count += other.count
     part.parameters += other.parameters
     part.bytes += other.bytes
     for mine, theirs in zip(part.children, other.children, strict=False):
-        _add(mine, theirs)
+        _merge(mine, theirs)
 
 
 def _count(part: Any) -> tuple[int, int]:
@@ -112,31 +112,34 @@ def _count(part: Any) -> tuple[int, int]:
     return sum(w.numel() for w in weights), sum(t.numel() * t.element_size() for t in held)
 
 
-def _shapes(tree: Frame) -> dict[int, str]:
+def _shapes(tree: BuildNode) -> dict[int, str]:
     """The output shape of each part by id, with letters for what follows the input."""
     seen: list[dict[int, tuple[int, ...]]] = []
-    for batch, length in _RUNS:
+    for batch, length in _EXAMPLE_SIZES:
         try:
             # Recording keeps attention on its reference path, where every part is called.
-            with _watched(tree) as (shapes, failed), recording(tree.part), torch.no_grad():
+            with _trace_shapes(tree) as (shapes, failed), recording(tree.part), torch.no_grad():
                 tree.part.eval()
                 tree.part(tree.part.example(batch, length))
         except Exception as error:
             if isinstance(error, NotImplementedError) or "on meta tensors" in str(error):
                 return {}  # a part that needs real numbers to run; its shapes stay unknown
             last = next((frame for raised, frame in failed if raised is error), tree).blueprint
-            message = f"fails on an example of its own: {in_a_line(error)}"
+            message = f"fails on an example of its own: {format_error(error)}"
             raise SpecError([Problem(message, last.path, last.place)]) from error
         seen.append(shapes)
     return {
-        key: _lettered(shape, seen[1][key])
+        key: _symbolic_shape(shape, seen[1][key])
         for key, shape in seen[0].items()
         if key in seen[1] and len(shape) == len(seen[1][key])
     }
 
 
-def _lettered(first: tuple[int, ...], second: tuple[int, ...]) -> str:
-    letters = {(_RUNS[0][0], _RUNS[1][0]): "B", (_RUNS[0][1], _RUNS[1][1]): "S"}
+def _symbolic_shape(first: tuple[int, ...], second: tuple[int, ...]) -> str:
+    letters = {
+        (_EXAMPLE_SIZES[0][0], _EXAMPLE_SIZES[1][0]): "B",
+        (_EXAMPLE_SIZES[0][1], _EXAMPLE_SIZES[1][1]): "S",
+    }
     names = (
         str(a) if a == b else letters.get((a, b), "T") for a, b in zip(first, second, strict=True)
     )
@@ -144,7 +147,7 @@ def _lettered(first: tuple[int, ...], second: tuple[int, ...]) -> str:
 
 
 @contextmanager
-def _watched(tree: Frame) -> Iterator[tuple[dict[int, tuple[int, ...]], list[Failure]]]:
+def _trace_shapes(tree: BuildNode) -> Iterator[tuple[dict[int, tuple[int, ...]], list[Failure]]]:
     """Notes the first output shape of each part, and the parts an error came through."""
     shapes: dict[int, tuple[int, ...]] = {}
     failed: list[Failure] = []
@@ -152,7 +155,9 @@ def _watched(tree: Frame) -> Iterator[tuple[dict[int, tuple[int, ...]], list[Fai
     for frame in tree.walk():
         name = getattr(frame.part, "observed", "forward")
         if isinstance(frame.part, nn.Module) and callable(getattr(frame.part, name, None)):
-            setattr(frame.part, name, _watcher(frame, getattr(frame.part, name), shapes, failed))
+            setattr(
+                frame.part, name, _wrap_method(frame, getattr(frame.part, name), shapes, failed)
+            )
             wrapped.append((frame.part, name))
     try:
         yield shapes, failed
@@ -161,10 +166,10 @@ def _watched(tree: Frame) -> Iterator[tuple[dict[int, tuple[int, ...]], list[Fai
             delattr(part, name)
 
 
-def _watcher(
-    frame: Frame, method: Any, shapes: dict[int, tuple[int, ...]], failed: list[Failure]
+def _wrap_method(
+    frame: BuildNode, method: Any, shapes: dict[int, tuple[int, ...]], failed: list[Failure]
 ) -> Any:
-    def watched(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
             result = method(*args, **kwargs)
         except Exception as error:
@@ -175,7 +180,7 @@ def _watcher(
             shapes.setdefault(id(frame.part), tuple(tensor.shape))
         return result
 
-    return watched
+    return wrapper
 
 
 def _first_tensor(value: Any) -> Tensor | None:

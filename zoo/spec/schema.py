@@ -6,34 +6,34 @@ from typing import Any
 
 from zoo.interfaces import KINDS, Entry
 from zoo.interfaces.signature import Slot, parameters
-from zoo.registry.component_registry import Registry
+from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.spec import Sections
 
-DRAFT = "https://json-schema.org/draft/2020-12/schema"
+SCHEMA_DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def spec_schema(registry: Registry) -> dict[str, Any]:
+def spec_schema(registry: ComponentRegistry) -> dict[str, Any]:
     """What a spec may say, given the installed components."""
     definitions: dict[str, Any] = {}
     for kind in KINDS:
         entries = registry.components(kind)
         names = sorted({e.name for e in entries} | {e.reference for e in entries})
         bare = {"enum": names} if names else False
-        full = [{"$ref": f"#/$defs/{_key(entry)}"} for entry in entries]
+        full = [{"$ref": f"#/$defs/{_definition_name(entry)}"} for entry in entries]
         definitions[kind] = {"anyOf": [bare, *full]}
         for entry in entries:
-            definitions[_key(entry)] = _component(entry, definitions)
+            definitions[_definition_name(entry)] = _component_schema(entry, definitions)
     return {
-        "$schema": DRAFT,
+        "$schema": SCHEMA_DRAFT,
         "title": "zoo spec",
         "if": {"required": ["extends"]},
-        "then": _changes(),
-        "else": _object(Sections, definitions),
+        "then": _extends_schema(),
+        "else": _object_schema(Sections, definitions),
         "$defs": definitions,
     }
 
 
-def _changes() -> dict[str, Any]:
+def _extends_schema() -> dict[str, Any]:
     """A spec that extends another says only what differs: its parts need not name their type."""
     properties: dict[str, Any] = {
         parameter.name: True if parameter.slot else parameter.json_schema()
@@ -43,12 +43,12 @@ def _changes() -> dict[str, Any]:
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def _key(entry: Entry) -> str:
+def _definition_name(entry: Entry) -> str:
     return f"{entry.kind}.{entry.plugin}.{entry.name}"
 
 
-def _component(entry: Entry, definitions: dict[str, Any]) -> dict[str, Any]:
-    schema = _object(entry.cls, definitions)
+def _component_schema(entry: Entry, definitions: dict[str, Any]) -> dict[str, Any]:
+    schema = _object_schema(entry.cls, definitions)
     schema["properties"] = {
         "type": {"enum": [entry.name, entry.reference]},
         **schema["properties"],
@@ -57,24 +57,26 @@ def _component(entry: Entry, definitions: dict[str, Any]) -> dict[str, Any]:
     return {"description": entry.summary, **schema}
 
 
-def _object(cls: type, definitions: dict[str, Any]) -> dict[str, Any]:
+def _object_schema(cls: type, definitions: dict[str, Any]) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     for parameter in parameters(cls):
-        if parameter.given:
+        if parameter.from_parent:
             continue
-        shape = _slot(parameter.slot, definitions) if parameter.slot else parameter.json_schema()
+        shape = (
+            _slot_schema(parameter.slot, definitions) if parameter.slot else parameter.json_schema()
+        )
         if not parameter.required and not parameter.slot:
             shape = {**shape, "default": parameter.default}
         properties[parameter.name] = shape
     return {
         "type": "object",
         "properties": properties,
-        "required": [p.name for p in parameters(cls) if p.required and not p.given],
+        "required": [p.name for p in parameters(cls) if p.required and not p.from_parent],
         "additionalProperties": False,
     }
 
 
-def _slot(slot: Slot, definitions: dict[str, Any]) -> dict[str, Any]:
+def _slot_schema(slot: Slot, definitions: dict[str, Any]) -> dict[str, Any]:
     kinds = {interface: kind for kind, interface in KINDS.items()}
     if slot.target in kinds:
         name = kinds[slot.target]
@@ -82,7 +84,7 @@ def _slot(slot: Slot, definitions: dict[str, Any]) -> dict[str, Any]:
         name = slot.target.__name__.lower()
         if name not in definitions:
             definitions[name] = {}  # claimed first, in case it holds itself
-            definitions[name] = _object(slot.target, definitions)
+            definitions[name] = _object_schema(slot.target, definitions)
     one: dict[str, Any] = {"$ref": f"#/$defs/{name}"}
     if slot.many:
         return {"type": "array", "items": one}

@@ -10,18 +10,18 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from zoo.errors import Place, Problem, RegistryError, SpecError, shortened
+from zoo.errors import Place, Problem, RegistryError, SpecError, truncate
 from zoo.interfaces import Filter, Metric, Model, Objective, Sampler
 from zoo.registry.blueprint import Blueprint
-from zoo.registry.component_registry import Registry, default_registry
-from zoo.spec.document import MAX_DEPTH, Document, Trail, of_data, read_file, read_text
-from zoo.spec.reader import Reader
+from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo.spec.document import MAX_DEPTH, Document, KeyPath, document_from_data, read_file, read_text
+from zoo.spec.reader import SpecReader
 
 Source = str | os.PathLike[str] | Mapping[str, Any]
 """A spec file's path, the name of a shipped spec, or the spec itself as a dict."""
 
 MAX_EXTENDS = 8
-OVERRIDE = "model.encoder.hidden=64"
+OVERRIDE_EXAMPLE = "model.encoder.hidden=64"
 
 
 class Sections:
@@ -59,9 +59,9 @@ class Spec:
     def name(self) -> str:
         return self.sections.name
 
-    def resolved(self) -> dict[str, Any]:
+    def resolve(self) -> dict[str, Any]:
         """The spec with nothing left to defaults and every name qualified."""
-        return self.root.resolved()
+        return self.root.resolve()
 
     def lock(self) -> list[dict[str, Any]]:
         """Who provides each component, one row a component."""
@@ -89,7 +89,7 @@ class Draft:
 
 
 def load_spec(
-    source: Source, *, overrides: Iterable[str] = (), registry: Registry | None = None
+    source: Source, *, overrides: Iterable[str] = (), registry: ComponentRegistry | None = None
 ) -> Spec:
     """The spec, or SpecError with everything that is wrong with it."""
     draft = draft_spec(source, overrides=overrides, registry=registry)
@@ -99,31 +99,31 @@ def load_spec(
 
 
 def draft_spec(
-    source: Source, *, overrides: Iterable[str] = (), registry: Registry | None = None
+    source: Source, *, overrides: Iterable[str] = (), registry: ComponentRegistry | None = None
 ) -> Draft:
     """The spec as far as it can be read; a spec with only surplus keys still has its parts."""
     registry = registry or default_registry()
-    document = of_data({})
+    document = document_from_data({})
     fatal: list[Problem] = []
     try:
-        document = _document(source, registry)
+        document = _load_document(source, registry)
     except SpecError as error:
         fatal += error.problems
     for text in overrides:
         try:
-            document = merged(document, override(text, document))
+            document = merge(document, parse_override(text, document))
         except SpecError as error:
             fatal += error.problems
     if fatal:
         return Draft(None, fatal)
-    reader = Reader(document, registry)
+    reader = SpecReader(document, registry)
     root = reader.part(Sections, document.data)
     if root is None:
         return Draft(None, reader.problems)
     return Draft(Spec(Sections(**root.params), root), reader.problems)
 
 
-def find_spec(source: str | os.PathLike[str], registry: Registry) -> Path:
+def find_spec(source: str | os.PathLike[str], registry: ComponentRegistry) -> Path:
     """The file a person means by a path or by the name of a shipped spec."""
     path = Path(source)
     looks_like_path = path.suffix in (".yaml", ".yml") or path.name != str(source)
@@ -137,14 +137,16 @@ def find_spec(source: str | os.PathLike[str], registry: Registry) -> Path:
         raise SpecError([Problem(f"{error}; nor is there a file of that name")]) from None
 
 
-def _document(source: Source, registry: Registry) -> Document:
+def _load_document(source: Source, registry: ComponentRegistry) -> Document:
     if isinstance(source, Mapping):
-        return _extended(of_data(dict(source)), Path(), registry, [])
+        return _resolve_extends(document_from_data(dict(source)), Path(), registry, [])
     path = find_spec(source, registry)
-    return _extended(read_file(path), path, registry, [path.resolve()])
+    return _resolve_extends(read_file(path), path, registry, [path.resolve()])
 
 
-def _extended(document: Document, path: Path, registry: Registry, seen: list[Path]) -> Document:
+def _resolve_extends(
+    document: Document, path: Path, registry: ComponentRegistry, seen: list[Path]
+) -> Document:
     """The document laid over the one it extends."""
     data = document.data
     if not isinstance(data, dict) or "extends" not in data:
@@ -163,7 +165,7 @@ def _extended(document: Document, path: Path, registry: Registry, seen: list[Pat
         if file.resolve() in seen or len(seen) >= MAX_EXTENDS:
             chain = " -> ".join(p.name for p in [*seen, file])
             raise SpecError([Problem(f"goes in a circle or too deep: {chain}")])
-        base = _extended(content, file, registry, [*seen, file.resolve()])
+        base = _resolve_extends(content, file, registry, [*seen, file.resolve()])
     except SpecError as error:
         found = [
             p
@@ -172,23 +174,23 @@ def _extended(document: Document, path: Path, registry: Registry, seen: list[Pat
             for p in error.problems
         ]
         raise SpecError([*found, *document.problems]) from None
-    return merged(base, document)
+    return merge(base, document)
 
 
-def override(text: str, base: Document, example: str = OVERRIDE) -> Document:
+def parse_override(text: str, base: Document, example: str = OVERRIDE_EXAMPLE) -> Document:
     """``--set a.b.c=value`` as a document of its own, so that faults in it point at it."""
-    trail, equals, value = text.partition("=")
-    keys = trail.strip().split(".")
-    label = shortened(f"--set {text}", 100)
+    key_path, equals, value = text.partition("=")
+    keys = key_path.strip().split(".")
+    label = truncate(f"--set {text}", 100)
     if not equals or not all(keys) or len(keys) > MAX_DEPTH:
         message = f"should read KEY.KEY=VALUE, for example {example}"
         raise SpecError([Problem(message, place=Place(label, 1, 1))])
-    read = read_text(value, label) if value.strip() else of_data(None, label)
+    read = read_text(value, label) if value.strip() else document_from_data(None, label)
     data: Any = read.data
     for key in reversed(keys):
         data = {key: data}
     under = tuple(keys)
-    document = of_data(data, label)
+    document = document_from_data(data, label)
     document.problems = [
         Problem(p.message, ".".join([*keys, p.path]), p.place) for p in read.problems
     ]
@@ -200,36 +202,38 @@ def override(text: str, base: Document, example: str = OVERRIDE) -> Document:
     return document
 
 
-def merged(base: Document, over: Document) -> Document:
+def merge(base: Document, over: Document) -> Document:
     """``over`` laid over ``base``: mappings mix key by key, unless another type is named."""
     values, keys = dict(base.values), dict(base.keys)
 
-    def replaced(below: Any, trail: Trail) -> None:
+    def discard_places(below: Any, key_path: KeyPath) -> None:
         """Forget where the parts of a value stood that is no longer there."""
         if isinstance(below, (dict, list)):
             for table in (values, keys):
-                for stale in [t for t in table if t[: len(trail)] == trail]:
+                for stale in [t for t in table if t[: len(key_path)] == key_path]:
                     del table[stale]
-        if trail not in over.values and over.values:
-            values[trail] = Place(over.file, 1, 1)
+        if key_path not in over.values and over.values:
+            values[key_path] = Place(over.file, 1, 1)
 
-    def mix(below: Any, above: Any, trail: Trail) -> Any:
+    def merge_values(below: Any, above: Any, key_path: KeyPath) -> Any:
         if not isinstance(above, dict):
-            replaced(below, trail)
+            discard_places(below, key_path)
             return above
         if isinstance(below, str):
             below = {"type": below}
-            if trail in values:
-                values[*trail, "type"] = values[trail]
+            if key_path in values:
+                values[*key_path, "type"] = values[key_path]
         if not isinstance(below, dict) or above.get("type", below.get("type")) != below.get("type"):
-            replaced(below, trail)
+            discard_places(below, key_path)
             return above
         mixed = dict(below)
         for key, value in above.items():
-            mixed[key] = mix(below[key], value, (*trail, key)) if key in below else value
+            mixed[key] = (
+                merge_values(below[key], value, (*key_path, key)) if key in below else value
+            )
         return mixed
 
-    data = mix(base.data, over.data, ())
+    data = merge_values(base.data, over.data, ())
     return Document(
         data,
         over.file,

@@ -8,28 +8,28 @@ from dataclasses import dataclass
 from zoo.errors import RegistryError, suggest
 from zoo.interfaces import Component
 from zoo.registry.component_registry import default_registry
+from zoo.testing.configuration import Configuration, configurations
 from zoo.testing.law import Law
 from zoo.testing.laws import LAWS
-from zoo.testing.run import attempt, refusal_of
-from zoo.testing.subject import Subject, subjects
+from zoo.testing.run import rejection_reason, run_law
 
 
 @dataclass(frozen=True)
 class Case:
     """One law on one configuration of one component: ``case.run()`` fails if it is broken."""
 
-    subject: Subject
+    config: Configuration
     law: Law
 
     def __str__(self) -> str:
-        cls = self.subject.cls
-        where = f"[{self.subject.label}]" if self.subject.label else ""
+        cls = self.config.cls
+        where = f"[{self.config.label}]" if self.config.label else ""
         return f"{cls.kind}-{cls.name}{where}-{self.law.name}"
 
     def run(self) -> None:
         import pytest  # the command line runs laws where pytest is not installed
 
-        outcome = attempt(self.law, self.subject)
+        outcome = run_law(self.law, self.config)
         if outcome.status == "skipped":
             pytest.skip(outcome.message)
         if outcome.status == "failed":
@@ -48,12 +48,12 @@ def cases(*, plugin: str | None = None) -> list[Case]:
         raise RegistryError(
             f"no plugin named '{plugin}' offers components{suggest(str(plugin), names)}"
         )
-    return [case for entry in chosen for case in cases_of(entry.cls)]
+    return [case for entry in chosen for case in component_cases(entry.cls)]
 
 
-def cases_of(component: type[Component]) -> Iterator[Case]:
+def component_cases(component: type[Component]) -> Iterator[Case]:
     """All laws over the configurations of one component that it does not refuse."""
-    for index, subject in enumerate(subjects(component)):
-        if index == 0 or refusal_of(subject) is None:
+    for index, config in enumerate(configurations(component)):
+        if index == 0 or rejection_reason(config) is None:
             for law in LAWS[component.kind]:
-                yield Case(subject, law)
+                yield Case(config, law)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from zoo.testing.subject import Subject
+    from zoo.testing.configuration import Configuration
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Law:
     """A statement that every component of a kind must satisfy; ``run`` asserts it."""
 
     name: str
-    run: Callable[[Subject], None]
+    run: Callable[[Configuration], None]
 
     @property
     def statement(self) -> str:
@@ -37,7 +37,7 @@ class Outcome:
     message: str = ""
 
 
-class LawBroken(AssertionError):
+class LawViolation(AssertionError):
     """A component breaks laws of its kind."""
 
     def __init__(self, outcomes: Sequence[Outcome]) -> None:

@@ -7,64 +7,64 @@ from typing import Any
 
 from zoo.errors import MissingExtra, SpecError
 from zoo.interfaces import Component
-from zoo.registry.discovery import fault_of
-from zoo.testing.law import Law, LawBroken, NotApplicable, Outcome
+from zoo.registry.discovery import validate_component
+from zoo.testing.configuration import Configuration, configurations
+from zoo.testing.law import Law, LawViolation, NotApplicable, Outcome
 from zoo.testing.laws import LAWS
-from zoo.testing.subject import Subject, subjects
 
 
 def check(component: type[Component], **params: Any) -> list[Outcome]:
-    """Every law of the component's kind, on every small configuration; LawBroken if one fails.
+    """Every law of the component's kind, on every small configuration; LawViolation if one fails.
 
     With parameters, only that configuration is tried.
     """
-    outcomes = list(examine(component, **params))
+    outcomes = list(run_laws(component, **params))
     broken = [outcome for outcome in outcomes if outcome.status == "failed"]
     if broken:
-        raise LawBroken(broken)
+        raise LawViolation(broken)
     return outcomes
 
 
-def examine(component: type[Component], **params: Any) -> Iterator[Outcome]:
+def run_laws(component: type[Component], **params: Any) -> Iterator[Outcome]:
     """The outcomes, failures too, as they come."""
-    fault = fault_of(component)
+    fault = validate_component(component)
     if fault:
         yield Outcome(
             getattr(component, "__name__", str(component)), "", "contract", "failed", fault
         )
         return
-    for index, subject in enumerate(subjects(component, **params)):
-        refusal = refusal_of(subject)
+    for index, config in enumerate(configurations(component, **params)):
+        refusal = rejection_reason(config)
         if refusal and index > 0:
-            yield Outcome(component.name, subject.label, "refused", "skipped", refusal)
+            yield Outcome(component.name, config.label, "refused", "skipped", refusal)
             continue
         for law in LAWS[component.kind]:
-            yield attempt(law, subject)
+            yield run_law(law, config)
 
 
-def attempt(law: Law, subject: Subject) -> Outcome:
+def run_law(law: Law, config: Configuration) -> Outcome:
     """One law on one configuration."""
 
     def outcome(status: Any, message: str = "") -> Outcome:
-        return Outcome(subject.cls.name, subject.label, law.name, status, message)
+        return Outcome(config.cls.name, config.label, law.name, status, message)
 
     try:
-        law.run(subject)
+        law.run(config)
     except NotApplicable as reason:
         return outcome("skipped", str(reason))
     except AssertionError as error:
-        return outcome("failed", _first_lines(error) or law.statement)
+        return outcome("failed", _one_line(error) or law.statement)
     except Exception as error:
         if isinstance(error.__cause__, MissingExtra):
             return outcome("skipped", str(error.__cause__))
-        return outcome("failed", f"{type(error).__name__}: {_first_lines(error)}")
+        return outcome("failed", f"{type(error).__name__}: {_one_line(error)}")
     return outcome("passed")
 
 
-def refusal_of(subject: Subject) -> str | None:
+def rejection_reason(config: Configuration) -> str | None:
     """Why a configuration is no valid one: components may refuse a combination, with a reason."""
     try:
-        subject.part()
+        config.build()
     except SpecError as error:
         return str(error)
     except Exception:
@@ -72,5 +72,5 @@ def refusal_of(subject: Subject) -> str | None:
     return None
 
 
-def _first_lines(error: BaseException) -> str:
+def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:300]

@@ -18,12 +18,12 @@ def test_choices_of_scores_worked_out_by_hand():
     scores = torch.tensor([[0.0, math.log(3), 7.0]], dtype=torch.float64)
     mask = torch.tensor([True, True, False])
 
-    _, choices = Hard().eval().choose(scores, mask)
+    _, samples = Hard().eval().sample(scores, mask)
 
     # Chances 1/4 and 3/4.
-    assert choices.logprob.tolist() == pytest.approx([math.log(3 / 4)])
+    assert samples.logprob.tolist() == pytest.approx([math.log(3 / 4)])
     expected = -(math.log(1 / 4) / 4 + 3 / 4 * math.log(3 / 4))
-    assert choices.entropy.tolist() == pytest.approx([expected])
+    assert samples.entropy.tolist() == pytest.approx([expected])
 
 
 def test_choices_and_their_gradients_equal_those_of_torchs_distribution():
@@ -31,14 +31,14 @@ def test_choices_and_their_gradients_equal_those_of_torchs_distribution():
     own = torch.randn(2, 3, 4, 6, dtype=torch.float64, requires_grad=True)
     torchs = own.detach().clone().requires_grad_()
 
-    weights, choices = Hard().train().choose(own)
+    weights, samples = Hard().train().sample(own)
     expected = Categorical(logits=torchs)
     logprob = expected.log_prob(weights.argmax(dim=-1))
-    (choices.logprob + choices.entropy.square()).sum().backward()
+    (samples.logprob + samples.entropy.square()).sum().backward()
     (logprob + expected.entropy().square()).sum().backward()
 
-    torch.testing.assert_close(choices.logprob, logprob, rtol=0, atol=1e-12)
-    torch.testing.assert_close(choices.entropy, expected.entropy(), rtol=0, atol=1e-12)
+    torch.testing.assert_close(samples.logprob, logprob, rtol=0, atol=1e-12)
+    torch.testing.assert_close(samples.entropy, expected.entropy(), rtol=0, atol=1e-12)
     torch.testing.assert_close(own.grad, torchs.grad, rtol=0, atol=1e-12)
 
 
@@ -92,18 +92,18 @@ def test_straight_through_gives_one_key_and_the_gradient_of_the_softmax(training
 def test_with_nothing_open_nothing_is_drawn():
     scores = torch.randn(2, 3, requires_grad=True)
 
-    weights, choices = Hard().train().choose(scores, torch.tensor([[False], [True]]))
-    (choices.logprob + choices.entropy).sum().backward()
+    weights, samples = Hard().train().sample(scores, torch.tensor([[False], [True]]))
+    (samples.logprob + samples.entropy).sum().backward()
 
     assert weights[0].tolist() == [0, 0, 0]
-    assert choices.logprob[0] == choices.entropy[0] == 0
+    assert samples.logprob[0] == samples.entropy[0] == 0
     assert scores.grad.isfinite().all()
     assert torch.count_nonzero(scores.grad[0]) == 0
 
 
 def test_it_draws_unless_gradients_pass():
-    assert Hard().draws
-    assert not Hard(straight_through=True).draws
+    assert Hard().is_stochastic
+    assert not Hard(straight_through=True).is_stochastic
 
 
 def test_it_has_no_weights():

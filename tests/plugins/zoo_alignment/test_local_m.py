@@ -3,11 +3,11 @@ import math
 import pytest
 import torch
 
-from zoo.plugin import Look
+from zoo.plugin import AlignmentContext
 from zoo_alignment.local_m import LocalM
 
 
-def by_loops(scores, mask, first: int, D: int) -> list[list[float]]:
+def reference_local_m(scores, mask, first: int, D: int) -> list[list[float]]:
     """One item, one head: softmax in the window around place t, counted among open keys."""
     rows = []
     places = [s for s in range(len(mask)) if mask[s]]
@@ -45,20 +45,20 @@ def test_weights_equal_the_formula_written_as_loops(D):
             [False, True, False, True, True, True],
         ]
     )
-    look = Look(torch.zeros(3, 2, 4, 1), torch.tensor([0, 1, 2]))
+    context = AlignmentContext(torch.zeros(3, 2, 4, 1), torch.tensor([0, 1, 2]))
 
-    weights = LocalM(D=D)(scores, mask[:, None, None], look)
+    weights = LocalM(D=D)(scores, mask[:, None, None], context)
 
     for b in range(3):
         for h in range(2):
-            expected = by_loops(scores[b, h].tolist(), mask[b].tolist(), b, D)
+            expected = reference_local_m(scores[b, h].tolist(), mask[b].tolist(), b, D)
             torch.testing.assert_close(
                 weights[b, h], torch.tensor(expected).double(), rtol=0, atol=1e-7
             )
 
 
 def test_it_counts_steps():
-    assert LocalM.counts_steps
+    assert LocalM.needs_step_index
     assert not LocalM.sequential
 
 

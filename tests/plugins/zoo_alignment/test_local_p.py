@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from zoo import ZooError
-from zoo.plugin import Look
+from zoo.plugin import AlignmentContext
 from zoo_alignment.local_p import LocalP
 
 
@@ -14,7 +14,7 @@ def test_weights_of_known_parameters():
     scores = torch.log(torch.tensor([[[[1.0, 2, 3, 4, 9]]]])).double()
     mask = torch.tensor([True, True, True, True, False])
 
-    weights = align(scores, mask, Look(torch.zeros(1, 1, 1, 1).double()))
+    weights = align(scores, mask, AlignmentContext(torch.zeros(1, 1, 1, 1).double()))
 
     # p = 4 sigmoid(0) = 2, sigma = 1; the window is {0, 1, 2, 3}.
     gauss = [math.exp(-2), math.exp(-0.5), 1, math.exp(-0.5)]
@@ -38,7 +38,7 @@ def test_weights_equal_the_papers_formula_written_as_loops(D):
         ]
     )
 
-    weights = align(scores, mask[:, None, None], Look(query))
+    weights = align(scores, mask[:, None, None], AlignmentContext(query))
 
     for b in range(3):
         places = [s for s in range(6) if mask[b, s]]
@@ -62,9 +62,9 @@ def test_the_predicted_place_learns():
     torch.manual_seed(0)
     align = LocalP(query_dim=3, D=2).double()
 
-    align(torch.randn(2, 1, 4, 6).double(), None, Look(torch.randn(2, 1, 4, 3).double()))[
-        ..., 1
-    ].sum().backward()
+    align(
+        torch.randn(2, 1, 4, 6).double(), None, AlignmentContext(torch.randn(2, 1, 4, 3).double())
+    )[..., 1].sum().backward()
 
     assert align.v_p.grad.abs().sum() > 0
     assert align.W_p.weight.grad.abs().sum() > 0

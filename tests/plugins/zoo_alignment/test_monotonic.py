@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from zoo.plugin import Look
+from zoo.plugin import AlignmentContext
 from zoo_alignment.monotonic import Monotonic
 
 
@@ -72,8 +72,8 @@ def test_steps_in_turn_equal_all_at_once():
 
     before = torch.zeros(2, 3, 6).double()
     for i in range(4):
-        look = Look(query, torch.tensor([i, i]), before)
-        weights = align(scores[:, :, i : i + 1], None, look)
+        context = AlignmentContext(query, torch.tensor([i, i]), before)
+        weights = align(scores[:, :, i : i + 1], None, context)
         torch.testing.assert_close(weights[:, :, 0], whole[:, :, i], rtol=0, atol=1e-12)
         before = weights[:, :, 0]
 

@@ -12,7 +12,7 @@ from zoo_ctc.align import align
 LABELLINGS = [y for n in range(4) for y in itertools.product((1, 2), repeat=n)]
 
 
-def all_real(tensor):
+def full_mask(tensor):
     return torch.ones(tensor.shape[:2], dtype=torch.bool)
 
 
@@ -22,7 +22,7 @@ def test_the_path_is_the_best_of_all(T):
     for labels in LABELLINGS:
         logits = torch.randn(1, T, 3, dtype=torch.float64)
         target = torch.tensor([labels], dtype=torch.long).reshape(1, -1)
-        found = align(logits, all_real(logits), target, all_real(target))
+        found = align(logits, full_mask(logits), target, full_mask(target))
         logprobs = logits[0].log_softmax(dim=-1)
         best = (-math.inf, [0] * T)
         for path in itertools.product(range(3), repeat=T):
@@ -49,7 +49,7 @@ def test_another_blank_and_half_precision():
     torch.manual_seed(0)
     logits = torch.randn(1, 7, 4).bfloat16()
     targets = torch.tensor([[0, 3, 0]])
-    found = align(logits, all_real(logits), targets, all_real(targets), blank=2)
+    found = align(logits, full_mask(logits), targets, full_mask(targets), blank=2)
     read = [s for s, _ in itertools.groupby(found.labels[0].tolist()) if s != 2]
     assert read == [0, 3, 0]
     assert found.logprob.dtype is torch.float32
@@ -58,7 +58,7 @@ def test_another_blank_and_half_precision():
 def test_what_no_path_spells_has_no_probability_and_no_spans():
     logits = torch.zeros(1, 3, 3)
     targets = torch.tensor([[1, 1, 2]])
-    found = align(logits, all_real(logits), targets, all_real(targets))
+    found = align(logits, full_mask(logits), targets, full_mask(targets))
     assert found.logprob.tolist() == [-math.inf]
     assert found.labels.tolist() == [[0, 0, 0]]
     assert found.spans.tolist() == [[[0, 0]] * 3]
@@ -67,7 +67,7 @@ def test_what_no_path_spells_has_no_probability_and_no_spans():
 def test_no_frames_spell_nothing():
     logits = torch.zeros(2, 0, 3)
     targets = torch.tensor([[1], [0]])
-    found = align(logits, all_real(logits), targets, targets != 0)
+    found = align(logits, full_mask(logits), targets, targets != 0)
     assert found.logprob.tolist() == [-math.inf, 0.0]
     assert found.labels.shape == (2, 0)
     assert found.spans.tolist() == [[[0, 0]], [[0, 0]]]
@@ -76,4 +76,4 @@ def test_no_frames_spell_nothing():
 def test_the_blank_as_a_label_is_refused():
     targets = torch.tensor([[0]])
     with pytest.raises(ZooError, match=r"a target has the blank \(0\) as a label"):
-        align(torch.zeros(1, 2, 3), torch.ones(1, 2).bool(), targets, all_real(targets))
+        align(torch.zeros(1, 2, 3), torch.ones(1, 2).bool(), targets, full_mask(targets))

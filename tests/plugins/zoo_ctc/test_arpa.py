@@ -5,8 +5,8 @@ import pytest
 from arpa_kit import ARPA
 
 from zoo import ZooError
-from zoo_ctc.arpa import ArpaLanguage, read_arpa
-from zoo_ctc.language import load_language
+from zoo_ctc.arpa import ArpaLanguageModel, read_arpa
+from zoo_ctc.language_models import load_language_model
 
 
 @pytest.fixture
@@ -37,23 +37,23 @@ def test_known_values(path, word, history, expected):
 
 
 def test_labels_are_words_by_number_or_by_name(path, tmp_path):
-    language = load_language(str(path), None)
-    rows, ends = language.following([(), (1,)], 3)
+    language = load_language_model(str(path), None)
+    rows, ends = language.next_logprobs([(), (1,)], 3)
     np.testing.assert_allclose(rows[0] / math.log(10), [-0.3 - 0.7, -0.2, -1.1])
     np.testing.assert_allclose(ends / math.log(10), [-0.3 - 0.6, -0.1])
 
     names = tmp_path / "names.txt"
     names.write_text("blank\n2\n1\n")
-    swapped, _ = load_language(str(path), str(names)).following([()], 3)
+    swapped, _ = load_language_model(str(path), str(names)).next_logprobs([()], 3)
     np.testing.assert_allclose(swapped[0], rows[0][[0, 2, 1]])
     with pytest.raises(ZooError, match="has names for 3 symbols, the frames 4"):
-        load_language(str(path), str(names)).following([()], 4)
+        load_language_model(str(path), str(names)).next_logprobs([()], 4)
 
 
 def test_without_unk_a_strange_word_is_impossible_and_without_an_end_it_is_free(tmp_path):
     file = tmp_path / "bare.arpa"
     file.write_text("\\data\\\nngram 1=1\n\\1-grams:\n-0.5 1\n\\end\\\n")
-    rows, ends = ArpaLanguage(read_arpa(file)).following([(1,)], 3)
+    rows, ends = ArpaLanguageModel(read_arpa(file)).next_logprobs([(1,)], 3)
     assert rows[0].tolist() == [-math.inf, pytest.approx(-0.5 * math.log(10)), -math.inf]
     assert ends.tolist() == [0.0]
 
@@ -90,10 +90,10 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path):
     with pytest.raises(ZooError, match="is not UTF-8 text, so no ARPA file"):
         read_arpa(file)
     with pytest.raises(ZooError, match="is not UTF-8 text, so no list of symbols"):
-        load_language(str(_written(tmp_path)), str(file))
+        load_language_model(str(_write_arpa(tmp_path)), str(file))
 
 
-def _written(folder):
+def _write_arpa(folder):
     file = folder / "sound.arpa"
     file.write_text(ARPA)
     return file

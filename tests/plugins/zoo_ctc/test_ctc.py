@@ -14,7 +14,7 @@ from zoo_ctc.ctc import Ctc
 LABELLINGS = [y for n in range(4) for y in itertools.product((1, 2), repeat=n)]
 
 
-def outputs_of(logits, labels, frames=None, counts=None):
+def make_outputs(logits, labels, frames=None, counts=None):
     """Outputs of logits [B, T, V] and labels [B, U]; all real unless lengths are given."""
     B, T, _ = logits.shape
     frames = torch.full((B,), T) if frames is None else torch.tensor(frames)
@@ -27,7 +27,7 @@ def outputs_of(logits, labels, frames=None, counts=None):
     )
 
 
-def enumerated(logits, labels, blank=0):
+def enumerated_nll(logits, labels, blank=0):
     """The surprise [] at labels, summed over every path of logits [T, V], with gradients."""
     T, V = logits.shape
     paths = torch.cartesian_prod(*[torch.arange(V)] * T).reshape(-1, T)
@@ -51,9 +51,9 @@ def test_loss_and_gradient_are_those_of_all_paths_for_every_labelling(T, blank):
         labels = [symbols[s - 1] for s in pattern]
         logits = torch.randn(1, T, 3, dtype=torch.float64, requires_grad=True)
         target = torch.tensor([labels], dtype=torch.long).reshape(1, -1)
-        loss = Ctc(blank=blank)(outputs_of(logits, target))
+        loss = Ctc(blank=blank)(make_outputs(logits, target))
         (gradient,) = torch.autograd.grad(loss, logits)
-        expected = enumerated(logits[0], labels, blank)
+        expected = enumerated_nll(logits[0], labels, blank)
         if expected is None:
             assert loss == math.inf
             assert (gradient == 0).all()
@@ -85,12 +85,12 @@ def test_ragged_batches_agree_with_torch(seed, dtype):
     expected = losses.mean()
     (slope,) = torch.autograd.grad(expected, exact, retain_graph=True)
 
-    loss = Ctc(blank=4)(outputs_of(logits, labels, frames, counts))
+    loss = Ctc(blank=4)(make_outputs(logits, labels, frames, counts))
     (gradient,) = torch.autograd.grad(loss, logits)
 
     torch.testing.assert_close(loss.double(), expected, rtol=1e-5, atol=0)
     assert (gradient - slope).norm() <= 1e-5 * slope.norm()
-    by_labels = Ctc(blank=4, per_target=True)(outputs_of(logits, labels, frames, counts))
+    by_labels = Ctc(blank=4, per_target=True)(make_outputs(logits, labels, frames, counts))
     lengths = torch.tensor(counts).clamp(min=1)
     torch.testing.assert_close(by_labels.double(), (losses / lengths).mean(), rtol=1e-5, atol=0)
 
@@ -101,7 +101,7 @@ def test_finite_differences_agree():
     labels = torch.tensor([[1, 2, 3], [2, 2, 0], [3, 0, 0]])
 
     def loss(logits):
-        return Ctc()(outputs_of(logits, labels, [5, 4, 2], [3, 2, 1]))
+        return Ctc()(make_outputs(logits, labels, [5, 4, 2], [3, 2, 1]))
 
     assert torch.autograd.gradcheck(loss, (logits,))
 
@@ -109,7 +109,7 @@ def test_finite_differences_agree():
 def test_a_known_value():
     # Two frames, p(blank) = 1/2, p(a) = 1/4: 'a' is aa, a-, -a: 1/16 + 1/8 + 1/8 = 5/16.
     logits = torch.tensor([[[0.5, 0.25, 0.25]] * 2]).log()
-    loss = Ctc()(outputs_of(logits, torch.tensor([[1]])))
+    loss = Ctc()(make_outputs(logits, torch.tensor([[1]])))
     torch.testing.assert_close(loss, torch.tensor(math.log(16 / 5)))
 
 
@@ -122,13 +122,13 @@ def test_what_no_path_spells_is_infinite_or_zero_and_pushes_at_nothing(labels):
     torch.manual_seed(0)
     logits = torch.randn(2, 3, 3, requires_grad=True)
     target = torch.tensor([*labels, [1] + [0] * (len(labels[0]) - 1)])
-    outputs = outputs_of(logits, target, counts=[len(labels[0]), 1])
+    outputs = make_outputs(logits, target, counts=[len(labels[0]), 1])
 
     for impossible, expected in (("infinite", math.inf), ("zero", None)):
         objective = Ctc(impossible=impossible)
         loss = objective(outputs)
         (gradient,) = torch.autograd.grad(loss, logits, retain_graph=True)
-        alone = objective(outputs_of(logits[1:], target[1:, :1])).item() / 2
+        alone = objective(make_outputs(logits[1:], target[1:, :1])).item() / 2
         assert loss.item() == pytest.approx(expected or alone)
         assert (gradient[0] == 0).all()
         assert gradient[1].abs().sum() > 0
@@ -140,16 +140,16 @@ def test_what_no_path_spells_is_refused_by_name_if_wished():
     refusing = Ctc(impossible="refuse")
     message = "item 1 of the batch has 3 labels and 3 frames, so that no path spells it"
     with pytest.raises(ZooError, match=message):
-        refusing(outputs_of(logits, labels, counts=[2, 3]))
+        refusing(make_outputs(logits, labels, counts=[2, 3]))
     with pytest.raises(ZooError, match="item 0 of the batch has 2 labels and 1 frames"):
-        refusing(outputs_of(logits, labels, [1, 3], counts=[2, 2]))
-    possible = outputs_of(logits, labels, counts=[2, 2])
+        refusing(make_outputs(logits, labels, [1, 3], counts=[2, 2]))
+    possible = make_outputs(logits, labels, counts=[2, 2])
     assert refusing(possible) == Ctc()(possible)
 
 
 def test_exactly_enough_frames_leave_one_path():
     logits = torch.randn(1, 3, 3, dtype=torch.float64)
-    loss = Ctc()(outputs_of(logits, torch.tensor([[2, 2]])))
+    loss = Ctc()(make_outputs(logits, torch.tensor([[2, 2]])))
     logprobs = logits.log_softmax(-1)[0]
     torch.testing.assert_close(loss, -(logprobs[0, 2] + logprobs[1, 0] + logprobs[2, 2]))
 
@@ -159,7 +159,7 @@ def test_impossible_symbols_give_no_nan():
     logits[..., 2] = -math.inf
     logits.requires_grad_()
     for labels, expected in (([[2]], math.inf), ([[1]], math.log(8 / 6))):
-        loss = Ctc()(outputs_of(logits, torch.tensor(labels)))
+        loss = Ctc()(make_outputs(logits, torch.tensor(labels)))
         (gradient,) = torch.autograd.grad(loss, logits)
         assert loss.item() == pytest.approx(expected)
         assert not gradient.isnan().any()
@@ -169,10 +169,10 @@ def test_long_sequences_neither_underflow_nor_drift():
     torch.manual_seed(0)
     logits = (10 * torch.randn(1, 1000, 40)).requires_grad_()
     labels = torch.randint(1, 40, (1, 150))
-    loss = Ctc()(outputs_of(logits, labels))
+    loss = Ctc()(make_outputs(logits, labels))
     (gradient,) = torch.autograd.grad(loss, logits)
     exact = logits.detach().double().requires_grad_()
-    expected = Ctc()(outputs_of(exact, labels))
+    expected = Ctc()(make_outputs(exact, labels))
     (slope,) = torch.autograd.grad(expected, exact)
     torch.testing.assert_close(loss.double(), expected, rtol=1e-5, atol=0)
     torch.testing.assert_close(gradient.double(), slope, rtol=0, atol=1e-4)
@@ -183,9 +183,9 @@ def test_half_precision_is_computed_in_float32(dtype):
     torch.manual_seed(0)
     logits = torch.randn(1, 50, 5).to(dtype).requires_grad_()
     labels = torch.randint(1, 5, (1, 9))
-    loss = Ctc()(outputs_of(logits, labels))
+    loss = Ctc()(make_outputs(logits, labels))
     assert loss.dtype is torch.float32
-    assert loss == Ctc()(outputs_of(logits.float(), labels))
+    assert loss == Ctc()(make_outputs(logits.float(), labels))
     (gradient,) = torch.autograd.grad(loss, logits)
     assert gradient.dtype is dtype
 
@@ -194,7 +194,7 @@ def test_half_precision_is_computed_in_float32(dtype):
 def test_it_compiles_whole_with_its_gradient():
     torch.manual_seed(0)
     logits = torch.randn(2, 3, 4, requires_grad=True)
-    outputs = outputs_of(logits, torch.tensor([[1, 2], [3, 0]]), [3, 2], [2, 1])
+    outputs = make_outputs(logits, torch.tensor([[1, 2], [3, 0]]), [3, 2], [2, 1])
     torch.compiler.reset()
     loss = torch.compile(Ctc(), backend="aot_eager", fullgraph=True)(outputs)
     expected = Ctc()(outputs)
@@ -206,12 +206,12 @@ def test_it_compiles_whole_with_its_gradient():
 
 def test_no_frames_spell_nothing_and_no_items_lose_nothing():
     empty = torch.zeros(1, 0, 3, requires_grad=True)
-    loss = Ctc()(outputs_of(empty, torch.zeros(1, 0, dtype=torch.long)))
+    loss = Ctc()(make_outputs(empty, torch.zeros(1, 0, dtype=torch.long)))
     assert loss == 0
     assert torch.autograd.grad(loss, empty)[0].shape == (1, 0, 3)
-    assert Ctc()(outputs_of(empty, torch.tensor([[1]]))) == math.inf
+    assert Ctc()(make_outputs(empty, torch.tensor([[1]]))) == math.inf
     nobody = torch.zeros(0, 4, 3)
-    assert Ctc()(outputs_of(nobody, torch.zeros(0, 2, dtype=torch.long))) == 0
+    assert Ctc()(make_outputs(nobody, torch.zeros(0, 2, dtype=torch.long))) == 0
 
 
 def test_it_runs_on_the_meta_device():
@@ -236,13 +236,13 @@ def test_it_runs_on_the_meta_device():
 )
 def test_labels_that_are_none_are_refused(labels, message):
     with pytest.raises(ZooError, match=message):
-        Ctc()(outputs_of(torch.zeros(1, 4, 3), torch.tensor(labels)))
+        Ctc()(make_outputs(torch.zeros(1, 4, 3), torch.tensor(labels)))
 
 
 def test_other_bad_outputs_are_refused():
     logits, labels = torch.zeros(1, 4, 3), torch.tensor([[1, 2]])
     with pytest.raises(ZooError, match=r"blank \(3\) must be a symbol below the 3 of the logits"):
-        Ctc(blank=3)(outputs_of(logits, labels))
+        Ctc(blank=3)(make_outputs(logits, labels))
     mask = torch.ones(1, 4, dtype=torch.bool)
     with pytest.raises(ZooError, match="a label follows padding"):
         Ctc()(Outputs(logits, labels, mask, target_mask=torch.tensor([[False, True]])))

@@ -28,7 +28,7 @@ def compose(kind: str = "ctc-attention", **changes: Any) -> zoo.Model:
 
 
 @pytest.fixture
-def twins():
+def ctc_and_seq2seq():
     """The model, and a seq2seq of the same weights."""
     model, plain = compose(), compose("seq2seq")
     weights = {k: v for k, v in model.state_dict().items() if not k.startswith("ctc.")}
@@ -42,14 +42,14 @@ BATCH = {
 }
 
 
-def test_its_decoder_is_that_of_seq2seq(twins):
-    model, plain = twins
-    said, expected = model(BATCH), plain(BATCH)
-    assert torch.equal(said.logits, expected.logits)
-    assert torch.equal(said.targets, expected.targets)
-    assert torch.equal(said.mask, expected.mask)
-    spoken = model.generate(BATCH, Greedy(), max_length=5)
-    assert torch.equal(spoken.tokens, plain.generate(BATCH, Greedy(), max_length=5).tokens)
+def test_its_decoder_is_that_of_seq2seq(ctc_and_seq2seq):
+    model, plain = ctc_and_seq2seq
+    outputs, expected = model(BATCH), plain(BATCH)
+    assert torch.equal(outputs.logits, expected.logits)
+    assert torch.equal(outputs.targets, expected.targets)
+    assert torch.equal(outputs.mask, expected.mask)
+    decoded = model.generate(BATCH, Greedy(), max_length=5)
+    assert torch.equal(decoded.tokens, plain.generate(BATCH, Greedy(), max_length=5).tokens)
 
 
 def test_its_second_head_labels_the_frames_without_start_and_end():
@@ -58,8 +58,8 @@ def test_its_second_head_labels_the_frames_without_start_and_end():
     states = model.encode(BATCH["source"]).states
     torch.testing.assert_close(part.logits, states @ model.ctc.weight.T + model.ctc.bias)
     assert part.mask.tolist() == [[True] * 4, [True, True, False, False]]
-    told = [row[real].tolist() for row, real in zip(part.targets, part.target_mask, strict=True)]
-    assert told == [[3, 4], [5]]
+    labels = [row[real].tolist() for row, real in zip(part.targets, part.target_mask, strict=True)]
+    assert labels == [[3, 4], [5]]
 
 
 @pytest.mark.parametrize("sampler", [CtcGreedy(), CtcPrefixBeam(width=3)], ids=lambda s: s.name)
@@ -68,8 +68,8 @@ def test_a_sampler_of_frames_asks_the_ctc_head(sampler):
     with torch.no_grad():
         model.ctc.weight.zero_()
         model.ctc.bias.copy_(torch.tensor([0, 0, 0, 0, 9, 0, 0]))
-    said = model.generate(BATCH, sampler, max_length=5)
-    assert [row[0][row[0] != 0].tolist() for row in said.tokens] == [[4], [4]]
+    outputs = model.generate(BATCH, sampler, max_length=5)
+    assert [row[0][row[0] != 0].tolist() for row in outputs.tokens] == [[4], [4]]
 
 
 def test_it_aligns_by_the_ctc_head():
@@ -82,7 +82,7 @@ def test_drawn_looks_come_beside_its_parts():
     attention = {"scorer": {"type": "additive", "hidden": 3}, "align": "hard"}
     model = compose(decoder=PARTS["decoder"] | {"attention": attention}).train()
     outputs = model(BATCH)
-    assert outputs.choices is not None
+    assert outputs.samples is not None
     assert set(outputs.parts) == {"ctc"}
 
 

@@ -15,7 +15,7 @@ def frames(*paths):
 def test_known_values():
     logprobs = frames([0, 1, 1, 0, 1, 2], [3, 3, 3, 3, 3, 3], [0, 0, 0, 0, 0, 0])
     mask = torch.arange(6) < torch.tensor([[6], [2], [4]])
-    decoded = CtcGreedy().read(logprobs, mask, blank=0, pad=0)
+    decoded = CtcGreedy().decode_frames(logprobs, mask, blank=0, pad=0)
     assert decoded.tokens.tolist() == [[[1, 1, 2]], [[3, 0, 0]], [[0, 0, 0]]]
     expected = [[n * math.log(0.7)] for n in (6, 2, 4)]
     assert decoded.scores.tolist() == [pytest.approx(row) for row in expected]
@@ -23,15 +23,19 @@ def test_known_values():
 
 def test_another_blank_and_another_padding():
     logprobs = frames([3, 0, 0, 3, 0, 1])
-    decoded = CtcGreedy().read(logprobs, torch.ones(1, 6).bool(), blank=3, pad=7)
+    decoded = CtcGreedy().decode_frames(logprobs, torch.ones(1, 6).bool(), blank=3, pad=7)
     assert decoded.tokens.tolist() == [[[0, 0, 1]]]
-    decoded = CtcGreedy().read(logprobs, torch.zeros(1, 6).bool(), blank=3, pad=7)
+    decoded = CtcGreedy().decode_frames(logprobs, torch.zeros(1, 6).bool(), blank=3, pad=7)
     assert decoded.tokens.tolist() == [[[7]]]
     assert decoded.scores.tolist() == [[0.0]]
 
 
 def test_no_frames_and_no_items():
-    nothing = CtcGreedy().read(torch.zeros(2, 0, 4), torch.zeros(2, 0).bool(), blank=0, pad=0)
+    nothing = CtcGreedy().decode_frames(
+        torch.zeros(2, 0, 4), torch.zeros(2, 0).bool(), blank=0, pad=0
+    )
     assert nothing.tokens.tolist() == [[[0]], [[0]]]
-    nobody = CtcGreedy().read(torch.zeros(0, 5, 4), torch.zeros(0, 5).bool(), blank=0, pad=0)
+    nobody = CtcGreedy().decode_frames(
+        torch.zeros(0, 5, 4), torch.zeros(0, 5).bool(), blank=0, pad=0
+    )
     assert nobody.tokens.shape == (0, 1, 1)

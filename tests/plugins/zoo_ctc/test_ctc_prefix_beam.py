@@ -14,17 +14,17 @@ from zoo_ctc.arpa import read_arpa
 from zoo_ctc.ctc_greedy import CtcGreedy
 from zoo_ctc.ctc_prefix_beam import CtcPrefixBeam
 
-WIDE = 200
+FULL_WIDTH = 200
 
 
-def ranked(logprobs, blank, judge=lambda labels: 0.0):
+def rank_labellings(logprobs, blank, score_fn=lambda labels: 0.0):
     """Every labelling of frames [T, V] with its score, best first."""
     sums = {}
     for path in itertools.product(range(logprobs.shape[1]), repeat=len(logprobs)):
         labels = tuple(s for s, _ in itertools.groupby(path) if s != blank)
         score = sum(logprobs[t, s].item() for t, s in enumerate(path))
         sums[labels] = np.logaddexp(sums.get(labels, -math.inf), score)
-    found = [(score + judge(labels), labels) for labels, score in sums.items()]
+    found = [(score + score_fn(labels), labels) for labels, score in sums.items()]
     return [(labels, score) for score, labels in sorted(found, reverse=True)]
 
 
@@ -35,7 +35,7 @@ def frames(T, seed, V=3):
 
 def read(sampler, logprobs, blank=0):
     mask = torch.ones(logprobs.shape[:2], dtype=torch.bool)
-    decoded = sampler.read(logprobs, mask, blank=blank, pad=9)
+    decoded = sampler.decode_frames(logprobs, mask, blank=blank, pad=9)
     return [
         (tuple(k for k in row if k != 9), score)
         for row, score in zip(decoded.tokens[0].tolist(), decoded.scores[0].tolist(), strict=True)
@@ -54,30 +54,33 @@ def assert_same(found, expected):
 def test_a_wide_beam_finds_every_labelling_and_its_probability(T, blank):
     for seed in range(5):
         logprobs = frames(T, seed)
-        assert_same(read(CtcPrefixBeam(width=WIDE), logprobs, blank), ranked(logprobs[0], blank))
+        assert_same(
+            read(CtcPrefixBeam(width=FULL_WIDTH), logprobs, blank),
+            rank_labellings(logprobs[0], blank),
+        )
 
 
-def arpa_judge(path, weight, bonus):
+def arpa_score_fn(path, weight, bonus):
     arpa = read_arpa(path)
 
-    def judge(labels):
+    def score_fn(labels):
         words, total = ["<s>"], 0.0
         for word in [*map(str, labels), "</s>"]:
             total += arpa.logprob(word, tuple(words))
             words.append(word)
         return weight * total + bonus * len(labels)
 
-    return judge
+    return score_fn
 
 
 @pytest.mark.parametrize("T", [1, 3, 5])
 def test_a_wide_beam_with_an_arpa_file_finds_the_best_of_all(T, tmp_path):
     path = tmp_path / "small.arpa"
     path.write_text(ARPA)
-    sampler = CtcPrefixBeam(width=WIDE, language=str(path), weight=0.7, bonus=0.4)
+    sampler = CtcPrefixBeam(width=FULL_WIDTH, language=str(path), weight=0.7, bonus=0.4)
     for seed in range(3):
         logprobs = frames(T, seed)
-        expected = ranked(logprobs[0], 0, arpa_judge(path, 0.7, 0.4))
+        expected = rank_labellings(logprobs[0], 0, arpa_score_fn(path, 0.7, 0.4))
         assert_same(read(sampler, logprobs), expected)
 
 
@@ -97,31 +100,31 @@ def ngram(tmp_path):
             },
         }
     )
-    told = torch.tensor([[3, 1, 2, 1, 4], [3, 1, 1, 4, 0], [3, 2, 1, 4, 0]])
-    model.decoder.learn(told, told != 0)
+    sequences = torch.tensor([[3, 1, 2, 1, 4], [3, 1, 1, 4, 0], [3, 2, 1, 4, 0]])
+    model.decoder.learn(sequences, sequences != 0)
     return model, zoo.save(model, tmp_path / "counts.safetensors")
 
 
-def model_judge(model, weight, bonus):
+def model_score_fn(model, weight, bonus):
     """Scores by what the model says of the whole sequence at once."""
 
-    def judge(labels):
+    def score_fn(labels):
         target = torch.tensor([[model.bos, *labels, model.eos]])
         outputs = model.eval()({"target": target})
         logprobs = outputs.logits.double().log_softmax(dim=-1)
         total = logprobs.gather(2, target[:, 1:, None]).sum().item()
         return weight * total + bonus * len(labels)
 
-    return judge
+    return score_fn
 
 
 @pytest.mark.parametrize("T", [1, 3, 5])
 def test_a_wide_beam_with_the_zoos_ngrams_finds_the_best_of_all(T, ngram):
     model, path = ngram
-    sampler = CtcPrefixBeam(width=WIDE, language=str(path), weight=1.5, bonus=-0.2)
+    sampler = CtcPrefixBeam(width=FULL_WIDTH, language=str(path), weight=1.5, bonus=-0.2)
     for seed in range(3):
         logprobs = frames(T, seed)
-        expected = ranked(logprobs[0], 0, model_judge(model, 1.5, -0.2))
+        expected = rank_labellings(logprobs[0], 0, model_score_fn(model, 1.5, -0.2))
         found = read(sampler, logprobs)
         assert [labels for labels, _ in found[:10]] == [labels for labels, _ in expected[:10]]
         for (_, score), (_, exact) in zip(found, expected, strict=True):
@@ -133,10 +136,10 @@ def test_any_other_language_model_will_do(spec, tmp_path):
     small = {"rnn-lm": ["model.embedding={vocab: 9, dim: 4}", "model.decoder.hidden=5"]}
     model = zoo.compose(spec, overrides=small.get(spec, [])).eval()
     path = zoo.save(model, tmp_path / "other.safetensors")
-    sampler = CtcPrefixBeam(width=WIDE, language=str(path), weight=0.5)
+    sampler = CtcPrefixBeam(width=FULL_WIDTH, language=str(path), weight=0.5)
     logprobs = frames(4, 0)
     found = dict(read(sampler, logprobs))
-    for labels, score in ranked(logprobs[0], 0, model_judge(model, 0.5, 0.0)):
+    for labels, score in rank_labellings(logprobs[0], 0, model_score_fn(model, 0.5, 0.0)):
         assert found[labels] == pytest.approx(score, abs=1e-5)
 
 
@@ -158,8 +161,8 @@ def test_paths_count_together_where_greedy_sees_the_best_alone():
 def test_narrow_beams_and_pruning_only_lose():
     for seed in range(10):
         logprobs = frames(6, seed, V=4)
-        exact = dict(ranked(logprobs[0], 0))
-        for sampler in (CtcPrefixBeam(width=2), CtcPrefixBeam(width=WIDE, prune=0.3)):
+        exact = dict(rank_labellings(logprobs[0], 0))
+        for sampler in (CtcPrefixBeam(width=2), CtcPrefixBeam(width=FULL_WIDTH, prune=0.3)):
             for labels, score in read(sampler, logprobs):
                 assert score <= exact[labels] + 1e-9
 

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 import zoo
 from zoo import SpecError, ZooError
 from zoo.cli.main import app
-from zoo.generation.tokenizer import attach
+from zoo.generation.tokenizer import attach_tokenizers
 from zoo_ctc.ctc import Ctc
 from zoo_ctc.ctc_greedy import CtcGreedy
 from zoo_sampling.greedy import Greedy
@@ -48,13 +48,13 @@ def test_another_padding_and_another_blank():
     assert Ctc(blank=4)(outputs).isfinite()
     with torch.no_grad():
         model.out.bias.copy_(torch.tensor([0.0, 0.0, 99.0, 9.0, 0.0]))
-    said = model.generate(batch, CtcGreedy(), max_length=3).tokens
-    assert said[:, 0].tolist() == [[3]] * 20  # the padding is likelier, but no label
+    decoded = model.generate(batch, CtcGreedy(), max_length=3).tokens
+    assert decoded[:, 0].tolist() == [[3]] * 20  # the padding is likelier, but no label
 
 
-def sure(model: zoo.Model) -> zoo.Model:
+def make_copying(model: zoo.Model) -> zoo.Model:
     """The model made to say the token it reads, or blank where that is 5."""
-    model.encoder = zoo.plugin.Blueprint.of(Same).build(input_dim=4)
+    model.encoder = zoo.plugin.Blueprint.of(IdentityEncoder).build(input_dim=4)
     model.out = torch.nn.Linear(4, 5)
     with torch.no_grad():
         model.source.table.weight.copy_(torch.eye(6)[:, 1:5])
@@ -63,12 +63,12 @@ def sure(model: zoo.Model) -> zoo.Model:
     return model
 
 
-class Same(zoo.plugin.Encoder):
+class IdentityEncoder(zoo.plugin.Encoder):
     """Leaves the vectors as they are."""
 
     name = "same"
 
-    def __init__(self, *, input_dim: zoo.plugin.Given[int]) -> None:
+    def __init__(self, *, input_dim: zoo.plugin.FromParent[int]) -> None:
         super().__init__()
         self.output_dim = self.summary_dim = input_dim
         self.carry = {}
@@ -81,15 +81,15 @@ SOURCE = [[1, 1, 5, 1, 2, 4], [3, 3, 5, 0, 0, 0]]
 
 
 def test_it_generates_and_cuts_what_is_too_long():
-    model = sure(compose())
+    model = make_copying(compose())
     batch = {"source": torch.tensor(SOURCE)}
-    said = model.generate(batch, CtcGreedy(), max_length=9)
-    assert said.tokens.tolist() == [[[1, 1, 2, 4]], [[3, 0, 0, 0]]]
+    decoded = model.generate(batch, CtcGreedy(), max_length=9)
+    assert decoded.tokens.tolist() == [[[1, 1, 2, 4]], [[3, 0, 0, 0]]]
     assert model.generate(batch, CtcGreedy(), max_length=2).tokens.shape == (2, 1, 2)
 
 
 def test_it_aligns():
-    model = sure(compose())
+    model = make_copying(compose())
     batch = {"source": torch.tensor(SOURCE), "target": torch.tensor([[1, 1, 2, 4], [3, 0, 0, 0]])}
     found = model.align(batch)
     assert found.labels.tolist() == [[1, 1, 0, 1, 2, 4], [3, 3, 0, 0, 0, 0]]
@@ -97,7 +97,7 @@ def test_it_aligns():
 
 
 def test_ids_and_the_specs_own_sampler_will_do_in_python_and_on_the_command_line(tmp_path):
-    model = sure(compose())
+    model = make_copying(compose())
     answers = zoo.generate(model, [SOURCE[0], SOURCE[1][:3]])
     assert [ranked[0].tokens for ranked in answers] == [[1, 1, 2, 4], [3]]
 
@@ -116,13 +116,13 @@ def test_a_tokenizer_of_what_is_spoken_makes_text():
     tokenizers = pytest.importorskip("tokenizers")
     words = {word: index for index, word in enumerate(["-", "a", "b", "c", "d"])}
     library = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="-"))
-    model = sure(compose())
-    attach(model, {"target": library.to_str()})
+    model = make_copying(compose())
+    attach_tokenizers(model, {"target": library.to_str()})
     assert zoo.generate(model, SOURCE[:1])[0][0].text == "a a b d"
     words["e"] = 5
     larger = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="-"))
     with pytest.raises(ZooError, match="the target tokenizer has 6 symbols, but the model only 5"):
-        attach(model, {"target": larger.to_str()})
+        attach_tokenizers(model, {"target": larger.to_str()})
 
 
 def test_samplers_that_step_are_refused_and_the_loop_refuses_those_that_read_frames():
@@ -145,7 +145,7 @@ def test_what_it_cannot_do_is_said():
     with pytest.raises(ZooError, match="max_length is 0; it must be at least 1"):
         model.generate(batch, CtcGreedy(), max_length=0)
     with pytest.raises(ZooError, match="so it has no target embedding"):
-        model.embedding_for("target")
+        model.get_embedding("target")
     with torch.no_grad():
         model.out.bias[0] = float("nan")
     with pytest.raises(ZooError, match="the frames' logits are no numbers"):

@@ -13,24 +13,24 @@ from zoo_objectives.cross_entropy import CrossEntropy
 CROSS_ENTROPY = Blueprint.of(CrossEntropy, smoothing=0.1)
 
 
-def both():
+def joint_outputs():
     torch.manual_seed(0)
     targets = torch.tensor([[1, 2, 3], [2, 3, 0]])
     frames = torch.arange(6) < torch.tensor([[6], [4]])
-    labelled = Outputs(torch.randn(2, 6, 4), targets, frames, target_mask=targets != 0)
-    return Outputs(torch.randn(2, 3, 4), targets, targets != 0, parts={"ctc": labelled})
+    ctc_outputs = Outputs(torch.randn(2, 6, 4), targets, frames, target_mask=targets != 0)
+    return Outputs(torch.randn(2, 3, 4), targets, targets != 0, parts={"ctc": ctc_outputs})
 
 
 @pytest.mark.parametrize("weight", [0.1, 0.3, 0.9])
 def test_it_is_the_weighted_sum(weight):
-    outputs = both()
+    outputs = joint_outputs()
     loss = JointCtc(attention=CROSS_ENTROPY, weight=weight)(outputs)
     parts = Ctc()(outputs.parts["ctc"]), CrossEntropy(smoothing=0.1)(outputs)
     torch.testing.assert_close(loss, weight * parts[0] + (1 - weight) * parts[1])
 
 
 def test_its_ctc_is_told_blank_length_and_what_is_impossible():
-    outputs = both()
+    outputs = joint_outputs()
     joint = JointCtc(attention=CROSS_ENTROPY, blank=3, per_target=True, impossible="zero")
     own = Ctc(blank=3, per_target=True, impossible="zero")
     part = replace(
@@ -48,14 +48,14 @@ def test_its_ctc_is_told_blank_length_and_what_is_impossible():
 
 
 def test_both_heads_learn():
-    outputs = both()
+    outputs = joint_outputs()
     logits = [tensor.requires_grad_() for tensor in (outputs.logits, outputs.parts["ctc"].logits)]
     for gradient in torch.autograd.grad(JointCtc(attention=CROSS_ENTROPY)(outputs), logits):
         assert gradient.abs().sum() > 0
 
 
 def test_a_model_of_one_head_is_refused():
-    outputs = replace(both(), parts={})
+    outputs = replace(joint_outputs(), parts={})
     with pytest.raises(ZooError, match=r"needs a model with a second head 'ctc'.* has none"):
         JointCtc(attention=CROSS_ENTROPY)(outputs)
 

@@ -2,27 +2,27 @@
 
 import pytest
 import torch
-from tones_kit import RATE, tones
+from tones_kit import RATE, make_tones
 
 import zoo
 from zoo_ctc.ctc_greedy import CtcGreedy
 
-SPEECH = f"{{rate: {RATE}, window: 64, hop: 32, mels: 12}}"
+LOG_MEL = f"{{rate: {RATE}, window: 64, hop: 32, mels: 12}}"
 RECOGNISERS = {
     "deepspeech-ctc-tiny": [
-        f"model.source={{inner: {SPEECH}, dim: 24, channels: 6}}",
+        f"model.source={{inner: {LOG_MEL}, dim: 24, channels: 6}}",
         "model.encoder.hidden=24",
         "model.vocab=5",
     ],
     "transformer-ctc-tiny": [
-        f"model.source={{inner: {SPEECH}, dim: 32, channels: 8, layers: 1}}",
+        f"model.source={{inner: {LOG_MEL}, dim: 32, channels: 8, layers: 1}}",
         "model.encoder={feed_forward: {hidden: 64}}",
         "model.vocab=5",
     ],
 }
 
 
-def trained(name, changes, batches, seed, steps, lr):
+def train_model(name, changes, batches, seed, steps, lr):
     model = zoo.compose(name, overrides=changes, seed=seed).train()
     objective = zoo.load_spec(name, overrides=changes).sections.objective.build()
     optimizer = torch.optim.Adam(model.parameters(), lr=lr)
@@ -37,7 +37,7 @@ def trained(name, changes, batches, seed, steps, lr):
     return model.eval()
 
 
-def share_right(decoded, labels):
+def exact_match_rate(decoded, labels):
     """The share of items whose best hypothesis is the labels, apart from end and padding."""
     symbols = set(labels.unique().tolist()) - {0}
     return sum(
@@ -46,7 +46,7 @@ def share_right(decoded, labels):
     ) / len(labels)
 
 
-def reader(name):
+def build_sampler(name):
     return zoo.load_spec(name).sections.sampler.build()
 
 
@@ -54,19 +54,19 @@ def reader(name):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("name", RECOGNISERS)
 def test_a_recogniser_learns_to_spell_tones(name, seed):
-    drawn = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
     batches = []
     for _ in range(30):
-        source, target = tones(32, drawn)
+        source, target = make_tones(32, generator)
         batches.append({"source": source, "target": target})
-    model = trained(name, RECOGNISERS[name], batches, seed, steps=150, lr=0.01)
-    source, labels = tones(200, drawn)
-    decoded = model.generate({"source": source}, reader(name), max_length=8)
-    assert share_right(decoded, labels) >= 0.9
+    model = train_model(name, RECOGNISERS[name], batches, seed, steps=150, lr=0.01)
+    source, labels = make_tones(200, generator)
+    decoded = model.generate({"source": source}, build_sampler(name), max_length=8)
+    assert exact_match_rate(decoded, labels) >= 0.9
 
 
 JOINT = [
-    f"model.source={{inner: {SPEECH}, dim: 24, channels: 6}}",
+    f"model.source={{inner: {LOG_MEL}, dim: 24, channels: 6}}",
     "model.encoder.hidden=24",
     "model.target={vocab: 7, dim: 16}",
     "model.decoder={hidden: 32, readout: 16, attention: {scorer: {hidden: 24}}}",
@@ -76,20 +76,22 @@ JOINT = [
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_both_heads_of_a_joint_model_learn_to_spell_tones(seed):
-    drawn = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
     batches = []
     for _ in range(30):
-        source, labels = tones(32, drawn, first=3)
-        batches.append({"source": source, "target": spoken(labels)})
-    model = trained("ctc-attention-tiny", JOINT, batches, seed, steps=400, lr=0.01)
-    source, labels = tones(200, drawn, first=3)
-    by_decoder = model.generate({"source": source}, reader("ctc-attention-tiny"), max_length=8)
+        source, labels = make_tones(32, generator, first=3)
+        batches.append({"source": source, "target": add_bos_eos(labels)})
+    model = train_model("ctc-attention-tiny", JOINT, batches, seed, steps=400, lr=0.01)
+    source, labels = make_tones(200, generator, first=3)
+    by_decoder = model.generate(
+        {"source": source}, build_sampler("ctc-attention-tiny"), max_length=8
+    )
     by_frames = model.generate({"source": source}, CtcGreedy(), max_length=8)
-    assert share_right(by_decoder, labels) >= 0.9
-    assert share_right(by_frames, labels) >= 0.9
+    assert exact_match_rate(by_decoder, labels) >= 0.9
+    assert exact_match_rate(by_frames, labels) >= 0.9
 
 
-def spoken(labels):
+def add_bos_eos(labels):
     """Labels [B, U] from start (1) to end (2), padded."""
     B, U = labels.shape
     target = torch.zeros(B, U + 2, dtype=torch.long)

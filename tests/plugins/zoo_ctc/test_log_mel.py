@@ -28,7 +28,7 @@ def htk_hertz(mel):
     return 700 * (math.exp(mel / 1127.01048) - 1)
 
 
-def transcribed(wave, *, rate, window, hop, fft, mels, low, high, scale, area=False):
+def reference_log_mel(wave, *, rate, window, hop, fft, mels, low, high, scale, area=False):
     """Features [S, mels] of one waveform, as the docstring words them."""
     to_mel, to_hertz = (slaney_mel, slaney_hertz) if scale == "slaney" else (htk_mel, htk_hertz)
     edges = [to_hertz(m) for m in np.linspace(to_mel(low), to_mel(high), mels + 2)]
@@ -62,7 +62,7 @@ SETTINGS = [
 def test_it_equals_the_transcription(setting, scale, area):
     rng = np.random.default_rng(0)
     wave = rng.normal(size=2 * setting["window"] + 3 * setting["hop"] + 7)
-    expected = transcribed(wave, **setting, scale=scale, area=area)
+    expected = reference_log_mel(wave, **setting, scale=scale, area=area)
     embedding = LogMel(**setting, scale=scale, area=area).double()
     actual = embedding(torch.tensor(wave)[None])[0].numpy()
     np.testing.assert_allclose(actual, expected, atol=1e-4 if scale == "htk" else 1e-9)

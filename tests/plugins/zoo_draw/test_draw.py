@@ -11,7 +11,7 @@ from torch.distributions import Normal, kl_divergence
 import zoo
 from zoo import SpecError, ZooError
 from zoo.testing import check
-from zoo_draw.draw import Draw, divergence
+from zoo_draw.draw import Draw, gaussian_kl
 from zoo_draw.variational import Variational
 
 WINDOWS = [(2, 3), (None, None), (None, 2), (3, None)]
@@ -31,7 +31,7 @@ def compose(**changes: Any) -> Draw:
     return zoo.compose({"zoo": 1, "name": "test", "model": model | changes})
 
 
-def batch_of(model: Draw, items: int = 3) -> dict[str, torch.Tensor]:
+def make_batch(model: Draw, items: int = 3) -> dict[str, torch.Tensor]:
     return model.example(items, 1, torch.Generator().manual_seed(0))
 
 
@@ -39,7 +39,7 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def transcribed(model: Draw, x: np.ndarray) -> tuple[np.ndarray, list[float]]:
+def reference_draw(model: Draw, x: np.ndarray) -> tuple[np.ndarray, list[float]]:
     """Equations 1 to 29 for one image of one channel in numpy, codes at their means."""
     W = {k: v.detach().numpy() for k, v in model.state_dict().items()}
     B, A = x.shape
@@ -96,12 +96,12 @@ def test_it_equals_the_papers_equations_in_numpy(read, write):
     with torch.no_grad():
         for start in (model.canvas, model.encoder_start, model.decoder_start):
             start.copy_(torch.randn(start.shape, dtype=torch.float64) / 2)
-    batch = batch_of(model)
+    batch = make_batch(model)
 
     outputs = model(batch)
 
     for i, image in enumerate(batch["source"].numpy()):
-        canvas, kls = transcribed(model, image[0])
+        canvas, kls = reference_draw(model, image[0])
         np.testing.assert_allclose(outputs.logits[i, :, 0].detach(), canvas.ravel(), atol=1e-10)
         np.testing.assert_allclose(outputs.extras["kl"][i].detach(), kls, atol=1e-10)
     assert torch.equal(outputs.targets[..., 0], batch["source"].flatten(1))
@@ -112,13 +112,13 @@ def test_the_divergence_is_torchs():
     mu, log_sigma = torch.randn(2, 7, 3, dtype=torch.float64)
     expected = kl_divergence(Normal(mu, log_sigma.exp()), Normal(mu * 0, 1.0)).sum(dim=1)
 
-    torch.testing.assert_close(divergence(mu, log_sigma), expected)
-    assert divergence(torch.zeros(1, 3), torch.zeros(1, 3)).item() == 0
+    torch.testing.assert_close(gaussian_kl(mu, log_sigma), expected)
+    assert gaussian_kl(torch.zeros(1, 3), torch.zeros(1, 3)).item() == 0
 
 
 def test_it_draws_in_training_and_a_seed_repeats_the_draws():
     model = compose()
-    batch = batch_of(model)
+    batch = make_batch(model)
 
     torch.manual_seed(1)
     first, other = (model.train()(batch).logits for _ in range(2))
@@ -132,7 +132,7 @@ def test_it_draws_in_training_and_a_seed_repeats_the_draws():
 
 def test_the_sampled_bound_is_the_objective_in_training():
     model = compose()
-    batch = batch_of(model)
+    batch = make_batch(model)
 
     bound = model.eval().bound(batch["source"], torch.Generator().manual_seed(3))
 
@@ -149,7 +149,7 @@ def test_the_sampled_bound_is_above_the_exact_surprise():
     with torch.no_grad():
         for weight in model.parameters():
             weight.mul_(3)  # far from the prior, and codes that matter
-    image = batch_of(model, 1)["source"]
+    image = make_batch(model, 1)["source"]
     z = torch.linspace(-10, 10, 4001, dtype=torch.float64)
     start = model.decoder_start.expand(len(z), -1)
     with torch.no_grad():
@@ -167,12 +167,12 @@ def test_the_sampled_bound_is_above_the_exact_surprise():
     assert draws.mean().item() - 5 * error > exact
     # How far above is the divergence of what the encoder says from the true posterior.
     posterior = density / torch.trapezoid(density, z)
-    told = _told(model, image)
-    gap = torch.trapezoid(told.log_prob(z).exp() * (told.log_prob(z) - posterior.log()), z)
+    q = _code_posterior(model, image)
+    gap = torch.trapezoid(q.log_prob(z).exp() * (q.log_prob(z) - posterior.log()), z)
     assert draws.mean().item() - exact == pytest.approx(gap.item(), abs=5 * error)
 
 
-def _told(model: Draw, image: torch.Tensor) -> Normal:
+def _code_posterior(model: Draw, image: torch.Tensor) -> Normal:
     """What the encoder says of the first code."""
     h = model.decoder_start.expand(1, -1)
     with torch.no_grad():
@@ -212,7 +212,7 @@ def test_a_sample_is_what_the_decoder_draws_from_codes_of_the_prior():
 
 def test_in_bfloat16_it_gives_nearly_the_same():
     model = compose().eval()
-    batch = batch_of(model)
+    batch = make_batch(model)
     expected = model(batch).logits
 
     half = model.bfloat16()({"source": batch["source"].bfloat16()})
@@ -225,7 +225,7 @@ def test_in_bfloat16_it_gives_nearly_the_same():
 
 def test_it_compiles_whole_while_it_draws():
     model = compose().train()
-    batch = batch_of(model)
+    batch = make_batch(model)
     torch.compiler.reset()
     compiled = torch.compile(model, backend="eager", fullgraph=True)
 
@@ -236,9 +236,9 @@ def test_it_compiles_whole_while_it_draws():
 
 
 def test_it_obeys_the_laws_without_windows_and_in_colour():
-    tiny = {"height": 3, "width": 4, "steps": 2, "latent": 2, "hidden": 4}
-    check(Draw, **tiny)
-    check(Draw, **tiny, channels=3, read=1, write=2)
+    test_params = {"height": 3, "width": 4, "steps": 2, "latent": 2, "hidden": 4}
+    check(Draw, **test_params)
+    check(Draw, **test_params, channels=3, read=1, write=2)
 
 
 @pytest.mark.parametrize("shape", [[2, 3, 5, 4], [2, 1, 4, 5], [2, 5, 4]])

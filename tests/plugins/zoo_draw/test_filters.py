@@ -5,13 +5,13 @@ import torch
 from zoo_draw.filters import filters
 
 
-def parameters(*rows: tuple[float, ...]) -> torch.Tensor:
+def make_parameters(*rows: tuple[float, ...]) -> torch.Tensor:
     """Rows of centre x and y, sigma^2, delta~ and gamma, the last three as logarithms."""
-    made = torch.tensor(rows, dtype=torch.float64)
-    return torch.cat([made[:, :2], made[:, 2:].log()], dim=1)
+    banks = torch.tensor(rows, dtype=torch.float64)
+    return torch.cat([banks[:, :2], banks[:, 2:].log()], dim=1)
 
 
-def transcribed(row, N, height, width):
+def reference_filters(row, N, height, width):
     """Equations 19 to 26 in plain loops: F_X [N, A], F_Y [N, B]."""
     gx_, gy_, log_variance, log_delta, _ = row
     A, B = width, height
@@ -30,13 +30,13 @@ def transcribed(row, N, height, width):
 
 def test_a_bank_worked_out_by_hand():
     # Three pixels, their middle 2; two filters a stride of (3 - 1) / (2 - 1) * 0.5 apart.
-    made = filters(parameters((0, 0, 0.25, 0.5, 2)), 2, 3, 3)
+    banks = filters(make_parameters((0, 0, 0.25, 0.5, 2)), 2, 3, 3)
 
     near, far = np.exp(-2 * 0.25), np.exp(-2 * 2.25)  # half a pixel off, one and a half
     first = np.array([near, near, far]) / (2 * near + far)
-    np.testing.assert_allclose(made.F_X[0], [first, first[::-1]], atol=1e-12)
-    np.testing.assert_allclose(made.F_Y[0], [first, first[::-1]], atol=1e-12)
-    assert made.gamma.item() == pytest.approx(2.0)
+    np.testing.assert_allclose(banks.F_X[0], [first, first[::-1]], atol=1e-12)
+    np.testing.assert_allclose(banks.F_Y[0], [first, first[::-1]], atol=1e-12)
+    assert banks.gamma.item() == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize(("N", "height", "width"), [(2, 28, 28), (5, 6, 9), (3, 9, 6)])
@@ -44,13 +44,13 @@ def test_it_equals_a_plain_transcription_of_the_equations(N, height, width):
     generator = torch.Generator().manual_seed(0)
     rows = torch.randn(20, 5, generator=generator, dtype=torch.float64) * 0.3
 
-    made = filters(rows, N, height, width)
+    banks = filters(rows, N, height, width)
 
     for i, row in enumerate(rows.tolist()):
-        F_X, F_Y = transcribed(row, N, height, width)
-        np.testing.assert_allclose(made.F_X[i], F_X, atol=1e-12)
-        np.testing.assert_allclose(made.F_Y[i], F_Y, atol=1e-12)
-        assert made.gamma[i].item() == pytest.approx(np.exp(row[4]))
+        F_X, F_Y = reference_filters(row, N, height, width)
+        np.testing.assert_allclose(banks.F_X[i], F_X, atol=1e-12)
+        np.testing.assert_allclose(banks.F_Y[i], F_Y, atol=1e-12)
+        assert banks.gamma[i].item() == pytest.approx(np.exp(row[4]))
 
 
 def test_reading_and_writing_are_the_papers_products():
@@ -58,12 +58,12 @@ def test_reading_and_writing_are_the_papers_products():
     rows = torch.randn(3, 5, generator=generator, dtype=torch.float64) * 0.5
     images = torch.rand(3, 2, 6, 5, generator=generator, dtype=torch.float64)
     patches = torch.rand(3, 2, 4, 4, generator=generator, dtype=torch.float64)
-    made = filters(rows, 4, 6, 5)
+    banks = filters(rows, 4, 6, 5)
 
-    seen, drawn = made.read(images), made.write(patches)
+    seen, drawn = banks.read(images), banks.write(patches)
 
     for i, row in enumerate(rows.tolist()):
-        (F_X, F_Y), gamma = transcribed(row, 4, 6, 5), np.exp(row[4])
+        (F_X, F_Y), gamma = reference_filters(row, 4, 6, 5), np.exp(row[4])
         for c in range(2):
             expected = gamma * F_Y @ images[i, c].numpy() @ F_X.T
             np.testing.assert_allclose(seen[i, c], expected, atol=1e-12)
@@ -76,36 +76,36 @@ def test_a_sharp_grid_of_stride_one_is_a_crop(top, left):
     N, height, width = 3, 6, 8
     image = torch.rand(1, 2, height, width, dtype=torch.float64)
     centre = (left + 2) * 2 / (width + 1) - 1, (top + 2) * 2 / (height + 1) - 1
-    made = filters(parameters((*centre, 1e-4, (N - 1) / (width - 1), 1)), N, height, width)
+    banks = filters(make_parameters((*centre, 1e-4, (N - 1) / (width - 1), 1)), N, height, width)
 
     crop = image[..., top : top + N, left : left + N]
-    torch.testing.assert_close(made.read(image), crop, rtol=0, atol=1e-12)
+    torch.testing.assert_close(banks.read(image), crop, rtol=0, atol=1e-12)
     back = torch.zeros_like(image)
     back[..., top : top + N, left : left + N] = crop
-    torch.testing.assert_close(made.write(crop), back, rtol=0, atol=1e-12)
+    torch.testing.assert_close(banks.write(crop), back, rtol=0, atol=1e-12)
 
 
 def test_a_sharp_grid_over_the_whole_image_is_the_image():
     image = torch.rand(1, 1, 5, 5, dtype=torch.float64)
-    made = filters(parameters((0, 0, 1e-4, 1, 1)), 5, 5, 5)
+    banks = filters(make_parameters((0, 0, 1e-4, 1, 1)), 5, 5, 5)
 
-    torch.testing.assert_close(made.read(image), image, rtol=0, atol=1e-12)
+    torch.testing.assert_close(banks.read(image), image, rtol=0, atol=1e-12)
 
 
 def test_one_point_needs_no_stride():
     image = torch.arange(9.0, dtype=torch.float64).view(1, 1, 3, 3)
-    made = filters(parameters((0, 0, 1e-4, 5, 3)), 1, 3, 3)
+    banks = filters(make_parameters((0, 0, 1e-4, 5, 3)), 1, 3, 3)
 
-    assert made.read(image).item() == pytest.approx(3 * 4)
+    assert banks.read(image).item() == pytest.approx(3 * 4)
 
 
 @pytest.mark.parametrize("centre", [-50.0, 50.0])
 def test_a_grid_far_off_sees_the_edge_and_no_nan(centre):
-    made = filters(parameters((centre, centre, 0.01, 1, 1)).float(), 2, 4, 4)
+    banks = filters(make_parameters((centre, centre, 0.01, 1, 1)).float(), 2, 4, 4)
 
     edge = torch.eye(4)[0 if centre < 0 else 3].expand(1, 2, 4)
-    torch.testing.assert_close(made.F_X, edge)
-    torch.testing.assert_close(made.F_Y, edge)
+    torch.testing.assert_close(banks.F_X, edge)
+    torch.testing.assert_close(banks.F_Y, edge)
 
 
 def test_gradients_reach_all_five_numbers_images_and_patches():

@@ -18,12 +18,12 @@ def encoder():
     """Makes an encoder; what concerns the attention goes into a dictionary of its own."""
 
     def make(*, scorer="gat", attention=None, input_dim=5, seed=0, **params):
-        looks = Blueprint.of(
+        attention_blueprint = Blueprint.of(
             EdgeAttention, scorer=Blueprint.of(SCORERS[scorer]), **(attention or {})
         )
-        given = {"layers": 1, "hidden": 4, **params}
+        kwargs = {"layers": 1, "hidden": 4, **params}
         torch.manual_seed(seed)
-        blueprint = Blueprint.of(GraphAttention, attention=looks, **given)
+        blueprint = Blueprint.of(GraphAttention, attention=attention_blueprint, **kwargs)
         return blueprint.build(input_dim=input_dim).eval()
 
     return make

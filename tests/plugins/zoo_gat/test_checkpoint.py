@@ -18,12 +18,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def _name(index, what):
+def _original_name(index, what):
     suffix = f"_{index}" if index else ""
     return f"BiasAdd{suffix}/biases" if what == "out" else f"conv1d{suffix}/{what}"
 
 
-def _weights():
+def _load_weights():
     """Head h is conv1d_{3h} (projection), the two after it (query, key) and BiasAdd_h."""
     raw = {
         name: torch.from_numpy(value)
@@ -33,14 +33,14 @@ def _weights():
     for layer, heads in enumerate((range(8), range(8, 9))):
         place = f"encoder.layers.{layer}"
         weights[f"{place}.key.weight"] = torch.cat(
-            [raw[_name(3 * h, "kernel")][0].T for h in heads]
+            [raw[_original_name(3 * h, "kernel")][0].T for h in heads]
         )
-        weights[f"{place}.bias"] = torch.cat([raw[_name(h, "out")] for h in heads])
+        weights[f"{place}.bias"] = torch.cat([raw[_original_name(h, "out")] for h in heads])
         for index, h in enumerate(heads):
             for part, conv in (("u", 3 * h + 1), ("v", 3 * h + 2)):
                 scorer = f"{place}.scorers.{index}.{part}"
-                weights[f"{scorer}.weight"] = raw[_name(conv, "kernel")][0].T
-                weights[f"{scorer}.bias"] = raw[_name(conv, "bias")]
+                weights[f"{scorer}.weight"] = raw[_original_name(conv, "kernel")][0].T
+                weights[f"{scorer}.bias"] = raw[_original_name(conv, "bias")]
     return weights
 
 
@@ -65,7 +65,7 @@ def batch():
 @pytest.fixture(scope="module")
 def model():
     model = zoo.compose("gat-cora").eval()
-    model.load_state_dict(_weights())
+    model.load_state_dict(_load_weights())
     return model
 
 

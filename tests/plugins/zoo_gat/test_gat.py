@@ -4,7 +4,7 @@ import torch
 from zoo_gat.gat import Gat
 
 
-def _known(**params):
+def _make_scorer(**params):
     scorer = Gat(query_dim=2, key_dim=1, **params).double()
     state = {"u.weight": torch.tensor([[1.0, -2.0]]), "v.weight": torch.tensor([[3.0]])}
     if params.get("bias"):
@@ -27,12 +27,12 @@ KEY = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)
     ],
 )
 def test_the_score_of_known_weights(params, expected):
-    scores = _known(**params)(QUERY, KEY)
+    scores = _make_scorer(**params)(QUERY, KEY)
     torch.testing.assert_close(scores, torch.tensor(expected, dtype=torch.float64))
 
 
 def test_listed_edges_cost_one_number_each():
-    scorer = _known()
+    scorer = _make_scorer()
     target, source = torch.tensor([1, 0, 1]), torch.tensor([0, 1, 1])
     scores = scorer.edges(QUERY, KEY, target, source)
     torch.testing.assert_close(scores, torch.tensor([5.0, -0.8, -0.2], dtype=torch.float64))

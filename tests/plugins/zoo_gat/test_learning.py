@@ -18,28 +18,30 @@ ROOT = Path(__file__).parents[3]
 CORA = Path(os.environ.get("ZOO_DATA", ROOT.parent / "shared" / "data")) / "planetoid/cora.npz.xz"
 
 
-def _planted(seed):
+def _planted_partition(seed):
     """Four communities of 50, eight edges a node within for one without, faint features.
 
     Ten names of each community are told; the features alone tell less than 60 % of the others.
     """
-    drawn = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
     names = torch.arange(200) % 4
-    alike = names[:, None] == names
-    linked = torch.rand(200, 200, generator=drawn) < torch.where(alike, 0.16, 0.02 / 3)
-    features = torch.randn(200, 8, generator=drawn)
+    same_community = names[:, None] == names
+    adjacency = torch.rand(200, 200, generator=generator) < torch.where(
+        same_community, 0.16, 0.02 / 3
+    )
+    features = torch.randn(200, 8, generator=generator)
     features[torch.arange(200), names] += 1.0
     told = torch.arange(200) < 40
-    linked = linked.triu(1)
+    adjacency = adjacency.triu(1)
     return {
         "features": features[None],
-        "edges": (linked | linked.T).nonzero()[None],
+        "edges": (adjacency | adjacency.T).nonzero()[None],
         "target": names[None],
         "mask": told[None],
     }
 
 
-def _trained(model, batch, *, seed, steps, lr, decay):
+def _train(model, batch, *, seed, steps, lr, decay):
     torch.manual_seed(seed)
     objective = CrossEntropy()
     optimizer = torch.optim.Adam(model.parameters(), lr=lr, weight_decay=decay)
@@ -60,14 +62,14 @@ def _accuracy(model, batch, asked):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("spec", ["gat-tiny", "gatv2-tiny"])
 def test_a_planted_partition_is_found(spec, seed):
-    batch = _planted(seed)
+    batch = _planted_partition(seed)
     overrides = ["model={features: 8, encoder: {hidden: 8, dropout: 0.3}}"]
     unknown = ~batch["mask"]
     kept = []
     for edges in (batch["edges"], batch["edges"][:, :0]):
         model = zoo.compose(spec, overrides=overrides, seed=seed)
         given = batch | {"edges": edges}
-        _trained(model, given, seed=seed, steps=150, lr=0.01, decay=5e-4)
+        _train(model, given, seed=seed, steps=150, lr=0.01, decay=5e-4)
         kept.append(_accuracy(model, given, unknown))
     assert kept[0] >= 0.95
     assert kept[1] < 0.65, "the features alone should not do"
@@ -94,5 +96,5 @@ def test_cora_is_learnt(seed):
         "mask": asked["train"],
     }
     model = zoo.compose("gat-cora", seed=seed)
-    _trained(model, batch, seed=seed, steps=100, lr=0.005, decay=5e-4)
+    _train(model, batch, seed=seed, steps=100, lr=0.005, decay=5e-4)
     assert _accuracy(model, batch, asked["test"]) >= 0.79

@@ -113,7 +113,7 @@ def test_a_batch_can_be_checked_before_it_goes_anywhere():
 
 def test_a_model_of_nodes_does_not_speak():
     with pytest.raises(ZooError, match="model 'node-classifier' does not generate"):
-        compose().speech(batch())
+        compose().prepare_generation(batch())
 
 
 @pytest.mark.parametrize("spec", TINY)

@@ -15,16 +15,16 @@ def _forward(encoder, features, edges):
     return encoder(features, mask, edges).states
 
 
-def _same(encoder, reference, features, edges):
+def _assert_parity(encoder, reference, features, edges):
     for some in (edges, EMPTY):
         expected = reference(features[0], some[0].T)
         actual = _forward(encoder, features, some)[0]
         torch.testing.assert_close(actual, expected, atol=1e-5, rtol=1e-5)
-    nothing = _forward(encoder, features[:, :0], EMPTY)
-    assert nothing.shape == (1, 0, reference(features[0, :0], EMPTY[0].T).shape[1])
+    empty = _forward(encoder, features[:, :0], EMPTY)
+    assert empty.shape == (1, 0, reference(features[0, :0], EMPTY[0].T).shape[1])
 
 
-def _shuffled(reference):
+def _randomize_parameters(reference):
     """Biases are zero at first, which would prove little."""
     with torch.no_grad():
         for parameter in reference.parameters():
@@ -43,7 +43,7 @@ CHOICES = [
 
 @pytest.mark.parametrize(("heads", "merge", "loops", "residual"), CHOICES)
 def test_gat_equals_gatconv(encoder, graph, heads, merge, loops, residual):
-    reference = _shuffled(
+    reference = _randomize_parameters(
         GEOMETRIC.GATConv(
             5, 4, heads, merge == "concat", add_self_loops=loops, residual=residual == "linear"
         )
@@ -58,13 +58,13 @@ def test_gat_equals_gatconv(encoder, graph, heads, merge, loops, residual):
         layer.bias.copy_(reference.bias)
         if residual == "linear":
             layer.skip.weight.copy_(reference.res.weight)
-    _same(ours, reference, *graph)
+    _assert_parity(ours, reference, *graph)
 
 
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize(("heads", "merge", "loops", "residual"), CHOICES)
 def test_gatv2_equals_gatv2conv(encoder, graph, heads, merge, loops, residual, shared):
-    reference = _shuffled(
+    reference = _randomize_parameters(
         GEOMETRIC.GATv2Conv(
             5,
             4,
@@ -87,13 +87,13 @@ def test_gatv2_equals_gatv2conv(encoder, graph, heads, merge, loops, residual, s
         layer.bias.copy_(reference.bias)
         if residual == "linear":
             layer.skip.weight.copy_(reference.res.weight)
-    _same(ours, reference, *graph)
+    _assert_parity(ours, reference, *graph)
 
 
 @pytest.mark.parametrize("heads", [1, 3])
 @pytest.mark.parametrize("merge", ["concat", "mean"])
 def test_scaled_dot_equals_transformerconv(encoder, graph, heads, merge):
-    reference = _shuffled(GEOMETRIC.TransformerConv(5, 4, heads, merge == "concat"))
+    reference = _randomize_parameters(GEOMETRIC.TransformerConv(5, 4, heads, merge == "concat"))
     looks = {"project": "qkv", "bias": True, "residual": "linear"}
     ours = encoder(scorer="scaled-dot", heads=heads, merge=merge, self_loops=False, attention=looks)
     layer = ours.layers[0]
@@ -103,12 +103,12 @@ def test_scaled_dot_equals_transformerconv(encoder, graph, heads, merge):
     with torch.no_grad():
         layer.skip.weight.copy_(reference.lin_skip.weight)
         layer.bias.copy_(reference.lin_skip.bias)
-    _same(ours, reference, *graph)
+    _assert_parity(ours, reference, *graph)
 
 
 def test_gradients_equal_gatconvs(encoder, graph):
     features, edges = graph
-    reference = _shuffled(GEOMETRIC.GATConv(5, 4, 2))
+    reference = _randomize_parameters(GEOMETRIC.GATConv(5, 4, 2))
     ours = encoder(heads=2, merge="concat")
     layer = ours.layers[0]
     with torch.no_grad():

@@ -5,7 +5,7 @@ from itertools import takewhile
 
 import pytest
 import torch
-from importer_kit import EOS, MODELS, PAD, brought_in, prompts, their_model
+from hf_model_kit import EOS, MODELS, PAD, hf_model, import_and_load, prompts
 
 import zoo
 from zoo.generation.pipeline import stream
@@ -18,12 +18,12 @@ LONGEST = 12
 )
 def pair(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("theirs")
-    theirs = their_model(request.param)
+    theirs = hf_model(request.param)
     theirs.save_pretrained(folder)
-    return brought_in(folder, folder), theirs
+    return import_and_load(folder, folder), theirs
 
 
-def said_there(model, tokens, **options):
+def generate_transformers(model, tokens, **options):
     """What transformers says, up to the end: lists of tokens."""
     prompt = 1 if model.config.is_encoder_decoder else tokens.shape[1]
     # A model with a source never says its padding here, as translators of transformers do not.
@@ -37,43 +37,43 @@ def said_there(model, tokens, **options):
     return [row[: row.index(EOS)] if EOS in row else row for row in rows]
 
 
-def said_here(model, rows, sampler="greedy"):
+def generate_zoo(model, rows, sampler="greedy"):
     answers = zoo.generate(
         model, [row.tolist() for row in rows], sampler=sampler, max_length=LONGEST
     )
     return [ranked[0].tokens for ranked in answers]
 
 
-def begun(model, tokens):
+def with_bos(model, tokens):
     """Prompts that begin with the start symbol, if there is one."""
-    if model.reads == "prompt" and model.bos is not None:
+    if model.generation_input == "prompt" and model.bos is not None:
         tokens = tokens.clone()
         tokens[:, 0] = model.bos
     return tokens
 
 
 @pytest.mark.parametrize("told", ["config.json", "generation_config.json"])
-def test_a_text_may_end_with_one_of_several_symbols(told, tmp_path):
+def test_a_text_may_end_with_one_of_several_symbols(config_file, tmp_path):
     ends = list(range(2, 12))
-    theirs = their_model("llama")
+    theirs = hf_model("llama")
     theirs.save_pretrained(tmp_path / "theirs")
     (tmp_path / "theirs" / "generation_config.json").unlink()
-    file = tmp_path / "theirs" / told
+    file = tmp_path / "theirs" / config_file
     known = json.loads(file.read_text()) if file.exists() else {}
     file.write_text(json.dumps(known | {"eos_token_id": ends}))
-    ours = brought_in(tmp_path / "theirs", tmp_path)
+    ours = import_and_load(tmp_path / "theirs", tmp_path)
     out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
     again = MODELS["llama"][0].from_pretrained(out).eval()
-    tokens = begun(ours, prompts(20))
+    tokens = with_bos(ours, prompts(20))
     expected = []
     for row in tokens:
-        (said,) = again.generate(
+        (generated,) = again.generate(
             row[None], attention_mask=torch.ones_like(row[None]), max_new_tokens=LONGEST,
             do_sample=False, pad_token_id=0,
         )[:, 5:].tolist()  # fmt: skip
-        expected.append(list(takewhile(lambda token: token not in ends, said)))
-    assert len({len(said) for said in expected}) > 2
-    assert said_here(ours, tokens) == expected
+        expected.append(list(takewhile(lambda token: token not in ends, generated)))
+    assert len({len(generated) for generated in expected}) > 2
+    assert generate_zoo(ours, tokens) == expected
     pieces = stream(ours, tokens[0].tolist(), max_length=LONGEST)
     assert "".join(pieces) == " ".join(map(str, expected[0]))
 
@@ -81,15 +81,17 @@ def test_a_text_may_end_with_one_of_several_symbols(told, tmp_path):
 @pytest.mark.parametrize("beams", [1, 4])
 def test_fifty_prompts_are_continued_with_the_same_tokens(pair, beams):
     ours, theirs = pair
-    tokens = begun(ours, prompts())
+    tokens = with_bos(ours, prompts())
     sampler = {"type": "beam", "width": beams} if beams > 1 else "greedy"
-    assert said_here(ours, tokens, sampler) == said_there(theirs, tokens, num_beams=beams)
+    assert generate_zoo(ours, tokens, sampler) == generate_transformers(
+        theirs, tokens, num_beams=beams
+    )
 
 
 def test_prompts_of_unequal_length_are_continued_as_each_alone(pair):
     ours, theirs = pair
-    tokens = begun(ours, prompts(12))
+    tokens = with_bos(ours, prompts(12))
     lengths = [5, 2, 3, 4, 5, 1, 2, 2, 3, 5, 1, 4]
     rows = [row[:length] for row, length in zip(tokens, lengths, strict=True)]
-    for row, said in zip(rows, said_here(ours, rows), strict=True):
-        assert [said] == said_there(theirs, row[None])
+    for row, generated in zip(rows, generate_zoo(ours, rows), strict=True):
+        assert [generated] == generate_transformers(theirs, row[None])

@@ -6,7 +6,7 @@ from importlib.resources import as_file, files
 import pytest
 import torch
 import transformers as hf
-from importer_kit import MODELS, brought_in, ragged
+from hf_model_kit import MODELS, import_and_load, padded_batch
 from typer.testing import CliRunner
 
 import zoo
@@ -53,8 +53,8 @@ def folder(request, tmp_path):
 def test_a_tiny_encoder_gives_the_same_vectors_and_goes_out_again(folder, tmp_path, mode):
     write_modules(folder, {"pooling_mode": mode}, normalise=mode != "max")
     theirs = hf.AutoModel.from_pretrained(folder).eval()
-    ours = brought_in(folder, tmp_path)
-    tokens, mask = ragged(pad=ours.source.padding)
+    ours = import_and_load(folder, tmp_path)
+    tokens, mask = padded_batch(pad=ours.source.padding)
     with torch.no_grad():
         states = theirs(input_ids=tokens, attention_mask=mask).last_hidden_state
         expected = POOLED[mode](states, mask)
@@ -64,7 +64,7 @@ def test_a_tiny_encoder_gives_the_same_vectors_and_goes_out_again(folder, tmp_pa
 
     out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
     (tmp_path / "again").mkdir()
-    again = brought_in(out, tmp_path / "again")
+    again = import_and_load(out, tmp_path / "again")
     assert again.spec == ours.spec
     assert all(
         torch.equal(a, b) for a, b in zip(again.parameters(), ours.parameters(), strict=True)
@@ -88,7 +88,7 @@ def test_a_tiny_encoder_gives_the_same_vectors_and_goes_out_again(folder, tmp_pa
 def test_a_pooling_that_the_zoo_lacks_is_refused(folder, tmp_path, config, reason):
     write_modules(folder, config)
     with pytest.raises(zoo.ZooError, match=reason):
-        brought_in(folder, tmp_path)
+        import_and_load(folder, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_pooling_that_the_zoo_lacks_is_refused(folder, tmp_path, config, reaso
 def test_modules_that_the_zoo_lacks_are_refused(folder, tmp_path, rows, reason):
     (folder / "modules.json").write_text(json.dumps(rows))
     with pytest.raises(zoo.ZooError, match=reason):
-        brought_in(folder, tmp_path)
+        import_and_load(folder, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -127,14 +127,14 @@ def test_texts_that_would_be_changed_first_are_refused(folder, tmp_path, file, s
     write_modules(folder, {"pooling_mode": "mean"})
     (folder / file).write_text(json.dumps(said))
     with pytest.raises(zoo.ZooError, match=f"{file}: {reason}"):
-        brought_in(folder, tmp_path)
+        import_and_load(folder, tmp_path)
     (folder / file).write_text(json.dumps(dict.fromkeys(said)))
-    brought_in(folder, tmp_path)
+    import_and_load(folder, tmp_path)
 
 
 def test_an_encoder_without_a_head_is_refused_where_nothing_says_how_to_pool(folder, tmp_path):
     with pytest.raises(zoo.ZooError, match="it has no head; the zoo takes"):
-        brought_in(folder, tmp_path)
+        import_and_load(folder, tmp_path)
 
 
 SENTENCES = [
@@ -171,7 +171,7 @@ def test_the_published_minilm_gives_the_same_vectors_for_fifty_sentences(tmp_pat
         reference = SentenceTransformer(str(folder), device="cpu")
         expected = reference.encode(SENTENCES, batch_size=50, convert_to_tensor=True)
     ours = zoo.load(file).eval()
-    shipped = zoo.load_spec("minilm-l6").resolved()["model"]
+    shipped = zoo.load_spec("minilm-l6").resolve()["model"]
     assert dict(ours.spec["model"]) == shipped
 
     rows = Tokenizer(ours.tokenizer["source"]).ids(SENTENCES)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 import transformers as hf
-from importer_kit import EOS, brought_in, their_model
+from hf_model_kit import EOS, hf_model, import_and_load
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 import zoo
@@ -12,11 +12,11 @@ WORDS = ["<pad>", "<s>", "</s>", *(f"w{i}" for i in range(28))]
 TEXTS = ["w4 w9 w1", "w20", "w0 w0 w7 w3 w3"]
 
 
-def tokenizer(*, begins):
+def tokenizer(*, adds_bos):
     made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<pad>"))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     made.add_special_tokens(["<s>", "</s>"])
-    if begins:
+    if adds_bos:
         made.post_processor = processors.TemplateProcessing(
             single="<s> $A", special_tokens=[("<s>", 1)]
         )
@@ -24,12 +24,12 @@ def tokenizer(*, begins):
 
 
 @pytest.mark.parametrize(("name", "begins"), [("gpt2", False), ("llama", True), ("qwen2", False)])
-def test_texts_are_continued_as_in_transformers(name, begins, tmp_path):
-    theirs, folder = their_model(name), tmp_path / "theirs"
+def test_texts_are_continued_as_in_transformers(name, adds_bos, tmp_path):
+    theirs, folder = hf_model(name), tmp_path / "theirs"
     theirs.save_pretrained(folder)
-    tokenizer(begins=begins).save(str(folder / "tokenizer.json"))
+    tokenizer(adds_bos=adds_bos).save(str(folder / "tokenizer.json"))
     fast = hf.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
-    ours = brought_in(folder, tmp_path)
+    ours = import_and_load(folder, tmp_path)
 
     answers = zoo.generate(ours, TEXTS, max_length=8)
 
@@ -40,8 +40,8 @@ def test_texts_are_continued_as_in_transformers(name, begins, tmp_path):
                 input_ids=batch["input_ids"], attention_mask=batch["attention_mask"],
                 max_new_tokens=8, do_sample=False, eos_token_id=EOS, pad_token_id=EOS,
             ).tolist()  # fmt: skip
-        said = row[batch["input_ids"].shape[1] :]
-        assert best.tokens == (said[: said.index(EOS)] if EOS in said else said)
+        generated = row[batch["input_ids"].shape[1] :]
+        assert best.tokens == (generated[: generated.index(EOS)] if EOS in generated else generated)
         assert best.text == fast.decode(best.tokens, skip_special_tokens=True)
 
     out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")

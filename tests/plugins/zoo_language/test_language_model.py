@@ -29,7 +29,7 @@ def compose(decoder: dict[str, Any], dtype: str | None = None, **changes: Any) -
     return zoo.compose({"zoo": 1, "name": "test", "model": model | changes}, dtype=dtype)
 
 
-def nothing(dtype: torch.dtype = torch.float32) -> zoo.plugin.Memory:
+def empty_memory(dtype: torch.dtype = torch.float32) -> zoo.plugin.Memory:
     empty = torch.zeros(3, 0, dtype=dtype)
     return zoo.plugin.Memory(empty[..., None], empty.bool(), empty)
 
@@ -81,7 +81,7 @@ def test_step_by_step_equals_forcing(decoder):
     model = compose(decoder)
     whole = model({"target": TOKENS}).logits
 
-    state, pieces = model.decoder.start(nothing(), steps=4), []
+    state, pieces = model.decoder.start(empty_memory(), steps=4), []
     for token in TOKENS[:, :-1].split(1, dim=1):
         logits, state = model.decoder.step(token, state)
         pieces.append(logits)
@@ -198,7 +198,7 @@ def test_a_mask_narrows_what_the_padding_leaves():
     assert mask.sum(dim=1).tolist() == [3, 2, 2]
 
 
-def greedily(model: zoo.Model, batch: dict[str, torch.Tensor]) -> list[list[int]]:
+def generate_greedy(model: zoo.Model, batch: dict[str, torch.Tensor]) -> list[list[int]]:
     spec = {"zoo": 1, "name": "s", "model": dict(model.spec["model"]), "sampler": "greedy"}
     sampler = zoo.load_spec(spec).sections.sampler.build()
     return model.generate(batch, sampler, max_length=4).best()
@@ -209,7 +209,7 @@ def test_without_a_padding_symbol_the_first_symbol_can_be_said():
     with torch.no_grad():
         model.decoder.output.bias[0] = 100.0
 
-    assert greedily(model, {"prompt": TOKENS[:1]}) == [[0, 0, 0, 0]]
+    assert generate_greedy(model, {"prompt": TOKENS[:1]}) == [[0, 0, 0, 0]]
 
 
 def test_masked_prompts_of_unequal_length_go_on_as_each_alone():
@@ -218,10 +218,10 @@ def test_masked_prompts_of_unequal_length_go_on_as_each_alone():
     prompts = torch.tensor([[6, 0, 3, 5], [6, 4, 0, 0], [6, 6, 6, 0]])
     mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0], [1, 1, 1, 0]]).bool()
 
-    together = greedily(model, {"prompt": prompts, "mask": mask})
+    together = generate_greedy(model, {"prompt": prompts, "mask": mask})
 
     for prompt, length, said in zip(prompts, [4, 2, 3], together, strict=True):
-        (alone,) = greedily(model, {"prompt": prompt[None, :length]})
+        (alone,) = generate_greedy(model, {"prompt": prompt[None, :length]})
         assert said[: len(alone)] == alone
         assert set(said[len(alone) :]) <= {6}
 
@@ -230,7 +230,7 @@ def test_a_mask_that_opens_again_is_refused():
     model = compose(TRANSFORMER, embedding=UNPADDED)
     mask = torch.tensor([[0, 1, 1]]).bool()
     with pytest.raises(ZooError, match="a prompt's mask opens again after it closed"):
-        greedily(model, {"prompt": TOKENS[:1, :3], "mask": mask})
+        generate_greedy(model, {"prompt": TOKENS[:1, :3], "mask": mask})
 
 
 def test_its_weights_are_named():

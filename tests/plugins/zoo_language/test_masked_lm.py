@@ -122,9 +122,9 @@ def test_the_table_learns_from_both_ends():
     model(batch).logits.square().sum().backward()
 
     # A symbol that was not read is still among those predicted.
-    unread = [symbol for symbol in range(1, 7) if symbol not in batch["source"]]
-    assert unread
-    assert model.source.table.weight.grad[unread].abs().sum() > 0
+    unused = [symbol for symbol in range(1, 7) if symbol not in batch["source"]]
+    assert unused
+    assert model.source.table.weight.grad[unused].abs().sum() > 0
     assert batch["source"].shape == batch["target"].shape == (2, 4)
 
 

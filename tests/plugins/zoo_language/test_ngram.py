@@ -17,13 +17,13 @@ def _decoder(order, capacity=64, vocab=5):
     return NGram(embedding=embedding, order=order, capacity=capacity)
 
 
-def _nothing(batch):
+def _empty_memory(batch):
     empty = torch.zeros(batch, 0)
     return Memory(empty[:, :, None], empty.bool(), empty)
 
 
 def _logits(decoder, tokens):
-    return decoder(torch.tensor(tokens), _nothing(len(tokens)))
+    return decoder(torch.tensor(tokens), _empty_memory(len(tokens)))
 
 
 def test_a_bigram_known_by_hand():
@@ -38,14 +38,14 @@ def test_a_bigram_known_by_hand():
     torch.testing.assert_close(_logits(decoder, [[2]])[0], expected, atol=1e-6, rtol=0)
 
 
-def _by_definition(sequences, order, vocab, context, word):
+def _reference_probability(sequences, order, vocab, context, word):
     """The formula, with dictionaries and recursion."""
     counts = Counter()
     for sequence in sequences:
-        told = [-1] * (order - 1) + sequence
-        for t in range(order, len(told)):
+        padded = [-1] * (order - 1) + sequence
+        for t in range(order, len(padded)):
             for n in range(1, order + 1):
-                counts[tuple(told[t - n + 1 : t + 1])] += 1
+                counts[tuple(padded[t - n + 1 : t + 1])] += 1
 
     def p(word, head):
         lower = 1 / vocab if not head else p(word, head[1:])
@@ -72,7 +72,7 @@ def test_every_probability_follows_the_definition(order):
     torch.testing.assert_close(logits.exp().sum(-1), torch.ones(7), atol=1e-5, rtol=0)
     for t in range(7):
         for word in range(5):
-            expected = _by_definition(rows, order, 5, rows[0][: t + 1], word)
+            expected = _reference_probability(rows, order, 5, rows[0][: t + 1], word)
             assert logits[t, word].exp().item() == pytest.approx(expected, abs=1e-6)
 
 
@@ -80,11 +80,11 @@ def test_steps_equal_forcing_and_a_state_can_be_reordered():
     decoder = _decoder(order=3)
     tokens = torch.tensor([[1, 2, 3, 2, 4, 3], [1, 4, 4, 2, 2, 3]])
     decoder.learn(tokens, tokens > 0)
-    state, pieces = decoder.start(_nothing(2), steps=6), []
+    state, pieces = decoder.start(_empty_memory(2), steps=6), []
     for t in range(6):
         logits, state = decoder.step(tokens[:, t : t + 1], state)
         pieces.append(logits)
-    torch.testing.assert_close(torch.cat(pieces, dim=1), decoder(tokens, _nothing(2)))
+    torch.testing.assert_close(torch.cat(pieces, dim=1), decoder(tokens, _empty_memory(2)))
     swapped, _ = decoder.step(tokens[:, :1], state.reorder(torch.tensor([1, 0])))
     plain, _ = decoder.step(tokens[:, :1], state)
     torch.testing.assert_close(swapped, plain.flip(0))

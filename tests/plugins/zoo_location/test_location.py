@@ -21,7 +21,7 @@ def test_the_scores_of_known_weights():
     prepared = location.prepare(torch.tensor([[[0.0], [0.1], [0.2]]]).double())
     before = {"weights": torch.tensor([[0.25, 0.75, 0.0]]).double()}
 
-    scores, own = location.follow(query, prepared, before)
+    scores, own = location.step(query, prepared, before)
 
     # f_j = alpha_{j-1} + 2 alpha_j + 4 alpha_{j+1}
     f = [2 * 0.25 + 4 * 0.75, 0.25 + 2 * 0.75, 0.75]
@@ -39,7 +39,7 @@ def test_steps_equal_the_papers_equations_written_as_loops():
     key = torch.randn(2, 6, 4, dtype=torch.float64)
     weights = torch.rand(2, 6, dtype=torch.float64)
 
-    scores, _ = location.follow(query, location.prepare(key), {"weights": weights})
+    scores, _ = location.step(query, location.prepare(key), {"weights": weights})
 
     assert scores.shape == (2, 1, 6)
     for i in range(2):
@@ -65,7 +65,7 @@ def test_a_first_look_is_scored_as_without_a_past():
     query, key = torch.randn(2, 1, 3).double(), torch.randn(2, 6, 4).double()
     prepared = location.prepare(key)
 
-    scores, _ = location.follow(query, prepared, {"weights": torch.zeros(2, 6).double()})
+    scores, _ = location.step(query, prepared, {"weights": torch.zeros(2, 6).double()})
 
     torch.testing.assert_close(scores, location(query, key), rtol=0, atol=1e-12)
 
@@ -73,7 +73,7 @@ def test_a_first_look_is_scored_as_without_a_past():
 def test_a_longer_reach_than_the_sequence_is_no_matter():
     location = Location(query_dim=3, key_dim=4)  # sees 100 places to each side
 
-    scores, _ = location.follow(
+    scores, _ = location.step(
         torch.randn(2, 1, 3), location.prepare(torch.randn(2, 5, 4)), {"weights": torch.ones(2, 5)}
     )
 

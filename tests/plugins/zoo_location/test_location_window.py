@@ -20,8 +20,8 @@ def test_two_steps_of_known_weights():
     )
     keys = torch.zeros(1, 3, 2).double()
 
-    first, own = window.follow(torch.zeros(1, 1, 1).double(), keys, window.first(keys))
-    second, own = window.follow(torch.full((1, 1, 1), math.log(2)).double(), keys, own)
+    first, own = window.step(torch.zeros(1, 1, 1).double(), keys, window.init_state(keys))
+    second, own = window.step(torch.full((1, 1, 1), math.log(2)).double(), keys, own)
 
     # kappa is 1, then 3; the places are 1, 2, 3.
     expected = torch.tensor([[[0, -0.5, -2]]]).double()
@@ -35,11 +35,11 @@ def test_steps_equal_the_papers_equations_written_as_loops():
     window = LocationWindow(query_dim=3, bumps=2).double()
     W, bias = window.W_p.weight.tolist(), window.W_p.bias.tolist()
     query, keys = torch.randn(2, 4, 3).double(), torch.randn(2, 5, 6).double()
-    state = window.first(keys)
+    state = window.init_state(keys)
     kappa = [[0.0, 0.0], [0.0, 0.0]]
 
     for t in range(4):
-        scores, state = window.follow(query[:, t : t + 1], keys, state)
+        scores, state = window.step(query[:, t : t + 1], keys, state)
         assert scores.shape == (2, 1, 5)
         for b in range(2):
             q = query[b, t].tolist()
@@ -57,10 +57,10 @@ def test_it_never_moves_back():
     torch.manual_seed(0)
     window = LocationWindow(query_dim=3)
     keys = torch.randn(2, 5, 4)
-    state = window.first(keys)
+    state = window.init_state(keys)
 
     for _ in range(5):
-        _, after = window.follow(torch.randn(2, 1, 3), keys, state)
+        _, after = window.step(torch.randn(2, 1, 3), keys, state)
         assert (after["kappa"] > state["kappa"]).all()
         state = after
 

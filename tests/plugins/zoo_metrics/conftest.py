@@ -17,10 +17,10 @@ FIXTURES = DATA / "metrics-fixtures" / "mt.json.xz"
 Corpus = tuple[list[str], list[list[str]]]
 
 ENGLISH = "the a on and cat cats dog dogs runs running ran quickly The Cat mat, mat. It's 3.5 x"
-OTHERS = "кот коты прилег на лавку Ёлка naïve café cafe\u0301 straße 猫 座った 🐈"
-WORDS = f"{ENGLISH} {OTHERS}".split(" ")
+NON_ENGLISH = "кот коты прилег на лавку Ёлка naïve café cafe\u0301 straße 猫 座った 🐈"
+WORDS = f"{ENGLISH} {NON_ENGLISH}".split(" ")
 
-EDGES: dict[str, Corpus] = {
+EDGE_CASES: dict[str, Corpus] = {
     "nothing said": ([""], [["the cat sat on the mat"]]),
     "nothing wanted": (["the cat"], [[""]]),
     "nothing at all": (["", ""], [[""], ["", ""]]),
@@ -61,13 +61,13 @@ def pairs() -> Corpus:
     return predictions, references
 
 
-@pytest.fixture(params=EDGES.values(), ids=EDGES)
-def edge(request: pytest.FixtureRequest) -> Corpus:
+@pytest.fixture(params=EDGE_CASES.values(), ids=EDGE_CASES)
+def edge_case(request: pytest.FixtureRequest) -> Corpus:
     return request.param
 
 
 @pytest.fixture(scope="session")
-def recorded() -> dict[str, Any]:
+def recorded_scores() -> dict[str, Any]:
     """A corpus with the scores that sacrebleu gave it when it was recorded."""
     if not FIXTURES.exists():
         pytest.skip(f"no fixtures at {FIXTURES}; set ZOO_DATA")

@@ -15,23 +15,23 @@ def bleu(predictions: list[str], references: list[list[str]], **options: object)
     return metric.compute()["bleu"]
 
 
-def by_hand(predictions: list[str], references: list[list[str]]) -> float:
+def reference_bleu(predictions: list[str], references: list[list[str]]) -> float:
     """Papineni et al. 2002, sections 2.1 to 2.3, on words split at spaces."""
     right, total = [0] * 4, [0] * 4
-    spoken, wanted = 0, 0
+    hypothesis_length, wanted = 0, 0
     for prediction, texts in zip(predictions, references, strict=True):
         words = prediction.split()
-        spoken += len(words)
+        hypothesis_length += len(words)
         lengths = [len(text.split()) for text in texts]
         wanted += min(lengths, key=lambda length: (abs(length - len(words)), length))
         for n in range(1, 5):
             counts = ngrams(words, n)
-            most: Counter[tuple[str, ...]] = Counter()
+            max_counts: Counter[tuple[str, ...]] = Counter()
             for text in texts:
-                most |= ngrams(text.split(), n)
-            right[n - 1] += sum((counts & most).values())
+                max_counts |= ngrams(text.split(), n)
+            right[n - 1] += sum((counts & max_counts).values())
             total[n - 1] += sum(counts.values())
-    brevity = min(1, math.exp(1 - wanted / spoken))
+    brevity = min(1, math.exp(1 - wanted / hypothesis_length))
     precisions = [math.log(r / t) for r, t in zip(right, total, strict=True)]
     return 100 * brevity * math.exp(sum(precisions) / 4)
 
@@ -94,7 +94,7 @@ def test_an_order_without_any_match_is_smoothed_to_half_a_match():
 def test_corpora_with_ragged_references_equal_the_papers_formula(seed):
     predictions, references = corpus(seed)
 
-    expected = by_hand(predictions, references)
+    expected = reference_bleu(predictions, references)
 
     assert 1 < expected < 99
     assert bleu(predictions, references) == pytest.approx(expected, abs=1e-9)
@@ -123,10 +123,10 @@ def test_ragged_references_equal_sacrebleu_with_the_gaps_filled_by_repeats():
         ("BLEU/13a_maxorder2", {"max_order": 2}),
     ],
 )
-def test_a_recorded_corpus_has_its_recorded_score(name, options, recorded):
-    value = bleu(recorded["hyp"], [[text] for text in recorded["ref"]], **options)
+def test_a_recorded_corpus_has_its_recorded_score(name, options, recorded_scores):
+    value = bleu(recorded_scores["hyp"], [[text] for text in recorded_scores["ref"]], **options)
 
-    assert value == pytest.approx(recorded["corpus"][name]["score"], abs=1e-9)
+    assert value == pytest.approx(recorded_scores["corpus"][name]["score"], abs=1e-9)
 
 
 def test_the_lectures_worked_example():
@@ -157,10 +157,10 @@ def test_every_pair_and_all_of_them_equal_sacrebleu(pairs):
     assert bleu(predictions, references) == pytest.approx(expected, abs=1e-9)
 
 
-def test_awkward_texts_equal_sacrebleu(edge):
-    predictions, references = edge
-    most = max(map(len, references))
-    full = [[*texts, *[texts[0]] * (most - len(texts))] for texts in references]
+def test_awkward_texts_equal_sacrebleu(edge_case):
+    predictions, references = edge_case
+    max_counts = max(map(len, references))
+    full = [[*texts, *[texts[0]] * (max_counts - len(texts))] for texts in references]
     streams = [list(stream) for stream in zip(*full, strict=True)]
 
     expected = sacrebleu.corpus_bleu(predictions, streams).score

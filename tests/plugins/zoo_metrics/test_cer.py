@@ -50,19 +50,21 @@ def test_all_pairs_with_one_reference_equal_jiwer(pairs, score):
     assert value == pytest.approx(expected, abs=1e-12)
 
 
-def test_awkward_texts_equal_jiwer(edge, score):
-    firsts = [texts[0] for texts in edge[1]]
+def test_awkward_texts_equal_jiwer(edge_case, score):
+    firsts = [texts[0] for texts in edge_case[1]]
 
-    value = score(CER(), edge[0], [[text] for text in firsts])
+    value = score(CER(), edge_case[0], [[text] for text in firsts])
 
-    assert value == pytest.approx(jiwer.cer(firsts, edge[0]), abs=1e-12)
-    assert score(CER(), *edge) == pytest.approx(CER().reference(*edge)["cer"], abs=1e-12)
+    assert value == pytest.approx(jiwer.cer(firsts, edge_case[0]), abs=1e-12)
+    assert score(CER(), *edge_case) == pytest.approx(CER().reference(*edge_case)["cer"], abs=1e-12)
 
 
-def test_a_recorded_corpus_equals_jiwer(recorded, score):
-    value = score(CER(), recorded["hyp"], [[text] for text in recorded["ref"]])
+def test_a_recorded_corpus_equals_jiwer(recorded_scores, score):
+    value = score(CER(), recorded_scores["hyp"], [[text] for text in recorded_scores["ref"]])
 
-    assert value == pytest.approx(jiwer.cer(recorded["ref"], recorded["hyp"]), abs=1e-12)
+    assert value == pytest.approx(
+        jiwer.cer(recorded_scores["ref"], recorded_scores["hyp"]), abs=1e-12
+    )
 
 
 def test_case_counts_unless_told_otherwise(score):

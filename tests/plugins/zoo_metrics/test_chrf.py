@@ -4,9 +4,12 @@ import sacrebleu
 from zoo_metrics.chrf import ChrF
 
 
-def streams(references: list[list[str]]) -> list[list[str | None]]:
-    most = max(map(len, references))
-    return [[texts[k] if k < len(texts) else None for texts in references] for k in range(most)]
+def transpose_references(references: list[list[str]]) -> list[list[str | None]]:
+    max_references = max(map(len, references))
+    return [
+        [texts[k] if k < len(texts) else None for texts in references]
+        for k in range(max_references)
+    ]
 
 
 def test_one_word_by_hand(score):
@@ -29,24 +32,26 @@ def test_every_pair_and_all_of_them_equal_sacrebleu(pairs, score):
     for prediction, texts in zip(predictions, references, strict=True):
         expected = sacrebleu.sentence_chrf(prediction, texts).score
         assert score(ChrF(), [prediction], [texts]) == pytest.approx(expected, abs=1e-9)
-    expected = sacrebleu.corpus_chrf(predictions, streams(references)).score
+    expected = sacrebleu.corpus_chrf(predictions, transpose_references(references)).score
     assert 1 < expected < 99
     assert score(ChrF(), predictions, references) == pytest.approx(expected, abs=1e-9)
 
 
-def test_awkward_texts_equal_sacrebleu(edge, score):
-    expected = sacrebleu.corpus_chrf(edge[0], streams(edge[1])).score
+def test_awkward_texts_equal_sacrebleu(edge_case, score):
+    expected = sacrebleu.corpus_chrf(edge_case[0], transpose_references(edge_case[1])).score
 
-    assert score(ChrF(), *edge) == pytest.approx(expected, abs=1e-9)
+    assert score(ChrF(), *edge_case) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize(("name", "options"), [("chrF2", {}), ("chrF2++", {"word_order": 2})])
-def test_a_recorded_corpus_has_its_recorded_score_and_signature(name, options, recorded, score):
+def test_a_recorded_corpus_has_its_recorded_score_and_signature(
+    name, options, recorded_scores, score
+):
     metric = ChrF(**options)
-    value = score(metric, recorded["hyp"], [[text] for text in recorded["ref"]])
+    value = score(metric, recorded_scores["hyp"], [[text] for text in recorded_scores["ref"]])
 
-    assert value == pytest.approx(recorded["corpus"][name]["score"], abs=1e-9)
-    before = recorded["corpus"][name]["signature"].replace("2.6.0", sacrebleu.__version__)
+    assert value == pytest.approx(recorded_scores["corpus"][name]["score"], abs=1e-9)
+    before = recorded_scores["corpus"][name]["signature"].replace("2.6.0", sacrebleu.__version__)
     assert metric.signature() == before
 
 

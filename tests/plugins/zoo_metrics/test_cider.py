@@ -7,10 +7,10 @@ from pycocoevalcap.cider.cider import Cider
 from zoo_metrics.cider import CIDEr
 
 
-def by_coco(predictions: list[str], references: list[list[str]], sigma: float = 6.0) -> float:
-    said = {i: [prediction.lower()] for i, prediction in enumerate(predictions)}
-    wanted = {i: [text.lower() for text in texts] for i, texts in enumerate(references)}
-    return float(Cider(sigma=sigma).compute_score(wanted, said)[0])
+def coco_cider(predictions: list[str], references: list[list[str]], sigma: float = 6.0) -> float:
+    hypotheses = {i: [prediction.lower()] for i, prediction in enumerate(predictions)}
+    targets = {i: [text.lower() for text in texts] for i, texts in enumerate(references)}
+    return float(Cider(sigma=sigma).compute_score(targets, hypotheses)[0])
 
 
 def test_captions_without_a_common_word_by_hand(score):
@@ -42,35 +42,38 @@ def test_one_caption_alone_has_no_weight(score):
 @pytest.mark.parametrize("sigma", [6.0, 1.5])
 def test_all_pairs_and_every_few_equal_pycocoevalcap(sigma, pairs, score):
     predictions, references = pairs
-    whole = by_coco(predictions, references, sigma)
+    whole = coco_cider(predictions, references, sigma)
     assert whole > 0.5
     value = score(CIDEr(sigma=sigma), predictions, references)
     assert value == pytest.approx(whole, abs=1e-9)
     for start in range(0, 240, 5):
         few = predictions[start : start + 5], references[start : start + 5]
-        assert score(CIDEr(sigma=sigma), *few) == pytest.approx(by_coco(*few, sigma), abs=1e-9)
+        assert score(CIDEr(sigma=sigma), *few) == pytest.approx(coco_cider(*few, sigma), abs=1e-9)
 
 
-def test_awkward_texts_equal_pycocoevalcap(edge, score):
+def test_awkward_texts_equal_pycocoevalcap(edge_case, score):
     # Another item, or pycocoevalcap fails where no reference has a word, and idf is 0 elsewhere.
-    corpus = [*edge[0], "an other text"], [*edge[1], ["an other text indeed"]]
+    corpus = [*edge_case[0], "an other text"], [*edge_case[1], ["an other text indeed"]]
 
-    assert score(CIDEr(), *corpus) == pytest.approx(by_coco(*corpus), abs=1e-9)
+    assert score(CIDEr(), *corpus) == pytest.approx(coco_cider(*corpus), abs=1e-9)
 
 
-def test_its_dense_reference_equals_pycocoevalcap(pairs, edge):
-    for corpus in ((pairs[0][:40], pairs[1][:40]), ([*edge[0], "x y"], [*edge[1], ["x y z"]])):
-        assert CIDEr().reference(*corpus)["cider"] == pytest.approx(by_coco(*corpus), abs=1e-9)
+def test_its_dense_reference_equals_pycocoevalcap(pairs, edge_case):
+    for corpus in (
+        (pairs[0][:40], pairs[1][:40]),
+        ([*edge_case[0], "x y"], [*edge_case[1], ["x y z"]]),
+    ):
+        assert CIDEr().reference(*corpus)["cider"] == pytest.approx(coco_cider(*corpus), abs=1e-9)
 
 
 def test_references_without_a_word_have_the_value_0(score):
     assert score(CIDEr(), ["a b", ""], [[""], ["", " "]]) == 0
 
 
-def test_a_recorded_corpus_equals_pycocoevalcap(recorded, score):
-    corpus = recorded["hyp"], [[text] for text in recorded["ref"]]
+def test_a_recorded_corpus_equals_pycocoevalcap(recorded_scores, score):
+    corpus = recorded_scores["hyp"], [[text] for text in recorded_scores["ref"]]
 
-    assert score(CIDEr(), *corpus) == pytest.approx(by_coco(*corpus), abs=1e-9)
+    assert score(CIDEr(), *corpus) == pytest.approx(coco_cider(*corpus), abs=1e-9)
 
 
 def test_it_needs_no_other_library(monkeypatch, score):

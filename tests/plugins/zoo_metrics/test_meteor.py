@@ -9,14 +9,14 @@ class NoSynonyms:
     """Stands for WordNet, whose corpus is not here."""
 
     def __init__(self):
-        self.asked = 0
+        self.calls = 0
 
     def synsets(self, word):
-        self.asked += 1
+        self.calls += 1
         return []
 
 
-def by_nltk(prediction: str, texts: list[str], **options: float) -> float:
+def nltk_meteor(prediction: str, texts: list[str], **options: float) -> float:
     wordnet = NoSynonyms()
     references = [text.split() for text in texts]
     return meteor_score(references, prediction.split(), wordnet=wordnet, **options)
@@ -69,7 +69,7 @@ def test_every_pair_and_all_of_them_equal_nltk(options, pairs, score):
     predictions, references = pairs
     total = 0.0
     for prediction, texts in zip(predictions, references, strict=True):
-        expected = by_nltk(prediction, texts, **options)
+        expected = nltk_meteor(prediction, texts, **options)
         total += expected
         value = score(METEOR(**options), [prediction], [texts])
         assert value == pytest.approx(expected, abs=1e-12)
@@ -78,17 +78,19 @@ def test_every_pair_and_all_of_them_equal_nltk(options, pairs, score):
     assert value == pytest.approx(total / 240, abs=1e-9)
 
 
-def test_awkward_texts_equal_nltk(edge, score):
-    scores = [by_nltk(p, texts) for p, texts in zip(*edge, strict=True)]
+def test_awkward_texts_equal_nltk(edge_case, score):
+    scores = [nltk_meteor(p, texts) for p, texts in zip(*edge_case, strict=True)]
 
-    assert score(METEOR(), *edge) == pytest.approx(sum(scores) / len(scores), abs=1e-12)
+    assert score(METEOR(), *edge_case) == pytest.approx(sum(scores) / len(scores), abs=1e-12)
 
 
-def test_a_recorded_corpus_equals_nltk(recorded, score):
-    references = [[text] for text in recorded["ref"]]
-    scores = [by_nltk(p, texts) for p, texts in zip(recorded["hyp"], references, strict=True)]
+def test_a_recorded_corpus_equals_nltk(recorded_scores, score):
+    references = [[text] for text in recorded_scores["ref"]]
+    scores = [
+        nltk_meteor(p, texts) for p, texts in zip(recorded_scores["hyp"], references, strict=True)
+    ]
 
-    value = score(METEOR(), recorded["hyp"], references)
+    value = score(METEOR(), recorded_scores["hyp"], references)
 
     assert value == pytest.approx(sum(scores) / len(scores), abs=1e-9)
 

@@ -6,11 +6,11 @@ from nltk.translate.nist_score import corpus_nist
 
 from zoo_metrics.nist import NIST
 
-SAID = (
+HYPOTHESIS = (
     "It is a guide to action which ensures that the military always obeys the commands of the party"
 )
-ALSO_SAID = "It is to insure the troops forever hearing the activity guidebook that party direct"
-WANTED = [
+HYPOTHESIS_2 = "It is to insure the troops forever hearing the activity guidebook that party direct"
+REFERENCES = [
     "It is a guide to action that ensures that the military will forever heed Party commands",
     (
         "It is the guiding principle which guarantees the military forces always being under the "
@@ -20,15 +20,17 @@ WANTED = [
 ]
 
 
-def by_nltk(predictions: list[str], references: list[list[str]], order: int = 5) -> float:
-    said = [prediction.split() for prediction in predictions]
-    return corpus_nist([[text.split() for text in texts] for texts in references], said, order)
+def nltk_nist(predictions: list[str], references: list[list[str]], order: int = 5) -> float:
+    hypotheses = [prediction.split() for prediction in predictions]
+    return corpus_nist(
+        [[text.split() for text in texts] for texts in references], hypotheses, order
+    )
 
 
 def test_published_examples(score):
     """Those of nltk's documentation."""
-    assert score(NIST(), [SAID], [WANTED]) == pytest.approx(3.3709, abs=1e-4)
-    assert score(NIST(), [ALSO_SAID], [WANTED]) == pytest.approx(1.4619, abs=1e-4)
+    assert score(NIST(), [HYPOTHESIS], [REFERENCES]) == pytest.approx(3.3709, abs=1e-4)
+    assert score(NIST(), [HYPOTHESIS_2], [REFERENCES]) == pytest.approx(1.4619, abs=1e-4)
 
 
 def test_one_sentence_by_hand(score):
@@ -50,27 +52,27 @@ def test_every_pair_and_all_of_them_equal_nltk(pairs, score):
     for prediction, texts in zip(predictions, references, strict=True):
         words = len(prediction.split())
         if words:  # nltk divides by zero where there are no n-grams
-            expected = by_nltk([prediction], [texts], min(5, words))
+            expected = nltk_nist([prediction], [texts], min(5, words))
             assert score(NIST(), [prediction], [texts]) == pytest.approx(expected, abs=1e-9)
             tried += 1
     assert tried >= 200
-    expected = by_nltk(predictions, references)
+    expected = nltk_nist(predictions, references)
     assert expected > 1
     assert score(NIST(), predictions, references) == pytest.approx(expected, abs=1e-9)
 
 
-def test_awkward_texts_equal_nltk_where_it_has_a_value(edge, score):
-    order = min(5, max(len(prediction.split()) for prediction in edge[0]))
-    wanted = any(text.split() for texts in edge[1] for text in texts)
-    expected = by_nltk(*edge, order) if order and wanted else 0
+def test_awkward_texts_equal_nltk_where_it_has_a_value(edge_case, score):
+    order = min(5, max(len(prediction.split()) for prediction in edge_case[0]))
+    wanted = any(text.split() for texts in edge_case[1] for text in texts)
+    expected = nltk_nist(*edge_case, order) if order and wanted else 0
 
-    assert score(NIST(), *edge) == pytest.approx(expected, abs=1e-9)
+    assert score(NIST(), *edge_case) == pytest.approx(expected, abs=1e-9)
 
 
-def test_a_recorded_corpus_equals_nltk(recorded, score):
-    corpus = recorded["hyp"], [[text] for text in recorded["ref"]]
+def test_a_recorded_corpus_equals_nltk(recorded_scores, score):
+    corpus = recorded_scores["hyp"], [[text] for text in recorded_scores["ref"]]
 
-    assert score(NIST(), *corpus) == pytest.approx(by_nltk(*corpus), abs=1e-9)
+    assert score(NIST(), *corpus) == pytest.approx(nltk_nist(*corpus), abs=1e-9)
 
 
 def test_orders_longer_than_every_prediction_add_nothing(score):

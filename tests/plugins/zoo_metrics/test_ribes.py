@@ -7,17 +7,17 @@ from nltk.translate.ribes_score import corpus_ribes, sentence_ribes
 from zoo import ZooError
 from zoo_metrics.ribes import RIBES
 
-SAID = "he read the book because he was interested in world history"
-WANTED = "he was interested in world history because he read the book"
+HYPOTHESIS = "he read the book because he was interested in world history"
+REFERENCE = "he was interested in world history because he read the book"
 
 
-def by_nltk(prediction: str, texts: list[str], **options: float) -> float:
+def nltk_ribes(prediction: str, texts: list[str], **options: float) -> float:
     return sentence_ribes([text.split() for text in texts], prediction.split(), **options)
 
 
 def test_the_papers_examples_by_hand(score):
     # Isozaki et al. 2010: 21 of the 55 pairs of words are in order; 3 of 6 are.
-    assert score(RIBES(), [SAID], [[WANTED]]) == pytest.approx(21 / 55, abs=1e-12)
+    assert score(RIBES(), [HYPOTHESIS], [[REFERENCE]]) == pytest.approx(21 / 55, abs=1e-12)
     value = score(RIBES(), ["Bob hit John yesterday"], [["John hit Bob yesterday"]])
     assert value == pytest.approx(3 / 6, abs=1e-12)
 
@@ -33,7 +33,7 @@ def test_unaligned_words_and_brevity_cost_by_hand(score):
 def test_every_pair_and_all_of_them_equal_nltk(options, pairs, score):
     predictions, references = pairs
     for prediction, texts in zip(predictions, references, strict=True):
-        expected = by_nltk(prediction, texts, **options)
+        expected = nltk_ribes(prediction, texts, **options)
         value = score(RIBES(**options), [prediction], [texts])
         assert value == pytest.approx(expected, abs=1e-12)
     whole = corpus_ribes(
@@ -45,17 +45,19 @@ def test_every_pair_and_all_of_them_equal_nltk(options, pairs, score):
     assert score(RIBES(**options), predictions, references) == pytest.approx(whole, abs=1e-9)
 
 
-def test_awkward_texts_equal_nltk(edge, score):
-    scores = [by_nltk(p, texts) for p, texts in zip(*edge, strict=True)]
+def test_awkward_texts_equal_nltk(edge_case, score):
+    scores = [nltk_ribes(p, texts) for p, texts in zip(*edge_case, strict=True)]
 
-    assert score(RIBES(), *edge) == pytest.approx(sum(scores) / len(scores), abs=1e-12)
+    assert score(RIBES(), *edge_case) == pytest.approx(sum(scores) / len(scores), abs=1e-12)
 
 
-def test_a_recorded_corpus_equals_nltk(recorded, score):
-    references = [[text] for text in recorded["ref"]]
-    scores = [by_nltk(p, texts) for p, texts in zip(recorded["hyp"], references, strict=True)]
+def test_a_recorded_corpus_equals_nltk(recorded_scores, score):
+    references = [[text] for text in recorded_scores["ref"]]
+    scores = [
+        nltk_ribes(p, texts) for p, texts in zip(recorded_scores["hyp"], references, strict=True)
+    ]
 
-    value = score(RIBES(), recorded["hyp"], references)
+    value = score(RIBES(), recorded_scores["hyp"], references)
 
     assert value == pytest.approx(sum(scores) / len(scores), abs=1e-9)
 

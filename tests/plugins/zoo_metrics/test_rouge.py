@@ -7,7 +7,9 @@ from zoo import ZooError
 from zoo_metrics.rouge import ROUGE
 
 
-def by_library(predictions: list[str], references: list[list[str]], stem: bool = False) -> dict:
+def rouge_score_reference(
+    predictions: list[str], references: list[list[str]], stem: bool = False
+) -> dict:
     scorer = RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=stem)
     found = [scorer.score_multi(t, p) for p, t in zip(predictions, references, strict=True)]
     return {
@@ -50,19 +52,21 @@ def test_each_value_is_that_of_its_best_reference(score):
 def test_every_pair_and_all_of_them_equal_rouge_score(stem, pairs, score):
     predictions, references = pairs
     for prediction, texts in zip(predictions, references, strict=True):
-        expected = by_library([prediction], [texts], stem)
+        expected = rouge_score_reference([prediction], [texts], stem)
         assert score(ROUGE(stem=stem), [prediction], [texts]) == expected
-    assert score(ROUGE(stem=stem), predictions, references) == by_library(*pairs, stem)
+    assert score(ROUGE(stem=stem), predictions, references) == rouge_score_reference(*pairs, stem)
 
 
-def test_awkward_texts_equal_rouge_score(edge, score):
-    assert score(ROUGE(), *edge) == by_library(*edge)
+def test_awkward_texts_equal_rouge_score(edge_case, score):
+    assert score(ROUGE(), *edge_case) == rouge_score_reference(*edge_case)
 
 
-def test_a_recorded_corpus_equals_rouge_score(recorded, score):
-    references = [[text] for text in recorded["ref"]]
+def test_a_recorded_corpus_equals_rouge_score(recorded_scores, score):
+    references = [[text] for text in recorded_scores["ref"]]
 
-    assert score(ROUGE(), recorded["hyp"], references) == by_library(recorded["hyp"], references)
+    assert score(ROUGE(), recorded_scores["hyp"], references) == rouge_score_reference(
+        recorded_scores["hyp"], references
+    )
 
 
 def test_other_scripts_need_the_tokeniser_for_words(score):

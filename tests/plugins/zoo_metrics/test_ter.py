@@ -4,9 +4,12 @@ import sacrebleu
 from zoo_metrics.ter import TER
 
 
-def streams(references: list[list[str]]) -> list[list[str | None]]:
-    most = max(map(len, references))
-    return [[texts[k] if k < len(texts) else None for texts in references] for k in range(most)]
+def transpose_references(references: list[list[str]]) -> list[list[str | None]]:
+    max_references = max(map(len, references))
+    return [
+        [texts[k] if k < len(texts) else None for texts in references]
+        for k in range(max_references)
+    ]
 
 
 def test_edits_for_each_word_of_reference_by_hand(score):
@@ -30,23 +33,23 @@ def test_every_pair_and_all_of_them_equal_sacrebleu(pairs, score):
     for prediction, texts in zip(predictions, references, strict=True):
         expected = sacrebleu.sentence_ter(prediction, texts).score
         assert score(TER(), [prediction], [texts]) == pytest.approx(expected, abs=1e-9)
-    expected = sacrebleu.corpus_ter(predictions, streams(references)).score
+    expected = sacrebleu.corpus_ter(predictions, transpose_references(references)).score
     assert 1 < expected < 99
     assert score(TER(), predictions, references) == pytest.approx(expected, abs=1e-9)
 
 
-def test_awkward_texts_equal_sacrebleu(edge, score):
-    expected = sacrebleu.corpus_ter(edge[0], streams(edge[1])).score
+def test_awkward_texts_equal_sacrebleu(edge_case, score):
+    expected = sacrebleu.corpus_ter(edge_case[0], transpose_references(edge_case[1])).score
 
-    assert score(TER(), *edge) == pytest.approx(expected, abs=1e-9)
+    assert score(TER(), *edge_case) == pytest.approx(expected, abs=1e-9)
 
 
-def test_a_recorded_corpus_has_its_recorded_score_and_signature(recorded, score):
+def test_a_recorded_corpus_has_its_recorded_score_and_signature(recorded_scores, score):
     metric = TER()
-    value = score(metric, recorded["hyp"], [[text] for text in recorded["ref"]])
+    value = score(metric, recorded_scores["hyp"], [[text] for text in recorded_scores["ref"]])
 
-    assert value == pytest.approx(recorded["corpus"]["TER"]["score"], abs=1e-9)
-    before = recorded["corpus"]["TER"]["signature"].replace("2.6.0", sacrebleu.__version__)
+    assert value == pytest.approx(recorded_scores["corpus"]["TER"]["score"], abs=1e-9)
+    before = recorded_scores["corpus"]["TER"]["signature"].replace("2.6.0", sacrebleu.__version__)
     assert metric.signature() == before
 
 

@@ -57,19 +57,21 @@ def test_all_pairs_with_one_reference_equal_jiwer(pairs, score):
     assert value == pytest.approx(expected, abs=1e-12)
 
 
-def test_awkward_texts_equal_jiwer(edge, score):
-    firsts = [texts[0] for texts in edge[1]]
+def test_awkward_texts_equal_jiwer(edge_case, score):
+    firsts = [texts[0] for texts in edge_case[1]]
 
-    value = score(WER(), edge[0], [[text] for text in firsts])
+    value = score(WER(), edge_case[0], [[text] for text in firsts])
 
-    assert value == pytest.approx(jiwer.wer(firsts, edge[0]), abs=1e-12)
-    assert score(WER(), *edge) == pytest.approx(WER().reference(*edge)["wer"], abs=1e-12)
+    assert value == pytest.approx(jiwer.wer(firsts, edge_case[0]), abs=1e-12)
+    assert score(WER(), *edge_case) == pytest.approx(WER().reference(*edge_case)["wer"], abs=1e-12)
 
 
-def test_a_recorded_corpus_equals_jiwer(recorded, score):
-    value = score(WER(), recorded["hyp"], [[text] for text in recorded["ref"]])
+def test_a_recorded_corpus_equals_jiwer(recorded_scores, score):
+    value = score(WER(), recorded_scores["hyp"], [[text] for text in recorded_scores["ref"]])
 
-    assert value == pytest.approx(jiwer.wer(recorded["ref"], recorded["hyp"]), abs=1e-12)
+    assert value == pytest.approx(
+        jiwer.wer(recorded_scores["ref"], recorded_scores["hyp"]), abs=1e-12
+    )
 
 
 def test_case_counts_unless_told_otherwise(score):

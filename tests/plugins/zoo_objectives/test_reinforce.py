@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from zoo import Outputs
-from zoo.plugin import Choices
+from zoo.plugin import Samples
 from zoo_alignment.hard import Hard
 from zoo_objectives.cross_entropy import CrossEntropy
 from zoo_objectives.reinforce import Reinforce
@@ -18,64 +18,76 @@ def outputs(seed: int = 0, B: int = 3, T: int = 4, V: int = 5) -> Outputs:
         torch.randn(B, T, V, generator=generator),
         torch.randint(V, (B, T), generator=generator),
         mask,
-        Choices(-torch.rand(B, T, generator=generator), torch.rand(B, T, generator=generator)),
+        Samples(-torch.rand(B, T, generator=generator), torch.rand(B, T, generator=generator)),
     )
 
 
 def test_the_loss_of_a_case_worked_out_by_hand():
     # Two targets of one item, each with probability 1/4.
     logits = torch.tensor([[[0.0, math.log(3)], [0.0, math.log(3)]]])
-    choices = Choices(torch.tensor([[-1.0, -0.5]]), torch.tensor([[0.2, 0.4]]))
-    given = Outputs(logits, torch.tensor([[0, 0]]), torch.ones(1, 2).bool(), choices)
+    samples = Samples(torch.tensor([[-1.0, -0.5]]), torch.tensor([[0.2, 0.4]]))
+    batch_outputs = Outputs(logits, torch.tensor([[0, 0]]), torch.ones(1, 2).bool(), samples)
     objective = Reinforce(lambda_r=0.5, lambda_e=0.1).eval()
     objective.baseline.fill_(2.0)
 
     surprise = 2 * math.log(4)
     expected = (surprise + 0.5 * (surprise - 2) * -1.5 - 0.1 * 0.6) / 2
-    assert objective(given).item() == pytest.approx(expected, abs=1e-6)
-    assert objective.reference(given) == pytest.approx(expected, abs=1e-6)
+    assert objective(batch_outputs).item() == pytest.approx(expected, abs=1e-6)
+    assert objective.reference(batch_outputs) == pytest.approx(expected, abs=1e-6)
 
 
 def test_without_choices_the_loss_is_the_cross_entropy():
-    given = outputs()
-    plain = Outputs(given.logits, given.targets, given.mask)
+    batch_outputs = outputs()
+    plain = Outputs(batch_outputs.logits, batch_outputs.targets, batch_outputs.mask)
 
     assert Reinforce()(plain).item() == pytest.approx(CrossEntropy()(plain).item(), abs=1e-6)
 
 
 def test_the_reward_passes_no_gradient_to_what_is_said():
-    given = outputs()
-    own, plain = given.logits.clone().requires_grad_(), given.logits.clone().requires_grad_()
+    batch_outputs = outputs()
+    own, plain = (
+        batch_outputs.logits.clone().requires_grad_(),
+        batch_outputs.logits.clone().requires_grad_(),
+    )
 
-    Reinforce()(Outputs(own, given.targets, given.mask, given.choices)).backward()
-    CrossEntropy()(Outputs(plain, given.targets, given.mask)).backward()
+    Reinforce()(
+        Outputs(own, batch_outputs.targets, batch_outputs.mask, batch_outputs.samples)
+    ).backward()
+    CrossEntropy()(Outputs(plain, batch_outputs.targets, batch_outputs.mask)).backward()
 
     torch.testing.assert_close(own.grad, plain.grad)
 
 
 def test_the_baseline_moves_in_training_alone_and_after_it_was_used():
-    objective, given = Reinforce(), outputs()
+    objective, batch_outputs = Reinforce(), outputs()
     surprises = [0.0, 0.0]
     for b in range(2):
         for t in range(4):
-            if given.mask[b, t]:
-                logprobs = given.logits[b, t].log_softmax(dim=-1)
-                surprises[b] -= logprobs[given.targets[b, t]].item()
+            if batch_outputs.mask[b, t]:
+                logprobs = batch_outputs.logits[b, t].log_softmax(dim=-1)
+                surprises[b] -= logprobs[batch_outputs.targets[b, t]].item()
     mean = sum(surprises) / 2  # the third item has no target that counts
 
-    first = objective.train()(given)
+    first = objective.train()(batch_outputs)
     assert objective.baseline.item() == pytest.approx(0.1 * mean, abs=1e-6)
-    second = objective(given)
-    moved = 0.9 * 0.1 * mean + 0.1 * mean
-    assert objective.baseline.item() == pytest.approx(moved, abs=1e-6)
+    second = objective(batch_outputs)
+    updated = 0.9 * 0.1 * mean + 0.1 * mean
+    assert objective.baseline.item() == pytest.approx(updated, abs=1e-6)
     assert first.item() != second.item()
-    objective.eval()(given)
-    assert objective.baseline.item() == pytest.approx(moved, abs=1e-6)
-    objective.train()(Outputs(given.logits, given.targets, given.mask & False, given.choices))
-    assert objective.baseline.item() == pytest.approx(moved, abs=1e-6)
+    objective.eval()(batch_outputs)
+    assert objective.baseline.item() == pytest.approx(updated, abs=1e-6)
+    objective.train()(
+        Outputs(
+            batch_outputs.logits,
+            batch_outputs.targets,
+            batch_outputs.mask & False,
+            batch_outputs.samples,
+        )
+    )
+    assert objective.baseline.item() == pytest.approx(updated, abs=1e-6)
 
 
-PLACES = list(itertools.product(range(3), range(3)))
+POSITIONS = list(itertools.product(range(3), range(3)))
 
 
 def enumerable_problem():
@@ -86,35 +98,35 @@ def enumerable_problem():
     """
     generator = torch.Generator().manual_seed(0)
     theta = torch.randn(2, 3, generator=generator, dtype=torch.float64, requires_grad=True)
-    says = 3 * torch.randn(9, 2, 4, generator=generator, dtype=torch.float64)
+    path_logits = 3 * torch.randn(9, 2, 4, generator=generator, dtype=torch.float64)
     targets = torch.tensor([1, 3])
     p = theta.softmax(dim=-1)
     expected = 0
-    for (s1, s2), logits in zip(PLACES, says, strict=True):
+    for (s1, s2), logits in zip(POSITIONS, path_logits, strict=True):
         logprobs = logits.log_softmax(dim=-1)
         expected -= p[0, s1] * p[1, s2] * (logprobs[0, 1] + logprobs[1, 3]) / 2
     (exact,) = torch.autograd.grad(expected, theta)
-    return theta.detach(), says, targets, exact
+    return theta.detach(), path_logits, targets, exact
 
 
 @pytest.mark.parametrize("baseline", [0.0, 4.0])
 def test_drawn_gradients_agree_with_the_exact_one_within_their_standard_error(baseline):
-    theta, says, targets, exact = enumerable_problem()
+    theta, path_logits, targets, exact = enumerable_problem()
     n = 20000
     torch.manual_seed(0)
     scores = theta.expand(n, 1, -1, -1).clone().requires_grad_()  # [B, H, T, S]
 
-    weights, choices = Hard().train().choose(scores)
-    drawn = weights[:, 0].argmax(dim=-1)  # [B, T]
+    weights, samples = Hard().train().sample(scores)
+    sampled = weights[:, 0].argmax(dim=-1)  # [B, T]
     objective = Reinforce(lambda_e=0.0).double().eval()
     objective.baseline.fill_(baseline)
-    given = Outputs(
-        says[drawn[:, 0] * 3 + drawn[:, 1]],
+    batch_outputs = Outputs(
+        path_logits[sampled[:, 0] * 3 + sampled[:, 1]],
         targets.expand(n, -1),
         torch.ones(n, 2, dtype=torch.bool),
-        Choices(choices.logprob[:, 0], choices.entropy[:, 0]),
+        Samples(samples.logprob[:, 0], samples.entropy[:, 0]),
     )
-    objective(given).backward()
+    objective(batch_outputs).backward()
 
     estimates = n * scores.grad[:, 0]  # one an item
     error = estimates.std(dim=0) / n**0.5
@@ -123,30 +135,32 @@ def test_drawn_gradients_agree_with_the_exact_one_within_their_standard_error(ba
 
 
 def test_over_all_draws_the_estimate_is_the_exact_gradient():
-    theta, says, targets, exact = enumerable_problem()
+    theta, path_logits, targets, exact = enumerable_problem()
     theta.requires_grad_()
     objective = Reinforce(lambda_e=0.0).double().eval()
     objective.baseline.fill_(1.5)
     total = torch.zeros(2, 3, dtype=torch.float64)
-    for (s1, s2), logits in zip(PLACES, says, strict=True):
+    for (s1, s2), logits in zip(POSITIONS, path_logits, strict=True):
         logp = theta.log_softmax(dim=-1)
         logprob = torch.stack([logp[0, s1], logp[1, s2]])[None]
-        choices = Choices(logprob, torch.zeros_like(logprob))
+        samples = Samples(logprob, torch.zeros_like(logprob))
         mask = torch.ones(1, 2, dtype=torch.bool)
-        loss = objective(Outputs(logits[None], targets[None], mask, choices))
+        loss = objective(Outputs(logits[None], targets[None], mask, samples))
         total += logprob.sum().exp().detach() * torch.autograd.grad(loss, theta)[0]
 
     torch.testing.assert_close(total, exact, rtol=0, atol=1e-12)
 
 
 def test_entropy_is_rewarded():
-    given = outputs()
-    entropy = given.choices.entropy.clone().requires_grad_()
-    choices = Choices(given.choices.logprob, entropy)
+    batch_outputs = outputs()
+    entropy = batch_outputs.samples.entropy.clone().requires_grad_()
+    samples = Samples(batch_outputs.samples.logprob, entropy)
 
-    Reinforce(lambda_e=0.3)(Outputs(given.logits, given.targets, given.mask, choices)).backward()
+    Reinforce(lambda_e=0.3)(
+        Outputs(batch_outputs.logits, batch_outputs.targets, batch_outputs.mask, samples)
+    ).backward()
 
-    expected = torch.where(given.mask, -0.3 / 5, 0.0)
+    expected = torch.where(batch_outputs.mask, -0.3 / 5, 0.0)
     torch.testing.assert_close(entropy.grad, expected)
 
 

@@ -12,7 +12,7 @@ from zoo_transformer.scaled_dot import ScaledDot
 CPU = torch.device("cpu")
 
 
-def slopes_of_the_authors(n: int) -> list[float]:
+def reference_slopes(n: int) -> list[float]:
     """`get_slopes` of github.com/ofirpress/attention_with_linear_biases, as published."""
 
     def power_of_two(n: int) -> list[float]:
@@ -22,7 +22,7 @@ def slopes_of_the_authors(n: int) -> list[float]:
     if math.log2(n).is_integer():
         return power_of_two(n)
     closest = 2 ** math.floor(math.log2(n))
-    return power_of_two(closest) + slopes_of_the_authors(2 * closest)[0::2][: n - closest]
+    return power_of_two(closest) + reference_slopes(2 * closest)[0::2][: n - closest]
 
 
 def test_eight_heads_have_the_slopes_of_the_paper():
@@ -44,16 +44,14 @@ def test_the_bias_of_one_head_by_hand():
 def test_slopes_equal_the_authors_code(heads):
     slopes = -ALiBi(heads=heads).bias(1, 2, offset=1, device=CPU)[:, 0, 0]
 
-    torch.testing.assert_close(
-        slopes, torch.tensor(slopes_of_the_authors(heads)), rtol=1e-6, atol=0
-    )
+    torch.testing.assert_close(slopes, torch.tensor(reference_slopes(heads)), rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("offset", [0, 4, torch.tensor(4)])
 def test_the_bias_equals_the_formula_written_as_loops(offset):
     bias = ALiBi(heads=6).bias(3, 9, offset=offset, device=CPU)
 
-    slopes = slopes_of_the_authors(6)
+    slopes = reference_slopes(6)
     assert bias.shape == (6, 3, 9)
     for h in range(6):
         for t in range(3):

@@ -66,4 +66,4 @@ def test_its_weights_are_named_and_it_says_how_long_it_is():
     position = Learned(dim=3, length=5)
 
     assert {k: tuple(v.shape) for k, v in position.state_dict().items()} == {"table.weight": (5, 3)}
-    assert position.longest == 5
+    assert position.max_positions == 5

@@ -70,4 +70,4 @@ def test_it_has_no_weights_and_no_end():
     position = Sinusoidal(dim=4)
 
     assert position.state_dict() == {}
-    assert position.longest is None
+    assert position.max_positions is None

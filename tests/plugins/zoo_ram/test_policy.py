@@ -17,26 +17,26 @@ def build(mean=(0.3, -0.5), std: float = 0.2) -> Policy:
 
 
 def test_without_a_draw_it_looks_at_the_mean():
-    places, logprob = build()(torch.zeros(2, 3, dtype=torch.float64), draw=False)
+    locations, logprob = build()(torch.zeros(2, 3, dtype=torch.float64), sample=False)
 
     expected = torch.tensor([[0.3, -0.5]] * 2, dtype=torch.float64)
-    torch.testing.assert_close(places, expected)
+    torch.testing.assert_close(locations, expected)
     peak = -2 * math.log(0.2 * math.sqrt(2 * math.pi))
     assert logprob.tolist() == pytest.approx([peak, peak])
-    assert not places.requires_grad
+    assert not locations.requires_grad
 
 
 def test_draws_are_normal_around_the_mean_with_their_density():
     torch.manual_seed(0)
     states = torch.zeros(100_000, 3, dtype=torch.float64)
 
-    places, logprob = build(mean=(0.0, 0.1), std=0.1)(states, draw=True)
+    locations, logprob = build(mean=(0.0, 0.1), std=0.1)(states, sample=True)
 
     mean = torch.tensor([0.0, 0.1], dtype=torch.float64)
-    torch.testing.assert_close(places.mean(dim=0), mean, rtol=0, atol=0.002)
-    torch.testing.assert_close(places.std(dim=0), mean * 0 + 0.1, rtol=0, atol=0.002)
-    inside = (places.abs() < 1).all(dim=1)
-    expected = Normal(mean, 0.1).log_prob(places).sum(dim=1)
+    torch.testing.assert_close(locations.mean(dim=0), mean, rtol=0, atol=0.002)
+    torch.testing.assert_close(locations.std(dim=0), mean * 0 + 0.1, rtol=0, atol=0.002)
+    inside = (locations.abs() < 1).all(dim=1)
+    expected = Normal(mean, 0.1).log_prob(locations).sum(dim=1)
     torch.testing.assert_close(logprob[inside], expected[inside])
 
 
@@ -44,10 +44,10 @@ def test_a_draw_beyond_the_edge_is_a_look_at_the_edge():
     torch.manual_seed(0)
     policy = build(mean=(0.99, -0.99), std=0.5)
 
-    places, logprob = policy(torch.zeros(1000, 3, dtype=torch.float64), draw=True)
+    locations, logprob = policy(torch.zeros(1000, 3, dtype=torch.float64), sample=True)
 
-    at_edge = (places.abs() == 1).all(dim=1)
-    assert places.abs().max() == 1
+    at_edge = (locations.abs() == 1).all(dim=1)
+    assert locations.abs().max() == 1
     # The density is that of the draw, which differs from item to item, not of the edge.
     assert 100 < at_edge.sum() < 600
     assert logprob[at_edge].std() > 0.1
@@ -56,10 +56,10 @@ def test_a_draw_beyond_the_edge_is_a_look_at_the_edge():
 def test_the_default_generator_repeats_draws_and_a_given_one_does_not_touch_it():
     policy, states = build(), torch.zeros(4, 3, dtype=torch.float64)
     torch.manual_seed(5)
-    first, again = policy(states, draw=True)[0], policy(states, draw=True)[0]
+    first, again = policy(states, sample=True)[0], policy(states, sample=True)[0]
     torch.manual_seed(5)
     own = policy(states, True, torch.Generator().manual_seed(5))[0]
-    second = policy(states, draw=True)[0]
+    second = policy(states, sample=True)[0]
 
     assert torch.equal(first, second)
     assert torch.equal(first, own)
@@ -73,6 +73,6 @@ def test_its_entropy_is_the_normals():
 
 
 def test_in_bfloat16_places_are_float32():
-    places, logprob = build().bfloat16()(torch.zeros(2, 3).bfloat16(), draw=True)
+    locations, logprob = build().bfloat16()(torch.zeros(2, 3).bfloat16(), sample=True)
 
-    assert places.dtype is logprob.dtype is torch.float32
+    assert locations.dtype is logprob.dtype is torch.float32

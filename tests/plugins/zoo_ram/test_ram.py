@@ -33,16 +33,16 @@ def relu(x):
     return np.maximum(x, 0)
 
 
-def transcribed(model: RAM, image: np.ndarray) -> tuple[np.ndarray, list, list]:
+def reference_forward(model: RAM, image: np.ndarray) -> tuple[np.ndarray, list, list]:
     """The paper's equations for one image in evaluation, in numpy: logits, places, baselines."""
     W = {k: v.detach().numpy() for k, v in model.state_dict().items()}
 
     def linear(name, x):
         return W[f"{name}.weight"] @ x + W[f"{name}.bias"]
 
-    h, place, places, baselines = np.zeros(6), np.zeros(2), [], []
+    h, place, locations, baselines = np.zeros(6), np.zeros(2), [], []
     for _ in range(4):
-        places.append(place)
+        locations.append(place)
         with torch.no_grad():
             seen = model.retina(torch.tensor(image)[None], torch.tensor(place)[None])
         what = relu(linear("glimpse.see", seen.numpy().ravel()))
@@ -54,7 +54,7 @@ def transcribed(model: RAM, image: np.ndarray) -> tuple[np.ndarray, list, list]:
         )  # fmt: skip
         place = np.tanh(linear("policy.mean", h))
         baselines.append(linear("baseline", h)[0])
-    return linear("out", h), places, baselines[:-1]
+    return linear("out", h), locations, baselines[:-1]
 
 
 def test_it_equals_the_papers_equations_in_numpy():
@@ -64,9 +64,9 @@ def test_it_equals_the_papers_equations_in_numpy():
     outputs = model(batch)
 
     for i, image in enumerate(batch["source"].numpy()):
-        logits, places, baselines = transcribed(model, image)
+        logits, locations, baselines = reference_forward(model, image)
         np.testing.assert_allclose(outputs.logits[i, 0].detach(), logits, atol=1e-12)
-        np.testing.assert_allclose(outputs.extras["locations"][i], places, atol=1e-12)
+        np.testing.assert_allclose(outputs.extras["locations"][i], locations, atol=1e-12)
         np.testing.assert_allclose(outputs.extras["baselines"][i].detach(), baselines, atol=1e-12)
 
 
@@ -134,9 +134,9 @@ def test_its_choices_are_those_of_all_places():
 
     assert outputs.extras["logprob"].shape == outputs.extras["baselines"].shape == (5, 3)
     expected = outputs.extras["logprob"].sum(dim=1, keepdim=True)
-    torch.testing.assert_close(outputs.choices.logprob, expected)
+    torch.testing.assert_close(outputs.samples.logprob, expected)
     normal = torch.distributions.Normal(0.0, 0.17)
-    assert outputs.choices.entropy.tolist() == [[pytest.approx(6 * normal.entropy().item())]] * 5
+    assert outputs.samples.entropy.tolist() == [[pytest.approx(6 * normal.entropy().item())]] * 5
 
 
 @pytest.mark.parametrize("objective", [HybridReinforce(), Reinforce()])
@@ -167,7 +167,7 @@ def test_a_prediction_averages_over_drawn_paths():
     logprobs = model.predict(images, 7, torch.Generator().manual_seed(3))
 
     copies = images.repeat_interleave(7, dim=0)
-    path = model.look(copies, draw=True, generator=torch.Generator().manual_seed(3))
+    path = model.rollout(copies, sample=True, generator=torch.Generator().manual_seed(3))
     expected = path.logits.softmax(dim=-1).view(5, 7, 3).mean(dim=1).log()
     torch.testing.assert_close(logprobs, expected)
     assert not torch.equal(logprobs, model.predict(images, 7))

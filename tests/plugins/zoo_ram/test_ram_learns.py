@@ -58,8 +58,8 @@ def test_reward_alone_moves_the_gaze_to_what_tells(seed):
 
     def distance():
         """How far the second look is from the digits, the image's side being 2."""
-        places = model.eval()({"source": images, "target": names}).extras["locations"]
-        return (places[:, 1] - digit).norm(dim=-1).max().item()
+        locations = model.eval()({"source": images, "target": names}).extras["locations"]
+        return (locations[:, 1] - digit).norm(dim=-1).max().item()
 
     assert distance() > 0.6
     train(model, images, names, steps=1500, lr=3e-3, seed=seed)

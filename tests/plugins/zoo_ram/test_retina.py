@@ -18,7 +18,7 @@ def place(x: float, y: float, height: int, width: int) -> torch.Tensor:
     return torch.tensor([[2 * x / width - 1, 2 * y / height - 1]], dtype=torch.float64)
 
 
-def cropped(image, x, y, size, cell):
+def reference_crop(image, x, y, size, cell):
     """The square around (x, y) by padding, slicing and pooling; its corner must be a pixel's."""
     side = size * cell
     left, top = x - side / 2, y - side / 2
@@ -60,7 +60,7 @@ def test_on_whole_pixels_it_is_crop_and_pool_everywhere(size, scales, ratio):
         for y in range(height + (not half)):
             seen = retina(image, place(x + half, y + half, height, width))
             for scale in range(scales):
-                expected = cropped(image, x + half, y + half, size, ratio**scale)
+                expected = reference_crop(image, x + half, y + half, size, ratio**scale)
                 torch.testing.assert_close(seen[:, scale], expected, rtol=0, atol=1e-12)
 
 
@@ -68,13 +68,13 @@ def test_between_pixels_the_first_scale_is_bilinear():
     height, width, size = 7, 9, 4
     image = images(height, width).expand(50, -1, -1, -1)
     generator = torch.Generator().manual_seed(1)
-    places = torch.rand(50, 2, generator=generator, dtype=torch.float64) * 2 - 1
+    locations = torch.rand(50, 2, generator=generator, dtype=torch.float64) * 2 - 1
 
-    seen = Retina(channels=2, size=size)(image, places)[:, 0]
+    seen = Retina(channels=2, size=size)(image, locations)[:, 0]
 
     steps = torch.arange(size, dtype=torch.float64) - size / 2 + 0.5
-    x = places[:, :1] + steps * 2 / width
-    y = places[:, 1:] + steps * 2 / height
+    x = locations[:, :1] + steps * 2 / width
+    y = locations[:, 1:] + steps * 2 / height
     grid = torch.stack(
         [x[:, None, :].expand(-1, size, -1), y[:, :, None].expand(-1, -1, size)], dim=-1
     )
@@ -89,15 +89,15 @@ def test_between_pixels_a_larger_scale_is_the_mean_over_the_area():
     retina = Retina(channels=2, size=2, scales=2)
     for x, y in [(0.25, 0.5), (2.75, 3.25), (4.5, 5.75)]:
         seen = retina(image, place(x, y, height, width))[:, 1]
-        expected = cropped(finer, x * fine, y * fine, 2, 2 * fine)
+        expected = reference_crop(finer, x * fine, y * fine, 2, 2 * fine)
         torch.testing.assert_close(seen, expected, rtol=0, atol=1e-12)
 
 
 def test_gradients_reach_pixels_and_place():
     image = images(5, 6, channels=1, batch=2).requires_grad_()
-    places = torch.tensor([[0.13, -0.41], [0.77, 0.94]], dtype=torch.float64, requires_grad=True)
+    locations = torch.tensor([[0.13, -0.41], [0.77, 0.94]], dtype=torch.float64, requires_grad=True)
 
-    assert torch.autograd.gradcheck(Retina(channels=1, size=3, scales=2), (image, places))
+    assert torch.autograd.gradcheck(Retina(channels=1, size=3, scales=2), (image, locations))
 
 
 def test_in_bfloat16_the_place_keeps_its_precision():

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 @pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
+def single_thread() -> Iterator[None]:
     """Steps this small take longer to share out than to do."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -21,7 +21,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-x))
 
 
-def _advance(
+def _reference_cell(
     cell: str, x: np.ndarray, state: dict[str, np.ndarray], weights: Sequence[Tensor]
 ) -> dict[str, np.ndarray]:
     W, U, b, d = (w.detach().numpy() for w in weights)
@@ -50,24 +50,24 @@ def _advance(
     return {"h": (1 - z) * n + z * h}
 
 
-def _advance_stack(
+def _reference_stack(
     cell: str, x: np.ndarray, state: dict[str, np.ndarray], cells: Sequence[nn.Module]
 ) -> dict[str, np.ndarray]:
     after = []
     for layer, one in enumerate(cells):
         weights = [getattr(one, n) for n in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
         below = after[-1]["h"] if after else x
-        after.append(_advance(cell, below, {k: v[layer] for k, v in state.items()}, weights))
+        after.append(_reference_cell(cell, below, {k: v[layer] for k, v in state.items()}, weights))
     return {key: np.stack([one[key] for one in after]) for key in after[0]}
 
 
 @pytest.fixture
-def advance_by_hand() -> Callable[..., dict[str, np.ndarray]]:
+def reference_cell() -> Callable[..., dict[str, np.ndarray]]:
     """One step of one cell: x [D], state tensors [H] -> state tensors [H]."""
-    return _advance
+    return _reference_cell
 
 
 @pytest.fixture
-def advance_stack_by_hand() -> Callable[..., dict[str, np.ndarray]]:
+def reference_stack() -> Callable[..., dict[str, np.ndarray]]:
     """One step of a decoder's cells: x [D], state tensors [L, H] -> state tensors [L, H]."""
-    return _advance_stack
+    return _reference_stack

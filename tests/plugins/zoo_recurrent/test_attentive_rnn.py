@@ -117,7 +117,7 @@ def test_two_steps_of_known_weights():
 
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("cell", CELLS)
-def test_logits_equal_the_papers_formula_item_by_item(cell, layers, advance_stack_by_hand):
+def test_logits_equal_the_papers_formula_item_by_item(cell, layers, reference_stack):
     decoder = build("additive", cell, layers, memory_dim=6, readout=3).double()
     given = memory(layers, torch.float64, memory_dim=6)
     weights = {key: value.numpy() for key, value in decoder.state_dict().items()}
@@ -138,7 +138,7 @@ def test_logits_equal_the_papers_formula_item_by_item(cell, layers, advance_stac
             c = np.zeros(6)
             for energy, h in zip(energies, annotations, strict=True):
                 c = c + energy / sum(energies) * h
-            state = advance_stack_by_hand(cell, np.concatenate([y, c]), state, decoder.cells.cells)
+            state = reference_stack(cell, np.concatenate([y, c]), state, decoder.cells.cells)
             seen = np.concatenate([state["h"][-1], y, c])
             pieces = weights["readout.weight"] @ seen + weights["readout.bias"]
             maxout = [max(pieces[2 * j], pieces[2 * j + 1]) for j in range(3)]

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from zoo_recurrent.cells import GATES, CellStack, OneCell, advance, parts_of_state
+from zoo_recurrent.cells import GATES, CellStack, RecurrentCell, cell_step, state_names
 
 CELLS = ["rnn", "lstm", "gru", "gru-cho"]
 
@@ -25,33 +25,33 @@ def test_the_reset_gate_stands_before_or_after_the_recurrent_product():
     after = 0.5 * math.tanh(0.1 + 0.75 * (2 * 0.5 + 0.4)) + 0.5 * 0.5
     before = 0.5 * math.tanh(0.1 + 2 * (0.75 * 0.5) + 0.4) + 0.5 * 0.5
 
-    assert advance("gru", x, state, weights)["h"].item() == pytest.approx(after, abs=1e-12)
-    assert advance("gru-cho", x, state, weights)["h"].item() == pytest.approx(before, abs=1e-12)
+    assert cell_step("gru", x, state, weights)["h"].item() == pytest.approx(after, abs=1e-12)
+    assert cell_step("gru-cho", x, state, weights)["h"].item() == pytest.approx(before, abs=1e-12)
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_a_cell_equals_its_formula_item_by_item(cell, advance_by_hand):
+def test_a_cell_equals_its_formula_item_by_item(cell, reference_cell):
     torch.manual_seed(0)
-    one = OneCell(cell, input_dim=3, hidden=4).double()
+    one = RecurrentCell(cell, input_dim=3, hidden=4).double()
     weights = (one.weight_ih, one.weight_hh, one.bias_ih, one.bias_hh)
     x = torch.randn(5, 3, dtype=torch.float64)
-    state = {part: torch.randn(5, 4, dtype=torch.float64) for part in parts_of_state(cell)}
+    state = {part: torch.randn(5, 4, dtype=torch.float64) for part in state_names(cell)}
 
     after = one(x, state)
 
     assert after.keys() == state.keys()
     for item in range(5):
         before = {part: value[item].numpy() for part, value in state.items()}
-        for part, expected in advance_by_hand(cell, x[item].numpy(), before, weights).items():
+        for part, expected in reference_cell(cell, x[item].numpy(), before, weights).items():
             np.testing.assert_allclose(after[part][item].detach(), expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(
     ("cell", "torchs"), [("rnn", nn.RNNCell), ("lstm", nn.LSTMCell), ("gru", nn.GRUCell)]
 )
-def test_a_cell_with_the_weights_of_torchs_cell_equals_it(cell, torchs):
+def test_a_cell_with_the_weights_of_torchs_cell_equals_it(cell, torch_cls):
     torch.manual_seed(0)
-    own, other = OneCell(cell, input_dim=3, hidden=4), torchs(3, 4)
+    own, other = RecurrentCell(cell, input_dim=3, hidden=4), torch_cls(3, 4)
     own.load_state_dict(other.state_dict())
     x, h, c = torch.randn(5, 3), torch.randn(5, 4), torch.randn(5, 4)
 
@@ -66,17 +66,17 @@ def test_a_cell_with_the_weights_of_torchs_cell_equals_it(cell, torchs):
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_a_stack_feeds_each_cell_with_the_one_below(cell, advance_stack_by_hand):
+def test_a_stack_feeds_each_cell_with_the_one_below(cell, reference_stack):
     torch.manual_seed(0)
     stack = CellStack(cell, input_dim=3, hidden=4, layers=3, dropout=0.0).double()
     x = torch.randn(2, 3, dtype=torch.float64)
-    state = {part: torch.randn(2, 3, 4, dtype=torch.float64) for part in parts_of_state(cell)}
+    state = {part: torch.randn(2, 3, 4, dtype=torch.float64) for part in state_names(cell)}
 
     after = stack(x, state)
 
     for item in range(2):
         before = {part: value[item].numpy() for part, value in state.items()}
-        expected = advance_stack_by_hand(cell, x[item].numpy(), before, stack.cells)
+        expected = reference_stack(cell, x[item].numpy(), before, stack.cells)
         for part in state:
             np.testing.assert_allclose(
                 after[part][item].detach(), expected[part], rtol=0, atol=1e-12
@@ -97,7 +97,7 @@ def test_dropout_stands_between_the_cells_and_not_before_the_first():
 
 def test_weights_are_drawn_within_the_root_of_the_width():
     torch.manual_seed(0)
-    one = OneCell("lstm", input_dim=30, hidden=16)
+    one = RecurrentCell("lstm", input_dim=30, hidden=16)
 
     # 1 / sqrt(16) = 0.25
     for weight in one.parameters():

@@ -56,9 +56,9 @@ def test_two_steps_of_known_weights(variant):
 def test_a_ragged_batch_equals_torchs_layers_item_by_item(layers, bidirectional):
     torch.manual_seed(0)
     encoder = GRU(input_dim=3, hidden=4, layers=layers, bidirectional=bidirectional).double()
-    torchs = nn.GRU(3, 4, layers, batch_first=True, bidirectional=bidirectional).double()
+    torch_cls = nn.GRU(3, 4, layers, batch_first=True, bidirectional=bidirectional).double()
     with torch.no_grad():
-        for name, weight in torchs.named_parameters():
+        for name, weight in torch_cls.named_parameters():
             # weight_ih_l2_reverse of torch is weight_ih of our layer 2, second direction.
             stem, _, rest = name.rpartition("_l")
             cell = encoder.stack.layers[int(rest[0])][1 if "reverse" in rest else 0]
@@ -71,8 +71,8 @@ def test_a_ragged_batch_equals_torchs_layers_item_by_item(layers, bidirectional)
         states = torch.zeros(5, encoder.output_dim, dtype=torch.float64)
         h = torch.zeros(layers, encoder.output_dim, dtype=torch.float64)
         if length:
-            spoken, ends = torchs(inputs[item, :length])
-            states[:length] = spoken
+            real, ends = torch_cls(inputs[item, :length])
+            states[:length] = real
             h = ends.view(layers, -1)  # [layers * directions, H]: forward, then backward
         torch.testing.assert_close(memory.states[item], states, rtol=0, atol=1e-10)
         torch.testing.assert_close(memory.carry["h"][item], h, rtol=0, atol=1e-10)
@@ -81,9 +81,7 @@ def test_a_ragged_batch_equals_torchs_layers_item_by_item(layers, bidirectional)
 
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("layers", [1, 3])
-def test_chos_variant_equals_the_papers_formula_item_by_item(
-    layers, bidirectional, advance_by_hand
-):
+def test_chos_variant_equals_the_papers_formula_item_by_item(layers, bidirectional, reference_cell):
     torch.manual_seed(0)
     encoder = GRU(
         input_dim=3, hidden=4, layers=layers, bidirectional=bidirectional, variant="cho"
@@ -100,11 +98,11 @@ def test_chos_variant_equals_the_papers_formula_item_by_item(
             for backward, cell in enumerate(layer):
                 weights = (cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
                 state = {"h": np.zeros(4)}
-                spoken = []
+                real = []
                 for x in states[::-1] if backward else states:
-                    state = advance_by_hand("gru-cho", x, state, weights)
-                    spoken.append(state["h"])
-                ways.append(spoken[::-1] if backward else spoken)
+                    state = reference_cell("gru-cho", x, state, weights)
+                    real.append(state["h"])
+                ways.append(real[::-1] if backward else real)
                 stops.append(state["h"])
             states = [np.concatenate(both) for both in zip(*ways, strict=True)]
             ends.append(np.concatenate(stops))

@@ -53,9 +53,9 @@ def test_two_steps_of_known_weights():
 def test_a_ragged_batch_equals_torchs_layers_item_by_item(layers, bidirectional):
     torch.manual_seed(0)
     encoder = LSTM(input_dim=3, hidden=4, layers=layers, bidirectional=bidirectional).double()
-    torchs = nn.LSTM(3, 4, layers, batch_first=True, bidirectional=bidirectional).double()
+    torch_cls = nn.LSTM(3, 4, layers, batch_first=True, bidirectional=bidirectional).double()
     with torch.no_grad():
-        for name, weight in torchs.named_parameters():
+        for name, weight in torch_cls.named_parameters():
             # weight_ih_l2_reverse of torch is weight_ih of our layer 2, second direction.
             stem, _, rest = name.rpartition("_l")
             cell = encoder.stack.layers[int(rest[0])][1 if "reverse" in rest else 0]
@@ -68,8 +68,8 @@ def test_a_ragged_batch_equals_torchs_layers_item_by_item(layers, bidirectional)
         states = torch.zeros(5, encoder.output_dim, dtype=torch.float64)
         h = c = torch.zeros(layers, encoder.output_dim, dtype=torch.float64)
         if length:
-            spoken, ends = torchs(inputs[item, :length])
-            states[:length] = spoken
+            real, ends = torch_cls(inputs[item, :length])
+            states[:length] = real
             h, c = (end.view(layers, -1) for end in ends)  # forward, then backward
         torch.testing.assert_close(memory.states[item], states, rtol=0, atol=1e-10)
         torch.testing.assert_close(memory.carry["h"][item], h, rtol=0, atol=1e-10)

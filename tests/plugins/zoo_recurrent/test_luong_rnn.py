@@ -120,9 +120,7 @@ def test_two_steps_of_known_weights(input_feeding):
 @pytest.mark.parametrize("input_feeding", [True, False])
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("cell", CELLS)
-def test_logits_equal_the_papers_formula_item_by_item(
-    cell, layers, input_feeding, advance_stack_by_hand
-):
+def test_logits_equal_the_papers_formula_item_by_item(cell, layers, input_feeding, reference_stack):
     decoder = build("general", cell, layers, "copy", 6, input_feeding=input_feeding).double()
     given = memory(layers, torch.float64, memory_dim=6)
     weights = {key: value.numpy() for key, value in decoder.state_dict().items()}
@@ -138,7 +136,7 @@ def test_logits_equal_the_papers_formula_item_by_item(
         for t in range(5):
             y = weights["embedding.table.weight"][TOKENS[item, t]]
             x = np.concatenate([y, attentional]) if input_feeding else y
-            state = advance_stack_by_hand(cell, x, state, decoder.cells.cells)
+            state = reference_stack(cell, x, state, decoder.cells.cells)
             s = state["h"][-1]
             energies = [np.exp(s @ W @ h) for h in source]
             c = np.zeros(6)
@@ -231,14 +229,14 @@ def test_a_reordered_state_goes_on_as_its_parent_would(cell, input_feeding):
 def test_a_step_leaves_the_state_it_was_given_as_it_was():
     decoder, given = build(), memory()
     state = decoder.start(given, steps=2)
-    before = {key: value.clone() for key, value in state.moving.items()}
+    before = {key: value.clone() for key, value in state.per_hypothesis.items()}
 
     first, _ = decoder.step(TOKENS[:, :1], state)
     again, _ = decoder.step(TOKENS[:, :1], state)
 
     assert torch.equal(first, again)
-    assert list(before) == list(state.moving) == ["h", "c", "fed"]
-    for key, value in state.moving.items():
+    assert list(before) == list(state.per_hypothesis) == ["h", "c", "fed"]
+    for key, value in state.per_hypothesis.items():
         assert torch.equal(value, before[key])
 
 

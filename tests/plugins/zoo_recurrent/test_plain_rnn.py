@@ -76,9 +76,9 @@ def test_two_steps_of_known_weights():
 
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize(("cell", "torchs"), [("rnn", nn.RNN), ("lstm", nn.LSTM), ("gru", nn.GRU)])
-def test_logits_equal_torchs_layers_started_in_the_encoders_last_state(cell, torchs, layers):
+def test_logits_equal_torchs_layers_started_in_the_encoders_last_state(cell, torch_cls, layers):
     decoder = build(cell, layers, init="copy").double()
-    other = torchs(3, 4, layers, batch_first=True).double()
+    other = torch_cls(3, 4, layers, batch_first=True).double()
     other.load_state_dict(
         {
             f"{name}_l{layer}": getattr(one, name)
@@ -96,7 +96,7 @@ def test_logits_equal_torchs_layers_started_in_the_encoders_last_state(cell, tor
 
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("cell", CELLS)
-def test_logits_equal_the_formula_after_a_bridge(cell, layers, advance_stack_by_hand):
+def test_logits_equal_the_formula_after_a_bridge(cell, layers, reference_stack):
     decoder = build(cell, layers).double()
     given = memory(layers, torch.float64)
     weights = {key: value.numpy() for key, value in decoder.state_dict().items()}
@@ -110,7 +110,7 @@ def test_logits_equal_the_formula_after_a_bridge(cell, layers, advance_stack_by_
             state["c"] = np.zeros((layers, 4))
         for t in range(5):
             y = weights["embedding.table.weight"][TOKENS[item, t]]
-            state = advance_stack_by_hand(cell, y, state, decoder.cells.cells)
+            state = reference_stack(cell, y, state, decoder.cells.cells)
             expected = weights["out.weight"] @ state["h"][-1] + weights["out.bias"]
             np.testing.assert_allclose(logits[item, t], expected, rtol=0, atol=1e-10)
 

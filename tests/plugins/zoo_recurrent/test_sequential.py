@@ -139,12 +139,12 @@ def test_what_was_looked_at_before_matters(decoder, scorer):
     decoder, given = build(decoder, scorer, "soft"), memory()
     state = decoder.start(given, steps=2)
     key = "look.weights" if scorer == "location" else "look.0.kappa"
-    moved = dict(state.moving)
+    moved = dict(state.per_hypothesis)
     moved[key] = moved[key] + torch.linspace(0, 1, moved[key].shape[-1])
 
     with recording(decoder) as log:
         decoder.step(TOKENS[:, :1], state)
-        decoder.step(TOKENS[:, :1], state.moved(moved))
+        decoder.step(TOKENS[:, :1], state.updated(moved))
 
     first, second = log["attention"]
     assert not torch.allclose(first[0], second[0])
@@ -176,9 +176,9 @@ def test_where_all_queries_come_at_once_the_part_that_cannot_is_named(scorer, al
     message = f"^{part} needs to know where the query before looked, but self-attention answers"
 
     with pytest.raises(ZooError, match=message):
-        attention.refuse_sequential("self-attention")
+        attention.forbid_sequential("self-attention")
 
 
 @pytest.mark.parametrize("align", ["soft", "hard", "local-m", "local-p", "sparsemax", "entmax"])
 def test_parts_that_remember_nothing_answer_all_queries_at_once(align):
-    build(AttentiveRNN, "additive", align).attention.refuse_sequential("self-attention")
+    build(AttentiveRNN, "additive", align).attention.forbid_sequential("self-attention")

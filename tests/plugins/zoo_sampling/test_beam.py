@@ -10,7 +10,7 @@ from zoo_sampling.beam import Beam
 PAD, EOS, BOS, A, B = range(5)
 
 
-class Scripted(Decoder):
+class ScriptedDecoder(Decoder):
     """Next tokens' probabilities by the tokens so far, written out; then only A."""
 
     name = "scripted"
@@ -23,12 +23,12 @@ class Scripted(Decoder):
         return State({"said": torch.zeros(memory.states.shape[0], 0, dtype=torch.long)})
 
     def step(self, tokens, state):
-        said = torch.cat([state.moving["said"], tokens], dim=1)
-        logits = torch.full((len(said), 1, 5), -math.inf)
-        for row, history in enumerate(said.tolist()):
+        tokens_so_far = torch.cat([state.per_hypothesis["said"], tokens], dim=1)
+        logits = torch.full((len(tokens_so_far), 1, 5), -math.inf)
+        for row, history in enumerate(tokens_so_far.tolist()):
             for token, p in self.script.get(tuple(history[1:]), {A: 1.0}).items():
                 logits[row, 0, token] = math.log(p)
-        return logits, state.moved({"said": said})
+        return logits, state.updated({"said": tokens_so_far})
 
 
 SCRIPT = {
@@ -41,8 +41,8 @@ SCRIPT = {
 
 def run(max_length=3, script=SCRIPT, **parameters):
     return decode(
-        Scripted(script=script),
-        Memory.nothing(1),
+        ScriptedDecoder(script=script),
+        Memory.empty(1),
         Beam(**parameters),
         bos=BOS,
         eos=EOS,

@@ -14,7 +14,7 @@ from zoo_sampling.diverse_beam import DiverseBeam
 PAD, EOS, BOS, VOCAB, LONGEST = 0, 1, 2, 9, 6
 
 
-class Remembering(Decoder):
+class HistoryDecoder(Decoder):
     """Logits that depend on every token so far, in order."""
 
     name = "remembering"
@@ -23,17 +23,19 @@ class Remembering(Decoder):
         return State({"code": memory.states[:, 0, 0].long()})
 
     def step(self, tokens, state):
-        code = state.moving["code"] * 31 + tokens[:, 0]
-        return torch.stack([logits(c) for c in code.tolist()])[:, None], state.moved({"code": code})
+        code = state.per_hypothesis["code"] * 31 + tokens[:, 0]
+        return torch.stack([logits(c) for c in code.tolist()])[:, None], state.updated(
+            {"code": code}
+        )
 
 
 def logits(code: int) -> torch.Tensor:
     return torch.randn(VOCAB, generator=torch.Generator().manual_seed(code % 2**31)) * 1.5
 
 
-def logprobs(item: int, said: tuple[int, ...]) -> list[float]:
+def logprobs(item: int, tokens_so_far: tuple[int, ...]) -> list[float]:
     code = item
-    for token in (BOS, *said):
+    for token in (BOS, *tokens_so_far):
         code = code * 31 + token
     values = logits(code).log_softmax(dim=-1).tolist()
     values[PAD] = -math.inf
@@ -49,18 +51,20 @@ def paper(item, *, width, groups, diversity, length_penalty):
         taken = Counter()
         for g in range(groups):
             grown = [
-                (total + gained - diversity * taken[y], (*said, y), total + gained)
-                for said, total in alive[g]
-                for y, gained in enumerate(logprobs(item, said))
+                (total + gained - diversity * taken[y], (*tokens_so_far, y), total + gained)
+                for tokens_so_far, total in alive[g]
+                for y, gained in enumerate(logprobs(item, tokens_so_far))
                 if gained > -math.inf
             ]
             grown.sort(key=lambda each: -each[0])
             best = grown[: 2 * w]
             over = [each for each in best[:w] if each[1][-1] == EOS or t == LONGEST]
-            ended[g] += [(total / t**length_penalty, said) for _, said, total in over]
+            ended[g] += [
+                (total / t**length_penalty, tokens_so_far) for _, tokens_so_far, total in over
+            ]
             on = [each for each in best if each[1][-1] != EOS][:w]
-            alive[g] = [(said, total) for _, said, total in on]
-            taken.update(said[-1] for said in {each[1] for each in over + on})
+            alive[g] = [(tokens_so_far, total) for _, tokens_so_far, total in on]
+            taken.update(tokens_so_far[-1] for tokens_so_far in {each[1] for each in over + on})
     pools = [sorted(each, reverse=True)[:w] for each in ended]
     return sorted((each for pool in pools for each in pool), reverse=True)
 
@@ -68,7 +72,7 @@ def paper(item, *, width, groups, diversity, length_penalty):
 def run(sampler, items=8):
     states = torch.arange(float(items))[:, None, None]
     return decode(
-        Remembering(),
+        HistoryDecoder(),
         Memory(states, torch.ones(items, 1, dtype=torch.bool), states[:, 0]),
         sampler,
         bos=BOS,
@@ -94,9 +98,9 @@ def test_it_is_the_papers_algorithm(width, groups, diversity, length_penalty):
 
     for item in range(8):
         expected = paper(item, **parameters)
-        for rank, (score, said) in enumerate(expected):
+        for rank, (score, tokens_so_far) in enumerate(expected):
             spoken = [token for token in decoded.tokens[item, rank].tolist() if token != PAD]
-            assert spoken == list(said)
+            assert spoken == list(tokens_so_far)
             assert decoded.scores[item, rank].item() == pytest.approx(score, abs=1e-5)
 
 

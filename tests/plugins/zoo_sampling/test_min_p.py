@@ -1,6 +1,6 @@
 import pytest
 import torch
-from drawing_kit import assert_as_hugging_face, assert_drawn, warmer
+from sampling_kit import assert_matches_hugging_face, assert_sample_frequencies, temperature_warper
 from transformers.generation import MinPLogitsWarper
 
 from zoo_sampling.min_p import MinP
@@ -9,24 +9,24 @@ from zoo_sampling.min_p import MinP
 def test_those_at_least_half_as_likely_as_the_likeliest_share_all_mass():
     logprobs = torch.tensor([0.1, 0.4, 0.3, 0.2 - 1e-4, 1e-4]).log()
 
-    stated = MinP(p=0.5).distribution(logprobs)
+    probs = MinP(p=0.5).distribution(logprobs)
 
-    torch.testing.assert_close(stated, torch.tensor([0, 4 / 7, 3 / 7, 0, 0]), rtol=0, atol=1e-6)
+    torch.testing.assert_close(probs, torch.tensor([0, 4 / 7, 3 / 7, 0, 0]), rtol=0, atol=1e-6)
 
 
 def test_at_one_only_the_likeliest_and_its_equals_are_left():
-    stated = MinP(p=1.0).distribution(torch.tensor([0.4, 0.2, 0.4]).log())
+    probs = MinP(p=1.0).distribution(torch.tensor([0.4, 0.2, 0.4]).log())
 
-    torch.testing.assert_close(stated, torch.tensor([0.5, 0, 0.5]), rtol=0, atol=1e-6)
+    torch.testing.assert_close(probs, torch.tensor([0.5, 0, 0.5]), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("p", [0.02, 0.3, 1.0])
 @pytest.mark.parametrize("temperature", [1.0, 1.7])
 def test_the_distribution_is_hugging_faces(p, temperature):
-    assert_as_hugging_face(
-        MinP(p=p, temperature=temperature), warmer(temperature), MinPLogitsWarper(p)
+    assert_matches_hugging_face(
+        MinP(p=p, temperature=temperature), temperature_warper(temperature), MinPLogitsWarper(p)
     )
 
 
 def test_draws_follow_it():
-    assert_drawn(MinP(p=0.6), [0.1, 0.4, 0.3, 0.2], [0, 4 / 7, 3 / 7, 0])
+    assert_sample_frequencies(MinP(p=0.6), [0.1, 0.4, 0.3, 0.2], [0, 4 / 7, 3 / 7, 0])

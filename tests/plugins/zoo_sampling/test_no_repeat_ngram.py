@@ -6,20 +6,20 @@ from zoo import ZooError
 from zoo_sampling.no_repeat_ngram import NoRepeatNgram
 
 
-def barred(n, said):
-    left = NoRepeatNgram(n=n)(torch.zeros(1, 1, 6), torch.tensor([[said]]))
+def banned(n, tokens_so_far):
+    left = NoRepeatNgram(n=n)(torch.zeros(1, 1, 6), torch.tensor([[tokens_so_far]]))
     return [token for token, score in enumerate(left[0, 0].tolist()) if score == -torch.inf]
 
 
 def test_a_token_that_would_complete_an_ngram_again_is_barred():
-    assert barred(2, [1, 2, 3, 1]) == [2]
-    assert barred(2, [1, 2, 1, 3, 1]) == [2, 3]
-    assert barred(2, [1, 2, 3]) == []
-    assert barred(3, [1, 2, 3, 1, 2]) == [3]
-    assert barred(3, [1, 2, 3, 2, 2]) == []
-    assert barred(1, [4, 2, 4]) == [2, 4]
-    assert barred(2, [1]) == []
-    assert barred(2, [5, 5]) == [5]
+    assert banned(2, [1, 2, 3, 1]) == [2]
+    assert banned(2, [1, 2, 1, 3, 1]) == [2, 3]
+    assert banned(2, [1, 2, 3]) == []
+    assert banned(3, [1, 2, 3, 1, 2]) == [3]
+    assert banned(3, [1, 2, 3, 2, 2]) == []
+    assert banned(1, [4, 2, 4]) == [2, 4]
+    assert banned(2, [1]) == []
+    assert banned(2, [5, 5]) == [5]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 12, 13])

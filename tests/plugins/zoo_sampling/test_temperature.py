@@ -1,6 +1,6 @@
 import pytest
 import torch
-from drawing_kit import assert_as_hugging_face, assert_drawn, warmer
+from sampling_kit import assert_matches_hugging_face, assert_sample_frequencies, temperature_warper
 
 from zoo_sampling.temperature import Temperature
 
@@ -8,17 +8,21 @@ from zoo_sampling.temperature import Temperature
 def test_a_half_squares_the_probabilities():
     logprobs = torch.tensor([0.5, 0.3, 0.2]).log()
 
-    stated = Temperature(temperature=0.5).distribution(logprobs)
+    probs = Temperature(temperature=0.5).distribution(logprobs)
 
     expected = torch.tensor([0.25, 0.09, 0.04]) / 0.38
-    torch.testing.assert_close(stated, expected, rtol=0, atol=1e-6)
+    torch.testing.assert_close(probs, expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("temperature", [0.3, 0.9, 1.0, 2.5])
 def test_the_distribution_is_hugging_faces(temperature):
-    assert_as_hugging_face(Temperature(temperature=temperature), warmer(temperature))
+    assert_matches_hugging_face(
+        Temperature(temperature=temperature), temperature_warper(temperature)
+    )
 
 
 def test_draws_follow_it():
-    assert_drawn(Temperature(), [0.5, 0.3, 0.15, 0.05], [0.5, 0.3, 0.15, 0.05])
-    assert_drawn(Temperature(temperature=0.5), [0.5, 0.3, 0.2], [25 / 38, 9 / 38, 4 / 38])
+    assert_sample_frequencies(Temperature(), [0.5, 0.3, 0.15, 0.05], [0.5, 0.3, 0.15, 0.05])
+    assert_sample_frequencies(
+        Temperature(temperature=0.5), [0.5, 0.3, 0.2], [25 / 38, 9 / 38, 4 / 38]
+    )

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from drawing_kit import assert_as_hugging_face, assert_drawn, warmer
+from sampling_kit import assert_matches_hugging_face, assert_sample_frequencies, temperature_warper
 from transformers.generation import TopKLogitsWarper
 
 from zoo_sampling.top_k import TopK
@@ -9,15 +9,15 @@ from zoo_sampling.top_k import TopK
 def test_two_of_four_share_all_mass():
     logprobs = torch.tensor([0.1, 0.4, 0.3, 0.2]).log()
 
-    stated = TopK(k=2).distribution(logprobs)
+    probs = TopK(k=2).distribution(logprobs)
 
-    torch.testing.assert_close(stated, torch.tensor([0, 4 / 7, 3 / 7, 0]), rtol=0, atol=1e-6)
+    torch.testing.assert_close(probs, torch.tensor([0, 4 / 7, 3 / 7, 0]), rtol=0, atol=1e-6)
 
 
 def test_equals_of_the_last_are_kept():
-    stated = TopK(k=2).distribution(torch.tensor([0.2, 0.4, 0.2, 0.2]).log())
+    probs = TopK(k=2).distribution(torch.tensor([0.2, 0.4, 0.2, 0.2]).log())
 
-    assert (stated > 0).tolist() == [True, True, True, True]
+    assert (probs > 0).tolist() == [True, True, True, True]
 
 
 def test_more_than_the_vocabulary_is_all_of_it():
@@ -29,10 +29,10 @@ def test_more_than_the_vocabulary_is_all_of_it():
 @pytest.mark.parametrize("k", [1, 4, 50])
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
 def test_the_distribution_is_hugging_faces(k, temperature):
-    assert_as_hugging_face(
-        TopK(k=k, temperature=temperature), warmer(temperature), TopKLogitsWarper(k)
+    assert_matches_hugging_face(
+        TopK(k=k, temperature=temperature), temperature_warper(temperature), TopKLogitsWarper(k)
     )
 
 
 def test_draws_follow_it():
-    assert_drawn(TopK(k=2), [0.1, 0.4, 0.3, 0.2], [0, 4 / 7, 3 / 7, 0])
+    assert_sample_frequencies(TopK(k=2), [0.1, 0.4, 0.3, 0.2], [0, 4 / 7, 3 / 7, 0])

@@ -1,6 +1,11 @@
 import pytest
 import torch
-from drawing_kit import assert_as_hugging_face, assert_drawn, rows, warmer
+from sampling_kit import (
+    assert_matches_hugging_face,
+    assert_sample_frequencies,
+    rows,
+    temperature_warper,
+)
 from transformers.generation import TopPLogitsWarper
 
 from zoo_sampling.top_p import TopP
@@ -13,9 +18,9 @@ def kept(probabilities, p):
 def test_the_fewest_that_reach_p_share_all_mass():
     logprobs = torch.tensor([0.1, 0.5, 0.15, 0.25]).log()
 
-    stated = TopP(p=0.7).distribution(logprobs)
+    probs = TopP(p=0.7).distribution(logprobs)
 
-    torch.testing.assert_close(stated, torch.tensor([0, 2 / 3, 0, 1 / 3]), rtol=0, atol=1e-6)
+    torch.testing.assert_close(probs, torch.tensor([0, 2 / 3, 0, 1 / 3]), rtol=0, atol=1e-6)
 
 
 def test_the_likeliest_alone_may_have_more_than_p():
@@ -36,8 +41,8 @@ def test_all_of_the_mass_needs_all_that_is_possible():
 @pytest.mark.parametrize("p", [0.05, 0.3, 0.62, 0.9, 0.97])
 def test_no_smaller_set_reaches_p(p):
     logprobs = rows().double()
-    stated = TopP(p=p).distribution(logprobs)
-    for before, after in zip(logprobs.exp().tolist(), (stated > 0).tolist(), strict=True):
+    probs = TopP(p=p).distribution(logprobs)
+    for before, after in zip(logprobs.exp().tolist(), (probs > 0).tolist(), strict=True):
         needed, mass = 0, 0.0
         for each in sorted(before, reverse=True):
             if mass >= p:
@@ -51,8 +56,10 @@ def test_no_smaller_set_reaches_p(p):
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
 def test_the_distribution_is_hugging_faces(p, temperature):
     theirs = [TopPLogitsWarper(p)] if p < 1 else []  # as in their generate
-    assert_as_hugging_face(TopP(p=p, temperature=temperature), warmer(temperature), *theirs)
+    assert_matches_hugging_face(
+        TopP(p=p, temperature=temperature), temperature_warper(temperature), *theirs
+    )
 
 
 def test_draws_follow_it():
-    assert_drawn(TopP(p=0.7), [0.1, 0.5, 0.15, 0.25], [0, 2 / 3, 0, 1 / 3])
+    assert_sample_frequencies(TopP(p=0.7), [0.1, 0.5, 0.15, 0.25], [0, 2 / 3, 0, 1 / 3])

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from drawing_kit import assert_as_hugging_face, assert_drawn, warmer
+from sampling_kit import assert_matches_hugging_face, assert_sample_frequencies, temperature_warper
 from transformers.generation import TypicalLogitsWarper
 
 from zoo_sampling.typical import Typical
@@ -26,10 +26,12 @@ def test_all_of_the_mass_is_all_that_is_possible():
 @pytest.mark.parametrize("mass", [0.1, 0.5, 0.9, 0.99])
 @pytest.mark.parametrize("temperature", [1.0, 1.7])
 def test_the_distribution_is_hugging_faces(mass, temperature):
-    assert_as_hugging_face(
-        Typical(mass=mass, temperature=temperature), warmer(temperature), TypicalLogitsWarper(mass)
+    assert_matches_hugging_face(
+        Typical(mass=mass, temperature=temperature),
+        temperature_warper(temperature),
+        TypicalLogitsWarper(mass),
     )
 
 
 def test_draws_follow_it():
-    assert_drawn(Typical(mass=0.7), [0.5, 0.25, 0.125, 0.125], [2 / 3, 1 / 3, 0, 0])
+    assert_sample_frequencies(Typical(mass=0.7), [0.5, 0.25, 0.125, 0.125], [2 / 3, 1 / 3, 0, 0])

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 import zoo
 from zoo import SpecError, ZooError
-from zoo.plugin import Attention, Blueprint, Embedding, Encoder, Given, Mask, Memory
+from zoo.plugin import Attention, Blueprint, Embedding, Encoder, FromParent, Mask, Memory
 from zoo_alignment.hard import Hard
 from zoo_bahdanau.additive import Additive
 from zoo_recurrent.plain_rnn import PlainRNN
@@ -88,14 +88,14 @@ def test_two_lstms_equal_the_same_made_of_torchs_layers_item_by_item():
         ),
         dtype="float64",
     )
-    reader = nn.LSTM(3, 4, 2, batch_first=True).double()
-    speaker = nn.LSTM(3, 4, 2, batch_first=True).double()
+    torch_encoder = nn.LSTM(3, 4, 2, batch_first=True).double()
+    torch_decoder = nn.LSTM(3, 4, 2, batch_first=True).double()
     kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     weights = model.state_dict()
-    reader.load_state_dict(
+    torch_encoder.load_state_dict(
         {f"{k}_l{i}": weights[f"encoder.stack.layers.{i}.0.{k}"] for k in kinds for i in (0, 1)}
     )
-    speaker.load_state_dict(
+    torch_decoder.load_state_dict(
         {f"{k}_l{i}": weights[f"decoder.cells.cells.{i}.{k}"] for k in kinds for i in (0, 1)}
     )
 
@@ -104,8 +104,8 @@ def test_two_lstms_equal_the_same_made_of_torchs_layers_item_by_item():
     for item in range(3):
         read = weights["source.table.weight"][SOURCE[item][SOURCE[item] != 0]]
         told = weights["decoder.embedding.table.weight"][TARGET[item, :-1]]
-        _, last = reader(read)
-        states, _ = speaker(told, last)
+        _, last = torch_encoder(read)
+        states, _ = torch_decoder(told, last)
         expected = states @ weights["decoder.out.weight"].T + weights["decoder.out.bias"]
         torch.testing.assert_close(outputs.logits[item], expected, rtol=0, atol=1e-10)
 
@@ -256,7 +256,7 @@ class SelfAttentive(Encoder):
 
     name = "self-attentive"
 
-    def __init__(self, *, input_dim: Given[int], straight_through: bool) -> None:
+    def __init__(self, *, input_dim: FromParent[int], straight_through: bool) -> None:
         super().__init__()
         self.output_dim = self.summary_dim = input_dim
         self.carry = {}
@@ -318,7 +318,7 @@ def test_draws_in_the_encoder_of_which_no_objective_would_hear_are_refused():
     with pytest.raises(ZooError, match=r"^alignment 'hard' draws where the encoder looks"):
         build(False)
     outputs = build(True)({"source": SOURCE, "target": TARGET})
-    assert outputs.choices is None
+    assert outputs.samples is None
 
 
 def test_a_copy_from_an_encoder_of_another_form_is_refused_where_it_stands():

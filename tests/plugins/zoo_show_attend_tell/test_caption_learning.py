@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from glyph_kit import captioned, right, taught
+from caption_kit import captioned_digits, correct_tokens, train_model
 
 import zoo
 
@@ -10,10 +10,10 @@ SEEDS = (0, 1, 2)
 
 
 def cases(count: int, seed: int):
-    return captioned(count, generator=torch.Generator().manual_seed(seed))
+    return captioned_digits(count, generator=torch.Generator().manual_seed(seed))
 
 
-def looked_at(model: zoo.Model, data: dict, where: torch.Tensor) -> float:
+def attention_mass(model: zoo.Model, data: dict, where: torch.Tensor) -> float:
     """How often the place looked at most is the cell of the digit that is told."""
     with zoo.recording(model) as log, torch.no_grad():
         model(data)
@@ -27,10 +27,10 @@ def test_soft_looks_learn_to_tell_digits_and_lie_on_the_digit_told(seed):
     data, _ = cases(4000, seed)
     unseen, where = cases(500, 99)
 
-    model = taught("show-attend-tell-soft-tiny", data, seed=seed, steps=400)
+    model = train_model("show-attend-tell-soft-tiny", data, seed=seed, steps=400)
 
-    assert right(model, unseen).all(dim=1).float().mean() >= 0.95
-    assert looked_at(model, unseen, where) >= 0.9
+    assert correct_tokens(model, unseen).all(dim=1).float().mean() >= 0.95
+    assert attention_mass(model, unseen, where) >= 0.9
 
 
 @pytest.mark.slow
@@ -39,6 +39,6 @@ def test_hard_looks_learn_to_tell_digits(seed):
     data, _ = cases(4000, seed)
     unseen, _ = cases(500, 99)
 
-    model = taught("show-attend-tell-hard-tiny", data, seed=seed, steps=1300)
+    model = train_model("show-attend-tell-hard-tiny", data, seed=seed, steps=1300)
 
-    assert right(model, unseen).all(dim=1).float().mean() >= 0.9
+    assert correct_tokens(model, unseen).all(dim=1).float().mean() >= 0.9

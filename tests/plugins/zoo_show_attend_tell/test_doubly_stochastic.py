@@ -51,9 +51,9 @@ def test_without_weight_it_is_the_cross_entropy():
 def test_the_price_pulls_at_the_looks_alone():
     model = zoo.compose("show-attend-tell-soft-tiny")
     made = model(model.example(2, 4, torch.Generator().manual_seed(0)))
-    price = DoublyStochastic(weight=1.0)(made) - DoublyStochastic(weight=0.0)(made)
+    penalty = DoublyStochastic(weight=1.0)(made) - DoublyStochastic(weight=0.0)(made)
 
-    price.backward()
+    penalty.backward()
 
     pulled = {name for name, weight in model.named_parameters() if weight.grad.abs().sum() > 1e-9}
     assert "decoder.attention.scorers.0.v" in pulled

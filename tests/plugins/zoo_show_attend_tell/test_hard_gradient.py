@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo import Outputs, choosing
-from zoo.plugin import Alignment, Attention, Blueprint, Choices, Look, Memory
+from zoo import Outputs, record_samples
+from zoo.plugin import Alignment, AlignmentContext, Attention, Blueprint, Memory, Samples
 from zoo_alignment.hard import Hard
 from zoo_bahdanau.additive import Additive
 from zoo_objectives.reinforce import Reinforce
@@ -19,7 +19,7 @@ TOKENS = torch.tensor([[1, 4]])
 TARGETS = torch.tensor([[4, 3]])
 
 
-class Told(Alignment):
+class FixedAlignment(Alignment):
     """Looks where it is told, one region a call, and says how likely that was."""
 
     name = "told"
@@ -31,7 +31,7 @@ class Told(Alignment):
         self.entropy = torch.zeros((), dtype=torch.float64)
 
     def forward(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+        self, scores: Tensor, mask: Tensor | None = None, look: AlignmentContext | None = None
     ) -> Tensor:
         region = self.path.pop(0)
         logs = scores.log_softmax(dim=-1)
@@ -73,7 +73,7 @@ def exact(decoder: ShowAttendTell, lambda_e: float) -> Tensor:
     expected = torch.zeros((), dtype=torch.float64)
     mass = 0.0
     for path in itertools.product(range(REGIONS), repeat=STEPS):
-        decoder.attention.align = told = Told(list(path))
+        decoder.attention.align = told = FixedAlignment(list(path))
         logs = decoder(TOKENS, memory(1)).log_softmax(dim=-1)
         surprise = -logs.gather(2, TARGETS[..., None]).sum()
         # The entropy of the looks pushes along the way that was drawn, as in the paper.
@@ -85,7 +85,7 @@ def exact(decoder: ShowAttendTell, lambda_e: float) -> Tensor:
     return flat(decoder, expected / STEPS)
 
 
-def estimated(decoder: ShowAttendTell, rounds: int, **settings: float) -> Tensor:
+def estimate_gradient(decoder: ShowAttendTell, rounds: int, **settings: float) -> Tensor:
     """The objective's gradient a target, from DRAWS ways to look a round: [rounds, weights]."""
     objective = Reinforce(lambda_r=settings.get("lambda_r", 1.0), lambda_e=settings["lambda_e"])
     objective.double().eval().baseline.fill_(settings["baseline"])
@@ -94,9 +94,9 @@ def estimated(decoder: ShowAttendTell, rounds: int, **settings: float) -> Tensor
     torch.manual_seed(11)
     found = []
     for _ in range(rounds):
-        with choosing(decoder) as log:
+        with record_samples(decoder) as log:
             logits = decoder(tokens, memory(DRAWS))
-        found.append(flat(decoder, objective(Outputs(logits, targets, counted, log.summed()))))
+        found.append(flat(decoder, objective(Outputs(logits, targets, counted, log.total()))))
     return torch.stack(found)
 
 
@@ -113,7 +113,7 @@ def test_the_estimate_agrees_with_all_ways_to_look(baseline, lambda_e):
     decoder = build()
     expected = exact(decoder, lambda_e)
 
-    z = z_scores(estimated(decoder, ROUNDS, baseline=baseline, lambda_e=lambda_e), expected)
+    z = z_scores(estimate_gradient(decoder, ROUNDS, baseline=baseline, lambda_e=lambda_e), expected)
 
     # Of so many weights the worst is seldom beyond four standard errors, and the rms is near one.
     assert len(z) > 60
@@ -126,7 +126,7 @@ def test_without_the_reward_the_estimate_is_far_off():
     expected = exact(decoder, 0.0)
 
     def off(lambda_r: float) -> float:
-        found = estimated(decoder, ROUNDS, lambda_r=lambda_r, baseline=2.5, lambda_e=0.0)
+        found = estimate_gradient(decoder, ROUNDS, lambda_r=lambda_r, baseline=2.5, lambda_e=0.0)
         return (found.mean(dim=0) - expected).norm().item()
 
     assert off(0.0) > 20 * off(1.0)
@@ -139,7 +139,9 @@ def test_a_baseline_makes_the_estimate_steadier():
         mean = -logs.gather(2, TARGETS.expand(DRAWS, -1)[..., None]).sum(dim=(1, 2)).mean().item()
 
     def spread(baseline: float) -> float:
-        return estimated(decoder, 20, baseline=baseline, lambda_e=0.0).var(dim=0).sum().item()
+        return (
+            estimate_gradient(decoder, 20, baseline=baseline, lambda_e=0.0).var(dim=0).sum().item()
+        )
 
     assert spread(mean) < 0.8 * spread(0.0)
 
@@ -147,9 +149,9 @@ def test_a_baseline_makes_the_estimate_steadier():
 def test_drawn_log_probabilities_are_those_of_the_looks():
     decoder = build()
     torch.manual_seed(0)
-    with choosing(decoder) as log:
+    with record_samples(decoder) as log:
         decoder(TOKENS, memory(1))
-    choices = log.summed()
-    assert isinstance(choices, Choices)
-    assert choices.logprob.shape == (1, STEPS)
-    assert (choices.logprob < 0).all()
+    samples = log.total()
+    assert isinstance(samples, Samples)
+    assert samples.logprob.shape == (1, STEPS)
+    assert (samples.logprob < 0).all()

@@ -8,7 +8,7 @@ from torch import Tensor
 import zoo
 from zoo import SpecError, ZooError
 from zoo.plugin import Attention, Blueprint, Memory
-from zoo.testing.parts import TinyBackbone
+from zoo.testing.tiny import TinyBackbone
 from zoo_alignment.hard import Hard
 from zoo_alignment.soft import Soft
 from zoo_bahdanau.additive import Additive
@@ -34,14 +34,16 @@ def build(**changes: Any) -> ShowAttendTell:
     return decoder.double().eval()
 
 
-def remembered(seed: int = 1) -> Memory:
+def make_memory(seed: int = 1) -> Memory:
     generator = torch.Generator().manual_seed(seed)
     states = torch.randn(3, 4, 4, generator=generator, dtype=torch.float64)
     mask = torch.arange(4) < torch.tensor([[4], [2], [3]])
     return Memory(states, mask, states.mean(dim=1))
 
 
-def transcribed(decoder: ShowAttendTell, tokens: list[int], a: Tensor) -> tuple[Tensor, Tensor]:
+def reference_forward(
+    decoder: ShowAttendTell, tokens: list[int], a: Tensor
+) -> tuple[Tensor, Tensor]:
     """Xu et al. 2015, equations 1 to 7, for one image, gate by gate; a [L, D].
 
     -> logits [T, V], alpha [T, L].
@@ -78,7 +80,7 @@ def transcribed(decoder: ShowAttendTell, tokens: list[int], a: Tensor) -> tuple[
 
 @torch.no_grad()
 def test_it_is_the_papers_equations_written_out():
-    decoder, memory = build(), remembered()
+    decoder, memory = build(), make_memory()
     tokens = torch.tensor([[1, 3, 5, 2], [1, 6, 6, 4], [1, 2, 0, 0]])
 
     with zoo.recording(decoder) as log:
@@ -86,7 +88,9 @@ def test_it_is_the_papers_equations_written_out():
 
     alphas = torch.cat(log["attention"], dim=2)[:, 0]  # [B, T, S]
     for item, count in enumerate((4, 2, 3)):
-        expected, looks = transcribed(decoder, tokens[item].tolist(), memory.states[item, :count])
+        expected, looks = reference_forward(
+            decoder, tokens[item].tolist(), memory.states[item, :count]
+        )
         torch.testing.assert_close(logits[item], expected, rtol=0, atol=1e-12)
         torch.testing.assert_close(alphas[item, :, :count], looks, rtol=0, atol=1e-12)
 
@@ -104,8 +108,8 @@ def test_the_first_state_of_a_known_image():
     state = decoder.start(Memory(states, mask, states[:, 0]), steps=1)
 
     # The mean of the two that are real is (0.75, 3).
-    assert state.moving["h"].item() == pytest.approx(math.tanh(0.75 + 0.25), abs=1e-12)
-    assert state.moving["c"].item() == pytest.approx(math.tanh(-3), abs=1e-12)
+    assert state.per_hypothesis["h"].item() == pytest.approx(math.tanh(0.75 + 0.25), abs=1e-12)
+    assert state.per_hypothesis["c"].item() == pytest.approx(math.tanh(-3), abs=1e-12)
 
 
 @torch.no_grad()
@@ -113,9 +117,9 @@ def test_the_gate_scales_what_is_seen():
     gated, plain = build(), build(gate=False)
     plain.load_state_dict({k: v for k, v in gated.state_dict().items() if "beta" not in k})
     gated.beta.weight.zero_()
-    memory, tokens = remembered(), torch.tensor([[1, 3]] * 3)
+    memory, tokens = make_memory(), torch.tensor([[1, 3]] * 3)
 
-    def shut_to(bias: float) -> Tensor:
+    def with_gate_bias(bias: float) -> Tensor:
         gated.beta.bias.fill_(bias)
         return gated(tokens, memory)
 
@@ -125,15 +129,15 @@ def test_the_gate_scales_what_is_seen():
     half["cell.weight_ih"][:, 6:] /= 2
     half["L_z.weight"] = half["L_z.weight"] / 2
     wide_open = plain(tokens, memory)
-    torch.testing.assert_close(shut_to(40.0), wide_open, rtol=0, atol=1e-12)
+    torch.testing.assert_close(with_gate_bias(40.0), wide_open, rtol=0, atol=1e-12)
     plain.load_state_dict(half)
-    torch.testing.assert_close(shut_to(0.0), plain(tokens, memory), rtol=0, atol=1e-12)
-    assert not torch.allclose(shut_to(-800.0), wide_open, atol=0.1)
+    torch.testing.assert_close(with_gate_bias(0.0), plain(tokens, memory), rtol=0, atol=1e-12)
+    assert not torch.allclose(with_gate_bias(-800.0), wide_open, atol=0.1)
 
 
 @torch.no_grad()
 def test_deeper_networks_for_the_first_state_bend_by_relu_below():
-    decoder, memory = build(init_layers=2), remembered()
+    decoder, memory = build(init_layers=2), make_memory()
 
     state = decoder.start(memory, steps=1)
 
@@ -141,14 +145,14 @@ def test_deeper_networks_for_the_first_state_bend_by_relu_below():
     first, last = decoder.init_c[0], decoder.init_c[2]
     inner = (first.weight @ mean + first.bias).clamp(min=0)
     expected = (last.weight @ inner + last.bias).tanh()
-    torch.testing.assert_close(state.moving["c"][1], expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(state.per_hypothesis["c"][1], expected, rtol=0, atol=1e-12)
 
 
 @torch.no_grad()
 def test_hard_looks_see_one_vector_and_in_evaluation_the_likeliest():
     soft, hard = build(), build(attention=look(align=Hard))
     hard.load_state_dict(soft.state_dict())
-    memory, tokens = remembered(), torch.tensor([[1]] * 3)
+    memory, tokens = make_memory(), torch.tensor([[1]] * 3)
 
     with zoo.recording(soft) as softly, zoo.recording(hard) as hardly:
         soft(tokens, memory)
@@ -161,7 +165,7 @@ def test_hard_looks_see_one_vector_and_in_evaluation_the_likeliest():
 
 @torch.no_grad()
 def test_an_attention_that_remembers_goes_on_from_step_to_step():
-    decoder, memory = build(attention=look(Location)), remembered()
+    decoder, memory = build(attention=look(Location)), make_memory()
     tokens = torch.tensor([[1, 3, 5], [1, 6, 4], [1, 2, 2]])
     state, pieces = decoder.start(memory, steps=3), []
 
@@ -169,13 +173,13 @@ def test_an_attention_that_remembers_goes_on_from_step_to_step():
         logits, state = decoder.step(tokens[:, t : t + 1], state)
         pieces.append(logits)
 
-    assert state.moving["look.step"].tolist() == [3, 3, 3]
+    assert state.per_hypothesis["look.step"].tolist() == [3, 3, 3]
     together = torch.cat(pieces, dim=1)
     torch.testing.assert_close(together, decoder(tokens, memory), rtol=0, atol=1e-12)
 
 
 def test_it_runs_in_bfloat16():
-    decoder, memory = build().bfloat16(), remembered()
+    decoder, memory = build().bfloat16(), make_memory()
     memory = Memory(memory.states.bfloat16(), memory.mask, memory.summary.bfloat16())
 
     logits = decoder(torch.tensor([[1, 2]] * 3), memory)
@@ -238,7 +242,7 @@ def test_the_published_model_makes_a_map_of_14_x_14_and_looks_at_it(name):
         outputs = model(batch)
     assert memory.states.shape == (2, 196, 512)
     assert outputs.logits.shape == (2, 5, 10000)
-    assert (outputs.choices is None) == (name == "show-attend-tell-soft")
+    assert (outputs.samples is None) == (name == "show-attend-tell-soft")
 
 
 def test_no_hidden_units_are_refused():

@@ -10,7 +10,7 @@ from zoo.plugin import Attention
 from zoo_transformer.block import Block
 
 
-def _attention(ours: Attention, theirs: nn.MultiheadAttention) -> None:
+def _copy_attention(ours: Attention, theirs: nn.MultiheadAttention) -> None:
     parts = (ours.query, ours.key, ours.value)
     theirs.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
     theirs.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
@@ -18,12 +18,12 @@ def _attention(ours: Attention, theirs: nn.MultiheadAttention) -> None:
 
 
 @torch.no_grad()
-def _block(ours: Block, theirs: nn.Module) -> None:
+def _copy_block(ours: Block, theirs: nn.Module) -> None:
     """Fill a layer of torch's encoder or decoder with a block's weights."""
-    _attention(ours.attention, theirs.self_attn)
+    _copy_attention(ours.attention, theirs.self_attn)
     norms = [ours.attention_norm, ours.feed_forward_norm]
     if hasattr(ours, "cross"):
-        _attention(ours.cross, theirs.multihead_attn)
+        _copy_attention(ours.cross, theirs.multihead_attn)
         norms.insert(1, ours.cross_norm)
     theirs.linear1.load_state_dict(ours.feed_forward.up.state_dict())
     theirs.linear2.load_state_dict(ours.feed_forward.down.state_dict())
@@ -32,7 +32,7 @@ def _block(ours: Block, theirs: nn.Module) -> None:
 
 
 @torch.no_grad()
-def _stirred(module: nn.Module) -> nn.Module:
+def _perturb(module: nn.Module) -> nn.Module:
     generator = torch.Generator().manual_seed(5)
     for parameter in module.parameters():
         parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator).to(parameter))
@@ -40,19 +40,19 @@ def _stirred(module: nn.Module) -> nn.Module:
 
 
 @pytest.fixture
-def fill_torchs_layer() -> Callable[[Block, nn.Module], None]:
-    return _block
+def copy_to_torch_layer() -> Callable[[Block, nn.Module], None]:
+    return _copy_block
 
 
 @pytest.fixture
-def fill_torchs_attention() -> Callable[[Attention, nn.MultiheadAttention], None]:
-    return torch.no_grad()(_attention)
+def copy_to_torch_attention() -> Callable[[Attention, nn.MultiheadAttention], None]:
+    return torch.no_grad()(_copy_attention)
 
 
 @pytest.fixture
-def stirred() -> Callable[[nn.Module], nn.Module]:
+def perturb() -> Callable[[nn.Module], nn.Module]:
     """No bias stays zero and no scale one, so that every parameter matters."""
-    return _stirred
+    return _perturb
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo import SpecError, ZooError
-from zoo.plugin import Alignment, Attention, Blueprint, Look, Mask, WidthConflict
+from zoo.plugin import Alignment, AlignmentContext, Attention, Blueprint, Mask, WidthConflict
 from zoo_alignment.soft import Soft
 from zoo_luong.dot import Dot
 from zoo_luong.general import General
@@ -53,7 +53,7 @@ class Sequential(Alignment):
     sequential = True
 
     def forward(
-        self, scores: Tensor, mask: Tensor | None = None, look: Look | None = None
+        self, scores: Tensor, mask: Tensor | None = None, look: AlignmentContext | None = None
     ) -> Tensor:
         return scores.softmax(dim=-1)
 
@@ -88,12 +88,12 @@ def test_one_position_of_known_weights(place):
 
 @pytest.mark.parametrize("place", ["post", "pre"])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
-def test_it_equals_torchs_encoder_layer(activation, place, stirred, fill_torchs_layer):
-    block = stirred(build(attention(heads=2), activation=activation, place=place)).double()
+def test_it_equals_torchs_encoder_layer(activation, place, perturb, copy_to_torch_layer):
+    block = perturb(build(attention(heads=2), activation=activation, place=place)).double()
     layer = nn.TransformerEncoderLayer(
         8, 2, 12, 0.0, activation, batch_first=True, norm_first=place == "pre"
     ).double()
-    fill_torchs_layer(block, layer)
+    copy_to_torch_layer(block, layer)
     x = draw(2, 5, 8)
 
     answer = block(x, Mask(keys=MASK), position=None)
@@ -105,14 +105,14 @@ def test_it_equals_torchs_encoder_layer(activation, place, stirred, fill_torchs_
 @pytest.mark.parametrize("place", ["post", "pre"])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_with_a_memory_it_equals_torchs_decoder_layer(
-    activation, place, stirred, fill_torchs_layer, causal
+    activation, place, perturb, copy_to_torch_layer, causal
 ):
-    block = stirred(build(attention(heads=2), cross=True, activation=activation, place=place))
+    block = perturb(build(attention(heads=2), cross=True, activation=activation, place=place))
     block = block.double()
     layer = nn.TransformerDecoderLayer(
         8, 2, 12, 0.0, activation, batch_first=True, norm_first=place == "pre"
     ).double()
-    fill_torchs_layer(block, layer)
+    copy_to_torch_layer(block, layer)
     x, memory = draw(2, 5, 8), draw(2, 5, 8, seed=2)
 
     answer = block(
@@ -127,10 +127,10 @@ def test_with_a_memory_it_equals_torchs_decoder_layer(
     torch.testing.assert_close(answer, expected, rtol=0, atol=1e-10)
 
 
-def test_its_attention_equals_torchs_multihead_attention(stirred, fill_torchs_attention):
-    block = stirred(build(attention(heads=4))).double()
+def test_its_attention_equals_torchs_multihead_attention(perturb, copy_to_torch_attention):
+    block = perturb(build(attention(heads=4))).double()
     other = nn.MultiheadAttention(8, 4, batch_first=True).double()
-    fill_torchs_attention(block.attention, other)
+    copy_to_torch_attention(block.attention, other)
     query, memory = draw(2, 3, 8), draw(2, 5, 8, seed=2)
 
     context = block.attention(query, memory, Mask(keys=MASK))

@@ -15,7 +15,7 @@ TORCHS = {
 }
 
 
-def known(activation: str, gated: bool = False) -> FeedForward:
+def known_feed_forward(activation: str, gated: bool = False) -> FeedForward:
     ff = FeedForward(dim=1, hidden=2, activation=activation, gated=gated).double()
     state = {
         "up.weight": torch.tensor([[1.0], [-2.0]]),
@@ -28,7 +28,7 @@ def known(activation: str, gated: bool = False) -> FeedForward:
     return ff
 
 
-def bent(activation: str, x: float) -> float:
+def activate(activation: str, x: float) -> float:
     if activation == "relu":
         return max(x, 0.0)
     if activation == "silu":
@@ -40,19 +40,21 @@ def bent(activation: str, x: float) -> float:
 
 @pytest.mark.parametrize("activation", TORCHS)
 def test_the_answer_of_known_weights(activation):
-    answer = known(activation)(torch.tensor([[[1.0]]], dtype=torch.float64))
+    answer = known_feed_forward(activation)(torch.tensor([[[1.0]]], dtype=torch.float64))
 
     # up: 1 + 0.5 and -2
-    expected = 3 * bent(activation, 1.5) + 5 * bent(activation, -2.0) + 0.25
+    expected = 3 * activate(activation, 1.5) + 5 * activate(activation, -2.0) + 0.25
     assert abs(answer.item() - expected) < 1e-12
 
 
 @pytest.mark.parametrize("activation", TORCHS)
 def test_a_gate_of_known_weights(activation):
-    answer = known(activation, gated=True)(torch.tensor([[[1.0]]], dtype=torch.float64))
+    answer = known_feed_forward(activation, gated=True)(
+        torch.tensor([[[1.0]]], dtype=torch.float64)
+    )
 
     # up: 1.5 and -2; gate: 2 and 1.5
-    expected = 3 * bent(activation, 2.0) * 1.5 + 5 * bent(activation, 1.5) * -2 + 0.25
+    expected = 3 * activate(activation, 2.0) * 1.5 + 5 * activate(activation, 1.5) * -2 + 0.25
     assert abs(answer.item() - expected) < 1e-12
 
 

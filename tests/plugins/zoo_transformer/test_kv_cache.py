@@ -47,7 +47,7 @@ PAIRS = [
     # Turned queries and keys have a meaning for inner products only.
     if not position.startswith("rotary") or scorer in ("dot", "scaled-dot")
 ]
-FORMS = {
+HEADS = {
     "bare": {},
     "two": {"heads": 2},
     "four-for-two": {"heads": 4, "kv_heads": 2},
@@ -71,7 +71,7 @@ def build(
         TransformerDecoder,
         layers=2,
         attention=Blueprint.of(
-            Attention, scorer=SCORERS[scorer], align=Blueprint.of(Soft), **FORMS[form]
+            Attention, scorer=SCORERS[scorer], align=Blueprint.of(Soft), **HEADS[form]
         ),
         feed_forward=Blueprint.of(FeedForward, hidden=12),
         norm=Blueprint.of(Norm, place=place),
@@ -84,12 +84,12 @@ def memory() -> Memory:
     return Memory(states, MASK, states.mean(dim=1))
 
 
-def stepped(decoder: TransformerDecoder, sizes: list[int], state: State) -> Tensor:
+def run_steps(decoder: TransformerDecoder, sizes: list[int], state: State) -> Tensor:
     pieces = []
     for tokens in TOKENS.split(sizes, dim=1):
         logits, state = decoder.step(tokens, state)
         pieces.append(logits)
-    assert state.moving["at"].tolist() == [4, 4, 4]
+    assert state.per_hypothesis["at"].tolist() == [4, 4, 4]
     return torch.cat(pieces, dim=1)
 
 
@@ -98,16 +98,16 @@ def stepped(decoder: TransformerDecoder, sizes: list[int], state: State) -> Tens
 @pytest.mark.parametrize("form", ["bare", "two", "four-for-two"])
 @pytest.mark.parametrize(("position", "scorer"), PAIRS)
 def test_step_by_step_equals_all_at_once(position, scorer, form, place, source):
-    both_ways(build(position, scorer, form, place, source))
+    run_both(build(position, scorer, form, place, source))
 
 
 @pytest.mark.parametrize("form", ["one", "shared", "four-for-one"])
 @pytest.mark.parametrize("position", POSITIONS)
 def test_step_by_step_equals_all_at_once_in_rarer_forms(position, form):
-    both_ways(build(position, form=form))
+    run_both(build(position, form=form))
 
 
-def both_ways(decoder: TransformerDecoder) -> None:
+def run_both(decoder: TransformerDecoder) -> None:
     """One token and several at a time, filling the cache in place and by functions."""
     given = memory()
     whole = decoder(TOKENS, given)
@@ -115,7 +115,7 @@ def both_ways(decoder: TransformerDecoder) -> None:
     for grad in (True, False):
         for sizes in ([1] * 4, [2, 1, 1]):
             with torch.set_grad_enabled(grad):
-                pieces = stepped(decoder, sizes, decoder.start(given, steps=4))
+                pieces = run_steps(decoder, sizes, decoder.start(given, steps=4))
 
             assert pieces.requires_grad is grad
             torch.testing.assert_close(pieces, whole, rtol=0, atol=1e-5)
@@ -127,7 +127,7 @@ def test_step_by_step_equals_all_at_once_on_the_reference_path(position):
     whole = decoder(TOKENS, given)
 
     with recording(decoder) as log, torch.no_grad():
-        pieces = stepped(decoder, [1] * 4, decoder.start(given, steps=4))
+        pieces = run_steps(decoder, [1] * 4, decoder.start(given, steps=4))
 
     torch.testing.assert_close(pieces, whole, rtol=0, atol=1e-5)
     # What is not yet said has no weight.
@@ -150,11 +150,11 @@ def test_room_for_more_steps_than_are_taken_changes_nothing(position):
 def test_the_cache_keeps_only_the_heads_that_keys_and_values_have():
     state = build(form="four-for-one").start(memory(), steps=5)
 
-    assert {k: tuple(v.shape) for k, v in state.moving.items()} == {
+    assert {k: tuple(v.shape) for k, v in state.per_hypothesis.items()} == {
         "at": (3,),
         **{f"{i}.{name}": (3, 1, 5, 2) for i in range(2) for name in ("keys", "values")},
     }
-    assert {k: tuple(v.shape) for k, v in state.fixed.items()} == {
+    assert {k: tuple(v.shape) for k, v in state.per_source.items()} == {
         "mask": (3, 4),
         **{f"{i}.{name}": (3, 1, 4, 2) for i in range(2) for name in ("keys", "values")},
     }
@@ -169,7 +169,7 @@ def test_gradients_through_the_cache_equal_those_of_all_at_once(position):
         return list(torch.autograd.grad((logits * weight).sum(), list(decoder.parameters())))
 
     expected = gradients(decoder(TOKENS, given))
-    actual = gradients(stepped(decoder, [1, 3], decoder.start(given, steps=4)))
+    actual = gradients(run_steps(decoder, [1, 3], decoder.start(given, steps=4)))
 
     torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
 
@@ -177,11 +177,11 @@ def test_gradients_through_the_cache_equal_those_of_all_at_once(position):
 def test_with_gradients_a_step_leaves_the_state_before_it_as_it_was():
     decoder, given = build(), memory()
     _, state = decoder.step(TOKENS[:, :2], decoder.start(given, steps=4))
-    before = {name: tensor.clone() for name, tensor in state.moving.items()}
+    before = {name: tensor.clone() for name, tensor in state.per_hypothesis.items()}
 
     decoder.step(TOKENS[:, 2:], state)
 
-    assert all(torch.equal(state.moving[name], tensor) for name, tensor in before.items())
+    assert all(torch.equal(state.per_hypothesis[name], tensor) for name, tensor in before.items())
 
 
 def test_without_gradients_the_cache_is_filled_in_place():
@@ -191,10 +191,10 @@ def test_without_gradients_the_cache_is_filled_in_place():
         state = decoder.start(given, steps=4)
         _, after = decoder.step(TOKENS[:, :2], state)
 
-    assert after.moving["0.keys"].data_ptr() == state.moving["0.keys"].data_ptr()
+    assert after.per_hypothesis["0.keys"].data_ptr() == state.per_hypothesis["0.keys"].data_ptr()
 
 
-def branched(kind: str, state: State) -> tuple[State, Tensor]:
+def branch_state(kind: str, state: State) -> tuple[State, Tensor]:
     """Another branch of the state, and which row each of its rows continues."""
     rows: dict[str, Any] = {
         "reordered": torch.tensor([2, 0, 0]),
@@ -215,7 +215,7 @@ def test_two_branches_of_one_state_do_not_disturb_each_other(source, kind):
     if not kind.startswith("repeated"):  # rows that are reordered belong to one source
         given = Memory(given.states[:1].expand(3, -1, -1), MASK[:1].expand(3, -1), given.summary)
     _, trunk = decoder.step(TOKENS[:, :2], decoder.start(given, steps=4))
-    branch, rows = branched(kind, trunk)
+    branch, rows = branch_state(kind, trunk)
     other = (TOKENS[rows] + 1) % 7
 
     said: list[list[Tensor]] = [[], []]

@@ -96,15 +96,15 @@ def test_two_steps_of_known_weights():
 
 @pytest.mark.parametrize("place", ["post", "pre"])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
-def test_it_equals_torchs_decoder(activation, place, stirred, fill_torchs_layer, causal):
+def test_it_equals_torchs_decoder(activation, place, perturb, copy_to_torch_layer, causal):
     pre = place == "pre"
-    decoder = stirred(build(activation=activation, norm={"place": place})).double()
+    decoder = perturb(build(activation=activation, norm={"place": place})).double()
     layer = nn.TransformerDecoderLayer(
         8, 2, 12, 0.0, activation, batch_first=True, norm_first=pre, dtype=torch.float64
     )
     other = nn.TransformerDecoder(layer, 2, norm=nn.LayerNorm(8).double() if pre else None)
     for block, one in zip(decoder.blocks, other.layers, strict=True):
-        fill_torchs_layer(block, one)
+        copy_to_torch_layer(block, one)
     if pre:
         other.norm.load_state_dict(decoder.final_norm.state_dict())
     given = memory(torch.float64)
@@ -119,9 +119,9 @@ def test_it_equals_torchs_decoder(activation, place, stirred, fill_torchs_layer,
 
 @pytest.mark.parametrize("place", ["post", "pre"])
 def test_without_a_source_it_equals_torchs_encoder_with_a_causal_mask(
-    place, stirred, fill_torchs_layer, causal
+    place, perturb, copy_to_torch_layer, causal
 ):
-    decoder = stirred(build(memory_dim=0, norm={"place": place})).double()
+    decoder = perturb(build(memory_dim=0, norm={"place": place})).double()
     if place == "pre":
         decoder.final_norm = None
     layer = nn.TransformerEncoderLayer(
@@ -129,7 +129,7 @@ def test_without_a_source_it_equals_torchs_encoder_with_a_causal_mask(
     )
     other = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
     for block, one in zip(decoder.blocks, other.layers, strict=True):
-        fill_torchs_layer(block, one)
+        copy_to_torch_layer(block, one)
 
     logits = decoder(TOKENS, memory(torch.float64))
 

@@ -109,8 +109,8 @@ def test_a_block_of_known_weights():
 
 @pytest.mark.parametrize("place", ["post", "pre"])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
-def test_it_equals_torchs_encoder(activation, place, stirred, fill_torchs_layer):
-    encoder = stirred(build(activation=activation, place=place)).double()
+def test_it_equals_torchs_encoder(activation, place, perturb, copy_to_torch_layer):
+    encoder = perturb(build(activation=activation, place=place)).double()
     pre = place == "pre"
     layer = nn.TransformerEncoderLayer(
         8, 2, 12, 0.0, activation, batch_first=True, norm_first=pre, dtype=torch.float64
@@ -118,7 +118,7 @@ def test_it_equals_torchs_encoder(activation, place, stirred, fill_torchs_layer)
     last = nn.LayerNorm(8).double() if pre else None
     other = nn.TransformerEncoder(layer, 2, norm=last, enable_nested_tensor=False)
     for block, one in zip(encoder.blocks, other.layers, strict=True):
-        fill_torchs_layer(block, one)
+        copy_to_torch_layer(block, one)
     if last is not None:
         last.load_state_dict(encoder.final_norm.state_dict())
     inputs = draw(dtype=torch.float64)

@@ -7,7 +7,7 @@ from torch import Tensor
 import zoo
 from zoo import SpecError, ZooError
 from zoo.plugin import Blueprint
-from zoo.testing.parts import TinyBackbone
+from zoo.testing.tiny import TinyBackbone
 from zoo_sampling.greedy import Greedy
 from zoo_video.clip import Clip
 from zoo_video.motion import Motion
@@ -36,8 +36,8 @@ def test_a_vector_holds_the_mean_of_the_map_then_what_moves():
         for f in range(5):
             seen = clip.backbone(inputs[item, f : f + 1])[0].mean(dim=(1, 2))
             torch.testing.assert_close(vectors[item, f, :5], seen, rtol=0, atol=1e-12)
-    moves = clip.motion(inputs.transpose(1, 2), torch.ones(2, 5, dtype=torch.bool))
-    torch.testing.assert_close(vectors[..., 5:], moves, rtol=0, atol=0)
+    motion_vectors = clip.motion(inputs.transpose(1, 2), torch.ones(2, 5, dtype=torch.bool))
+    torch.testing.assert_close(vectors[..., 5:], motion_vectors, rtol=0, atol=0)
 
 
 @torch.no_grad()
@@ -49,10 +49,10 @@ def test_motion_of_known_numbers():
     light = torch.tensor([2.0, 3.0, 1.0, 5.0])
     clip = light[None, None, :, None, None].expand(1, 1, 4, 2, 2)
 
-    moves = motion(clip, torch.tensor([[True, True, True, False]]))
+    motion_vectors = motion(clip, torch.tensor([[True, True, True, False]]))
 
     # Differences 2, 1, -2 and a half; none below 0; nothing of the frame that is not real.
-    assert moves[0, :, 0].tolist() == [2.5, 1.5, 0.0, 0.0]
+    assert motion_vectors[0, :, 0].tolist() == [2.5, 1.5, 0.0, 0.0]
 
 
 @torch.no_grad()
@@ -60,7 +60,7 @@ def test_motion_equals_convolutions_written_out():
     motion = build().motion
     inputs = frames(1, 4).transpose(1, 2)  # [1, 2, 4, 8, 12]
 
-    moves = motion(inputs, torch.ones(1, 4, dtype=torch.bool))
+    motion_vectors = motion(inputs, torch.ones(1, 4, dtype=torch.bool))
 
     x = inputs[0]
     for layer in motion.layers:
@@ -75,7 +75,7 @@ def test_motion_equals_convolutions_written_out():
                     out[:, t, row, column] = (layer.weight * window).sum(dim=(1, 2, 3, 4))
         out = (out + layer.bias[:, None, None, None]).clamp(min=0)
         x = out.unflatten(3, (-1, 2)).unflatten(2, (-1, 2)).amax(dim=(3, 5))
-    torch.testing.assert_close(moves[0], x.amax(dim=(2, 3)).T, rtol=0, atol=1e-12)
+    torch.testing.assert_close(motion_vectors[0], x.amax(dim=(2, 3)).T, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("motion", [None, Blueprint.of(Motion, layers=[3, 4], kernel=5)])

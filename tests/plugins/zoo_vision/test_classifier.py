@@ -72,9 +72,9 @@ def test_it_equals_torchs_encoder_over_torchs_patches(read):
     other = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
     with torch.no_grad():
         for block, one in zip(model.encoder.blocks, other.layers, strict=True):
-            looks = [getattr(block.attention, name) for name in ("query", "key", "value")]
-            one.self_attn.in_proj_weight.copy_(torch.cat([look.weight for look in looks]))
-            one.self_attn.in_proj_bias.copy_(torch.cat([look.bias for look in looks]))
+            attentions = [getattr(block.attention, name) for name in ("query", "key", "value")]
+            one.self_attn.in_proj_weight.copy_(torch.cat([look.weight for look in attentions]))
+            one.self_attn.in_proj_bias.copy_(torch.cat([look.bias for look in attentions]))
             one.self_attn.out_proj.load_state_dict(block.attention.out.state_dict())
             one.linear1.load_state_dict(block.feed_forward.up.state_dict())
             one.linear2.load_state_dict(block.feed_forward.down.state_dict())

@@ -4,7 +4,7 @@ import torch
 import zoo
 from zoo import SpecError, ZooError
 from zoo.plugin import Blueprint
-from zoo.testing.parts import TinyBackbone
+from zoo.testing.tiny import TinyBackbone
 from zoo_vision.columns import Columns
 
 

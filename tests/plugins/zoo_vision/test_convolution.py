@@ -93,9 +93,9 @@ def test_what_follows_a_convolution_equals_torchs(how, activation):
 
     conv = nn.Conv2d(3, 4, 5, (2, 1), 2, bias=False)
     conv.load_state_dict(backbone.layers[0].conv.state_dict())
-    bent = {"relu": nn.ReLU(), "gelu": nn.GELU(), "tanh": nn.Tanh(), "none": nn.Identity()}
+    activated = {"relu": nn.ReLU(), "gelu": nn.GELU(), "tanh": nn.Tanh(), "none": nn.Identity()}
     pooled = {"max": nn.MaxPool2d(3, 2, 1), "mean": nn.AvgPool2d(3, 2, 1)}
-    torch.testing.assert_close(features, pooled[how](bent[activation](conv(images))))
+    torch.testing.assert_close(features, pooled[how](activated[activation](conv(images))))
 
 
 def test_without_layers_it_is_small():

@@ -3,10 +3,10 @@ import torch
 
 from zoo import ZooError
 from zoo.plugin import Blueprint
-from zoo.testing.parts import TinyBackbone
+from zoo.testing.tiny import TinyBackbone
 from zoo_vision.convolution import Convolution
+from zoo_vision.feature_size import infer_feature_size
 from zoo_vision.layer import ConvolutionLayer, Pool
-from zoo_vision.maps import sides_of
 from zoo_vision.regions import Regions
 
 
@@ -65,7 +65,7 @@ def test_the_size_of_a_map_is_known_beforehand(kernel, stride, padding, pool):
     )
     backbone = Convolution(channels=1, layers=[layer, layer])
 
-    high, wide = sides_of(backbone, 1)
+    high, wide = infer_feature_size(backbone, 1)
 
     assert high == wide
     assert high.least == backbone.least[0]

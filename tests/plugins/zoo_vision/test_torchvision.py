@@ -148,7 +148,7 @@ def test_the_laws_wait_for_torchvision(package):
     package("raise ImportError", "")
     outcomes = check(Torchvision)
     skipped = [outcome for outcome in outcomes if outcome.status == "skipped"]
-    assert "images-apart" in {outcome.law for outcome in skipped}
+    assert "batch-independence" in {outcome.law for outcome in skipped}
     assert all("needs torchvision" in outcome.message for outcome in skipped)
 
 

@@ -7,13 +7,13 @@ from torch import nn
 
 import zoo
 from zoo import ZooError
-from zoo_wave.surroundings import Surroundings
+from zoo_wave.conv_position import ConvPosition
 from zoo_wave.waveform import Waveform
 
 NAN = float("nan")
 
 
-def made(**changes):
+def build_waveform(**changes):
     torch.manual_seed(0)
     sizes = {"dim": 6, "channels": 4, "kernels": [5, 3], "strides": [3, 2], **changes}
     return Waveform(**sizes).double().eval()
@@ -35,7 +35,7 @@ def test_a_frame_of_known_weights():
 
 
 def test_normalising_the_first_layer_equals_torchs_group_norm():
-    wave = made()
+    wave = build_waveform()
     with torch.no_grad():
         wave.norms[0].weight.normal_()
         wave.norms[0].bias.normal_()
@@ -52,8 +52,8 @@ def test_normalising_the_first_layer_equals_torchs_group_norm():
 
 @pytest.mark.parametrize("norm", ["group", "layer"])
 def test_a_sound_among_longer_ones_equals_itself_alone(norm):
-    surroundings = zoo.plugin.Blueprint.of(Surroundings, kernel=4, groups=2)
-    wave = made(norm=norm, bias=True, surroundings=surroundings)
+    surroundings = zoo.plugin.Blueprint.of(ConvPosition, kernel=4, groups=2)
+    wave = build_waveform(norm=norm, bias=True, surroundings=surroundings)
     sounds = torch.randn(3, 40).double()
     lengths = [40, 23, 11]
     for sound, length in zip(sounds, lengths, strict=True):
@@ -73,7 +73,7 @@ def test_a_sound_shorter_than_a_frame_among_others_has_no_frame():
     sounds = torch.randn(2, 40).double()
     sounds[1, 10:] = NAN
 
-    wave = made()
+    wave = build_waveform()
 
     assert wave.mask(sounds).sum(dim=1).tolist() == [5, 0]  # 40 samples, 12 frames, 5
     assert wave(sounds).isfinite().all()
@@ -81,7 +81,7 @@ def test_a_sound_shorter_than_a_frame_among_others_has_no_frame():
 
 def test_fewer_samples_than_a_frame_are_refused():
     with pytest.raises(ZooError, match=r"^10 samples are too few; one frame needs 11$"):
-        made()(torch.randn(1, 10).double())
+        build_waveform()(torch.randn(1, 10).double())
 
 
 @pytest.mark.parametrize(
@@ -89,16 +89,16 @@ def test_fewer_samples_than_a_frame_are_refused():
 )
 def test_what_is_no_waveform_is_refused(samples):
     with pytest.raises(ZooError, match=r"^a waveform is samples \[B, N\] in floating point, not"):
-        made()(samples)
+        build_waveform()(samples)
 
 
 def test_kernels_without_as_many_strides_are_refused():
     with pytest.raises(ZooError, match=r"^there are 2 kernels, but 1 strides$"):
-        made(strides=[2])
+        build_waveform(strides=[2])
 
 
 def test_in_bfloat16_it_is_near_its_float64_self():
-    wave, samples = made(), torch.randn(2, 40).double()
+    wave, samples = build_waveform(), torch.randn(2, 40).double()
     expected = wave(samples)
 
     vectors = wave.bfloat16()(samples.bfloat16())

@@ -5,7 +5,7 @@ import pytest
 
 import zoo
 from zoo_word2vec.corpus import Corpus
-from zoo_word2vec.learning import Plan, learn
+from zoo_word2vec.training import TrainingConfig, learn
 
 TOPICS, WORDS, SENTENCES = 5, 20, 2000
 
@@ -29,10 +29,10 @@ def test_the_nearest_words_are_of_the_same_topic(kind, seed):
     source = {"type": "token", "vocab": len(corpus.words), "dim": 24, "std": 0.02}
     spec = {"zoo": 1, "name": "topics", "model": {"type": kind, "source": source}}
     model = zoo.compose(spec, seed=seed)
-    vectors = learn(model, corpus, Plan(epochs=10, sample=0.0, rate=0.05, seed=seed))
+    vectors = learn(model, corpus, TrainingConfig(epochs=10, sample=0.0, lr=0.05, seed=seed))
     right = [
         word.split("-")[0] == near.split("-")[0]
         for word in vectors.words
-        for near, _ in vectors.similar(word, 10)
+        for near, _ in vectors.most_similar(word, 10)
     ]
     assert np.mean(right) >= 0.95, np.mean(right)

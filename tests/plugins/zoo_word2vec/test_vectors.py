@@ -54,7 +54,7 @@ def test_questions_are_answered_as_gensim_answers_them(vectors):
     theirs.add_vectors(WORDS, vectors.matrix)
     assert vectors.similarity("king", "Köln") == pytest.approx(theirs.similarity("king", "Köln"))
     for ours, expected in (
-        (vectors.similar("man", 3), theirs.most_similar("man", topn=3)),
+        (vectors.most_similar("man", 3), theirs.most_similar("man", topn=3)),
         (
             vectors.analogy("man", "king", "woman", 3),
             theirs.most_similar(positive=["king", "woman"], negative=["man"], topn=3),
@@ -136,7 +136,7 @@ def test_bad_vectors_and_questions_say_what_is_wrong(vectors, tmp_path):
     with pytest.raises(ZooError, match=r"2 words cannot have vectors \[3, 3\]"):
         Vectors(["a", "b"], np.zeros((3, 3)))
     with pytest.raises(ZooError, match="'KÖLN' is none of the 6 here; did you mean 'Köln'"):
-        vectors.similar("KÖLN")
+        vectors.most_similar("KÖLN")
     with pytest.raises(ZooError, match="no vector format named 'w2v'"):
         vectors.write(tmp_path / "v", "w2v")
     with pytest.raises(ZooError, match="'a b' holds a blank"):
@@ -173,7 +173,7 @@ def test_the_command_line_answers_and_converts(vectors, tmp_path, monkeypatch, c
     run = lambda *arguments: _run(monkeypatch, capsys, file, *arguments)  # noqa: E731
     assert run() == (0, "6 words of width 5\n", "")
     assert run("king", "man")[1] == f"{vectors.similarity('king', 'man'):.4f}\n"
-    assert vectors.similar("king")[0][0] in run("king")[1].splitlines()[1]
+    assert vectors.most_similar("king")[0][0] in run("king")[1].splitlines()[1]
     answer = json.loads(run("man", "king", "woman", "--json", "--count", 1)[1])
     assert answer["nearest"][0]["word"] == vectors.analogy("man", "king", "woman")[0][0]
     assert run("-o", tmp_path / "v.bin", "--format", "word2vec-binary")[0] == 0
@@ -190,10 +190,10 @@ def test_a_model_with_words_answers_too(tmp_path, monkeypatch, capsys):
     model = zoo.compose("skip-gram-tiny", overrides=["model.source.vocab=7"])
     library = Tokenizer(models.WordLevel({"<pad>": 0} | {w: i for i, w in enumerate(WORDS, 1)}))
     model.tokenizer = {"source": library.to_str()}
-    own = zoo.vectors_of(model)
+    own = zoo.vectors_from_model(model)
     zoo.save(model, tmp_path / "m.safetensors")
     _, out, _ = _run(monkeypatch, capsys, tmp_path / "m.safetensors", "king", "queen")
     assert out == f"{own.similarity('king', 'queen'):.4f}\n"
     model.tokenizer = None
     with pytest.raises(ZooError, match="carries no source tokenizer"):
-        zoo.vectors_of(model)
+        zoo.vectors_from_model(model)

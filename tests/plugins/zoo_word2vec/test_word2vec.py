@@ -7,13 +7,13 @@ import torch.nn.functional as F
 import zoo
 from zoo import ZooError
 from zoo_word2vec.corpus import PADDING, Corpus
-from zoo_word2vec.learning import (
-    DRAWN,
-    Piece,
-    Plan,
-    Table,
+from zoo_word2vec.training import (
+    NUM_NOISE,
+    Chunk,
+    EmbeddingTable,
+    TrainingConfig,
     _cbow_step,
-    _pieces,
+    _chunks,
     _skip_gram_step,
     learn,
 )
@@ -82,12 +82,12 @@ def test_a_corpus_counts_sorts_and_leaves_out():
 
 def test_frequent_words_are_thinned_out_as_often_as_stated():
     corpus = Corpus.of([["the"] * 9000 + ["cat"] * 1000], min_count=1)
-    ids, _ = corpus.subsampled(0.01, torch.Generator().manual_seed(0))
+    ids, _ = corpus.subsample(0.01, torch.Generator().manual_seed(0))
     kept = [(ids == word).sum().item() / n for word, n in ((1, 9000), (2, 1000))]
     for share, f in zip(kept, (0.9, 0.1), strict=True):
         expected = (0.01 / f) ** 0.5 + 0.01 / f
         assert share == pytest.approx(expected, abs=4 * (expected / 1000) ** 0.5)
-    assert corpus.subsampled(0.0, torch.Generator())[0] is corpus.ids
+    assert corpus.subsample(0.0, torch.Generator())[0] is corpus.ids
 
 
 def test_bad_corpora_and_models_are_refused_in_words():
@@ -99,9 +99,9 @@ def test_bad_corpora_and_models_are_refused_in_words():
         Corpus.of([["<pad>"]])
     with pytest.raises(ZooError, match="a sentence is a list of words, not a text as 'a cat'"):
         Corpus.of(["a cat"])
-    for wrong in ({"window": 0}, {"epochs": 0}, {"rate": 0.0}, {"last_rate": -1.0}, {"sample": -1}):
+    for wrong in ({"window": 0}, {"epochs": 0}, {"rate": 0.0}, {"min_lr": -1.0}, {"sample": -1}):
         with pytest.raises(ZooError, match="epochs and window must be at least 1, both rates"):
-            Plan(**wrong)
+            TrainingConfig(**wrong)
     corpus = Corpus.of(TEXT, min_count=1)
     with pytest.raises(ZooError, match="the model has 9 words, the corpus 6"):
         learn(_model("skip-gram", vocab=9), corpus)
@@ -114,32 +114,32 @@ def test_bad_corpora_and_models_are_refused_in_words():
 @pytest.mark.parametrize("kind", ["skip-gram", "cbow"])
 @pytest.mark.parametrize("text", [[["a"]], [["a"] * 50, [], ["a"]]], ids=["once", "often"])
 def test_a_language_of_one_word_is_learned_too(kind, text):
-    learned = learn(_model(kind, vocab=2), Corpus.of(text, min_count=1), Plan(sample=0.0))
+    learned = learn(_model(kind, vocab=2), Corpus.of(text, min_count=1), TrainingConfig(sample=0.0))
     assert list(learned.words) == ["a"]
     assert torch.from_numpy(learned.matrix).isfinite().all()
 
 
-def _piece():
+def _make_chunk():
     generator = torch.Generator().manual_seed(0)
     spans = torch.randint(1, 300, (2, 7), generator=generator)
     near = torch.rand(2, 3, 7, generator=generator).round()
-    noise = torch.randint(1, 300, (2, DRAWN), generator=generator)
-    return Piece(spans, spans[:, 2:5], near, noise)
+    noise = torch.randint(1, 300, (2, NUM_NOISE), generator=generator)
+    return Chunk(spans, spans[:, 2:5], near, noise)
 
 
-def _loss(kind, words, output, piece, k):
+def _loss(kind, words, output, chunk, k):
     """Negative sampling, pair by pair, each drawn word weighing k / DRAWN."""
     loss = torch.zeros(())
     for c in range(2):
         for m in range(3):
-            u = output[piece.middles[c, m]]
-            around = [words[piece.spans[c, s]] for s in range(7) if piece.near[c, m, s]]
+            u = output[chunk.centers[c, m]]
+            around = [words[chunk.spans[c, s]] for s in range(7) if chunk.near[c, m, s]]
             if kind == "cbow" and around:
                 around = [torch.stack(around).mean(dim=0)]
             for v in around:
                 loss = loss - F.logsigmoid(v @ u)
-                for drawn in piece.noise[c]:
-                    loss = loss - k / DRAWN * F.logsigmoid(-(v @ output[drawn]))
+                for drawn in chunk.noise[c]:
+                    loss = loss - k / NUM_NOISE * F.logsigmoid(-(v @ output[drawn]))
     return loss
 
 
@@ -147,16 +147,16 @@ def _loss(kind, words, output, piece, k):
 def test_the_written_out_step_is_a_step_down_autograds_gradient(kind, step):
     generator = torch.Generator().manual_seed(1)
     words, output = (torch.randn(300, 4, generator=generator).requires_grad_() for _ in range(2))
-    piece = _piece()
-    _loss(kind, words, output, piece, k=3).backward()
+    chunk = _make_chunk()
+    _loss(kind, words, output, chunk, k=3).backward()
     moved, moved_output = words.detach().clone(), output.detach().clone()
-    step(Table(moved), Table(moved_output), piece, 3, 0.1)
+    step(EmbeddingTable(moved), EmbeddingTable(moved_output), chunk, 3, 0.1)
     torch.testing.assert_close(moved, words.detach() - 0.1 * words.grad)
     torch.testing.assert_close(moved_output, output.detach() - 0.1 * output.grad)
 
 
 def test_many_pairs_of_one_word_weigh_no_more_than_the_rate_allows():
-    table = Table(torch.zeros(3, 2))
+    table = EmbeddingTable(torch.zeros(3, 2))
     which, ones = torch.tensor([1] * 32 + [2]), torch.ones(33)
     table.add(0.2, (which, ones, torch.ones(33, 2)))  # 3.2 / 0.2 = 16 pairs
     assert table.rows.tolist() == [[0, 0], [16, 16], [1, 1]]
@@ -166,13 +166,13 @@ def test_many_pairs_of_one_word_weigh_no_more_than_the_rate_allows():
 def test_pairs_stay_within_the_window_and_the_sentence():
     sentences = [[f"w{i}" for i in range(n)] for n in (3, 40, 1, 700)]
     corpus = Corpus.of(sentences, min_count=1)
-    plan = Plan(epochs=1, window=4, sample=0.0)
+    plan = TrainingConfig(epochs=1, window=4, sample=0.0)
     pairs, possible = set(), set()
     place = torch.arange(len(corpus.ids))
     numbered = Corpus(corpus.words, corpus.counts, place + 1, corpus.sentences)
-    for _, piece in _pieces(numbered, plan, torch.device("cpu")):
-        for c, m, s in piece.near.nonzero().tolist():
-            pairs.add((piece.middles[c, m].item() - 1, piece.spans[c, s].item() - 1))
+    for _, chunk in _chunks(numbered, plan, torch.device("cpu")):
+        for c, m, s in chunk.near.nonzero().tolist():
+            pairs.add((chunk.centers[c, m].item() - 1, chunk.spans[c, s].item() - 1))
     start = 0
     for sentence in sentences:
         for i in range(len(sentence)):
@@ -190,11 +190,12 @@ def test_one_seed_learns_the_same_vectors_and_padding_stays_nothing():
     corpus = Corpus.of(TEXT * 50, min_count=1)
     seen = []
     first, second = (
-        learn(_model("skip-gram"), corpus, Plan(epochs=2), progress=seen.append) for _ in range(2)
+        learn(_model("skip-gram"), corpus, TrainingConfig(epochs=2), progress=seen.append)
+        for _ in range(2)
     )
     assert (first.matrix == second.matrix).all()
     assert seen[0] == 0.0
     assert max(seen) < 1
     model = _model("skip-gram")
-    learn(model, corpus, Plan(epochs=1))
+    learn(model, corpus, TrainingConfig(epochs=1))
     assert not model.source.table.weight[0].any()

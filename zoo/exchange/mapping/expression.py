@@ -10,7 +10,7 @@ from zoo.errors import ZooError, suggest
 
 MAX_LENGTH = 200
 
-_SIGNS: dict[type[ast.operator], Callable[[int, int], int]] = {
+_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -32,8 +32,8 @@ class Expression:
             raise ZooError(refusal) from None
         for node in ast.walk(self._tree):
             whole = isinstance(node, ast.Constant) and type(node.value) is int
-            known = isinstance(node, ast.BinOp) and type(node.op) in _SIGNS
-            named = isinstance(node, (ast.Name, ast.Load, *_SIGNS))
+            known = isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS
+            named = isinstance(node, (ast.Name, ast.Load, *_OPERATORS))
             if not (whole or known or named):
                 raise ZooError(refusal)
         self.names = {node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name)}
@@ -43,11 +43,11 @@ class Expression:
         for name in sorted(self.names - names.keys()):
             raise ZooError(f"'{name}' has no value here{suggest(name, names)}")
         try:
-            return _computed(self._tree, names)
+            return _evaluate(self._tree, names)
         except ZeroDivisionError:
             raise ZooError(f"'{self.text}' divides by zero") from None
 
-    def solved(self, value: int) -> int | None:
+    def solve(self, value: int) -> int | None:
         """The number that its only name must stand for, or None if there is none from 0 on."""
         (name,) = self.names
         start = self.value({name: 0})
@@ -56,9 +56,9 @@ class Expression:
         return found if found >= 0 and self.value({name: found}) == value else None
 
 
-def _computed(node: ast.expr, names: Mapping[str, int]) -> int:
+def _evaluate(node: ast.expr, names: Mapping[str, int]) -> int:
     if isinstance(node, ast.BinOp):
-        return _SIGNS[type(node.op)](_computed(node.left, names), _computed(node.right, names))
+        return _OPERATORS[type(node.op)](_evaluate(node.left, names), _evaluate(node.right, names))
     if isinstance(node, ast.Name):
         return names[node.id]
     assert isinstance(node, ast.Constant)

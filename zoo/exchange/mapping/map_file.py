@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from zoo.errors import Problem, SpecError, ZooError, suggest
-from zoo.exchange.mapping.combining import Add, Join, Split, WeightNorm
+from zoo.exchange.mapping.combine_ops import Add, Join, Split, WeightNorm
 from zoo.exchange.mapping.expression import Expression
 from zoo.exchange.mapping.operation import Operation
-from zoo.exchange.mapping.ordering import Gates, Rotary
-from zoo.exchange.mapping.pattern import Pattern, corresponding
-from zoo.exchange.mapping.rules import Drop, End, Fill, Map, Rule
-from zoo.exchange.mapping.shaping import (
+from zoo.exchange.mapping.pattern import Pattern, paired_patterns
+from zoo.exchange.mapping.reorder_ops import Gates, Rotary
+from zoo.exchange.mapping.rules import Drop, Endpoint, Fill, Rule, TensorMap
+from zoo.exchange.mapping.shape_ops import (
     Cast,
     Pad,
     Permute,
@@ -27,9 +27,9 @@ from zoo.exchange.mapping.shaping import (
     Unsqueeze,
 )
 from zoo.registry.blueprint import Blueprint
-from zoo.registry.component_registry import Registry
-from zoo.spec.document import Document, Trail, dotted, of_data, read_file
-from zoo.spec.reader import Reader
+from zoo.registry.component_registry import ComponentRegistry
+from zoo.spec.document import Document, KeyPath, document_from_data, format_path, read_file
+from zoo.spec.reader import SpecReader
 
 OPERATIONS: Mapping[str, type[Operation]] = {
     operation.name: operation
@@ -52,7 +52,7 @@ class Convert:
     def __init__(self, *, theirs: Names, ours: Names, do: Sequence[Any] = ()) -> None: ...
 
 
-class Dropped:
+class DropEntry:
     """Tensors that may go unused, and what an export puts there."""
 
     def __init__(
@@ -64,13 +64,13 @@ class Dropped:
     ) -> None: ...
 
 
-class OneEnd:
+class EndpointEntry:
     """One of several tensors of a rule, with operations of its own."""
 
     def __init__(self, *, name: str, do: Sequence[Any] = ()) -> None: ...
 
 
-class Sections:
+class MapSections:
     """The top level of a map."""
 
     def __init__(
@@ -90,26 +90,26 @@ class Sections:
 
 def read_map(
     source: str | os.PathLike[str] | Mapping[str, Any], *, spec: Mapping[str, Any] | None = None
-) -> Map:
+) -> TensorMap:
     """The map in a file or a dict, with its values taken from the resolved spec."""
     if isinstance(source, Mapping):
-        return _Reading(of_data(dict(source)), spec or {}).map()
-    return _Reading(read_file(os.fspath(source)), spec or {}).map()
+        return _MapParser(document_from_data(dict(source)), spec or {}).map()
+    return _MapParser(read_file(os.fspath(source)), spec or {}).map()
 
 
-class _Reading:
+class _MapParser:
     def __init__(self, document: Document, spec: Mapping[str, Any]) -> None:
         self.document = document
         self.spec = spec
-        self.reader = Reader(document, Registry())
+        self.reader = SpecReader(document, ComponentRegistry())
         self.values: dict[str, int] = {}
 
-    def map(self) -> Map:
-        top = self.reader.part(Sections, self.document.data) or self._sound_sections()
+    def map(self) -> TensorMap:
+        top = self.reader.part(MapSections, self.document.data) or self._valid_sections()
         if top is None:
             raise SpecError(self.reader.problems)
         read = top.params
-        self._take_values(read.get("values") or {})
+        self._read_values(read.get("values") or {})
         rules = [*self._renames(read.get("rename") or {}), *self._converts(read.get("convert", ()))]
         fills = [*self._fills(read.get("fill") or {})]
         drops = [*self._drops(read.get("drop", ()))]
@@ -117,176 +117,193 @@ class _Reading:
             raise SpecError(self.reader.problems)
         file = self.document.file or "map"
         endings = read.get("endings") or {}
-        return Map(file, rules, fills, drops, read.get("prefix", ""), endings)
+        return TensorMap(file, rules, fills, drops, read.get("prefix", ""), endings)
 
-    def _sound_sections(self) -> Blueprint[Any] | None:
+    def _valid_sections(self) -> Blueprint[Any] | None:
         """What is left without the faulty sections, so that the others' faults are found too."""
         if not isinstance(self.document.data, dict):
             return None
         faulty = {re.split(r"[.\[]", problem.path)[0] for problem in self.reader.problems}
         sound = {key: value for key, value in self.document.data.items() if key not in faulty}
-        return Reader(self.document, Registry()).part(Sections, {**sound, "zoo": 1})
+        return SpecReader(self.document, ComponentRegistry()).part(MapSections, {**sound, "zoo": 1})
 
-    def _take_values(self, values: Mapping[str, Any]) -> None:
+    def _read_values(self, values: Mapping[str, Any]) -> None:
         for name, wanted in values.items():
             paths = [wanted] if isinstance(wanted, (int, str)) else wanted
-            found = [p if isinstance(p, int) else _at(self.spec, p) for p in paths]
+            found = [p if isinstance(p, int) else _get_path(self.spec, p) for p in paths]
             whole = [value for value in found if type(value) is int]
             if whole:
                 self.values[name] = whole[0]
             else:
                 listed = " nor ".join(str(path) for path in paths)
-                self._fault(f"the spec has no whole number at {listed}", ("values", name))
+                self._add_problem(f"the spec has no whole number at {listed}", ("values", name))
 
     def _renames(self, names: Mapping[str, str]) -> Iterator[Rule]:
         for ours, theirs in names.items():
-            trail = ("rename", ours)
-            pair = self._patterns([ours], [theirs], trail)
+            key_path = ("rename", ours)
+            pair = self._patterns([ours], [theirs], key_path)
             if pair:
                 (mine,), (other,) = pair
-                yield Rule([End(other)], [End(mine)], (), self.document.key(trail), dotted(trail))
+                yield Rule(
+                    [Endpoint(other)],
+                    [Endpoint(mine)],
+                    (),
+                    self.document.key(key_path),
+                    format_path(key_path),
+                )
 
     def _converts(self, blueprints: Sequence[Blueprint[Convert]]) -> Iterator[Rule]:
         for index, blueprint in enumerate(blueprints):
-            trail: Trail = ("convert", index)
+            key_path: KeyPath = ("convert", index)
             ends = {
-                side: self._ends(blueprint.params[side], (*trail, side))
+                side: self._ends(blueprint.params[side], (*key_path, side))
                 for side in ("ours", "theirs")
             }
-            do = self._operations(blueprint.params.get("do", ()), (*trail, "do"))
+            do = self._operations(blueprint.params.get("do", ()), (*key_path, "do"))
             ours, theirs = ([name for name, _ in ends[side]] for side in ("ours", "theirs"))
-            pair = self._patterns(ours, theirs, trail)
+            pair = self._patterns(ours, theirs, key_path)
             if pair:
                 targets, sources = (
                     [
-                        End(pattern, do)
+                        Endpoint(pattern, do)
                         for pattern, (_, do) in zip(patterns, ends[side], strict=True)
                     ]
                     for patterns, side in zip(pair, ("ours", "theirs"), strict=True)
                 )
-                yield Rule(sources, targets, do, self.document.place(trail), dotted(trail))
+                yield Rule(
+                    sources, targets, do, self.document.place(key_path), format_path(key_path)
+                )
 
-    def _ends(self, names: Any, trail: Trail) -> list[tuple[str, list[Operation]]]:
+    def _ends(self, names: Any, key_path: KeyPath) -> list[tuple[str, list[Operation]]]:
         listed = [names] if isinstance(names, str) else names
         if not listed:
-            self._fault("names no tensor", trail)
+            self._add_problem("names no tensor", key_path)
         ends: list[tuple[str, list[Operation]]] = []
         for index, item in enumerate(listed):
             if isinstance(item, str):
                 ends.append((item, []))
                 continue
-            at = (*trail, index)
-            end = self.reader.part(OneEnd, item, at)
+            at = (*key_path, index)
+            end = self.reader.part(EndpointEntry, item, at)
             if end:
                 do = self._operations(end.params.get("do", ()), (*at, "do"))
                 ends.append((end.params["name"], do))
         return ends
 
-    def _operations(self, steps: Sequence[Any], trail: Trail) -> list[Operation]:
-        made = [self._operation(step, (*trail, i)) for i, step in enumerate(steps)]
+    def _operations(self, steps: Sequence[Any], key_path: KeyPath) -> list[Operation]:
+        made = [self._operation(step, (*key_path, i)) for i, step in enumerate(steps)]
         return [operation for operation in made if operation]
 
-    def _operation(self, step: Any, trail: Trail) -> Operation | None:
+    def _operation(self, step: Any, key_path: KeyPath) -> Operation | None:
         """``transpose``, or ``{rotary: {heads: 8}}``."""
         single = isinstance(step, dict) and len(step) == 1
         if not isinstance(step, str) and not single:
-            self._fault("should be an operation, as 'transpose' or 'rotary: {heads: 8, …}'", trail)
+            self._add_problem(
+                "should be an operation, as 'transpose' or 'rotary: {heads: 8, …}'", key_path
+            )
             return None
         name, arguments = (step, {}) if isinstance(step, str) else next(iter(step.items()))
         cls = OPERATIONS.get(name)
         if cls is None:
-            self._fault(f"no operation named '{name}'{suggest(name, OPERATIONS)}", trail)
+            self._add_problem(f"no operation named '{name}'{suggest(name, OPERATIONS)}", key_path)
             return None
-        trail = trail if isinstance(step, str) else (*trail, name)
+        key_path = key_path if isinstance(step, str) else (*key_path, name)
         faults = len(self.reader.problems)
-        arguments = self._numbered(arguments, trail)
+        arguments = self._evaluate_expressions(arguments, key_path)
         if len(self.reader.problems) > faults:
             return None
         if not isinstance(arguments, dict):
-            arguments = {cls.short: arguments} if cls.short else arguments
-        blueprint = self.reader.part(cls, arguments, trail)
+            arguments = {cls.shorthand: arguments} if cls.shorthand else arguments
+        blueprint = self.reader.part(cls, arguments, key_path)
         if blueprint is None:
             return None
         try:
             made: Operation = cls(**blueprint.params)
             return made
         except ZooError as error:
-            self._fault(str(error), trail)
+            self._add_problem(str(error), key_path)
             return None
 
     def _fills(self, fills: Mapping[str, Any]) -> Iterator[Fill]:
         for name, value in fills.items():
-            trail = ("fill", name)
-            pattern = self._pattern(name, trail)
+            key_path = ("fill", name)
+            pattern = self._pattern(name, key_path)
             if pattern:
                 number = float(_FILLS.get(value, value))
-                yield Fill(pattern, number, self.document.key(trail), dotted(trail))
+                yield Fill(pattern, number, self.document.key(key_path), format_path(key_path))
 
     def _drops(self, drops: Sequence[Any]) -> Iterator[Drop]:
         for index, item in enumerate(drops):
-            trail: Trail = ("drop", index)
-            said = {"name": item} if isinstance(item, str) else dict(item)
-            if "shape" in said:
-                said["shape"] = self._numbered(said["shape"], (*trail, "shape"))
-            form = self.reader.part(Dropped, said, trail)
-            pattern = self._pattern(form.params["name"], trail) if form else None
+            key_path: KeyPath = ("drop", index)
+            entry = {"name": item} if isinstance(item, str) else dict(item)
+            if "shape" in entry:
+                entry["shape"] = self._evaluate_expressions(entry["shape"], (*key_path, "shape"))
+            form = self.reader.part(DropEntry, entry, key_path)
+            pattern = self._pattern(form.params["name"], key_path) if form else None
             if form is None or pattern is None:
                 continue
             export: Any = form.params.get("export")
             shape: Any = form.params.get("shape")
             number = export not in (None, "omit")
             if number and (shape is None or pattern.names - pattern.words.keys()):
-                self._fault(
+                self._add_problem(
                     f"'export: {export}' needs the 'shape', and a name whose numbers are listed, "
                     "as {n:0..8}",
-                    trail,
+                    key_path,
                 )
             value = float(_FILLS.get(str(export), export)) if number else export
-            yield Drop(pattern, self.document.place(trail), dotted(trail), value, shape)
+            yield Drop(pattern, self.document.place(key_path), format_path(key_path), value, shape)
 
-    def _numbered(self, value: Any, trail: Trail) -> Any:
+    def _evaluate_expressions(self, value: Any, key_path: KeyPath) -> Any:
         """The value with ``$heads * 2`` worked out."""
         if isinstance(value, dict):
-            return {key: self._numbered(inner, (*trail, key)) for key, inner in value.items()}
+            return {
+                key: self._evaluate_expressions(inner, (*key_path, key))
+                for key, inner in value.items()
+            }
         if isinstance(value, list):
-            return [self._numbered(inner, (*trail, i)) for i, inner in enumerate(value)]
+            return [
+                self._evaluate_expressions(inner, (*key_path, i)) for i, inner in enumerate(value)
+            ]
         if not isinstance(value, str) or "$" not in value:
             return value
         try:
             return Expression(_NAME.sub(r"\1", value)).value(self.values)
         except ZooError as error:
-            self._fault(str(error), trail)
+            self._add_problem(str(error), key_path)
             return value
 
-    def _named(self, text: str) -> str:
+    def _substitute_values(self, text: str) -> str:
         def number(found: re.Match[str]) -> str:
             return str(Expression(found[1]).value(self.values))
 
         return _NAME.sub(number, text)
 
     def _patterns(
-        self, ours: Sequence[str], theirs: Sequence[str], trail: Trail
+        self, ours: Sequence[str], theirs: Sequence[str], key_path: KeyPath
     ) -> tuple[list[Pattern], list[Pattern]] | None:
         try:
-            return corresponding(*([self._named(name) for name in side] for side in (ours, theirs)))
+            return paired_patterns(
+                *([self._substitute_values(name) for name in side] for side in (ours, theirs))
+            )
         except ZooError as error:
-            self._fault(str(error), trail)
+            self._add_problem(str(error), key_path)
             return None
 
-    def _pattern(self, text: str, trail: Trail) -> Pattern | None:
+    def _pattern(self, text: str, key_path: KeyPath) -> Pattern | None:
         try:
-            return Pattern(self._named(text))
+            return Pattern(self._substitute_values(text))
         except ZooError as error:
-            self._fault(str(error), trail)
+            self._add_problem(str(error), key_path)
             return None
 
-    def _fault(self, message: str, trail: Trail) -> None:
-        named = trail[0] in ("rename", "fill")  # their keys are names of tensors
-        place = self.document.key(trail) if named else self.document.place(trail)
-        self.reader.problems.append(Problem(message, dotted(trail), place))
+    def _add_problem(self, message: str, key_path: KeyPath) -> None:
+        named = key_path[0] in ("rename", "fill")  # their keys are names of tensors
+        place = self.document.key(key_path) if named else self.document.place(key_path)
+        self.reader.problems.append(Problem(message, format_path(key_path), place))
 
 
-def _at(spec: Any, path: str) -> Any:
+def _get_path(spec: Any, path: str) -> Any:
     """What stands at a path of a resolved spec, as ``model.decoder.attention.heads``."""
     for key in path.split("."):
         if isinstance(spec, Sequence) and not isinstance(spec, str) and key.isdigit():

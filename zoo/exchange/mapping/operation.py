@@ -19,16 +19,16 @@ class Operation:
 
     name: ClassVar[str]
     """The word a map uses."""
-    short: ClassVar[str] = ""
+    shorthand: ClassVar[str] = ""
     """The parameter that a bare value sets: ``cast: float16``."""
 
-    def each(self, tensor: Tensor) -> Tensor:
+    def apply_one(self, tensor: Tensor) -> Tensor:
         """The step on one tensor, where it is done to each alone."""
         raise NotImplementedError
 
-    def apply(self, tensors: Sequence[Tensor], width: int) -> list[Tensor]:
-        """The step on all tensors; `width` is how many the rule must end with."""
-        return [self.each(tensor) for tensor in tensors]
+    def apply(self, tensors: Sequence[Tensor], num_outputs: int) -> list[Tensor]:
+        """The step on all tensors; `num_outputs` is how many the rule must end with."""
+        return [self.apply_one(tensor) for tensor in tensors]
 
     def reverse(self) -> Operation:
         """The step back, or ZooError with the reason why there is none."""
@@ -38,14 +38,14 @@ class Operation:
         return self.name
 
 
-def alone(operation: str, tensors: Sequence[Tensor]) -> Tensor:
+def single_tensor(operation: str, tensors: Sequence[Tensor]) -> Tensor:
     """The only tensor, for an operation that takes one."""
     if len(tensors) != 1:
         raise ZooError(f"{operation} takes one tensor, but here are {len(tensors)}")
     return tensors[0]
 
 
-def size_of(tensor: Tensor, dim: int) -> int:
+def dim_size(tensor: Tensor, dim: int) -> int:
     """The size of a dimension, or ZooError if there is none."""
     if not -tensor.ndim <= dim < tensor.ndim:
         raise ZooError(f"there is no dimension {dim} in {list(tensor.shape)}")

@@ -22,7 +22,7 @@ Binding = Mapping[str, int]
 MAX_WORDS = 4096
 MAX_NAMES = 100_000
 
-_OPEN = re.compile(r"\{([^{}]*)\}")
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _CHOICE = re.compile(r"([A-Za-z_]\w*):(.*)", re.S)
 _RANGE = re.compile(r"(\d+)\.\.(\d+)")
 
@@ -43,7 +43,7 @@ class Pattern:
 
     def __init__(self, text: str, words: Mapping[str, tuple[str, ...]] | None = None) -> None:
         self.text = text
-        self.pieces = _pieces(text, words or {})
+        self.pieces = _parse_pieces(text, words or {})
         self.words = {p.name: p.words for p in self.pieces if isinstance(p, Choice)}
         numbers = [p for p in self.pieces if isinstance(p, Expression)]
         self.names = {name for number in numbers for name in number.names} | self.words.keys()
@@ -52,7 +52,7 @@ class Pattern:
         several = [p.text for p in numbers if len(p.names) != 1]
         if several:
             raise ZooError(f"'{{{several[0]}}}' should speak of one index")
-        self._regex = re.compile("".join(map(_matching, self.pieces)))
+        self._regex = re.compile("".join(map(_to_regex, self.pieces)))
 
     def match(self, name: str) -> dict[str, int] | None:
         """What stands in the open places of a name, or None if it has not this form."""
@@ -66,7 +66,7 @@ class Pattern:
                 key, at = piece.name, piece.words.index(text)
             else:
                 (key,) = piece.names
-                solved = piece.solved(int(text))
+                solved = piece.solve(int(text))
                 if solved is None:
                     return None
                 at = solved
@@ -74,7 +74,7 @@ class Pattern:
                 return None
         return binding
 
-    def filled(self, binding: Binding) -> str:
+    def format_name(self, binding: Binding) -> str:
         """The name, with every open place filled."""
         return "".join(
             piece
@@ -85,12 +85,12 @@ class Pattern:
             for piece in self.pieces
         )
 
-    def spread(self, binding: Binding) -> list[str]:
+    def expand(self, binding: Binding) -> list[str]:
         """The names, one for each word of the choices that the binding leaves open, in order."""
         open_choices = [name for name in self.words if name not in binding]
         counts = [range(len(self.words[name])) for name in open_choices]
         return [
-            self.filled({**binding, **dict(zip(open_choices, chosen, strict=True))})
+            self.format_name({**binding, **dict(zip(open_choices, chosen, strict=True))})
             for chosen in product(*counts)
         ]
 
@@ -98,11 +98,11 @@ class Pattern:
         return self.text
 
 
-def _pieces(text: str, words: Mapping[str, tuple[str, ...]]) -> list[Piece]:
+def _parse_pieces(text: str, words: Mapping[str, tuple[str, ...]]) -> list[Piece]:
     pieces: list[Piece] = []
     end = 0
-    for opened in _OPEN.finditer(text):
-        pieces += [text[end : opened.start()], _opened(opened[1], words)]
+    for opened in _PLACEHOLDER.finditer(text):
+        pieces += [text[end : opened.start()], _parse_placeholder(opened[1], words)]
         end = opened.end()
     pieces.append(text[end:])
     if any(isinstance(p, str) and ("{" in p or "}" in p) for p in pieces):
@@ -112,7 +112,7 @@ def _pieces(text: str, words: Mapping[str, tuple[str, ...]]) -> list[Piece]:
     return [piece for piece in pieces if piece != ""]
 
 
-def _opened(inside: str, words: Mapping[str, tuple[str, ...]]) -> Piece:
+def _parse_placeholder(inside: str, words: Mapping[str, tuple[str, ...]]) -> Piece:
     choice = _CHOICE.fullmatch(inside)
     if not choice:
         if inside in words:  # listed on the other side of the rule
@@ -133,7 +133,7 @@ def _opened(inside: str, words: Mapping[str, tuple[str, ...]]) -> Piece:
     return Choice(choice[1], listed)
 
 
-def _matching(piece: Piece) -> str:
+def _to_regex(piece: Piece) -> str:
     if isinstance(piece, str):
         return re.escape(piece)
     if isinstance(piece, Choice):
@@ -142,7 +142,7 @@ def _matching(piece: Piece) -> str:
     return r"(0|[1-9][0-9]{0,8})"
 
 
-def corresponding(
+def paired_patterns(
     ours: Sequence[str], theirs: Sequence[str]
 ) -> tuple[list[Pattern], list[Pattern]]:
     """The patterns of both sides of a rule, checked to speak of the same places."""
@@ -156,12 +156,12 @@ def corresponding(
             raise ZooError(f"'{name}' stands for {here} words of ours and {there} of theirs")
     mine = [Pattern(text, {**listed[1], **listed[0]}) for text in ours]
     others = [Pattern(text, {**listed[0], **listed[1]}) for text in theirs]
-    for name in sorted(_numbers(mine) ^ _numbers(others)):
+    for name in sorted(_index_names(mine) ^ _index_names(others)):
         raise ZooError(
             f"'{{{name}}}' stands on one side alone; list its numbers, as {{{name}:0..8}}"
         )
     return mine, others
 
 
-def _numbers(side: Sequence[Pattern]) -> set[str]:
+def _index_names(side: Sequence[Pattern]) -> set[str]:
     return {name for pattern in side for name in pattern.names - pattern.words.keys()}

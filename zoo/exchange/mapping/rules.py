@@ -13,26 +13,26 @@ from zoo.exchange.mapping.pattern import Binding, Pattern
 
 
 @dataclass(frozen=True)
-class End:
+class Endpoint:
     """Names at one end of a rule, and what is done to each tensor there alone."""
 
     pattern: Pattern
     do: Sequence[Operation] = ()
 
-    def reversed(self) -> End:
-        return End(self.pattern, _back(self.do))
+    def reversed(self) -> Endpoint:
+        return Endpoint(self.pattern, _reverse_operations(self.do))
 
 
 @dataclass(frozen=True)
 class Rule:
     """Tensors that become others: each is treated alone, then all together, then each again."""
 
-    sources: Sequence[End]
-    targets: Sequence[End]
+    sources: Sequence[Endpoint]
+    targets: Sequence[Endpoint]
     do: Sequence[Operation] = ()
     place: Place | None = None
     path: str = ""
-    refusal: str = ""
+    unsupported_reason: str = ""
     """Why the rule cannot be used in this direction."""
 
     @property
@@ -45,15 +45,15 @@ class Rule:
         return before & after
 
     def run(
-        self, tensors: Sequence[Tensor], sources: Sequence[End], targets: Sequence[End]
+        self, tensors: Sequence[Tensor], sources: Sequence[Endpoint], targets: Sequence[Endpoint]
     ) -> list[Tensor]:
         """The targets' tensors; the ends are given tensor by tensor."""
-        width = len(targets)
-        taken = [_done(end.do, [t], 1)[0] for end, t in zip(sources, tensors, strict=True)]
-        made = _done(self.do, taken, width)
-        if len(made) != width:
-            raise ZooError(f"the rule ends with {len(made)} tensors, but names {width}")
-        return [_done(end.do, [t], 1)[0] for end, t in zip(targets, made, strict=True)]
+        num_outputs = len(targets)
+        taken = [_apply_all(end.do, [t], 1)[0] for end, t in zip(sources, tensors, strict=True)]
+        made = _apply_all(self.do, taken, num_outputs)
+        if len(made) != num_outputs:
+            raise ZooError(f"the rule ends with {len(made)} tensors, but names {num_outputs}")
+        return [_apply_all(end.do, [t], 1)[0] for end, t in zip(targets, made, strict=True)]
 
     def reversed(self) -> Rule:
         try:
@@ -61,11 +61,15 @@ class Rule:
                 self,
                 sources=[end.reversed() for end in self.targets],
                 targets=[end.reversed() for end in self.sources],
-                do=_back(self.do),
+                do=_reverse_operations(self.do),
             )
         except ZooError as error:
             return replace(
-                self, sources=self.targets, targets=self.sources, do=(), refusal=str(error)
+                self,
+                sources=self.targets,
+                targets=self.sources,
+                do=(),
+                unsupported_reason=str(error),
             )
 
     def steps(self) -> list[str]:
@@ -78,13 +82,15 @@ class Rule:
         return Problem(message, self.path, self.place)
 
 
-def _done(operations: Sequence[Operation], tensors: list[Tensor], width: int) -> list[Tensor]:
+def _apply_all(
+    operations: Sequence[Operation], tensors: list[Tensor], num_outputs: int
+) -> list[Tensor]:
     for operation in operations:
-        tensors = operation.apply(tensors, width)
+        tensors = operation.apply(tensors, num_outputs)
     return tensors
 
 
-def _back(operations: Sequence[Operation]) -> list[Operation]:
+def _reverse_operations(operations: Sequence[Operation]) -> list[Operation]:
     return [operation.reverse() for operation in reversed(operations)]
 
 
@@ -112,7 +118,7 @@ class Drop:
     export: str | float | None = None
     """What an export puts there: a number, 'omit' for nothing, None if nobody said."""
     shape: Sequence[int] | None = None
-    only: float | None = None
+    required_value: float | None = None
     """The number all of it must be, for nothing to be lost."""
 
     def problem(self, message: str) -> Problem:
@@ -120,7 +126,7 @@ class Drop:
 
 
 @dataclass(frozen=True)
-class Map:
+class TensorMap:
     """How the tensors of another library become those of a model."""
 
     file: str
@@ -132,7 +138,7 @@ class Map:
     problems: Sequence[Problem] = ()
     """What an export cannot do, whatever the tensors."""
 
-    def known_as(self, names: Sequence[str]) -> dict[str, str]:
+    def canonical_names(self, names: Sequence[str]) -> dict[str, str]:
         """The names as the rules write them, each with the one in the file."""
         known = {}
         bare = self.prefix and not any(name.startswith(self.prefix) for name in names)
@@ -152,7 +158,7 @@ class Map:
         patterns = [*ends, *(drop.pattern for drop in self.drops)]
         return any(pattern.match(name) is not None for pattern in patterns)
 
-    def reversed(self) -> Map:
+    def reversed(self) -> TensorMap:
         """The same map from a model to the other library."""
         fills, problems = [], []
         for drop in self.drops:
@@ -165,15 +171,15 @@ class Map:
                 )
             elif not isinstance(drop.export, str):
                 fills.append(Fill(drop.pattern, drop.export, drop.place, drop.path, drop.shape))
-        return Map(
+        return TensorMap(
             self.file,
             [rule.reversed() for rule in self.rules],
             fills,
-            [Drop(f.pattern, f.place, f.path, only=f.value) for f in self.fills],
+            [Drop(f.pattern, f.place, f.path, required_value=f.value) for f in self.fills],
             problems=problems,
         )
 
 
-def spread(ends: Sequence[End], binding: Binding) -> list[tuple[str, End]]:
+def expand(ends: Sequence[Endpoint], binding: Binding) -> list[tuple[str, Endpoint]]:
     """Every name at these ends, with the end it belongs to."""
-    return [(name, end) for end in ends for name in end.pattern.spread(binding)]
+    return [(name, end) for end in ends for name in end.pattern.expand(binding)]

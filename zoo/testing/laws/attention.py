@@ -9,11 +9,11 @@ from torch import Tensor
 
 from zoo.attention import Attention, recording
 from zoo.interfaces import Mask
-from zoo.testing.laws.tensors import noise, ragged, same, untouched
-from zoo.testing.subject import Subject
+from zoo.testing.configuration import Configuration
+from zoo.testing.laws.helpers import assert_close, assert_equal, length_mask, randn
 
 
-def in_turn(attention: Attention, query: Tensor, memory: Tensor, mask: Mask) -> Tensor:
+def attend_stepwise(attention: Attention, query: Tensor, memory: Tensor, mask: Mask) -> Tensor:
     """The context [B, T, D] with queries put one by one, each told where it stands."""
     prepared = attention.prepare(memory)
     state = attention.start(prepared)
@@ -25,19 +25,19 @@ def in_turn(attention: Attention, query: Tensor, memory: Tensor, mask: Mask) -> 
     return torch.cat(contexts, dim=1)
 
 
-def _answers(attention: Attention, query: Tensor, memory: Tensor, mask: Mask) -> Tensor:
+def _attend(attention: Attention, query: Tensor, memory: Tensor, mask: Mask) -> Tensor:
     """In turn where each query depends on the one before; else all at once."""
     if attention.sequential:
-        return in_turn(attention, query, memory, mask)
+        return attend_stepwise(attention, query, memory, mask)
     context: Tensor = attention(query, memory, mask)
     return context
 
 
-def obeys_mask(subject: Subject, attention: Attention) -> None:
+def check_mask(config: Configuration, attention: Attention) -> None:
     """Perturbing a masked or future position changes nothing, on the path that would be taken
     and on the reference path; a row with nothing open gives no NaN."""
-    query, memory = noise(2, 3, 8, seed=5), noise(2, 4, 8, seed=6)
-    keys = ragged([4, 2])
+    query, memory = randn(2, 3, 8, seed=5), randn(2, 4, 8, seed=6)
+    keys = length_mask([4, 2])
     other = memory.clone()
     other[1, 2:] = 1e3
     later = memory.clone()
@@ -48,29 +48,34 @@ def obeys_mask(subject: Subject, attention: Attention) -> None:
     none = Mask(keys=torch.zeros(2, 4, dtype=torch.bool))
     for how in ("as it runs", "recorded"):
         with recording(attention) if how == "recorded" else torch.no_grad():
-            padded = _answers(attention, query, memory, padding)
-            again = _answers(attention, query, other, padding)
-            untouched(again, padded, f"({how}) a padded batch")
-            gappy = _answers(attention, query, memory, Mask(keys=gaps))
-            again = _answers(attention, query, between, Mask(keys=gaps))
-            untouched(again, gappy, f"({how}) a batch with keys closed here and there")
-            first = _answers(attention, query, memory, causal)[:, :2]
-            again = _answers(attention, query, later, causal)[:, :2]
-            untouched(again, first, f"({how}) what comes before a changed future")
-            alone = _answers(attention, query[1:], memory[1:, :2], Mask())
-            same(padded[1:], alone, f"({how}) a padded item against the item alone", 1e-7)
-            nothing = _answers(attention, query, memory, none)
+            padded = _attend(attention, query, memory, padding)
+            again = _attend(attention, query, other, padding)
+            assert_equal(again, padded, f"({how}) a padded batch")
+            gappy = _attend(attention, query, memory, Mask(keys=gaps))
+            again = _attend(attention, query, between, Mask(keys=gaps))
+            assert_equal(again, gappy, f"({how}) a batch with keys closed here and there")
+            first = _attend(attention, query, memory, causal)[:, :2]
+            again = _attend(attention, query, later, causal)[:, :2]
+            assert_equal(again, first, f"({how}) what comes before a changed future")
+            alone = _attend(attention, query[1:], memory[1:, :2], Mask())
+            assert_close(padded[1:], alone, f"({how}) a padded item against the item alone", 1e-7)
+            nothing = _attend(attention, query, memory, none)
             assert not nothing.isnan().any(), f"({how}) a row with nothing open gives NaN"
 
 
-def answers_in_turn(subject: Subject, attention: Attention) -> None:
+def check_stepwise(config: Configuration, attention: Attention) -> None:
     """One by one, queries get what they get all at once, or the first one does if it matters
     what came before; what is remembered follows its row of the batch."""
-    query, memory = noise(3, 4, 8, seed=7), noise(1, 5, 8, seed=8).expand(3, -1, -1)
+    query, memory = randn(3, 4, 8, seed=7), randn(1, 5, 8, seed=8).expand(3, -1, -1)
     for mask in (Mask(), Mask(causal=True)):
         alike = 1 if attention.sequential else 4
         together = attention(query, memory, mask)[:, :alike]
-        same(in_turn(attention, query, memory, mask)[:, :alike], together, "queries in turn", 1e-7)
+        assert_close(
+            attend_stepwise(attention, query, memory, mask)[:, :alike],
+            together,
+            "queries in turn",
+            1e-7,
+        )
     prepared = attention.prepare(memory)
     state = attention.start(prepared)
     for t in range(3):
@@ -79,4 +84,4 @@ def answers_in_turn(subject: Subject, attention: Attention) -> None:
     expected, _ = attention.step(query[:, 3:], prepared, state)
     moved = {name: tensor.index_select(0, parents) for name, tensor in state.items()}
     context, _ = attention.step(query[parents, 3:], prepared, moved)
-    same(context, expected[parents], "what a reordered row sees", 1e-7)
+    assert_close(context, expected[parents], "what a reordered row sees", 1e-7)

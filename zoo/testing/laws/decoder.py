@@ -6,21 +6,21 @@ import torch
 from torch import Tensor
 
 from zoo.interfaces import Decoder, Memory
+from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law
-from zoo.testing.laws.tensors import memory, same, untouched
-from zoo.testing.subject import Subject
+from zoo.testing.laws.helpers import assert_close, assert_equal, random_memory
 
 
 def _targets() -> Tensor:
     return torch.tensor([[1, 3, 2, 6], [1, 5, 5, 4], [1, 2, 6, 3]])
 
 
-def _memory(subject: Subject) -> Memory:
-    given = subject.given()
-    return memory(given["memory_dim"], given["summary_dim"])
+def _memory(config: Configuration) -> Memory:
+    parent_values = config.parent_values()
+    return random_memory(parent_values["memory_dim"], parent_values["summary_dim"])
 
 
-def _stepped(decoder: Decoder, targets: Tensor, source: Memory, sizes: list[int]) -> Tensor:
+def _run_steps(decoder: Decoder, targets: Tensor, source: Memory, sizes: list[int]) -> Tensor:
     state = decoder.start(source, steps=targets.shape[1])
     pieces, at = [], 0
     for size in sizes:
@@ -30,41 +30,43 @@ def _stepped(decoder: Decoder, targets: Tensor, source: Memory, sizes: list[int]
     return torch.cat(pieces, dim=1)
 
 
-def steps_equal_forcing(subject: Subject) -> None:
+def step_matches_forward(config: Configuration) -> None:
     """Step by step equals all at once, for steps of one token and of several."""
-    decoder, source = subject.part(), _memory(subject)
+    decoder, source = config.build(), _memory(config)
     forced = decoder(_targets(), source)
     vocab = 7
     assert forced.shape == (3, 4, vocab), f"logits are {list(forced.shape)}, not [B, T, V]"
     for sizes in ([1, 1, 1, 1], [3, 1]):
-        same(
-            _stepped(decoder, _targets(), source, sizes),
+        assert_close(
+            _run_steps(decoder, _targets(), source, sizes),
             forced,
             f"logits in steps of {sizes}",
             1e-7,
         )
 
 
-def causality(subject: Subject) -> None:
+def causality(config: Configuration) -> None:
     """Token t+1 cannot change the logits at t."""
-    decoder, source = subject.part(), _memory(subject)
+    decoder, source = config.build(), _memory(config)
     before = decoder(_targets(), source)
     other = _targets().clone()
     other[:, 2:] = 4
-    same(decoder(other, source)[:, :2], before[:, :2], "logits before a changed token", 1e-12)
+    assert_close(
+        decoder(other, source)[:, :2], before[:, :2], "logits before a changed token", 1e-12
+    )
 
 
-def masked_memory(subject: Subject) -> None:
+def masked_memory(config: Configuration) -> None:
     """What stands under the memory's mask changes no bit of the logits."""
-    decoder, source = subject.part(), _memory(subject)
+    decoder, source = config.build(), _memory(config)
     states = source.states.masked_fill(~source.mask[..., None], 1e3)
     other = Memory(states, source.mask, source.summary, source.carry)
-    untouched(decoder(_targets(), other), decoder(_targets(), source), "a logit")
+    assert_equal(decoder(_targets(), other), decoder(_targets(), source), "a logit")
 
 
-def reordering(subject: Subject) -> None:
+def state_reordering(config: Configuration) -> None:
     """A repeated and reordered state goes on as its parent would have."""
-    decoder, source = subject.part(), _memory(subject)
+    decoder, source = config.build(), _memory(config)
     _, state = decoder.step(_targets()[:, :2], decoder.start(source, steps=4))
     expected, _ = decoder.step(_targets()[:, 2:3], state)
     doubled = _targets().repeat_interleave(2, dim=0)
@@ -72,12 +74,12 @@ def reordering(subject: Subject) -> None:
     _, split = decoder.step(doubled[:, :2], decoder.start(source, steps=4).repeat(2))
     back = split.reorder(torch.tensor([0, 0, 2, 2, 4, 4]))
     logits, _ = decoder.step(doubled[:, 2:3], back)
-    same(logits, expected.repeat_interleave(2, dim=0), "logits after reordering", 1e-7)
+    assert_close(logits, expected.repeat_interleave(2, dim=0), "logits after reordering", 1e-7)
 
 
 LAWS = (
-    Law("steps-equal-forcing", steps_equal_forcing),
+    Law("step-matches-forward", step_matches_forward),
     Law("causality", causality),
     Law("masked-memory", masked_memory),
-    Law("reordering", reordering),
+    Law("state-reordering", state_reordering),
 )

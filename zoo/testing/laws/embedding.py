@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
+from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
-from zoo.testing.laws.tensors import seeded, untouched
-from zoo.testing.subject import Subject
+from zoo.testing.laws.helpers import assert_equal, make_generator
 
 
-def declared_width(subject: Subject) -> None:
+def output_shape(config: Configuration) -> None:
     """An example of B items and S positions becomes vectors [B, S, dim], none of them masked."""
-    embedding = subject.part()
-    inputs = embedding.example(2, 3, seeded(0))
+    embedding = config.build()
+    inputs = embedding.example(2, 3, make_generator(0))
     assert embedding(inputs).shape == (2, 3, embedding.dim), "vectors are not [B, S, dim]"
     assert embedding.mask(inputs).all(), "the example has masked positions"
 
 
-def inert_padding(subject: Subject) -> None:
+def inert_padding(config: Configuration) -> None:
     """A padded position is masked, its vector is zero, and it changes no other vector."""
-    embedding = subject.part()
+    embedding = config.build()
     if embedding.padding is None:
         raise NotApplicable("it has no padding symbol")
-    inputs = embedding.example(2, 4, seeded(0))
+    inputs = embedding.example(2, 4, make_generator(0))
     padded = inputs.clone()
     padded[0, 2:] = embedding.padding
     vectors, before = embedding(padded), embedding(inputs)
     assert not embedding.mask(padded)[0, 2:].any(), "padding is not masked"
     assert (vectors[0, 2:] == 0).all(), "the vector of a padded position is not zero"
-    untouched(vectors[0, :2], before[0, :2], "a vector before the padding")
-    untouched(vectors[1], before[1], "a vector of another item")
+    assert_equal(vectors[0, :2], before[0, :2], "a vector before the padding")
+    assert_equal(vectors[1], before[1], "a vector of another item")
 
 
-LAWS = (Law("declared-width", declared_width), Law("inert-padding", inert_padding))
+LAWS = (Law("output-shape", output_shape), Law("inert-padding", inert_padding))

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from zoo.interfaces import Encoder, Memory
+from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
-from zoo.testing.laws.tensors import noise, ragged, same, untouched
-from zoo.testing.subject import Subject
+from zoo.testing.laws.helpers import assert_close, assert_equal, length_mask, randn
 
 _LENGTHS = (5, 1, 3)
 
@@ -17,73 +17,79 @@ _LENGTHS = (5, 1, 3)
 _EDGES = (((0, 0), (0, 1), (2, 1), (3, 3), (3, 4)), (), ((0, 1), (1, 2)))
 
 
-def _parts(memory: Memory) -> dict[str, Tensor]:
+def _memory_tensors(memory: Memory) -> dict[str, Tensor]:
     return {"states": memory.states, "summary": memory.summary, **memory.carry}
 
 
-def declared_form(subject: Subject) -> None:
+def memory_shape(config: Configuration) -> None:
     """Memory has the widths and the carried state that the encoder declares."""
-    encoder = subject.part()
-    mask = ragged(_LENGTHS)
-    memory = encoder(noise(3, 5, subject.given()["input_dim"]), mask)
+    encoder = config.build()
+    mask = length_mask(_LENGTHS)
+    memory = encoder(randn(3, 5, config.parent_values()["input_dim"]), mask)
     assert memory.states.shape == (3, 5, encoder.output_dim), "states are not [B, S, output_dim]"
     assert memory.summary.shape == (3, encoder.summary_dim), "summary is not [B, summary_dim]"
-    untouched(memory.mask, mask, "the mask")
+    assert_equal(memory.mask, mask, "the mask")
     found = {key: tuple(value.shape) for key, value in memory.carry.items()}
     declared = {key: (3, *form) for key, form in encoder.carry.items()}
     assert found == declared, f"carry is {found}, declared {declared}"
 
 
-def padding_invariance(subject: Subject) -> None:
+def padding_invariance(config: Configuration) -> None:
     """A padded batch equals its items alone."""
-    encoder = subject.part()
-    inputs, mask = noise(3, 5, subject.given()["input_dim"]), ragged(_LENGTHS)
+    encoder = config.build()
+    inputs, mask = randn(3, 5, config.parent_values()["input_dim"]), length_mask(_LENGTHS)
     together = encoder(inputs, mask)
     for item, length in enumerate(_LENGTHS):
         alone = encoder(inputs[item : item + 1, :length], mask[item : item + 1, :length])
-        for name, expected in _parts(alone).items():
-            actual = _parts(together)[name][item : item + 1]
+        for name, expected in _memory_tensors(alone).items():
+            actual = _memory_tensors(together)[name][item : item + 1]
             actual = actual[:, :length] if name == "states" else actual
-            same(actual, expected, f"{name} of an item of length {length}")
+            assert_close(actual, expected, f"{name} of an item of length {length}")
 
 
-def inert_padding(subject: Subject) -> None:
+def inert_padding(config: Configuration) -> None:
     """What stands under the mask changes no bit of the memory."""
-    encoder = subject.part()
-    inputs, mask = noise(3, 5, subject.given()["input_dim"]), ragged(_LENGTHS)
-    before = _parts(encoder(inputs, mask))
-    after = _parts(encoder(inputs.masked_fill(~mask[..., None], 1e3), mask))
+    encoder = config.build()
+    inputs, mask = randn(3, 5, config.parent_values()["input_dim"]), length_mask(_LENGTHS)
+    before = _memory_tensors(encoder(inputs, mask))
+    after = _memory_tensors(encoder(inputs.masked_fill(~mask[..., None], 1e3), mask))
     for name, value in before.items():
         assert not value.isnan().any(), f"{name} has NaN"
         seen = mask if name == "states" else slice(None)
-        untouched(after[name][seen], value[seen], name)
+        assert_equal(after[name][seen], value[seen], name)
 
 
-def node_permutation(subject: Subject) -> None:
+def node_permutation(config: Configuration) -> None:
     """Of a relational encoder: permuting the nodes permutes the states, the order of the edges
     does not matter, and a padded batch of graphs equals the graphs alone."""
-    encoder = _relational(subject)
-    inputs, mask = noise(3, 5, subject.given()["input_dim"]), ragged(_LENGTHS)
-    edges = _listed()
+    encoder = _graph_encoder(config)
+    inputs, mask = randn(3, 5, config.parent_values()["input_dim"]), length_mask(_LENGTHS)
+    edges = _edge_tensor()
     together = encoder(inputs, mask, edges)
-    same(encoder(inputs, mask, edges.flip(1)).states, together.states, "states of shuffled edges")
+    assert_close(
+        encoder(inputs, mask, edges.flip(1)).states, together.states, "states of shuffled edges"
+    )
     for item, length in enumerate(_LENGTHS):
         one, all_real = inputs[item : item + 1, :length], mask[item : item + 1, :length]
         few = edges[item : item + 1, : len(_EDGES[item])]
         alone = encoder(one, all_real, few)
         states = together.states[item : item + 1, :length]
-        same(states, alone.states, f"states of a graph of {length} nodes")
-        same(together.summary[item : item + 1], alone.summary, "the summary of a graph")
+        assert_close(states, alone.states, f"states of a graph of {length} nodes")
+        assert_close(together.summary[item : item + 1], alone.summary, "the summary of a graph")
         order = torch.arange(length).roll(1)
         moved = encoder(one[:, order], all_real, (few + 1) % length)
-        same(moved.states, alone.states[:, order], "states of permuted nodes")
-        same(moved.summary, alone.summary, "the summary of permuted nodes")
+        assert_close(moved.states, alone.states[:, order], "states of permuted nodes")
+        assert_close(moved.summary, alone.summary, "the summary of permuted nodes")
 
 
-def edges_only(subject: Subject) -> None:
+def edge_locality(config: Configuration) -> None:
     """Of a relational encoder: a node hears of those from whom edges lead to it, of no other."""
-    encoder = _relational(subject)
-    inputs, mask, edges = noise(1, 5, subject.given()["input_dim"]), ragged([5]), _listed()[:1]
+    encoder = _graph_encoder(config)
+    inputs, mask, edges = (
+        randn(1, 5, config.parent_values()["input_dim"]),
+        length_mask([5]),
+        _edge_tensor()[:1],
+    )
     before = encoder(inputs, mask, edges).states
     for heard, deaf, changed in ((1, (2, 3, 4), 0), (4, (0, 1, 2), 3)):
         inputs_after = inputs.clone()
@@ -92,25 +98,27 @@ def edges_only(subject: Subject) -> None:
         assert not torch.equal(after[:, heard], before[:, heard]), (
             f"node {heard} does not hear of node {changed}, though an edge leads to it"
         )
-        same(after[:, deaf], before[:, deaf], f"states of nodes {deaf}, far from node {changed}")
+        assert_close(
+            after[:, deaf], before[:, deaf], f"states of nodes {deaf}, far from node {changed}"
+        )
 
 
-def _relational(subject: Subject) -> Encoder:
-    encoder: Encoder = subject.part()
-    if not encoder.relational:
+def _graph_encoder(config: Configuration) -> Encoder:
+    encoder: Encoder = config.build()
+    if not encoder.accepts_edges:
         raise NotApplicable("it reads no edges")
     return encoder
 
 
-def _listed() -> Tensor:
+def _edge_tensor() -> Tensor:
     """The edges of the three graphs, padded: [3, 5, 2]."""
     return torch.tensor([[*edges, *[(-1, -1)] * (5 - len(edges))] for edges in _EDGES])
 
 
 LAWS = (
-    Law("declared-form", declared_form),
+    Law("memory-shape", memory_shape),
     Law("padding-invariance", padding_invariance),
     Law("inert-padding", inert_padding),
     Law("node-permutation", node_permutation),
-    Law("edges-only", edges_only),
+    Law("edge-locality", edge_locality),
 )

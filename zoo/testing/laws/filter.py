@@ -5,64 +5,64 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law
-from zoo.testing.laws.tensors import noise, same, seeded, untouched
-from zoo.testing.subject import Subject
+from zoo.testing.laws.helpers import assert_close, assert_equal, make_generator, randn
 
 
-def _offers() -> tuple[Tensor, Tensor]:
+def _example_scores() -> tuple[Tensor, Tensor]:
     """Logits, then log-probabilities, as the loop offers them: each [B, W, V]."""
-    logits = noise(2, 3, 6)
+    logits = randn(2, 3, 6)
     logits[0, 0, 1] = float("-inf")
     return logits, logits.log_softmax(dim=-1)
 
 
-def _past(length: int = 7) -> Tensor:
+def _example_history(length: int = 7) -> Tensor:
     """Few symbols, so that they repeat: [B, W, T]."""
-    return torch.randint(0, 3, (2, 3, length), generator=seeded(0))
+    return torch.randint(0, 3, (2, 3, length), generator=make_generator(0))
 
 
-def never_likelier(subject: Subject) -> None:
+def never_increases(config: Configuration) -> None:
     """A filter lowers scores or leaves them; none rises and none becomes NaN."""
-    part = subject.part()
-    for offer in _offers():
-        left = part(offer, _past())
+    part = config.build()
+    for offer in _example_scores():
+        left = part(offer, _example_history())
         assert left.shape == offer.shape, f"{list(left.shape)}, not {list(offer.shape)}"
         assert not left.isnan().any(), "a score became NaN"
         assert (left <= offer).all(), "a token became likelier"
 
 
-def nothing_said(subject: Subject) -> None:
+def empty_history(config: Configuration) -> None:
     """Where nothing was said before, nothing changes."""
-    part = subject.part()
-    for offer in _offers():
-        untouched(part(offer, _past(0)), offer, "a score with no past")
+    part = config.build()
+    for offer in _example_scores():
+        assert_equal(part(offer, _example_history(0)), offer, "a score with no past")
 
 
-def own_past(subject: Subject) -> None:
+def hypothesis_independence(config: Configuration) -> None:
     """Each hypothesis is filtered by its own past alone."""
-    part, past = subject.part(), _past()
-    for offer in _offers():
+    part, past = config.build(), _example_history()
+    for offer in _example_scores():
         left = part(offer, past)
         for b in range(2):
             for w in range(3):
                 alone = part(offer[b, w][None, None], past[b, w][None, None])[0, 0]
-                same(left[b, w], alone, "a score beside other hypotheses", 1e-12)
+                assert_close(left[b, w], alone, "a score beside other hypotheses", 1e-12)
 
 
-def left_untouched(subject: Subject) -> None:
+def no_inplace(config: Configuration) -> None:
     """What a filter is given stays as it was."""
-    part, past = subject.part(), _past()
-    for offer in _offers():
+    part, past = config.build(), _example_history()
+    for offer in _example_scores():
         before = offer.clone()
         part(offer, past)
-        untouched(offer, before, "a score that the filter was given")
-    untouched(past, _past(), "a token that the filter was given")
+        assert_equal(offer, before, "a score that the filter was given")
+    assert_equal(past, _example_history(), "a token that the filter was given")
 
 
 LAWS = (
-    Law("never-likelier", never_likelier),
-    Law("nothing-said", nothing_said),
-    Law("own-past", own_past),
-    Law("left-untouched", left_untouched),
+    Law("never-increases", never_increases),
+    Law("empty-history", empty_history),
+    Law("hypothesis-independence", hypothesis_independence),
+    Law("no-inplace", no_inplace),
 )

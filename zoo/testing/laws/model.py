@@ -11,23 +11,23 @@ import torch
 from zoo.artifact import load, save
 from zoo.interfaces import Model
 from zoo.spec.composition import compose
+from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
-from zoo.testing.laws.tensors import same, untouched
-from zoo.testing.subject import Subject
+from zoo.testing.laws.helpers import assert_close, assert_equal
 
 
-def _composed(subject: Subject) -> Model:
-    spec = {"zoo": 1, "name": "under-test", "model": subject.data}
-    return compose(spec, registry=subject.registry).eval()
+def _compose(config: Configuration) -> Model:
+    spec = {"zoo": 1, "name": "under-test", "model": config.data}
+    return compose(spec, registry=config.registry).eval()
 
 
 def _batch(model: Model, batch: int = 3, length: int = 5) -> dict[str, Any]:
     return model.example(batch, length, torch.Generator().manual_seed(0))
 
 
-def runs_its_example(subject: Subject) -> None:
+def runs_example(config: Configuration) -> None:
     """The model runs on its own example: logits beside targets, and all it says is finite."""
-    model = _composed(subject)
+    model = _compose(config)
     outputs = model(_batch(model))
     steps = outputs.logits.shape[:-1]
     assert outputs.mask.shape == steps, "logits and mask do not match"
@@ -40,22 +40,22 @@ def runs_its_example(subject: Subject) -> None:
     assert all(tensor.isfinite().all() for tensor in outputs.differentiable()), "not all is finite"
 
 
-def saved_and_loaded(subject: Subject) -> None:
+def save_load(config: Configuration) -> None:
     """Save then load is bit-exact, in weights and in logits."""
-    model = _composed(subject)
+    model = _compose(config)
     with tempfile.TemporaryDirectory() as folder:
         path = save(model, Path(folder) / "model.safetensors")
-        again = load(path, registry=subject.registry).eval()
+        again = load(path, registry=config.registry).eval()
     state = again.state_dict()
     for name, weight in model.state_dict().items():
-        untouched(state[name], weight, f"weight {name}")
+        assert_equal(state[name], weight, f"weight {name}")
     batch = _batch(model)
-    untouched(again(batch).logits, model(batch).logits, "a logit")
+    assert_equal(again(batch).logits, model(batch).logits, "a logit")
 
 
-def every_weight_learns(subject: Subject) -> None:
+def parameter_gradients(config: Configuration) -> None:
     """Every parameter gets a gradient, from the logits or what is said beside: none is dead."""
-    model = _composed(subject).train()
+    model = _compose(config).train()
     generator = torch.Generator().manual_seed(1)
     said = [tensor for tensor in model(_batch(model)).differentiable() if tensor.requires_grad]
     loss = sum((tensor * torch.randn(tensor.shape, generator=generator)).sum() for tensor in said)
@@ -64,30 +64,30 @@ def every_weight_learns(subject: Subject) -> None:
     assert not dead, f"no gradient reaches {', '.join(dead)}"
 
 
-def compiles(subject: Subject) -> None:
+def compiles(config: Configuration) -> None:
     """The forward pass compiles without graph breaks and gives the same."""
-    model = _composed(subject)
+    model = _compose(config)
     batch = _batch(model)
     torch.compiler.reset()
     compiled = torch.compile(model, backend="eager", fullgraph=True)
-    same(compiled(batch).logits, model(batch).logits, "logits when compiled", 1e-5)
+    assert_close(compiled(batch).logits, model(batch).logits, "logits when compiled", 1e-5)
 
 
-def same_on_gpu(subject: Subject) -> None:
+def matches_gpu(config: Configuration) -> None:
     """The CPU equals the GPU within tolerance."""
     if not torch.cuda.is_available():
         raise NotApplicable("torch sees no CUDA device here")
-    model = _composed(subject)
+    model = _compose(config)
     batch = _batch(model)
     logits = model(batch).logits
     there = model.to("cuda")({key: value.to("cuda") for key, value in batch.items()}).logits
-    same(there.cpu(), logits, "logits on the GPU", 1e-4)
+    assert_close(there.cpu(), logits, "logits on the GPU", 1e-4)
 
 
 LAWS = (
-    Law("runs-its-example", runs_its_example),
-    Law("saved-and-loaded", saved_and_loaded),
-    Law("every-weight-learns", every_weight_learns),
+    Law("runs-example", runs_example),
+    Law("save-load", save_load),
+    Law("parameter-gradients", parameter_gradients),
     Law("compiles", compiles),
-    Law("same-on-gpu", same_on_gpu),
+    Law("matches-gpu", matches_gpu),
 )

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import torch
 
-from zoo.interfaces import Choices, Outputs
+from zoo.interfaces import Outputs, Samples
+from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law
-from zoo.testing.laws.tensors import untouched
-from zoo.testing.subject import Subject
+from zoo.testing.laws.helpers import assert_equal
 
 
-def brute_force(subject: Subject) -> None:
+def brute_force(config: Configuration) -> None:
     """The loss equals its brute-force reference on tiny cases, with drawn choices too."""
-    objective = subject.part()
+    objective = config.build()
     for outputs in objective.examples():
         loss = objective(outputs)
         assert loss.shape == (), f"the loss is {list(loss.shape)}, not one number"
@@ -22,49 +22,51 @@ def brute_force(subject: Subject) -> None:
         assert off < 1e-5, f"off by {off:.3g} from its reference"
 
 
-def uncounted_targets(subject: Subject) -> None:
+def masked_targets(config: Configuration) -> None:
     """Targets, logits and choices that do not count change nothing; none counting gives no NaN."""
-    objective = subject.part()
+    objective = config.build()
     for outputs in objective.examples():
-        untouched(
-            objective(_disturbed(outputs)), objective(outputs), "the loss, by what does not count,"
+        assert_equal(
+            objective(_perturb_masked(outputs)),
+            objective(outputs),
+            "the loss, by what does not count,",
         )
-        none = objective(_uncounted(outputs))
+        none = objective(_mask_all(outputs))
         assert not none.isnan(), "the loss of nothing is NaN"
 
 
-def _disturbed(outputs: Outputs) -> Outputs:
+def _perturb_masked(outputs: Outputs) -> Outputs:
     """The same, but for what does not count."""
     out = ~outputs.mask
-    untold = out if outputs.target_mask is None else ~outputs.target_mask
-    if outputs.targets.dim() > untold.dim():
-        untold = untold[..., None]
-    choices = outputs.choices and Choices(
-        outputs.choices.logprob.masked_fill(out, -1e3),
-        outputs.choices.entropy.masked_fill(out, 1e3),
+    masked_targets = out if outputs.target_mask is None else ~outputs.target_mask
+    if outputs.targets.dim() > masked_targets.dim():
+        masked_targets = masked_targets[..., None]
+    samples = outputs.samples and Samples(
+        outputs.samples.logprob.masked_fill(out, -1e3),
+        outputs.samples.entropy.masked_fill(out, 1e3),
     )
     return replace(
         outputs,
         logits=outputs.logits.masked_fill(out[..., None], 1e3),
-        targets=outputs.targets.masked_fill(untold, 3),
-        choices=choices,
-        parts={name: _disturbed(part) for name, part in outputs.parts.items()},
+        targets=outputs.targets.masked_fill(masked_targets, 3),
+        samples=samples,
+        parts={name: _perturb_masked(part) for name, part in outputs.parts.items()},
     )
 
 
-def _uncounted(outputs: Outputs) -> Outputs:
-    told = outputs.target_mask
+def _mask_all(outputs: Outputs) -> Outputs:
+    target_mask = outputs.target_mask
     return replace(
         outputs,
         mask=torch.zeros_like(outputs.mask),
-        target_mask=None if told is None else torch.zeros_like(told),
-        parts={name: _uncounted(part) for name, part in outputs.parts.items()},
+        target_mask=None if target_mask is None else torch.zeros_like(target_mask),
+        parts={name: _mask_all(part) for name, part in outputs.parts.items()},
     )
 
 
-def downhill(subject: Subject) -> None:
+def descent_direction(config: Configuration) -> None:
     """A small step against the gradient makes the loss smaller."""
-    objective = subject.part()
+    objective = config.build()
     outputs = objective.examples()[0]
     logits = outputs.logits.detach().requires_grad_()
     loss = objective(replace(outputs, logits=logits))
@@ -76,6 +78,6 @@ def downhill(subject: Subject) -> None:
 
 LAWS = (
     Law("brute-force", brute_force),
-    Law("uncounted-targets", uncounted_targets),
-    Law("downhill", downhill),
+    Law("masked-targets", masked_targets),
+    Law("descent-direction", descent_direction),
 )

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law
-from zoo.testing.laws.tensors import noise, same
-from zoo.testing.subject import Subject
+from zoo.testing.laws.helpers import assert_close, randn
 
 
-def offset(subject: Subject) -> None:
+def offset(config: Configuration) -> None:
     """Positions o..o+n computed alone equal the slice of the whole."""
-    position = subject.part()
-    given = subject.given()
-    states = noise(2, 7, given["dim"])
-    heads = noise(2, given["heads"], 7, given["head_dim"])
-    same(position.add(states[:, 3:6], offset=3), position.add(states)[:, 3:6], "add at an offset")
+    position = config.build()
+    parent_values = config.parent_values()
+    states = randn(2, 7, parent_values["dim"])
+    heads = randn(2, parent_values["heads"], 7, parent_values["head_dim"])
+    assert_close(
+        position.add(states[:, 3:6], offset=3), position.add(states)[:, 3:6], "add at an offset"
+    )
     turned = position.rotate(heads)
-    same(position.rotate(heads[:, :, 3:6], offset=3), turned[:, :, 3:6], "rotate at an offset")
+    assert_close(
+        position.rotate(heads[:, :, 3:6], offset=3), turned[:, :, 3:6], "rotate at an offset"
+    )
     device = states.device
     whole = position.bias(7, 7, device=device)
     part = position.bias(3, 7, offset=3, device=device)
     assert (whole is None) == (part is None), "bias comes and goes with the offset"
     if whole is not None and part is not None:
-        same(part, whole[:, 3:6], "bias at an offset")
+        assert_close(part, whole[:, 3:6], "bias at an offset")
 
 
 LAWS = (Law("offset", offset),)

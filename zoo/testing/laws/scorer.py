@@ -8,48 +8,52 @@ from zoo.attention import Attention
 from zoo.errors import ZooError
 from zoo.interfaces import Mask, Scorer
 from zoo.registry.blueprint import Blueprint
+from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
-from zoo.testing.laws.attention import answers_in_turn, obeys_mask
-from zoo.testing.laws.tensors import noise, ragged, same
-from zoo.testing.parts import TinyAlignment
-from zoo.testing.subject import Subject
+from zoo.testing.laws.attention import check_mask, check_stepwise
+from zoo.testing.laws.helpers import assert_close, length_mask, randn
+from zoo.testing.tiny import TinyAlignment
 
 
-def _inputs(subject: Subject) -> tuple[torch.Tensor, torch.Tensor]:
-    given = subject.given()
-    return noise(2, 3, given["query_dim"], seed=1), noise(2, 4, given["key_dim"], seed=2)
+def _inputs(config: Configuration) -> tuple[torch.Tensor, torch.Tensor]:
+    parent_values = config.parent_values()
+    return randn(2, 3, parent_values["query_dim"], seed=1), randn(
+        2, 4, parent_values["key_dim"], seed=2
+    )
 
 
-def key_permutation(subject: Subject) -> None:
+def key_permutation(config: Configuration) -> None:
     """Permuting the keys permutes the scores; a scorer of places alone does not notice."""
-    scorer = subject.part()
-    query, key = _inputs(subject)
+    scorer = config.build()
+    query, key = _inputs(config)
     order = torch.tensor([2, 0, 3, 1])
     scores = scorer(query, key)
     assert scores.shape == (2, 3, 4), f"scores are {list(scores.shape)}, not [B, T, S]"
-    expected = scores if scorer.positional else scores[..., order]
-    same(scorer(query, key[:, order]), expected, "scores of permuted keys")
+    expected = scores if scorer.ignores_keys else scores[..., order]
+    assert_close(scorer(query, key[:, order]), expected, "scores of permuted keys")
 
 
-def pair_form(subject: Subject) -> None:
+def pair_form(config: Configuration) -> None:
     """The pair form equals the dense form, also of listed edges and with no or more leading
     dimensions; a scorer of places alone refuses pairs with a reason."""
-    scorer = subject.part()
-    query, key = _inputs(subject)
+    scorer = config.build()
+    query, key = _inputs(config)
     dense = scorer(query, key)
     both = query[:, :, None].expand(-1, -1, 4, -1), key[:, None].expand(-1, 3, -1, -1)
-    if scorer.positional:
-        _refuses_pairs(scorer, *both)
+    if scorer.ignores_keys:
+        _check_pairs_raise(scorer, *both)
     else:
-        same(scorer.pairs(*both), dense, "pairs against dense")
+        assert_close(scorer.pairs(*both), dense, "pairs against dense")
         target, source = torch.tensor([2, 0, 2, 1]), torch.tensor([3, 3, 0, 1])
         listed = scorer.edges(query, key, target, source)
-        same(listed, dense[:, target, source], "listed edges against dense")
-    same(scorer(query[0], key[0]), dense[0], "scores without a batch")
-    same(scorer(query[:, None], key[:, None])[:, 0], dense, "scores with two leading dimensions")
+        assert_close(listed, dense[:, target, source], "listed edges against dense")
+    assert_close(scorer(query[0], key[0]), dense[0], "scores without a batch")
+    assert_close(
+        scorer(query[:, None], key[:, None])[:, 0], dense, "scores with two leading dimensions"
+    )
 
 
-def _refuses_pairs(scorer: Scorer, query: torch.Tensor, key: torch.Tensor) -> None:
+def _check_pairs_raise(scorer: Scorer, query: torch.Tensor, key: torch.Tensor) -> None:
     said = None
     try:
         scorer.pairs(query, key)
@@ -59,73 +63,73 @@ def _refuses_pairs(scorer: Scorer, query: torch.Tensor, key: torch.Tensor) -> No
     assert scorer.name in said, f"the refusal does not name the scorer: {said}"
 
 
-def prepared_keys(subject: Subject) -> None:
+def prepared_keys(config: Configuration) -> None:
     """Preparing the keys first, once, changes nothing."""
-    scorer = subject.part()
-    query, key = _inputs(subject)
+    scorer = config.build()
+    query, key = _inputs(config)
     prepared = scorer.prepare(key)
     assert prepared.shape[:-1] == key.shape[:-1], "prepare changes more than the last dimension"
-    same(scorer.score(query, prepared), scorer(query, key), "scores of prepared keys")
+    assert_close(scorer.score(query, prepared), scorer(query, key), "scores of prepared keys")
     alone = torch.cat([scorer.score(query[:, t : t + 1], prepared) for t in range(3)], dim=1)
-    same(alone, scorer(query, key), "scores of one query at a time")
+    assert_close(alone, scorer(query, key), "scores of one query at a time")
 
 
-def gradients(subject: Subject) -> None:
+def gradients(config: Configuration) -> None:
     """Gradients are those of finite differences (gradcheck in float64), step by step too."""
-    scorer = subject.part()
-    query, key = (tensor.requires_grad_() for tensor in _inputs(subject))
+    scorer = config.build()
+    query, key = (tensor.requires_grad_() for tensor in _inputs(config))
     weights = list(scorer.parameters())
 
     def scores(*inputs: torch.Tensor) -> torch.Tensor:
         result: torch.Tensor = scorer(inputs[0], inputs[1])
         return result
 
-    def followed(*inputs: torch.Tensor) -> torch.Tensor:
-        query, prepared, looked = inputs[0], scorer.prepare(inputs[1]), inputs[2]
-        own, steps = scorer.first(prepared), []
+    def step_scores(*inputs: torch.Tensor) -> torch.Tensor:
+        query, prepared, previous_weights = inputs[0], scorer.prepare(inputs[1]), inputs[2]
+        own, steps = scorer.init_state(prepared), []
         for t in range(3):
-            before = own | {"weights": looked * (t > 0)}
-            step, own = scorer.follow(query[:, t : t + 1], prepared, before)
+            before = own | {"weights": previous_weights * (t > 0)}
+            step, own = scorer.step(query[:, t : t + 1], prepared, before)
             steps.append(step)
         return torch.cat(steps, dim=1)
 
     torch.autograd.gradcheck(scores, (query, key, *weights))
     if scorer.sequential:
-        looked = noise(2, 4, seed=3).softmax(dim=-1).requires_grad_()
-        torch.autograd.gradcheck(followed, (query, key, looked, *weights))
+        previous_weights = randn(2, 4, seed=3).softmax(dim=-1).requires_grad_()
+        torch.autograd.gradcheck(step_scores, (query, key, previous_weights, *weights))
 
 
-def masked_attention(subject: Subject) -> None:
+def masked_attention(config: Configuration) -> None:
     """Inside an attention, masked and future keys change nothing, fused or not, in any heads."""
     for heads in (1, 2):
-        obeys_mask(subject, _attention(subject, heads))
+        check_mask(config, _attention(config, heads))
 
 
-def queries_in_turn(subject: Subject) -> None:
+def stepwise_queries(config: Configuration) -> None:
     """Inside an attention, queries one by one get what they get all at once (of a sequential
     scorer the first does), and what is remembered follows its row."""
     for heads in (1, 2):
-        answers_in_turn(subject, _attention(subject, heads))
+        check_stepwise(config, _attention(config, heads))
 
 
-def fused_path(subject: Subject) -> None:
+def fused_path(config: Configuration) -> None:
     """The fused path equals the reference path, with masks of every form."""
-    attention = _attention(subject, 1)
-    query, memory = noise(2, 3, 8, seed=3), noise(2, 4, 8, seed=4)
-    for mask in (Mask(), Mask(keys=ragged([4, 2])), Mask(causal=True, offset=1)):
+    attention = _attention(config, 1)
+    query, memory = randn(2, 3, 8, seed=3), randn(2, 4, 8, seed=4)
+    for mask in (Mask(), Mask(keys=length_mask([4, 2])), Mask(causal=True, offset=1)):
         prepared = attention.prepare(memory)
         queries = query[:, None]
         fused = attention._fused(queries, prepared["keys"], prepared["values"], mask)
         if fused is None:
             raise NotApplicable("it has no fused path")
         plain = attention._reference(queries, prepared["keys"], prepared["values"], mask)
-        same(fused, plain, "the fused context", tolerance=1e-7)
+        assert_close(fused, plain, "the fused context", tolerance=1e-7)
 
 
-def _attention(subject: Subject, heads: int) -> Attention:
+def _attention(config: Configuration, heads: int) -> Attention:
     blueprint = Blueprint.of(
         Attention,
-        scorer=subject.blueprint(),
+        scorer=config.blueprint(),
         align=Blueprint.of(TinyAlignment),
         heads=heads,
     )
@@ -140,6 +144,6 @@ LAWS = (
     Law("prepared-keys", prepared_keys),
     Law("gradients", gradients),
     Law("masked-attention", masked_attention),
-    Law("queries-in-turn", queries_in_turn),
+    Law("stepwise-queries", stepwise_queries),
     Law("fused-path", fused_path),
 )

@@ -1,0 +1,79 @@
+"""Language models that a search through labels can ask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from zoo import Model, ZooError, load
+from zoo_ctc.arpa import ArpaLanguageModel, read_arpa
+
+
+class LabelLanguageModel(Protocol):
+    """Knows what labels follow others."""
+
+    def next_logprobs(
+        self, histories: Sequence[tuple[int, ...]], vocab: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Log-probabilities of each label [N, V] and of the end [N] after N histories."""
+
+
+class ZooLanguageModel:
+    """A language model of the zoo, n-gram or any other, whose symbols are the labels'."""
+
+    def __init__(self, model: Model) -> None:
+        if model.generation_input != "prompt":
+            raise ZooError(f"model '{model.name}' goes on with no prompt: it is no language model")
+        self.model = model.eval()
+
+    @torch.no_grad()
+    def next_logprobs(
+        self, histories: Sequence[tuple[int, ...]], vocab: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        vocab_size = self.model.vocab_size("target")
+        if vocab_size < vocab:
+            raise ZooError(f"the language model has {vocab_size} symbols, the frames {vocab}")
+        generation_inputs = self.model.prepare_generation(
+            {"prompt": self._build_prompts(histories)}
+        )
+        assert generation_inputs.prompt is not None
+        logits = generation_inputs.decoder(
+            generation_inputs.prompt, generation_inputs.memory
+        ).double()  # [N, P, V]
+        last = torch.tensor([len(history) for history in histories], device=logits.device)
+        rows = logits[torch.arange(len(histories), device=logits.device), last].log_softmax(dim=-1)
+        logprobs = rows.cpu().numpy()
+        return logprobs[:, :vocab], np.logaddexp.reduce(
+            logprobs[:, list(generation_inputs.eos_ids)], axis=1
+        )
+
+    def _build_prompts(self, histories: Sequence[tuple[int, ...]]) -> torch.Tensor:
+        """The histories after the start token; what fills the shorter ones is never asked for."""
+        first: int = self.model.bos  # type: ignore[assignment]
+        longest = max(map(len, histories))
+        rows = [[first, *history, *[first] * (longest - len(history))] for history in histories]
+        device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
+        return torch.tensor(rows, device=device)
+
+
+def load_language_model(path: str, symbols: str | None) -> LabelLanguageModel:
+    """The ARPA file (.arpa) or model file of the zoo at a path."""
+    if Path(path).suffix == ".arpa":
+        return ArpaLanguageModel(
+            read_arpa(path), None if symbols is None else _read_token_names(symbols)
+        )
+    return ZooLanguageModel(load(path))
+
+
+def _read_token_names(path: str) -> list[str]:
+    try:
+        return Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ZooError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
+    except UnicodeDecodeError:
+        raise ZooError(f"{path} is not UTF-8 text, so no list of symbols") from None

@@ -1,0 +1,28 @@
+"""A page of docs/, followed word for word: its files written, its Python and its commands run."""
+
+import re
+import shlex
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from zoo.cli.main import app
+
+DOCS = Path(__file__).parents[2] / "docs"
+_PIECE = re.compile(r"```(python|yaml)\n(.*?)```|^    (zoo [^\n]*)$", re.S | re.M)
+
+
+def run_page(page, skip=()):
+    """Do in the current folder what the page says, but for commands with a word of `skip`."""
+    names = {}
+    done = 0
+    for language, block, command in _PIECE.findall((DOCS / page).read_text(encoding="utf-8")):
+        if language == "python":
+            exec(compile(block, page, "exec"), names)
+        elif language == "yaml":
+            Path(re.match(r"# (\S+)\n", block)[1]).write_text(block)
+        elif not any(word in command for word in skip):
+            result = CliRunner().invoke(app, shlex.split(command, comments=True)[1:])
+            assert result.exit_code == 0, f"{command}\n{result.output}\n{result.exception}"
+        done += 1
+    return done

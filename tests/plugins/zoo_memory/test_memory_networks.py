@@ -1,0 +1,143 @@
+"""Memory networks: plain transcriptions of the papers, padding, order, refusals."""
+
+import pytest
+import torch
+
+import zoo
+from zoo_memory.memory_network import position_encoding
+
+
+def _model(name, *changes):
+    return zoo.compose(name, overrides=changes).eval()
+
+
+def _batch():
+    return {
+        "story": torch.tensor(
+            [[[3, 4, 0], [5, 6, 7], [0, 0, 0]], [[3, 9, 2], [8, 0, 0], [4, 4, 0]]]
+        ),
+        "question": torch.tensor([[5, 1], [8, 0]]),
+        "target": torch.tensor([7, 3]),
+    }
+
+
+def test_order_weights_are_the_papers():
+    real = torch.tensor([[True, True, False]])
+    weights = position_encoding(real, torch.zeros(1, 3, 4))
+    for j in (1, 2):
+        for k in (1, 2, 3, 4):
+            expected = (1 - j / 2) - (k / 4) * (1 - 2 * j / 2)
+            assert weights[0, j - 1, k - 1].item() == pytest.approx(expected)
+
+
+def _reference_memory_network(model, batch, item, tying):
+    """Sukhbaatar et al. 2015, section 2, for one item."""
+    tables = [embedding.table.weight for embedding in model.embeddings]
+
+    def sentence(words, table):
+        words = [w for w in words if w]
+        total, J, d = 0, len(words), table.shape[1]
+        k = torch.arange(1, d + 1) / d
+        for j, word in enumerate(words, 1):
+            total = total + ((1 - j / J) - k * (1 - 2 * j / J)) * table[word]
+        return total
+
+    facts = [row for row in batch["story"][item].tolist() if any(row)]
+    u = sentence(batch["question"][item].tolist(), tables[0])
+    for hop in range(model.hops):
+        at = hop if tying == "adjacent" else 0
+        age = [len(facts) - 1 - i for i in range(len(facts))]
+        m = [sentence(f, tables[at]) + model.times[at][t] for f, t in zip(facts, age, strict=True)]
+        c = [
+            sentence(f, tables[at + 1]) + model.times[at + 1][t]
+            for f, t in zip(facts, age, strict=True)
+        ]
+        p = torch.stack([u @ fact for fact in m]).softmax(dim=0)
+        o = sum(weight * fact for weight, fact in zip(p, c, strict=True))
+        u = o + (u if tying == "adjacent" else model.map.weight @ u)
+    return (tables[-1] if tying == "adjacent" else model.out.weight) @ u
+
+
+@pytest.mark.parametrize("tying", ["adjacent", "layerwise"])
+def test_the_memory_network_is_the_papers_hop_by_hop(tying):
+    model = _model("memory-network-tiny", f"model.tying={tying}")
+    logits = model(_batch()).logits
+    for item in range(2):
+        torch.testing.assert_close(
+            logits[item, 0],
+            _reference_memory_network(model, _batch(), item, tying),
+            atol=1e-5,
+            rtol=1e-5,
+        )
+
+
+def test_the_dynamic_memory_is_the_papers_gate_by_gate():
+    model = _model("dynamic-memory-tiny")
+    batch = _batch()
+    logits = model(batch).logits
+    for item in range(2):
+        facts_words = [[w for w in row if w] for row in batch["story"][item].tolist() if any(row)]
+        flat = torch.tensor([[w for row in facts_words for w in row]])
+        states = model.encoder(model.source(flat), flat > 0).states[0]
+        ends = torch.tensor([len(row) for row in facts_words]).cumsum(0) - 1
+        question = torch.tensor([[w for w in batch["question"][item].tolist() if w]])
+        q = model.encoder(model.source(question), question > 0).summary[0]
+        m = q
+        for _ in range(model.episodes):
+            h = torch.zeros_like(q)
+            for c in states[ends]:
+                z = [c, m, q, c * q, c * m, (c - q).abs(), (c - m).abs()]
+                z += [(c @ model.likeness.weight.T @ other)[None] for other in (q, m)]
+                g = model.gate(torch.cat(z)).sigmoid()
+                h = g * model.episode(c[None], h[None])[0] + (1 - g) * h
+            m = model.update(h[None], m[None])[0]
+        expected = model.out(model.answer(q[None], m[None]))
+        torch.testing.assert_close(logits[item], expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["memory-network-tiny", "dynamic-memory-tiny"])
+def test_padding_words_and_facts_change_nothing(name):
+    model, batch = _model(name), _batch()
+    wider = {
+        "story": torch.nn.functional.pad(batch["story"], (0, 2, 0, 3)),
+        "question": torch.nn.functional.pad(batch["question"], (0, 2)),
+        "target": batch["target"],
+    }
+    torch.testing.assert_close(model(wider).logits, model(batch).logits, atol=1e-6, rtol=1e-6)
+
+
+def test_no_fact_at_all_leaves_the_question():
+    for name in ("memory-network-tiny", "dynamic-memory-tiny"):
+        model, batch = _model(name), _batch()
+        batch["story"] = torch.zeros_like(batch["story"])
+        assert model(batch).logits.isfinite().all()
+
+
+def test_the_looks_at_the_facts_can_be_recorded():
+    model = _model("memory-network-tiny")
+    with zoo.recording(model) as attention:
+        model(_batch())
+    (weights,) = attention.values()
+    assert len(weights) == 2  # hops
+    assert weights[0].shape == (2, 1, 1, 3)
+    assert weights[0][0, 0, 0, 2] == 0  # no such fact
+
+
+def test_bad_stories_and_models_are_refused_in_words():
+    model, batch = _model("memory-network-tiny"), _batch()
+    with pytest.raises(zoo.ZooError, match=r"a story is \[B, sentences, words\].*not \[2, 9\]"):
+        model(batch | {"story": batch["story"].flatten(1)})
+    for name in ("memory-network-tiny", "dynamic-memory-tiny"):
+        for empty in (
+            {"story": batch["story"][:, :0]},
+            {"story": batch["story"][:, :, :0]},
+            {"question": batch["question"][:, :0]},
+        ):
+            with pytest.raises(zoo.ZooError, match="need room for a word at least"):
+                _model(name)(batch | empty)
+    with pytest.raises(zoo.ZooError, match=r"a story of 12 facts is longer than memories \(10\)"):
+        model(batch | {"story": torch.ones(2, 12, 3, dtype=torch.long)})
+    with pytest.raises(zoo.SpecError, match="what is seen is added to the question"):
+        _model("memory-network-tiny", "model.attention={heads: 2, project: none, scorer: general}")
+    with pytest.raises(zoo.SpecError, match="'patches' has no vocabulary to answer from"):
+        _model("memory-network-tiny", "model.source={type: patches, size: 2, dim: 8}")

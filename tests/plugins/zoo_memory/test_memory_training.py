@@ -1,0 +1,93 @@
+"""Each memory learns, from made-up data: copying, and where people went."""
+
+import pytest
+import torch
+
+import zoo
+
+pytestmark = [pytest.mark.slow, pytest.mark.parametrize("seed", [0, 1, 2])]
+
+
+def _train(spec, changes, make_batch, steps, seed, rate):
+    torch.manual_seed(seed)
+    model = zoo.compose(spec, overrides=changes, seed=seed).train()
+    objective = zoo.load_spec(spec, overrides=changes).sections.objective.build()
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate)
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(steps):
+        loss = objective(model(make_batch(generator)))
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    return model.eval(), torch.Generator().manual_seed(seed + 1000)
+
+
+def _copy_batch(generator, batch=32, bits=4, longest=6):
+    """Rows of bits, a mark, and then the rows again, to be said from memory."""
+    length = int(torch.randint(1, longest + 1, (), generator=generator))
+    rows = torch.randint(0, 2, (batch, length, bits), generator=generator).float()
+    source = torch.zeros(batch, 2 * length + 1, bits + 1)
+    source[:, :length, :bits] = rows
+    source[:, length, bits] = 1
+    target = torch.zeros(batch, 2 * length + 1, bits)
+    target[:, length + 1 :] = rows
+    mask = torch.zeros(batch, 2 * length + 1, dtype=torch.bool)
+    mask[:, length + 1 :] = True
+    return {"source": source, "target": target, "mask": mask}
+
+
+@pytest.mark.parametrize("machine", ["ntm", "dnc"])
+def test_it_copies(machine, seed):
+    """97 % of the bits of sequences of up to 6 rows are right (chance: 50 %)."""
+    encoder = f"{{type: {machine}, hidden: 48, slots: 12, width: 8, reads: 1}}"
+    changes = [
+        "model.source={type: dense, width: 5, dim: 8}",
+        f"model.encoder={encoder}",
+        "model.labels=4",
+    ]
+    model, generator = _train("ntm-copy", changes, _copy_batch, 1200, seed, 1e-2)
+    right = total = 0
+    with torch.no_grad():
+        for _ in range(20):
+            batch = _copy_batch(generator)
+            outputs = model(batch)
+            hit = (outputs.logits > 0) == (outputs.targets > 0.5)
+            right += hit[outputs.mask].sum().item()
+            total += hit[outputs.mask].numel()
+    assert right / total >= 0.97, right / total
+
+
+PEOPLE, PLACES, WENT, WHERE = 4, 5, 1, 2
+
+
+def _visits_batch(generator, batch=64, facts=5):
+    """«Anna went garden» several times; «where Anna»: the place she went to last."""
+    who = torch.randint(0, PEOPLE, (batch, facts), generator=generator)
+    place = torch.randint(0, PLACES, (batch, facts), generator=generator)
+    person = who.gather(1, torch.randint(0, facts, (batch, 1), generator=generator))
+    last = ((who == person) * torch.arange(1, facts + 1)).argmax(dim=1, keepdim=True)
+    story = torch.stack([who + 3, torch.full_like(who, WENT), place + 3 + PEOPLE], dim=-1)
+    question = torch.cat([torch.full_like(person, WHERE), person + 3], dim=1)
+    return {
+        "story": story,
+        "question": question,
+        "target": place.gather(1, last)[:, 0] + 3 + PEOPLE,
+        "support": torch.nn.functional.one_hot(last[:, 0], facts)[..., None].expand(-1, -1, 2),
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "changes", "steps"),
+    [
+        ("memory-network-tiny", ["model.source={vocab: 16, dim: 24, std: 0.1}"], 1500),
+        ("dynamic-memory-tiny", ["model.source.dim=16", "model.encoder.hidden=32"], 400),
+    ],
+)
+def test_it_answers_where_someone_went_last(spec, changes, steps, seed):
+    """95 % of the questions are answered (chance: 20 %)."""
+    model, generator = _train(spec, changes, _visits_batch, steps, seed, 5e-3)
+    with torch.no_grad():
+        batch = _visits_batch(generator, batch=1000)
+        right = (model(batch).logits[:, 0].argmax(dim=-1) == batch["target"]).float().mean().item()
+    assert right >= 0.95, right

@@ -1,0 +1,210 @@
+"""NTM and DNC: addressing by hand, and whole machines against plain transcriptions."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import zoo
+from zoo_memory.dnc import DNC, allocation
+from zoo_memory.ntm import NTM
+
+
+def _head(ntm, *, key, strength, gate, sharpness, shifts):
+    return torch.tensor([[[*key, strength, gate, sharpness, *shifts]]])
+
+
+def _ntm(**sizes):
+    torch.manual_seed(0)
+    return NTM(input_dim=3, hidden=4, slots=4, width=2, **sizes)
+
+
+MEMORY = torch.tensor([[[1.0, 0], [0, 1], [-1, 0], [0, -1]]])
+PREVIOUS = torch.tensor([[[0.0, 1, 0, 0]]])
+OFF, ON = -100.0, 100.0
+
+
+def test_a_closed_gate_moves_the_head_by_its_shift_alone():
+    head = _head(_ntm(), key=[9, 0], strength=5.0, gate=OFF, sharpness=ON, shifts=[OFF, OFF, ON])
+    moved = _ntm().address(MEMORY, head, PREVIOUS)
+    torch.testing.assert_close(moved, torch.tensor([[[0.0, 0, 1, 0]]]))
+    head = _head(_ntm(), key=[9, 0], strength=5.0, gate=OFF, sharpness=OFF, shifts=[ON, OFF, OFF])
+    moved = _ntm().address(MEMORY, head, PREVIOUS)
+    torch.testing.assert_close(moved, torch.tensor([[[1.0, 0, 0, 0]]]))
+
+
+def test_the_memory_is_a_ring():
+    last = torch.tensor([[[0.0, 0, 0, 1]]])
+    head = _head(_ntm(), key=[9, 0], strength=5.0, gate=OFF, sharpness=OFF, shifts=[OFF, OFF, ON])
+    assert _ntm().address(MEMORY, head, last).argmax().item() == 0
+
+
+def test_an_open_gate_finds_by_likeness_and_strength():
+    head = _head(_ntm(), key=[ON, 0], strength=2.0, gate=ON, sharpness=OFF, shifts=[OFF, ON, OFF])
+    found = _ntm().address(MEMORY, head, PREVIOUS)[0, 0]
+    beta = math.log1p(math.exp(2))
+    scores = np.exp(beta * np.array([1, 0, -1, 0]))
+    np.testing.assert_allclose(found.numpy(), scores / scores.sum(), rtol=1e-4)
+
+
+def test_the_sharpest_head_is_no_nan_where_every_weight_is_small():
+    torch.manual_seed(0)
+    ntm = NTM(input_dim=3, hidden=4, slots=128, width=2)
+    head = _head(ntm, key=[0, 0], strength=OFF, gate=OFF, sharpness=ON, shifts=[OFF, ON, OFF])
+    head.requires_grad_()
+    flat = torch.full((1, 1, 128), 1 / 128)
+    moved = ntm.address(torch.zeros(1, 128, 2), head, flat)
+    moved.square().sum().backward()
+    torch.testing.assert_close(moved, flat)
+    assert head.grad.isfinite().all()
+
+
+def test_a_write_erases_then_adds_where_the_head_stands():
+    ntm = _ntm()
+    head = [0.0, 0, 0, OFF, OFF, OFF, ON, OFF]  # stays
+    interface = torch.tensor([[*head, *head, ON, OFF, ON, ON]])
+    state = {"memory": torch.full((1, 4, 2), 0.5), "weights": PREVIOUS.expand(1, 2, 4)}
+    read, after = ntm.memory_step(interface, state)
+    torch.testing.assert_close(after["memory"][0, 1], torch.tensor([1.0, 1.5]))
+    torch.testing.assert_close(after["memory"][0, 0], torch.tensor([0.5, 0.5]))
+    torch.testing.assert_close(read, torch.tensor([[1.0, 1.5]]))
+
+
+def test_allocation_goes_to_the_least_used_place():
+    usage = torch.tensor([0.5, 0.0, 1.0])
+    assert allocation(usage).tolist() == [0.0, 1.0, 0.0]
+    usage = torch.tensor([0.8, 0.5, 1.0])
+    torch.testing.assert_close(allocation(usage), torch.tensor([0.2 * 0.5, 0.5, 0.0]))
+    assert allocation(torch.ones(3)).tolist() == [0, 0, 0]  # full
+
+
+def _cosine_softmax(memory, key, strength):
+    scores = [
+        strength * (row @ key) / (np.linalg.norm(row) * np.linalg.norm(key) + 1e-6)
+        for row in memory
+    ]
+    powers = np.exp(np.array(scores) - max(scores))
+    return powers / powers.sum()
+
+
+def _sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def _one_plus(x):
+    return 1 + np.log1p(np.exp(x))
+
+
+def _ntm_head(ntm, head, memory, before):
+    """Graves et al. 2014, equations 5 to 9, slot by slot."""
+    N, M = ntm.slots, ntm.width
+    key, (strength, gate, sharpness), moves = (
+        np.tanh(head[:M]),
+        head[M : M + 3],
+        np.exp(head[M + 3 :]),
+    )
+    content = _cosine_softmax(memory, key, np.log1p(np.exp(strength)))
+    mixed = _sigmoid(gate) * content + (1 - _sigmoid(gate)) * before
+    moved = np.zeros(N)
+    for i in range(N):
+        for shift, share in zip(range(-ntm.shift, ntm.shift + 1), moves / moves.sum(), strict=True):
+            moved[(i + shift) % N] += mixed[i] * share
+    powers = moved ** _one_plus(sharpness)
+    return powers / powers.sum()
+
+
+def test_the_ntm_is_the_papers_slot_by_slot():
+    torch.manual_seed(0)
+    ntm = NTM(input_dim=3, hidden=4, slots=5, width=3, reads=2, shift=2).double()
+    ours = ntm.initial_memory(torch.zeros(1, 3).double())
+    memory, weights = ours["memory"][0].numpy(), ours["weights"][0].numpy()
+    for _ in range(6):
+        interface = torch.randn(1, 3 * ntm.head + 2 * 3, dtype=torch.float64)
+        read, ours = ntm.memory_step(interface, ours)
+        *heads, erase, add = np.split(interface[0].numpy(), [11, 22, 33, 36])
+        w = _ntm_head(ntm, heads[-1], memory, weights[-1])
+        memory = memory * (1 - np.outer(w, _sigmoid(erase))) + np.outer(w, np.tanh(add))
+        reads = [_ntm_head(ntm, heads[r], memory, weights[r]) for r in range(2)]
+        weights = np.array([*reads, w])
+        np.testing.assert_allclose(ours["memory"][0].numpy(), memory, atol=1e-6)
+        np.testing.assert_allclose(ours["weights"][0].numpy(), weights, atol=1e-6)
+        np.testing.assert_allclose(read[0].numpy(), np.concatenate(reads @ memory), atol=1e-6)
+
+
+def _dnc_step(dnc, interface, s):
+    """Graves et al. 2016, Methods, slot by slot, for one item."""
+    N, R = dnc.slots, dnc.reads
+    parts = np.split(interface, np.cumsum(dnc.sizes)[:-1])
+    keys, strength, wkey, wstrength, erase, add, free, ga, gw, modes = parts
+    psi = [np.prod([1 - _sigmoid(free[r]) * s["reads"][r, n] for r in range(R)]) for n in range(N)]
+    u = (s["usage"] + s["write"] - s["usage"] * s["write"]) * psi
+    order = np.argsort(u, kind="stable")
+    a = np.zeros(N)
+    for j, slot in enumerate(order):
+        a[slot] = (1 - u[slot]) * np.prod([u[i] for i in order[:j]])
+    c = _cosine_softmax(s["memory"], wkey, _one_plus(wstrength[0]))
+    w = _sigmoid(gw[0]) * (_sigmoid(ga[0]) * a + (1 - _sigmoid(ga[0])) * c)
+    M = s["memory"] * (1 - np.outer(w, _sigmoid(erase))) + np.outer(w, add)
+    L = np.zeros((N, N))
+    for i in range(N):
+        for j in range(N):
+            if i != j:
+                L[i, j] = (1 - w[i] - w[j]) * s["links"][i, j] + w[i] * s["precedence"][j]
+    p = (1 - w.sum()) * s["precedence"] + w
+    reads = []
+    for r in range(R):
+        mode = np.exp(modes.reshape(R, 3)[r])
+        mode /= mode.sum()
+        content = _cosine_softmax(M, keys.reshape(R, -1)[r], _one_plus(strength[r]))
+        before = s["reads"][r]
+        reads.append(mode[0] * L.T @ before + mode[1] * content + mode[2] * L @ before)
+    reads = np.array(reads)
+    return (reads @ M).ravel(), {
+        "memory": M,
+        "usage": u,
+        "links": L,
+        "precedence": p,
+        "reads": reads,
+        "write": w,
+    }
+
+
+def test_the_dnc_is_the_papers_slot_by_slot():
+    torch.manual_seed(0)
+    dnc = DNC(input_dim=3, hidden=4, slots=5, width=3, reads=2).double()
+    state = {
+        name: value[0].numpy()
+        for name, value in dnc.initial_memory(torch.zeros(1, 3).double()).items()
+    }
+    ours = dnc.initial_memory(torch.zeros(1, 3).double())
+    for _ in range(6):
+        interface = torch.randn(1, sum(dnc.sizes), dtype=torch.float64)
+        read, ours = dnc.memory_step(interface, ours)
+        expected, state = _dnc_step(dnc, interface[0].numpy(), state)
+        np.testing.assert_allclose(read[0].numpy(), expected, atol=1e-6)
+        for name, value in state.items():
+            np.testing.assert_allclose(ours[name][0].numpy(), value, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("spec", ["ntm-tiny", "dnc-tiny"])
+def test_long_sequences_stay_finite_with_their_gradients(spec):
+    model = zoo.compose(spec)
+    batch = model.example(2, 60, torch.Generator().manual_seed(0))
+    model(batch).logits.square().mean().backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_inputs_of_another_width_are_refused():
+    model = zoo.compose("ntm-tiny")
+    batch = model.example(2, 3)
+    with pytest.raises(zoo.ZooError, match=r"inputs are \[2, 3, 9\], but should be \[B, S, 4\]"):
+        model(batch | {"source": torch.zeros(2, 3, 9)})
+
+
+def test_a_tagger_counts_only_the_positions_it_is_told_to():
+    model = zoo.compose("ntm-tiny")
+    batch = model.example(2, 3)
+    mask = torch.tensor([[True, False, True], [False, False, True]])
+    assert torch.equal(model(batch | {"mask": mask}).mask, mask)
+    assert model(batch).mask.all()

@@ -1,0 +1,39 @@
+"""Headers of files that are elsewhere, read from the first bytes of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from zoo.artifact.header import Header, check_digest, read_hashes
+from zoo.artifact.header_builder import header_from_file, header_from_shards
+from zoo.artifact.layout import InvalidSafetensorsError, Layout, decode_header
+from zoo.artifact.mapped_file import header_length, read_index
+from zoo.errors import ArtifactError
+
+_PREFIX_BYTES = 1 << 16
+"""Bytes that hold most headers."""
+
+
+class RemoteFile:
+    """A file of which only the header is here; it has no tensors to give."""
+
+    def __init__(self, path: Path, size: int, first: Callable[[int], bytes]) -> None:
+        self.path, self.size = path, size
+        try:
+            head = first(min(_PREFIX_BYTES, size))
+            begin = 8 + header_length(head, size)
+            if begin > len(head):
+                head = first(begin)
+            self.layout: Layout = decode_header(head[8:begin], size - begin)
+        except InvalidSafetensorsError as error:
+            raise ArtifactError(f"{path} is no readable safetensors file: {error}") from None
+        check_digest(path, self.layout)
+        self.hashes = read_hashes(path, self.layout)
+
+
+def read_remote_header(files: Sequence[RemoteFile], index: Path | None = None) -> Header:
+    """The header of a model, of which an index is here if it has one."""
+    if index is None:
+        return header_from_file(files[0])
+    return header_from_shards(index, *read_index(index), files)

@@ -1,0 +1,79 @@
+"""What `zoo import` and `zoo export` share: options, the table of a plan, a progress bar."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zoo.cli.output import console, print_json, print_table, table
+
+if TYPE_CHECKING:
+    from zoo.exchange.mapping import Plan
+
+MIN_PROGRESS_BYTES = 100_000_000
+"""Bytes from which on a person wants to see that something moves."""
+
+MapOption = Annotated[
+    str | None, typer.Option("--map", help="Where the weights go: a map file or a shipped map.")
+]
+Dtype = Annotated[
+    str | None, typer.Option(help="float32, bfloat16, float16 or float64; as it is if not set.")
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print what goes where, and write nothing.")
+]
+
+
+def print_plan(plan: Plan, *, as_json: bool) -> None:
+    """The table of what goes where."""
+    from rich.text import Text
+
+    if as_json:
+        print_json(plan.as_json())
+        return
+    columns = ("target", "shape", "dtype", "from", "by")
+    rows = table(*columns, no_wrap=columns[:4])
+    for row in plan.as_json()["tensors"]:
+        cells = (
+            *(row["target"], str(row["shape"]), row["dtype"]),
+            *("\n".join(row["sources"]), ", ".join(row["operations"])),
+        )
+        rows.add_row(*map(Text, cells))
+    print_table(rows)
+    out = console()
+    for name in plan.dropped:
+        out.print(f"dropped: {name}", markup=False)
+    for place in plan.unused:
+        out.print(f"matches nothing: {place}", markup=False)
+
+
+@contextlib.contextmanager
+def report_spec_errors(*, as_json: bool) -> Iterator[None]:
+    """Faults of a spec or a map go to standard output where a program reads it."""
+    from zoo.errors import SpecError
+
+    try:
+        yield
+    except SpecError as error:
+        if not as_json:
+            raise
+        print_json({"ok": False, "errors": [problem.as_json() for problem in error.problems]})
+        raise typer.Exit(1) from None
+
+
+@contextlib.contextmanager
+def progress_bar(total: int) -> Iterator[Callable[[int], None] | None]:
+    """A bar on standard error, where there is enough to wait for."""
+    if total < MIN_PROGRESS_BYTES:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+    columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done: bar.advance(task, done)

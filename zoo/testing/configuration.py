@@ -1,0 +1,179 @@
+"""A component under test: small configurations of it, and instances with everything given."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
+
+import torch
+from torch import nn
+
+from zoo.errors import SpecError, WidthConflict
+from zoo.interfaces import KINDS, Component
+from zoo.interfaces.signature import Parameter, parameters
+from zoo.registry.blueprint import Blueprint
+from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo.spec.document import document_from_data
+from zoo.spec.reader import SpecReader
+from zoo.testing.tiny import PLUGIN, TINY_COMPONENTS, TinyEmbedding
+
+TINY = 8
+"""What a size becomes where the signature leaves it open, or sets it above LARGE."""
+LARGE = 16
+_PLUGIN = "under-test"
+
+# Unequal widths first: they show more. Parts that refuse them get equal ones.
+PARENT_VALUES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "backbone": ({"channels": 2}, {"channels": 3}),
+    "position": ({"dim": 8, "heads": 2, "head_dim": 4, "causal": True},),
+    "scorer": ({"query_dim": 5, "key_dim": 3}, {"query_dim": 4, "key_dim": 4}),
+    "alignment": ({"query_dim": 4},),
+    "encoder": ({"input_dim": 5},),
+    "decoder": (
+        {"memory_dim": 6, "summary_dim": 4, "carry": {}},
+        {"memory_dim": TINY, "summary_dim": TINY, "carry": {}},
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One configuration of one component."""
+
+    cls: type[Component]
+    params: Mapping[str, Any]
+    overrides: Mapping[str, Any]
+    """What sets this configuration apart from the plainest one."""
+
+    @property
+    def label(self) -> str:
+        return ", ".join(f"{key}={value}" for key, value in self.overrides.items())
+
+    @property
+    def registry(self) -> ComponentRegistry:
+        return _registry(cast(Any, self.cls))
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The configuration as a spec writes it."""
+        return {"type": f"{_PLUGIN}:{self.cls.name}", **self.params}
+
+    def blueprint(self) -> Blueprint[Any]:
+        """The configuration, validated; SpecError if it is no valid one."""
+        reader = SpecReader(document_from_data(self.data), self.registry)
+        blueprint = reader.part(KINDS[self.cls.kind], self.data)
+        if blueprint is None or reader.problems:
+            raise SpecError(reader.problems)
+        return blueprint
+
+    def parent_values(self) -> Mapping[str, Any]:
+        """What a parent would give: the first set the component accepts."""
+        return self._accepted_parent_values()[0]
+
+    def build(self, *, seed: int = 0, dtype: torch.dtype = torch.float64) -> Any:
+        """A fresh instance, in evaluation mode if it is a module."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            from_parent = dict(self.parent_values())
+            if self.cls.kind == "decoder":
+                from_parent["embedding"] = TinyEmbedding()
+            part = self.blueprint().build(**from_parent)
+        return part.to(dtype).eval() if isinstance(part, nn.Module) else part
+
+    def _accepted_parent_values(self) -> tuple[Mapping[str, Any], ...]:
+        kits = PARENT_VALUES.get(self.cls.kind, ({},))
+        for index, kit in enumerate(kits):
+            extra = {"embedding": TinyEmbedding()} if self.cls.kind == "decoder" else {}
+            try:
+                with torch.random.fork_rng(devices=[]):
+                    self.blueprint().build(**kit, **extra)
+            except SpecError as error:
+                if isinstance(error.__cause__, WidthConflict) and index + 1 < len(kits):
+                    continue
+                raise
+            return kits[index:]
+        return kits[-1:]
+
+
+@cache
+def _registry(cls: Any) -> ComponentRegistry:
+    return (
+        default_registry()
+        .with_components(TINY_COMPONENTS, plugin=PLUGIN)
+        .with_components([cls], plugin=_PLUGIN)
+    )
+
+
+def configurations(cls: type[Component], **params: Any) -> Iterator[Configuration]:
+    """The plainest configuration, then one for each choice, switch and depth it offers."""
+    base = {**_small_params(cls), **cls.test_params, **params}
+    yield Configuration(cls, base, params)
+    if params:
+        return
+    for parameter in parameters(cls):
+        for value in _alternatives(parameter, base):
+            yield Configuration(cls, {**base, parameter.name: value}, {parameter.name: value})
+
+
+def _small_params(cls: type) -> dict[str, Any]:
+    """Small values for what the signature requires, or sets too large to test."""
+    chosen: dict[str, Any] = {}
+    for parameter in parameters(cls):
+        if parameter.from_parent:
+            continue
+        if parameter.slot:
+            if parameter.required:
+                target = parameter.slot.target
+                known = target in KINDS.values()
+                part = f"{PLUGIN}:tiny" if known else _small_params(target)
+                chosen[parameter.name] = [part] if parameter.slot.many else part
+        elif parameter.required or _is_large(parameter.default):
+            value = _small_value(parameter)
+            if value is not None:
+                chosen[parameter.name] = value
+    return chosen
+
+
+def _is_large(default: Any) -> bool:
+    return type(default) is int and default > LARGE
+
+
+def _small_value(parameter: Parameter) -> Any:
+    """A small valid value; None where the signature gives no hint."""
+    choices = _literal_values(parameter.annotation)
+    for value in (*choices, TINY, 0.5, "tiny"):
+        if not parameter.validate(value):
+            return value
+    return None
+
+
+def _alternatives(parameter: Parameter, base: Mapping[str, Any]) -> Iterator[Any]:
+    if parameter.from_parent or parameter.slot:
+        return
+    value = base.get(parameter.name, parameter.default)
+    candidates: tuple[Any, ...] = _literal_values(parameter.annotation)
+    if type(value) is int and value == 1:
+        candidates = (2,)
+    elif type(value) is float and value == 0.0:
+        candidates = (0.25,)
+    for candidate in candidates:
+        different = candidate != value or type(candidate) is not type(value)
+        if different and not parameter.validate(candidate):
+            yield candidate
+
+
+def _literal_values(annotation: Any) -> tuple[Any, ...]:
+    """The values of a Literal or a bool, also behind Annotated and unions."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if annotation is bool:
+        return (False, True)
+    if origin is Literal:
+        return arguments
+    if origin is Annotated:
+        return _literal_values(arguments[0])
+    if origin in (Union, types.UnionType):
+        return tuple(value for argument in arguments for value in _literal_values(argument))
+    return ()

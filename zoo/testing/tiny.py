@@ -1,0 +1,207 @@
+"""The plainest component of each kind, to fill slots with while another is under test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from zoo.interfaces import (
+    Alignment,
+    AlignmentContext,
+    Backbone,
+    Component,
+    Decoder,
+    Embedding,
+    Encoder,
+    Filter,
+    Memory,
+    Objective,
+    Outputs,
+    Position,
+    Sampler,
+    Scorer,
+    Selection,
+    State,
+)
+from zoo.interfaces.signature import FromParent
+
+PLUGIN = "zoo-testing"
+
+
+class TinyEmbedding(Embedding):
+    """A table of few symbols."""
+
+    name: ClassVar[str] = "tiny"
+    vocab: int = 7
+    padding: int = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dim = 5
+        self.table = nn.Embedding(self.vocab, self.dim, padding_idx=0)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        vectors: Tensor = self.table(inputs)
+        return vectors
+
+    def unembed(self, states: Tensor) -> Tensor:
+        return states @ self.table.weight.T
+
+    def mask(self, inputs: Tensor) -> Tensor:
+        return inputs != 0
+
+    def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
+        device = self.table.weight.device
+        where = generator.device if generator else device
+        shape = (batch, length)
+        return torch.randint(1, self.vocab, shape, generator=generator, device=where).to(device)
+
+
+class TinyBackbone(Backbone):
+    """One convolution."""
+
+    name: ClassVar[str] = "tiny"
+
+    def __init__(self, *, channels: FromParent[int]) -> None:
+        super().__init__()
+        self.output_dim = 5
+        self.map = nn.Conv2d(channels, self.output_dim, 4, stride=4)
+
+    def forward(self, images: Tensor) -> Tensor:
+        features: Tensor = self.map(images)
+        return features
+
+
+class TinyPosition(Position):
+    """Adds nothing."""
+
+    name: ClassVar[str] = "tiny"
+
+
+class TinyScorer(Scorer):
+    """A bilinear form, so that any two widths fit."""
+
+    name: ClassVar[str] = "tiny"
+
+    def __init__(self, *, query_dim: FromParent[int], key_dim: FromParent[int]) -> None:
+        super().__init__()
+        self.W = nn.Linear(key_dim, query_dim, bias=False)
+
+    def score(self, query: Tensor, prepared: Tensor) -> Tensor:
+        scores: Tensor = query @ self.W(prepared).transpose(-1, -2)
+        return scores
+
+    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+        scores: Tensor = (query * self.W(key)).sum(dim=-1)
+        return scores
+
+
+class TinyAlignment(Alignment):
+    """The softmax."""
+
+    name: ClassVar[str] = "tiny"
+
+    @property
+    def is_softmax(self) -> bool:
+        return True
+
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
+    ) -> Tensor:
+        if mask is None:
+            return scores.softmax(dim=-1)
+        lowest = torch.finfo(scores.dtype).min
+        return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
+
+
+class TinyEncoder(Encoder):
+    """A linear map of each position; the mean is the summary."""
+
+    name: ClassVar[str] = "tiny"
+
+    def __init__(self, *, input_dim: FromParent[int]) -> None:
+        super().__init__()
+        self.output_dim = self.summary_dim = 6
+        self.carry: Mapping[str, tuple[int, int]] = {}
+        self.map = nn.Linear(input_dim, self.output_dim)
+
+    def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
+        states = self.map(inputs) * mask[..., None]
+        return Memory(states, mask, states.sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1))
+
+
+class TinyDecoder(Decoder):
+    """Adds up the tokens so far and the summary."""
+
+    name: ClassVar[str] = "tiny"
+
+    def __init__(self, *, embedding: FromParent[Embedding], summary_dim: FromParent[int]) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.first = nn.Linear(summary_dim, embedding.dim) if summary_dim else None
+        self.out = nn.Linear(embedding.dim, embedding.vocab or 1)
+
+    def start(self, memory: Memory, *, steps: int) -> State:
+        if self.first is not None:
+            return State({"sum": self.first(memory.summary)})
+        zeros = self.out.weight.new_zeros(memory.summary.shape[0], self.out.in_features)
+        return State({"sum": zeros})
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        sums = state.per_hypothesis["sum"][:, None] + self.embedding(tokens).cumsum(dim=1)
+        logits: Tensor = self.out(sums.tanh())
+        return logits, state.updated({"sum": sums[:, -1]})
+
+
+class TinyFilter(Filter):
+    """The last token is not said again."""
+
+    name: ClassVar[str] = "tiny"
+
+    def forward(self, logprobs: Tensor, tokens: Tensor) -> Tensor:
+        return logprobs.scatter(-1, tokens[..., -1:], float("-inf"))
+
+
+class TinySampler(Sampler):
+    """The likeliest token."""
+
+    name: ClassVar[str] = "tiny"
+
+    def select(
+        self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
+    ) -> Selection:
+        best, tokens = logprobs.max(dim=-1)
+        return Selection(tokens, torch.zeros_like(tokens), scores + best)
+
+
+class TinyObjective(Objective):
+    """How far the logits of what should have been said are from 1, squared."""
+
+    name: ClassVar[str] = "tiny"
+
+    def forward(self, outputs: Outputs) -> Tensor:
+        targets = outputs.targets.where(outputs.mask, 0)[..., None]
+        off = (outputs.logits.gather(-1, targets)[..., 0] - 1).square()
+        return off.where(outputs.mask, 0.0).sum() / outputs.mask.sum().clamp(min=1)
+
+    def reference(self, outputs: Outputs) -> float:
+        rows, targets = outputs.logits[outputs.mask], outputs.targets[outputs.mask].tolist()
+        off = [(float(row[target]) - 1) ** 2 for row, target in zip(rows, targets, strict=True)]
+        return sum(off) / max(len(off), 1)
+
+
+TINY_COMPONENTS: tuple[type[Component], ...] = (
+    TinyBackbone,
+    TinyEmbedding,
+    TinyPosition,
+    TinyScorer,
+    TinyAlignment,
+    TinyEncoder,
+    TinyDecoder,
+    TinyFilter,
+    TinySampler,
+    TinyObjective,
+)
