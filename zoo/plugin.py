@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from zoo.attention import (
         Attention as Attention,
         RecordsAttention as RecordsAttention,
+        ScorerBank as ScorerBank,
         find_stochastic as find_stochastic,
         forbid_stochastic as forbid_stochastic,
         fused_softmax as fused_softmax,
+        has_hooks as has_hooks,
     )
     from zoo.errors import (
         MissingExtra as MissingExtra,

@@ -34,7 +34,6 @@ class Hard(Alignment):
         "Xu et al. 2015, Show, Attend and Tell: Neural Image Caption Generation with Visual "
         "Attention, arXiv:1502.03044"
     )
-    traced_method: ClassVar[str] = "choose"
 
     def __init__(self, *, straight_through: bool = False) -> None:
         super().__init__()
@@ -45,13 +44,13 @@ class Hard(Alignment):
         return not self.straight_through
 
     def forward(
-        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
-    ) -> Tensor:
-        return self.sample(scores, mask, context)[0]
-
-    def sample(
-        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
-    ) -> tuple[Tensor, Samples]:
+        self,
+        scores: Tensor,
+        mask: Tensor | None = None,
+        context: AlignmentContext | None = None,
+        *,
+        return_samples: bool = False,
+    ) -> Tensor | tuple[Tensor, Samples]:
         alpha = masked_softmax(scores, mask)
         probs = alpha.detach()
         if self.training:
@@ -62,6 +61,8 @@ class Hard(Alignment):
         weights = torch.zeros_like(probs).scatter(-1, s, 1.0).masked_fill(~mask, 0.0)
         if self.straight_through:
             weights = weights + (alpha - alpha.detach())
+        if not return_samples:
+            return weights
         lowest = torch.finfo(scores.dtype).min
         log_alpha = scores.masked_fill(~mask, lowest).log_softmax(dim=-1).masked_fill(~mask, 0.0)
         entropy = -(alpha * log_alpha).sum(dim=-1)

@@ -53,6 +53,6 @@ class Additive(Scorer):
         scores: Tensor = mixed.tanh() @ self.v
         return scores
 
-    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+    def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         scores: Tensor = (self.W(query) + self.U(key)).tanh() @ self.v
         return scores

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Blueprint, FromParent, RecordsAttention, Scorer
+from zoo.plugin import Blueprint, FromParent, RecordsAttention, Scorer, ScorerBank
 from zoo_gat.edges import EdgeList
 
 
@@ -60,11 +60,7 @@ class EdgeAttention(RecordsAttention):
         self.query = _glorot_linear(input_dim, inner, bias is True) if project != "shared" else None
         self.key = _glorot_linear(input_dim, inner, bias is True)
         self.value = _glorot_linear(input_dim, inner, bias is True) if project == "qkv" else None
-        first = scorer.build(query_dim=head_dim, key_dim=head_dim)
-        self.shared_scorer = not any(True for _ in first.parameters())
-        more = 0 if self.shared_scorer else heads - 1
-        others = (scorer.build(query_dim=head_dim, key_dim=head_dim) for _ in range(more))
-        self.scorers = nn.ModuleList([first, *others])
+        self.scorers = ScorerBank(scorer, heads, query_dim=head_dim, key_dim=head_dim)
         self.skip = (
             _glorot_linear(input_dim, self.output_dim, False) if residual == "linear" else None
         )
@@ -98,16 +94,9 @@ class EdgeAttention(RecordsAttention):
         """Along edges: [B, N, H, D] three times -> [B, N, H, D]."""
         shape = values.shape
         queries, keys, values = (part.flatten(0, 1) for part in (queries, keys, values))
-        endpoints = edges.target, edges.source
-        if self.shared_scorer:
-            each = self._scorer(0).edges(queries.transpose(0, 1), keys.transpose(0, 1), *endpoints)
-            scores = each.transpose(0, 1)
-        else:
-            head_scores = [
-                self._scorer(h).edges(queries[:, h], keys[:, h], *endpoints)
-                for h in range(self.heads)
-            ]
-            scores = torch.stack(head_scores, dim=1)  # [M, H]
+        scores = self.scorers(
+            queries.transpose(0, 1), keys.transpose(0, 1), edges=(edges.target, edges.source)
+        ).transpose(0, 1)  # [M, H]
         weights = edges.softmax(scores)
         self.record(edges.unflatten_batch(weights))
         messages = values.index_select(0, edges.source) * self.dropout(weights)[..., None]
@@ -116,20 +105,13 @@ class EdgeAttention(RecordsAttention):
     def _attend_dense(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """Every node sees every real node: [B, N, H, D] three times -> [B, N, H, D]."""
         queries, keys, values = (part.transpose(1, 2) for part in (queries, keys, values))
-        if self.shared_scorer:
-            scores = self._scorer(0)(queries, keys)
-        else:
-            each = [self._scorer(h)(queries[:, h], keys[:, h]) for h in range(self.heads)]
-            scores = torch.stack(each, dim=1)  # [B, H, N, N]
+        scores = self.scorers(queries, keys)  # [B, H, N, N]
         masked = ~mask[:, None, None, :]
         lowest = torch.finfo(scores.dtype).min
         weights = scores.masked_fill(masked, lowest).softmax(dim=-1).masked_fill(masked, 0.0)
         self.record(weights)
         attended: Tensor = self.dropout(weights) @ values
         return attended.transpose(1, 2)
-
-    def _scorer(self, head: int) -> Scorer:
-        return self.scorers[head]  # type: ignore[return-value]
 
 
 def _validate_scorer(scorer: Blueprint[Scorer]) -> None:

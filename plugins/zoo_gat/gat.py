@@ -54,10 +54,10 @@ class Gat(Scorer):
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return F.leaky_relu(self.u(query) + prepared.transpose(-1, -2), self.slope)
 
-    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+    def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         return F.leaky_relu(self.u(query) + self.v(key), self.slope).squeeze(-1)
 
-    def edges(self, query: Tensor, key: Tensor, target: Tensor, source: Tensor) -> Tensor:
+    def score_edges(self, query: Tensor, key: Tensor, target: Tensor, source: Tensor) -> Tensor:
         query_scores = self.u(query).squeeze(-1).index_select(-1, target)
         key_scores = self.v(key).squeeze(-1).index_select(-1, source)
         return F.leaky_relu(query_scores + key_scores, self.slope)  # no features go to the edges

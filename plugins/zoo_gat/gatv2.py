@@ -53,7 +53,7 @@ class GatV2(Scorer):
         nn.init.uniform_(self.a, -limit, limit)
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
-        return self.pairs(query[..., :, None, :], prepared[..., None, :, :])
+        return self.score_pairs(query[..., :, None, :], prepared[..., None, :, :])
 
-    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+    def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         return F.leaky_relu(query + key, self.slope) @ self.a

@@ -65,7 +65,7 @@ class Location(Scorer):
         scores: Tensor = mixed.tanh() @ self.w
         return scores
 
-    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+    def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         scores: Tensor = (self.W(query) + self.V(key)).tanh() @ self.w
         return scores
 

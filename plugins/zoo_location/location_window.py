@@ -54,7 +54,7 @@ class LocationWindow(Scorer):
         alpha, beta, stride = self.W_p(query).chunk(3, dim=-1)  # [..., T, bumps]
         return self._log_phi(alpha, beta, stride.exp(), prepared)
 
-    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+    def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         raise ZooError(
             f"scorer '{self.name}' scores places in a sequence; a pair of its own has none"
         )

@@ -53,6 +53,6 @@ class Concat(Scorer):
         mixed = projected[..., :, None, :] + prepared[..., None, :, :]  # [..., T, S, hidden]
         return mixed.tanh() @ self.v
 
-    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+    def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         scores: Tensor = self.W(torch.cat([query, key], dim=-1)).tanh() @ self.v
         return scores

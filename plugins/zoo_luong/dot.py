@@ -39,7 +39,7 @@ class Dot(Scorer):
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return query @ prepared.transpose(-1, -2)
 
-    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+    def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         return (query * key).sum(dim=-1)
 
     def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor | None:

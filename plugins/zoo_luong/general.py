@@ -39,7 +39,7 @@ class General(Scorer):
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return query @ prepared.transpose(-1, -2)
 
-    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+    def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         scores: Tensor = (query * self.W(key)).sum(dim=-1)
         return scores
 

@@ -82,7 +82,7 @@ class MemoryNetwork(Model):
             at = hop if self.map is None else 0
             prepared = self.attention.prepare(rows[at])
             prepared |= {"values": self.attention.prepare(rows[at + 1])["values"]}
-            seen = self.attention.attend(u, prepared, Mask(keys=fact_mask))
+            seen = self.attention(u, prepared, Mask(keys=fact_mask))
             u = seen + (u if self.map is None else self.map(u))
         last: Embedding = self.embeddings[-1]  # type: ignore[assignment]
         logits = last.unembed(u[:, 0]) if self.out is None else self.out(u[:, 0])

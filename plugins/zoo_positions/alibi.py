@@ -27,7 +27,6 @@ class ALiBi(Position):
 
     name: ClassVar[str] = "alibi"
     paper: ClassVar[str] = "Press et al. 2022, Train Short, Test Long, arXiv:2108.12409"
-    traced_method: ClassVar[str] = "bias"
 
     def __init__(self, *, heads: FromParent[int]) -> None:
         super().__init__()

@@ -35,7 +35,6 @@ class Rotary(Position):
     name: ClassVar[str] = "rotary"
     paper: ClassVar[str] = "Su et al. 2021, RoFormer, arXiv:2104.09864"
     is_rotary: ClassVar[bool] = True
-    traced_method: ClassVar[str] = "rotate"
 
     def __init__(
         self,

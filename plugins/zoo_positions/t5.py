@@ -36,7 +36,6 @@ class T5(Position):
         "Raffel et al. 2020, Exploring the Limits of Transfer Learning with a Unified "
         "Text-to-Text Transformer, arXiv:1910.10683"
     )
-    traced_method: ClassVar[str] = "bias"
 
     def __init__(
         self,

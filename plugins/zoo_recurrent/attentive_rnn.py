@@ -81,7 +81,7 @@ class AttentiveRNN(Decoder):
 
     def start(self, memory: Memory, *, steps: int) -> State:
         prepared = self.attention.prepare(memory.states)
-        per_hypothesis = self.initial(memory) | add_prefix(self.attention.start(prepared))
+        per_hypothesis = self.initial(memory) | add_prefix(self.attention.init_state(prepared))
         return State(per_hypothesis, {**prepared, "mask": memory.mask})
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
@@ -91,7 +91,7 @@ class AttentiveRNN(Decoder):
         features = []
         for t in range(tokens.shape[1]):
             query = per_hypothesis["h"][:, -1:]  # [B, 1, H]
-            context, look = self.attention.step(query, state.per_source, look, mask)
+            context, look = self.attention(query, state.per_source, mask, state=look)
             c = context[:, 0]
             per_hypothesis = self.cells(torch.cat([x[:, t], c], dim=-1), per_hypothesis)
             features.append(torch.cat([per_hypothesis["h"][:, -1], x[:, t], c], dim=-1))

@@ -86,7 +86,7 @@ class LuongRNN(Decoder):
         if self.input_feeding:
             per_hypothesis["fed"] = torch.zeros_like(per_hypothesis["h"][:, -1])
         prepared = self.attention.prepare(memory.states)
-        per_hypothesis |= add_prefix(self.attention.start(prepared))
+        per_hypothesis |= add_prefix(self.attention.init_state(prepared))
         return State(per_hypothesis, {**prepared, "mask": memory.mask})
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
@@ -99,7 +99,7 @@ class LuongRNN(Decoder):
             inputs = x[:, t] if fed is None else torch.cat([x[:, t], fed], dim=-1)
             per_hypothesis = self.cells(inputs, per_hypothesis)
             s = per_hypothesis["h"][:, -1:]  # [B, 1, H]
-            c, look = self.attention.step(s, state.per_source, look, mask)
+            c, look = self.attention(s, state.per_source, mask, state=look)
             h = torch.cat([c, s], dim=-1)[:, 0]
             outputs.append(torch.tanh(self.combine(h)))
             if fed is not None:

@@ -80,7 +80,9 @@ class ShowAttendTell(Decoder):
         count = real.sum(dim=1).clamp(min=1)
         mean = memory.states.masked_fill(~real, 0.0).sum(dim=1) / count  # [B, D]
         prepared = self.attention.prepare(memory.states)
-        look = {_ATTENTION_PREFIX + name: t for name, t in self.attention.start(prepared).items()}
+        look = {
+            _ATTENTION_PREFIX + name: t for name, t in self.attention.init_state(prepared).items()
+        }
         per_hypothesis = {"h": self.init_h(mean), "c": self.init_c(mean), **look}
         return State(per_hypothesis, {**prepared, "mask": memory.mask})
 
@@ -95,7 +97,7 @@ class ShowAttendTell(Decoder):
         }
         hs, zs = [], []
         for t in range(tokens.shape[1]):
-            context, look = self.attention.step(h[:, None], state.per_source, look, mask)
+            context, look = self.attention(h[:, None], state.per_source, mask, state=look)
             z = context[:, 0]
             if self.beta is not None:
                 z = self.beta(h).sigmoid() * z

@@ -53,14 +53,16 @@ class Block(nn.Module):
         def self_attention(y: Tensor) -> Tensor:
             prepared = self.attention.prepare(y, position=position, offset=offset)
             cached = prepared if update_cache is None else update_cache(prepared)
-            return self.attention.attend(y, cached, mask, position=position, offset=offset)
+            context: Tensor = self.attention(y, cached, mask, position=position, offset=offset)
+            return context
 
         x = self._residual(x, self_attention, self.attention_norm)
         if memory is not None:
             source = memory
 
             def cross_attention(y: Tensor) -> Tensor:
-                return self.cross.attend(y, source, memory_mask, offset=offset)
+                context: Tensor = self.cross(y, source, memory_mask, offset=offset)
+                return context
 
             x = self._residual(x, cross_attention, self.cross_norm)
         return self._residual(x, self.feed_forward, self.feed_forward_norm)

@@ -160,7 +160,7 @@ class TransformerDecoder(Decoder):
     def _embed(self, tokens: Tensor, offset: int | Tensor) -> Tensor:
         x: Tensor = self.embedding(tokens)
         if self.position is not None:
-            x = self.position.add(x, offset=offset)
+            x = self.position("add", x, offset=offset)
         dropped: Tensor = self.dropout(x if self.embedding_norm is None else self.embedding_norm(x))
         return dropped
 

@@ -69,7 +69,7 @@ class TransformerEncoder(Encoder):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
-        x = inputs if self.position is None else self.position.add(inputs)
+        x = inputs if self.position is None else self.position("add", inputs)
         x = self.dropout(x if self.embedding_norm is None else self.embedding_norm(x))
         for block in self.blocks:
             x = block(x, Mask(keys=mask), position=self.position)

@@ -497,7 +497,7 @@ def test_a_memory_prepared_once_serves_every_query(scorer, form):
     query, memory = draw(2, 3, 6), draw(2, 4, 6, seed=2)
     prepared = attention.prepare(memory)
 
-    one_by_one = [attention.attend(query[:, t : t + 1], prepared) for t in range(3)]
+    one_by_one = [attention(query[:, t : t + 1], prepared) for t in range(3)]
 
     assert {key: tuple(value.shape[:3]) for key, value in prepared.items()} == {
         "keys": (2, attention.heads, 4),
@@ -543,7 +543,7 @@ def test_a_recording_leaves_nothing_behind():
         attention(states, states)
     attention(states, states)
 
-    assert attention.recorder is None
+    assert not attention.listeners
     assert len(log[""]) == 1
     assert not log[""][0].requires_grad
     assert list(attention.state_dict()) == names
@@ -562,7 +562,7 @@ def test_a_recording_with_gradients_lies_within_another():
     torch.testing.assert_close(within[""][0], outside[""][0], rtol=0, atol=0)
     within[""][0].square().sum().backward()
     assert states.grad.abs().sum() > 0
-    assert attention.grad_recorder is None
+    assert not attention.listeners
 
 
 def test_a_recording_ends_when_its_block_fails():
@@ -571,7 +571,7 @@ def test_a_recording_ends_when_its_block_fails():
     with pytest.raises(RuntimeError), recording(attention):
         attention(draw(1, 3, 6), draw(1, 3, 7))
 
-    assert attention.recorder is None
+    assert not attention.listeners
 
 
 def test_recorded_weights_mix_the_memory_into_the_context():

@@ -29,7 +29,7 @@ class Plain(Scorer):
     def score(self, query, prepared):
         return query @ prepared.transpose(-1, -2)
 
-    def pairs(self, query, key):
+    def score_pairs(self, query, key):
         return (query * key).sum(dim=-1)
 '''
 HOOK = """

@@ -49,7 +49,7 @@ class Faulty(Scorer):
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         raise AssertionError
 
-    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+    def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         raise AssertionError
 
 

@@ -290,7 +290,7 @@ class Weighing(zoo.plugin.Scorer):
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return torch.zeros(*query.shape[:-1], prepared.shape[-2], device=query.device)
 
-    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+    def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         return torch.zeros(query.shape[:-1], device=query.device)
 
 

@@ -110,8 +110,8 @@ class PositionDependentScores(TinyScorer):
 
 
 class WrongPairs(TinyScorer):
-    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
-        return super().pairs(query, key) / 2
+    def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
+        return super().score_pairs(query, key) / 2
 
 
 class WrongPrepare(TinyScorer):

@@ -1,7 +1,7 @@
 """Broken parts that remember, count or draw, beside the sound ones they were made from."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -78,7 +78,7 @@ class PositionalReadsKeys(LocationWindow):
 
 
 class PositionalScoresPairs(LocationWindow):
-    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+    def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         return query.sum(dim=-1) * 0
 
 
@@ -140,39 +140,46 @@ class HiddenState(ExpectedMonotonic):
         return weights
 
 
-class WrongLogprob(Hard):
-    def sample(
-        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
-    ) -> tuple[Tensor, Samples]:
-        weights, _ = super().sample(scores, mask, context)
-        return weights, super().sample(2 * scores, mask, context)[1]
+class ChangesSamples(Hard):
+    """Returns the samples of `changed` instead of its own."""
+
+    def forward(
+        self,
+        scores: Tensor,
+        mask: Tensor | None = None,
+        context: AlignmentContext | None = None,
+        *,
+        return_samples: bool = False,
+    ) -> Tensor | tuple[Tensor, Samples]:
+        weights, samples = super().forward(scores, mask, context, return_samples=True)
+        return (weights, self.changed(samples, scores, mask)) if return_samples else weights
+
+    def changed(self, samples: Samples, scores: Tensor, mask: Tensor | None) -> Samples:
+        raise NotImplementedError
 
 
-class LogprobOfOtherSample(Hard):
-    def sample(
-        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
-    ) -> tuple[Tensor, Samples]:
-        weights, _ = super().sample(scores, mask, context)
-        return weights, super().sample(scores, mask, context)[1]
+class WrongLogprob(ChangesSamples):
+    def changed(self, samples: Samples, scores: Tensor, mask: Tensor | None) -> Samples:
+        return Hard.forward(self, 2 * scores, mask, return_samples=True)[1]
+
+
+class LogprobOfOtherSample(ChangesSamples):
+    def changed(self, samples: Samples, scores: Tensor, mask: Tensor | None) -> Samples:
+        return Hard.forward(self, scores, mask, return_samples=True)[1]
 
 
 class SamplesInEval(Hard):
-    def sample(
-        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
-    ) -> tuple[Tensor, Samples]:
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         training = self.training
-        drawn = self.train()
-        weights, samples = Hard.sample(drawn, scores, mask, context)
+        self.train()
+        outputs = super().forward(*args, **kwargs)
         self.train(training)
-        return weights, samples
+        return outputs
 
 
-class WrongEntropy(Hard):
-    def sample(
-        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
-    ) -> tuple[Tensor, Samples]:
-        weights, samples = super().sample(scores, mask, context)
-        return weights, Samples(samples.logprob, 2 * samples.entropy)
+class WrongEntropy(ChangesSamples):
+    def changed(self, samples: Samples, scores: Tensor, mask: Tensor | None) -> Samples:
+        return Samples(samples.logprob, 2 * samples.entropy)
 
 
 class NegatedReward(Reinforce):

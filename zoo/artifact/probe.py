@@ -30,6 +30,8 @@ MAX_SAMPLES = 256
 TOLERANCE = {torch.float64: 1e-7, torch.float32: 1e-4}
 DEFAULT_TOLERANCE = 3e-2
 """What an output may differ by, against the largest of it: other machines add up otherwise."""
+_RENAMED = {"choices": "samples"}
+"""Batch keys and output fields that had another name in earlier versions."""
 
 
 def record_probe(model: Model) -> dict[str, Any]:
@@ -54,16 +56,21 @@ def record_probe(model: Model) -> dict[str, Any]:
 
 def compare_probe(model: Model, probe: Mapping[str, Any]) -> list[str]:
     """How the model's answers to the probe differ from those it gave; ValueError if it is odd."""
-    kept = {name: _decode_tensor(row) for name, row in probe["inputs"].items()}
+    kept = {_current_name(name): _decode_tensor(row) for name, row in probe["inputs"].items()}
     with _preserve_state(model):
         now = _float_outputs(model, kept)
-    expected = probe["outputs"]
+    expected = {_current_name(name): row for name, row in probe["outputs"].items()}
     wrong = [f"{name} is missing" for name in expected if name not in now]
     wrong += [f"{name} is new" for name in now if name not in expected]
     for name, tensor in now.items():
         if name in expected:
             wrong += [f"{name} {why}" for why in _compare_output(tensor, expected[name])]
     return wrong
+
+
+def _current_name(name: str) -> str:
+    """Return the current name of a batch key or output field stored by an earlier version."""
+    return ".".join(_RENAMED.get(part, part) for part in name.split("."))
 
 
 def _example_inputs(model: Model) -> dict[str, Tensor] | None:

@@ -1,16 +1,20 @@
-"""Attention = scorer x alignment x heads, wherever it is used."""
+"""Attention: scorer, alignment and heads; recording of weights and samples."""
 
 from zoo.attention.attention import Attention
 from zoo.attention.fused import fused_softmax
+from zoo.attention.hooks import has_hooks
 from zoo.attention.recorder import RecordsAttention, recording
 from zoo.attention.sampling import find_stochastic, forbid_stochastic, record_samples
+from zoo.attention.scorer_bank import ScorerBank
 
 __all__ = [
     "Attention",
     "RecordsAttention",
+    "ScorerBank",
     "find_stochastic",
     "forbid_stochastic",
     "fused_softmax",
+    "has_hooks",
     "record_samples",
     "recording",
 ]

@@ -13,9 +13,11 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from zoo.attention.hooks import has_hooks
 from zoo.attention.recorder import RecordsAttention
+from zoo.attention.scorer_bank import ScorerBank
 from zoo.errors import ZooError
-from zoo.interfaces import Alignment, AlignmentContext, Mask, Position, Samples, Scorer
+from zoo.interfaces import Alignment, AlignmentContext, Mask, Position, Scorer
 from zoo.interfaces.signature import FromParent
 from zoo.registry.blueprint import Blueprint
 
@@ -49,7 +51,6 @@ class Attention(RecordsAttention):
     """
 
     widths: ClassVar[tuple[str, ...]] = ("output_dim",)
-    traced_method: ClassVar[str] = "attend"
 
     def __init__(
         self,
@@ -72,7 +73,6 @@ class Attention(RecordsAttention):
         ignores_keys = scorer.cls.ignores_keys
         several = "kv" if ignores_keys else "qkv"
         self.project = ("none" if heads == 1 else several) if project == "auto" else project
-        self.sample_log: list[Samples] | None = None
         if heads % self.kv_heads:
             raise ZooError(f"heads ({heads}) must be divisible by kv_heads ({kv_heads})")
         if ignores_keys and self.project == "qkv":
@@ -95,18 +95,9 @@ class Attention(RecordsAttention):
             self.key = nn.Linear(key_dim, self.kv_heads * inner_key, bias=bool(bias))
             if self.project == "qkv":
                 self.value = nn.Linear(key_dim, self.kv_heads * inner_key, bias=bool(bias))
-        first = scorer.build(query_dim=self.query_dim, key_dim=inner_key)
-        # Without parameters one scorer serves all heads; a sequential one remembers for each.
-        self.shared_scorer = not any(True for _ in first.parameters()) and not first.sequential
-        more = 0 if self.shared_scorer else heads - 1
-        self.scorers = nn.ModuleList(
-            [
-                first,
-                *(scorer.build(query_dim=self.query_dim, key_dim=inner_key) for _ in range(more)),
-            ]
-        )
+        self.scorers = ScorerBank(scorer, heads, query_dim=self.query_dim, key_dim=inner_key)
         self.align: Alignment = align.build(query_dim=self.query_dim)
-        if self.project == "none" and heads > 1 and self.shared_scorer:
+        if self.project == "none" and heads > 1 and self.scorers.shared:
             raise ZooError(
                 f"{heads} heads without projections would be {heads} times the same head, "
                 f"since scorer '{scorer.label}' has no parameters; set project: qkv"
@@ -116,9 +107,34 @@ class Attention(RecordsAttention):
             self.out = nn.Linear(self.output_dim, query_dim, bias=bias is True)
             self.output_dim = query_dim
 
-    def forward(self, query: Tensor, memory: Tensor, mask: Mask | None = None) -> Tensor:
-        """All at once; `prepare` and `attend` do it in two steps."""
-        return self.attend(query, self.prepare(memory), mask)
+    def forward(
+        self,
+        query: Tensor,
+        memory: Tensor | Mapping[str, Tensor],
+        mask: Mask | None = None,
+        *,
+        state: Mapping[str, Tensor] | None = None,
+        position: Position | None = None,
+        offset: int | Tensor = 0,
+    ) -> Tensor | tuple[Tensor, dict[str, Tensor]]:
+        """query [B, T, Dq], memory [B, S, key_dim] -> context [B, T, output_dim].
+
+        Args:
+            memory: keys and values as one tensor, or the output of `prepare`.
+            mask: which keys each query attends to.
+            state: output of `init_state` or of the previous call. If set, the query is the next
+                single one ([B, 1, Dq]) and the updated state is returned with the context.
+            position: rotates queries (and keys, if they are not prepared) or adds a bias.
+            offset: position of the first query.
+        """
+        prepared = (
+            self.prepare(memory, position=position, offset=offset)
+            if isinstance(memory, Tensor)
+            else memory
+        )
+        if state is None:
+            return self._attend(query, prepared, mask or Mask(), position, offset)
+        return self._step(query, prepared, state, mask or Mask())
 
     def prepare(
         self, memory: Tensor, *, position: Position | None = None, offset: int | Tensor = 0
@@ -134,87 +150,73 @@ class Attention(RecordsAttention):
                 else keys
             )
         if position is not None:
-            keys = position.rotate(keys, offset=offset)
-        if self.shared_scorer:
-            return {"keys": self._scorers()[0].prepare(keys), "values": values}
-        keys = self._repeat_kv(keys)
-        prepared = [scorer.prepare(keys[:, h]) for h, scorer in enumerate(self._scorers())]
-        return {"keys": torch.stack(prepared, dim=1), "values": values}
+            keys = position("rotate", keys, offset=offset)
+        if not self.scorers.shared:
+            keys = self._repeat_kv(keys)
+        return {"keys": self.scorers.prepare(keys), "values": values}
 
-    def attend(
-        self,
-        query: Tensor,
-        prepared: Mapping[str, Tensor],
-        mask: Mask | None = None,
-        *,
-        position: Position | None = None,
-        offset: int | Tensor = 0,
-    ) -> Tensor:
-        """query [B, T, Dq], what `prepare` gave -> context [B, T, output_dim].
-
-        The queries stand at offset..offset+T; those of a sequential attention go through `step`.
-        """
-        mask = mask or Mask()
-        queries = self._project_query(query, position, offset)
-        if position is not None:
-            T, S = query.shape[1], prepared["keys"].shape[2]
-            mask = replace(mask, bias=position.bias(T, S, offset=offset, device=query.device))
-        keys, values = self._repeat_kv(prepared["keys"]), self._repeat_kv(prepared["values"])
-        context = self._fused(queries, keys, values, mask)
-        if context is None:
-            look = AlignmentContext(queries, offset)
-            context = self._reference(queries, keys, values, mask, look)  # [B, H, T, Dv]
-        return self._merge_heads(context)
-
-    def start(self, prepared: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """What must be remembered from query to query, before the first: tensors [B, ...]."""
+    def init_state(self, prepared: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return the state before the first query: tensors [B, ...], none if not sequential."""
         keys = self._repeat_kv(prepared["keys"])
         state: dict[str, Tensor] = {}
         if self.sequential or self.align.needs_step_index:
             state["step"] = keys.new_zeros(keys.shape[0], dtype=torch.long)
         if self.sequential:
             state["weights"] = keys.new_zeros(keys.shape[:3])
-            for h, scorer in enumerate(self._scorers()):
-                state |= {f"{h}.{name}": t for name, t in scorer.init_state(keys[:, h]).items()}
+            state |= self.scorers.init_state(keys)
         return state
 
-    def step(
+    def _attend(
+        self,
+        query: Tensor,
+        prepared: Mapping[str, Tensor],
+        mask: Mask,
+        position: Position | None = None,
+        offset: int | Tensor = 0,
+    ) -> Tensor:
+        """Process all queries in parallel."""
+        queries = self._project_query(query, position, offset)
+        keys, values = self._repeat_kv(prepared["keys"]), self._repeat_kv(prepared["values"])
+        if position is not None:
+            mask = replace(mask, bias=position("bias", queries, keys, offset=offset))
+        context = self._fused(queries, keys, values, mask)
+        if context is None:
+            scores = self.scorers(queries, keys, prepared=True)  # [B, H, T, S]
+            align_context = AlignmentContext(queries, offset)
+            context = self._compute_weights(scores, mask, align_context) @ values  # [B, H, T, Dv]
+        return self._merge_heads(context)
+
+    def _step(
         self,
         query: Tensor,
         prepared: Mapping[str, Tensor],
         state: Mapping[str, Tensor],
-        mask: Mask | None = None,
+        mask: Mask,
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The next query [B, 1, Dq] -> its context [B, 1, output_dim], what is remembered."""
+        """Process the next query [B, 1, Dq] -> its context [B, 1, output_dim], the new state."""
         if not state:
-            return self.attend(query, prepared, mask), {}
-        after = dict(state)
-        after["step"] = state["step"] + 1
+            return self._attend(query, prepared, mask), {}
+        updated = dict(state)
+        updated["step"] = state["step"] + 1
         if not self.sequential:
-            return self.attend(query, prepared, mask, offset=state["step"]), after
-        mask = mask or Mask()
+            return self._attend(query, prepared, mask, offset=state["step"]), updated
         queries = self._project_query(query, None, 0)
         keys, values = self._repeat_kv(prepared["keys"]), self._repeat_kv(prepared["values"])
-        scores = []
-        for h, scorer in enumerate(self._scorers()):
-            known = {n.partition(".")[2]: t for n, t in state.items() if n.startswith(f"{h}.")}
-            known["weights"] = state["weights"][:, h]
-            each, own = scorer.step(queries[:, h], keys[:, h], known)
-            after |= {f"{h}.{name}": t for name, t in own.items()}
-            scores.append(each)
-        look = AlignmentContext(queries, state["step"], state["weights"])
-        weights = self._compute_weights(torch.stack(scores, dim=1), mask, look)  # [B, H, 1, S]
-        after["weights"] = weights[:, :, 0]
-        return self._merge_heads(weights @ values), after
+        scores, scorer_state = self.scorers.step(queries, keys, state, state["weights"])
+        align_context = AlignmentContext(queries, state["step"], state["weights"])
+        weights = self._compute_weights(scores, mask, align_context)  # [B, H, 1, S]
+        updated |= scorer_state
+        updated["weights"] = weights[:, :, 0]
+        return self._merge_heads(weights @ values), updated
 
     @property
     def sequential(self) -> bool:
         """Whether the weights of one query depend on those of the query before."""
-        return self.align.sequential or any(scorer.sequential for scorer in self._scorers())
+        return self.align.sequential or self.scorers.sequential
 
     def forbid_sequential(self, where: str) -> None:
         """Raise where all queries are answered at once, if this attention cannot do that."""
-        parts: list[Scorer | Alignment] = [self._scorers()[0], self.align]
+        parts: list[Scorer | Alignment] = [self.scorers.first, self.align]
         for part in parts:
             if part.sequential:
                 raise ZooError(
@@ -224,49 +226,39 @@ class Attention(RecordsAttention):
 
     def forbid_rotary(self, position: Position | None) -> None:
         """Raise if the position turns queries and keys of a scorer that would not understand."""
-        if position is not None and position.is_rotary and not self._scorers()[0].supports_rotary:
+        if position is not None and position.is_rotary and not self.scorers.first.supports_rotary:
             raise ZooError(
                 f"position '{position.name}' turns queries and keys, which has a meaning for plain "
-                f"inner products only, not for scorer '{self._scorers()[0].name}'"
+                f"inner products only, not for scorer '{self.scorers.first.name}'"
             )
 
     def _fused(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
+        """Compute the context in one kernel, or return None where the reference path is needed.
+
+        The fused path does not call the scorer and the alignment, so it is not used while hooks
+        are registered on them.
+        """
         if self.is_recording or not self.align.is_softmax:
             return None
-        if not self.shared_scorer and self.heads > 1:
+        if not self.scorers.shared and self.heads > 1:
             return None
-        return self._scorers()[0].fused(queries, keys, values, mask)
+        if has_hooks(self.scorers) or has_hooks(self.align):
+            return None
+        return self.scorers.first.fused(queries, keys, values, mask)
 
-    def _reference(
-        self,
-        queries: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        mask: Mask,
-        look: AlignmentContext | None = None,
-    ) -> Tensor:
-        if self.shared_scorer:
-            scores = self._scorers()[0].score(queries, keys)
-        else:
-            each = [s.score(queries[:, h], keys[:, h]) for h, s in enumerate(self._scorers())]
-            scores = torch.stack(each, dim=1)  # [B, H, T, S]
-        context: Tensor = (
-            self._compute_weights(scores, mask, look or AlignmentContext(queries)) @ values
-        )
-        return context
-
-    def _compute_weights(self, scores: Tensor, mask: Mask, look: AlignmentContext) -> Tensor:
+    def _compute_weights(self, scores: Tensor, mask: Mask, context: AlignmentContext) -> Tensor:
         if mask.bias is not None:
             scores = scores + mask.bias.to(scores.dtype)
         dense = mask.dense(scores.shape[-2], scores.shape[-1], scores.device)
         allowed = None if dense is None else dense[:, None]  # [B, 1, T, S]
-        if self.sample_log is None:
-            weights: Tensor = self.align(scores, allowed, look)
+        samples = None
+        if self.is_recording_samples and self.align.is_stochastic:
+            weights, samples = self.align(scores, allowed, context, return_samples=True)
         else:
-            weights, samples = self.align.sample(scores, allowed, look)
-            self.sample_log.append(samples)
-        self.record(weights)
-        return weights
+            weights = self.align(scores, allowed, context)
+        self.record(weights, samples)
+        result: Tensor = weights
+        return result
 
     def _project_query(
         self, query: Tensor, position: Position | None, offset: int | Tensor
@@ -276,15 +268,14 @@ class Attention(RecordsAttention):
             queries = query[:, None].expand(-1, self.heads, -1, -1)
         else:
             queries = self._split_heads(self.query(query), self.heads)
-        return queries if position is None else position.rotate(queries, offset=offset)
+        if position is not None:
+            queries = position("rotate", queries, offset=offset)
+        return queries
 
     def _merge_heads(self, context: Tensor) -> Tensor:
         side_by_side = context.transpose(1, 2).flatten(2)  # [B, T, H * Dv]
         merged = side_by_side if self.merge == "concat" else context.mean(dim=1)
         return self.out(merged) if self.project != "none" else merged
-
-    def _scorers(self) -> list[Scorer]:
-        return list(self.scorers)  # type: ignore[arg-type]
 
     def _split_heads(self, states: Tensor, heads: int) -> Tensor:
         """[B, S, H * D] -> [B, H, S, D]"""

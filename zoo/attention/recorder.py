@@ -1,50 +1,80 @@
-"""Looking inside: attention weights on request."""
+"""Recording of attention weights and of sampled positions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from zoo.interfaces import Samples
+
+
+@dataclass(eq=False)
+class Listener:
+    """Receives what the attention modules of a model compute while it is attached.
+
+    Args:
+        weights: receives the attention weights of a call; None if they are not needed.
+        samples: receives the sampled positions of a call; None if they are not needed.
+    """
+
+    weights: Callable[[Tensor], None] | None = None
+    samples: Callable[[Samples], None] | None = None
+
 
 class RecordsAttention(nn.Module):
-    """A module that looks somewhere, and reports where while somebody records."""
+    """Base of modules that compute attention weights and report them to listeners."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.recorder: list[Tensor] | None = None
-        self.grad_recorder: list[Tensor] | None = None  # like the recorder, with gradients
+        self.listeners: list[Listener] = []
 
     @property
     def is_recording(self) -> bool:
-        """Whether anybody asks for weights."""
-        return self.recorder is not None or self.grad_recorder is not None
+        """Whether a listener needs the weights, which rules out the fused path."""
+        return any(listener.weights is not None for listener in self.listeners)
 
-    def record(self, weights: Tensor) -> None:
-        """Keep the weights of this call, if anybody asked for them."""
-        if self.recorder is not None:
-            self.recorder.append(weights.detach())
-        if self.grad_recorder is not None:
-            self.grad_recorder.append(weights)
+    @property
+    def is_recording_samples(self) -> bool:
+        """Whether a listener needs the samples of a stochastic alignment."""
+        return any(listener.samples is not None for listener in self.listeners)
+
+    def record(self, weights: Tensor, samples: Samples | None = None) -> None:
+        """Pass the weights of this call, and its samples if there are some, to the listeners."""
+        for listener in self.listeners:
+            if listener.weights is not None:
+                listener.weights(weights)
+            if listener.samples is not None and samples is not None:
+                listener.samples(samples)
+
+
+@contextmanager
+def attached(listeners: dict[RecordsAttention, Listener]) -> Iterator[None]:
+    """Attach each listener to its module inside the block."""
+    for module, listener in listeners.items():
+        module.listeners.append(listener)
+    try:
+        yield
+    finally:
+        for module, listener in listeners.items():
+            module.listeners.remove(listener)
 
 
 @contextmanager
 def recording(model: nn.Module, *, gradients: bool = False) -> Iterator[dict[str, list[Tensor]]]:
-    """Every attention inside the model reports its weights while the block runs.
+    """Record the attention weights of every attention module inside the block.
 
-    Gives, for each attention by its name in the model, the weights of each call: [B, H, T, S], or
-    [B, H, E] over the edges of a graph; with their gradients for a model that hands them to an
-    objective, which a recording of the model from outside does not disturb. Outside such a block
-    nothing is kept, and fused paths are free to run.
+    Yields a dictionary from module name to the weights of each call: [B, H, T, S], or [B, H, E]
+    over the edges of a graph. Weights are detached unless ``gradients`` is true. Fused paths are
+    not used while weights are recorded.
     """
-    listener = "tracker" if gradients else "recorder"
     found = {name: m for name, m in model.named_modules() if isinstance(m, RecordsAttention)}
     log: dict[str, list[Tensor]] = {name: [] for name in found}
-    for name, attention in found.items():
-        setattr(attention, listener, log[name])
-    try:
+
+    def keep(calls: list[Tensor]) -> Callable[[Tensor], None]:
+        return lambda weights: calls.append(weights if gradients else weights.detach())
+
+    with attached({m: Listener(weights=keep(log[name])) for name, m in found.items()}):
         yield log
-    finally:
-        for attention in found.values():
-            setattr(attention, listener, None)

@@ -1,4 +1,4 @@
-"""Learning where to look by chance: what was drawn, for objectives that reward it."""
+"""Recording of the positions that stochastic alignments sample, for objectives that use them."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ import torch
 from torch import nn
 
 from zoo.attention.attention import Attention
+from zoo.attention.recorder import Listener, attached
 from zoo.errors import ZooError
 from zoo.interfaces import Alignment, Samples
 
 
 @dataclass(frozen=True)
 class SampleLog:
-    """What each drawing attention drew, call by call: choices [B, H, T], with gradients."""
+    """The samples of each stochastic attention, call by call: [B, H, T], with gradients."""
 
     calls: dict[str, list[Samples]]
 
     def total(self) -> Samples | None:
-        """Calls one after another, heads and attentions added up: [B, T]; None if none drew.
+        """Concatenate the calls and sum over heads and attentions: [B, T], None without samples.
 
-        Every attention must have answered the same number of queries, one a target step.
+        Every attention must have processed the same number of queries, one per target step.
         """
-        drawn = [calls for calls in self.calls.values() if calls]
-        if not drawn:
+        sampled = [calls for calls in self.calls.values() if calls]
+        if not sampled:
             return None
-        logprobs = [torch.cat([c.logprob.sum(dim=1) for c in calls], dim=1) for calls in drawn]
-        entropies = [torch.cat([c.entropy.sum(dim=1) for c in calls], dim=1) for calls in drawn]
+        logprobs = [torch.cat([c.logprob.sum(dim=1) for c in calls], dim=1) for calls in sampled]
+        entropies = [torch.cat([c.entropy.sum(dim=1) for c in calls], dim=1) for calls in sampled]
         return Samples(torch.stack(logprobs).sum(dim=0), torch.stack(entropies).sum(dim=0))
 
 
 def find_stochastic(module: nn.Module) -> Alignment | None:
-    """The first alignment inside the module that draws where to look, if there is one."""
+    """Return the first stochastic alignment inside the module, or None."""
     for inner in module.modules():
         if isinstance(inner, Attention) and inner.align.is_stochastic:
             return inner.align
@@ -42,31 +43,24 @@ def find_stochastic(module: nn.Module) -> Alignment | None:
 
 
 def forbid_stochastic(part: nn.Module, what: str) -> None:
-    """Raise if a part draws where it looks and nobody hears of it, so that it could not learn."""
-    drawn = find_stochastic(part)
-    if drawn is not None:
+    """Raise ZooError if the part has a stochastic alignment, which no objective could train."""
+    found = find_stochastic(part)
+    if found is not None:
         raise ZooError(
-            f"alignment '{drawn.name}' draws where {what} looks, of which no objective hears; "
-            "let a gradient pass it (straight_through: true) or choose another"
+            f"alignment '{found.name}' samples the positions that {what} attends to, and no "
+            "objective receives these samples, so its scores would get no gradient; set "
+            "straight_through: true or use another alignment"
         )
 
 
 @contextmanager
 def record_samples(model: nn.Module) -> Iterator[SampleLog]:
-    """Every attention inside the model that draws reports its choices while the block runs.
-
-    Outside such a block nothing is kept.
-    """
+    """Record the samples of every stochastic attention in the model inside the block."""
     found = {
         name: module
         for name, module in model.named_modules()
         if isinstance(module, Attention) and module.align.is_stochastic
     }
     log = SampleLog({name: [] for name in found})
-    for name, attention in found.items():
-        attention.sample_log = log.calls[name]
-    try:
+    with attached({m: Listener(samples=log.calls[name].append) for name, m in found.items()}):
         yield log
-    finally:
-        for attention in found.values():
-            attention.sample_log = None

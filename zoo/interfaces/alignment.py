@@ -32,27 +32,23 @@ class Alignment(Component, nn.Module, ABC):
 
     @property
     def is_softmax(self) -> bool:
-        """The weights are, now, the plain softmax of the masked scores, so that a scorer's fused
-        path may stand in."""
+        """Whether the weights are the plain softmax of the masked scores, as a fused path needs."""
         return False
 
     @property
     def is_stochastic(self) -> bool:
-        """It draws, in training, where to look, and no gradient tells the scores of it; `sample`
-        says how likely the draw was, so that an objective can."""
+        """Whether positions are sampled in training, so that scores get no gradient.
+
+        `forward` of a stochastic alignment takes ``return_samples``; if it is true, it returns
+        the weights and the log-probability and entropy of the samples ([..., T]).
+        """
         return False
 
     @abstractmethod
     def forward(
         self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
-    ) -> Tensor:
-        """scores [..., T, S], mask broadcastable to it (True = open) -> weights [..., T, S].
+    ) -> Tensor | tuple[Tensor, Samples]:
+        """scores [..., T, S], mask broadcastable to it (True = attend) -> weights [..., T, S].
 
-        An attention always gives a look, and then scores are [B, H, T, S].
+        An attention passes scores [B, H, T, S] and a context.
         """
-
-    def sample(
-        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
-    ) -> tuple[Tensor, Samples]:
-        """What `forward` does, and how it was drawn: weights [..., T, S], choices [..., T]."""
-        raise NotImplementedError(f"alignment '{self.name}' draws nothing")

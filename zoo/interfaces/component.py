@@ -24,8 +24,6 @@ class Component:
     """Where the idea was published: authors, year, title, and a link if there is one."""
     widths: ClassVar[tuple[str, ...]] = ()
     """Attributes of a built part that size its neighbours; traced when widths conflict."""
-    traced_method: ClassVar[str] = "forward"
-    """The method whose output shape `zoo check` shows."""
     test_params: ClassVar[Mapping[str, Any]] = {}
     """Parameters for the laws, where a small guess from the signature won't do."""
 

@@ -26,7 +26,6 @@ class Metric(Component, ABC):
     """
 
     kind: ClassVar[str] = "metric"
-    traced_method: ClassVar[str] = "compute"
     consumes: ClassVar[Literal["text", "tokens", "logprobs"]] = "text"
 
     @abstractmethod

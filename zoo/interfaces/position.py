@@ -1,9 +1,9 @@
-"""Position: where a vector stands in its sequence."""
+"""Position: information on the order of a sequence."""
 
 from __future__ import annotations
 
 from abc import ABC
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -12,20 +12,38 @@ from zoo.interfaces.component import Component
 
 
 class Position(Component, nn.Module, ABC):
-    """Adds to states, rotates queries and keys, or biases scores; overrides what it does.
+    """Adds to states, rotates queries and keys, or adds a bias to scores.
 
-    Given by the parent: dim, the width of the states; head_dim and heads of the attention.
+    A position is called as a module with the name of the operation. A subclass overrides `add`,
+    `rotate` or `bias`; the others do nothing.
+
+    From the parent: dim, the width of the states; head_dim and heads of the attention.
 
     Laws:
         offset: positions o..o+n computed alone equal the slice of the whole.
     """
 
     kind: ClassVar[str] = "position"
-    traced_method: ClassVar[str] = "add"
     max_positions: int | None = None
     """How many positions there are, or None if there is no end."""
     is_rotary: ClassVar[bool] = False
     """Turns queries and keys, which only scorers that are plain inner products understand."""
+
+    def forward(
+        self,
+        operation: Literal["add", "rotate", "bias"],
+        states: Tensor,
+        keys: Tensor | None = None,
+        *,
+        offset: int | Tensor = 0,
+    ) -> Tensor | None:
+        """Apply `add` or `rotate` to states, or return the `bias` of states (queries) and keys."""
+        if operation == "add":
+            return self.add(states, offset=offset)
+        if operation == "rotate":
+            return self.rotate(states, offset=offset)
+        assert keys is not None
+        return self.bias(states.shape[-2], keys.shape[-2], offset=offset, device=states.device)
 
     def add(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
         """states [B, T, D] at positions offset..offset+T -> [B, T, D]."""

@@ -1,4 +1,4 @@
-"""Scorer: how well a query and a key go together."""
+"""Scorer: scores of query-key pairs."""
 
 from __future__ import annotations
 
@@ -13,33 +13,54 @@ from zoo.interfaces.data import Mask
 
 
 class Scorer(Component, nn.Module, ABC):
-    """Scores queries against keys; the alignment makes weights of the scores.
+    """Computes a score for each query-key pair; the alignment normalises them to weights.
 
-    Given by the parent: query_dim, key_dim.
+    A scorer is called as a module. A subclass implements `score` and `score_pairs`, and overrides
+    the other methods where it has something to add.
+
+    From the parent: query_dim, key_dim.
 
     Laws:
         permuting the keys permutes the scores; the pair form, also of listed edges, equals the
-        dense form; preparing the keys first changes nothing; gradients are right (gradcheck); the
-        fused path, where there is one, equals the reference path and obeys the mask; queries one
-        by one get what they get all at once. Of a sequential scorer, `score` is that of a first
-        look.
+        dense form; preparing the keys first does not change the scores; gradients pass gradcheck;
+        the fused path, if there is one, equals the reference path and obeys the mask; queries
+        processed one at a time get the same scores as in parallel. `score` of a sequential scorer
+        is that of the first query.
     """
 
     kind: ClassVar[str] = "scorer"
-    traced_method: ClassVar[str] = "score"
     supports_rotary: ClassVar[bool] = False
-    """A plain inner product, so that rotated queries and keys see relative positions."""
+    """The score is an inner product, so rotated queries and keys encode relative positions."""
     sequential: ClassVar[bool] = False
-    """Needs what was looked at a step before; `first` and `step` say how."""
+    """The score depends on the attention weights of the previous query; see `step`."""
     ignores_keys: ClassVar[bool] = False
-    """Scores places, whatever the keys there say; so a pair alone, an edge, has no score."""
+    """The score depends on positions only, so a single pair (an edge) has no score."""
 
-    def forward(self, query: Tensor, key: Tensor) -> Tensor:
-        """query [..., T, Dq], key [..., S, Dk] -> scores [..., T, S]."""
-        return self.score(query, self.prepare(key))
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        *,
+        prepared: bool = False,
+        edges: tuple[Tensor, Tensor] | None = None,
+        state: Mapping[str, Tensor] | None = None,
+    ) -> Tensor | tuple[Tensor, dict[str, Tensor]]:
+        """Compute scores: query [..., T, Dq], key [..., S, Dk] -> [..., T, S].
+
+        Args:
+            prepared: whether ``key`` is the output of `prepare`.
+            edges: target and source indices [E]; if set, returns the scores of these pairs only,
+                [..., E], from keys that are not prepared.
+            state: state of a sequential scorer; if set, returns the scores of one query and the
+                updated state.
+        """
+        if edges is not None:
+            return self.score_edges(query, key, *edges)
+        keys = key if prepared else self.prepare(key)
+        return self.score(query, keys) if state is None else self.step(query, keys, state)
 
     def prepare(self, key: Tensor) -> Tensor:
-        """The work that depends on the keys alone, done once a sequence: [..., S, *]."""
+        """Compute what depends on the keys only, once per sequence: [..., S, *]."""
         return key
 
     @abstractmethod
@@ -47,32 +68,32 @@ class Scorer(Component, nn.Module, ABC):
         """query [..., T, Dq], prepared keys [..., S, *] -> scores [..., T, S]."""
 
     @abstractmethod
-    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
-        """The formula on pairs, an edge each: query [..., Dq], key [..., Dk] -> scores [...]."""
+    def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
+        """Score pairs elementwise: query [..., Dq], key [..., Dk] -> scores [...]."""
 
-    def edges(self, query: Tensor, key: Tensor, target: Tensor, source: Tensor) -> Tensor:
-        """Scores of listed pairs: query [..., T, Dq], key [..., S, Dk], indices [E] -> [..., E].
+    def score_edges(self, query: Tensor, key: Tensor, target: Tensor, source: Tensor) -> Tensor:
+        """Score listed pairs: query [..., T, Dq], key [..., S, Dk], indices [E] -> [..., E].
 
-        A scorer that can do part of the work once a node, before it goes to the edges, does so.
+        Override it to compute per-node terms once instead of once per edge.
         """
-        return self.pairs(query.index_select(-2, target), key.index_select(-2, source))
+        return self.score_pairs(query.index_select(-2, target), key.index_select(-2, source))
 
     def init_state(self, prepared: Tensor) -> dict[str, Tensor]:
-        """What a sequential scorer remembers before the first step: tensors [B, ...]."""
+        """Return the state of a sequential scorer before the first query: tensors [B, ...]."""
         return {}
 
     def step(
         self, query: Tensor, prepared: Tensor, state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """One step of a sequential scorer: query [B, 1, Dq] -> scores [B, 1, S], new memory.
+        """Process one query of a sequential scorer: query [B, 1, Dq] -> scores [B, 1, S], state.
 
-        The state holds what `first` or the last `step` gave, and under "weights" [B, S] the
-        weights of the step before, zeros at the first.
+        The state holds what `init_state` or the previous `step` returned, and under "weights"
+        [B, S] the weights of the previous query, zeros at the first.
         """
         return self.score(query, prepared), {}
 
     def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
-        """Softmax attention in one kernel, or None where there is none for these tensors.
+        """Compute softmax attention in one kernel, or return None if no kernel applies.
 
         query [B, H, T, Dq], prepared keys [B, H, S, *], values [B, H, S, Dv] -> [B, H, T, Dv].
         """

@@ -151,22 +151,19 @@ def _trace_shapes(tree: BuildNode) -> Iterator[tuple[dict[int, tuple[int, ...]],
     """Notes the first output shape of each part, and the parts an error came through."""
     shapes: dict[int, tuple[int, ...]] = {}
     failed: list[Failure] = []
-    wrapped: list[tuple[Any, str]] = []
+    wrapped: list[nn.Module] = []
     for frame in tree.walk():
-        name = getattr(frame.part, "observed", "forward")
-        if isinstance(frame.part, nn.Module) and callable(getattr(frame.part, name, None)):
-            setattr(
-                frame.part, name, _wrap_method(frame, getattr(frame.part, name), shapes, failed)
-            )
-            wrapped.append((frame.part, name))
+        if isinstance(frame.part, nn.Module):
+            frame.part.forward = _wrap_forward(frame, frame.part.forward, shapes, failed)
+            wrapped.append(frame.part)
     try:
         yield shapes, failed
     finally:
-        for part, name in wrapped:
-            delattr(part, name)
+        for part in wrapped:
+            del part.forward
 
 
-def _wrap_method(
+def _wrap_forward(
     frame: BuildNode, method: Any, shapes: dict[int, tuple[int, ...]], failed: list[Failure]
 ) -> Any:
     def wrapper(*args: Any, **kwargs: Any) -> Any:

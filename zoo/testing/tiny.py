@@ -94,7 +94,7 @@ class TinyScorer(Scorer):
         scores: Tensor = query @ self.W(prepared).transpose(-1, -2)
         return scores
 
-    def pairs(self, query: Tensor, key: Tensor) -> Tensor:
+    def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         scores: Tensor = (query * self.W(key)).sum(dim=-1)
         return scores
 

@@ -18,7 +18,7 @@ def test_choices_of_scores_worked_out_by_hand():
     scores = torch.tensor([[0.0, math.log(3), 7.0]], dtype=torch.float64)
     mask = torch.tensor([True, True, False])
 
-    _, samples = Hard().eval().sample(scores, mask)
+    _, samples = Hard().eval()(scores, mask, return_samples=True)
 
     # Chances 1/4 and 3/4.
     assert samples.logprob.tolist() == pytest.approx([math.log(3 / 4)])
@@ -31,7 +31,7 @@ def test_choices_and_their_gradients_equal_those_of_torchs_distribution():
     own = torch.randn(2, 3, 4, 6, dtype=torch.float64, requires_grad=True)
     torchs = own.detach().clone().requires_grad_()
 
-    weights, samples = Hard().train().sample(own)
+    weights, samples = Hard().train()(own, return_samples=True)
     expected = Categorical(logits=torchs)
     logprob = expected.log_prob(weights.argmax(dim=-1))
     (samples.logprob + samples.entropy.square()).sum().backward()
@@ -92,7 +92,7 @@ def test_straight_through_gives_one_key_and_the_gradient_of_the_softmax(training
 def test_with_nothing_open_nothing_is_drawn():
     scores = torch.randn(2, 3, requires_grad=True)
 
-    weights, samples = Hard().train().sample(scores, torch.tensor([[False], [True]]))
+    weights, samples = Hard().train()(scores, torch.tensor([[False], [True]]), return_samples=True)
     (samples.logprob + samples.entropy).sum().backward()
 
     assert weights[0].tolist() == [0, 0, 0]

@@ -57,7 +57,7 @@ def test_pairs_are_the_diagonal_of_the_scores():
 
     diagonal = additive(query, key).diagonal(dim1=-2, dim2=-1)
 
-    torch.testing.assert_close(additive.pairs(query, key), diagonal, rtol=0, atol=1e-12)
+    torch.testing.assert_close(additive.score_pairs(query, key), diagonal, rtol=0, atol=1e-12)
 
 
 def test_any_number_of_leading_dimensions_is_a_batch():

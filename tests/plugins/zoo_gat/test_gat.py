@@ -34,7 +34,7 @@ def test_the_score_of_known_weights(params, expected):
 def test_listed_edges_cost_one_number_each():
     scorer = _make_scorer()
     target, source = torch.tensor([1, 0, 1]), torch.tensor([0, 1, 1])
-    scores = scorer.edges(QUERY, KEY, target, source)
+    scores = scorer(QUERY, KEY, edges=(target, source))
     torch.testing.assert_close(scores, torch.tensor([5.0, -0.8, -0.2], dtype=torch.float64))
 
 

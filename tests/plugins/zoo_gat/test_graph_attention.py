@@ -78,7 +78,7 @@ def test_weights_are_reported_edge_by_edge_then_loop_by_loop(encoder, graph):
     sums = torch.zeros(3, 7).index_add(1, target, weights)
     torch.testing.assert_close(sums, torch.ones(3, 7))
     assert weights[:, 6].eq(0).all()  # (4, 4), which came again as a loop
-    assert layers.layers[0].recorder is None
+    assert not layers.layers[0].listeners
 
 
 def test_dropout_is_on_features_and_on_weights(encoder, graph):

@@ -67,7 +67,7 @@ def test_it_never_moves_back():
 
 def test_a_pair_has_no_place():
     with pytest.raises(ZooError, match="scorer 'location-window' scores places in a sequence"):
-        LocationWindow(query_dim=3).pairs(torch.randn(3), torch.randn(4))
+        LocationWindow(query_dim=3).score_pairs(torch.randn(3), torch.randn(4))
 
 
 def test_a_projection_of_keys_that_it_ignores_is_refused():

@@ -49,7 +49,7 @@ def test_pairs_equal_torchs_bilinear_form():
 
     expected = F.bilinear(query, key, general.W.weight[None])[..., 0]
 
-    torch.testing.assert_close(general.pairs(query, key), expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(general.score_pairs(query, key), expected, rtol=0, atol=1e-12)
 
 
 def test_keys_prepared_once_serve_every_query():

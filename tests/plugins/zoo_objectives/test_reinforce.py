@@ -116,7 +116,7 @@ def test_drawn_gradients_agree_with_the_exact_one_within_their_standard_error(ba
     torch.manual_seed(0)
     scores = theta.expand(n, 1, -1, -1).clone().requires_grad_()  # [B, H, T, S]
 
-    weights, samples = Hard().train().sample(scores)
+    weights, samples = Hard().train()(scores, return_samples=True)
     sampled = weights[:, 0].argmax(dim=-1)  # [B, T]
     objective = Reinforce(lambda_e=0.0).double().eval()
     objective.baseline.fill_(baseline)

@@ -72,9 +72,9 @@ def test_the_reference_path_takes_it_in_any_dtype(dtype):
     position, states = ALiBi(heads=2), torch.randn(1, 4, 8, dtype=dtype)
     prepared = attention.prepare(states, position=position)
 
-    fused = attention.attend(states, prepared, position=position)
+    fused = attention(states, prepared, position=position)
     with recording(attention):
-        reference = attention.attend(states, prepared, position=position)
+        reference = attention(states, prepared, position=position)
 
     assert reference.dtype is fused.dtype is dtype
     torch.testing.assert_close(reference, fused, rtol=0, atol=0.02)

@@ -96,7 +96,7 @@ def test_an_attention_shifted_as_a_whole_looks_where_it_looked(scorer, form, lay
     def answer(shift: int) -> tuple[Tensor, Tensor]:
         with recording(attention) as log:
             prepared = attention.prepare(states, position=position, offset=shift)
-            given = attention.attend(states, prepared, Mask(), position=position, offset=shift)
+            given = attention(states, prepared, Mask(), position=position, offset=shift)
         return given, log[""][0]
 
     (context, weights), (moved, again) = answer(0), answer(100)

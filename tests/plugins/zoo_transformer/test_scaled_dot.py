@@ -52,7 +52,7 @@ def test_pairs_are_the_diagonal_of_the_scores():
 
     diagonal = scaled(query, key).diagonal(dim1=-2, dim2=-1)
 
-    torch.testing.assert_close(scaled.pairs(query, key), diagonal, rtol=0, atol=1e-12)
+    torch.testing.assert_close(scaled.score_pairs(query, key), diagonal, rtol=0, atol=1e-12)
 
 
 def test_the_fused_path_mixes_values_by_the_softmax_of_the_scores():

@@ -94,7 +94,7 @@ def sample_statistics(config: Configuration) -> None:
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        weights, samples = align.train().sample(scores, mask, context)
+        weights, samples = align.train()(scores, mask, context, return_samples=True)
     assert samples.logprob.shape == samples.entropy.shape == (draws, 1, 1), "choices not [B, H, T]"
     where = weights[:, 0, 0]
     assert ((where == 1).sum(dim=-1) == 1).all(), "a draw is no single key"

@@ -16,11 +16,11 @@ from zoo.testing.laws.helpers import assert_close, assert_equal, length_mask, ra
 def attend_stepwise(attention: Attention, query: Tensor, memory: Tensor, mask: Mask) -> Tensor:
     """The context [B, T, D] with queries put one by one, each told where it stands."""
     prepared = attention.prepare(memory)
-    state = attention.start(prepared)
+    state = attention.init_state(prepared)
     contexts = []
     for t in range(query.shape[1]):
         now = replace(mask, offset=t)
-        context, state = attention.step(query[:, t : t + 1], prepared, state, now)
+        context, state = attention(query[:, t : t + 1], prepared, now, state=state)
         contexts.append(context)
     return torch.cat(contexts, dim=1)
 
@@ -77,11 +77,11 @@ def check_stepwise(config: Configuration, attention: Attention) -> None:
             1e-7,
         )
     prepared = attention.prepare(memory)
-    state = attention.start(prepared)
+    state = attention.init_state(prepared)
     for t in range(3):
-        _, state = attention.step(query[:, t : t + 1], prepared, state)
+        _, state = attention(query[:, t : t + 1], prepared, state=state)
     parents = torch.tensor([2, 0, 0])
-    expected, _ = attention.step(query[:, 3:], prepared, state)
+    expected, _ = attention(query[:, 3:], prepared, state=state)
     moved = {name: tensor.index_select(0, parents) for name, tensor in state.items()}
-    context, _ = attention.step(query[parents, 3:], prepared, moved)
+    context, _ = attention(query[parents, 3:], prepared, state=moved)
     assert_close(context, expected[parents], "what a reordered row sees", 1e-7)

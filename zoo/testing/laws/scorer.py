@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from zoo.attention import Attention
+from zoo.attention import Attention, recording
 from zoo.errors import ZooError
 from zoo.interfaces import Mask, Scorer
 from zoo.registry.blueprint import Blueprint
@@ -43,9 +43,9 @@ def pair_form(config: Configuration) -> None:
     if scorer.ignores_keys:
         _check_pairs_raise(scorer, *both)
     else:
-        assert_close(scorer.pairs(*both), dense, "pairs against dense")
+        assert_close(scorer.score_pairs(*both), dense, "pairs against dense")
         target, source = torch.tensor([2, 0, 2, 1]), torch.tensor([3, 3, 0, 1])
-        listed = scorer.edges(query, key, target, source)
+        listed = scorer(query, key, edges=(target, source))
         assert_close(listed, dense[:, target, source], "listed edges against dense")
     assert_close(scorer(query[0], key[0]), dense[0], "scores without a batch")
     assert_close(
@@ -56,7 +56,7 @@ def pair_form(config: Configuration) -> None:
 def _check_pairs_raise(scorer: Scorer, query: torch.Tensor, key: torch.Tensor) -> None:
     said = None
     try:
-        scorer.pairs(query, key)
+        scorer.score_pairs(query, key)
     except ZooError as error:
         said = str(error)
     assert said is not None, "a scorer of places alone scores pairs"
@@ -69,8 +69,12 @@ def prepared_keys(config: Configuration) -> None:
     query, key = _inputs(config)
     prepared = scorer.prepare(key)
     assert prepared.shape[:-1] == key.shape[:-1], "prepare changes more than the last dimension"
-    assert_close(scorer.score(query, prepared), scorer(query, key), "scores of prepared keys")
-    alone = torch.cat([scorer.score(query[:, t : t + 1], prepared) for t in range(3)], dim=1)
+    assert_close(
+        scorer(query, prepared, prepared=True), scorer(query, key), "scores of prepared keys"
+    )
+    alone = torch.cat(
+        [scorer(query[:, t : t + 1], prepared, prepared=True) for t in range(3)], dim=1
+    )
     assert_close(alone, scorer(query, key), "scores of one query at a time")
 
 
@@ -89,7 +93,7 @@ def gradients(config: Configuration) -> None:
         own, steps = scorer.init_state(prepared), []
         for t in range(3):
             before = own | {"weights": previous_weights * (t > 0)}
-            step, own = scorer.step(query[:, t : t + 1], prepared, before)
+            step, own = scorer(query[:, t : t + 1], prepared, prepared=True, state=before)
             steps.append(step)
         return torch.cat(steps, dim=1)
 
@@ -118,12 +122,13 @@ def fused_path(config: Configuration) -> None:
     query, memory = randn(2, 3, 8, seed=3), randn(2, 4, 8, seed=4)
     for mask in (Mask(), Mask(keys=length_mask([4, 2])), Mask(causal=True, offset=1)):
         prepared = attention.prepare(memory)
-        queries = query[:, None]
-        fused = attention._fused(queries, prepared["keys"], prepared["values"], mask)
-        if fused is None:
+        inputs = query[:, None], prepared["keys"], prepared["values"], mask
+        if attention.scorers.first.fused(*inputs) is None:
             raise NotApplicable("it has no fused path")
-        plain = attention._reference(queries, prepared["keys"], prepared["values"], mask)
-        assert_close(fused, plain, "the fused context", tolerance=1e-7)
+        fused = attention(query, prepared, mask)
+        with recording(attention):
+            reference = attention(query, prepared, mask)
+        assert_close(fused, reference, "the fused context", tolerance=1e-7)
 
 
 def _attention(config: Configuration, heads: int) -> Attention:
