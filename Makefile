@@ -1,8 +1,8 @@
-# The two commands of the README, and what developers run beside them.
+# Each target creates the virtual environment .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint types slow bench clean
+.PHONY: demo test slow nightly lint types hooks bench dist clean
 
 demo: .venv/installed-view
 	$(BIN)/zoo demo
@@ -13,12 +13,19 @@ test: .venv/installed-test
 slow: .venv/installed-test
 	$(BIN)/python -m pytest -m slow
 
+nightly: .venv/installed-test
+	$(BIN)/python -m pytest -n 2 -m 'not gpu'
+
 lint: .venv/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 types: .venv/installed-test
 	$(BIN)/mypy
+
+hooks: .venv/installed-test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pre-commit
+	$(BIN)/pre-commit install
 
 bench: .venv/installed-test
 	$(BIN)/python benchmarks/startup.py
@@ -27,13 +34,17 @@ bench: .venv/installed-test
 	$(BIN)/python benchmarks/word2vec.py
 	$(BIN)/python benchmarks/load.py
 
+dist: .venv/installed-test
+	rm -rf dist
+	$(BIN)/python -m hatchling build
+
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis zoo-demo
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis dist zoo-demo
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
-# One marker an extra: `make demo` installs less than `make test`.
+# One marker file per extra, so that `make demo` installs less than `make test`.
 .venv/installed-%: pyproject.toml constraints.txt | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
 	touch $@

@@ -1,4 +1,4 @@
-"""Puts the catalogue into the wheel; what is installed in place finds it in the checkout."""
+"""Build hook: adds registry.yaml to the wheel. Editable installs read it from the checkout."""
 
 from __future__ import annotations
 

@@ -1,53 +1,14 @@
 """A stranger's plugin, from `zoo new-plugin` to uninstalling it, in environments of its own."""
 
 import json
-import os
-import subprocess
-import sys
-import venv
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[1]
-
-
-class Environment:
-    """A fresh virtual environment: the zoo is installed into it by pip, libraries are borrowed."""
-
-    def __init__(self, folder):
-        venv.create(folder, with_pip=True)
-        self.bin = folder / "bin"
-        (site,) = folder.glob("lib/python*/site-packages")
-        borrowed = [path for path in sys.path if path.endswith("site-packages")]
-        # Appended, so that what is installed here comes first.
-        (site / "borrowed.pth").write_text("\n".join(borrowed) + "\n")
-        # An editable zoo in the borrowed folder must not stand in for the installed one.
-        self.pip("install", "--no-deps", str(ROOT))
-
-    def pip(self, *arguments):
-        command = [str(self.bin / "python"), "-m", "pip", *arguments]
-        flags = ["--quiet", "--disable-pip-version-check"]
-        if arguments[0] == "install":
-            flags.append("--no-build-isolation")
-        self._run([*command, *flags])
-
-    def zoo(self, *arguments, code=0):
-        done = self._run([str(self.bin / "python"), "-m", "zoo", *map(str, arguments)], code=code)
-        return done.stdout + done.stderr
-
-    def _run(self, command, code=0):
-        outside = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "ZOO"))}
-        done = subprocess.run(
-            command, capture_output=True, text=True, cwd=self.bin, env=outside, timeout=300
-        )
-        assert done.returncode == code, f"{command}\n{done.stdout}\n{done.stderr}"
-        return done
+from packaging_kit import ROOT, Environment
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    return Environment(tmp_path_factory.mktemp("fresh") / "venv")
+    return Environment(tmp_path_factory.mktemp("fresh") / "venv", ROOT)
 
 
 SPEC = """
@@ -66,7 +27,7 @@ model:
 
 def test_a_new_plugin_lives_and_leaves(environment, tmp_path):
     environment.zoo("new-plugin", "cosine", "--kind", "scorer", "-o", tmp_path)
-    environment.pip("install", "--no-deps", str(tmp_path / "zoo-cosine"))
+    environment.install(tmp_path / "zoo-cosine")
 
     rows = json.loads(environment.zoo("list", "--json", "--kind", "scorer"))
     (mine,) = [row for row in rows if row["name"] == "cosine"]
@@ -80,21 +41,10 @@ def test_a_new_plugin_lives_and_leaves(environment, tmp_path):
     assert json.loads(environment.zoo("check", spec, "--json"))["ok"] is True
     environment.zoo("compose", spec, "-o", model)
     again = f"import zoo; m = zoo.load({str(model)!r}); print(sum(p.sum() for p in m.parameters()))"
-    environment._run([str(environment.bin / "python"), "-c", again])
-    environment._run(
-        [
-            str(environment.bin / "python"),
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            str(tmp_path / "zoo-cosine"),
-        ]
-    )
+    environment.python("-c", again)
+    environment.python("-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / "zoo-cosine"))
 
-    environment.pip("uninstall", "--yes", "zoo-cosine")
+    environment.uninstall("zoo-cosine")
     assert "cosine" not in environment.zoo("list")
-    done = environment._run([str(environment.bin / "python"), "-c", again], code=1)
-    assert "pip install 'zoo-cosine==0.1.0'" in done.stderr
+    assert "pip install 'zoo-cosine==0.1.0'" in environment.python("-c", again, code=1)
     assert "no scorer named 'cosine'" in environment.zoo("check", spec, code=1)

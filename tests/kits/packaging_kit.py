@@ -1,0 +1,74 @@
+"""Built distributions and virtual environments to install them in, for tests of packaging."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def build(target: str, source: Path, folder: Path) -> Path:
+    """Build the 'sdist' or 'wheel' of a project without network access and return its path."""
+    command = ["-m", "hatchling", "build", "--target", target, "--directory", str(folder)]
+    _run([sys.executable, *command], folder=source)
+    (built,) = folder.glob({"sdist": "*.tar.gz", "wheel": "*.whl"}[target])
+    return built
+
+
+class Environment:
+    """A fresh virtual environment with one package installed by pip.
+
+    All other packages are imported from the environment that runs the tests.
+
+    Args:
+        folder: directory of the environment; commands run in it.
+        source: wheel or project directory to install.
+    """
+
+    def __init__(self, folder: Path, source: Path) -> None:
+        venv.create(folder)
+        base = {"base": str(folder), "platbase": str(folder)}
+        paths = sysconfig.get_paths("venv", vars=base)
+        self.folder, self.scripts = folder, Path(paths["scripts"])
+        self.site = Path(paths["purelib"])
+        outer = [path for path in sys.path if path.endswith("site-packages")]
+        # The .pth file appends to sys.path: packages of this environment take precedence.
+        (self.site / "outer.pth").write_text("\n".join(outer) + "\n", encoding="utf-8")
+        self.install(source)
+
+    def install(self, source: Path) -> None:
+        # --ignore-installed: the outer environment can hold the same version.
+        flags = ["--no-deps", "--no-build-isolation", "--ignore-installed"]
+        self._pip("install", *flags, str(source))
+
+    def uninstall(self, distribution: str) -> None:
+        self._pip("uninstall", "--yes", distribution)
+
+    def _pip(self, command: str, *arguments: str) -> None:
+        pip = ["-m", "pip", "--python", str(self.scripts / "python"), command]
+        _run([sys.executable, *pip, "--quiet", "--disable-pip-version-check", *arguments])
+
+    def python(self, *arguments: str, code: int = 0) -> str:
+        """Run Python with these arguments; return its output if it exits with the code."""
+        command = [str(self.scripts / "python"), *arguments]
+        return _run(command, folder=self.folder, code=code)
+
+    def zoo(self, *arguments: object, code: int = 0) -> str:
+        """Run the installed `zoo` command; return its output if it exits with the code."""
+        command = [str(self.scripts / "zoo"), *map(str, arguments)]
+        return _run(command, folder=self.folder, code=code)
+
+
+def _run(command: list[str], *, folder: Path | None = None, code: int = 0) -> str:
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "ZOO"))}
+    done = subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", cwd=folder, env=clean
+    )
+    output = done.stdout + done.stderr
+    assert done.returncode == code, f"{command} returned {done.returncode}:\n{output}"
+    return output
