@@ -48,6 +48,6 @@ def _attach_tokenizers(model: Model, source: Path | None, target: Path | None) -
     from zoo.generation.tokenizer import attach_tokenizers, read_tokenizer
 
     if source is None:
-        raise ZooError("--target-tokenizer needs --tokenizer for the source")
+        raise ZooError("--target-tokenizer needs --tokenizer, the tokenizer of the source")
     text = read_tokenizer(source)
     attach_tokenizers(model, {"source": text, "target": read_tokenizer(target) if target else text})

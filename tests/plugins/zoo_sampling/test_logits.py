@@ -5,7 +5,6 @@ import torch
 
 from zoo import ZooError, load_spec
 from zoo.errors import SpecError
-from zoo.plugin import Sampler
 from zoo_sampling.logits import apply_temperature, keep_tokens
 from zoo_sampling.min_p import MinP
 from zoo_sampling.temperature import Temperature
@@ -88,4 +87,3 @@ def test_zero_exponential_noise_samples_no_impossible_token(monkeypatch):
     logprobs = torch.tensor([[[0.0, 0.0, 1.0, 0.0]]]).log()
 
     assert Temperature().select(logprobs, torch.zeros(1, 1)).tokens.tolist() == [[2]]
-    assert issubclass(Temperature, Sampler)
