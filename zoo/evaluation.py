@@ -1,4 +1,4 @@
-"""Text files scored by metrics: line by line, a text and its references."""
+"""Evaluation of text files with metrics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Score:
-    """What one metric says: its value or values by name, and what makes them comparable."""
+    """Result of a metric: values by name, and the signature of its configuration."""
 
     metric: str
     values: dict[str, float]
@@ -35,23 +35,25 @@ def evaluate(
     overrides: Iterable[str] = (),
     registry: ComponentRegistry | None = None,
 ) -> list[Score]:
-    """The scores of a file of texts, one a line, against one or more files of references.
+    """Score a file of hypotheses, one per line, against one or more files of references.
 
     Overrides set parameters of metrics: ``bleu.tokenize=intl``.
     """
-    chosen = _build_metrics(list(dict.fromkeys(metrics)), overrides, registry or default_registry())
+    metrics_by_name = _build_metrics(
+        list(dict.fromkeys(metrics)), overrides, registry or default_registry()
+    )
     predictions = _read_lines(Path(hypotheses))
-    streams = [_read_lines(Path(file)) for file in references]
-    for file, stream in zip(references, streams, strict=True):
-        if len(stream) != len(predictions):
+    reference_lines = [_read_lines(Path(file)) for file in references]
+    for file, lines in zip(references, reference_lines, strict=True):
+        if len(lines) != len(predictions):
             raise ZooError(
-                f"{file} has {_format_count(stream)}, but {hypotheses} has {_format_count(predictions)}; "
-                "each text needs its reference in the same line"
+                f"{file} has {_format_count(lines)}, but {hypotheses} has "
+                f"{_format_count(predictions)}; references must be on the line of their hypothesis"
             )
-    texts = [list(of_one) for of_one in zip(*streams, strict=True)]
+    references_per_line = [list(group) for group in zip(*reference_lines, strict=True)]
     scores = []
-    for name, metric in chosen.items():
-        metric.update(predictions, texts)
+    for name, metric in metrics_by_name.items():
+        metric.update(predictions, references_per_line)
         scores.append(Score(name, metric.compute(), metric.signature()))
     _check_unique_values(scores)
     return scores
@@ -60,9 +62,9 @@ def evaluate(
 def _build_metrics(
     names: Sequence[str], overrides: Iterable[str], registry: ComponentRegistry
 ) -> dict[str, Metric]:
-    """The metrics by name, built as a spec would have them built."""
+    """Return the metrics by name; parameters are validated as in a spec."""
     if not names:
-        raise ZooError("no metric is named; name one or more, for example bleu,chrf")
+        raise ZooError("metrics is empty; expected one or more names, for example bleu,chrf")
     for name in names:
         _require_text_metric(name, registry)
     document = document_from_data({name: {"type": name} for name in names})
@@ -71,10 +73,11 @@ def _build_metrics(
         for key, part in document.data.items():
             if key not in names:
                 raise RegistryError(
-                    f"--set {text}: '{key}' is none of the chosen metrics{suggest(key, names)}"
+                    f"--set {text}: '{key}' is not one of the metrics to compute"
+                    f"{suggest(key, names)}"
                 )
             if not isinstance(part, dict) or part["type"] != key:
-                raise ZooError(f"--set {text}: should read {key}.PARAMETER=VALUE")
+                raise ZooError(f"--set {text}: expected {key}.PARAMETER=VALUE")
     reader = SpecReader(document, registry)
     parts: dict[str, Any] = {
         name: reader.part(Metric, document.data[name], (name,)) for name in names
@@ -89,15 +92,15 @@ def _require_text_metric(name: str, registry: ComponentRegistry) -> None:
     if cls.consumes == "text":
         return
     others: list[Any] = [entry.cls for entry in registry.components("metric")]
-    able = ", ".join(sorted({other.name for other in others if other.consumes == "text"}))
-    reads = {"tokens": "token ids", "logprobs": "log-probabilities"}[cls.consumes]
+    available = ", ".join(sorted({other.name for other in others if other.consumes == "text"}))
+    inputs = {"tokens": "token IDs", "logprobs": "log-probabilities"}[cls.consumes]
     raise ZooError(
-        f"metric '{name}' reads {reads}, so it cannot score text files (those that can: {able})"
+        f"metric '{name}' takes {inputs}, not text (metrics for text files: {available})"
     )
 
 
 def _read_lines(path: Path) -> list[str]:
-    """The texts of a file. Only a line feed ends a line, lest Unicode's other breaks shift them."""
+    """Return the lines of a file, split at line feeds only, not at other Unicode line breaks."""
     try:
         raw = path.read_bytes()
     except (OSError, ValueError) as error:
@@ -110,7 +113,7 @@ def _read_lines(path: Path) -> list[str]:
         byte = error.object[error.start]
         raise ZooError(f"{path} is not UTF-8 text: byte 0x{byte:02x} in line {line}") from None
     if not text:
-        raise ZooError(f"{path} is empty; it should hold one text a line")
+        raise ZooError(f"{path} is empty; expected one text per line")
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
 
 
@@ -119,12 +122,12 @@ def _format_count(lines: Sequence[str]) -> str:
 
 
 def _check_unique_values(scores: Sequence[Score]) -> None:
-    giver: dict[str, str] = {}
+    metric_of: dict[str, str] = {}
     for score in scores:
         for value in score.values:
-            first = giver.setdefault(value, score.metric)
+            first = metric_of.setdefault(value, score.metric)
             if first != score.metric:
                 raise ZooError(
-                    f"metrics '{first}' and '{score.metric}' both give a value named '{value}'; "
-                    "take one of them at a time"
+                    f"metrics '{first}' and '{score.metric}' both return a value named '{value}'; "
+                    "compute them separately"
                 )

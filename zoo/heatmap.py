@@ -1,4 +1,4 @@
-"""Attention weights as a picture, in the terminal and as a PNG file."""
+"""Heatmaps of attention weights, in the terminal and as PNG files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHADES = " ░▒▓█"
 
 
 def render_text(weights: Tensor, rows: Sequence[str], columns: Sequence[str]) -> Text:
-    """Weights [T, S], a row an output and a column an input, shaded up to the largest."""
+    """Render weights [T, S] as shaded text, relative to the largest weight."""
     label = max(len(name) for name in rows)
     width = max(2, *(len(name) + 1 for name in columns))
     text = Text(" " * (label + 1) + "".join(f"{name:^{width}}" for name in columns) + "\n")
@@ -38,11 +38,11 @@ def save_png(
     xlabel: str = "source",
     ylabel: str = "output",
 ) -> None:
-    """The same as a picture; needs matplotlib."""
+    """Save weights [T, S] as a PNG file; needs matplotlib."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtra("a picture", library="matplotlib", extra="view") from None
+        raise MissingExtra("saving a heatmap", library="matplotlib", extra="view") from None
     size = (1.8 + 0.42 * len(columns), 1.5 + 0.42 * len(rows))
     figure = Figure(figsize=size, dpi=160, layout="constrained")
     axes = figure.subplots()

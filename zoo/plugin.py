@@ -23,7 +23,11 @@ if TYPE_CHECKING:
         RegistryError as RegistryError,
         WidthConflict as WidthConflict,
     )
-    from zoo.generation import decode as decode, speak as speak, stream as stream
+    from zoo.generation import (
+        DecodeRequest as DecodeRequest,
+        decode as decode,
+        stream_tokens as stream_tokens,
+    )
     from zoo.interfaces import (
         Alignment as Alignment,
         AlignmentContext as AlignmentContext,

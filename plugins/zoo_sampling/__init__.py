@@ -1,4 +1,4 @@
-"""Log-probabilities to tokens."""
+"""Samplers and filters."""
 
 from collections.abc import Sequence
 

@@ -9,23 +9,31 @@ from torch import Tensor
 
 from zoo import ZooError
 from zoo.plugin import Sampler, SearchConfig, SearchState, Selection
-from zoo_sampling.beam_pool import BeamConfig, EarlyStopping, beam_step, best, empty, finalize
+from zoo_sampling.beam_pool import (
+    BeamConfig,
+    EarlyStopping,
+    beam_step,
+    empty_pool,
+    finalize,
+    top_continuations,
+)
 
 
 class Beam(Sampler):
-    r"""Follows the W likeliest hypotheses and returns the best of those that ended.
+    r"""Beam search with a length penalty.
 
     .. math:: s(y) = \frac{1}{|y|^{\alpha}} \sum_{t=1}^{|y|} \log p(y_t \mid y_{<t}, x)
 
-    Paper: Sutskever et al. 2014, section 3.2; length as in Hugging Face, |y| with its end token.
+    Paper: Sutskever et al. 2014, section 3.2. The length includes the end token, as in
+    transformers.
 
     Args:
-        width: hypotheses followed at once.
-        length_penalty: the exponent of the length; above 0 favours long, below 0 short ones.
-        early_stopping: true stops when width hypotheses have ended; false when the best alive
-            would not beat the worst of them if it ended now; never when it could not at
-            any length.
-        n_best: how many hypotheses are returned; all of them if not set.
+        width: number of hypotheses, W.
+        length_penalty: exponent of the length; above 0 favours long, below 0 short sequences.
+        early_stopping: when to stop an item. true: as soon as width hypotheses have ended; false:
+            when, in addition, no unfinished hypothesis could improve on them if it ended now;
+            never: when none could at any length.
+        n_best: number of hypotheses to return; all of them if None.
 
     Shapes:
         logprobs [B, W, V], scores [B, W] -> tokens, parents, scores [B, W].
@@ -45,24 +53,24 @@ class Beam(Sampler):
         n_best: Annotated[int, Field(ge=1)] | None = None,
     ) -> None:
         self.width = width
-        self.rules = BeamConfig(length_penalty, early_stopping)
-        self.n_best = returned(n_best, width)
+        self.config = BeamConfig(length_penalty, early_stopping)
+        self.n_best = validate_n_best(n_best, width)
 
     def select(
         self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
     ) -> Selection:
         totals = scores[..., None] + logprobs  # [B, W, V]
-        return best(totals, totals, self.width)[1]
+        return top_continuations(totals, totals, self.width)[1]
 
     def init_state(self, task: SearchConfig) -> Mapping[str, Tensor]:
-        return empty(task, self.width)
+        return empty_pool(task, self.width)
 
     def advance(
         self, logprobs: Tensor, search: SearchState, generator: torch.Generator | None = None
     ) -> tuple[Selection, Mapping[str, Tensor]]:
         totals = search.scores[..., None] + logprobs
-        step = beam_step(totals, totals, search, self.rules)
-        return step.chosen, step.pool
+        step = beam_step(totals, totals, search, self.config)
+        return step.selection, step.pool
 
     def done(self, search: SearchState) -> Tensor:
         return search.sampler_state["done"].all(dim=1)
@@ -71,10 +79,10 @@ class Beam(Sampler):
         return finalize(search, self.n_best)
 
 
-def returned(n_best: int | None, width: int) -> int:
-    """How many hypotheses are returned, or ZooError if there are not so many."""
+def validate_n_best(n_best: int | None, width: int) -> int:
+    """Return the number of hypotheses to return, or raise ZooError if it exceeds the width."""
     if width < 1:
         raise ZooError(f"width is {width}; it must be at least 1")
     if n_best is not None and not 1 <= n_best <= width:
-        raise ZooError(f"n_best ({n_best}) must be from 1 to width ({width})")
+        raise ZooError(f"n_best ({n_best}) must be between 1 and width ({width})")
     return n_best or width

@@ -10,34 +10,34 @@ from torch import Tensor
 
 from zoo import ZooError
 from zoo.plugin import Sampler, SearchConfig, SearchState, Selection
-from zoo_sampling.beam import returned
+from zoo_sampling.beam import validate_n_best
 from zoo_sampling.beam_pool import (
     BeamConfig,
     BeamStep,
     EarlyStopping,
     beam_step,
-    best,
-    empty,
+    empty_pool,
     finalize,
+    top_continuations,
 )
 
 
 class DiverseBeam(Sampler):
-    r"""Follows groups of hypotheses, each shy of the tokens that groups before it just took.
+    r"""Diverse beam search: groups are penalised for tokens that earlier groups selected.
 
     .. math:: Y^g_t = \arg\max_{y_1, \dots, y_{W/G}} \sum_b \Bigl( \log p(y_b \mid x)
         - \lambda \sum_{h < g} \sum_{b'} [\, y_{b,t} = y^h_{b',t} \,] \Bigr)
 
-    Paper: Vijayakumar et al. 2016, equation 6 with Hamming diversity. The penalty decides who goes
-    on; scores stay sums of log-probabilities.
+    Paper: Vijayakumar et al. 2016, equation 6 with Hamming diversity. The penalty affects the
+    selection only; scores are sums of log-probabilities.
 
     Args:
-        width: hypotheses followed at once, over all groups.
-        groups: how many groups they form; must divide width.
-        diversity: what each earlier use of a token costs, lambda.
-        length_penalty: the exponent of the length; above 0 favours long, below 0 short ones.
-        early_stopping: as for a beam, in each group.
-        n_best: how many hypotheses are returned; all of them if not set.
+        width: number of hypotheses over all groups, W.
+        groups: number of groups, G; must divide width.
+        diversity: penalty for each selection of a token by an earlier group, lambda.
+        length_penalty: exponent of the length; above 0 favours long, below 0 short sequences.
+        early_stopping: as for beam, in each group.
+        n_best: number of hypotheses to return; all of them if None.
 
     Shapes:
         logprobs [B, W, V], scores [B, W] -> tokens, parents, scores [B, W].
@@ -60,30 +60,31 @@ class DiverseBeam(Sampler):
         n_best: Annotated[int, Field(ge=1)] | None = None,
     ) -> None:
         self.width = width
-        self.n_best = returned(n_best, width)
+        self.n_best = validate_n_best(n_best, width)
         if groups < 1 or width % groups:
             raise ZooError(f"groups ({groups}) must divide width ({width})")
         self.groups = groups
         self.diversity = diversity
-        self.rules = BeamConfig(length_penalty, early_stopping)
+        self.config = BeamConfig(length_penalty, early_stopping)
 
     def select(
         self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
     ) -> Selection:
         def select_group(g: int, ranks: Tensor, totals: Tensor) -> BeamStep:
-            chosen = best(ranks, totals, self.width // self.groups)[1]
-            return BeamStep(chosen, {}, chosen.tokens, (~chosen.scores.isneginf()).to(ranks))
+            selection = top_continuations(ranks, totals, self.width // self.groups)[1]
+            counts = (~selection.scores.isneginf()).to(ranks)
+            return BeamStep(selection, {}, selection.tokens, counts)
 
         return self._step_groups(logprobs, scores, select_group)[0]
 
     def init_state(self, task: SearchConfig) -> Mapping[str, Tensor]:
-        return empty(task, self.width, self.groups)
+        return empty_pool(task, self.width, self.groups)
 
     def advance(
         self, logprobs: Tensor, search: SearchState, generator: torch.Generator | None = None
     ) -> tuple[Selection, Mapping[str, Tensor]]:
         def select_group(g: int, ranks: Tensor, totals: Tensor) -> BeamStep:
-            return beam_step(ranks, totals, self._group_search(search, g), self.rules)
+            return beam_step(ranks, totals, self._group_search(search, g), self.config)
 
         return self._step_groups(logprobs, search.scores, select_group)
 
@@ -99,36 +100,36 @@ class DiverseBeam(Sampler):
         scores: Tensor,
         select_group: Callable[[int, Tensor, Tensor], BeamStep],
     ) -> tuple[Selection, Mapping[str, Tensor]]:
-        """One group after the other, each told what those before it took."""
+        """Step the groups one after the other, with the token counts of the groups before."""
         counts = torch.zeros_like(logprobs[:, :1])  # [B, 1, V]
         w, steps = self.width // self.groups, []
         for g in range(self.groups):
-            own = slice(g * w, (g + 1) * w)
-            totals = scores[:, own, None] + logprobs[:, own]  # [B, w, V]
+            group = slice(g * w, (g + 1) * w)
+            totals = scores[:, group, None] + logprobs[:, group]  # [B, w, V]
             step = select_group(g, totals - self.diversity * counts, totals)
             counts = counts.scatter_add(2, step.tokens[:, None], step.token_counts[:, None])
             steps.append(step)
         selection = Selection(
-            torch.cat([step.chosen.tokens for step in steps], dim=1),
-            torch.cat([step.chosen.parents + g * w for g, step in enumerate(steps)], dim=1),
-            torch.cat([step.chosen.scores for step in steps], dim=1),
+            torch.cat([step.selection.tokens for step in steps], dim=1),
+            torch.cat([step.selection.parents + g * w for g, step in enumerate(steps)], dim=1),
+            torch.cat([step.selection.scores for step in steps], dim=1),
         )
         pool = {name: torch.cat([s.pool[name] for s in steps], dim=1) for name in steps[0].pool}
         return selection, pool
 
     def _group_search(self, search: SearchState, g: int) -> SearchState:
-        """The search as the group sees it."""
+        """Return the search state of one group."""
         w = self.width // self.groups
-        own = slice(g * w, (g + 1) * w)
+        group = slice(g * w, (g + 1) * w)
         pool = search.sampler_state
         return dataclasses.replace(
             search,
-            tokens=search.tokens[:, own],
-            scores=search.scores[:, own],
-            finished=search.finished[:, own],
+            tokens=search.tokens[:, group],
+            scores=search.scores[:, group],
+            finished=search.finished[:, group],
             sampler_state={
-                "tokens": pool["tokens"][:, own],
-                "scores": pool["scores"][:, own],
+                "tokens": pool["tokens"][:, group],
+                "scores": pool["scores"][:, group],
                 "done": pool["done"][:, g : g + 1],
             },
         )

@@ -1,4 +1,4 @@
-"""Greedy sampling: always the likeliest token."""
+"""Greedy decoding."""
 
 from typing import ClassVar
 
@@ -9,11 +9,11 @@ from zoo.plugin import Sampler, Selection
 
 
 class Greedy(Sampler):
-    r"""Takes the likeliest next token, the first of equals.
+    r"""Greedy decoding: select the most probable next token, the first one of ties.
 
     .. math:: y_t = \arg\max_v \log p(v \mid y_{<t}, x)
 
-    Paper: Germann et al. 2001, who compare such a decoder with an optimal one.
+    Paper: Germann et al. 2001, which compares greedy with optimal decoding.
 
     Shapes:
         logprobs [B, 1, V], scores [B, 1] -> tokens, parents, scores [B, 1].

@@ -1,4 +1,4 @@
-"""What the samplers that draw share; the draw itself is ``Sampler.select``."""
+"""Helpers of stochastic samplers."""
 
 import math
 
@@ -7,21 +7,21 @@ from torch import Tensor
 from zoo import ZooError
 
 
-def validate_range(name: str, value: float, *, above: float, most: float = math.inf) -> float:
-    """The value, or ZooError if it is not above the one limit and at most the other."""
-    if not (above < value <= most and math.isfinite(value)):
-        limit = "" if most == math.inf else f" and at most {most:g}"
+def validate_range(name: str, value: float, *, above: float, at_most: float = math.inf) -> float:
+    """Return the value, or raise ZooError if it is not in the range (above, at_most]."""
+    if not (above < value <= at_most and math.isfinite(value)):
+        limit = "" if at_most == math.inf else f" and at most {at_most:g}"
         raise ZooError(f"{name} is {value}; it must be above {above:g}{limit}")
     return value
 
 
 def apply_temperature(logprobs: Tensor, temperature: float) -> Tensor:
-    """Sharper or flatter logits; the largest is 0, so that no temperature overflows it."""
+    """Divide logits by a temperature, after shifting the maximum to 0 to avoid overflow."""
     if temperature == 1.0:
         return logprobs
     return (logprobs - logprobs.amax(dim=-1, keepdim=True)) / temperature
 
 
-def among(logits: Tensor, kept: Tensor) -> Tensor:
-    """Probabilities [..., V] with all mass on the tokens that are kept."""
+def keep_tokens(logits: Tensor, kept: Tensor) -> Tensor:
+    """Return probabilities [..., V] that are zero where `kept` is False."""
     return logits.masked_fill(~kept, -math.inf).softmax(dim=-1)

@@ -6,19 +6,19 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo.plugin import Sampler
-from zoo_sampling.logits import among, apply_temperature, validate_range
+from zoo_sampling.logits import apply_temperature, keep_tokens, validate_range
 
 
 class MinP(Sampler):
-    r"""Draws the next token among those at least p times as likely as the likeliest.
+    r"""Min-p sampling: sample among tokens with at least p times the maximum probability.
 
     .. math:: p'(v) \propto p(v) \, [\, p(v) \ge p_{\min} \max_u p(u) \,]
 
     Paper: Nguyen et al. 2024, section 3.
 
     Args:
-        p: the share of the likeliest token's probability that a token needs.
-        temperature: applied first; below 1 sharper, above 1 flatter.
+        p: minimum probability, relative to that of the most probable token.
+        temperature: applied before; below 1 the distribution is sharper, above 1 flatter.
 
     Shapes:
         logprobs [B, 1, V], scores [B, 1] -> tokens, parents, scores [B, 1].
@@ -36,10 +36,10 @@ class MinP(Sampler):
         p: Annotated[float, Field(gt=0, le=1)] = 0.1,
         temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0,
     ) -> None:
-        self.p = validate_range("p", p, above=0, most=1)
+        self.p = validate_range("p", p, above=0, at_most=1)
         self.temperature = validate_range("temperature", temperature, above=0)
 
     def distribution(self, logprobs: Tensor) -> Tensor:
         logits = apply_temperature(logprobs, self.temperature)
-        likely = logits.softmax(dim=-1)
-        return among(logits, likely >= self.p * likely.amax(dim=-1, keepdim=True))
+        probs = logits.softmax(dim=-1)
+        return keep_tokens(logits, probs >= self.p * probs.amax(dim=-1, keepdim=True))

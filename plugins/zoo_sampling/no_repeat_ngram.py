@@ -1,4 +1,4 @@
-"""No n-gram twice."""
+"""No-repeat n-gram filter."""
 
 import math
 from typing import Annotated, ClassVar
@@ -12,7 +12,7 @@ from zoo_sampling.logits import validate_range
 
 
 class NoRepeatNgram(Filter):
-    r"""Forbids every token that would say an n-gram for the second time.
+    r"""Mask tokens that would repeat an n-gram of the sequence.
 
     .. math:: x'_v = -\infty \ \text{if}\ (y_{t-n+1}, \dots, y_{t-1}, v)
         \ \text{occurs in}\ y_{<t}
@@ -20,7 +20,7 @@ class NoRepeatNgram(Filter):
     Paper: Paulus et al. 2018, section 2.5, for trigrams.
 
     Args:
-        n: length of what may not be said twice; 1 forbids every repetition.
+        n: length of the n-grams; 1 masks every token of the sequence.
 
     Shapes:
         logprobs [B, W, V], tokens [B, W, T] -> [B, W, V].
@@ -42,7 +42,7 @@ class NoRepeatNgram(Filter):
         grams = tokens.unfold(-1, self.n, 1)  # [B, W, T - n + 1, n]
         prefix = tokens[..., None, T - self.n + 1 :]  # [B, W, 1, n - 1]
         repeated = (grams[..., :-1] == prefix).all(dim=-1)  # [B, W, T - n + 1]
-        # What does not match goes to a spare column, so that it lifts nobody's ban.
+        # N-grams that do not match write to an extra column V.
         V = logprobs.shape[-1]
         banned = torch.zeros(B, W, V + 1, dtype=torch.bool, device=logprobs.device)
         banned.scatter_(-1, torch.where(repeated, grams[..., -1], V), True)

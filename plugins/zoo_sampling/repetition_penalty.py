@@ -12,15 +12,15 @@ from zoo.plugin import Filter
 
 
 class RepetitionPenalty(Filter):
-    r"""Lowers the score of every token that was said before, however often.
+    r"""Lower the score of every token that occurs in the sequence, prompt included.
 
     .. math:: x'_v = \begin{cases} x_v / \theta & x_v \ge 0 \\ x_v \, \theta & x_v < 0
         \end{cases} \quad \text{for } v \in y_{<t}
 
-    Paper: Keskar et al. 2019, section 4.1, with the sign handled as Hugging Face does.
+    Paper: Keskar et al. 2019, section 4.1, with the sign handled as in transformers.
 
     Args:
-        penalty: 1 changes nothing; the paper uses 1.2.
+        penalty: 1 leaves scores unchanged; the paper uses 1.2.
 
     Shapes:
         logprobs [B, W, V], tokens [B, W, T] -> [B, W, V].

@@ -1,4 +1,4 @@
-"""Sampling with a temperature."""
+"""Temperature sampling."""
 
 from typing import Annotated, ClassVar
 
@@ -10,14 +10,14 @@ from zoo_sampling.logits import apply_temperature, validate_range
 
 
 class Temperature(Sampler):
-    r"""Draws the next token from the model's distribution, sharpened or flattened.
+    r"""Sample from the model's distribution, scaled by a temperature.
 
     .. math:: p'(v) \propto p(v)^{1 / \tau}
 
     Paper: Ackley, Hinton and Sejnowski 1985, the temperature of a Boltzmann machine.
 
     Args:
-        temperature: 1 leaves the distribution as it is, less sharpens it, more flattens it.
+        temperature: 1 leaves the distribution unchanged; below 1 sharper, above 1 flatter.
 
     Shapes:
         logprobs [B, 1, V], scores [B, 1] -> tokens, parents, scores [B, 1].

@@ -1,4 +1,4 @@
-"""Sampling among the k likeliest tokens."""
+"""Top-k sampling."""
 
 from typing import Annotated, ClassVar
 
@@ -6,19 +6,19 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo.plugin import Sampler
-from zoo_sampling.logits import among, apply_temperature, validate_range
+from zoo_sampling.logits import apply_temperature, keep_tokens, validate_range
 
 
 class TopK(Sampler):
-    r"""Draws the next token among the k likeliest, and those as likely as the last of them.
+    r"""Top-k sampling: sample among the k most probable tokens and ties with the k-th.
 
     .. math:: p'(v) \propto p(v) \, [\, p(v) \ge p_{(k)} \,]
 
     Paper: Fan et al. 2018, section 5.4.
 
     Args:
-        k: how many tokens stay possible.
-        temperature: applied first; below 1 sharper, above 1 flatter.
+        k: number of tokens to keep.
+        temperature: applied before; below 1 the distribution is sharper, above 1 flatter.
 
     Shapes:
         logprobs [B, 1, V], scores [B, 1] -> tokens, parents, scores [B, 1].
@@ -38,5 +38,5 @@ class TopK(Sampler):
 
     def distribution(self, logprobs: Tensor) -> Tensor:
         logits = apply_temperature(logprobs, self.temperature)
-        least = logits.topk(min(self.k, logits.shape[-1]), dim=-1).values[..., -1:]
-        return among(logits, logits >= least)
+        threshold = logits.topk(min(self.k, logits.shape[-1]), dim=-1).values[..., -1:]
+        return keep_tokens(logits, logits >= threshold)

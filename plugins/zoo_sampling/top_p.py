@@ -7,11 +7,11 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo.plugin import Sampler
-from zoo_sampling.logits import among, apply_temperature, validate_range
+from zoo_sampling.logits import apply_temperature, keep_tokens, validate_range
 
 
 class TopP(Sampler):
-    r"""Draws the next token among the fewest likeliest whose mass reaches p.
+    r"""Nucleus sampling: sample among the fewest tokens whose total probability reaches p.
 
     .. math:: p'(v) \propto p(v) \, [\, v \in V_p \,], \quad
         V_p = \text{the smallest set with} \sum_{v \in V_p} p(v) \ge p
@@ -19,8 +19,8 @@ class TopP(Sampler):
     Paper: Holtzman et al. 2020, equations 2 and 3.
 
     Args:
-        p: the mass to reach; the likeliest token stays possible even if it alone has more.
-        temperature: applied first; below 1 sharper, above 1 flatter.
+        p: total probability to reach; the most probable token is always kept.
+        temperature: applied before; below 1 the distribution is sharper, above 1 flatter.
 
     Shapes:
         logprobs [B, 1, V], scores [B, 1] -> tokens, parents, scores [B, 1].
@@ -37,15 +37,15 @@ class TopP(Sampler):
         p: Annotated[float, Field(gt=0, le=1)] = 0.9,
         temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0,
     ) -> None:
-        self.p = validate_range("p", p, above=0, most=1)
+        self.p = validate_range("p", p, above=0, at_most=1)
         self.temperature = validate_range("temperature", temperature, above=0)
 
     def distribution(self, logprobs: Tensor) -> Tensor:
         logits = apply_temperature(logprobs, self.temperature)
         if self.p == 1:
             return logits.softmax(dim=-1)
-        # From the least likely up, tokens go as long as what goes has no more than 1 - p.
+        # Remove the least probable tokens while their total probability is at most 1 - p.
         ascending, order = logits.sort(dim=-1)
         kept = ascending.softmax(dim=-1).cumsum(dim=-1) > 1 - self.p
         kept[..., -1].fill_(True)
-        return among(logits, torch.empty_like(kept).scatter_(-1, order, kept))
+        return keep_tokens(logits, torch.empty_like(kept).scatter_(-1, order, kept))

@@ -7,11 +7,11 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo.plugin import Sampler
-from zoo_sampling.logits import among, apply_temperature, validate_range
+from zoo_sampling.logits import apply_temperature, keep_tokens, validate_range
 
 
 class Typical(Sampler):
-    r"""Draws the next token among those whose surprise is nearest the expected one.
+    r"""Locally typical sampling: sample among tokens with information close to the entropy.
 
     .. math:: p'(v) \propto p(v) \, [\, v \in C \,], \quad
         C = \arg\min_{C'} \sum_{v \in C'} |H(p) + \log p(v)|
@@ -20,8 +20,8 @@ class Typical(Sampler):
     Paper: Meister et al. 2023, section 4.
 
     Args:
-        mass: the probability that the kept tokens must reach.
-        temperature: applied first; below 1 sharper, above 1 flatter.
+        mass: total probability that the kept tokens reach.
+        temperature: applied before; below 1 the distribution is sharper, above 1 flatter.
 
     Shapes:
         logprobs [B, 1, V], scores [B, 1] -> tokens, parents, scores [B, 1].
@@ -36,18 +36,18 @@ class Typical(Sampler):
         mass: Annotated[float, Field(gt=0, le=1)] = 0.9,
         temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0,
     ) -> None:
-        self.mass = validate_range("mass", mass, above=0, most=1)
+        self.mass = validate_range("mass", mass, above=0, at_most=1)
         self.temperature = validate_range("temperature", temperature, above=0)
 
     def distribution(self, logprobs: Tensor) -> Tensor:
         logits = apply_temperature(logprobs, self.temperature)
         if self.mass == 1:
             return logits.softmax(dim=-1)
-        surprise = -logits.log_softmax(dim=-1)
-        H = (surprise * surprise.neg().exp()).nansum(dim=-1, keepdim=True)
-        ascending, order = (surprise - H).abs().sort(dim=-1)
+        information = -logits.log_softmax(dim=-1)
+        H = (information * information.neg().exp()).nansum(dim=-1, keepdim=True)
+        ascending, order = (information - H).abs().sort(dim=-1)
         cumulative = logits.gather(-1, order).softmax(dim=-1).cumsum(dim=-1)
-        needed = (cumulative < self.mass).sum(dim=-1, keepdim=True)
-        furthest = ascending.gather(-1, needed.clamp(max=logits.shape[-1] - 1))
-        kept = ascending <= furthest
-        return among(logits, torch.empty_like(kept).scatter_(-1, order, kept))
+        last = (cumulative < self.mass).sum(dim=-1, keepdim=True)
+        threshold = ascending.gather(-1, last.clamp(max=logits.shape[-1] - 1))
+        kept = ascending <= threshold
+        return keep_tokens(logits, torch.empty_like(kept).scatter_(-1, order, kept))

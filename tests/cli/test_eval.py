@@ -1,4 +1,4 @@
-"""``zoo eval`` as a person or a program calls it."""
+"""``zoo eval`` from the command line."""
 
 import json
 import sys
@@ -11,31 +11,31 @@ from typer.testing import CliRunner
 from zoo.cli.main import app, main
 from zoo.registry.component_registry import default_registry
 
-SAID = "the cat sat on the mat .\nrain falls on the old town\nкот прилег на лавку\n"
-WANTED = "the cat is on the mat .\nit rains in the old town\nкот лег на лавку\n"
-ALSO = "a cat sat on a mat .\nthe old town has rain\nкот на лавке\n"
+HYPOTHESES = "the cat sat on the mat .\nrain falls on the old town\nкот прилег на лавку\n"
+REFERENCES = "the cat is on the mat .\nit rains in the old town\nкот лег на лавку\n"
+MORE = "a cat sat on a mat .\nthe old town has rain\nкот на лавке\n"
 
 
 @pytest.fixture
 def files(tmp_path):
-    for name, content in (("h", SAID), ("r1", WANTED), ("r2", ALSO)):
+    for name, content in (("h", HYPOTHESES), ("r1", REFERENCES), ("r2", MORE)):
         (tmp_path / name).write_text(content, encoding="utf-8")
     return ["--hyp", str(tmp_path / "h"), "--ref", str(tmp_path / "r1")]
 
 
 @pytest.fixture
 def fail(monkeypatch, capsys):
-    """What the command says when it fails with exit code 1, through the real entry point."""
+    """Run the command through its entry point, expect exit code 1, return the message."""
 
     def fail(*arguments):
         monkeypatch.setattr(sys, "argv", ["zoo", "eval", *arguments])
         with pytest.raises(SystemExit) as stop:
             main()
-        said = capsys.readouterr()
+        captured = capsys.readouterr()
         assert stop.value.code == 1
-        assert said.out == ""
-        assert said.err.count("\n") == 1
-        return said.err
+        assert captured.out == ""
+        assert captured.err.count("\n") == 1
+        return captured.err
 
     return fail
 
@@ -46,37 +46,37 @@ def run(*arguments, code=0):
     return done.output
 
 
-def test_json_has_values_on_the_libraries_scales_and_signatures(files, tmp_path):
+def test_json_values_equal_the_reference_libraries(files, tmp_path):
     names = "bleu,chrf,ter,wer"
-    found = json.loads(run(*files, "--ref", str(tmp_path / "r2"), "--metrics", names, "--json"))
+    result = json.loads(run(*files, "--ref", str(tmp_path / "r2"), "--metrics", names, "--json"))
 
-    said, wanted, also = (text.splitlines() for text in (SAID, WANTED, ALSO))
-    assert list(found) == ["bleu", "chrf", "ter", "wer", "signatures"]
-    assert found["bleu"] == pytest.approx(sacrebleu.corpus_bleu(said, [wanted, also]).score)
-    assert found["chrf"] == pytest.approx(sacrebleu.corpus_chrf(said, [wanted, also]).score)
-    assert found["ter"] == pytest.approx(sacrebleu.corpus_ter(said, [wanted, also]).score)
-    assert list(found["signatures"]) == ["bleu", "chrf", "ter", "wer"]
+    hyp, *refs = (text.splitlines() for text in (HYPOTHESES, REFERENCES, MORE))
+    assert list(result) == ["bleu", "chrf", "ter", "wer", "signatures"]
+    assert result["bleu"] == pytest.approx(sacrebleu.corpus_bleu(hyp, refs).score)
+    assert result["chrf"] == pytest.approx(sacrebleu.corpus_chrf(hyp, refs).score)
+    assert result["ter"] == pytest.approx(sacrebleu.corpus_ter(hyp, refs).score)
+    assert list(result["signatures"]) == ["bleu", "chrf", "ter", "wer"]
     version = sacrebleu.__version__
-    assert found["signatures"]["bleu"] == (
+    assert result["signatures"]["bleu"] == (
         f"nrefs:2|case:mixed|eff:no|tok:13a|smooth:exp|version:{version}"
     )
     one = json.loads(run(*files, "--metrics", "wer", "--json"))
-    assert one["wer"] == pytest.approx(jiwer.wer(wanted, said))
+    assert one["wer"] == pytest.approx(jiwer.wer(refs[0], hyp))
 
 
-def test_every_metric_of_texts_has_a_value_and_a_signature(files):
+def test_every_text_metric_has_a_value_and_a_signature(files):
     names = [e.name for e in default_registry().components("metric") if e.cls.consumes == "text"]
 
-    found = json.loads(run(*files, "--metrics", ",".join(names), "--json"))
+    result = json.loads(run(*files, "--metrics", ",".join(names), "--json"))
 
-    assert list(found["signatures"]) == names
-    assert all(found["signatures"].values())
-    values = {name: value for name, value in found.items() if name != "signatures"}
+    assert list(result["signatures"]) == names
+    assert all(result["signatures"].values())
+    values = {name: value for name, value in result.items() if name != "signatures"}
     assert set(values) == {*names, "rouge-1", "rouge-2", "rouge-l"} - {"rouge"}
     assert all(isinstance(value, float) for value in values.values())
 
 
-def test_the_plain_form_is_a_table_of_bleu_and_chrf_by_default(files):
+def test_the_default_output_is_a_table_of_bleu_and_chrf(files):
     lines = run(*files).splitlines()
 
     assert lines[0].split() == ["metric", "value", "signature"]
@@ -98,21 +98,21 @@ def test_the_values_of_one_metric_share_its_signature(files):
 def test_parameters_can_be_set(files):
     options = ["--set", "bleu.tokenize=intl", "--set", "bleu.lowercase=true"]
 
-    found = json.loads(run(*files, "--metrics", " bleu , ", *options, "--json"))
+    result = json.loads(run(*files, "--metrics", " bleu , ", *options, "--json"))
 
-    assert "|case:lc|" in found["signatures"]["bleu"]
-    assert "|tok:intl|" in found["signatures"]["bleu"]
+    assert "|case:lc|" in result["signatures"]["bleu"]
+    assert "|tok:intl|" in result["signatures"]["bleu"]
 
 
-def test_files_must_be_given():
+def test_files_are_required():
     run("--hyp", "h.txt", code=2)
     run("--ref", "r.txt", code=2)
 
 
-def test_mistakes_are_told_in_one_sentence(files, fail, tmp_path):
+def test_errors_are_one_line(files, fail, tmp_path):
     assert "no metric named 'blue'; did you mean 'bleu'?" in fail(*files, "--metrics", "blue")
-    assert "'accuracy' reads token ids" in fail(*files, "--metrics", "bleu,accuracy")
-    assert "no metric is named" in fail(*files, "--metrics", ",")
+    assert "'accuracy' takes token IDs" in fail(*files, "--metrics", "bleu,accuracy")
+    assert "metrics is empty" in fail(*files, "--metrics", ",")
     assert "no such file or directory" in fail("--hyp", "no.txt", *files[2:])
     assert "but should be '13a'" in fail(*files, "--set", "bleu.tokenize=13b")
     (tmp_path / "short").write_text("one\n")

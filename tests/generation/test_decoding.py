@@ -1,3 +1,5 @@
+"""`decode` with hand-written decoders and samplers: end of generation, beams, seeds."""
+
 import itertools
 import math
 
@@ -5,17 +7,25 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from zoo import ZooError
-from zoo.plugin import Decoder, Memory, Sampler, Selection, State, decode
+from zoo.plugin import (
+    Decoder,
+    DecodeRequest,
+    GenerationInputs,
+    Memory,
+    Sampler,
+    Selection,
+    State,
+    decode,
+)
 
 PAD, EOS, BOS, A, B = range(5)
-"""A vocabulary of five; only EOS, A and B are ever spoken."""
+"""A vocabulary of five tokens; only EOS, A and B are ever generated."""
 
 
-class Remembering(Decoder):
-    """Logits that depend on the item and on every token so far, in order."""
+class HistoryDecoder(Decoder):
+    """Logits depend on the item and on all tokens so far, in order."""
 
-    name = "remembering"
+    name = "history"
 
     def __init__(self, *, seed: int = 0) -> None:
         super().__init__()
@@ -41,13 +51,13 @@ class Remembering(Decoder):
 
     def logits(self, item: int, code: int) -> Tensor:
         generator = torch.Generator().manual_seed(self.seed * 7919 + item * 104729 + code)
-        drawn = torch.randn(5, generator=generator) * 2
-        drawn[[PAD, BOS]] = -math.inf
-        return drawn
+        logits = torch.randn(5, generator=generator) * 2
+        logits[[PAD, BOS]] = -math.inf
+        return logits
 
 
-class Weighted(Remembering):
-    """The same, with something to learn."""
+class Weighted(HistoryDecoder):
+    """The same, with a parameter."""
 
     name = "weighted"
 
@@ -60,7 +70,7 @@ class Weighted(Remembering):
 
 
 class Scripted(Decoder):
-    """Next tokens' probabilities by the tokens so far, written out."""
+    """Next-token probabilities given by a table over the tokens so far."""
 
     name = "scripted"
 
@@ -69,20 +79,20 @@ class Scripted(Decoder):
         self.script = script
 
     def start(self, memory: Memory, *, steps: int) -> State:
-        return State({"said": torch.zeros(memory.states.shape[0], 0, dtype=torch.long)})
+        return State({"tokens": torch.zeros(memory.states.shape[0], 0, dtype=torch.long)})
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        said = torch.cat([state.per_hypothesis["said"], tokens], dim=1)
-        logits = torch.full((len(said), 1, 5), -math.inf)
-        for row, history in enumerate(said.tolist()):
-            # A hypothesis that has ended is asked again; what it says then must not matter.
+        tokens = torch.cat([state.per_hypothesis["tokens"], tokens], dim=1)
+        logits = torch.full((len(tokens), 1, 5), -math.inf)
+        for row, history in enumerate(tokens.tolist()):
+            # Finished hypotheses are stepped too; their logits must not matter.
             for token, p in self.script.get(tuple(history), {A: 1.0}).items():
                 logits[row, 0, token] = math.log(p)
-        return logits, state.updated({"said": said})
+        return logits, state.updated({"tokens": tokens})
 
 
 class Best(Sampler):
-    """The likeliest token, one hypothesis."""
+    """The most probable token, one hypothesis."""
 
     name = "best"
 
@@ -94,9 +104,9 @@ class Best(Sampler):
 
 
 class Beam(Sampler):
-    """The W likeliest continuations of the W hypotheses."""
+    """The W most probable continuations of the W hypotheses."""
 
-    name = "beam-of-the-test"
+    name = "simple-beam"
 
     def __init__(self, *, width: int) -> None:
         self.width = width
@@ -109,10 +119,10 @@ class Beam(Sampler):
         return Selection(flat % V, flat // V, best)
 
 
-class Draw(Sampler):
-    """A token drawn at random."""
+class Multinomial(Sampler):
+    """A token sampled from the distribution."""
 
-    name = "draw"
+    name = "multinomial"
 
     def select(
         self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
@@ -124,39 +134,34 @@ class Draw(Sampler):
 
 
 def memory(items: int = 1) -> Memory:
-    """Item i is known by the number i."""
+    """The only state of item i is the number i."""
     states = torch.arange(float(items))[:, None, None]
     return Memory(states, torch.ones(items, 1, dtype=torch.bool), states[:, 0])
 
 
 def run(decoder: Decoder, sampler: Sampler, max_length: int, items: int = 1, seed: int = 0):
+    generator = torch.Generator().manual_seed(seed)
     return decode(
-        decoder,
-        memory(items),
-        sampler,
-        bos=BOS,
-        eos=EOS,
-        pad=PAD,
-        max_length=max_length,
-        generator=torch.Generator().manual_seed(seed),
+        GenerationInputs(decoder, memory(items), bos=BOS, eos=EOS, pad=PAD),
+        DecodeRequest(sampler=sampler, max_length=max_length, generator=generator),
     )
 
 
 def every_sequence(
-    decoder: Remembering, item: int, max_length: int
+    decoder: HistoryDecoder, item: int, max_length: int
 ) -> dict[tuple[int, ...], float]:
-    """All that can be said, up to EOS or max_length tokens, with its log-probability."""
-    found = {}
+    """Return every sequence up to EOS or max_length tokens, with its log-probability."""
+    sequences = {}
     for length in range(1, max_length + 1):
         for body in itertools.product((A, B), repeat=length - 1):
             for last in (EOS, A, B) if length == max_length else (EOS,):
-                said, code, total = (*body, last), BOS, 0.0
-                for token in said:
+                sequence, code, total = (*body, last), BOS, 0.0
+                for token in sequence:
                     logprobs = decoder.logits(item, code).double().log_softmax(dim=-1)
                     total += logprobs[token].item()
                     code = code * 5 + token
-                found[said] = total
-    return found
+                sequences[sequence] = total
+    return sequences
 
 
 def test_generation_stops_at_the_end_token():
@@ -165,11 +170,11 @@ def test_generation_stops_at_the_end_token():
     decoded = run(Scripted(script=script), Best(), max_length=9)
 
     assert decoded.tokens.tolist() == [[[A, B, EOS]]]
-    # Of two equals, the first: EOS is the lower number.
+    # Of two equal logits the first is selected: EOS is the lower token ID.
     assert decoded.scores.item() == pytest.approx(math.log(0.75 * 0.5), abs=1e-6)
 
 
-def test_generation_stops_at_max_length_though_nothing_has_ended():
+def test_generation_stops_at_max_length_without_an_end_token():
     decoder = Scripted(script={})
 
     decoded = run(decoder, Best(), max_length=4)
@@ -177,51 +182,52 @@ def test_generation_stops_at_max_length_though_nothing_has_ended():
     assert decoded.tokens.tolist() == [[[A, A, A, A]]]
 
 
-def test_an_end_token_in_the_last_place_counts_among_max_length():
+def test_max_length_includes_the_end_token():
     script = {(BOS,): {A: 1.0}, (BOS, A): {EOS: 1.0}}
 
     assert run(Scripted(script=script), Best(), max_length=2).tokens.tolist() == [[[A, EOS]]]
     assert run(Scripted(script=script), Best(), max_length=1).tokens.tolist() == [[[A]]]
 
 
-def test_an_ended_item_is_padded_at_no_cost_while_others_go_on():
-    decoder = Remembering(seed=3)
+def test_a_finished_item_is_padded_and_keeps_its_score():
+    decoder = HistoryDecoder(seed=3)
 
     decoded = run(decoder, Best(), max_length=6, items=8)
 
     lengths = []
     for item in range(8):
-        said, code, total = [], BOS, 0.0
-        while len(said) < 6 and EOS not in said:
+        expected, code, total = [], BOS, 0.0
+        while len(expected) < 6 and EOS not in expected:
             logprobs = decoder.logits(item, code).log_softmax(dim=-1)
-            said.append(int(logprobs.argmax()))
+            expected.append(int(logprobs.argmax()))
             total += logprobs.max().item()
-            code = code * 5 + said[-1]
-        lengths.append(len(said))
-        assert decoded.best()[item] == said + [PAD] * (decoded.tokens.shape[-1] - len(said))
+            code = code * 5 + expected[-1]
+        lengths.append(len(expected))
+        padding = [PAD] * (decoded.tokens.shape[-1] - len(expected))
+        assert decoded.best()[item] == expected + padding
         assert decoded.scores[item, 0].item() == pytest.approx(total, abs=1e-5)
     assert min(lengths) < max(lengths) == decoded.tokens.shape[-1]
 
 
-def test_the_decoder_is_asked_no_more_once_all_have_ended():
+def test_decoding_stops_when_all_items_have_ended():
     script = {(BOS,): {EOS: 1.0}}
-    stepped = Remembering(seed=3)
+    stepped = HistoryDecoder(seed=3)
 
     assert run(Scripted(script=script), Best(), max_length=50, items=3).tokens.shape == (3, 1, 1)
     decoded = run(stepped, Best(), max_length=50, items=8)
     assert stepped.calls == decoded.tokens.shape[-1] < 50
 
 
-def test_the_decoder_is_told_how_many_steps_there_may_be():
-    decoder = Remembering()
+def test_the_decoder_receives_the_maximum_number_of_steps():
+    decoder = HistoryDecoder()
 
     run(decoder, Best(), max_length=3)
 
     assert decoder.steps == 3
 
 
-def test_a_beam_finds_what_greed_misses():
-    # Greed takes A for 0.6 and then has 0.5 at most; B and then EOS is worth 0.4 * 0.9.
+def test_a_beam_finds_a_better_sequence_than_greedy():
+    # Greedy selects A (0.6), then at most 0.5; B and then EOS has 0.4 * 0.9.
     script = {
         (BOS,): {A: 0.6, B: 0.4},
         (BOS, A): {EOS: 0.5, A: 0.3, B: 0.2},
@@ -238,8 +244,8 @@ def test_a_beam_finds_what_greed_misses():
     )
 
 
-def test_an_ended_hypothesis_keeps_its_place_and_score_in_the_beam():
-    # "EOS" at once is worth 0.3; of "A" the best end is worth 0.7 * 0.9 * 0.9, later.
+def test_a_finished_hypothesis_stays_in_the_beam_with_its_score():
+    # "EOS" has probability 0.3; "A A EOS" has 0.7 * 0.9 * 0.9, two steps later.
     script = {
         (BOS,): {EOS: 0.3, A: 0.7},
         (BOS, A): {A: 0.9, B: 0.1},
@@ -257,9 +263,9 @@ def test_an_ended_hypothesis_keeps_its_place_and_score_in_the_beam():
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("max_length", [1, 2, 3])
 def test_a_beam_wide_enough_equals_exhaustive_search(seed, max_length):
-    decoder = Remembering(seed=seed)
+    decoder = HistoryDecoder(seed=seed)
 
-    # At most 1 + 2 + 4 ended and 8 unended hypotheses are alive at once.
+    # At most 1 + 2 + 4 finished and 8 unfinished hypotheses exist at a time.
     decoded = run(decoder, Beam(width=15), max_length, items=3)
 
     for item in range(3):
@@ -267,43 +273,43 @@ def test_a_beam_wide_enough_equals_exhaustive_search(seed, max_length):
             every_sequence(decoder, item, max_length).items(), key=lambda pair: -pair[1]
         )
         assert len(ranked) == 2 ** (max_length + 1) - 1
-        for rank, (said, total) in enumerate(ranked):
-            padded = [*said, *[PAD] * (max_length - len(said))]
+        for rank, (sequence, total) in enumerate(ranked):
+            padded = [*sequence, *[PAD] * (max_length - len(sequence))]
             assert decoded.tokens[item, rank].tolist() == padded
             assert decoded.scores[item, rank].item() == pytest.approx(total, abs=1e-5)
-        # The places that nothing can fill are known by their score.
+        # Unused hypotheses have the score -inf.
         assert (decoded.scores[item, len(ranked) :] == -math.inf).all()
 
 
 @pytest.mark.parametrize("width", [2, 3, 4])
-def test_a_narrow_beam_equals_the_same_search_over_lists(width):
-    decoder = Remembering(seed=1)
+def test_a_narrow_beam_equals_a_search_over_lists(width):
+    decoder = HistoryDecoder(seed=1)
 
     decoded = run(decoder, Beam(width=width), max_length=5, items=4)
 
     for item in range(4):
         alive = [((), 0.0)]
         for _ in range(5):
-            grown = []
-            for said, total in alive:
-                if EOS in said:
-                    grown.append(((*said, PAD), total))
+            candidates = []
+            for sequence, total in alive:
+                if EOS in sequence:
+                    candidates.append(((*sequence, PAD), total))
                     continue
                 code = BOS
-                for token in said:
+                for token in sequence:
                     code = code * 5 + token
                 logprobs = decoder.logits(item, code).log_softmax(dim=-1)
-                grown += [((*said, y), total + logprobs[y].item()) for y in (EOS, A, B)]
-            alive = sorted(grown, key=lambda pair: -pair[1])[:width]
-        for rank, (said, total) in enumerate(alive):
-            spoken = decoded.tokens[item, rank].tolist()
-            # The loop may stop early, where all that is left is padding.
-            assert [*spoken, *[PAD] * (5 - len(spoken))] == list(said)
+                candidates += [((*sequence, y), total + logprobs[y].item()) for y in (EOS, A, B)]
+            alive = sorted(candidates, key=lambda pair: -pair[1])[:width]
+        for rank, (sequence, total) in enumerate(alive):
+            tokens = decoded.tokens[item, rank].tolist()
+            # The loop may stop early, when only padding is left.
+            assert [*tokens, *[PAD] * (5 - len(tokens))] == list(sequence)
             assert decoded.scores[item, rank].item() == pytest.approx(total, abs=1e-5)
 
 
 def test_a_reordered_state_follows_its_parent_within_its_item():
-    # The second hypothesis overtakes the first at every step: B's sequences are the likelier.
+    # The second hypothesis overtakes the first: sequences that start with B are more probable.
     script = {
         (BOS,): {A: 0.55, B: 0.45},
         (BOS, A): {A: 0.5, B: 0.5},
@@ -335,9 +341,9 @@ def test_a_state_is_reordered_and_repeated_row_by_row():
     assert repeated.per_source["keys"].flatten().tolist() == [4, 4, 5, 5, 6, 6]
 
 
-def test_draws_come_from_the_generator_that_was_given():
+def test_samples_depend_on_the_generator_only():
     first, again, other = (
-        run(Remembering(), Draw(), max_length=8, items=6, seed=seed) for seed in (1, 1, 2)
+        run(HistoryDecoder(), Multinomial(), max_length=8, items=6, seed=seed) for seed in (1, 1, 2)
     )
 
     assert torch.equal(first.tokens, again.tokens)
@@ -345,16 +351,9 @@ def test_draws_come_from_the_generator_that_was_given():
     assert first.tokens.tolist() != other.tokens.tolist()
 
 
-def test_no_gradient_is_kept():
+def test_outputs_have_no_gradient():
     decoder = Weighted()
     logits, _ = decoder.step(torch.tensor([[BOS]]), decoder.start(memory(), steps=2))
     assert logits.requires_grad
 
     assert not run(decoder, Best(), max_length=2).scores.requires_grad
-
-
-@pytest.mark.parametrize("max_length", [0, -1])
-def test_a_max_length_below_one_is_refused(max_length):
-    message = f"^max_length is {max_length}; it must be at least 1$"
-    with pytest.raises(ZooError, match=message):
-        run(Remembering(), Best(), max_length)

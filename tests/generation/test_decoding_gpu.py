@@ -1,10 +1,10 @@
-"""On a GPU: the same answers, and no question to the host but every few steps."""
+"""Decoding on a GPU: the same tokens as on the CPU, and few synchronisations."""
 
 import pytest
 import torch
 
 from zoo.generation.loop import SYNC_EVERY
-from zoo.plugin import Memory, decode
+from zoo.plugin import DecodeRequest, GenerationInputs, Memory, decode
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"),
 ]
 
-CERTAIN = [Greedy(), Beam(), DiverseBeam(), TopK(k=1)]
+DETERMINISTIC = [Greedy(), Beam(), DiverseBeam(), TopK(k=1)]
 FILTERS = [RepetitionPenalty(), NoRepeatNgram(n=2)]
 
 
@@ -37,34 +37,31 @@ def run(sampler, device, *, max_length=20, eos=2, filters=FILTERS, prompt=None):
         summary.to(device),
     )
     return decode(
-        decoder.to(device),
-        memory,
-        sampler,
-        bos=1,
-        eos=eos,
-        pad=0,
-        max_length=max_length,
-        generator=torch.Generator(device).manual_seed(0),
-        filters=filters,
-        prompt=prompt,
+        GenerationInputs(decoder.to(device), memory, bos=1, eos=eos, pad=0, prompt=prompt),
+        DecodeRequest(
+            sampler=sampler,
+            max_length=max_length,
+            filters=filters,
+            generator=torch.Generator(device).manual_seed(0),
+        ),
     )
 
 
 @pytest.mark.parametrize("prompt", [None, torch.tensor([[1, 3, 4]] * 3 + [[1, 5, 0]] * 3)])
-@pytest.mark.parametrize("sampler", CERTAIN, ids=lambda sampler: sampler.name)
-def test_what_is_certain_is_the_same_on_both(sampler, prompt):
-    here, there = run(sampler, "cpu", prompt=prompt), run(sampler, "cuda", prompt=prompt)
+@pytest.mark.parametrize("sampler", DETERMINISTIC, ids=lambda sampler: sampler.name)
+def test_deterministic_samplers_agree_with_the_cpu(sampler, prompt):
+    cpu, cuda = run(sampler, "cpu", prompt=prompt), run(sampler, "cuda", prompt=prompt)
 
-    assert torch.equal(there.tokens.cpu(), here.tokens)
-    torch.testing.assert_close(there.scores.cpu(), here.scores)
+    assert torch.equal(cuda.tokens.cpu(), cpu.tokens)
+    torch.testing.assert_close(cuda.scores.cpu(), cpu.scores)
 
 
-ALL = [*CERTAIN, Temperature(), TopP(), MinP(), Typical()]
+ALL = [*DETERMINISTIC, Temperature(), TopP(), MinP(), Typical()]
 
 
 @pytest.mark.parametrize("sampler", ALL, ids=lambda sampler: sampler.name)
-def test_more_steps_ask_the_host_no_more_often_than_every_few(sampler, recwarn):
-    asked = []
+def test_one_synchronisation_every_few_steps(sampler, recwarn):
+    syncs = []
     for length in (SYNC_EVERY, 5 * SYNC_EVERY):
         run(sampler, "cuda", max_length=length, eos=(), filters=[RepetitionPenalty()])  # warm up
         torch.cuda.set_sync_debug_mode("warn")
@@ -74,7 +71,7 @@ def test_more_steps_ask_the_host_no_more_often_than_every_few(sampler, recwarn):
                 run(sampler, "cuda", max_length=length, eos=(), filters=[RepetitionPenalty()])
         finally:
             torch.cuda.set_sync_debug_mode("default")
-        asked.append(len(warned))
+        syncs.append(len(warned))
 
-    # The last look asks twice, what went wrong being the second question.
-    assert asked[1] - asked[0] == 4, asked
+    # The last synchronisation reads two values; both runs have it.
+    assert syncs[1] - syncs[0] == 4, syncs

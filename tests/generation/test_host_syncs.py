@@ -1,12 +1,12 @@
-"""How often the loop asks the host, counted on the CPU by the operations that would wait."""
+"""Synchronisations of the loop, counted on the CPU by the operations that would wait on a GPU."""
 
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from zoo.generation.loop import SYNC_EVERY, _search_steps
-from zoo.generation.request import build_request
-from zoo.plugin import Memory
+from zoo.generation.prompts import build_prompts
+from zoo.plugin import DecodeRequest, GenerationInputs, Memory
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
@@ -29,41 +29,36 @@ ALL = [
     MinP(),
     Typical(),
 ]
-WAITS = ("aten._local_scalar_dense", "aten.nonzero", "aten.masked_select", "aten.equal")
+SYNCING = ("aten._local_scalar_dense", "aten.nonzero", "aten.masked_select", "aten.equal")
 
 
-class Questions(TorchDispatchMode):
-    """Counts what makes the host wait for the device, and what sends values to it."""
+class SyncCounter(TorchDispatchMode):
+    """Count operations that wait for the device or copy values to it."""
 
     def __init__(self):
         super().__init__()
-        self.asked = 0
+        self.count = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.asked += str(func).startswith((*WAITS, "aten.lift_fresh"))
+        self.count += str(func).startswith((*SYNCING, "aten.lift_fresh"))
         return func(*args, **(kwargs or {}))
 
 
-def asked(sampler, length):
+def count_syncs(sampler, length):
     torch.manual_seed(0)
     decoder = TinyDecoder(embedding=TinyEmbedding(), summary_dim=4)
     memory = Memory(torch.ones(3, 1, 4), torch.ones(3, 1, dtype=torch.bool), torch.randn(3, 4))
-    given = build_request(
-        decoder,
-        memory,
-        bos=1,
-        eos=(),
-        pad=0,
-        max_length=length,
-        prompt=torch.tensor([[1, 3, 4], [1, 0, 0], [1, 5, 0]]),
-    )
+    prompt = torch.tensor([[1, 3, 4], [1, 0, 0], [1, 5, 0]])
+    inputs = GenerationInputs(decoder, memory, bos=1, eos=(), pad=0, prompt=prompt)
     filters = [RepetitionPenalty(penalty=1.1), NoRepeatNgram(n=5)]
-    with torch.no_grad(), Questions() as questions:
-        steps = list(_search_steps(decoder, memory, sampler, given, filters, None, SYNC_EVERY))
+    request = DecodeRequest(sampler=sampler, max_length=length, filters=filters)
+    prompts = build_prompts(inputs, length)
+    with torch.no_grad(), SyncCounter() as counter:
+        steps = list(_search_steps(inputs, request, prompts, SYNC_EVERY))
     assert len(steps) == length + 2
-    return questions.asked
+    return counter.count
 
 
 @pytest.mark.parametrize("sampler", ALL, ids=lambda sampler: sampler.name)
-def test_one_question_every_few_steps(sampler):
-    assert asked(sampler, 5 * SYNC_EVERY) - asked(sampler, SYNC_EVERY) == 4
+def test_one_synchronisation_every_few_steps(sampler):
+    assert count_syncs(sampler, 5 * SYNC_EVERY) - count_syncs(sampler, SYNC_EVERY) == 4

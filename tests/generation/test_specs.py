@@ -22,18 +22,18 @@ def spec(**sections):
 FILTERS = [{"type": "no-repeat-ngram", "n": 2}, "repetition-penalty"]
 
 
-def test_a_spec_keeps_its_filters_in_their_order():
-    made = zoo.load_spec(spec(filters=FILTERS))
+def test_a_spec_preserves_the_order_of_its_filters():
+    loaded = zoo.load_spec(spec(filters=FILTERS))
 
-    assert [each.build().name for each in made.sections.filters] == [
+    assert [each.build().name for each in loaded.sections.filters] == [
         "no-repeat-ngram",
         "repetition-penalty",
     ]
-    assert made.resolve()["filters"] == [
+    assert loaded.resolve()["filters"] == [
         {"type": "sampling:no-repeat-ngram", "n": 2},
         {"type": "sampling:repetition-penalty", "penalty": 1.2},
     ]
-    assert {"no-repeat-ngram", "repetition-penalty"} <= {row["name"] for row in made.lock()}
+    assert {"no-repeat-ngram", "repetition-penalty"} <= {row["name"] for row in loaded.lock()}
     assert zoo.load_spec(BASE).sections.filters == ()
 
 
@@ -48,7 +48,7 @@ def test_a_spec_keeps_its_filters_in_their_order():
         ({"sampler": {"type": "diverse-beam", "diversity": -1.0}}, r"sampler\.diversity: is -1"),
     ],
 )
-def test_a_fault_is_found_at_its_place(sections, message):
+def test_errors_name_the_key(sections, message):
     with pytest.raises(zoo.SpecError, match=message):
         zoo.load_spec(spec(**sections))
 
@@ -56,11 +56,11 @@ def test_a_fault_is_found_at_its_place(sections, message):
 @pytest.mark.parametrize(
     ("sampler", "message"),
     [
-        ({"type": "beam", "width": 2, "n_best": 3}, r"n_best \(3\) must be from 1 to width \(2\)"),
-        ({"type": "diverse-beam", "groups": 3}, r"groups \(3\) must divide width \(4\)"),
+        ({"type": "beam", "width": 2, "n_best": 3}, r"n_best \(3\).*width \(2\)"),
+        ({"type": "diverse-beam", "groups": 3}, r"groups \(3\).*width \(4\)"),
     ],
 )
-def test_what_only_the_whole_shows_is_found_by_check(sampler, message):
+def test_check_reports_errors_of_constructors(sampler, message):
     with pytest.raises(zoo.SpecError, match=message):
         zoo.check(spec(sampler=sampler))
 
@@ -74,7 +74,7 @@ def test_what_only_the_whole_shows_is_found_by_check(sampler, message):
         "min-p",
     ],
 )
-def test_the_schema_takes_what_the_zoo_takes(sampler):
+def test_the_schema_accepts_valid_samplers_and_filters(sampler):
     data = spec(sampler=sampler, filters=FILTERS)
 
     jsonschema.validate(data, spec_schema(default_registry()))
@@ -85,12 +85,12 @@ def test_a_model_generates_with_filters():
     model = zoo.compose(BASE, seed=0).eval()
     batch = model.example(4, 5, torch.Generator().manual_seed(0))
 
-    free = model.generate(batch, Greedy(), max_length=8)
-    bound = model.generate(batch, Greedy(), max_length=8, filters=[NoRepeatNgram(n=1)])
+    unfiltered = model.generate(batch, Greedy(), max_length=8)
+    filtered = model.generate(batch, Greedy(), max_length=8, filters=[NoRepeatNgram(n=1)])
     beam = model.generate(batch, Beam(n_best=2), max_length=8, filters=[NoRepeatNgram(n=1)])
 
-    assert any(len(set(row)) < len(row) for row in free.best())
-    for row in (*bound.best(), *beam.tokens.flatten(0, 1).tolist()):
-        said = [token for token in row if token != model.pad]
-        assert len(set(said)) == len(said)
+    assert any(len(set(row)) < len(row) for row in unfiltered.best())
+    for row in (*filtered.best(), *beam.tokens.flatten(0, 1).tolist()):
+        tokens = [token for token in row if token != model.pad]
+        assert len(set(tokens)) == len(tokens)
     assert beam.tokens.shape[:2] == (4, 2)

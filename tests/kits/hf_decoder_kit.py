@@ -1,4 +1,4 @@
-"""Tiny random Hugging Face models, and decoders of ours around them."""
+"""Tiny random models of transformers, and decoders that wrap them."""
 
 import functools
 
@@ -8,17 +8,17 @@ from transformers import GPT2Config, GPT2LMHeadModel, MarianConfig, MarianMTMode
 
 from zoo.plugin import Decoder, Memory, State
 
-logging.set_verbosity_error()  # it recommends attention masks to models without padding
+logging.set_verbosity_error()  # it warns about missing attention masks
 
 VOCAB = 24
 EOS, PAD, BOS = 1, 2, 3
-"""Hugging Face pads beams with EOS where the padding is token 0, so here it is not."""
+"""The padding is not token 0, because transformers pads beams with EOS if it is."""
 
 
 class Gpt2Decoder(Decoder):
-    """Reads all tokens again at every step: slow, plain, and the same logits."""
+    """Recompute all tokens at every step."""
 
-    name = "around-gpt2"
+    name = "gpt2-wrapper"
 
     def __init__(self, *, model: GPT2LMHeadModel) -> None:
         super().__init__()
@@ -26,18 +26,18 @@ class Gpt2Decoder(Decoder):
 
     def start(self, memory: Memory, *, steps: int) -> State:
         rows = memory.states.shape[0]
-        return State({"said": torch.zeros(rows, 0, dtype=torch.long)})
+        return State({"tokens": torch.zeros(rows, 0, dtype=torch.long)})
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        said = torch.cat([state.per_hypothesis["said"], tokens], dim=1)
-        logits = self.model(input_ids=said).logits[:, -tokens.shape[1] :]
-        return logits, state.updated({"said": said})
+        all_tokens = torch.cat([state.per_hypothesis["tokens"], tokens], dim=1)
+        logits = self.model(input_ids=all_tokens).logits[:, -tokens.shape[1] :]
+        return logits, state.updated({"tokens": all_tokens})
 
 
 class MarianDecoder(Decoder):
-    """The same, with the encoder's states as memory."""
+    """Recompute all tokens at every step, with the encoder's states as memory."""
 
-    name = "around-marian"
+    name = "marian-wrapper"
 
     def __init__(self, *, model: MarianMTModel) -> None:
         super().__init__()
@@ -45,22 +45,22 @@ class MarianDecoder(Decoder):
 
     def start(self, memory: Memory, *, steps: int) -> State:
         rows = memory.states.shape[0]
-        said = torch.zeros(rows, 0, dtype=torch.long)
-        return State({"said": said}, {"states": memory.states, "mask": memory.mask.long()})
+        tokens = torch.zeros(rows, 0, dtype=torch.long)
+        return State({"tokens": tokens}, {"states": memory.states, "mask": memory.mask.long()})
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        said = torch.cat([state.per_hypothesis["said"], tokens], dim=1)
+        all_tokens = torch.cat([state.per_hypothesis["tokens"], tokens], dim=1)
         logits = self.model(
             encoder_outputs=(state.per_source["states"],),
             attention_mask=state.per_source["mask"],
-            decoder_input_ids=said,
+            decoder_input_ids=all_tokens,
         ).logits[:, -tokens.shape[1] :]
-        return logits, state.updated({"said": said})
+        return logits, state.updated({"tokens": all_tokens})
 
 
 @functools.cache
 def gpt2() -> GPT2LMHeadModel:
-    """Weights so large that it says much, and ends now and then."""
+    """Return a model with large weights, so that outputs vary and some end early."""
     torch.manual_seed(0)
     config = GPT2Config(
         vocab_size=VOCAB,
@@ -97,7 +97,7 @@ def marian() -> MarianMTModel:
         tie_word_embeddings=False,
     )
     model = MarianMTModel(config).double().eval()
-    model.final_logits_bias[0, EOS] += 4.0  # or it would hardly ever end
+    model.final_logits_bias[0, EOS] += 4.0  # otherwise hardly any output ends
     return model
 
 

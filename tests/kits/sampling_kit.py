@@ -1,4 +1,4 @@
-"""What the tests of samplers that draw share."""
+"""Helpers for tests of stochastic samplers."""
 
 import torch
 from torch import Tensor
@@ -7,8 +7,8 @@ from transformers.generation import LogitsProcessorList, TemperatureLogitsWarper
 from zoo.plugin import Sampler
 
 
-def rows(count: int = 200, vocab: int = 23, seed: int = 0) -> Tensor:
-    """Log-probabilities [count, V], from flat to sharp; some have impossible tokens."""
+def random_logprobs(count: int = 200, vocab: int = 23, seed: int = 0) -> Tensor:
+    """Return log-probabilities [count, V], from flat to peaked; some rows contain -inf."""
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randn(count, vocab, generator=generator) * torch.linspace(0.2, 8, count)[:, None]
     logits[::5, :3] = -torch.inf
@@ -16,16 +16,16 @@ def rows(count: int = 200, vocab: int = 23, seed: int = 0) -> Tensor:
 
 
 def assert_matches_hugging_face(sampler: Sampler, *warpers: object) -> None:
-    """The sampler's distribution is theirs: the same tokens kept, with the same probabilities."""
-    logprobs = rows()
+    """Assert that the sampler's distribution equals that of the transformers warpers."""
+    logprobs = random_logprobs()
     chain = LogitsProcessorList(warpers)
     expected = chain(torch.zeros(len(logprobs), 0, dtype=torch.long), logprobs.clone())
 
-    stated = sampler.distribution(logprobs)
+    actual = sampler.distribution(logprobs)
 
-    assert torch.equal(stated > 0, expected.softmax(dim=-1) > 0)
-    torch.testing.assert_close(stated, expected.softmax(dim=-1), rtol=2e-5, atol=1e-7)
-    torch.testing.assert_close(sampler.distribution(logprobs[:, None]), stated[:, None])
+    assert torch.equal(actual > 0, expected.softmax(dim=-1) > 0)
+    torch.testing.assert_close(actual, expected.softmax(dim=-1), rtol=2e-5, atol=1e-7)
+    torch.testing.assert_close(sampler.distribution(logprobs[:, None]), actual[:, None])
 
 
 def temperature_warper(temperature: float) -> TemperatureLogitsWarper:
@@ -35,14 +35,14 @@ def temperature_warper(temperature: float) -> TemperatureLogitsWarper:
 def assert_sample_frequencies(
     sampler: Sampler, probabilities: list[float], expected: list[float]
 ) -> None:
-    """40,000 seeded draws follow the expected distribution (chi-square, 99.9th percentile)."""
+    """Assert that 40,000 samples follow the distribution (chi-square, 99.9th percentile)."""
     logprobs = torch.tensor(probabilities).log().expand(40_000, 1, -1)
     generator = torch.Generator().manual_seed(11)
     tokens = sampler.select(logprobs, torch.zeros(40_000, 1), generator).tokens
-    seen = torch.bincount(tokens.flatten(), minlength=len(expected)).double()
-    wanted = torch.tensor(expected, dtype=torch.float64) * 40_000
-    assert (seen[wanted == 0] == 0).all()
-    open_ = wanted > 0
-    distance = ((seen - wanted)[open_] ** 2 / wanted[open_]).sum().item()
-    limit = {1: 0.1, 2: 10.9, 3: 13.9, 4: 16.3}[int(open_.sum())]
-    assert distance < limit, distance
+    counts = torch.bincount(tokens.flatten(), minlength=len(expected)).double()
+    means = torch.tensor(expected, dtype=torch.float64) * 40_000
+    assert (counts[means == 0] == 0).all()
+    possible = means > 0
+    chi_square = ((counts - means)[possible] ** 2 / means[possible]).sum().item()
+    limit = {1: 0.1, 2: 10.9, 3: 13.9, 4: 16.3}[int(possible.sum())]
+    assert chi_square < limit, chi_square

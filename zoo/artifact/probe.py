@@ -18,6 +18,7 @@ from torch import Tensor
 from zoo.artifact.layout import DTYPE_NAMES, DTYPES
 from zoo.errors import truncate
 from zoo.interfaces import Model
+from zoo.interfaces.evaluation_mode import evaluation_mode
 from zoo.registry.blueprint import format_error
 
 SEED = 0
@@ -104,7 +105,6 @@ def _iter_float_tensors(value: Any, name: str) -> Iterator[tuple[str, Tensor]]:
 @contextlib.contextmanager
 def _preserve_state(model: Model) -> Iterator[None]:
     """Evaluation without gradients; modes, random states and buffers come back as they were."""
-    modes = [(module, module.training) for module in model.modules()]
     buffers = [
         (module._buffers, key, buffer, buffer.clone())
         for module in model.modules()
@@ -119,12 +119,10 @@ def _preserve_state(model: Model) -> Iterator[None]:
             stack.enter_context(torch.no_grad())
             for kind in {device.type for device in devices}:
                 stack.enter_context(torch.autocast(kind, enabled=False))
+            stack.enter_context(evaluation_mode(model))
             torch.manual_seed(SEED)
-            model.eval()
             yield
     finally:
-        for module, training in modes:
-            module.training = training
         with torch.no_grad():
             for table, key, buffer, before in buffers:
                 table[key] = buffer

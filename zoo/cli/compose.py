@@ -1,4 +1,4 @@
-"""``zoo compose``: a spec to a model file."""
+"""``zoo compose``: build a model from a spec and save it."""
 
 from __future__ import annotations
 
@@ -17,18 +17,21 @@ EXAMPLE = "zoo compose bahdanau-reversal -o model.safetensors --seed 1"
 
 def command(
     spec: SpecArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Output file.")],
     overrides: SetOption = None,
-    seed: Annotated[int, typer.Option(help="What the first weights are drawn from.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     tokenizer: Annotated[
-        Path | None, typer.Option(help="A tokenizer.json for the model to carry, for both sides.")
+        Path | None,
+        typer.Option(help="A tokenizer.json to store in the model, for source and target."),
     ] = None,
     target_tokenizer: Annotated[
-        Path | None, typer.Option(help="Another one for what is spoken.")
+        Path | None, typer.Option(help="A separate tokenizer.json for the target.")
     ] = None,
-    dtype: Annotated[str, typer.Option(help="float32, bfloat16, float16 or float64.")] = "float32",
+    dtype: Annotated[
+        str, typer.Option(help="Data type: float32, bfloat16, float16 or float64.")
+    ] = "float32",
 ) -> None:
-    """Build the model a spec describes, with fresh weights, and save it."""
+    """Build a model from a spec, initialise its weights and save it."""
     from zoo.artifact import save
     from zoo.spec.composition import compose
 
@@ -45,6 +48,6 @@ def _attach_tokenizers(model: Model, source: Path | None, target: Path | None) -
     from zoo.generation.tokenizer import attach_tokenizers, read_tokenizer
 
     if source is None:
-        raise ZooError("--target-tokenizer needs --tokenizer beside it, for what is read")
-    read = read_tokenizer(source)
-    attach_tokenizers(model, {"source": read, "target": read_tokenizer(target) if target else read})
+        raise ZooError("--target-tokenizer needs --tokenizer, the tokenizer of the source")
+    text = read_tokenizer(source)
+    attach_tokenizers(model, {"source": text, "target": read_tokenizer(target) if target else text})

@@ -1,4 +1,4 @@
-"""``zoo demo``: a model learns to reverse sequences while you watch, then shows where it looks."""
+"""``zoo demo``: train a model to reverse sequences and show its attention weights."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def command(
         str, typer.Argument(metavar="SPEC", help="A small sequence-to-sequence spec.")
     ] = "bahdanau-reversal",
     overrides: SetOption = None,
-    steps: Annotated[int, typer.Option(min=1, help="Training steps at the most.")] = 1500,
-    seed: Annotated[int, typer.Option(help="What weights and data are drawn from.")] = 0,
+    steps: Annotated[int, typer.Option(min=1, help="Maximum number of training steps.")] = 1500,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the model and the picture.")
+        Path, typer.Option("--output", "-o", help="Folder for the model and the heatmap.")
     ] = Path("zoo-demo"),
 ) -> None:
-    """Train a small model from scratch on the CPU, look at its attention, save and reload it."""
+    """Train a small model on the CPU, show its attention weights, save and reload it."""
     import torch
 
     from zoo.artifact import load, save
@@ -38,39 +38,41 @@ def command(
     from zoo.errors import ZooError
     from zoo.spec.composition import check_spec, compose
 
-    torch.set_num_threads(1)  # tensors this small only wait for a second thread
+    torch.set_num_threads(1)  # more threads are slower for tensors this small
     out = console()
-    chosen, report = check_spec(spec, overrides=overrides or ())
+    checked, report = check_spec(spec, overrides=overrides or ())
     model: Any = compose(spec, overrides=overrides or (), seed=seed)
-    sections = chosen.sections
+    sections = checked.sections
     if sections.objective is None or sections.sampler is None:
-        raise ZooError(f"the demo needs a spec with an objective and a sampler; {spec} lacks one")
+        raise ZooError(f"spec {spec} has no objective or no sampler; the demo needs both")
     if model.generation_input != "source" or not model.vocab_size("source"):
-        raise ZooError(f"the demo needs a spec that reads tokens and answers them; {spec} does not")
+        raise ZooError(
+            f"spec {spec} is not a sequence-to-sequence model over tokens, which the demo needs"
+        )
     sampler, objective = sections.sampler.build(), sections.objective.build()
     task = Reversal(model.source.vocab, seed)
     unseen = task.hold_out(500)
     out.print(
         f"[bold]{report.name}[/]: {report.parameters:,} parameters; "
-        "task: say a sequence of letters backwards\n"
+        "task: reverse a sequence of letters\n"
     )
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ZooError(f"folder {output} cannot be made: {error.strerror}") from None
+        raise ZooError(f"folder {output} cannot be created: {error.strerror}") from None
     started = time.monotonic()
     try:
         last = _train_with_progress(model, objective, sampler, task, steps)
     except BaseException:
-        with contextlib.suppress(OSError):  # it was there before, with something in it
+        with contextlib.suppress(OSError):  # the folder is not empty
             output.rmdir()
         raise
     predicted = predict(model, sampler, unseen)
     accuracy = sequence_accuracy(predicted, unseen)
-    spent = time.monotonic() - started
+    seconds = time.monotonic() - started
     out.print(
-        f"[bold green]{accuracy:.1%}[/] of {len(unseen)} unseen sequences reversed without a "
-        f"fault, after {last.step} steps in {spent:.0f} s\n"
+        f"[bold green]{accuracy:.1%}[/] of {len(unseen)} unseen sequences reversed correctly "
+        f"after {last.step} steps in {seconds:.0f} s\n"
     )
     _print_predictions(out, unseen[:4], predicted[:4])
     _print_alignment(out, model, sampler, max(unseen[:50], key=len), output, report.name)
@@ -107,16 +109,16 @@ def _print_predictions(out: Any, sources: list[Any], predicted: list[list[int]])
     from zoo.demo.reversal import to_letters
 
     width = max(len(to_letters(source)) for source in sources)
-    for source, answer in zip(sources, predicted, strict=True):
-        right = answer == list(reversed(source))
-        mark = "[green]right[/]" if right else "[red]wrong[/]"
-        out.print(f"  {to_letters(source):<{width}}  ->  {to_letters(answer):<{width}}  {mark}")
+    for source, tokens in zip(sources, predicted, strict=True):
+        correct = tokens == list(reversed(source))
+        mark = "[green]correct[/]" if correct else "[red]wrong[/]"
+        out.print(f"  {to_letters(source):<{width}}  ->  {to_letters(tokens):<{width}}  {mark}")
 
 
 def _print_alignment(
     out: Any, model: Model, sampler: Sampler, source: Any, folder: Path, name: str
 ) -> None:
-    """Where the model looks while it speaks: one row an output symbol."""
+    """Print and save the attention weights of one sequence, averaged over heads."""
     import torch
 
     from zoo.attention import recording
@@ -129,22 +131,21 @@ def _print_alignment(
         (predicted,) = predict(model, sampler, [source])
     weights_per_step = next((calls for calls in log.values() if calls), None)
     if weights_per_step is None:
-        out.print("\nthis model has no attention to look at")
+        out.print("\nthis model has no attention")
         return
-    # [B, H, 1, S] a step -> [T, S]: the heads' mean; the last step says the end.
-    weights = torch.cat([step_weights[0].mean(dim=0) for step_weights in weights_per_step])[
-        : len(predicted) + 1
-    ]
+    # [B, H, 1, S] per step -> [T, S]; the last row is the end token.
+    steps = weights_per_step[: len(predicted) + 1]
+    weights = torch.cat([step[0].mean(dim=0) for step in steps])
     rows = [*to_letters(predicted).split(), "end"][: len(weights)]
     columns = to_letters(source).split()
-    out.print("\nwhere it looks (rows: what it says, columns: what it reads)\n")
+    out.print("\nattention weights (rows: output tokens, columns: input tokens)\n")
     out.print(render_text(weights, rows, columns))
     try:
         save_png(weights, rows, columns, folder / "alignment.png", title=f"{name}: reversal")
     except MissingExtra as error:
-        out.print(f"no picture: {error}", markup=False)
+        out.print(f"no heatmap saved: {error}", markup=False)
     else:
-        out.print(f"picture: {folder / 'alignment.png'}")
+        out.print(f"heatmap: {folder / 'alignment.png'}")
 
 
 def _check_reloaded(
@@ -163,6 +164,6 @@ def _check_reloaded(
     generated = model.generate(batch, sampler, max_length=12).tokens
     same = same and torch.equal(generated, reloaded.generate(batch, sampler, max_length=12).tokens)
     if not same:
-        raise ArtifactError(f"the model reloaded from {path} does not agree with the one saved")
+        raise ArtifactError(f"the model reloaded from {path} differs from the saved model")
     count = f"{batch['target'][:, 1:].numel():,}"
-    out.print(f"saved to {path}, reloaded: logits at {count} positions agree bit for bit")
+    out.print(f"saved to {path}; after reloading, logits at {count} positions are bit-exact")

@@ -1,4 +1,4 @@
-"""``zoo eval``: text files scored by metrics."""
+"""``zoo eval``: evaluate text files with metrics."""
 
 from __future__ import annotations
 
@@ -17,28 +17,26 @@ EXAMPLE = "zoo eval --hyp H.txt --ref R1.txt --ref R2.txt --metrics bleu,cider,m
 
 def command(
     hyp: Annotated[
-        Path, typer.Option("--hyp", metavar="FILE", help="What was said, one text a line, UTF-8.")
+        Path, typer.Option("--hyp", metavar="FILE", help="Hypotheses, one per line, UTF-8.")
     ],
     ref: Annotated[
         list[Path],
-        typer.Option(
-            "--ref", metavar="FILE", help="What was wanted, in the same lines. Repeatable."
-        ),
+        typer.Option("--ref", metavar="FILE", help="References, in the same order. Repeatable."),
     ],
     metrics: Annotated[
-        str, typer.Option(help="Names joined by commas; 'zoo list --kind metric' has them.")
+        str, typer.Option(help="Metric names, separated by commas; see 'zoo list --kind metric'.")
     ] = "bleu,chrf",
     overrides: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="NAME.PARAM=VALUE",
-            help="Set a metric's parameter, as bleu.tokenize=intl. Repeatable.",
+            help="Set a parameter of a metric, for example bleu.tokenize=intl. Repeatable.",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Score text files, on the scale of each metric's reference library, with its signature."""
+    """Compute metrics of text files, on the scale of each metric's reference library."""
     from zoo.evaluation import evaluate
 
     names = [name.strip() for name in metrics.split(",") if name.strip()]
@@ -60,5 +58,5 @@ def _print(scores: list[Score]) -> None:
         signature = score.signature
         for name, value in score.values.items():
             rows.add_row(Text(name), f"{value:.4f}", Text(signature))
-            signature = ""  # once for all values of a metric
+            signature = ""  # shown once per metric
     print_table(rows)

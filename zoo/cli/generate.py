@@ -1,4 +1,4 @@
-"""``zoo generate``: a model file speaks."""
+"""``zoo generate``: generate text with a saved model."""
 
 from __future__ import annotations
 
@@ -17,27 +17,37 @@ EXAMPLE = "zoo generate model.safetensors 'Ein Mann schläft .' --sampler beam -
 def command(
     model: ModelArgument,
     texts: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="Texts; '-' reads standard input.")
+        list[str] | None,
+        typer.Argument(metavar="TEXT", help="Input texts; '-' reads standard input."),
     ] = None,
-    file: Annotated[Path | None, typer.Option(help="Read texts from a file, one a line.")] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="Read input texts from a file, one per line.")
+    ] = None,
     sampler: Annotated[
-        str | None, typer.Option(help="How tokens are chosen; the spec's sampler if not set.")
+        str | None, typer.Option(help="Sampler; default: the sampler of the model's spec.")
     ] = None,
     filters: Annotated[
         list[str] | None,
-        typer.Option("--filter", help="As no-repeat-ngram, or '{type: …, n: 3}'. Repeatable."),
+        typer.Option(
+            "--filter",
+            help="Filter: a name, or '{type: no-repeat-ngram, n: 3}'. Repeatable.",
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="PARAM=VALUE", help="Set a parameter of the sampler."),
+        typer.Option(
+            "--set", metavar="PARAM=VALUE", help="Set a parameter of the sampler. Repeatable."
+        ),
     ] = None,
-    max_length: Annotated[int, typer.Option(min=1, help="New tokens at the most.")] = 64,
-    seed: Annotated[int | None, typer.Option(help="What draws come from.")] = None,
-    ids: Annotated[bool, typer.Option("--ids", help="Texts are token ids, for any model.")] = False,
-    stream: Annotated[bool, typer.Option("--stream", help="Print tokens as they come.")] = False,
+    max_length: Annotated[int, typer.Option(min=1, help="Maximum number of new tokens.")] = 64,
+    seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
+    ids: Annotated[bool, typer.Option("--ids", help="Input texts are token IDs.")] = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Print tokens as they are generated.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Let a model answer texts, or go on with them, by any sampler and filters."""
+    """Generate from source texts, or continue prompts, with a sampler and filters."""
     from zoo.generation.pipeline import generate
     from zoo.hub.models import load
 
@@ -53,17 +63,17 @@ def command(
     if stream:
         _stream(loaded, inputs, options)
         return
-    answers = generate(loaded, inputs, **options)
+    results = generate(loaded, inputs, **options)
     if as_json:
         print_json(
             [
-                {"input": line, "answers": [vars(answer) for answer in ranked]}
-                for line, ranked in zip(lines, answers, strict=True)
+                {"input": line, "answers": [vars(hypothesis) for hypothesis in hypotheses]}
+                for line, hypotheses in zip(lines, results, strict=True)
             ]
         )
         return
-    for ranked in answers:
-        best = ranked[0]
+    for hypotheses in results:
+        best = hypotheses[0]
         print(best.text if best.text is not None else " ".join(map(str, best.tokens)))
 
 
@@ -80,7 +90,7 @@ def _read_lines(texts: list[str], file: Path | None) -> list[str]:
     from zoo.errors import ZooError
 
     if bool(texts) == (file is not None):
-        raise ZooError("give texts, or --file FILE, or - for standard input; one of them")
+        raise ZooError("expected either TEXT arguments ('-' for standard input) or --file FILE")
     if file is not None:
         try:
             return file.read_text(encoding="utf-8").splitlines()
@@ -97,22 +107,21 @@ def _parse_ids(line: str) -> list[int]:
     try:
         return [int(word) for word in line.split()]
     except ValueError:
-        raise ZooError(f"'{line}' is no list of token ids, as '5 17 3'") from None
+        raise ZooError(f"'{line}' is not a list of token IDs, for example '5 17 3'") from None
 
 
 def _sampler_config(name: str | None, settings: list[str], spec: Mapping[str, Any]) -> Any:
-    """The named sampler, or the spec's, with the parameters that --set gives."""
+    """Return the sampler of --sampler or of the spec, with the parameters of --set."""
     from zoo.errors import ZooError
 
-    own = spec.get("sampler")
-    part: Any = _parse_yaml(name, "--sampler") if name is not None else own
+    part: Any = _parse_yaml(name, "--sampler") if name is not None else spec.get("sampler")
     if not settings:
         return part
     part = {"type": part} if isinstance(part, str) else dict(part or {})
     for text in settings:
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise ZooError(f"--set {text} should read PARAM=VALUE, for example width=4")
+            raise ZooError(f"--set {text}: expected PARAM=VALUE, for example width=4")
         part[key.removeprefix("sampler.")] = _parse_yaml(value, f"--set {text}")
     return part
 

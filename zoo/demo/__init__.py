@@ -1,1 +1,1 @@
-"""A real model at work in under a minute: learn to reverse sequences, then look inside."""
+"""Demo: train a small model to reverse sequences."""

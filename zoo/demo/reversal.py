@@ -1,4 +1,4 @@
-"""The reversal task: speak the source backwards."""
+"""Reversal task: the target is the reversed source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from zoo.errors import ZooError
 
-PAD, BOS, EOS, FIRST_SYMBOL = 0, 1, 2, 3
+PAD, BOS, EOS, FIRST_LETTER = 0, 1, 2, 3
 MIN_LENGTH, MAX_LENGTH = 3, 8
 
 Sequence = tuple[int, ...]
@@ -18,45 +18,45 @@ Sequence = tuple[int, ...]
 
 @dataclass
 class Reversal:
-    """Random sequences of symbols; those held out are never among the training batches."""
+    """Random sequences of tokens; training batches contain no held-out sequence."""
 
     vocab: int
     seed: int
     held_out: set[Sequence] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        if self.vocab < FIRST_SYMBOL + 2:
+        if self.vocab < FIRST_LETTER + 2:
             raise ZooError(
-                f"reversal needs a vocabulary of {FIRST_SYMBOL + 2} or more, not {self.vocab}"
+                f"vocab is {self.vocab}; the reversal task needs at least {FIRST_LETTER + 2} tokens"
             )
         self.rng = random.Random(self.seed)
 
     def hold_out(self, count: int) -> list[Sequence]:
-        """Sequences that training will not see."""
-        fresh: list[Sequence] = []
-        while len(fresh) < count:
+        """Sample sequences and exclude them from training batches."""
+        sequences: list[Sequence] = []
+        while len(sequences) < count:
             sequence = self._sample_sequence()
             if sequence not in self.held_out:
                 self.held_out.add(sequence)
-                fresh.append(sequence)
-        return fresh
+                sequences.append(sequence)
+        return sequences
 
     def batch(self, size: int) -> dict[str, Tensor]:
-        """A batch to train on."""
-        drawn: list[Sequence] = []
-        while len(drawn) < size:
+        """Return a random training batch."""
+        sequences: list[Sequence] = []
+        while len(sequences) < size:
             sequence = self._sample_sequence()
             if sequence not in self.held_out:
-                drawn.append(sequence)
-        return collate(drawn)
+                sequences.append(sequence)
+        return collate(sequences)
 
     def _sample_sequence(self) -> Sequence:
         length = self.rng.randint(MIN_LENGTH, MAX_LENGTH)
-        return tuple(self.rng.randrange(FIRST_SYMBOL, self.vocab) for _ in range(length))
+        return tuple(self.rng.randrange(FIRST_LETTER, self.vocab) for _ in range(length))
 
 
 def collate(sequences: list[Sequence]) -> dict[str, Tensor]:
-    """Sequences and their reversals, padded."""
+    """Return a padded batch of sequences (source) and their reversals (target)."""
     return {
         "source": _pad([list(s) for s in sequences]),
         "target": _pad([[BOS, *reversed(s), EOS] for s in sequences]),
@@ -69,12 +69,12 @@ def _pad(rows: list[list[int]]) -> Tensor:
 
 
 def strip_eos(tokens: list[int]) -> list[int]:
-    """What was said before the end token."""
+    """Return the tokens before the end token."""
     return tokens[: tokens.index(EOS)] if EOS in tokens else tokens
 
 
 def to_letters(tokens: Sequence | list[int]) -> str:
-    """Symbols as letters, for people."""
+    """Format tokens as letters."""
     return " ".join(
-        chr(ord("a") + (t - FIRST_SYMBOL) % 26) if t >= FIRST_SYMBOL else "·" for t in tokens
+        chr(ord("a") + (t - FIRST_LETTER) % 26) if t >= FIRST_LETTER else "·" for t in tokens
     )

@@ -1,4 +1,4 @@
-"""Trains a model on the reversal task and scores it on sequences it has never seen."""
+"""Training and evaluation of a model on the reversal task."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ TARGET_ACCURACY = 0.99
 
 @dataclass(frozen=True)
 class Progress:
-    """Where training stands."""
+    """State of training after a step."""
 
     step: int
     loss: float
     accuracy: float | None
-    """Share of whole sequences right on held-out validation data, where it was measured."""
+    """Sequence accuracy on held-out validation data, or None if it was not computed."""
 
 
 def train(
@@ -37,7 +37,7 @@ def train(
     *,
     steps: int = STEPS,
 ) -> Iterator[Progress]:
-    """Adam with gradient clipping, until validation says it is good enough or steps run out."""
+    """Train with Adam until validation accuracy reaches TARGET_ACCURACY or steps are used up."""
     validation = task.hold_out(200)
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps, LEARNING_RATE / 10)
@@ -58,16 +58,16 @@ def train(
 
 
 def predict(model: Model, sampler: Sampler, sequences: list[Sequence]) -> list[list[int]]:
-    """What the model says to each sequence."""
+    """Generate from each sequence, in evaluation mode."""
     model.eval()
     decoded = model.generate(collate(sequences), sampler, max_length=MAX_LENGTH + 4)
     return [strip_eos(tokens) for tokens in decoded.best()]
 
 
 def sequence_accuracy(predictions: list[list[int]], sequences: list[Sequence]) -> float:
-    """The share of sequences reversed without a fault."""
-    right = [
+    """Return the share of sequences that are reversed correctly."""
+    correct = [
         prediction == list(reversed(s))
         for prediction, s in zip(predictions, sequences, strict=True)
     ]
-    return sum(right) / len(right)
+    return sum(correct) / len(correct)

@@ -1,6 +1,6 @@
-"""Generation: the one loop that all samplers, filters and decoders share."""
+"""Generation: one decoding loop for all decoders, samplers and filters."""
 
-from zoo.generation.loop import decode, stream
-from zoo.generation.speaking import speak
+from zoo.generation.loop import decode, stream_tokens
+from zoo.generation.request import DecodeRequest
 
-__all__ = ["decode", "speak", "stream"]
+__all__ = ["DecodeRequest", "decode", "stream_tokens"]

@@ -1,4 +1,4 @@
-"""The loop: the decoder speaks, filters lower, the sampler chooses."""
+"""Decoding loop: decoder step, filters, sampler."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from zoo.errors import ZooError
-from zoo.generation.request import DecodeRequest, build_request, strip_prompts, sync_points
+from zoo.generation.prompts import PromptBatch, build_prompts, strip_prompts
+from zoo.generation.request import DecodeRequest
 from zoo.interfaces import (
-    Decoder,
     Filter,
     FrameSampler,
+    GenerationInputs,
     GenerationOutput,
-    Memory,
     Sampler,
     SearchConfig,
     SearchState,
@@ -23,175 +23,118 @@ from zoo.interfaces import (
 )
 
 SYNC_EVERY = 8
-"""Steps between two looks from the host on a device that runs ahead of it."""
+"""Steps between two synchronisations with an asynchronous device."""
 
 
 @torch.no_grad()
-def decode(
-    decoder: Decoder,
-    memory: Memory,
-    sampler: Sampler,
-    *,
-    bos: int,
-    eos: int | Collection[int],
-    pad: int,
-    max_length: int,
-    generator: torch.Generator | None = None,
-    filters: Sequence[Filter] = (),
-    prompt: Tensor | None = None,
-    lengths: Tensor | None = None,
-) -> GenerationOutput:
-    """Let the decoder speak, the sampler choose, until every hypothesis has ended.
+def decode(inputs: GenerationInputs, request: DecodeRequest) -> GenerationOutput:
+    """Generate until every hypothesis has ended or has ``request.max_length`` tokens.
 
-    Args:
-        bos: token that starts a sequence; eos: that ends it, or several that do; pad: that fills
-            it after its end, and is never chosen before unless it is an end token itself.
-        max_length: new tokens at the most, the end token included.
-        filters: applied to the next tokens' scores in this order, before the sampler.
-        prompt: what was said before, [B, P], the start token first, padded on the right; the
-            start token alone if not given.
-        lengths: how much of each prompt is real, [B]; up to its padding if not given.
+    The padding token is never selected before the end, unless it is an end token itself.
 
     Shapes:
-        B items of memory -> tokens [B, N, T] without the prompt, and scores [B, N]; N as many as
-        the sampler returns, best first.
+        B items of memory -> tokens [B, N, T] without the prompt and scores [B, N], best first;
+        N is the number of hypotheses that the sampler returns.
     """
-    _forbid_frame_sampler(sampler)
-    request = build_request(
-        decoder,
-        memory,
-        bos=bos,
-        eos=eos,
-        pad=pad,
-        max_length=max_length,
-        prompt=prompt,
-        lengths=lengths,
-    )
-    sync_every = 1 if memory.states.device.type == "cpu" else SYNC_EVERY
-    for search in _search_steps(decoder, memory, sampler, request, filters, generator, sync_every):
+    prompts = _validate(inputs, request)
+    sync_every = 1 if inputs.memory.states.device.type == "cpu" else SYNC_EVERY
+    for search in _search_steps(inputs, request, prompts, sync_every):
         last = search
-    tokens, scores = sampler.finish(last)
+    tokens, scores = request.sampler.finish(last)
     _require_continuation(scores)
-    return GenerationOutput(strip_prompts(tokens, request, last.task.eos_ids), scores)
+    return GenerationOutput(strip_prompts(tokens, prompts, last.task.eos_ids), scores)
 
 
-def stream(
-    decoder: Decoder,
-    memory: Memory,
-    sampler: Sampler,
-    *,
-    bos: int,
-    eos: int | Collection[int],
-    pad: int,
-    max_length: int,
-    generator: torch.Generator | None = None,
-    filters: Sequence[Filter] = (),
-    prompt: Tensor | None = None,
-    lengths: Tensor | None = None,
-) -> Iterator[Tensor]:
-    """The tokens that ``decode`` would return, [B, 1] a step, as they are chosen.
+def stream_tokens(inputs: GenerationInputs, request: DecodeRequest) -> Iterator[Tensor]:
+    """Return an iterator over the tokens of `decode`, [B, 1] per step, as they are selected.
 
-    An item yields padding after its end and, among prompts of unequal lengths, before its
-    beginning. The iterator can be left at any time; nothing is kept.
+    An item yields padding after its end. If prompts differ in length, items with a longer prompt
+    yield padding until their prompt is consumed.
     """
-    _forbid_frame_sampler(sampler)
+    prompts = _validate(inputs, request)
+    sampler = request.sampler
     if sampler.width != 1 or type(sampler).finish is not Sampler.finish:
         raise ZooError(
-            f"sampler '{sampler.name}' knows its answer only at the end, for it keeps hypotheses "
-            f"(width {sampler.width}); only samplers that keep one and never go back can stream"
+            f"sampler '{sampler.name}' (width {sampler.width}) cannot stream: its output is known "
+            "only after the last step; use a sampler with one hypothesis, for example greedy"
         )
-    request = build_request(
-        decoder,
-        memory,
-        bos=bos,
-        eos=eos,
-        pad=pad,
-        max_length=max_length,
-        prompt=prompt,
-        lengths=lengths,
-    )
-    return _stream_steps(decoder, memory, sampler, request, filters, generator)
+    return _stream_steps(inputs, request, prompts)
 
 
 @torch.no_grad()
 def _stream_steps(
-    decoder: Decoder,
-    memory: Memory,
-    sampler: Sampler,
-    request: DecodeRequest,
-    filters: Sequence[Filter],
-    generator: torch.Generator | None,
+    inputs: GenerationInputs, request: DecodeRequest, prompts: PromptBatch
 ) -> Iterator[Tensor]:
-    for search in _search_steps(decoder, memory, sampler, request, filters, generator, 1):
+    for search in _search_steps(inputs, request, prompts, sync_every=1):
         _require_continuation(search.scores)
         last_tokens = search.tokens[..., search.cur_len - 1]  # [B, 1]
-        yield last_tokens.masked_fill(search.num_generated[:, None] <= 0, request.pad)
+        yield last_tokens.masked_fill(search.num_generated[:, None] <= 0, prompts.pad)
 
 
 def _search_steps(
-    decoder: Decoder,
-    memory: Memory,
-    sampler: Sampler,
-    request: DecodeRequest,
-    filters: Sequence[Filter],
-    generator: torch.Generator | None,
-    sync_every: int,
+    inputs: GenerationInputs, request: DecodeRequest, prompts: PromptBatch, sync_every: int
 ) -> Iterator[SearchState]:
-    """The search after each step, until no item needs another."""
-    W, device = sampler.width, request.prefix.device
-    if generator is not None and generator.device.type != device.type:
-        raise ZooError(f"the generator is on {generator.device}, the memory on {device}")
-    state = decoder.start(memory, steps=request.total_length - 1)
-    logits, state = decoder.step(request.prefix, state)
+    """Yield the search state after each step, until all items are done."""
+    decoder, sampler = inputs.decoder, request.sampler
+    W, device = sampler.width, prompts.prefix.device
+    state = decoder.start(inputs.memory, steps=prompts.total_length - 1)
+    logits, state = decoder.step(prompts.prefix, state)
     logits = logits[:, -1:].expand(-1, W, -1)  # [B, W, V]
-    search = _init_search(sampler, request, logits)
+    search = _init_search(sampler, prompts, logits)
     if W > 1:
         state = state.repeat(W)
-    padding = torch.arange(search.task.vocab, device=device) == request.pad
-    wrong = torch.zeros((), dtype=torch.bool, device=device)
-    for step, sync in sync_points(request.steps, sync_every):
+    is_pad = torch.arange(search.task.vocab, device=device) == prompts.pad
+    invalid = torch.zeros((), dtype=torch.bool, device=device)
+    for step, sync in _sync_points(prompts.steps, sync_every):
         if step:
             last_tokens = search.tokens[..., search.cur_len - 1].reshape(-1, 1)
             logits, state = decoder.step(last_tokens, state)
             logits = logits[:, -1].reshape(-1, W, search.task.vocab)
-        logprobs = _next_logprobs(logits, search, filters, padding, request.eos_ids)
+        logprobs = _next_logprobs(logits, search, request.filters, is_pad, prompts.eos_ids)
         alive = ~(search.finished | search.scores.isneginf())
-        absurd = ~(logits.amax(dim=-1) < float("inf"))  # [B, W]; so it is where one is NaN
-        wrong = wrong | (absurd & alive).any()
-        chosen, sampler_state = sampler.advance(logprobs, search, generator)
-        if step < request.suffix.shape[1]:
-            chosen, sampler_state = _force_prompt(chosen, sampler_state, search, request, step)
+        nan_or_inf = ~(logits.amax(dim=-1) < float("inf"))  # [B, W]; amax propagates NaN
+        invalid = invalid | (nan_or_inf & alive).any()
+        selection, sampler_state = sampler.advance(logprobs, search, request.generator)
+        if step < prompts.suffix.shape[1]:
+            selection, sampler_state = _force_prompt(
+                selection, sampler_state, search, prompts, step
+            )
         if W > 1:
-            rows = torch.arange(len(chosen.parents), device=device)[:, None] * W
-            state = state.reorder((rows + chosen.parents).flatten())
-        search = _update_search(search, chosen, sampler_state)
+            rows = torch.arange(len(selection.parents), device=device)[:, None] * W
+            state = state.reorder((rows + selection.parents).flatten())
+        search = _update_search(search, selection, sampler_state)
         done = sampler.done(search).all()
-        if sync and bool(wrong | done):  # the only question to the host
-            if bool(wrong):
-                raise ZooError(
-                    f"the decoder's logits are no numbers (NaN or inf), by token {step + 1}"
-                )
+        if sync and bool(invalid | done):  # the only synchronisation with the device
+            if bool(invalid):
+                raise ZooError(f"decoder logits contain NaN or inf (detected at step {step + 1})")
             yield search
             return
         yield search
         search = replace(search, num_generated=search.num_generated + 1)
 
 
-def _init_search(sampler: Sampler, request: DecodeRequest, logits: Tensor) -> SearchState:
+def _sync_points(steps: int, sync_every: int) -> Iterator[tuple[int, bool]]:
+    """Yield each step and whether to synchronise with the device after it."""
+    for step in range(steps):
+        yield step, step % sync_every == sync_every - 1 or step == steps - 1
+
+
+def _init_search(sampler: Sampler, prompts: PromptBatch, logits: Tensor) -> SearchState:
     B, W, V = logits.shape
     device = logits.device
-    request.validate_vocab(V)
-    eos_ids = torch.tensor(request.eos_ids, dtype=torch.long, device=device)
-    task = SearchConfig(B, V, request.total_length, request.max_length, request.pad, eos_ids)
-    tokens = torch.full((B, W, request.total_length), request.pad, dtype=torch.long, device=device)
-    at = request.prefix.shape[1]
-    tokens[..., :at] = request.prefix[:, None]
-    # Hypotheses start alike: all but the first of a group are out of the race.
+    prompts.validate_vocab(V)
+    eos_ids = torch.tensor(prompts.eos_ids, dtype=torch.long, device=device)
+    task = SearchConfig(B, V, prompts.total_length, prompts.max_length, prompts.pad, eos_ids)
+    tokens = torch.full((B, W, prompts.total_length), prompts.pad, dtype=torch.long, device=device)
+    cur_len = prompts.prefix.shape[1]
+    tokens[..., :cur_len] = prompts.prefix[:, None]
+    # The hypotheses of a group start equal, so only the first one is active.
     scores = torch.full((B, W), float("-inf"), device=device)
     scores[:, :: W // sampler.groups] = 0.0
     finished = torch.zeros(B, W, dtype=torch.bool, device=device)
+    num_generated = 1 - prompts.forced_lengths
     return SearchState(
-        task, tokens, scores, finished, 1 - request.forced_lengths, at, sampler.init_state(task)
+        task, tokens, scores, finished, num_generated, cur_len, sampler.init_state(task)
     )
 
 
@@ -199,85 +142,91 @@ def _next_logprobs(
     logits: Tensor,
     search: SearchState,
     filters: Sequence[Filter],
-    padding: Tensor,
+    is_pad: Tensor,
     eos_ids: Collection[int],
 ) -> Tensor:
-    """Log-probabilities [B, W, V] of what each hypothesis may say next.
+    """Return the filtered log-probabilities [B, W, V] of the next tokens.
 
-    padding [V] is True at the padding token, which comes after the end and never before.
+    is_pad [V] is True at the padding token, the only token of finished hypotheses.
     """
-    generated, logits = search.tokens[..., : search.cur_len], logits.float()
+    tokens, logits = search.tokens[..., : search.cur_len], logits.float()
     if logits.shape[1] > 1:
         logits = logits.log_softmax(dim=-1)
     for each in filters:
-        logits = each(logits, generated)
+        logits = each(logits, tokens)
     logprobs = logits.log_softmax(dim=-1) if logits.shape[1] == 1 else logits
-    logprobs = logprobs.nan_to_num(nan=float("-inf"), neginf=float("-inf"))  # nothing possible
+    # The log-softmax of a row of -inf is NaN.
+    logprobs = logprobs.nan_to_num(nan=float("-inf"), neginf=float("-inf"))
     if search.task.pad not in eos_ids:
-        logprobs = logprobs.masked_fill(padding, float("-inf"))
-    ended = torch.zeros_like(logprobs[:1, :1]).masked_fill(~padding, float("-inf"))
-    return torch.where(search.finished[..., None], ended, logprobs)
+        logprobs = logprobs.masked_fill(is_pad, float("-inf"))
+    pad_only = torch.zeros_like(logprobs[:1, :1]).masked_fill(~is_pad, float("-inf"))
+    return torch.where(search.finished[..., None], pad_only, logprobs)
 
 
 def _force_prompt(
-    chosen: Selection,
+    selection: Selection,
     sampler_state: Mapping[str, Tensor],
     search: SearchState,
-    request: DecodeRequest,
+    prompts: PromptBatch,
     step: int,
 ) -> tuple[Selection, Mapping[str, Tensor]]:
-    """The choice, but for the items whose prompt goes on: these say it and stay as they were."""
-    still = step < request.forced_lengths  # [B]
-    W = chosen.tokens.shape[1]
-    selection = Selection(
-        torch.where(still[:, None], request.suffix[:, step : step + 1], chosen.tokens),
-        torch.where(still[:, None], torch.arange(W, device=still.device), chosen.parents),
-        torch.where(still[:, None], search.scores, chosen.scores),
+    """Replace the selection by the next prompt token where an item's prompt has not ended."""
+    is_forced = step < prompts.forced_lengths  # [B]
+    own = torch.arange(selection.tokens.shape[1], device=is_forced.device)  # [W]
+    forced = Selection(
+        torch.where(is_forced[:, None], prompts.suffix[:, step : step + 1], selection.tokens),
+        torch.where(is_forced[:, None], own, selection.parents),
+        torch.where(is_forced[:, None], search.scores, selection.scores),
     )
-    return selection, {
+    return forced, {
         name: torch.where(
-            still.view(-1, *[1] * (after.dim() - 1)), search.sampler_state[name], after
+            is_forced.view(-1, *[1] * (updated.dim() - 1)), search.sampler_state[name], updated
         )
-        for name, after in sampler_state.items()
+        for name, updated in sampler_state.items()
     }
 
 
 def _update_search(
-    search: SearchState, chosen: Selection, sampler_state: Mapping[str, Tensor]
+    search: SearchState, selection: Selection, sampler_state: Mapping[str, Tensor]
 ) -> SearchState:
-    """The search after the choice."""
+    """Return the search state after a selection."""
     tokens, finished = search.tokens, search.finished
     if tokens.shape[1] > 1:
-        tokens = tokens.gather(1, chosen.parents[..., None].expand_as(tokens))
-        finished = finished.gather(1, chosen.parents)
-    tokens[..., search.cur_len] = chosen.tokens
-    count = search.num_generated[:, None]
-    over = search.task.is_eos(chosen.tokens) | (count >= search.task.max_length)
-    finished = finished | (over & (count >= 1))
+        tokens = tokens.gather(1, selection.parents[..., None].expand_as(tokens))
+        finished = finished.gather(1, selection.parents)
+    tokens[..., search.cur_len] = selection.tokens
+    num_generated = search.num_generated[:, None]
+    ends = search.task.is_eos(selection.tokens) | (num_generated >= search.task.max_length)
+    finished = finished | (ends & (num_generated >= 1))
     return replace(
         search,
         tokens=tokens,
-        scores=chosen.scores,
+        scores=selection.scores,
         finished=finished,
         cur_len=search.cur_len + 1,
         sampler_state=sampler_state,
     )
 
 
-def _forbid_frame_sampler(sampler: Sampler) -> None:
+def _validate(inputs: GenerationInputs, request: DecodeRequest) -> PromptBatch:
+    """Return the validated prompts, or raise ZooError if the inputs or the request are invalid."""
+    sampler, generator, device = request.sampler, request.generator, inputs.memory.states.device
     if isinstance(sampler, FrameSampler):
         raise ZooError(
-            f"sampler '{sampler.name}' reads all frames at once, but a decoder speaks token by "
-            "token; choose one that does, for example greedy or beam"
+            f"sampler '{sampler.name}' decodes all frames in parallel, but a decoder generates one "
+            "token at a time; use a token sampler, for example greedy or beam"
         )
+    if generator is not None and generator.device.type != device.type:
+        raise ZooError(f"generator is on {generator.device}, but memory is on {device}")
+    return build_prompts(inputs, request.max_length)
 
 
 def _require_continuation(scores: Tensor) -> None:
-    """ZooError if an item has no possible continuation."""
-    silent = scores[:, 0].isneginf()
-    if bool(silent.any()):
-        item = int(silent.int().argmax())
+    """Raise ZooError if an item has no hypothesis with a finite score."""
+    impossible = scores[:, 0].isneginf()
+    if bool(impossible.any()):
+        item = int(impossible.int().argmax())
         raise ZooError(
-            f"nothing can be said for item {item}: every next token is impossible, "
-            "by the decoder's logits or by the filters"
+            f"no valid next token for item {item} (all logits are -inf); "
+            "check the decoder and the filters"
         )

@@ -1,8 +1,8 @@
-"""Text in, text out: a model, its tokenizers, a sampler."""
+"""Text generation: a model with its tokenizers, a sampler and filters."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -11,21 +11,23 @@ import torch
 from torch import Tensor
 
 from zoo.errors import SpecError, ZooError
-from zoo.generation import stream as stream_tokens
+from zoo.generation.loop import stream_tokens
+from zoo.generation.request import DecodeRequest
 from zoo.generation.tokenizer import Tokenizer
-from zoo.interfaces import Filter, Model, Sampler
+from zoo.interfaces import Filter, GenerationInputs, Model, Sampler
 from zoo.interfaces.embedding import to_eos_ids
+from zoo.interfaces.evaluation_mode import evaluation_mode
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.document import document_from_data
 from zoo.spec.reader import SpecReader
 
 ComponentSpec = str | Mapping[str, Any]
-"""A part as a spec names it: ``"beam"``, or ``{"type": "beam", "width": 4}``."""
+"""A component as in a spec: ``"beam"``, or ``{"type": "beam", "width": 4}``."""
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One hypothesis: its tokens up to the end, its text where there is a tokenizer, its score."""
+    """A generated sequence without its end token; text is None without a tokenizer."""
 
     tokens: list[int]
     score: float
@@ -42,27 +44,37 @@ def generate(
     seed: int | None = None,
     registry: ComponentRegistry | None = None,
 ) -> list[list[Hypothesis]]:
-    """What the model says to each text or list of token ids, best hypothesis first.
+    """Generate from texts or lists of token IDs, in evaluation mode.
 
-    The sampler and filters are those of the model's spec if none are named.
+    Args:
+        inputs: source texts, or prompts to continue, depending on the model.
+        sampler: the sampler of the model's spec if None.
+        filters: the filters of the model's spec if None.
+        max_length: maximum number of new tokens, including the end token.
+        seed: random seed of the sampler.
+
+    Returns:
+        The hypotheses of each input, best first.
     """
-    chosen, filter_list = _build_sampler_and_filters(model, sampler, filters, registry)
+    request = _build_request(model, sampler, filters, max_length, seed, registry)
     batch = _encode_batch(model, inputs)
-    decoded = model.eval().generate(
-        batch,
-        chosen,
-        max_length=max_length,
-        generator=_make_generator(model, seed),
-        filters=filter_list,
-    )
+    with evaluation_mode(model):
+        output = model.generate(
+            batch,
+            request.sampler,
+            max_length=request.max_length,
+            generator=request.generator,
+            filters=request.filters,
+        )
+    eos_ids = to_eos_ids(getattr(model, "eos", ()))
     tokenizer = _get_tokenizer(model, "target")
     return [
         [
-            _to_hypothesis(tokens, score, model, tokenizer)
+            _to_hypothesis(tokens, score, eos_ids, tokenizer)
             for tokens, score in zip(rows, scores, strict=True)
             if score != float("-inf")
         ]
-        for rows, scores in zip(decoded.tokens.tolist(), decoded.scores.tolist(), strict=True)
+        for rows, scores in zip(output.tokens.tolist(), output.scores.tolist(), strict=True)
     ]
 
 
@@ -76,61 +88,75 @@ def stream(
     seed: int | None = None,
     registry: ComponentRegistry | None = None,
 ) -> Iterator[str]:
-    """What the model says to one text, piece by piece as it comes; can be left at any time."""
-    chosen, filter_list = _build_sampler_and_filters(model, sampler, filters, registry)
-    generation_inputs = model.eval().prepare_generation(_encode_batch(model, [text]))  # type: ignore[arg-type]
-    tokenizer = _get_tokenizer(model, "target")
-    steps = stream_tokens(
-        generation_inputs.decoder,
-        generation_inputs.memory,
-        chosen,
-        bos=generation_inputs.bos,
-        eos=generation_inputs.eos,
-        pad=generation_inputs.pad,
-        prompt=generation_inputs.prompt,
-        lengths=generation_inputs.lengths,
-        max_length=max_length,
-        generator=_make_generator(model, seed),
-        filters=filter_list,
-    )
-    generated: list[int] = []
-    shown = ""
-    for tokens in steps:
-        token = int(tokens[0, 0])
-        if token in generation_inputs.eos_ids:
+    """Return an iterator over pieces of the text that `generate` returns, as they are generated.
+
+    The arguments are those of `generate`, with one text or list of token IDs. Without a tokenizer
+    the pieces are token IDs, separated by spaces.
+    """
+    request = _build_request(model, sampler, filters, max_length, seed, registry)
+    batch = _encode_batch(model, [text])  # type: ignore[arg-type]
+    with evaluation_mode(model), torch.no_grad():
+        inputs = model.prepare_generation(batch)
+    steps = stream_tokens(inputs, request)
+    return _decode_pieces(_tokens_before_end(model, inputs, steps), _get_tokenizer(model, "target"))
+
+
+def _tokens_before_end(
+    model: Model, inputs: GenerationInputs, steps: Iterator[Tensor]
+) -> Iterator[int]:
+    """Yield the tokens of the only item; the model is in evaluation mode during each step."""
+    while True:
+        with evaluation_mode(model):
+            tokens = next(steps, None)
+        if tokens is None:
             return
+        token = int(tokens[0, 0])
+        if token in inputs.eos_ids:
+            return
+        yield token
+
+
+def _decode_pieces(tokens: Iterator[int], tokenizer: Tokenizer | None) -> Iterator[str]:
+    generated: list[int] = []
+    yielded = ""
+    for token in tokens:
         generated.append(token)
-        whole = tokenizer.decode(generated) if tokenizer else " ".join(map(str, generated))
-        if not whole.endswith("\ufffd"):  # a symbol of several tokens is not complete yet
-            yield whole[len(shown) :]
-            shown = whole
+        text = tokenizer.decode(generated) if tokenizer else " ".join(map(str, generated))
+        if not text.endswith("\ufffd"):  # an incomplete character of several tokens
+            yield text[len(yielded) :]
+            yielded = text
 
 
 def _to_hypothesis(
-    tokens: list[int], score: float, model: Model, tokenizer: Tokenizer | None
+    tokens: list[int], score: float, eos_ids: Collection[int], tokenizer: Tokenizer | None
 ) -> Hypothesis:
-    eos_ids = to_eos_ids(getattr(model, "eos", ()))
     generated = list(takewhile(lambda token: token not in eos_ids, tokens))
     return Hypothesis(generated, score, tokenizer.decode(generated) if tokenizer else None)
 
 
-def _build_sampler_and_filters(
+def _build_request(
     model: Model,
     sampler: ComponentSpec | Sampler | None,
     filters: Sequence[ComponentSpec | Filter] | None,
+    max_length: int,
+    seed: int | None,
     registry: ComponentRegistry | None,
-) -> tuple[Sampler, list[Filter]]:
+) -> DecodeRequest:
     if model.generation_input is None:
         raise ZooError(f"model '{model.name}' does not generate")
     spec = model.spec or {}
-    wanted = sampler if sampler is not None else spec.get("sampler")
-    filter_list = filters if filters is not None else spec.get("filters", ())
-    if wanted is None:
-        raise ZooError("neither the model's spec nor the call names a sampler, for example greedy")
-    built: Sampler = _build(Sampler, wanted, "sampler", registry)
-    return built, [
-        _build(Filter, part, f"filters[{i}]", registry) for i, part in enumerate(filter_list)
-    ]
+    sampler = sampler if sampler is not None else spec.get("sampler")
+    filters = filters if filters is not None else spec.get("filters", ())
+    if sampler is None:
+        raise ZooError(
+            f"the spec of model '{model.name}' has no sampler; choose one, for example greedy"
+        )
+    return DecodeRequest(
+        sampler=_build(Sampler, sampler, "sampler", registry),
+        max_length=max_length,
+        filters=[_build(Filter, part, f"filters[{i}]", registry) for i, part in enumerate(filters)],
+        generator=_make_generator(model, seed),
+    )
 
 
 def _build(kind: Any, part: Any, label: str, registry: ComponentRegistry | None) -> Any:
@@ -147,23 +173,23 @@ def _build(kind: Any, part: Any, label: str, registry: ComponentRegistry | None)
 def _encode_batch(
     model: Model, inputs: Sequence[str] | Sequence[Sequence[int]]
 ) -> dict[str, Tensor]:
-    """Texts or ids as the model reads them: [B, S], padded on the right."""
+    """Return a batch of token IDs [B, S], padded on the right."""
     if not inputs:
-        raise ZooError("there is nothing to answer: no text was given")
-    assert model.generation_input is not None  # _choosers refused it
+        raise ZooError("inputs is empty; expected at least one text or list of token IDs")
+    assert model.generation_input is not None  # checked by _build_request
     side = "source" if model.generation_input == "source" else "target"
-    table, vocab_size = model.get_embedding(side), model.vocab_size(side)
+    embedding, vocab_size = model.get_embedding(side), model.vocab_size(side)
     if not vocab_size:
         raise ZooError(
-            f"model '{model.name}' reads no tokens but what its embedding '{table.name}' takes; "
-            "give it a batch of that by model.generate"
+            f"model '{model.name}' does not take tokens (its {side} embedding is "
+            f"'{embedding.name}'); call model.generate with a batch of tensors"
         )
     if isinstance(inputs[0], str):
         tokenizer = _get_tokenizer(model, side)
         if tokenizer is None:
             raise ZooError(
-                "this model carries no tokenizer, so it takes token ids; "
-                "`--tokenizer FILE` of zoo compose and zoo import gives it one"
+                f"model '{model.name}' has no tokenizer, so inputs must be token IDs; to add one, "
+                "use the option --tokenizer of zoo compose or zoo import"
             )
         rows = tokenizer.encode(inputs)  # type: ignore[arg-type]
     else:
@@ -172,26 +198,30 @@ def _encode_batch(
         rows = [_prepend_bos(row, getattr(model, "bos", None)) for row in rows]
     for number, row in enumerate(rows, 1):
         if not row:
-            raise ZooError(f"text {number} is empty; there is nothing to read")
-        strange = [token for token in row if not 0 <= token < vocab_size]
-        if strange:
+            raise ZooError(f"text {number} is empty; expected at least one token")
+        invalid = [token for token in row if not 0 <= token < vocab_size]
+        if invalid:
             raise ZooError(
-                f"text {number} has the token {strange[0]}, outside the vocabulary of {vocab_size:,}"
+                f"text {number} contains token {invalid[0]}, out of range for a vocabulary of "
+                f"{vocab_size:,} tokens"
             )
     longest = max(len(row) for row in rows)
-    padded = [row + [table.padding or 0] * (longest - len(row)) for row in rows]
-    device = next((p.device for p in model.parameters()), torch.device("cpu"))
+    padded = [row + [embedding.padding or 0] * (longest - len(row)) for row in rows]
+    device = _device(model)
     batch = {model.generation_input: torch.tensor(padded, device=device)}
-    if table.padding is None and any(len(row) < longest for row in rows):
+    if embedding.padding is None and any(len(row) < longest for row in rows):
         if model.generation_input != "prompt":
-            raise ZooError("this model knows no padding, so texts must be of one length")
-        real = [[place < len(row) for place in range(longest)] for row in rows]
-        batch["mask"] = torch.tensor(real, device=device)
+            raise ZooError(
+                f"model '{model.name}' has no padding token, so all inputs must have the same "
+                f"length, but lengths are {sorted({len(row) for row in rows})}"
+            )
+        mask = [[position < len(row) for position in range(longest)] for row in rows]
+        batch["mask"] = torch.tensor(mask, device=device)
     return batch
 
 
 def _prepend_bos(row: list[int], bos: int | None) -> list[int]:
-    """The prompt with its start symbol, unless a tokenizer has put it there."""
+    """Return the prompt with its start token, which the tokenizer may have added already."""
     return row if bos is None or row[:1] == [bos] else [bos, *row]
 
 
@@ -203,5 +233,8 @@ def _get_tokenizer(model: Model, side: str) -> Tokenizer | None:
 def _make_generator(model: Model, seed: int | None) -> torch.Generator | None:
     if seed is None:
         return None
-    device = next((p.device for p in model.parameters()), torch.device("cpu"))
-    return torch.Generator(device).manual_seed(seed)
+    return torch.Generator(_device(model)).manual_seed(seed)
+
+
+def _device(model: Model) -> torch.device:
+    return next((p.device for p in model.parameters()), torch.device("cpu"))

@@ -137,6 +137,7 @@ class Model(Component, nn.Module, ABC):
         """The model ready to speak, having read the batch."""
         raise ZooError(f"model '{self.name}' does not generate")
 
+    @torch.no_grad()
     def generate(
         self,
         batch: Batch,
@@ -149,10 +150,7 @@ class Model(Component, nn.Module, ABC):
         """Continue each item of the batch until its end token, or max_length tokens."""
         import zoo
 
-        return zoo.plugin.speak(
-            self.prepare_generation(batch),
-            sampler,
-            max_length=max_length,
-            generator=generator,
-            filters=filters,
+        request = zoo.plugin.DecodeRequest(
+            sampler=sampler, max_length=max_length, generator=generator, filters=filters
         )
+        return zoo.plugin.decode(self.prepare_generation(batch), request)

@@ -8,7 +8,6 @@ import torch
 from hf_model_kit import EOS, MODELS, PAD, hf_model, import_and_load, prompts
 
 import zoo
-from zoo.generation.pipeline import stream
 
 LONGEST = 12
 
@@ -74,7 +73,7 @@ def test_a_text_may_end_with_one_of_several_symbols(config_file, tmp_path):
         expected.append(list(takewhile(lambda token: token not in ends, generated)))
     assert len({len(generated) for generated in expected}) > 2
     assert generate_zoo(ours, tokens) == expected
-    pieces = stream(ours, tokens[0].tolist(), max_length=LONGEST)
+    pieces = zoo.stream(ours, tokens[0].tolist(), max_length=LONGEST)
     assert "".join(pieces) == " ".join(map(str, expected[0]))
 
 

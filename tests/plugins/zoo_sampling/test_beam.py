@@ -4,14 +4,14 @@ import pytest
 import torch
 
 from zoo import ZooError
-from zoo.plugin import Decoder, Memory, State, decode
+from zoo.plugin import Decoder, DecodeRequest, GenerationInputs, Memory, State, decode
 from zoo_sampling.beam import Beam
 
 PAD, EOS, BOS, A, B = range(5)
 
 
 class ScriptedDecoder(Decoder):
-    """Next tokens' probabilities by the tokens so far, written out; then only A."""
+    """Next-token probabilities given by a table over the tokens so far; A elsewhere."""
 
     name = "scripted"
 
@@ -20,15 +20,15 @@ class ScriptedDecoder(Decoder):
         self.script = script
 
     def start(self, memory: Memory, *, steps: int) -> State:
-        return State({"said": torch.zeros(memory.states.shape[0], 0, dtype=torch.long)})
+        return State({"tokens": torch.zeros(memory.states.shape[0], 0, dtype=torch.long)})
 
     def step(self, tokens, state):
-        tokens_so_far = torch.cat([state.per_hypothesis["said"], tokens], dim=1)
+        tokens_so_far = torch.cat([state.per_hypothesis["tokens"], tokens], dim=1)
         logits = torch.full((len(tokens_so_far), 1, 5), -math.inf)
         for row, history in enumerate(tokens_so_far.tolist()):
             for token, p in self.script.get(tuple(history[1:]), {A: 1.0}).items():
                 logits[row, 0, token] = math.log(p)
-        return logits, state.updated({"said": tokens_so_far})
+        return logits, state.updated({"tokens": tokens_so_far})
 
 
 SCRIPT = {
@@ -40,52 +40,48 @@ SCRIPT = {
 
 
 def run(max_length=3, script=SCRIPT, **parameters):
+    decoder = ScriptedDecoder(script=script)
     return decode(
-        ScriptedDecoder(script=script),
-        Memory.empty(1),
-        Beam(**parameters),
-        bos=BOS,
-        eos=EOS,
-        pad=PAD,
-        max_length=max_length,
+        GenerationInputs(decoder, Memory.empty(1), bos=BOS, eos=EOS, pad=PAD),
+        DecodeRequest(sampler=Beam(**parameters), max_length=max_length),
     )
 
 
 def test_scores_are_divided_by_a_power_of_the_length():
     decoded = run(width=2, length_penalty=2.0)
 
-    # log 0.3 / 9 beats log 0.18 / 9 and log 0.4 / 1.
+    # log 0.3 / 9 is larger than log 0.18 / 9 and log 0.4 / 1.
     assert decoded.tokens.tolist() == [[[A, A, EOS], [A, B, EOS]]]
     torch.testing.assert_close(
         decoded.scores, torch.tensor([[math.log(0.3) / 9, math.log(0.18) / 9]])
     )
 
 
-def test_without_a_length_penalty_the_likeliest_is_best():
+def test_without_a_length_penalty_the_most_probable_is_best():
     decoded = run(width=2, length_penalty=0.0)
 
     assert decoded.tokens.tolist() == [[[EOS, PAD, PAD], [A, A, EOS]]]
     torch.testing.assert_close(decoded.scores, torch.tensor([[0.4, 0.3]]).log())
 
 
-def test_early_stopping_takes_the_first_that_end():
-    # "EOS" and "A EOS" end first; "A A EOS" would beat the former at log 0.18 / 9.
+def test_early_stopping_returns_the_first_finished_hypotheses():
+    # "EOS" and "A EOS" end first; "A A EOS" has a better score, log 0.18 / 9.
     script = {(): {EOS: 0.4, A: 0.6}, (A,): {EOS: 0.5, A: 0.3, B: 0.2}, (A, A): {EOS: 1.0}}
 
-    hasty, patient = (
-        run(width=2, length_penalty=2.0, early_stopping=early, script=script)
-        for early in (True, False)
+    early, late = (
+        run(width=2, length_penalty=2.0, early_stopping=early_stopping, script=script)
+        for early_stopping in (True, False)
     )
 
-    assert hasty.tokens.tolist() == [[[A, EOS], [EOS, PAD]]]
-    assert patient.tokens[0, 0].tolist() == [A, A, EOS]
+    assert early.tokens.tolist() == [[[A, EOS], [EOS, PAD]]]
+    assert late.tokens[0, 0].tolist() == [A, A, EOS]
 
 
-def test_what_has_not_ended_counts_at_max_length():
+def test_unfinished_hypotheses_count_at_max_length():
     assert run(max_length=1, width=2, length_penalty=0.0).tokens.tolist() == [[[A], [EOS]]]
 
 
-def test_places_that_nothing_fills_have_no_score():
+def test_unused_hypotheses_are_padding_with_score_minus_inf():
     decoded = run(width=5, length_penalty=0.0)
 
     assert decoded.tokens.shape == (1, 5, 3)
@@ -94,23 +90,23 @@ def test_places_that_nothing_fills_have_no_score():
     assert (decoded.tokens[0][decoded.scores[0] == -math.inf] == PAD).all()
 
 
-def test_a_choice_is_the_best_of_all_continuations():
+def test_select_returns_the_best_of_all_continuations():
     logprobs = torch.tensor([[[0.6, 0.4], [0.9, 0.1]]]).log()
     scores = torch.tensor([[0.5, 0.4]]).log()
 
-    chosen = Beam(width=2).select(logprobs, scores)
+    selection = Beam(width=2).select(logprobs, scores)
 
-    assert chosen.tokens.tolist() == [[0, 0]]
-    assert chosen.parents.tolist() == [[1, 0]]
-    torch.testing.assert_close(chosen.scores, torch.tensor([[0.36, 0.3]]).log())
+    assert selection.tokens.tolist() == [[0, 0]]
+    assert selection.parents.tolist() == [[1, 0]]
+    torch.testing.assert_close(selection.scores, torch.tensor([[0.36, 0.3]]).log())
 
 
 @pytest.mark.parametrize("n_best", [0, 5])
-def test_no_more_than_were_followed_are_returned(n_best):
-    with pytest.raises(ZooError, match=rf"n_best \({n_best}\) must be from 1 to width \(4\)"):
+def test_n_best_must_not_exceed_width(n_best):
+    with pytest.raises(ZooError, match=rf"n_best \({n_best}\).*width \(4\)"):
         Beam(n_best=n_best)
 
 
-def test_a_beam_of_none():
-    with pytest.raises(ZooError, match="width is 0; it must be at least 1"):
+def test_width_must_be_positive():
+    with pytest.raises(ZooError, match="width is 0"):
         Beam(width=0)

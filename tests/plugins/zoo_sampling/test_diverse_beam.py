@@ -1,4 +1,4 @@
-"""Against the paper's algorithm written over lists: no tensors, no pool of fixed shape."""
+"""Diverse beam search against the paper's algorithm over Python lists."""
 
 import math
 from collections import Counter
@@ -7,17 +7,17 @@ import pytest
 import torch
 
 from zoo import ZooError
-from zoo.plugin import Decoder, Memory, State, decode
+from zoo.plugin import Decoder, DecodeRequest, GenerationInputs, Memory, State, decode
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
 
-PAD, EOS, BOS, VOCAB, LONGEST = 0, 1, 2, 9, 6
+PAD, EOS, BOS, VOCAB, MAX_LENGTH = 0, 1, 2, 9, 6
 
 
 class HistoryDecoder(Decoder):
-    """Logits that depend on every token so far, in order."""
+    """Logits depend on all tokens so far, in order."""
 
-    name = "remembering"
+    name = "history"
 
     def start(self, memory: Memory, *, steps: int) -> State:
         return State({"code": memory.states[:, 0, 0].long()})
@@ -42,50 +42,46 @@ def logprobs(item: int, tokens_so_far: tuple[int, ...]) -> list[float]:
     return values
 
 
-def paper(item, *, width, groups, diversity, length_penalty):
-    """Each group takes its step after the groups before it, at each time; all run to the end."""
+def reference_search(item, *, width, groups, diversity, length_penalty):
+    """At each time the groups step one after the other; all run to max_length."""
     w = width // groups
     alive = [[((), 0.0)] for _ in range(groups)]
     ended = [[] for _ in range(groups)]
-    for t in range(1, LONGEST + 1):
-        taken = Counter()
+    for t in range(1, MAX_LENGTH + 1):
+        counts = Counter()
         for g in range(groups):
-            grown = [
-                (total + gained - diversity * taken[y], (*tokens_so_far, y), total + gained)
+            candidates = [
+                (total + logprob - diversity * counts[y], (*tokens_so_far, y), total + logprob)
                 for tokens_so_far, total in alive[g]
-                for y, gained in enumerate(logprobs(item, tokens_so_far))
-                if gained > -math.inf
+                for y, logprob in enumerate(logprobs(item, tokens_so_far))
+                if logprob > -math.inf
             ]
-            grown.sort(key=lambda each: -each[0])
-            best = grown[: 2 * w]
-            over = [each for each in best[:w] if each[1][-1] == EOS or t == LONGEST]
+            candidates.sort(key=lambda each: -each[0])
+            best = candidates[: 2 * w]
+            final = [each for each in best[:w] if each[1][-1] == EOS or t == MAX_LENGTH]
             ended[g] += [
-                (total / t**length_penalty, tokens_so_far) for _, tokens_so_far, total in over
+                (total / t**length_penalty, tokens_so_far) for _, tokens_so_far, total in final
             ]
-            on = [each for each in best if each[1][-1] != EOS][:w]
-            alive[g] = [(tokens_so_far, total) for _, tokens_so_far, total in on]
-            taken.update(tokens_so_far[-1] for tokens_so_far in {each[1] for each in over + on})
+            live = [each for each in best if each[1][-1] != EOS][:w]
+            alive[g] = [(tokens_so_far, total) for _, tokens_so_far, total in live]
+            counts.update(tokens_so_far[-1] for tokens_so_far in {each[1] for each in final + live})
     pools = [sorted(each, reverse=True)[:w] for each in ended]
     return sorted((each for pool in pools for each in pool), reverse=True)
 
 
 def run(sampler, items=8):
     states = torch.arange(float(items))[:, None, None]
+    memory = Memory(states, torch.ones(items, 1, dtype=torch.bool), states[:, 0])
     return decode(
-        HistoryDecoder(),
-        Memory(states, torch.ones(items, 1, dtype=torch.bool), states[:, 0]),
-        sampler,
-        bos=BOS,
-        eos=EOS,
-        pad=PAD,
-        max_length=LONGEST,
+        GenerationInputs(HistoryDecoder(), memory, bos=BOS, eos=EOS, pad=PAD),
+        DecodeRequest(sampler=sampler, max_length=MAX_LENGTH),
     )
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])
 @pytest.mark.parametrize(("width", "groups"), [(4, 2), (6, 3), (3, 3)])
 @pytest.mark.parametrize("diversity", [0.3, 2.0])
-def test_it_is_the_papers_algorithm(width, groups, diversity, length_penalty):
+def test_output_equals_the_papers_algorithm(width, groups, diversity, length_penalty):
     parameters = {
         "width": width,
         "groups": groups,
@@ -93,14 +89,14 @@ def test_it_is_the_papers_algorithm(width, groups, diversity, length_penalty):
         "length_penalty": length_penalty,
     }
 
-    # Patient enough that, as in the paper, every group runs to the end.
+    # Every group runs to the end, as in the paper.
     decoded = run(DiverseBeam(**parameters, early_stopping="never"))
 
     for item in range(8):
-        expected = paper(item, **parameters)
+        expected = reference_search(item, **parameters)
         for rank, (score, tokens_so_far) in enumerate(expected):
-            spoken = [token for token in decoded.tokens[item, rank].tolist() if token != PAD]
-            assert spoken == list(tokens_so_far)
+            tokens = [token for token in decoded.tokens[item, rank].tolist() if token != PAD]
+            assert tokens == list(tokens_so_far)
             assert decoded.scores[item, rank].item() == pytest.approx(score, abs=1e-5)
 
 
@@ -120,33 +116,33 @@ def test_without_diversity_every_group_is_the_same_beam():
     assert torch.equal(same.tokens[:, 1::2], beam.tokens)
 
 
-def test_diversity_makes_groups_begin_apart():
+def test_diversity_makes_groups_start_with_different_tokens():
     first = run(DiverseBeam(width=3, groups=3, diversity=50.0)).tokens[..., 0]
 
     assert all(len(set(row)) == 3 for row in first.tolist())
 
 
-def test_a_token_taken_by_an_earlier_group_costs():
+def test_a_token_selected_by_an_earlier_group_is_penalized():
     logprobs_ = torch.tensor([[[0.6, 0.4], [0.6, 0.4]]]).log()
 
-    shy = DiverseBeam(width=2, groups=2, diversity=1.0).select(logprobs_, torch.zeros(1, 2))
-    bold = DiverseBeam(width=2, groups=2, diversity=0.1).select(logprobs_, torch.zeros(1, 2))
+    strong = DiverseBeam(width=2, groups=2, diversity=1.0).select(logprobs_, torch.zeros(1, 2))
+    weak = DiverseBeam(width=2, groups=2, diversity=0.1).select(logprobs_, torch.zeros(1, 2))
 
-    assert shy.tokens.tolist() == [[0, 1]]
-    assert bold.tokens.tolist() == [[0, 0]]
-    assert shy.parents.tolist() == [[0, 1]]
-    # What it cost is not in the score.
-    torch.testing.assert_close(shy.scores, torch.tensor([[0.6, 0.4]]).log())
+    assert strong.tokens.tolist() == [[0, 1]]
+    assert weak.tokens.tolist() == [[0, 0]]
+    assert strong.parents.tolist() == [[0, 1]]
+    # The penalty is not part of the score.
+    torch.testing.assert_close(strong.scores, torch.tensor([[0.6, 0.4]]).log())
 
 
 def test_only_the_best_are_returned():
-    whole = run(DiverseBeam(width=6, groups=3))
-    some = run(DiverseBeam(width=6, groups=3, n_best=2))
+    full = run(DiverseBeam(width=6, groups=3))
+    best = run(DiverseBeam(width=6, groups=3, n_best=2))
 
-    assert torch.equal(some.scores, whole.scores[:, :2])
+    assert torch.equal(best.scores, full.scores[:, :2])
 
 
 @pytest.mark.parametrize("groups", [0, 3])
-def test_groups_must_be_equal(groups):
-    with pytest.raises(ZooError, match=rf"groups \({groups}\) must divide width \(4\)"):
+def test_groups_must_divide_width(groups):
+    with pytest.raises(ZooError, match=rf"groups \({groups}\).*width \(4\)"):
         DiverseBeam(width=4, groups=groups)

@@ -6,7 +6,7 @@ from transformers.generation import MinPLogitsWarper
 from zoo_sampling.min_p import MinP
 
 
-def test_those_at_least_half_as_likely_as_the_likeliest_share_all_mass():
+def test_tokens_below_half_the_maximum_probability_are_removed():
     logprobs = torch.tensor([0.1, 0.4, 0.3, 0.2 - 1e-4, 1e-4]).log()
 
     probs = MinP(p=0.5).distribution(logprobs)
@@ -14,7 +14,7 @@ def test_those_at_least_half_as_likely_as_the_likeliest_share_all_mass():
     torch.testing.assert_close(probs, torch.tensor([0, 4 / 7, 3 / 7, 0, 0]), rtol=0, atol=1e-6)
 
 
-def test_at_one_only_the_likeliest_and_its_equals_are_left():
+def test_at_one_only_the_most_probable_tokens_are_kept():
     probs = MinP(p=1.0).distribution(torch.tensor([0.4, 0.2, 0.4]).log())
 
     torch.testing.assert_close(probs, torch.tensor([0.5, 0, 0.5]), rtol=0, atol=1e-6)
@@ -22,11 +22,11 @@ def test_at_one_only_the_likeliest_and_its_equals_are_left():
 
 @pytest.mark.parametrize("p", [0.02, 0.3, 1.0])
 @pytest.mark.parametrize("temperature", [1.0, 1.7])
-def test_the_distribution_is_hugging_faces(p, temperature):
+def test_distribution_equals_transformers(p, temperature):
     assert_matches_hugging_face(
         MinP(p=p, temperature=temperature), temperature_warper(temperature), MinPLogitsWarper(p)
     )
 
 
-def test_draws_follow_it():
+def test_samples_follow_the_distribution():
     assert_sample_frequencies(MinP(p=0.6), [0.1, 0.4, 0.3, 0.2], [0, 4 / 7, 3 / 7, 0])

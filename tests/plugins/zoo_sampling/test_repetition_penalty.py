@@ -7,30 +7,30 @@ from zoo.errors import SpecError
 from zoo_sampling.repetition_penalty import RepetitionPenalty
 
 
-def test_what_was_said_is_divided_above_zero_and_multiplied_below():
+def test_positive_scores_are_divided_and_negative_scores_multiplied():
     logits = torch.tensor([[[2.0, -2.0, 3.0, -3.0]]])
 
-    left = RepetitionPenalty(penalty=2.0)(logits, torch.tensor([[[0, 1, 1, 0]]]))
+    penalized = RepetitionPenalty(penalty=2.0)(logits, torch.tensor([[[0, 1, 1, 0]]]))
 
-    assert left.tolist() == [[[1.0, -4.0, 3.0, -3.0]]]
+    assert penalized.tolist() == [[[1.0, -4.0, 3.0, -3.0]]]
 
 
 @pytest.mark.parametrize("penalty", [1.0, 1.2, 5.0])
-def test_scores_are_hugging_faces(penalty):
+def test_scores_equal_transformers(penalty):
     generator = torch.Generator().manual_seed(0)
     scores = torch.randn(6, 4, 9, generator=generator)
     scores[0, 0, 3] = -torch.inf
     tokens = torch.randint(0, 9, (6, 4, 5), generator=generator)
 
-    theirs = RepetitionPenaltyLogitsProcessor(penalty)(tokens.flatten(0, 1), scores.flatten(0, 1))
+    expected = RepetitionPenaltyLogitsProcessor(penalty)(tokens.flatten(0, 1), scores.flatten(0, 1))
 
-    assert torch.equal(RepetitionPenalty(penalty=penalty)(scores, tokens).flatten(0, 1), theirs)
+    assert torch.equal(RepetitionPenalty(penalty=penalty)(scores, tokens).flatten(0, 1), expected)
 
 
 @pytest.mark.parametrize("penalty", [0.0, -1.0, 0.5])
-def test_a_reward_is_refused(penalty):
-    with pytest.raises(ZooError, match=f"penalty is {penalty}; it must be at least 1"):
+def test_penalty_must_be_at_least_one(penalty):
+    with pytest.raises(ZooError, match=f"penalty is {penalty};"):
         RepetitionPenalty(penalty=penalty)
-    given = f"filters=[{{type: repetition-penalty, penalty: {penalty}}}]"
+    override = f"filters=[{{type: repetition-penalty, penalty: {penalty}}}]"
     with pytest.raises(SpecError, match=r"filters.*\.penalty: is .* should be"):
-        load_spec("bahdanau-reversal", overrides=[given])
+        load_spec("bahdanau-reversal", overrides=[override])

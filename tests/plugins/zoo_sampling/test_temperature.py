@@ -5,7 +5,7 @@ from sampling_kit import assert_matches_hugging_face, assert_sample_frequencies,
 from zoo_sampling.temperature import Temperature
 
 
-def test_a_half_squares_the_probabilities():
+def test_temperature_one_half_squares_the_probabilities():
     logprobs = torch.tensor([0.5, 0.3, 0.2]).log()
 
     probs = Temperature(temperature=0.5).distribution(logprobs)
@@ -15,13 +15,13 @@ def test_a_half_squares_the_probabilities():
 
 
 @pytest.mark.parametrize("temperature", [0.3, 0.9, 1.0, 2.5])
-def test_the_distribution_is_hugging_faces(temperature):
+def test_distribution_equals_transformers(temperature):
     assert_matches_hugging_face(
         Temperature(temperature=temperature), temperature_warper(temperature)
     )
 
 
-def test_draws_follow_it():
+def test_samples_follow_the_distribution():
     assert_sample_frequencies(Temperature(), [0.5, 0.3, 0.15, 0.05], [0.5, 0.3, 0.15, 0.05])
     assert_sample_frequencies(
         Temperature(temperature=0.5), [0.5, 0.3, 0.2], [25 / 38, 9 / 38, 4 / 38]

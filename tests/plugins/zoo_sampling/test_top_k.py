@@ -6,7 +6,7 @@ from transformers.generation import TopKLogitsWarper
 from zoo_sampling.top_k import TopK
 
 
-def test_two_of_four_share_all_mass():
+def test_the_k_most_probable_tokens_have_all_the_mass():
     logprobs = torch.tensor([0.1, 0.4, 0.3, 0.2]).log()
 
     probs = TopK(k=2).distribution(logprobs)
@@ -14,13 +14,13 @@ def test_two_of_four_share_all_mass():
     torch.testing.assert_close(probs, torch.tensor([0, 4 / 7, 3 / 7, 0]), rtol=0, atol=1e-6)
 
 
-def test_equals_of_the_last_are_kept():
+def test_ties_with_the_kth_token_are_kept():
     probs = TopK(k=2).distribution(torch.tensor([0.2, 0.4, 0.2, 0.2]).log())
 
     assert (probs > 0).tolist() == [True, True, True, True]
 
 
-def test_more_than_the_vocabulary_is_all_of_it():
+def test_k_above_the_vocabulary_size_keeps_all_tokens():
     logprobs = torch.tensor([0.7, 0.3]).log()
 
     torch.testing.assert_close(TopK(k=100).distribution(logprobs), logprobs.exp())
@@ -28,11 +28,11 @@ def test_more_than_the_vocabulary_is_all_of_it():
 
 @pytest.mark.parametrize("k", [1, 4, 50])
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
-def test_the_distribution_is_hugging_faces(k, temperature):
+def test_distribution_equals_transformers(k, temperature):
     assert_matches_hugging_face(
         TopK(k=k, temperature=temperature), temperature_warper(temperature), TopKLogitsWarper(k)
     )
 
 
-def test_draws_follow_it():
+def test_samples_follow_the_distribution():
     assert_sample_frequencies(TopK(k=2), [0.1, 0.4, 0.3, 0.2], [0, 4 / 7, 3 / 7, 0])

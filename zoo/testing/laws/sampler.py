@@ -5,8 +5,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from zoo.generation import decode
-from zoo.interfaces import FrameSampler, Sampler, SearchConfig, SearchState, Selection, State
+from zoo.generation import DecodeRequest, decode
+from zoo.interfaces import (
+    FrameSampler,
+    GenerationInputs,
+    Sampler,
+    SearchConfig,
+    SearchState,
+    Selection,
+    State,
+)
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
 from zoo.testing.laws.frames import LAWS as FRAME_LAWS
@@ -139,9 +147,9 @@ def _generate(sampler: Sampler, *, logit_scale: float) -> Tensor:
         decoder = _ScaledDecoder(embedding=TinyEmbedding(), summary_dim=4).double()
     decoder.logit_scale = logit_scale
     source = random_memory(6, 4, lengths=(4,) * 8)
-    return decode(
-        decoder, source, sampler, bos=1, eos=2, pad=0, max_length=12, generator=_generator(0)
-    ).tokens
+    inputs = GenerationInputs(decoder, source, bos=1, eos=2, pad=0)
+    request = DecodeRequest(sampler=sampler, max_length=12, generator=_generator(0))
+    return decode(inputs, request).tokens
 
 
 LAWS = (

@@ -1,4 +1,4 @@
-"""Text in, text out: tokenizers inside the artifact, any sampler, streaming, bad input."""
+"""Text generation: tokenizers in artifacts, samplers, streaming, invalid inputs."""
 
 import json
 
@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 
 import zoo
 from zoo.cli.main import app
-from zoo.generation.pipeline import stream
 from zoo.generation.tokenizer import Tokenizer, attach_tokenizers, read_tokenizer
 
 WORDS = ["<pad>", "<s>", "</s>", "<unk>", "the", "cat", "sat", "on", "a", "mat"]
@@ -39,72 +38,74 @@ def _model(kind, path):
             "embedding": {"type": "token", "vocab": 10, "dim": 6},
             "decoder": {"type": "plain-rnn", "hidden": 5, "init": "zeros"},
         }
-    composed = zoo.compose({"zoo": 1, "name": "speaks", "model": model, "sampler": "greedy"})
+    composed = zoo.compose({"zoo": 1, "name": "generates", "model": model, "sampler": "greedy"})
     text = read_tokenizer(path)
     attach_tokenizers(composed, {"source": text, "target": text})
     return composed
 
 
 @pytest.mark.parametrize("kind", ["seq2seq", "language-model"])
-def test_a_reloaded_model_says_the_same_with_the_tokenizer_it_carries(kind, tokenizer, tmp_path):
+def test_a_reloaded_model_generates_the_same_text(kind, tokenizer, tmp_path):
     model = _model(kind, tokenizer)
     texts = ["the cat sat", "a mat on the mat"]
-    said = zoo.generate(model, texts, max_length=6)
-    again = zoo.load(zoo.save(model, tmp_path / "m.safetensors"))
-    assert again.tokenizer == model.tokenizer
-    assert zoo.generate(again, texts, max_length=6) == said
-    for text, (best,) in zip(texts, said, strict=True):
-        (alone,) = zoo.generate(model, [text], max_length=6)
-        assert alone[0].tokens == best.tokens  # a batch answers as its items alone
-        assert best.text == Tokenizer(model.tokenizer["target"]).text(best.tokens)
-        pieces = list(stream(model, text, max_length=6))
+    hypotheses = zoo.generate(model, texts, max_length=6)
+    reloaded = zoo.load(zoo.save(model, tmp_path / "m.safetensors"))
+    assert reloaded.tokenizer == model.tokenizer
+    assert zoo.generate(reloaded, texts, max_length=6) == hypotheses
+    for text, (best,) in zip(texts, hypotheses, strict=True):
+        (single,) = zoo.generate(model, [text], max_length=6)
+        assert single[0].tokens == best.tokens  # batching does not change the output
+        assert best.text == Tokenizer(model.tokenizer["target"]).decode(best.tokens)
+        pieces = list(zoo.stream(model, text, max_length=6))
         assert "".join(pieces).split() == best.text.split()
 
 
-def test_ids_are_taken_where_there_is_no_tokenizer(tokenizer):
+def test_token_ids_without_a_tokenizer(tokenizer):
     model = _model("seq2seq", tokenizer)
-    (said,) = zoo.generate(model, ["the cat"], max_length=5)
+    (by_text,) = zoo.generate(model, ["the cat"], max_length=5)
     model.tokenizer = None
-    (plain,) = zoo.generate(model, [[4, 5]], max_length=5)
-    assert plain[0].tokens == said[0].tokens
-    assert plain[0].text is None
+    (by_ids,) = zoo.generate(model, [[4, 5]], max_length=5)
+    assert by_ids[0].tokens == by_text[0].tokens
+    assert by_ids[0].text is None
+    with pytest.raises(zoo.ZooError, match=r"no tokenizer.*--tokenizer"):
+        zoo.generate(model, ["the cat"])
 
 
-def test_any_sampler_and_filter_can_be_named_and_draws_are_seeded(tokenizer):
+def test_samplers_filters_and_seeds(tokenizer):
     model = _model("language-model", tokenizer)
     beam = zoo.generate(model, ["the"], sampler={"type": "beam", "width": 3, "n_best": 3})
     assert len(beam[0]) == 3
     assert beam[0][0].score >= beam[0][1].score >= beam[0][2].score
-    draw = {"sampler": {"type": "top-p", "p": 0.9}, "max_length": 12}
-    first = zoo.generate(model, ["the"] * 3, seed=1, **draw)
-    assert zoo.generate(model, ["the"] * 3, seed=1, **draw) == first
-    assert zoo.generate(model, ["the"] * 3, seed=2, **draw) != first
+    top_p = {"sampler": {"type": "top-p", "p": 0.9}, "max_length": 12}
+    first = zoo.generate(model, ["the"] * 3, seed=1, **top_p)
+    assert zoo.generate(model, ["the"] * 3, seed=1, **top_p) == first
+    assert zoo.generate(model, ["the"] * 3, seed=2, **top_p) != first
     once = zoo.generate(model, ["the"], filters=[{"type": "no-repeat-ngram", "n": 1}], max_length=9)
     assert len(set(once[0][0].tokens)) == len(once[0][0].tokens)
 
 
-def test_a_model_without_padding_answers_a_batch_as_its_items_alone():
+def test_batching_a_model_without_padding_does_not_change_the_output():
     gpt = zoo.compose("gpt2-tiny")
     rows = [[0, 5, 0], [7], [3, 0, 0, 0, 9]]
-    together = zoo.generate(gpt, rows, max_length=6)
-    for row, (best,) in zip(rows, together, strict=True):
+    batched = zoo.generate(gpt, rows, max_length=6)
+    for row, (best,) in zip(rows, batched, strict=True):
         assert zoo.generate(gpt, [row], max_length=6)[0][0].tokens == best.tokens
 
 
-def test_a_start_symbol_is_put_before_a_prompt_once_and_only_where_there_is_one():
+def test_the_start_token_is_added_once_if_the_model_has_one():
     gpt = zoo.compose("gpt2-tiny")
     plain = zoo.compose("gpt2-tiny", overrides=["model.bos=null"])
     plain.load_state_dict(gpt.state_dict())
 
-    def said(model, row):
+    def generated(model, row):
         return zoo.generate(model, [row], max_length=6)[0][0].tokens
 
-    assert said(gpt, [5, 9]) == said(gpt, [30, 5, 9]) == said(plain, [30, 5, 9])
+    assert generated(gpt, [5, 9]) == generated(gpt, [30, 5, 9]) == generated(plain, [30, 5, 9])
     with pytest.raises(zoo.ZooError, match="text 1 is empty"):
-        said(plain, [])
+        generated(plain, [])
 
 
-def test_sources_of_unequal_length_without_padding_are_refused():
+def test_sources_of_different_lengths_without_padding_raise():
     model = zoo.compose({
         "zoo": 1, "name": "s", "sampler": "greedy",
         "model": {
@@ -116,17 +117,65 @@ def test_sources_of_unequal_length_without_padding_are_refused():
         },
     })  # fmt: skip
     assert len(zoo.generate(model, [[4, 5], [0, 3]], max_length=2)) == 2
-    with pytest.raises(zoo.ZooError, match="knows no padding, so texts must be of one length"):
+    with pytest.raises(zoo.ZooError, match=r"no padding token.*\[1, 2\]"):
         zoo.generate(model, [[4, 5], [0]])
 
 
+@pytest.fixture
+def partly_training(tokenizer):
+    """A model in training mode with a frozen encoder, and the modes that its modules ran in."""
+    model = _model("seq2seq", tokenizer).train()
+    model.encoder.eval()
+    modes = []
+    for module in (model.source, model.encoder, model.decoder.out):
+        module.register_forward_hook(
+            lambda *_: modes.append((model.training, model.decoder.training))
+        )
+    return model, modes
+
+
+def _training_modes(model):
+    return model.training, model.encoder.training, model.decoder.training
+
+
+def test_generate_runs_in_evaluation_mode_and_restores_the_modes(partly_training):
+    model, modes = partly_training
+    zoo.generate(model, ["the cat"], max_length=3)
+    assert set(modes) == {(False, False)}
+    assert _training_modes(model) == (True, False, True)
+    with torch.no_grad():
+        model.decoder.out.bias.fill_(float("nan"))
+    with pytest.raises(zoo.ZooError, match="NaN"):
+        zoo.generate(model, ["the cat"], max_length=3)
+    assert _training_modes(model) == (True, False, True)
+
+
+def test_stream_restores_the_modes_after_each_piece(partly_training):
+    model, modes = partly_training
+    pieces = zoo.stream(model, "the cat", max_length=3)
+    assert _training_modes(model) == (True, False, True)
+    assert len(modes) == 2  # the encoder has run, the decoder has not
+    for _ in pieces:
+        assert _training_modes(model) == (True, False, True)
+    assert set(modes) == {(False, False)}
+    assert len(modes) > 3
+
+
+def test_stream_validates_its_arguments_when_called(tokenizer):
+    model = _model("seq2seq", tokenizer)
+    with pytest.raises(zoo.ZooError, match=r"'beam'.*cannot stream"):
+        zoo.stream(model, "the cat", sampler="beam")
+    with pytest.raises(zoo.ZooError, match="max_length is 0"):
+        zoo.stream(model, "the cat", max_length=0)
+
+
 @pytest.mark.parametrize(
-    ("inputs", "options", "reason"),
+    ("inputs", "options", "message"),
     [
-        ([], {}, "no text was given"),
+        ([], {}, "inputs is empty"),
         ([[]], {}, "text 1 is empty"),
-        ([[4, 10]], {}, "token 10, outside the vocabulary of 10"),
-        ([[-1]], {}, "token -1, outside the vocabulary"),
+        ([[4, 10]], {}, "text 1 contains token 10,.* 10 tokens"),
+        ([[-1]], {}, "text 1 contains token -1,"),
         ([[4]], {"sampler": "gredy"}, "did you mean 'greedy'"),
         ([[4]], {"sampler": {"type": "top-p", "p": 0.0}}, "should be greater than 0"),
         ([[4]], {"sampler": {"type": "temperature", "temperature": -1.0}}, "greater than 0"),
@@ -134,18 +183,18 @@ def test_sources_of_unequal_length_without_padding_are_refused():
         ([[4]], {"max_length": 0}, "max_length is 0"),
     ],
 )
-def test_bad_input_is_a_clear_error(tokenizer, inputs, options, reason):
+def test_invalid_inputs_raise(tokenizer, inputs, options, message):
     model = _model("seq2seq", tokenizer)
-    with pytest.raises(zoo.ZooError, match=reason):
+    with pytest.raises(zoo.ZooError, match=message):
         zoo.generate(model, inputs, **options)
 
 
-def test_a_model_that_does_not_speak_says_so_before_it_asks_for_a_sampler():
+def test_a_model_that_does_not_generate_raises():
     with pytest.raises(zoo.ZooError, match="model 'sentence-encoder' does not generate"):
         zoo.generate(zoo.compose("minilm-tiny"), ["hello"])
 
 
-def test_nan_logits_and_a_full_context_are_clear_errors(tokenizer):
+def test_nan_logits_and_a_full_context_raise(tokenizer):
     model = _model("seq2seq", tokenizer)
     with torch.no_grad():
         model.decoder.out.bias.fill_(float("nan"))
@@ -158,18 +207,18 @@ def test_nan_logits_and_a_full_context_are_clear_errors(tokenizer):
         zoo.generate(zoo.compose("vit-tiny"), [[4]], sampler="greedy")
 
 
-def test_what_is_no_tokenizer_or_too_large_a_one_is_refused(tokenizer, tmp_path):
+def test_invalid_and_too_large_tokenizers_raise(tokenizer, tmp_path):
     (tmp_path / "bad.json").write_text("{}")
-    with pytest.raises(zoo.ZooError, match=r"\.json is no tokenizer of the tokenizers library"):
+    with pytest.raises(zoo.ZooError, match=r"bad\.json.*tokenizers library"):
         read_tokenizer(tmp_path / "bad.json")
     with pytest.raises(zoo.ZooError, match="cannot be read"):
         read_tokenizer(tmp_path / "none.json")
     small = zoo.compose("bahdanau-reversal", overrides=["model.source.vocab=5"])
-    with pytest.raises(zoo.ZooError, match="has 10 symbols, but the model only 5"):
+    with pytest.raises(zoo.ZooError, match=r"source tokenizer has 10 tokens.*vocabulary has 5"):
         attach_tokenizers(small, {"source": read_tokenizer(tokenizer)})
 
 
-def test_the_verb_speaks_from_arguments_files_and_standard_input(tokenizer, tmp_path):
+def test_the_command_reads_arguments_files_and_standard_input(tokenizer, tmp_path):
     def run(*arguments, code=0, **options):
         done = CliRunner().invoke(app, [str(a) for a in arguments], **options)
         assert done.exit_code == code, done.output
@@ -185,13 +234,13 @@ def test_the_verb_speaks_from_arguments_files_and_standard_input(tokenizer, tmp_
     run("compose", spec, "-o", file, "--tokenizer", tokenizer)
     assert "tokenizer" in run("info", file, "--json")
     short = ("--max-length", "5")
-    said = run("generate", file, "the cat", *short)
+    output = run("generate", file, "the cat", *short)
     (tmp_path / "in.txt").write_text("the cat\n")
-    assert run("generate", file, "--file", tmp_path / "in.txt", *short) == said
-    assert run("generate", file, "-", *short, input="the cat\n") == said
-    assert run("generate", file, "--ids", "4 5", *short) == said
+    assert run("generate", file, "--file", tmp_path / "in.txt", *short) == output
+    assert run("generate", file, "-", *short, input="the cat\n") == output
+    assert run("generate", file, "--ids", "4 5", *short) == output
     streamed = run("generate", file, "the cat", "--stream", *short)
-    assert streamed.split() == said.split()
+    assert streamed.split() == output.split()
     (row,) = json.loads(
         run("generate", file, "the cat", "--sampler", "beam", "--set", "width=2",
             "--set", "n_best=2", "--json", *short)

@@ -1,0 +1,144 @@
+"""Validation and layout of prompts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from zoo.errors import ZooError
+from zoo.interfaces import Decoder, GenerationInputs
+
+
+@dataclass(frozen=True)
+class PromptBatch:
+    """Validated prompts and special tokens.
+
+    Decoders have no padding. All items start with as many tokens as the shortest prompt has; the
+    remaining tokens of longer prompts are forced, one step at a time.
+
+    Shapes:
+        prefix [B, P]: the first tokens, P the length of the shortest prompt; suffix [B, F]: the
+        remaining tokens; forced_lengths [B]: the number of tokens of each item in ``suffix``.
+    """
+
+    prefix: Tensor
+    suffix: Tensor
+    forced_lengths: Tensor
+    eos_ids: tuple[int, ...]
+    pad: int
+    max_length: int
+
+    @property
+    def steps(self) -> int:
+        """Maximum number of tokens selected or forced for each item."""
+        return self.suffix.shape[1] + self.max_length
+
+    @property
+    def total_length(self) -> int:
+        return self.prefix.shape[1] + self.steps
+
+    def validate_vocab(self, vocab: int) -> None:
+        """Raise ZooError if a token is out of range for the vocabulary."""
+        out_of_range = f"out of range for a vocabulary of {vocab} tokens"
+        for name, token in [("pad", self.pad), *(("eos", end) for end in self.eos_ids)]:
+            if token >= vocab:
+                raise ZooError(f"{name} is {token}, {out_of_range}")
+        for part in (self.prefix, self.suffix):
+            if part.numel() and int(part.max()) >= vocab:
+                raise ZooError(f"prompt contains token {int(part.max())}, {out_of_range}")
+
+
+def build_prompts(inputs: GenerationInputs, max_length: int) -> PromptBatch:
+    """Return the prompts of a batch, or raise ZooError if they are not valid."""
+    memory, prompt, bos, pad = inputs.memory, inputs.prompt, inputs.bos, inputs.pad
+    eos_ids = tuple(sorted(set(inputs.eos_ids)))
+    for name, token in (("bos", bos), ("pad", pad), *(("eos", end) for end in eos_ids)):
+        if token < 0:
+            raise ZooError(f"{name} is {token}; token IDs must be at least 0")
+    B, device = memory.states.shape[0], memory.states.device
+    if prompt is None:
+        prompt = torch.full((B, 1), bos, dtype=torch.long, device=device)
+        lengths = torch.ones(B, dtype=torch.long, device=device)
+        shortest = longest = 1
+    else:
+        prompt = prompt.to(device)
+        _validate_prompt(prompt, B)
+        lengths = (
+            _infer_lengths(prompt, bos, pad)
+            if inputs.lengths is None
+            else _validate_lengths(inputs.lengths, prompt)
+        )
+        _require_nonempty(lengths)
+        shortest, longest = (int(lengths.min()), int(lengths.max())) if B else (1, 1)
+    prompts = PromptBatch(
+        prompt[:, :shortest],
+        prompt[:, shortest:longest],
+        lengths - shortest,
+        eos_ids,
+        pad,
+        max_length,
+    )
+    vocab = _vocab_size(inputs.decoder)
+    if vocab is not None:
+        prompts.validate_vocab(vocab)
+    return prompts
+
+
+def _validate_prompt(prompt: Tensor, B: int) -> None:
+    if prompt.dim() != 2 or prompt.shape[0] != B or prompt.is_floating_point():
+        raise ZooError(
+            f"prompt has dtype {prompt.dtype} and shape {list(prompt.shape)}; "
+            f"expected token IDs of shape [B, P] with B = {B}"
+        )
+    if prompt.numel() and int(prompt.min()) < 0:
+        raise ZooError(f"prompt contains token {int(prompt.min())}; token IDs must be at least 0")
+
+
+def _infer_lengths(prompt: Tensor, bos: int, pad: int) -> Tensor:
+    """Return the length of each row without its padding."""
+    if not prompt.shape[1]:
+        return prompt.new_zeros(prompt.shape[0])
+    positions = torch.arange(1, prompt.shape[1] + 1, device=prompt.device)
+    lengths = (positions * (prompt != pad)).amax(dim=1)
+    return lengths.clamp(min=1) if bos == pad else lengths  # the first token is not padding
+
+
+def _validate_lengths(lengths: Tensor, prompt: Tensor) -> Tensor:
+    B, P = prompt.shape
+    if lengths.shape != (B,) or lengths.dtype != torch.long:
+        raise ZooError(
+            f"lengths has dtype {lengths.dtype} and shape {list(lengths.shape)}; "
+            f"expected torch.int64 and [{B}]"
+        )
+    if B and int(lengths.max()) > P:
+        raise ZooError(f"lengths contains {int(lengths.max())}, but prompts have {P} columns")
+    return lengths.to(prompt.device)
+
+
+def _require_nonempty(lengths: Tensor) -> None:
+    if lengths.numel() and int(lengths.min()) < 1:
+        item = int(lengths.argmin())
+        raise ZooError(f"prompt of item {item} is empty; expected at least one token")
+
+
+def _vocab_size(decoder: Decoder) -> int | None:
+    """Return the vocabulary size of the decoder's embedding, if it has one."""
+    vocab = getattr(getattr(decoder, "embedding", None), "vocab", None)
+    return vocab if isinstance(vocab, int) else None
+
+
+def strip_prompts(tokens: Tensor, prompts: PromptBatch, eos_ids: Tensor) -> Tensor:
+    """Return the tokens after each prompt: [B, N, total_length] -> [B, N, T], padded."""
+    total_length = tokens.shape[-1]
+    start = prompts.prefix.shape[1] + prompts.forced_lengths[:, None, None]  # [B, 1, 1]
+    index = start + torch.arange(prompts.max_length, device=tokens.device)  # [B, 1, max_length]
+    generated = tokens.gather(2, index.clamp(max=total_length - 1).expand(-1, tokens.shape[1], -1))
+    generated = generated.masked_fill(index >= total_length, prompts.pad)
+    is_end = (generated[..., None] == eos_ids).any(dim=-1)
+    ends_before = is_end.cumsum(dim=-1) - is_end.long()
+    valid = (ends_before == 0) & (is_end | (generated != prompts.pad))
+    positions = torch.arange(1, prompts.max_length + 1, device=tokens.device)
+    longest = int((valid.flatten(0, 1).any(dim=0) * positions).max())
+    return generated[..., : max(longest, 1)]
