@@ -9,8 +9,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from typer.testing import CliRunner
 
 import zoo
-from zoo.cli import weights
+from zoo.cli import exchange_options
 from zoo.cli.main import app
+from zoo.exchange.import_plan import plan_import
 
 SPEC = """\
 zoo: 1
@@ -219,7 +220,7 @@ def test_a_tokenizer_is_given_along(folder):
 
 
 def test_a_large_file_shows_progress_on_standard_error(folder, monkeypatch):
-    monkeypatch.setattr(weights, "MIN_PROGRESS_BYTES", 1)
+    monkeypatch.setattr(exchange_options, "MIN_PROGRESS_BYTES", 1)
     done = CliRunner().invoke(app, IMPORT.split())
     assert done.exit_code == 0
     assert done.stdout.startswith("model.safetensors: 12 tensors, ")
@@ -228,7 +229,7 @@ def test_a_large_file_shows_progress_on_standard_error(folder, monkeypatch):
 def test_a_job_that_breaks_leaves_the_old_file(folder, monkeypatch):
     _run(IMPORT)
     before = (folder / "model.safetensors").read_bytes()
-    import_plan = zoo.importing.plan_import("weights.safetensors", spec="spec.yaml", map="map.yaml")
+    import_plan = plan_import("weights.safetensors", spec="spec.yaml", map="map.yaml")
     with pytest.raises(KeyboardInterrupt):
         import_plan.write("model.safetensors", progress=_interrupt)
     assert (folder / "model.safetensors").read_bytes() == before

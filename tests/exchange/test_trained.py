@@ -58,9 +58,9 @@ def test_the_storyteller_speaks_by_its_own_tokenizer(tmp_path, monkeypatch):
     model = zoo.load(path).eval()
     tokenizer = Tokenizer(model.tokenizer["source"])
     for example in reference["examples"]:
-        assert tokenizer.ids([example["prompt"]]) == [example["ids"]]
+        assert tokenizer.encode([example["prompt"]]) == [example["ids"]]
         ((best,),) = zoo.generate(model, [example["prompt"]], sampler="greedy", max_length=64)
-        told = tokenizer.text([*example["ids"], *best.tokens])
+        told = tokenizer.decode([*example["ids"], *best.tokens])
         assert told + "\n" == example["run_c_text"]
 
 

@@ -52,7 +52,7 @@ def with_bos(model, tokens):
     return tokens
 
 
-@pytest.mark.parametrize("told", ["config.json", "generation_config.json"])
+@pytest.mark.parametrize("config_file", ["config.json", "generation_config.json"])
 def test_a_text_may_end_with_one_of_several_symbols(config_file, tmp_path):
     ends = list(range(2, 12))
     theirs = hf_model("llama")

@@ -174,7 +174,7 @@ def test_the_published_minilm_gives_the_same_vectors_for_fifty_sentences(tmp_pat
     shipped = zoo.load_spec("minilm-l6").resolve()["model"]
     assert dict(ours.spec["model"]) == shipped
 
-    rows = Tokenizer(ours.tokenizer["source"]).ids(SENTENCES)
+    rows = Tokenizer(ours.tokenizer["source"]).encode(SENTENCES)
     length = max(map(len, rows))
     tokens = torch.tensor([row + [ours.source.padding] * (length - len(row)) for row in rows])
     assert 3 in map(len, rows)

@@ -23,7 +23,7 @@ def tokenizer(*, adds_bos):
     return made
 
 
-@pytest.mark.parametrize(("name", "begins"), [("gpt2", False), ("llama", True), ("qwen2", False)])
+@pytest.mark.parametrize(("name", "adds_bos"), [("gpt2", False), ("llama", True), ("qwen2", False)])
 def test_texts_are_continued_as_in_transformers(name, adds_bos, tmp_path):
     theirs, folder = hf_model(name), tmp_path / "theirs"
     theirs.save_pretrained(folder)
