@@ -28,9 +28,9 @@ def test_invalid_expressions_raise(text):
 def test_unknown_names_division_by_zero_and_long_expressions_raise():
     with pytest.raises(ZooError, match=r"'k'.*available: n\)"):
         Expression("k").value({"n": 1})
-    with pytest.raises(ZooError, match="'n//0'.*zero"):
+    with pytest.raises(ZooError, match=r"'n//0'.*zero"):
         Expression("n//0").value({"n": 1})
-    with pytest.raises(ZooError, match="401.*200"):
+    with pytest.raises(ZooError, match=r"401.*200"):
         Expression("1+" * 200 + "1")
 
 
