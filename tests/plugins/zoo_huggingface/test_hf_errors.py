@@ -49,7 +49,7 @@ UNSUPPORTED = [
     ("gpt2", {"eos_token_id": None}, "'eos_token_id' is null.*token ID"),
     ("llama", {"rope_parameters": {"rope_type": "yarn", "factor": 2.0}}, "'rope_parameters' is"),
     ("llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "'rope_scaling' is"),
-    ("llama", {"rope_parameters": {"full_attention": {"rope_theta": 5.0}}}, "rope_parameters.*layer"),
+    ("llama", {"rope_parameters": {"full_attention": {"rope_theta": 5.0}}}, "rope_param.*layer"),
     ("llama", {"rms_norm_eps": 10**400}, "'rms_norm_eps' is 1000.*number"),
     ("llama", {"rms_norm_eps": float("inf")}, "config.json .*JSON.*Infinity"),
     ("llama", {"partial_rotary_factor": 0.5}, "'partial_rotary_factor' is 0.5"),
