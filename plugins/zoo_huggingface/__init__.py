@@ -1,4 +1,4 @@
-"""Models in the layouts of Hugging Face's transformers, brought in and taken out."""
+"""Importers and exporters for models of Hugging Face transformers."""
 
 from collections.abc import Sequence
 

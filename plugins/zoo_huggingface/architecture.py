@@ -1,4 +1,4 @@
-"""What all architectures share: settings read both ways, a map, and that nothing is lost."""
+"""Base class of the importers: config fields in both directions, a map, a round-trip check."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from zoo_huggingface.canonical import canonical, differences
 from zoo_huggingface.config_fields import (
     ConfigField,
     RequiredValue,
-    at,
     config_error,
-    put,
+    get_path,
     read_json,
+    set_path,
 )
 
 MAPS = Path(__file__).parent / "maps"
 _ADDED_KEYS = ("untied", "sentence")
-"""What `extend_config` adds to a config; files beside it say so."""
+"""Keys that `extend_config` adds to a config."""
 _DROPPED_KEYS = (
     "auto_map",
     "_name_or_path",
@@ -32,7 +32,7 @@ _DROPPED_KEYS = (
     "torch_dtype",
     *_ADDED_KEYS,
 )
-"""What an export does not take from the config that a model came with."""
+"""Keys of the imported config that an export does not write."""
 
 _GENERATION_CONFIG = "generation_config.json"
 
@@ -40,24 +40,24 @@ Config = Mapping[str, Any]
 
 
 class Architecture(Importer):
-    """One model type: a template of a spec, and the settings that fill it.
+    """One model type of transformers: a spec template and the config fields that fill it.
 
-    Settings are read in both directions. What an architecture says in a way of its own goes
-    into `to_spec` (config to spec) and `words` (spec to config).
+    Fields are read in both directions. Subclasses override `to_spec` (config to spec) and
+    `to_config` (spec to config) for everything else.
     """
 
-    heads: ClassVar[tuple[str, ...]]
-    """The classes of transformers that it takes; the first is what an export names."""
+    model_classes: ClassVar[tuple[str, ...]]
+    """The supported classes of transformers; an export names the first."""
     template: ClassVar[Mapping[str, Any]]
-    settings: ClassVar[Sequence[ConfigField]]
-    only: ClassVar[Sequence[RequiredValue]] = ()
-    table: ClassVar[str] = ""
-    """Their name of the embedding table, where a copy of it may be stored as something else."""
+    fields: ClassVar[Sequence[ConfigField]]
+    required_values: ClassVar[Sequence[RequiredValue]] = ()
+    embedding_key: ClassVar[str] = ""
+    """The name of the embedding table in the weights."""
     tied_weight_names: ClassVar[tuple[str, ...]] = ()
-    """Names under which the table is stored again; the first is the output's, if not tied."""
-    dim: ClassVar[str] = "model.source.dim"
+    """Names of possible copies of the embedding table; only the first, the output, may differ."""
+    dim_path: ClassVar[str] = "model.source.dim"
     ignored_paths: ClassVar[tuple[str, ...]] = ()
-    """Paths of a spec that a config need not say."""
+    """Paths of a spec that a config does not contain."""
 
     def matches(self, config: Config) -> bool:
         return config.get("model_type") == self.name
@@ -66,102 +66,113 @@ class Architecture(Importer):
         return MAPS / f"{self.name}.yaml"
 
     def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
-        """The config, how texts end, and whether the output has a table of its own."""
-        untied = not self.ties(config)
+        """Return the config with the end tokens and whether the output has its own table."""
+        untied = not self.is_tied(config)
         for name in self.tied_weight_names:
             if name not in weights.metas:
                 continue
-            if self.table not in weights.metas:
-                raise ZooError(f"'{name}' is in the file, but not the table '{self.table}'")
-            if not torch.equal(weights.read(name), weights.read(self.table)):
+            if self.embedding_key not in weights.metas:
+                raise ZooError(f"the file has '{name}', but not the table '{self.embedding_key}'")
+            if not torch.equal(weights.read(name), weights.read(self.embedding_key)):
                 if name != self.tied_weight_names[0]:
-                    raise ZooError(f"'{name}' is another table than '{self.table}'; one is shared")
+                    raise ZooError(
+                        f"'{name}' differs from '{self.embedding_key}'; they should be shared"
+                    )
                 untied = True
-        kept = {k: v for k, v in config.items() if k not in _ADDED_KEYS}
-        return {**kept, **_read_eos_token_id(folder / _GENERATION_CONFIG), "untied": untied}
+        original = {key: value for key, value in config.items() if key not in _ADDED_KEYS}
+        return {**original, **_read_eos_token_id(folder / _GENERATION_CONFIG), "untied": untied}
 
     def spec(self, config: Config) -> dict[str, Any]:
         self._validate_config(config)
-        # Through text, so that parts which the template shares become parts of their own.
-        made: dict[str, Any] = json.loads(json.dumps(self.template))
-        made |= {"zoo": 1, "name": self.name}
-        for setting in self.settings:
-            value = setting.read(config)
-            for path in setting.paths.split():
-                put(made, path, value)
-        self.to_spec(made, config)
+        # A copy through JSON: parts that the template shares become separate.
+        spec: dict[str, Any] = json.loads(json.dumps(self.template))
+        spec |= {"zoo": 1, "name": self.name}
+        for field in self.fields:
+            value = field.read(config)
+            for path in field.paths.split():
+                set_path(spec, path, value)
+        self.to_spec(spec, config)
         for side in ("encoder", "decoder"):
-            attention = at(made, f"model.{side}.attention")
-            if attention and attention["heads"] == 1:  # projected there too
+            attention = get_path(spec, f"model.{side}.attention")
+            if attention and attention["heads"] == 1:  # transformers projects one head too
                 attention["project"] = "qkv"
-        return made
+        return spec
 
     def config(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
-        made = {key: value for key, value in original.items() if key not in _DROPPED_KEYS}
-        made |= {"model_type": self.name, "architectures": [self.heads[0]]}
-        for only in self.only:
-            made[only.key] = only.value
-        kind = str(at(spec, "model.type")).rpartition(":")[2]
-        if kind not in self.kinds:
-            raise ZooError(f"a {self.name} of transformers is a {self.kinds[0]}, not a {kind}")
-        for setting in self.settings:
-            path = setting.paths.split()[0]
-            value = at(spec, path) if setting.default is None else self.needed(spec, path)
-            made[setting.key] = None if value is None else setting.write(value)
-        self.words(made, spec)
-        self._check_roundtrip(spec, {**made, **self.implicit_config(spec)})
-        return made
+        config = {key: value for key, value in original.items() if key not in _DROPPED_KEYS}
+        config |= {"model_type": self.name, "architectures": [self.model_classes[0]]}
+        for required in self.required_values:
+            config[required.key] = required.value
+        model_type = str(get_path(spec, "model.type")).rpartition(":")[2]
+        if model_type not in self.model_types:
+            supported = " or ".join(f"'{name}'" for name in self.model_types)
+            raise ZooError(
+                f"model.type is '{model_type}', but an export to {self.name} needs {supported}"
+            )
+        for field in self.fields:
+            path = field.paths.split()[0]
+            value = get_path(spec, path) if field.default is None else self.require(spec, path)
+            config[field.key] = None if value is None else field.write(value)
+        self.to_config(config, spec)
+        self._check_roundtrip(spec, {**config, **self.implicit_config(spec)})
+        return config
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        """The models of the zoo that it can be."""
+    def model_types(self) -> tuple[str, ...]:
+        """The models of the zoo that can be exported."""
         return (self.template["model"]["type"],)
 
-    def needed(self, spec: Mapping[str, Any], path: str) -> Any:
-        """What stands in a spec, or ZooError if nothing does."""
-        value = at(spec, path)
+    def require(self, spec: Mapping[str, Any], path: str) -> Any:
+        """Return the value at a path of a spec; raise ZooError if it is not set."""
+        value = get_path(spec, path)
         if value is None:
-            raise ZooError(f"{path} is not set, but a {self.name} of transformers has it")
+            raise ZooError(f"{path} is not set, but an export to {self.name} needs it")
         return value
 
-    def ties(self, config: Config) -> bool:
-        """Whether a config says that the output shares the embedding's table."""
+    def is_tied(self, config: Config) -> bool:
+        """Return whether the output shares the embedding table according to a config."""
         return True
 
     def implicit_config(self, spec: Mapping[str, Any]) -> dict[str, Any]:
-        """What `extend_config` would find in an export of this spec."""
+        """Return what `extend_config` would add to the config of an export."""
         return {}
 
-    def to_spec(self, made: dict[str, Any], config: Config) -> None:
-        """Put into a spec what no setting says."""
+    def to_spec(self, spec: dict[str, Any], config: Config) -> None:
+        """Set the values of a spec that `fields` do not cover."""
 
-    def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
-        """Put into a config what no setting says."""
+    def to_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        """Set the values of a config that `fields` do not cover."""
 
     def _validate_config(self, config: Config) -> None:
-        named = config.get("architectures") or [self.heads[0]]
-        if not isinstance(named, list) or not any(head in named for head in self.heads):
-            raise config_error("architectures", named, f"the zoo takes {', '.join(self.heads)}")
+        classes = config.get("architectures") or [self.model_classes[0]]
+        if not isinstance(classes, list) or not any(c in classes for c in self.model_classes):
+            supported = ", ".join(self.model_classes)
+            raise config_error("architectures", classes, f"supported values: {supported}")
         if config.get("quantization_config"):
             raise config_error(
-                "quantization_config", config["quantization_config"], "weights must be plain"
+                "quantization_config",
+                config["quantization_config"],
+                "quantized weights are not supported",
             )
-        for only in self.only:
-            only.check(config)
+        for required in self.required_values:
+            required.check(config)
 
-    def _check_roundtrip(self, spec: Mapping[str, Any], made: Config) -> None:
-        """A config says all of a spec if it leads back to it."""
-        again = load_spec(self.spec(made)).resolve()
-        here, there = (canonical(one["model"], at(one, self.dim)) for one in (spec, again))
-        for path, ours, theirs in differences(here, there):
+    def _check_roundtrip(self, spec: Mapping[str, Any], config: Config) -> None:
+        """Raise ZooError unless importing the config gives the same spec."""
+        imported = load_spec(self.spec(config)).resolve()
+        ours, theirs = (
+            canonical(resolved["model"], get_path(resolved, self.dim_path))
+            for resolved in (spec, imported)
+        )
+        for path, our_value, their_value in differences(ours, theirs):
             if path not in self.ignored_paths:
                 raise ZooError(
-                    f"{path} is {ours!r}, but a {self.name} of transformers would have {theirs!r}"
+                    f"{path} is {our_value!r}, but {self.name} in transformers has {their_value!r}"
                 )
 
 
 def _read_eos_token_id(path: Path) -> dict[str, Any]:
-    """The end symbols that transformers generates by, which may be more than the config's."""
+    """Return the end tokens of the generation config, which override those of the config."""
     generation_config = read_json(path) if path.is_file() else None
-    ends = generation_config.get("eos_token_id") if isinstance(generation_config, dict) else None
-    return {} if ends is None else {"eos_token_id": ends}
+    eos = generation_config.get("eos_token_id") if isinstance(generation_config, dict) else None
+    return {} if eos is None else {"eos_token_id": eos}

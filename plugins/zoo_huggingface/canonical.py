@@ -1,4 +1,4 @@
-"""Specs that say the same in other words, brought to one form so that they can be compared."""
+"""A canonical form of specs, so that equivalent specs compare equal."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 _NORM = {"kind": "layer", "place": "post", "eps": 1e-5, "embedding": False}
 _OUTPUT = {"tied": False, "bias": False, "scale": 1.0}
 _IGNORED_KEYS = {"dropout", "std"}
-"""How a model is trained or drawn, not what it computes."""
+"""Keys that affect training or initialisation only, not the function computed."""
 
 
 def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
-    """A part of a resolved spec, what is left to defaults of the Transformer's own filled in."""
+    """Return a part of a resolved spec with the defaults of the Transformer filled in."""
     result: dict[str, Any] = {
         key: canonical(value, dim) if isinstance(value, Mapping) else value
         for key, value in part.items()
@@ -32,7 +32,7 @@ def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
 
 
 def differences(ours: Any, theirs: Any, path: str = "model") -> Iterator[tuple[str, Any, Any]]:
-    """Where two canonical parts differ: the path, and what stands there in each."""
+    """Yield the path and both values of each difference between two canonical parts."""
     if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
         for key in dict.fromkeys([*ours, *theirs]):
             yield from differences(ours.get(key), theirs.get(key), f"{path}.{key}")

@@ -1,4 +1,4 @@
-"""What a key of a Hugging Face config says, and where in a spec that stands."""
+"""Fields of a Hugging Face config, and the spec keys they correspond to."""
 
 from __future__ import annotations
 
@@ -14,21 +14,10 @@ MAX_BYTES = 1_000_000
 REQUIRED = object()
 """The default of a key that a config must have."""
 
-ACTIVATIONS = {
-    "relu": "relu",
-    "gelu": "gelu",
-    "gelu_new": "gelu-tanh",
-    "gelu_pytorch_tanh": "gelu-tanh",
-    "gelu_fast": "gelu-tanh",
-    "silu": "silu",
-    "swish": "silu",
-}
-"""Theirs to ours; the way back takes the first of several."""
 
-
-def config_error(key: str, value: Any, rule: str) -> ZooError:
-    """The error for a value that the zoo has no part for."""
-    return ZooError(f"config.json: '{key}' is {_format_value(value)}; {rule}")
+def config_error(key: str, value: Any, reason: str) -> ZooError:
+    """Return the error for a value that the zoo does not support."""
+    return ZooError(f"config.json: '{key}' is {_format_value(value)}; {reason}")
 
 
 def _format_value(value: Any) -> str:
@@ -38,132 +27,145 @@ def _format_value(value: Any) -> str:
 
 @dataclass(frozen=True)
 class ConfigField:
-    """A key of the config and the places of the spec that say the same.
+    """A key of the config and the corresponding keys of the spec.
 
-    `words` are the values that can be said, theirs to ours; `to_spec` and `back` compute where it
-    takes more than another word.
+    Args:
+        key: the key of the config.
+        paths: the paths in the spec, separated by spaces; an export reads the first.
+        value_type: the type of the config value.
+        default: the value if the config does not have the key.
+        value_map: supported config values and their spec values.
+        to_spec: computes the spec value from the config value.
+        to_config: computes the config value from the spec value.
+        minimum: the smallest integer allowed; token IDs may be 0.
     """
 
     key: str
     paths: str
-    kind: type = int
+    value_type: type = int
     default: Any = REQUIRED
-    words: Mapping[Any, Any] | None = None
+    value_map: Mapping[Any, Any] | None = None
     to_spec: Callable[[Any], Any] | None = None
-    back: Callable[[Any], Any] | None = None
-    least: int = 1
-    """What a whole number must be at least; a symbol may be 0."""
+    to_config: Callable[[Any], Any] | None = None
+    minimum: int = 1
 
     def read(self, config: Mapping[str, Any]) -> Any:
-        """Our value for theirs."""
-        value = get_value(config, self.key, self.kind, self.default)
-        if type(value) is int and value < self.least:
-            raise config_error(self.key, value, f"it should be at least {self.least}")
-        if self.words is not None:
-            if value not in self.words:
-                known = ", ".join(str(word) for word in self.words)
-                raise config_error(self.key, value, f"the zoo can express: {known}")
-            return self.words[value]
+        """Return the spec value for a config."""
+        value = get_value(config, self.key, self.value_type, self.default)
+        if type(value) is int and value < self.minimum:
+            raise config_error(self.key, value, f"it should be at least {self.minimum}")
+        if self.value_map is not None:
+            if value not in self.value_map:
+                supported = ", ".join(map(str, self.value_map))
+                raise config_error(self.key, value, f"supported values: {supported}")
+            return self.value_map[value]
         return value if self.to_spec is None else self.to_spec(value)
 
-    def write(self, ours: Any) -> Any:
-        """Their value for ours."""
-        if self.words is not None:
-            for theirs, word in self.words.items():
-                if word == ours:
-                    return theirs
-            raise ZooError(f"'{self.paths.split()[0]}' is {ours!r}, for which they have no word")
-        return ours if self.back is None else self.back(ours)
+    def write(self, spec_value: Any) -> Any:
+        """Return the config value for a spec value."""
+        if self.value_map is not None:
+            for config_value, mapped in self.value_map.items():
+                if mapped == spec_value:
+                    return config_value
+            supported = ", ".join(sorted({str(mapped) for mapped in self.value_map.values()}))
+            raise ZooError(
+                f"'{self.paths.split()[0]}' is {spec_value!r}, which transformers does not "
+                f"support (supported: {supported})"
+            )
+        return spec_value if self.to_config is None else self.to_config(spec_value)
 
 
 @dataclass(frozen=True)
 class RequiredValue:
-    """A key that must have one value, because the zoo has no part for others."""
+    """A key that must have one value, because the zoo supports no other."""
 
     key: str
     value: Any
     reason: str
-    default: Any = REQUIRED
 
     def check(self, config: Mapping[str, Any]) -> None:
-        found = config.get(self.key, self.value if self.default is REQUIRED else self.default)
-        if found != self.value:
-            raise config_error(self.key, found, self.reason)
+        """Raise ZooError if a config has another value."""
+        value = config.get(self.key, self.value)
+        if value != self.value:
+            raise config_error(self.key, value, self.reason)
 
 
-def get_value(config: Mapping[str, Any], key: str, kind: type, default: Any = REQUIRED) -> Any:
-    """The value of a key, of the kind it should have; None only where that is the default."""
+def get_value(
+    config: Mapping[str, Any], key: str, value_type: type, default: Any = REQUIRED
+) -> Any:
+    """Return the value of a key and check its type; None is allowed if it is the default."""
     value = config.get(key, default)
     if value is REQUIRED:
         raise ZooError(f"config.json has no '{key}'")
     if value is None and default is None:
         return None
-    if kind is float and type(value) is int and abs(value) < 2**53:
+    if value_type is float and type(value) is int and abs(value) < 2**53:
         return float(value)
-    if type(value) is not kind:
-        raise config_error(key, value, f"it should be {_TYPE_NAMES[kind]}")
+    if type(value) is not value_type:
+        raise config_error(key, value, f"it should be {_TYPE_NAMES[value_type]}")
     return value
 
 
-_TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+_TYPE_NAMES = {int: "an integer", float: "a number", bool: "true or false", str: "a string"}
 
 
-def get_list(config: Mapping[str, Any], key: str, kind: type) -> list[Any]:
-    """The values of a key that has several; none if it is not set."""
+def get_list(config: Mapping[str, Any], key: str, value_type: type) -> list[Any]:
+    """Return the list under a key, empty if it is not set."""
     values = config.get(key) or []
-    if not isinstance(values, list) or any(type(value) is not kind for value in values):
-        raise config_error(key, values, f"it should be a list, each {_TYPE_NAMES[kind]}")
+    if not isinstance(values, list) or any(type(value) is not value_type for value in values):
+        raise config_error(key, values, f"it should be a list, each item {_TYPE_NAMES[value_type]}")
     return values
 
 
-def table(config: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The keys and values under a key; none if it is not set."""
+def get_mapping(config: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return the mapping under a key, empty if it is not set."""
     values = config.get(key) or {}
     if not isinstance(values, Mapping):
-        raise config_error(key, values, "it should hold keys and values")
+        raise config_error(key, values, "it should be a mapping")
     return values
 
 
 def get_eos_ids(config: Mapping[str, Any]) -> list[int]:
-    """The symbols that end a text, each once."""
+    """Return the end token IDs without duplicates."""
     value = config.get("eos_token_id")
-    found = value if isinstance(value, list) else [value]
-    if not found or any(type(one) is not int for one in found):
+    ids = value if isinstance(value, list) else [value]
+    if not ids or any(type(token_id) is not int for token_id in ids):
         raise config_error(
-            "eos_token_id", value, "a text of the zoo ends with a symbol, or with several"
+            "eos_token_id", value, "it should be a token ID or a non-empty list of token IDs"
         )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(ids))
 
 
 def get_eos_id(config: Mapping[str, Any]) -> int:
-    """The symbol that ends a text, of which there may be one."""
-    found = get_eos_ids(config)
-    if len(found) > 1:
-        raise config_error("eos_token_id", found, "a model with a source ends with one symbol")
-    return found[0]
+    """Return the end token ID of a model that supports only one."""
+    ids = get_eos_ids(config)
+    if len(ids) > 1:
+        raise config_error("eos_token_id", ids, "a seq2seq model has only one end token")
+    return ids[0]
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file of a folder says."""
+    """Return the content of a JSON file."""
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise ZooError(f"{path} has more than the {MAX_BYTES:,} bytes of a config")
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise ZooError(f"{path} has {size:,} bytes; at most {MAX_BYTES:,} are allowed")
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ZooError(f"{path} cannot be read: {error}") from None
 
 
-def at(data: Mapping[str, Any], path: str) -> Any:
-    """What stands at a path of a spec, as ``model.encoder.layers``."""
-    found: Any = data
+def get_path(data: Mapping[str, Any], path: str) -> Any:
+    """Return the value at a path of a spec, such as ``model.encoder.layers``, or None."""
+    value: Any = data
     for key in path.split("."):
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
 
 
-def put(data: dict[str, Any], path: str, value: Any) -> None:
-    """Put a value there; the parts on the way are made."""
-    *way, last = path.split(".")
-    for key in way:
+def set_path(data: dict[str, Any], path: str, value: Any) -> None:
+    """Set the value at a path of a spec; missing parts are created."""
+    *parents, last = path.split(".")
+    for key in parents:
         data = data.setdefault(key, {})
     data[last] = value

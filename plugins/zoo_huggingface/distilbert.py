@@ -1,44 +1,32 @@
-"""DistilBERT: half of BERT, without segments."""
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+"""DistilBERT: BERT with half the layers, without segment embeddings."""
 
 from zoo_huggingface.bert import ENCODER, TIED
-from zoo_huggingface.config_fields import ACTIVATIONS, ConfigField
+from zoo_huggingface.config_fields import ConfigField
 from zoo_huggingface.masked_lm import MaskedLMArchitecture
+from zoo_huggingface.templates import activation_field, masked_lm
 
 
 class DistilBert(MaskedLMArchitecture):
-    """DistilBERT with its masked-token head, or without one as a sentence encoder (Sanh 2019)."""
+    """DistilBERT with a masked-token head, or as a sentence encoder (Sanh et al. 2019)."""
 
     name = "distilbert"
-    heads = ("DistilBertForMaskedLM",)
+    model_classes = ("DistilBertForMaskedLM",)
     base_model_class = "DistilBertModel"
     activation = "activation"
-    table = "distilbert.embeddings.word_embeddings.weight"
+    embedding_key = "distilbert.embeddings.word_embeddings.weight"
     tied_weight_names = ("vocab_projector.weight",)
-    template: ClassVar[Mapping[str, Any]] = {
-        "model": {
-            "type": "masked-lm",
-            "source": {"type": "token"},
-            "encoder": {**ENCODER, "norm": {"embedding": True, "eps": 1e-12}},
-            "eps": 1e-12,
-        },
-        "objective": "cross-entropy",
-    }
-    settings = (
+    template = masked_lm({**ENCODER, "norm": {"embedding": True, "eps": 1e-12}}, eps=1e-12)
+    fields = (
         ConfigField("vocab_size", "model.source.vocab"),
         ConfigField("dim", "model.source.dim"),
         ConfigField("n_layers", "model.encoder.layers"),
         ConfigField("n_heads", "model.encoder.attention.heads"),
         ConfigField("hidden_dim", "model.encoder.feed_forward.hidden"),
-        ConfigField(
-            "activation", "model.encoder.feed_forward.activation", str, "gelu", words=ACTIVATIONS
-        ),
+        activation_field("activation", "encoder", "gelu"),
         ConfigField("dropout", "model.encoder.dropout", float, 0.1),
         ConfigField("attention_dropout", "model.encoder.attention.align.dropout", float, 0.1),
         ConfigField("initializer_range", "model.source.std", float, 0.02),
         ConfigField("max_position_embeddings", "model.encoder.position.length", int, 512),
-        ConfigField("pad_token_id", "model.source.padding", int, 0, least=0),
+        ConfigField("pad_token_id", "model.source.padding", int, 0, minimum=0),
     )
-    only = (TIED,)
+    required_values = (TIED,)

@@ -1,69 +1,50 @@
 """GPT-2."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from zoo_huggingface.architecture import Config
 from zoo_huggingface.causal_lm import CausalLMArchitecture
-from zoo_huggingface.config_fields import ACTIVATIONS, ConfigField, RequiredValue, at, get_value
+from zoo_huggingface.config_fields import ConfigField, RequiredValue, get_path, get_value
+from zoo_huggingface.templates import activation_field, language_model, transformer
 
 
 class Gpt2(CausalLMArchitecture):
-    """GPT-2, whose texts begin as they are (Radford 2019)."""
+    """GPT-2; its tokenizer adds no start token (Radford et al. 2019)."""
 
     name = "gpt2"
-    heads = ("GPT2LMHeadModel",)
-    table = "transformer.wte.weight"
-    begins = False
-    tied = True
+    model_classes = ("GPT2LMHeadModel",)
+    embedding_key = "transformer.wte.weight"
+    adds_bos = False
+    tied_by_default = True
     ignored_paths = ("model.bos",)
-    template: ClassVar[Mapping[str, Any]] = {
-        "model": {
-            "type": "language-model",
-            "embedding": {"type": "token"},
-            "decoder": {
-                "type": "transformer",
-                "attention": {"scorer": "scaled-dot", "align": {"type": "soft"}},
-                "feed_forward": {},
-                "norm": {"place": "pre"},
-                "position": {"type": "learned"},
-            },
-        },
-        "sampler": "greedy",
-        "objective": "cross-entropy",
-    }
-    settings = (
+    template = language_model(transformer(norm={"place": "pre"}, position={"type": "learned"}))
+    fields = (
         ConfigField("vocab_size", "model.embedding.vocab"),
         ConfigField("n_embd", "model.embedding.dim"),
         ConfigField("n_layer", "model.decoder.layers"),
         ConfigField("n_head", "model.decoder.attention.heads"),
         ConfigField("n_positions", "model.decoder.position.length"),
-        ConfigField(
-            "activation_function",
-            "model.decoder.feed_forward.activation",
-            str,
-            "gelu_new",
-            words=ACTIVATIONS,
-        ),
+        activation_field("activation_function", "decoder", "gelu_new"),
         ConfigField("layer_norm_epsilon", "model.decoder.norm.eps", float, 1e-5),
         ConfigField("resid_pdrop", "model.decoder.dropout", float, 0.1),
         ConfigField("attn_pdrop", "model.decoder.attention.align.dropout", float, 0.1),
         ConfigField("initializer_range", "model.embedding.std", float, 0.02),
     )
-    only = (
+    required_values = (
+        RequiredValue("scale_attn_weights", True, "unscaled attention scores are not supported"),
         RequiredValue(
-            "scale_attn_weights", True, "scores are divided by the root of the width here"
+            "scale_attn_by_inverse_layer_idx", False, "a scale per layer is not supported"
         ),
-        RequiredValue("scale_attn_by_inverse_layer_idx", False, "all layers have one scale here"),
-        RequiredValue("add_cross_attention", False, "the zoo takes it without a source"),
+        RequiredValue("add_cross_attention", False, "cross-attention is not supported"),
     )
 
-    def to_spec(self, made: dict[str, Any], config: Config) -> None:
-        super().to_spec(made, config)
+    def to_spec(self, spec: dict[str, Any], config: Config) -> None:
+        super().to_spec(spec, config)
         inner = get_value(config, "n_inner", int, None)
-        width = made["model"]["embedding"]["dim"]
-        made["model"]["decoder"]["feed_forward"]["hidden"] = inner or 4 * width
+        width = spec["model"]["embedding"]["dim"]
+        spec["model"]["decoder"]["feed_forward"]["hidden"] = inner or 4 * width
 
-    def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
-        super().words(made, spec)
-        made["n_inner"] = at(spec, "model.decoder.feed_forward.hidden")
+    def to_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        super().to_config(config, spec)
+        config["n_inner"] = get_path(spec, "model.decoder.feed_forward.hidden")

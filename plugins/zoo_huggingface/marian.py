@@ -1,52 +1,37 @@
-"""Marian: the Transformer of OPUS-MT's translators."""
+"""Marian: the Transformer of the OPUS-MT translation models."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.config_fields import (
-    ACTIVATIONS,
     ConfigField,
     RequiredValue,
-    at,
     config_error,
     get_eos_id,
+    get_path,
     get_value,
 )
+from zoo_huggingface.templates import BOTH, activation_field, seq2seq, transformer
 
-_PART: Mapping[str, Any] = {
-    "type": "transformer",
-    "attention": {"scorer": "scaled-dot", "align": {"type": "soft"}},
-    "feed_forward": {},
-    "norm": {"place": "post"},
-    "position": {"type": "sinusoidal", "layout": "halves"},
-}
-_BOTH = "model.encoder.{0} model.decoder.{0}"
+_TRANSFORMER = transformer(
+    norm={"place": "post"}, position={"type": "sinusoidal", "layout": "halves"}
+)
 
 
 class Marian(Architecture):
-    """Marian, with one table for source, target and output (Junczys-Dowmunt 2018)."""
+    """Marian with one table for source, target and output (Junczys-Dowmunt et al. 2018)."""
 
     name = "marian"
-    heads = ("MarianMTModel",)
-    table = "model.shared.weight"
+    model_classes = ("MarianMTModel",)
+    embedding_key = "model.shared.weight"
     tied_weight_names = (
         "lm_head.weight",
         "model.encoder.embed_tokens.weight",
         "model.decoder.embed_tokens.weight",
     )
-    template: ClassVar[Mapping[str, Any]] = {
-        "model": {
-            "type": "seq2seq",
-            "source": {"type": "token"},
-            "shared": True,
-            "encoder": _PART,
-            "decoder": {**_PART, "output": {"tied": True, "bias": True}},
-        },
-        "sampler": "greedy",
-        "objective": "cross-entropy",
-    }
-    settings = (
+    template = seq2seq(_TRANSFORMER, {**_TRANSFORMER, "output": {"tied": True, "bias": True}})
+    fields = (
         ConfigField("vocab_size", "model.source.vocab"),
         ConfigField("d_model", "model.source.dim"),
         ConfigField("encoder_layers", "model.encoder.layers"),
@@ -55,42 +40,36 @@ class Marian(Architecture):
         ConfigField("decoder_attention_heads", "model.decoder.attention.heads"),
         ConfigField("encoder_ffn_dim", "model.encoder.feed_forward.hidden"),
         ConfigField("decoder_ffn_dim", "model.decoder.feed_forward.hidden"),
-        ConfigField(
-            "activation_function",
-            _BOTH.format("feed_forward.activation"),
-            str,
-            "gelu",
-            words=ACTIVATIONS,
-        ),
+        activation_field("activation_function", BOTH, "gelu"),
         ConfigField("scale_embedding", "model.source.scaled", bool, False),
-        ConfigField("pad_token_id", "model.source.padding", least=0),
-        ConfigField("decoder_start_token_id", "model.bos", least=0),
-        ConfigField("dropout", _BOTH.format("dropout"), float, 0.1),
-        ConfigField("attention_dropout", _BOTH.format("attention.align.dropout"), float, 0.0),
+        ConfigField("pad_token_id", "model.source.padding", minimum=0),
+        ConfigField("decoder_start_token_id", "model.bos", minimum=0),
+        ConfigField("dropout", BOTH.format("dropout"), float, 0.1),
+        ConfigField("attention_dropout", BOTH.format("attention.align.dropout"), float, 0.0),
         ConfigField("init_std", "model.source.std", float, 0.02),
     )
-    only = (
+    required_values = (
         RequiredValue(
-            "share_encoder_decoder_embeddings", True, "source and target share a table here"
+            "share_encoder_decoder_embeddings", True, "source and target should share a table"
         ),
-        RequiredValue("tie_word_embeddings", True, "the output shares the table"),
+        RequiredValue("tie_word_embeddings", True, "the output should share the table"),
     )
 
-    def to_spec(self, made: dict[str, Any], config: Config) -> None:
-        made["model"]["eos"] = get_eos_id(config)
+    def to_spec(self, spec: dict[str, Any], config: Config) -> None:
+        spec["model"]["eos"] = get_eos_id(config)
         decoder_vocab = get_value(config, "decoder_vocab_size", int, None)
-        if decoder_vocab not in (None, made["model"]["source"]["vocab"]):
+        if decoder_vocab not in (None, spec["model"]["source"]["vocab"]):
             raise config_error(
-                "decoder_vocab_size", decoder_vocab, "source and target share a table here"
+                "decoder_vocab_size", decoder_vocab, "source and target should share a table"
             )
         if config.get("untied"):
             raise config_error(
-                "tie_word_embeddings", True, f"but '{self.tied_weight_names[0]}' differs"
+                "tie_word_embeddings", True, f"but '{self.tied_weight_names[0]}' differs from it"
             )
 
-    def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
-        made["eos_token_id"] = at(spec, "model.eos")
-        made["decoder_vocab_size"] = at(spec, "model.source.vocab")
-        made["is_encoder_decoder"] = True
-        # Else transformers ends every text of the greatest length with symbol 0.
-        made.setdefault("forced_eos_token_id", None)
+    def to_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        config["eos_token_id"] = get_path(spec, "model.eos")
+        config["decoder_vocab_size"] = get_path(spec, "model.source.vocab")
+        config["is_encoder_decoder"] = True
+        # Without it, transformers ends each text of maximum length with token 0.
+        config.setdefault("forced_eos_token_id", None)

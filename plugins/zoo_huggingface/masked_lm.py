@@ -1,4 +1,4 @@
-"""What encoders of text share: a masked-token head, or one vector a sentence."""
+"""Base class of text encoders: a masked-token head, or one vector per sentence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from zoo import ZooError
 from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import Architecture, Config
-from zoo_huggingface.config_fields import at, config_error, read_json
+from zoo_huggingface.config_fields import config_error, get_path, read_json
 
 _POOLINGS = {"mean": "mean", "cls": "first", "max": "max"}
 _POOLING_KEY = re.compile("^pooling_mode_|_tokens?$")
@@ -22,55 +22,58 @@ _MODULES = ("Transformer", "Pooling", "Normalize")
 
 
 class MaskedLMArchitecture(Architecture):
-    """An encoder with the head of its masked language model, or of sentence-transformers.
+    """Encoder with a masked-token head, or with the pooling of sentence-transformers.
 
-    A folder of sentence-transformers has a ``modules.json``; it says how states are pooled.
+    A folder of sentence-transformers has a ``modules.json`` that lists its pooling.
     """
 
     base_model_class: ClassVar[str]
-    """The class of transformers without a head."""
+    """The class in transformers without a head."""
     activation: ClassVar[str] = "hidden_act"
     ignored_paths = ("model.scale",)
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        return (*super().kinds, "sentence-encoder")
+    def model_types(self) -> tuple[str, ...]:
+        return (*super().model_types, "sentence-encoder")
 
     def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
         config = super().extend_config(config, folder, weights)
         if config["untied"]:
             raise ZooError(
-                f"'{self.tied_weight_names[0]}' is another table than '{self.table}'; one is used"
+                f"'{self.tied_weight_names[0]}' differs from '{self.embedding_key}'; "
+                "they should be shared"
             )
         modules = folder / "modules.json"
         return (
             {**config, "sentence": _read_sentence_config(folder)} if modules.is_file() else config
         )
 
-    def to_spec(self, made: dict[str, Any], config: Config) -> None:
+    def to_spec(self, spec: dict[str, Any], config: Config) -> None:
         sentence = config.get("sentence")
         if isinstance(sentence, Mapping):
-            made["model"] |= {"type": "sentence-encoder", **sentence}
-            del made["model"]["eps"]
+            spec["model"] |= {"type": "sentence-encoder", **sentence}
+            del spec["model"]["eps"]
             return
         activation = config.get(self.activation, "gelu")
         if activation != "gelu":
-            raise config_error(self.activation, activation, "the masked-token head has gelu")
+            raise config_error(
+                self.activation, activation, "only gelu is supported in the masked-token head"
+            )
 
-    def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
-        if at(spec, "model.pooling") is not None:
-            made["architectures"] = [self.base_model_class]
+    def to_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        if get_path(spec, "model.pooling") is not None:
+            config["architectures"] = [self.base_model_class]
 
     def implicit_config(self, spec: Mapping[str, Any]) -> dict[str, Any]:
-        pooling, normalise = at(spec, "model.pooling"), at(spec, "model.normalise")
+        pooling, normalise = get_path(spec, "model.pooling"), get_path(spec, "model.normalise")
         return {"sentence": {"pooling": pooling, "normalise": normalise}} if pooling else {}
 
     def files(self, spec: Mapping[str, Any]) -> dict[str, Any]:
-        """What sentence-transformers reads beside the config."""
-        pooling = at(spec, "model.pooling")
+        """Return the files of sentence-transformers."""
+        pooling = get_path(spec, "model.pooling")
         if pooling is None:
             return {}
-        names = [*_MODULES[:2], *(_MODULES[2:] if at(spec, "model.normalise") else ())]
+        names = [*_MODULES[:2], *(_MODULES[2:] if get_path(spec, "model.normalise") else ())]
         rows = [
             {
                 "idx": i,
@@ -81,9 +84,9 @@ class MaskedLMArchitecture(Architecture):
             for i, name in enumerate(names)
         ]
         (mode,) = (theirs for theirs, ours in _POOLINGS.items() if ours == pooling)
-        word = "cls_token" if mode == "cls" else f"{mode}_tokens"
-        pooled = {"word_embedding_dimension": at(spec, self.dim), f"pooling_mode_{word}": True}
-        return {"modules.json": rows, "1_Pooling/config.json": pooled}
+        key = "pooling_mode_cls_token" if mode == "cls" else f"pooling_mode_{mode}_tokens"
+        config = {"word_embedding_dimension": get_path(spec, self.dim_path), key: True}
+        return {"modules.json": rows, "1_Pooling/config.json": config}
 
     def _validate_config(self, config: Config) -> None:
         if config.get("architectures") == [self.base_model_class]:
@@ -91,55 +94,58 @@ class MaskedLMArchitecture(Architecture):
                 raise config_error(
                     "architectures",
                     config["architectures"],
-                    f"it has no head; the zoo takes {self.heads[0]}, or a folder of "
-                    "sentence-transformers, whose modules.json says how states are pooled",
+                    f"it has no head; import {self.model_classes[0]}, or a folder of "
+                    "sentence-transformers with a modules.json",
                 )
-            config = {**config, "architectures": [self.heads[0]]}
+            config = {**config, "architectures": [self.model_classes[0]]}
         super()._validate_config(config)
 
 
 def _read_sentence_config(folder: Path) -> dict[str, Any]:
-    """How a folder of sentence-transformers makes one vector of many."""
+    """Return pooling and normalisation of a folder of sentence-transformers."""
     rows = read_json(folder / "modules.json")
-    names = []
+    modules = []
     for row in rows if isinstance(rows, list) else ():
-        kind, path = (row.get("type"), row.get("path")) if isinstance(row, dict) else (None, None)
-        names.append((str(kind).rpartition(".")[2], str(path)))
-    kinds = tuple(name for name, _ in names)
-    if kinds not in (_MODULES, _MODULES[:2]):
+        name, path = (row.get("type"), row.get("path")) if isinstance(row, dict) else (None, None)
+        modules.append((str(name).rpartition(".")[2], str(path)))
+    names = tuple(name for name, _ in modules)
+    if names not in (_MODULES, _MODULES[:2]):
         raise ZooError(
-            f"modules.json lists {', '.join(kinds) or 'nothing'}; the zoo takes Transformer and "
-            "Pooling, with or without Normalize"
+            f"modules.json lists {', '.join(names) or 'no modules'}; supported: Transformer and "
+            "Pooling, optionally Normalize"
         )
-    place, path = names[0][1], names[1][1]
-    if place not in ("", "."):
-        raise ZooError(f"modules.json finds the Transformer in {place!r}, not in the folder itself")
+    transformer_path, path = modules[0][1], modules[1][1]
+    if transformer_path not in ("", "."):
+        raise ZooError(
+            f"modules.json: the path of Transformer is {transformer_path!r}; it should be the "
+            "folder itself"
+        )
     _check_text_options(folder)
     if Path(path).name != path:
-        raise ZooError(f"modules.json names {path!r}, which is no folder beside it")
-    chosen = _pooling_modes(read_json(folder / path / "config.json"))
-    if len(chosen) == 1 and chosen[0] in _POOLINGS:
-        return {"pooling": _POOLINGS[chosen[0]], "normalise": len(names) == len(_MODULES)}
+        raise ZooError(f"modules.json: the path {path!r} of Pooling is not a folder beside it")
+    modes = _pooling_modes(read_json(folder / path / "config.json"))
+    if len(modes) == 1 and modes[0] in _POOLINGS:
+        return {"pooling": _POOLINGS[modes[0]], "normalise": len(names) == len(_MODULES)}
     raise ZooError(
-        f"{path}/config.json: the pooling is {' and '.join(chosen) or 'not said'}; the zoo can "
-        f"express one of {', '.join(_POOLINGS)}"
+        f"{path}/config.json: the pooling mode is {' and '.join(modes) or 'not set'}; supported: "
+        f"one of {', '.join(_POOLINGS)}"
     )
 
 
 def _check_text_options(folder: Path) -> None:
-    """What sentence-transformers does to texts before the tokenizer has them."""
+    """Raise ZooError if sentence-transformers would change texts before the tokenizer."""
     for file, key in _TEXT_OPTIONS.items():
-        said = read_json(folder / file) if (folder / file).is_file() else None
-        value = said.get(key) if isinstance(said, dict) else None
+        options = read_json(folder / file) if (folder / file).is_file() else None
+        value = options.get(key) if isinstance(options, dict) else None
         if value:
-            raise ZooError(f"{file}: '{key}' is {value!r}; texts are read as they are here")
+            raise ZooError(f"{file}: '{key}' is {value!r}, which is not supported")
 
 
 def _pooling_modes(config: Any) -> list[str]:
-    """Which poolings a config of one names, as a word or, in older files, one key for each."""
+    """Return the pooling modes of a config: a name or, in older files, one key per mode."""
     if not isinstance(config, dict):
         return []
     mode = config.get("pooling_mode") or []
-    named = [str(one) for one in (mode if isinstance(mode, list) else [mode])]
+    names = [str(name) for name in (mode if isinstance(mode, list) else [mode])]
     keys = [key for key, on in config.items() if key.startswith("pooling_mode_") and on is True]
-    return named + [_POOLING_KEY.sub("", key) for key in keys]
+    return names + [_POOLING_KEY.sub("", key) for key in keys]

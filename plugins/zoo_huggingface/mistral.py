@@ -1,4 +1,4 @@
-"""Mistral: Llama with a window, where it is as wide as the context."""
+"""Mistral: Llama with sliding-window attention, supported if the window covers the context."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,30 +8,30 @@ from zoo_huggingface.config_fields import REQUIRED, config_error, get_value
 from zoo_huggingface.llama import Llama
 
 _WINDOW, _CONTEXT = 4096, 131072
-"""What a config means that does not say."""
+"""The defaults of ``sliding_window`` and ``max_position_embeddings``."""
 
 
 class Mistral(Llama):
-    """Mistral, where its window never closes (Jiang 2023)."""
+    """Mistral without an effective sliding window (Jiang et al. 2023)."""
 
     name = "mistral"
-    heads = ("MistralForCausalLM",)
-    grouped = REQUIRED
+    model_classes = ("MistralForCausalLM",)
+    default_kv_heads = REQUIRED
 
-    def to_spec(self, made: dict[str, Any], config: Config) -> None:
-        super().to_spec(made, config)
+    def to_spec(self, spec: dict[str, Any], config: Config) -> None:
+        super().to_spec(spec, config)
         window = config.get("sliding_window", _WINDOW)
         context = get_value(config, "max_position_embeddings", int, _CONTEXT)
         if window is not None and not (type(window) is int and window >= context):
             raise config_error(
                 "sliding_window",
                 window,
-                f"every token sees all before it here, in a context of {context}",
+                f"sliding windows shorter than the context of {context} are not supported",
             )
 
-    def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
-        super().words(made, spec)
-        made["sliding_window"] = None
+    def to_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        super().to_config(config, spec)
+        config["sliding_window"] = None
 
     def _bias(self, config: Config) -> bool | str:
         return False

@@ -1,4 +1,4 @@
-"""Qwen2: Llama whose queries, keys and values have a bias."""
+"""Qwen2: Llama with a bias in the query, key and value projections."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,29 +9,29 @@ from zoo_huggingface.llama import Llama
 
 
 class Qwen2(Llama):
-    """Qwen2, where it has no window (Yang 2024); its texts begin as they are."""
+    """Qwen2 without sliding windows; its tokenizer adds no start token (Yang et al. 2024)."""
 
     name = "qwen2"
-    heads = ("Qwen2ForCausalLM",)
-    grouped = REQUIRED
-    begins = False
+    model_classes = ("Qwen2ForCausalLM",)
+    default_kv_heads = REQUIRED
+    adds_bos = False
     ignored_paths = ("model.bos",)
-    only = (
-        *Llama.only,
-        RequiredValue("use_sliding_window", False, "every token sees all before it here"),
-        RequiredValue("mlp_bias", False, "transformers knows none in Qwen2"),
+    required_values = (
+        *Llama.required_values,
+        RequiredValue("use_sliding_window", False, "sliding windows are not supported"),
+        RequiredValue("mlp_bias", False, "Qwen2 in transformers has no bias there"),
     )
 
-    def to_spec(self, made: dict[str, Any], config: Config) -> None:
-        super().to_spec(made, config)
-        kinds = get_list(config, "layer_types", str)
-        if any(kind != "full_attention" for kind in kinds):
-            raise config_error("layer_types", kinds, "every token sees all before it here")
+    def to_spec(self, spec: dict[str, Any], config: Config) -> None:
+        super().to_spec(spec, config)
+        layer_types = get_list(config, "layer_types", str)
+        if any(layer_type != "full_attention" for layer_type in layer_types):
+            raise config_error("layer_types", layer_types, "only full_attention is supported")
 
-    def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
-        super().words(made, spec)
-        made["layer_types"] = ["full_attention"] * made["num_hidden_layers"]
-        made["sliding_window"] = None
+    def to_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        super().to_config(config, spec)
+        config["layer_types"] = ["full_attention"] * config["num_hidden_layers"]
+        config["sliding_window"] = None
 
     def _bias(self, config: Config) -> bool | str:
         return "qkv"

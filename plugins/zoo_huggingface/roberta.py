@@ -1,46 +1,37 @@
-"""RoBERTa: BERT's encoder, whose positions begin behind those of the padding."""
-
-from collections.abc import Mapping
-from typing import Any, ClassVar
+"""RoBERTa: BERT's encoder, with positions counted from the padding token ID + 1."""
 
 from zoo_huggingface.bert import ABSOLUTE, ENCODER, ENCODER_ONLY, FIELDS, TIED
 from zoo_huggingface.config_fields import ConfigField, RequiredValue
 from zoo_huggingface.masked_lm import MaskedLMArchitecture
+from zoo_huggingface.templates import masked_lm
 
 POSITION_OFFSET = 2
-"""Rows of the table of positions that no token uses, as ``maps/roberta.yaml`` knows too."""
+"""Unused rows at the start of the position table; ``maps/roberta.yaml`` removes them."""
 
 
 class Roberta(MaskedLMArchitecture):
-    """RoBERTa with its masked-token head, or without one as a sentence encoder (Liu 2019)."""
+    """RoBERTa with a masked-token head, or as a sentence encoder (Liu et al. 2019)."""
 
     name = "roberta"
-    heads = ("RobertaForMaskedLM",)
+    model_classes = ("RobertaForMaskedLM",)
     base_model_class = "RobertaModel"
-    table = "roberta.embeddings.word_embeddings.weight"
+    embedding_key = "roberta.embeddings.word_embeddings.weight"
     tied_weight_names = ("lm_head.decoder.weight",)
-    template: ClassVar[Mapping[str, Any]] = {
-        "model": {
-            "type": "masked-lm",
-            "source": {"type": "token", "padding": 1},
-            "encoder": ENCODER,
-        },
-        "objective": "cross-entropy",
-    }
-    settings = (
+    template = masked_lm(ENCODER, source={"type": "token", "padding": 1})
+    fields = (
         *FIELDS,
         ConfigField(
             "max_position_embeddings",
             "model.encoder.position.length",
             to_spec=lambda rows: rows - POSITION_OFFSET,
-            back=lambda length: length + POSITION_OFFSET,
+            to_config=lambda length: length + POSITION_OFFSET,
         ),
     )
-    only = (
+    required_values = (
         ABSOLUTE,
         *ENCODER_ONLY,
         TIED,
         RequiredValue(
-            "pad_token_id", POSITION_OFFSET - 1, "positions are counted from the symbol after it"
+            "pad_token_id", POSITION_OFFSET - 1, f"positions start at {POSITION_OFFSET}, after it"
         ),
     )

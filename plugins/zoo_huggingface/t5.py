@@ -1,119 +1,108 @@
-"""T5, as it was and as version 1.1."""
+"""T5, versions 1.0 and 1.1."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
 from zoo_huggingface.architecture import MAPS, Architecture, Config
 from zoo_huggingface.config_fields import (
-    ACTIVATIONS,
     ConfigField,
-    at,
     config_error,
     get_eos_id,
+    get_path,
     get_value,
 )
+from zoo_huggingface.templates import ACTIVATIONS, BOTH, seq2seq, transformer
 
-_PART: Mapping[str, Any] = {
-    "type": "transformer",
-    "attention": {"scorer": "dot", "align": {"type": "soft"}, "bias": False},
-    "feed_forward": {"bias": False},
-    "norm": {"kind": "rms", "place": "pre"},
-    "position": {"type": "t5"},
-}
-_BOTH = "model.encoder.{0} model.decoder.{0}"
+_TRANSFORMER = transformer(
+    attention={"scorer": "dot", "align": {"type": "soft"}, "bias": False},
+    feed_forward={"bias": False},
+    norm={"kind": "rms", "place": "pre"},
+    position={"type": "t5"},
+)
 _GATED = "gated-"
 
 
 class T5(Architecture):
-    """T5, whose scores have no scale and whose output may have one (Raffel 2020)."""
+    """T5: unscaled attention scores, optionally a scaled output (Raffel et al. 2020)."""
 
     name = "t5"
-    heads = ("T5ForConditionalGeneration",)
-    table = "shared.weight"
+    model_classes = ("T5ForConditionalGeneration",)
+    embedding_key = "shared.weight"
     tied_weight_names = (
         "lm_head.weight",
         "encoder.embed_tokens.weight",
         "decoder.embed_tokens.weight",
     )
-    template: ClassVar[Mapping[str, Any]] = {
-        "model": {
-            "type": "seq2seq",
-            "source": {"type": "token"},
-            "shared": True,
-            "encoder": _PART,
-            "decoder": _PART,
-        },
-        "sampler": "greedy",
-        "objective": "cross-entropy",
-    }
-    settings = (
+    template = seq2seq(_TRANSFORMER, _TRANSFORMER)
+    fields = (
         ConfigField("vocab_size", "model.source.vocab"),
         ConfigField("d_model", "model.source.dim"),
-        ConfigField("d_kv", _BOTH.format("attention.head_dim")),
-        ConfigField("d_ff", _BOTH.format("feed_forward.hidden")),
+        ConfigField("d_kv", BOTH.format("attention.head_dim")),
+        ConfigField("d_ff", BOTH.format("feed_forward.hidden")),
         ConfigField("num_layers", "model.encoder.layers"),
-        ConfigField("num_heads", _BOTH.format("attention.heads")),
-        ConfigField("relative_attention_num_buckets", _BOTH.format("position.buckets"), int, 32),
-        ConfigField("relative_attention_max_distance", _BOTH.format("position.farthest"), int, 128),
-        ConfigField("layer_norm_epsilon", _BOTH.format("norm.eps"), float, 1e-6),
-        ConfigField("dropout_rate", _BOTH.format("dropout"), float, 0.1),
-        ConfigField("pad_token_id", "model.source.padding", int, 0, least=0),
+        ConfigField("num_heads", BOTH.format("attention.heads")),
+        ConfigField("relative_attention_num_buckets", BOTH.format("position.buckets"), int, 32),
+        ConfigField("relative_attention_max_distance", BOTH.format("position.farthest"), int, 128),
+        ConfigField("layer_norm_epsilon", BOTH.format("norm.eps"), float, 1e-6),
+        ConfigField("dropout_rate", BOTH.format("dropout"), float, 0.1),
+        ConfigField("pad_token_id", "model.source.padding", int, 0, minimum=0),
     )
 
     def map(self, config: Config) -> dict[str, Any]:
-        mapped: dict[str, Any] = yaml.safe_load((MAPS / "t5.yaml").read_text(encoding="utf-8"))
+        tensor_map: dict[str, Any] = yaml.safe_load((MAPS / "t5.yaml").read_text(encoding="utf-8"))
         gated = get_value(config, "feed_forward_proj", str, "relu").startswith(_GATED)
-        for side, last in (("encoder", 1), ("decoder", 2)):
+        for side, layer in (("encoder", 1), ("decoder", 2)):
             ours = f"{side}.blocks.{{n}}.feed_forward"
-            theirs = f"{side}.block.{{n}}.layer.{last}.DenseReluDense"
-            mapped["rename"] |= (
+            theirs = f"{side}.block.{{n}}.layer.{layer}.DenseReluDense"
+            tensor_map["rename"] |= (
                 {f"{ours}.{{p:gate|up}}.weight": f"{theirs}.{{p:wi_0|wi_1}}.weight"}
                 if gated
                 else {f"{ours}.up.weight": f"{theirs}.wi.weight"}
             )
-        return mapped
+        return tensor_map
 
-    def to_spec(self, made: dict[str, Any], config: Config) -> None:
-        model = made["model"]
+    def to_spec(self, spec: dict[str, Any], config: Config) -> None:
+        model = spec["model"]
         layers = get_value(config, "num_decoder_layers", int, None)
         model["decoder"]["layers"] = layers or model["encoder"]["layers"]
         start = get_value(config, "decoder_start_token_id", int, None)
         model["bos"] = model["source"]["padding"] if start is None else start
         model["eos"] = get_eos_id(config)
-        kind = get_value(config, "feed_forward_proj", str, "relu")
-        word = "gelu_new" if kind == "gated-gelu" else kind.removeprefix(_GATED)
-        if word not in ACTIVATIONS:
-            known = ", ".join(ACTIVATIONS)
+        projection = get_value(config, "feed_forward_proj", str, "relu")
+        gated = projection.startswith(_GATED)
+        name = "gelu_new" if projection == "gated-gelu" else projection.removeprefix(_GATED)
+        if name not in ACTIVATIONS:
+            supported = ", ".join(ACTIVATIONS)
             raise config_error(
-                "feed_forward_proj", kind, f"the zoo can express, gated or not: {known}"
+                "feed_forward_proj", projection, f"supported, also with '{_GATED}': {supported}"
             )
-        feed_forward = {"activation": ACTIVATIONS[word], "gated": kind.startswith(_GATED)}
-        for part in ("encoder", "decoder"):
-            model[part]["feed_forward"] |= feed_forward
+        for side in ("encoder", "decoder"):
+            model[side]["feed_forward"] |= {"activation": ACTIVATIONS[name], "gated": gated}
         scale = model["source"]["dim"] ** -0.5 if _scales_output(config) else 1.0
         model["decoder"]["output"] = {"tied": not config.get("untied"), "scale": scale}
 
-    def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
-        made["num_decoder_layers"] = at(spec, "model.decoder.layers")
-        made["decoder_start_token_id"] = at(spec, "model.bos")
-        made["eos_token_id"] = at(spec, "model.eos")
-        made["is_encoder_decoder"] = True
-        feed_forward = at(spec, "model.encoder.feed_forward")
-        word = next(w for w, ours in ACTIVATIONS.items() if ours == feed_forward["activation"])
-        kind = f"{_GATED}{word}" if feed_forward["gated"] else word
-        made["feed_forward_proj"] = "gated-gelu" if kind == "gated-gelu_new" else kind
-        scaled = at(spec, "model.decoder.output.scale") not in (None, 1.0)
-        # transformers 4 knows the first, and unties by it; 5 knows both, and ties by the file.
-        made |= {"tie_word_embeddings": scaled, "scale_decoder_outputs": scaled}
+    def to_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        config["num_decoder_layers"] = get_path(spec, "model.decoder.layers")
+        config["decoder_start_token_id"] = get_path(spec, "model.bos")
+        config["eos_token_id"] = get_path(spec, "model.eos")
+        config["is_encoder_decoder"] = True
+        feed_forward = get_path(spec, "model.encoder.feed_forward")
+        name = next(k for k, ours in ACTIVATIONS.items() if ours == feed_forward["activation"])
+        projection = f"{_GATED}{name}" if feed_forward["gated"] else name
+        is_gated_gelu = projection == "gated-gelu_new"
+        config["feed_forward_proj"] = "gated-gelu" if is_gated_gelu else projection
+        scaled = get_path(spec, "model.decoder.output.scale") not in (None, 1.0)
+        # transformers 4 reads only the first, and unties by it; 5 reads both, and ties by the file.
+        config |= {"tie_word_embeddings": scaled, "scale_decoder_outputs": scaled}
 
     def implicit_config(self, spec: Mapping[str, Any]) -> dict[str, Any]:
-        return {"untied": at(spec, "model.decoder.output.tied") is not True}
+        return {"untied": get_path(spec, "model.decoder.output.tied") is not True}
 
 
 def _scales_output(config: Config) -> bool:
-    """Whether states are scaled before the output: version 1.0 does, which ties it."""
+    """Return whether states are scaled before the output, as in version 1.0, which ties it."""
     tied = config.get("tie_word_embeddings", True) is not False
     scaled: bool = get_value(config, "scale_decoder_outputs", bool, tied)
     return scaled

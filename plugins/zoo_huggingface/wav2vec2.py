@@ -1,39 +1,35 @@
-"""wav2vec 2.0 with its CTC head."""
+"""wav2vec 2.0 with a CTC head."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.config_fields import (
-    ACTIVATIONS,
     ConfigField,
     RequiredValue,
-    at,
     config_error,
     get_list,
+    get_path,
     get_value,
 )
+from zoo_huggingface.templates import activation_field, transformer
 
 
 class Wav2Vec2(Architecture):
-    """wav2vec 2.0 as a recogniser of speech (Baevski 2020)."""
+    """wav2vec 2.0 for speech recognition (Baevski et al. 2020)."""
 
     name = "wav2vec2"
-    heads = ("Wav2Vec2ForCTC",)
+    model_classes = ("Wav2Vec2ForCTC",)
     template: ClassVar[Mapping[str, Any]] = {
         "model": {
             "type": "ctc-recogniser",
             "source": {"type": "waveform", "surroundings": {}},
-            "encoder": {
-                "type": "transformer",
-                "attention": {"scorer": "scaled-dot", "align": {"type": "soft"}},
-                "feed_forward": {},
-            },
+            "encoder": transformer(),
         },
         "sampler": "ctc-greedy",
         "objective": {"type": "ctc"},
     }
-    settings = (
+    fields = (
         ConfigField("hidden_size", "model.source.dim"),
         ConfigField("conv_bias", "model.source.bias", bool, False),
         ConfigField(
@@ -41,7 +37,7 @@ class Wav2Vec2(Architecture):
             "model.source.norm",
             str,
             "group",
-            words={"group": "group", "layer": "layer"},
+            value_map={"group": "group", "layer": "layer"},
         ),
         ConfigField("layer_norm_eps", "model.source.eps model.encoder.norm.eps", float, 1e-5),
         ConfigField("num_conv_pos_embeddings", "model.source.surroundings.kernel", int, 128),
@@ -49,44 +45,51 @@ class Wav2Vec2(Architecture):
         ConfigField("num_hidden_layers", "model.encoder.layers"),
         ConfigField("num_attention_heads", "model.encoder.attention.heads"),
         ConfigField("intermediate_size", "model.encoder.feed_forward.hidden"),
-        ConfigField(
-            "hidden_act", "model.encoder.feed_forward.activation", str, "gelu", words=ACTIVATIONS
-        ),
+        activation_field("hidden_act", "encoder", "gelu"),
         ConfigField(
             "do_stable_layer_norm",
             "model.encoder.norm.place",
             bool,
             False,
-            words={False: "post", True: "pre"},
+            value_map={False: "post", True: "pre"},
         ),
         ConfigField("hidden_dropout", "model.encoder.dropout", float, 0.1),
         ConfigField("attention_dropout", "model.encoder.attention.align.dropout", float, 0.1),
         ConfigField("vocab_size", "model.vocab"),
-        ConfigField("pad_token_id", "model.blank objective.blank", int, 0, least=0),
+        ConfigField("pad_token_id", "model.blank objective.blank", int, 0, minimum=0),
     )
-    only = (
-        RequiredValue("feat_extract_activation", "gelu", "the convolutions are bent by gelu"),
-        RequiredValue("add_adapter", False, "the zoo has no adapters"),
-        RequiredValue("adapter_attn_dim", None, "the zoo has no adapters"),
+    required_values = (
+        RequiredValue("feat_extract_activation", "gelu", "the convolutions use gelu"),
+        RequiredValue("add_adapter", False, "adapters are not supported"),
+        RequiredValue("adapter_attn_dim", None, "adapters are not supported"),
     )
 
-    def to_spec(self, made: dict[str, Any], config: Config) -> None:
-        source, norm = made["model"]["source"], made["model"]["encoder"]["norm"]
-        # The norm after the positions: before the first block, or after the last.
+    def to_spec(self, spec: dict[str, Any], config: Config) -> None:
+        source, norm = spec["model"]["source"], spec["model"]["encoder"]["norm"]
+        # transformers has one norm: before the first block, or after the last.
         norm["embedding"] = norm["place"] == "post"
         widths, kernels, strides = (
             get_list(config, key, int) for key in ("conv_dim", "conv_kernel", "conv_stride")
         )
         layers = get_value(config, "num_feat_extract_layers", int, len(widths))
         if not len(widths) == len(kernels) == len(strides) == layers > 0:
-            raise config_error("conv_dim", widths, "kernels, strides and widths should be as many")
+            raise config_error(
+                "conv_dim",
+                widths,
+                "conv_dim, conv_kernel and conv_stride should have num_feat_extract_layers items",
+            )
         if len(set(widths)) > 1:
-            raise config_error("conv_dim", widths, "all convolutions have one width here")
+            raise config_error(
+                "conv_dim", widths, "convolutions of different widths are not supported"
+            )
         source |= {"channels": widths[0], "kernels": kernels, "strides": strides}
 
-    def words(self, made: dict[str, Any], spec: Mapping[str, Any]) -> None:
-        source = at(spec, "model.source")
+    def to_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        source = get_path(spec, "model.source")
         count = len(source["kernels"])
-        made["conv_dim"] = [source["channels"]] * count
-        made["conv_kernel"], made["conv_stride"] = list(source["kernels"]), list(source["strides"])
-        made["num_feat_extract_layers"] = count
+        config["conv_dim"] = [source["channels"]] * count
+        config["conv_kernel"], config["conv_stride"] = (
+            list(source["kernels"]),
+            list(source["strides"]),
+        )
+        config["num_feat_extract_layers"] = count

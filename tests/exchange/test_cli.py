@@ -1,6 +1,7 @@
-"""`zoo import` and `zoo export` as a person runs them."""
+"""The commands `zoo import` and `zoo export`."""
 
 import json
+import re
 
 import pytest
 import torch
@@ -9,8 +10,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from typer.testing import CliRunner
 
 import zoo
-from zoo.cli import weights
+from zoo.cli import exchange_options
 from zoo.cli.main import app
+from zoo.exchange.import_plan import plan_import
 
 SPEC = """\
 zoo: 1
@@ -59,30 +61,30 @@ IMPORT = "import weights.safetensors --spec spec.yaml --map map.yaml -o model.sa
 
 
 def _run(line, code=0):
-    done = CliRunner().invoke(app, line.split())
-    assert done.exit_code == code, done.output
-    return done.output
+    result = CliRunner().invoke(app, line.split())
+    assert result.exit_code == code, result.output
+    return result.output
 
 
-def _refused(line):
-    done = CliRunner().invoke(app, line.split())
-    assert isinstance(done.exception, zoo.ZooError), done.output
-    return str(done.exception)
+def _error(line):
+    result = CliRunner().invoke(app, line.split())
+    assert isinstance(result.exception, zoo.ZooError), result.output
+    return str(result.exception)
 
 
-def test_weights_come_in_and_go_out_bit_for_bit(folder):
+def test_import_and_export_are_bit_exact(folder):
     assert _run(IMPORT).startswith("model.safetensors: 12 tensors, ")
     theirs = load_file("weights.safetensors")
     model = zoo.load("model.safetensors")
-    own = model.state_dict()
-    assert torch.equal(own["decoder.cells.cells.0.weight_hh"], theirs["dec.w"].T[:, 4:])
+    ours = model.state_dict()
+    assert torch.equal(ours["decoder.cells.cells.0.weight_hh"], theirs["dec.w"].T[:, 4:])
     z, r, n = theirs["enc.wi"].T.chunk(3)
-    assert torch.equal(own["encoder.stack.layers.0.0.weight_ih"], torch.cat([r, z, n]))
-    assert not own["decoder.out.bias"].any()
+    assert torch.equal(ours["encoder.stack.layers.0.0.weight_ih"], torch.cat([r, z, n]))
+    assert not ours["decoder.out.bias"].any()
     _run("export model.safetensors out --map map.yaml")
-    again = load_file("out/model.safetensors")
-    assert again.keys() == theirs.keys() - {"step"}
-    assert all(torch.equal(again[name], theirs[name]) for name in again)
+    exported = load_file("out/model.safetensors")
+    assert exported.keys() == theirs.keys() - {"step"}
+    assert all(torch.equal(exported[name], theirs[name]) for name in exported)
 
 
 def test_a_dry_run_prints_the_table_and_writes_nothing(folder):
@@ -97,18 +99,18 @@ def test_a_dry_run_prints_the_table_and_writes_nothing(folder):
     assert not (folder / "model.safetensors").exists()
 
 
-def test_a_file_to_write_is_asked_for(folder):
+def test_import_without_an_output_file_raises(folder):
     line = IMPORT.removesuffix(" -o model.safetensors")
-    assert _refused(line) == "say where to write the model: -o model.safetensors, or --dry-run"
+    assert re.search("-o .*--dry-run", _error(line))
     assert _run(f"{line} --dry-run").startswith("target ")
 
 
 def test_a_dry_run_in_json(folder):
-    read = json.loads(_run(f"{IMPORT} --dry-run --json"))
-    assert read["dropped"] == ["step"]
-    assert read["unused_rules"] == []
-    assert len(read["tensors"]) == 12
-    (row,) = [r for r in read["tensors"] if r["target"] == "decoder.cells.cells.0.weight_hh"]
+    printed = json.loads(_run(f"{IMPORT} --dry-run --json"))
+    assert printed["dropped"] == ["step"]
+    assert printed["unused_rules"] == []
+    assert len(printed["tensors"]) == 12
+    (row,) = [r for r in printed["tensors"] if r["target"] == "decoder.cells.cells.0.weight_hh"]
     assert row == {
         "target": "decoder.cells.cells.0.weight_hh",
         "shape": [9, 3],
@@ -119,87 +121,79 @@ def test_a_dry_run_in_json(folder):
     }
 
 
-def test_an_export_has_a_dry_run_too(folder):
+def test_a_dry_run_of_an_export(folder):
     _run(IMPORT)
-    read = json.loads(_run("export model.safetensors out --map map.yaml --dry-run --json"))
-    assert "dec.w" in [row["target"] for row in read["tensors"]]
-    assert read["dropped"] == ["decoder.out.bias"]
+    printed = json.loads(_run("export model.safetensors out --map map.yaml --dry-run --json"))
+    assert "dec.w" in [row["target"] for row in printed["tensors"]]
+    assert printed["dropped"] == ["decoder.out.bias"]
     assert not (folder / "out").exists()
 
 
-def test_an_export_that_would_lose_what_was_learned_is_refused(folder):
+def test_an_export_that_would_lose_a_changed_parameter_raises(folder):
     _run(IMPORT)
     model = zoo.load("model.safetensors")
     with torch.no_grad():
         model.decoder.out.bias[2] = 0.1
     zoo.save(model, "model.safetensors")
-    assert _refused("export model.safetensors out --map map.yaml") == (
-        "'decoder.out.bias' has no place in the other layout and is no longer 0 throughout, "
-        "so an export would lose it"
-    )
+    assert "'decoder.out.bias'" in _error("export model.safetensors out --map map.yaml")
     assert not (folder / "out").exists()
 
 
-def test_another_type_is_taken_on_the_way(folder):
+def test_dtype_converts_on_import_and_export(folder):
     _run(f"{IMPORT} --dtype bfloat16")
     assert {p.dtype for p in zoo.load("model.safetensors").parameters()} == {torch.bfloat16}
     _run("export model.safetensors out --map map.yaml --dtype float16")
     assert {t.dtype for t in load_file("out/model.safetensors").values()} == {torch.float16}
 
 
-def test_what_does_not_fit_is_said_and_nothing_is_written(folder):
-    message = _refused(f"{IMPORT} --set model.encoder.hidden=5 --set model.decoder.hidden=5")
-    assert "map.yaml:9:5: convert[0]: 'encoder.stack.layers.0.0.weight_ih' becomes [9, 4], " in (
-        message
-    )
+def test_problems_are_reported_and_nothing_is_written(folder):
+    message = _error(f"{IMPORT} --set model.encoder.hidden=5 --set model.decoder.hidden=5")
+    problem = r"map\.yaml:9:5: convert\[0\]: 'encoder\.stack\.layers\.0\.0\.weight_ih' .*\[9, 4\]"
+    assert re.search(problem, message)
     assert len(message.splitlines()) == 9
     assert not list(folder.glob("*model*"))
 
 
-def test_what_does_not_fit_is_told_to_programs_too(folder):
+def test_problems_are_printed_as_json(folder):
     (folder / "map.yaml").write_text(MAP.replace("  decoder.out.weight: out\n", ""))
-    read = json.loads(_run(f"{IMPORT} --json", code=1))
-    assert not read["ok"]
-    assert [fault["message"] for fault in read["errors"]] == [
-        "no rule takes 'out' [7, 3], and it is not dropped",
-        "nothing fills 'decoder.out.weight' [7, 3] of the model",
+    printed = json.loads(_run(f"{IMPORT} --json", code=1))
+    assert not printed["ok"]
+    named = [
+        re.search(r"'(out|decoder\.out\.weight)' \[7, 3\]", e["message"])[1]
+        for e in printed["errors"]
     ]
+    assert named == ["out", "decoder.out.weight"]
     (folder / "map.yaml").write_text(MAP)
     _run(IMPORT)
     (folder / "map.yaml").write_text(MAP.replace("omit", "zeros"))
-    read = json.loads(_run("export model.safetensors out --map map.yaml --json", code=1))
-    assert read["errors"][0]["line"] == 16
+    printed = json.loads(_run("export model.safetensors out --map map.yaml --json", code=1))
+    assert printed["errors"][0]["line"] == 16
 
 
-def test_spec_and_map_go_together(folder):
+def test_a_spec_without_a_map_raises(folder):
     line = "import weights.safetensors --spec spec.yaml -o model.safetensors"
-    assert _refused(line) == (
-        "--spec and --map go together: what the model is, and where its weights go"
-    )
+    assert re.search("--spec .*--map", _error(line))
 
 
-def test_a_map_is_found_by_its_name(folder):
+def test_an_unknown_map_name_suggests_the_nearest(folder):
     line = "import weights.safetensors --spec spec.yaml --map g2p -o model.safetensors"
-    assert _refused(line).startswith("no map named 'g2p'; did you mean 'g2p-en'? (available: ")
+    assert re.search("'g2p'.*'g2p-en'.*available: ", _error(line))
 
 
-def test_a_file_that_is_no_safetensors_is_refused(folder):
+def test_an_invalid_safetensors_file_raises(folder):
     (folder / "weights.safetensors").write_bytes(b"nonsense")
-    assert _refused(IMPORT).startswith("weights.safetensors is no readable safetensors file: ")
+    assert re.search("weights.safetensors .*safetensors file", _error(IMPORT))
 
 
-def test_a_place_that_cannot_be_written_is_said(folder):
+def test_an_output_that_cannot_be_written_raises(folder):
     (folder / "full").mkdir()
     line = IMPORT.replace("-o model.safetensors", "-o {}")
-    assert _refused(line.format("full")) == (
-        "full is a directory; name the file, for example full/model.safetensors"
-    )
-    assert _refused(line.format("gone/model.safetensors")) == (
-        "gone/model.safetensors could not be written: no such file or directory"
-    )
+    assert re.search("full .*directory", _error(line.format("full")))
+    message = _error(line.format("gone/model.safetensors"))
+    assert re.search(r"gone/model\.safetensors .*no such file or directory", message)
 
 
-def test_a_tokenizer_is_given_along(folder):
+def test_a_tokenizer_is_stored_in_the_model(folder):
     words = {f"w{index}": index for index in range(7)}
     tokenizer = Tokenizer(models.WordLevel(words, unk_token="w0"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -207,28 +201,26 @@ def test_a_tokenizer_is_given_along(folder):
     _run(f"{IMPORT} --tokenizer tokenizer.json")
     model = zoo.load("model.safetensors")
     by_text, by_ids = (
-        zoo.generate(model, [said], sampler="greedy", max_length=3)[0][0].tokens
-        for said in ("w3 w4", [3, 4])
+        zoo.generate(model, [prompt], sampler="greedy", max_length=3)[0][0].tokens
+        for prompt in ("w3 w4", [3, 4])
     )
     assert by_text == by_ids
     tokenizer.add_tokens(["one too many"])
     tokenizer.save("tokenizer.json")
-    message = _refused(f"{IMPORT} --tokenizer tokenizer.json")
-    assert "source tokenizer has 8 tokens" in message
-    assert "source vocabulary has 7" in message
+    assert re.search("source.* 8 .* 7", _error(f"{IMPORT} --tokenizer tokenizer.json"))
 
 
 def test_a_large_file_shows_progress_on_standard_error(folder, monkeypatch):
-    monkeypatch.setattr(weights, "MIN_PROGRESS_BYTES", 1)
-    done = CliRunner().invoke(app, IMPORT.split())
-    assert done.exit_code == 0
-    assert done.stdout.startswith("model.safetensors: 12 tensors, ")
+    monkeypatch.setattr(exchange_options, "MIN_PROGRESS_BYTES", 1)
+    result = CliRunner().invoke(app, IMPORT.split())
+    assert result.exit_code == 0
+    assert result.stdout.startswith("model.safetensors: 12 tensors, ")
 
 
-def test_a_job_that_breaks_leaves_the_old_file(folder, monkeypatch):
+def test_an_interrupted_import_leaves_the_old_file(folder, monkeypatch):
     _run(IMPORT)
     before = (folder / "model.safetensors").read_bytes()
-    import_plan = zoo.importing.plan_import("weights.safetensors", spec="spec.yaml", map="map.yaml")
+    import_plan = plan_import("weights.safetensors", spec="spec.yaml", map="map.yaml")
     with pytest.raises(KeyboardInterrupt):
         import_plan.write("model.safetensors", progress=_interrupt)
     assert (folder / "model.safetensors").read_bytes() == before
@@ -237,7 +229,7 @@ def test_a_job_that_breaks_leaves_the_old_file(folder, monkeypatch):
     ]  # fmt: skip
 
 
-def _interrupt(done):
+def _interrupt(nbytes):
     raise KeyboardInterrupt
 
 

@@ -1,4 +1,4 @@
-"""Trained models of other people, brought in by a map, answer as they did at home."""
+"""Published models, imported with a map, give the outputs of their own implementations."""
 
 import re
 import shutil
@@ -25,7 +25,7 @@ def stories(tmp_path_factory):
     return _import_and_load(folder, tmp_path_factory, "stories260k", "llama2c"), reference, arrays
 
 
-def test_the_storyteller_has_the_same_logits(stories):
+def test_stories_logits(stories):
     model, reference, arrays = stories
     for index, example in enumerate(reference["examples"]):
         tokens = torch.tensor([[*example["ids"], 2]])
@@ -34,15 +34,15 @@ def test_the_storyteller_has_the_same_logits(stories):
         torch.testing.assert_close(logits, expected, atol=ATOL, rtol=0)
 
 
-def test_the_storyteller_goes_on_with_the_same_64_tokens(stories):
+def test_stories_greedy_continuation_of_64_tokens(stories):
     model, reference, _ = stories
     for example in reference["examples"]:
-        prompt = example["ids"][1:]  # the model sets the start token before it
+        prompt = example["ids"][1:]  # the model prepends the start token
         (ranked,) = zoo.generate(model, [prompt], sampler="greedy", max_length=64)
         assert ranked[0].tokens == example["greedy_ids"][len(example["ids"]) :]
 
 
-def test_the_storyteller_speaks_by_its_own_tokenizer(tmp_path, monkeypatch):
+def test_stories_text_with_the_converted_tokenizer(tmp_path, monkeypatch):
     folder, reference, _ = load_reference("llama2c-stories260K")
     shutil.copy(folder / "tokenizer.json", tmp_path / "llama2c.json")
     monkeypatch.chdir(tmp_path)
@@ -58,44 +58,44 @@ def test_the_storyteller_speaks_by_its_own_tokenizer(tmp_path, monkeypatch):
     model = zoo.load(path).eval()
     tokenizer = Tokenizer(model.tokenizer["source"])
     for example in reference["examples"]:
-        assert tokenizer.ids([example["prompt"]]) == [example["ids"]]
+        assert tokenizer.encode([example["prompt"]]) == [example["ids"]]
         ((best,),) = zoo.generate(model, [example["prompt"]], sampler="greedy", max_length=64)
-        told = tokenizer.text([*example["ids"], *best.tokens])
-        assert told + "\n" == example["run_c_text"]
+        text = tokenizer.decode([*example["ids"], *best.tokens])
+        assert text + "\n" == example["run_c_text"]
 
 
 @pytest.fixture(scope="module")
-def speller(tmp_path_factory):
+def g2p(tmp_path_factory):
     folder, reference, arrays = load_reference("g2p-en-gru")
     return _import_and_load(folder, tmp_path_factory, "g2p-en", "g2p-en"), reference, arrays
 
 
-def test_the_speller_has_the_same_states_and_logits(speller):
-    model, reference, arrays = speller
+def test_g2p_encoder_states_and_logits(g2p):
+    model, reference, arrays = g2p
     for index, example in enumerate(reference["examples"]):
-        said = [2, *example["argmax_ids"]]
+        target = [2, *example["argmax_ids"]]
         source = torch.tensor([example["grapheme_ids"]])
         states = model.encode(source).states[0]
-        logits = model({"source": source, "target": torch.tensor([said])}).logits[0]
+        logits = model({"source": source, "target": torch.tensor([target])}).logits[0]
         for ours, theirs in ((states, "enc_h"), (logits, "logits")):
             expected = torch.from_numpy(arrays[f"{theirs}_{index}"])
             torch.testing.assert_close(ours, expected, atol=ATOL, rtol=0)
 
 
-def test_the_speller_says_all_words_alike(speller):
-    model, reference, _ = speller
+def test_g2p_phonemes(g2p):
+    model, reference, _ = g2p
     words = [example["grapheme_ids"] for example in reference["examples"]]
-    spoken = [
+    phonemes = [
         [reference["phonemes"][token] for token in ranked[0].tokens]
         for ranked in zoo.generate(model, words, sampler="greedy", max_length=20)
     ]
-    assert len(spoken) == 12
-    assert spoken == [example["phonemes"] for example in reference["examples"]]
+    assert len(phonemes) == 12
+    assert phonemes == [example["phonemes"] for example in reference["examples"]]
 
 
 @pytest.fixture(scope="module")
-def citations(tmp_path_factory):
-    """The model, the graph of Cora as it reads it, and the reference answers."""
+def cora(tmp_path_factory):
+    """The model, a batch with the graph of Cora, the test mask and the reference outputs."""
     folder, reference, arrays = load_reference("gat-cora-petarv")
     model = _import_and_load(folder, tmp_path_factory, "gat-cora", "gat-cora")
     read = numpy.load(folder / "input.npz")
@@ -110,36 +110,36 @@ def citations(tmp_path_factory):
 
 
 @torch.no_grad()
-def test_the_citation_graph_gets_the_same_logits_and_names(citations):
-    model, batch, test, reference, arrays = citations
+def test_cora_logits_and_accuracy(cora):
+    model, batch, test_mask, reference, arrays = cora
     logits = model(batch).logits[0]
     expected = torch.from_numpy(arrays["logits"])
     torch.testing.assert_close(logits, expected, atol=ATOL, rtol=0)
-    named = logits.argmax(dim=-1)
-    assert torch.equal(named, expected.argmax(dim=-1))
-    right = (named == batch["target"][0])[test].double().mean().item()
-    assert round(right, 3) == reference["test_accuracy"]
+    predicted = logits.argmax(dim=-1)
+    assert torch.equal(predicted, expected.argmax(dim=-1))
+    accuracy = (predicted == batch["target"][0])[test_mask].double().mean().item()
+    assert round(accuracy, 3) == reference["test_accuracy"]
 
 
 @torch.no_grad()
-def test_the_citation_graph_is_looked_at_alike(citations):
-    model, batch, _, _, arrays = citations
-    with zoo.recording(model) as looks:
+def test_cora_attention_weights(cora):
+    model, batch, _, _, arrays = cora
+    with zoo.recording(model) as recorded:
         model(batch)
     nodes = batch["features"].shape[1]
     loops = torch.arange(nodes)[:, None].expand(nodes, 2)
     source, target = torch.cat([batch["edges"][0], loops]).T
-    asked, seen = (torch.from_numpy(arrays[key]).long() for key in ("att_rows", "att_cols"))
+    rows, columns = (torch.from_numpy(arrays[key]).long() for key in ("att_rows", "att_cols"))
     for layer, theirs in ((0, "att_layer1_head0"), (1, "att_out_head0")):
-        (weights,) = looks[f"encoder.layers.{layer}"]
+        (weights,) = recorded[f"encoder.layers.{layer}"]
         ours = torch.zeros(nodes, nodes)
         ours[target, source] = weights[0, 0]
         expected = torch.from_numpy(arrays[theirs])
-        torch.testing.assert_close(ours[asked, seen], expected, atol=ATOL, rtol=0)
+        torch.testing.assert_close(ours[rows, columns], expected, atol=ATOL, rtol=0)
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory):
+def ocr(tmp_path_factory):
     folder, reference, arrays = load_reference("nano-ocr-crnn")
     model = _import_and_load(folder, tmp_path_factory, "nano-ocr", "nano-ocr")
     pixels = [arrays[f"pixels_{i}"] for i in range(len(reference["examples"]))]
@@ -148,8 +148,8 @@ def reader(tmp_path_factory):
 
 
 @torch.no_grad()
-def test_the_reader_of_words_has_the_same_features_and_logits(reader):
-    model, images, reference, arrays = reader
+def test_ocr_features_and_logits(ocr):
+    model, images, reference, arrays = ocr
     features, logits = model.source(images), model.frames(images)[0]
     for index in range(len(reference["examples"])):
         for ours, theirs in ((features[index].T, "conv"), (logits[index], "logits")):
@@ -157,12 +157,12 @@ def test_the_reader_of_words_has_the_same_features_and_logits(reader):
             torch.testing.assert_close(ours, expected, atol=ATOL, rtol=0)
 
 
-def test_the_reader_of_words_reads_the_same_texts(reader):
-    model, images, reference, _ = reader
+def test_ocr_texts(ocr):
+    model, images, reference, _ = ocr
     sampler = zoo.load_spec("nano-ocr").sections.sampler.build()
     rows = model.generate({"source": images}, sampler, max_length=33).best()
-    symbols = ["", *reference["chars"]]  # the blank is what rows are padded with
-    texts = ["".join(symbols[token] for token in row) for row in rows]
+    chars = ["", *reference["chars"]]  # rows are padded with the blank, token 0
+    texts = ["".join(chars[token] for token in row) for row in rows]
     assert texts == [example["text"] for example in reference["examples"]]
 
 
@@ -175,7 +175,7 @@ def test_the_reader_of_words_reads_the_same_texts(reader):
         ("nano-ocr-crnn", "nano-ocr", "nano-ocr"),
     ],
 )
-def test_an_export_gives_every_tensor_back_bit_for_bit(name, spec, map, tmp_path):
+def test_import_and_export_are_bit_exact(name, spec, map, tmp_path):
     file = load_reference(name)[0] / "model.safetensors"
     path = zoo.import_model(file, tmp_path / "in.safetensors", spec=spec, map=map)
     zoo.export_model(path, tmp_path / "out", map=map)

@@ -1,4 +1,4 @@
-"""Tiny random models of transformers, saved as it saves them, and the same brought in."""
+"""Small random models of transformers, their import, and the comparison of logits."""
 
 import torch
 import transformers as hf
@@ -10,7 +10,7 @@ hf.logging.disable_progress_bar()
 
 PAD, EOS = 0, 2
 
-_READER = {
+_BERT = {
     "vocab_size": 31, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
     "intermediate_size": 12,
 }  # fmt: skip
@@ -27,7 +27,7 @@ _GPT2 = {
     "vocab_size": 31, "n_positions": 24, "n_embd": 8, "n_layer": 2, "n_head": 2,
     "bos_token_id": EOS, "eos_token_id": EOS,
 }  # fmt: skip
-_WAVE = {
+_WAV2VEC2 = {
     "vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
     "intermediate_size": 12, "conv_dim": [4, 4], "conv_kernel": [5, 3], "conv_stride": [3, 2],
     "num_feat_extract_layers": 2, "num_conv_pos_embeddings": 4, "num_conv_pos_embedding_groups": 2,
@@ -35,10 +35,10 @@ _WAVE = {
 }  # fmt: skip
 
 MODELS = {
-    "bert": (hf.BertForMaskedLM, hf.BertConfig(**_READER, max_position_embeddings=16)),
+    "bert": (hf.BertForMaskedLM, hf.BertConfig(**_BERT, max_position_embeddings=16)),
     "roberta": (
         hf.RobertaForMaskedLM,
-        hf.RobertaConfig(**_READER, max_position_embeddings=18, type_vocab_size=1),
+        hf.RobertaConfig(**_BERT, max_position_embeddings=18, type_vocab_size=1),
     ),
     "distilbert": (
         hf.DistilBertForMaskedLM,
@@ -89,51 +89,51 @@ MODELS = {
             image_size=8, patch_size=4, num_labels=3,
         ),
     ),
-    "wav2vec2": (hf.Wav2Vec2ForCTC, hf.Wav2Vec2Config(**_WAVE)),
+    "wav2vec2": (hf.Wav2Vec2ForCTC, hf.Wav2Vec2Config(**_WAV2VEC2)),
     "wav2vec2-stable": (
         hf.Wav2Vec2ForCTC,
         hf.Wav2Vec2Config(
-            **_WAVE, feat_extract_norm="layer", do_stable_layer_norm=True, conv_bias=True
+            **_WAV2VEC2, feat_extract_norm="layer", do_stable_layer_norm=True, conv_bias=True
         ),
     ),
 }  # fmt: skip
-"""By a name that begins with the importer's."""
+"""Class and config by name; a name starts with the importer's name."""
 
 
 def hf_model(name):
-    """Random throughout: no bias is zero and no scale one, so that every parameter matters."""
+    """Return a model with all parameters random, so that each affects the output."""
     cls, config = MODELS[name]
     torch.manual_seed(0)
     model = cls(config)
-    waves = {n: w.clone() for n, w in model.named_parameters() if "embed_positions" in n}
+    sinusoids = {n: p.clone() for n, p in model.named_parameters() if "embed_positions" in n}
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.2 * torch.randn_like(parameter))
-        for wave, values in waves.items():
-            model.get_parameter(wave).copy_(values)
+        for parameter_name, values in sinusoids.items():
+            model.get_parameter(parameter_name).copy_(values)
         if name == "marian":
             model.final_logits_bias.copy_(torch.randn(1, 31))
-        if name == "t5-1.1":  # as in the published files, though nothing unties it here
+        if name == "t5-1.1":  # untied, as in the published files
             model.lm_head.weight = torch.nn.Parameter(torch.randn(31, 8))
     return model.eval()
 
 
-def import_and_load(folder, where):
-    """The model of a folder, through the function that `zoo import` calls."""
-    return zoo.load(zoo.import_model(folder, where / "model.safetensors")).eval()
+def import_and_load(folder, output_dir):
+    """Return the imported model of a folder."""
+    return zoo.load(zoo.import_model(folder, output_dir / "model.safetensors")).eval()
 
 
-def export_and_load(model, where, to):
-    """A model of the zoo as transformers' own class finds it in an export."""
-    file = zoo.save(model, where / "out.safetensors")
-    folder = zoo.export_model(file, where / "out", to=to.partition("-")[0])
+def export_and_load(model, output_dir, to):
+    """Return the folder of an export, and the model that transformers loads from it."""
+    file = zoo.save(model, output_dir / "out.safetensors")
+    folder = zoo.export_model(file, output_dir / "out", to=to.partition("-")[0])
     return folder, MODELS[to][0].from_pretrained(folder).eval()
 
 
-def padded_batch(*, lowest=3, vocab=31, length=7, pad=PAD):
-    """Three texts of unequal length: tokens [3, length], and where they are real."""
+def padded_batch(*, low=3, vocab=31, length=7, pad=PAD):
+    """Return three texts of unequal length: tokens [3, length] and their mask."""
     generator = torch.Generator().manual_seed(1)
-    tokens = torch.randint(lowest, vocab, (3, length), generator=generator)
+    tokens = torch.randint(low, vocab, (3, length), generator=generator)
     mask = torch.arange(length) < torch.tensor([length, 3, 5])[:, None]
     return tokens.masked_fill(~mask, pad), mask
 
@@ -145,29 +145,31 @@ def prompts(count=50):
 
 @torch.no_grad()
 def compare_logits(name, ours, theirs):
-    """What the two say to the same batch with padding, where it counts."""
-    kind = ours.spec["model"]["type"].rpartition(":")[2]
-    if kind == "masked-lm":
+    """Return the logits of both models for the same padded batch, without padding."""
+    model_type = ours.spec["model"]["type"].rpartition(":")[2]
+    if model_type == "masked-lm":
         tokens, mask = padded_batch(pad=ours.source.padding)
-        source, told = tokens, {}
+        source, options = tokens, {}
         if name == "bert":
-            second = (torch.arange(tokens.shape[1]) > 2).long().expand_as(tokens)
-            source, told = torch.stack([tokens, second], dim=-1), {"token_type_ids": second}
-        expected = theirs(input_ids=tokens, attention_mask=mask, **told).logits
+            segments = (torch.arange(tokens.shape[1]) > 2).long().expand_as(tokens)
+            source = torch.stack([tokens, segments], dim=-1)
+            options = {"token_type_ids": segments}
+        expected = theirs(input_ids=tokens, attention_mask=mask, **options).logits
         return ours({"source": source, "target": tokens}).logits[mask], expected[mask]
-    if kind == "language-model":
-        tokens, mask = padded_batch(lowest=0 if ours.embedding.padding is None else 1)
+    if model_type == "language-model":
+        tokens, mask = padded_batch(low=0 if ours.embedding.padding is None else 1)
         expected = theirs(input_ids=tokens, attention_mask=mask).logits[:, :-1]
-        seen = mask[:, 1:]
-        return ours({"target": tokens, "mask": mask}).logits[seen], expected[seen]
-    if kind == "seq2seq":
+        valid = mask[:, 1:]
+        return ours({"target": tokens, "mask": mask}).logits[valid], expected[valid]
+    if model_type == "seq2seq":
         source, mask = padded_batch(length=13)
         target, _ = padded_batch(length=12)
         target[:, 0] = PAD
-        told = target[:, :-1]
-        expected = theirs(input_ids=source, attention_mask=mask, decoder_input_ids=told).logits
+        expected = theirs(
+            input_ids=source, attention_mask=mask, decoder_input_ids=target[:, :-1]
+        ).logits
         return ours({"source": source, "target": target}).logits, expected
-    if kind == "ctc-recogniser":
+    if model_type == "ctc-recogniser":
         return _audio_logits(ours, theirs)
     images = torch.randn(3, 3, 8, 8, generator=torch.Generator().manual_seed(2))
     targets = torch.zeros(3, dtype=torch.long)
@@ -176,18 +178,18 @@ def compare_logits(name, ours, theirs):
 
 
 def _audio_logits(ours, theirs):
-    """Sounds of unequal length; transformers hears one by one what it may not pad."""
-    sounds = torch.randn(3, 60, generator=torch.Generator().manual_seed(2))
+    """Compare audio of unequal length; transformers pads only models with layer norm."""
+    audio = torch.randn(3, 60, generator=torch.Generator().manual_seed(2))
     lengths = [60, 31, 44]
-    for sound, length in zip(sounds, lengths, strict=True):
-        sound[length:] = float("nan")
-    said = ours({"source": sounds, "target": torch.ones(3, 2, dtype=torch.long)})
+    for row, length in zip(audio, lengths, strict=True):
+        row[length:] = float("nan")
+    outputs = ours({"source": audio, "target": torch.ones(3, 2, dtype=torch.long)})
     if theirs.config.feat_extract_norm == "layer":
-        heard = sounds.nan_to_num(0.0)
-        logits = theirs(input_values=heard, attention_mask=(~sounds.isnan()).long()).logits
-        return said.logits[said.mask], logits[said.mask]
-    alone = [
-        theirs(input_values=sound[None, :length]).logits[0]
-        for sound, length in zip(sounds, lengths, strict=True)
+        mask = (~audio.isnan()).long()
+        logits = theirs(input_values=audio.nan_to_num(0.0), attention_mask=mask).logits
+        return outputs.logits[outputs.mask], logits[outputs.mask]
+    separate = [
+        theirs(input_values=row[None, :length]).logits[0]
+        for row, length in zip(audio, lengths, strict=True)
     ]
-    return said.logits[said.mask], torch.cat(alone)
+    return outputs.logits[outputs.mask], torch.cat(separate)

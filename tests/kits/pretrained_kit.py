@@ -1,4 +1,4 @@
-"""Where trained models of other people lie, if they are here."""
+"""Published models with reference outputs, if they are available."""
 
 import json
 import os
@@ -13,7 +13,7 @@ ATOL = 1e-4
 
 
 def load_reference(name):
-    """The folder of one, its reference answers and arrays; skips where it is absent."""
+    """Return the folder of a model, its reference outputs and arrays; skip if it is missing."""
     folder = WEIGHTS / name
     if not (folder / "model.safetensors").is_file():
         pytest.skip(f"the trained model {name} is not in {WEIGHTS}; set ZOO_WEIGHTS to its folder")

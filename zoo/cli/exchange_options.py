@@ -1,4 +1,4 @@
-"""What `zoo import` and `zoo export` share: options, the table of a plan, a progress bar."""
+"""Options, plan table and progress bar of `zoo import` and `zoo export`."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ import typer
 from zoo.cli.output import console, print_json, print_table, table
 
 if TYPE_CHECKING:
-    from zoo.exchange.mapping import Plan
+    from zoo.exchange.mapping import TensorPlan
 
 MIN_PROGRESS_BYTES = 100_000_000
-"""Bytes from which on a person wants to see that something moves."""
+"""Size from which a progress bar is shown."""
 
 MapOption = Annotated[
-    str | None, typer.Option("--map", help="Where the weights go: a map file or a shipped map.")
+    str | None, typer.Option("--map", help="A map file, or the name of a shipped map.")
 ]
-Dtype = Annotated[
-    str | None, typer.Option(help="float32, bfloat16, float16 or float64; as it is if not set.")
+DtypeOption = Annotated[
+    str | None, typer.Option(help="float32, bfloat16, float16 or float64; by default unchanged.")
 ]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Print what goes where, and write nothing.")
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Print the conversion table and write nothing.")
 ]
 
 
-def print_plan(plan: Plan, *, as_json: bool) -> None:
-    """The table of what goes where."""
+def print_plan(plan: TensorPlan, *, as_json: bool) -> None:
+    """Print the conversion table."""
     from rich.text import Text
 
     if as_json:
@@ -47,12 +47,12 @@ def print_plan(plan: Plan, *, as_json: bool) -> None:
     for name in plan.dropped:
         out.print(f"dropped: {name}", markup=False)
     for place in plan.unused:
-        out.print(f"matches nothing: {place}", markup=False)
+        out.print(f"unused rule: {place}", markup=False)
 
 
 @contextlib.contextmanager
 def report_spec_errors(*, as_json: bool) -> Iterator[None]:
-    """Faults of a spec or a map go to standard output where a program reads it."""
+    """Print the problems of a spec or a map as JSON, if requested, and exit with status 1."""
     from zoo.errors import SpecError
 
     try:
@@ -66,7 +66,7 @@ def report_spec_errors(*, as_json: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress_bar(total: int) -> Iterator[Callable[[int], None] | None]:
-    """A bar on standard error, where there is enough to wait for."""
+    """Show a progress bar on standard error for large conversions."""
     if total < MIN_PROGRESS_BYTES:
         yield None
         return

@@ -1,4 +1,4 @@
-"""``zoo export``: a model file to another library's layout."""
+"""``zoo export``: convert a model file to another library's format."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from zoo.cli.exchange_options import (
-    DryRun,
-    Dtype,
+    DryRunOption,
+    DtypeOption,
     MapOption,
     print_plan,
     progress_bar,
@@ -22,27 +22,29 @@ EXAMPLE = "zoo export model.safetensors folder --to llama"
 
 def command(
     model: ModelArgument,
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to make.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to create.")],
     to: Annotated[
-        str | None, typer.Option(help="Which importer's layout; where it came from if not set.")
+        str | None,
+        typer.Option(help="The importer whose format to write; by default that of the import."),
     ] = None,
     map: MapOption = None,
-    dtype: Dtype = None,
-    dry_run: DryRun = False,
+    dtype: DtypeOption = None,
+    dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a model's weights and config as another library reads them."""
+    """Export a model's weights and config to the format of another library."""
     from zoo.exchange.export_plan import plan_export
     from zoo.hub.models import find
 
     with report_spec_errors(as_json=as_json):
         export_plan = plan_export(find(model), to=to, map=map, dtype=dtype)
         if dry_run:
-            print_plan(export_plan.plan, as_json=as_json)
+            print_plan(export_plan.tensors, as_json=as_json)
             return
-        with progress_bar(export_plan.bytes) as progress:
+        with progress_bar(export_plan.tensors.nbytes) as progress:
             export_plan.write(folder, progress=progress)
     if as_json:
-        print_json({"folder": str(folder), **export_plan.plan.as_json()})
+        print_json({"folder": str(folder), **export_plan.tensors.as_json()})
         return
-    print(f"{folder}: {len(export_plan.plan.targets):,} tensors, {format_bytes(export_plan.bytes)}")
+    size = format_bytes(export_plan.tensors.nbytes)
+    print(f"{folder}: {len(export_plan.tensors.targets):,} tensors, {size}")

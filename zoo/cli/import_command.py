@@ -1,4 +1,4 @@
-"""``zoo import``: another library's model to a model file."""
+"""``zoo import``: convert another library's model to a model file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from zoo.cli.exchange_options import (
-    DryRun,
-    Dtype,
+    DryRunOption,
+    DtypeOption,
     MapOption,
     print_plan,
     progress_bar,
@@ -23,42 +23,43 @@ EXAMPLE = "zoo import weights.safetensors --spec spec.yaml --map map.yaml -o mod
 def command(
     source: Annotated[
         str,
-        typer.Argument(metavar="SOURCE", help="A folder with config.json, one file, or org/name."),
+        typer.Argument(
+            metavar="SOURCE",
+            help="A folder with config.json, a safetensors file, or ORG/NAME on the Hub.",
+        ),
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The file to write.")
+        Path | None, typer.Option("--output", "-o", help="The model file to write.")
     ] = None,
     spec: Annotated[
-        str | None, typer.Option(help="What the model is; the importer says if not set.")
+        str | None, typer.Option(help="The spec of the model; by default the importer creates it.")
     ] = None,
     map: MapOption = None,
     overrides: SetOption = None,
     tokenizer: Annotated[
-        Path | None, typer.Option(help="A tokenizer.json for the model to carry.")
+        Path | None, typer.Option(help="A tokenizer.json to store in the model file.")
     ] = None,
-    dtype: Dtype = None,
-    dry_run: DryRun = False,
+    dtype: DtypeOption = None,
+    dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring in a model of another library: its weights by a map, nothing of it executed."""
+    """Import a model of another library. Its weights are mapped; none of its code is executed."""
     from zoo.errors import ZooError
     from zoo.exchange.import_plan import plan_import
 
     if output is None and not dry_run:
-        raise ZooError("say where to write the model: -o model.safetensors, or --dry-run")
-    changes = overrides or ()
+        raise ZooError("no output file; set -o model.safetensors, or --dry-run")
     with report_spec_errors(as_json=as_json):
         import_plan = plan_import(
-            source, spec=spec, map=map, overrides=changes, tokenizer=tokenizer, dtype=dtype
+            source, spec=spec, map=map, overrides=overrides or (), tokenizer=tokenizer, dtype=dtype
         )
         if output is None or dry_run:
-            print_plan(import_plan.plan, as_json=as_json)
+            print_plan(import_plan.tensors, as_json=as_json)
             return
-        with progress_bar(import_plan.bytes) as progress:
+        with progress_bar(import_plan.tensors.nbytes) as progress:
             path = import_plan.write(output, progress=progress)
     if as_json:
-        print_json({"file": str(output), **import_plan.plan.as_json()})
+        print_json({"file": str(output), **import_plan.tensors.as_json()})
         return
-    print(
-        f"{output}: {len(import_plan.plan.targets):,} tensors, {format_bytes(path.stat().st_size)}"
-    )
+    size = format_bytes(path.stat().st_size)
+    print(f"{output}: {len(import_plan.tensors.targets):,} tensors, {size}")

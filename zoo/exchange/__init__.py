@@ -1,1 +1,1 @@
-"""Weights of other libraries: maps between tensor names, import and export."""
+"""Import and export of other libraries' weights, through maps between tensor names."""

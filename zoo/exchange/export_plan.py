@@ -1,4 +1,4 @@
-"""Models taken out again: the tensors and the config that another library reads."""
+"""Export of models to other libraries: tensors, config and tokenizer."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from torch import Tensor
 from zoo.artifact import read_header
 from zoo.artifact.checkpoint import open_tensors, write_tensors
 from zoo.errors import ArtifactError, RegistryError, ZooError, suggest
-from zoo.exchange.import_plan import find_map, find_weight_files, wrap_importer_errors
-from zoo.exchange.mapping import Plan, plan, read_map
+from zoo.exchange.import_plan import find_map, wrap_importer_errors
+from zoo.exchange.mapping import TensorPlan, plan_tensors, read_map
+from zoo.exchange.source_files import find_weight_files
 from zoo.files import os_error_message
 from zoo.interfaces.importer import Importer
 from zoo.registry.component_registry import ComponentRegistry, default_registry
@@ -26,25 +27,26 @@ from zoo.spec.composition import resolve_dtype
 
 @dataclass(frozen=True)
 class ExportPlan:
-    """A model about to go out: every check is done, nothing is written."""
+    """A validated export that has not been written yet."""
 
-    plan: Plan
+    tensors: TensorPlan
     read: Callable[[str], Tensor]
     config: Mapping[str, Any] | None = None
     tokenizer: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def bytes(self) -> int:
-        return sum(meta.nbytes for meta in self.plan.targets.values())
-
     def write(
         self, folder: str | os.PathLike[str], *, progress: Callable[[int], None] | None = None
     ) -> Path:
-        """A folder with weights, and with config and tokenizer where there are some."""
+        """Write a folder with the weights and, if present, config and tokenizer.
+
+        `progress` is called with the bytes of each tensor.
+        """
         target = Path(folder)
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise ArtifactError(f"{folder} is there already; name a new or an empty folder")
+            raise ArtifactError(
+                f"{folder} already exists and is not an empty folder; choose another"
+            )
         staging = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
         try:
             staging.mkdir(parents=True)
@@ -60,17 +62,17 @@ class ExportPlan:
 
     def _write_files(self, staging: Path, progress: Callable[[int], None] | None) -> None:
         weights = staging / "model.safetensors"
-        write_tensors(weights, self.plan.targets, self.plan.run(self.read, progress))
+        write_tensors(weights, self.tensors.targets, self.tensors.run(self.read, progress))
         if self.config is not None:
             _write_json(staging / "config.json", self.config)
         for name, data in self.files.items():
             (staging / name).parent.mkdir(exist_ok=True)
             _write_json(staging / name, data)
         texts = set(self.tokenizer.values())
-        if len(texts) == 1:  # two would need names that the other library knows
+        if len(texts) == 1:  # transformers has no common file names for two tokenizers
             (staging / "tokenizer.json").write_text(texts.pop(), encoding="utf-8")
-            about = {"tokenizer_class": "PreTrainedTokenizerFast"}
-            _write_json(staging / "tokenizer_config.json", about)
+            tokenizer_config = {"tokenizer_class": "PreTrainedTokenizerFast"}
+            _write_json(staging / "tokenizer_config.json", tokenizer_config)
 
 
 def _write_json(path: Path, data: Any) -> None:
@@ -85,7 +87,15 @@ def plan_export(
     dtype: str | None = None,
     registry: ComponentRegistry | None = None,
 ) -> ExportPlan:
-    """A model file planned for another library, by an importer or by a map of your own."""
+    """Plan the export of a model file with an importer or a map.
+
+    Args:
+        model: the model file.
+        to: the name of an importer, by default the one that the model was imported with.
+        map: a map file, the name of a shipped map, or its content; instead of `to`.
+        dtype: the dtype of floating-point tensors, by default unchanged.
+        registry: the component registry, by default that of the installed plugins.
+    """
     registry = registry or default_registry()
     header = read_header(model)
     config = None
@@ -97,41 +107,45 @@ def plan_export(
             config = importer.config(header.spec, original if isinstance(original, dict) else {})
             map, files = importer.map(config), importer.files(header.spec)
     elif to is not None:
-        raise ZooError("--to and --map are two ways to say where the weights go; give one")
+        raise ZooError("--to and --map exclude each other; set one of them")
     elif isinstance(map, (str, os.PathLike)):
         map = find_map(map, registry)
-    tensor_map = read_map(map, spec=header.spec).reversed()
-    file = open_tensors(find_weight_files(Path(model)))
-    planned = plan(tensor_map, file.metas, None, dtype=resolve_dtype(dtype) if dtype else None)
-    _check_lossless(planned, file.read)
-    return ExportPlan(planned, file.read, config, header.tokenizer, files)
+    tensor_map = read_map(map, spec=header.spec).inverse()
+    weights = open_tensors(find_weight_files(Path(model)))
+    tensors = plan_tensors(
+        tensor_map, weights.metas, None, dtype=resolve_dtype(dtype) if dtype else None
+    )
+    _check_lossless(tensors, weights.read)
+    return ExportPlan(tensors, weights.read, config, header.tokenizer, files)
 
 
 def export_model(
     model: str | os.PathLike[str], folder: str | os.PathLike[str], **options: Any
 ) -> Path:
-    """Take a model out into a folder; the options are those of `plan_export`."""
+    """Export a model to a folder; `options` are those of `plan_export`."""
     return plan_export(model, **options).write(folder)
 
 
 def find_exporter(
     provenance: Mapping[str, Any], to: str | None, registry: ComponentRegistry
 ) -> Importer:
-    """The importer that is named, or the one that brought the model in."""
-    known = {importer.name: importer for importer in registry.importers}
-    wanted = to if to is not None else provenance.get("importer")
-    if wanted is None:
-        raise ZooError(f"say where to: --to NAME, or --map FILE{suggest('', known)}")
-    if wanted not in known:
-        raise RegistryError(f"no importer named '{wanted}'{suggest(str(wanted), known)}")
-    return known[wanted]
+    """Return the importer with the name `to`, or the one that the model was imported with."""
+    importers = {importer.name: importer for importer in registry.importers}
+    name = to if to is not None else provenance.get("importer")
+    if name is None:
+        raise ZooError(
+            f"the model was not imported; set --to NAME or --map FILE{suggest('', importers)}"
+        )
+    if name not in importers:
+        raise RegistryError(f"no importer named '{name}'{suggest(str(name), importers)}")
+    return importers[name]
 
 
-def _check_lossless(planned: Plan, read: Callable[[str], Tensor]) -> None:
-    """What the map fills is not exported, so it must still be what the map filled it with."""
-    for name, value in planned.constant.items():
+def _check_lossless(tensors: TensorPlan, read: Callable[[str], Tensor]) -> None:
+    """Raise ZooError if a parameter that the map fills, and does not export, has changed."""
+    for name, value in tensors.constant.items():
         if not bool((read(name) == value).all()):
             raise ZooError(
-                f"'{name}' has no place in the other layout and is no longer {value:g} "
-                "throughout, so an export would lose it"
+                f"'{name}' has no counterpart in the other library and is not {value:g} "
+                "everywhere; an export would lose it"
             )

@@ -1,4 +1,4 @@
-"""How models of another library come in and go out: what a plugin answers to `zoo_importers`."""
+"""The interface of importers, which a plugin returns from `zoo_importers`."""
 
 from __future__ import annotations
 
@@ -12,50 +12,50 @@ from zoo.errors import ZooError
 from zoo.interfaces.tensors import TensorReader
 
 Config = Mapping[str, Any]
-"""A ``config.json``, as data. It comes from a stranger: look things up in it, never run them."""
+"""The content of a ``config.json``. It is untrusted data; never execute anything in it."""
 
 
 class Importer(abc.ABC):
-    """One kind of model of another library: its config to a spec, its tensors by a map.
+    """Conversion of one model type of another library: its config to a spec, its tensors by a map.
 
-    `zoo import DIR` asks every importer whether it `matches` the config and takes the one that
-    does. A ZooError from `spec` is the place to say that a config asks for what the zoo lacks.
+    `zoo import DIR` uses the importer that `matches` the config. `spec` should raise ZooError for
+    configs that the zoo does not support.
     """
 
     name: str
-    """What ``zoo export --to`` calls it; most often the config's ``model_type``."""
+    """The name for ``zoo export --to``, usually the config's ``model_type``."""
 
     @abc.abstractmethod
     def matches(self, config: Config) -> bool:
-        """Whether a model with this config is of this kind."""
+        """Return whether this importer supports the model type of a config."""
 
     def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
-        """The config together with what else the folder says of the model.
+        """Return the config with information from other files of the folder or from the tensors.
 
-        `weights` knows the form of every tensor and reads those it is asked for.
+        `weights` has the shape and dtype of every tensor and reads single tensors on request.
         """
         return config
 
     @abc.abstractmethod
     def spec(self, config: Config) -> dict[str, Any]:
-        """The whole spec of the model, as a YAML file would have it."""
+        """Return the complete spec of the model, as in a YAML file."""
 
     @abc.abstractmethod
     def map(self, config: Config) -> str | os.PathLike[str] | Mapping[str, Any]:
-        """The map for the weights: a YAML file of the plugin, or the same as data."""
+        """Return the map of the weights: the path of a YAML file, or its content."""
 
     def tokenizers(self, folder: Path, config: Config) -> Mapping[str, Path]:
-        """The ``tokenizer.json`` for 'source' and for 'target'; none if there is none."""
+        """Return the paths of ``tokenizer.json`` for 'source' and 'target', or an empty mapping."""
         file = folder / "tokenizer.json"
         return {"source": file, "target": file} if file.is_file() else {}
 
     def config(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
-        """The config for an export of a model with this resolved spec.
+        """Return the config for the export of a model with this resolved spec.
 
-        `original` is what the model came with, empty if it was not imported.
+        `original` is the config the model was imported with, or empty.
         """
-        raise ZooError(f"importer '{self.name}' brings models in, but cannot take them out")
+        raise ZooError(f"importer '{self.name}' does not support export")
 
     def files(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
-        """JSON files that an export has beside its config, by their path in the folder."""
+        """Return further JSON files of an export: relative path to content."""
         return {}

@@ -1,4 +1,4 @@
-"""Tensors that lie in files: what is known of them before they are read."""
+"""Descriptions of tensors in files, available before the tensors are read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class TensorMeta:
-    """What is known of one: shape and type."""
+    """Shape and dtype of a tensor."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
@@ -26,13 +26,13 @@ class TensorMeta:
         return prod(self.shape) * self.dtype.itemsize
 
     def empty(self) -> Tensor:
-        """A tensor of this form without storage."""
+        """Return a tensor on the meta device with this shape and dtype."""
         return torch.empty(self.shape, dtype=self.dtype, device="meta")
 
 
 @dataclass(frozen=True)
 class TensorReader:
-    """Tensors of one or more files: their forms at once, each of them when asked for."""
+    """Tensors of one or more files: shape and dtype of all, and a function that reads one."""
 
     metas: Mapping[str, TensorMeta]
     read: Callable[[str], Tensor]

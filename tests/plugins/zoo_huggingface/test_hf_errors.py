@@ -1,4 +1,4 @@
-"""What a config asks for and the zoo lacks is refused by its key; nothing of a folder is run."""
+"""Unsupported configs and exports raise errors that name the key; nothing is executed."""
 
 import json
 
@@ -13,12 +13,12 @@ from zoo.cli.main import app
 
 @pytest.fixture
 def folder(tmp_path):
-    """A saved model with keys of its config changed; None takes one away."""
+    """Saves a model with changed config keys; "absent" removes a key."""
 
     def save(name, **changes):
         folder = tmp_path / "theirs"
         hf_model(name).save_pretrained(folder)
-        (folder / "generation_config.json").unlink(missing_ok=True)  # it says how texts end, too
+        (folder / "generation_config.json").unlink(missing_ok=True)  # it has end tokens too
         file = folder / "config.json"
         config = json.loads(file.read_text()) | changes
         file.write_text(json.dumps({k: v for k, v in config.items() if v != "absent"}))
@@ -28,32 +28,32 @@ def folder(tmp_path):
 
 
 UNSUPPORTED = [
-    ("bert", {"hidden_act": "mish"}, "'hidden_act' is \"mish\"; the zoo can express: relu, gelu"),
-    ("bert", {"hidden_act": "relu"}, "'hidden_act' is \"relu\"; the masked-token head has gelu"),
+    ("bert", {"hidden_act": "mish"}, "'hidden_act' is \"mish\".*relu, gelu"),
+    ("bert", {"hidden_act": "relu"}, "'hidden_act' is \"relu\".*gelu"),
     ("bert", {"position_embedding_type": "relative_key"}, "'position_embedding_type' is"),
     ("bert", {"is_decoder": True}, "'is_decoder' is true"),
     ("bert", {"tie_word_embeddings": False}, "'tie_word_embeddings' is false"),
     ("bert", {"vocab_size": "absent"}, "config.json has no 'vocab_size'"),
-    ("bert", {"vocab_size": "31"}, "'vocab_size' is \"31\"; it should be a whole number"),
-    ("bert", {"num_hidden_layers": True}, "'num_hidden_layers' is true; it should be a whole"),
-    ("bert", {"layer_norm_eps": None}, "'layer_norm_eps' is null; it should be a number"),
-    ("bert", {"architectures": ["BertForQuestionAnswering"]}, "'architectures' is .*the zoo takes"),
+    ("bert", {"vocab_size": "31"}, "'vocab_size' is \"31\".*integer"),
+    ("bert", {"num_hidden_layers": True}, "'num_hidden_layers' is true.*integer"),
+    ("bert", {"layer_norm_eps": None}, "'layer_norm_eps' is null.*number"),
+    ("bert", {"architectures": ["BertForQuestionAnswering"]}, "'architectures' .*BertForMasked"),
     ("bert", {"quantization_config": {"bits": 4}}, "'quantization_config' is"),
-    ("roberta", {"pad_token_id": 0}, "'pad_token_id' is 0; positions are counted"),
-    ("distilbert", {"activation": "relu"}, "'activation' is \"relu\"; the masked-token head"),
+    ("roberta", {"pad_token_id": 0}, "'pad_token_id' is 0"),
+    ("distilbert", {"activation": "relu"}, "'activation' is \"relu\".*gelu"),
     ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "'scale_attn_by_inverse_layer_idx' is"),
     ("gpt2", {"scale_attn_weights": False}, "'scale_attn_weights' is false"),
     ("gpt2", {"add_cross_attention": True}, "'add_cross_attention' is true"),
-    ("t5", {"eos_token_id": [2, "3"]}, "'eos_token_id' is .*; a text of the zoo ends with"),
-    ("t5", {"eos_token_id": [2, 3]}, "a model with a source ends with one symbol"),
-    ("gpt2", {"eos_token_id": None}, "'eos_token_id' is null; a text of the zoo ends with"),
+    ("t5", {"eos_token_id": [2, "3"]}, "'eos_token_id' is .*token ID"),
+    ("t5", {"eos_token_id": [2, 3]}, r"'eos_token_id' is \[2, 3\].*one"),
+    ("gpt2", {"eos_token_id": None}, "'eos_token_id' is null.*token ID"),
     ("llama", {"rope_parameters": {"rope_type": "yarn", "factor": 2.0}}, "'rope_parameters' is"),
     ("llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "'rope_scaling' is"),
-    ("llama", {"rope_parameters": {"full_attention": {"rope_theta": 5.0}}}, "all layers turn by"),
-    ("llama", {"rms_norm_eps": 10**400}, "'rms_norm_eps' is 1000.*; it should be a number"),
-    ("llama", {"rms_norm_eps": float("inf")}, "config.json is no JSON: Infinity is no number"),
+    ("llama", {"rope_parameters": {"full_attention": {"rope_theta": 5.0}}}, "rope_param.*layer"),
+    ("llama", {"rms_norm_eps": 10**400}, "'rms_norm_eps' is 1000.*number"),
+    ("llama", {"rms_norm_eps": float("inf")}, "config.json .*JSON.*Infinity"),
     ("llama", {"partial_rotary_factor": 0.5}, "'partial_rotary_factor' is 0.5"),
-    ("mistral", {"sliding_window": 4096}, "'sliding_window' is 4096; every token sees all before"),
+    ("mistral", {"sliding_window": 4096}, "'sliding_window' is 4096"),
     ("mistral", {"sliding_window": "absent"}, "'sliding_window' is 4096"),
     ("mistral", {"num_key_value_heads": "absent"}, "config.json has no 'num_key_value_heads'"),
     ("qwen2", {"use_sliding_window": True}, "'use_sliding_window' is true"),
@@ -62,50 +62,48 @@ UNSUPPORTED = [
     ("marian", {"decoder_vocab_size": 40}, "'decoder_vocab_size' is 40"),
     ("t5", {"feed_forward_proj": "gated-mish"}, "'feed_forward_proj' is \"gated-mish\""),
     ("vit", {"qkv_bias": False}, "'qkv_bias' is false"),
-    ("vit", {"image_size": 9}, "'image_size' is 9; it should be a multiple of 4"),
+    ("vit", {"image_size": 9}, "'image_size' is 9.*multiple.* 4"),
     ("wav2vec2", {"add_adapter": True}, "'add_adapter' is true"),
     ("wav2vec2", {"adapter_attn_dim": 16}, "'adapter_attn_dim' is 16"),
-    ("wav2vec2", {"conv_dim": [4, 5]}, r"'conv_dim' is \[4, 5\]; all convolutions have one width"),
-    ("wav2vec2", {"conv_kernel": [5]}, "kernels, strides and widths should be as many"),
-    ("wav2vec2", {"conv_stride": "two"}, "'conv_stride' is \"two\"; it should be a list"),
+    ("wav2vec2", {"conv_dim": [4, 5]}, r"'conv_dim' is \[4, 5\]"),
+    ("wav2vec2", {"conv_kernel": [5]}, "conv_kernel.*conv_stride.*num_feat_extract_layers"),
+    ("wav2vec2", {"conv_stride": "two"}, "'conv_stride' is \"two\".*list"),
     ("wav2vec2", {"feat_extract_activation": "relu"}, "'feat_extract_activation' is"),
-    ("wav2vec2", {"feat_extract_norm": "batch"}, "'feat_extract_norm' is \"batch\"; the zoo can"),
+    ("wav2vec2", {"feat_extract_norm": "batch"}, "'feat_extract_norm' is \"batch\".*group, layer"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "changes", "message"), UNSUPPORTED)
-def test_what_the_zoo_cannot_express_is_refused_by_its_key(
-    folder, tmp_path, name, changes, message
-):
+def test_unsupported_config_values_raise(folder, tmp_path, name, changes, message):
     with pytest.raises(zoo.ZooError, match=message):
         import_and_load(folder(name, **changes), tmp_path)
     assert not (tmp_path / "model.safetensors").exists()
 
 
-def test_a_window_as_wide_as_the_context_is_none(folder, tmp_path):
+def test_a_window_as_long_as_the_context_is_supported(folder, tmp_path):
     import_and_load(folder("mistral", sliding_window=64, max_position_embeddings=64), tmp_path)
 
 
-def test_padding_that_is_the_end_is_no_padding(folder, tmp_path):
+def test_an_end_token_that_also_pads_is_not_padding(folder, tmp_path):
     ours = import_and_load(folder("gpt2", pad_token_id=2), tmp_path)
     assert ours.embedding.padding is None
     out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
     assert json.loads((out / "config.json").read_text())["pad_token_id"] == 2
 
 
-def test_code_beside_the_weights_is_never_run(folder, tmp_path):
-    marked = folder(
+def test_code_in_the_folder_is_not_executed(folder, tmp_path):
+    source = folder(
         "gpt2", auto_map={"AutoModelForCausalLM": "modeling.Evil"}, trust_remote_code=True
     )
     trace = tmp_path / "trace"
-    (marked / "modeling.py").write_text(f"open({str(trace)!r}, 'w')\n")
-    import_and_load(marked, tmp_path)
+    (source / "modeling.py").write_text(f"open({str(trace)!r}, 'w')\n")
+    import_and_load(source, tmp_path)
     assert not trace.exists()
     out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
     assert "auto_map" not in json.loads((out / "config.json").read_text())
 
 
-class Bomb:
+class WritesFile:
     def __init__(self, path):
         self.path = path
 
@@ -113,34 +111,35 @@ class Bomb:
         return (open, (str(self.path), "w"))
 
 
-def test_a_pickle_is_refused_with_a_sentence(folder, tmp_path):
+def test_a_pickle_raises(folder, tmp_path):
     pickled = folder("gpt2")
     (pickled / "model.safetensors").unlink()
-    torch.save(Bomb(tmp_path / "trace"), pickled / "pytorch_model.bin")
-    done = CliRunner().invoke(app, ["import", str(pickled), "-o", str(tmp_path / "m.safetensors")])
-    assert done.exit_code == 1
-    assert isinstance(done.exception, zoo.ZooError)
-    assert "may hold a pickle, which can run code when it is read" in str(done.exception)
+    torch.save(WritesFile(tmp_path / "trace"), pickled / "pytorch_model.bin")
+    command = ["import", str(pickled), "-o", str(tmp_path / "m.safetensors")]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 1
+    assert isinstance(result.exception, zoo.ZooError)
+    assert "pickle" in str(result.exception)
     assert not (tmp_path / "trace").exists()
 
 
-def test_a_pickle_by_another_name_is_no_safetensors_file(folder, tmp_path):
+def test_a_pickle_named_safetensors_raises(folder, tmp_path):
     pickled = folder("gpt2")
-    torch.save(Bomb(tmp_path / "trace"), pickled / "model.safetensors")
-    with pytest.raises(zoo.ZooError, match="is no readable safetensors file"):
+    torch.save(WritesFile(tmp_path / "trace"), pickled / "model.safetensors")
+    with pytest.raises(zoo.ZooError, match="safetensors file"):
         import_and_load(pickled, tmp_path)
     assert not (tmp_path / "trace").exists()
 
 
 NOT_EXPORTABLE = [
-    ("gpt2", ["model.decoder.norm.place=post"], "model.decoder.norm.place is 'post', but a gpt2"),
+    ("gpt2", ["model.decoder.norm.place=post"], "decoder.norm.place is 'post', .*gpt2.*'pre'"),
     ("gpt2", ["model.decoder.output.scale=2.0"], "model.decoder.output.scale is 2.0"),
-    ("gpt2", ["model.decoder.position={type: sinusoidal}"], "position.length is not set, but a"),
+    ("gpt2", ["model.decoder.position={type: sinusoidal}"], "position.length is not set"),
     ("llama", ["model.decoder.position.layout=interleaved"], "model.decoder.position.layout is"),
     ("llama", ["model.decoder.attention.bias=qkv"], "model.decoder.attention.bias is 'qkv'"),
     ("bert", ["model.encoder.norm.eps=1e-5", "model.eps=1e-6"], "model.eps is 1e-06"),
-    ("vit", ["model.encoder.position.length=8"], "model.encoder.position.length is 8; a square"),
-    ("vit", ["model.read=summary"], "model.read is 'summary', but a vit of transformers would"),
+    ("vit", ["model.encoder.position.length=8"], "model.encoder.position.length is 8"),
+    ("vit", ["model.read=summary"], "model.read is 'summary', .*vit"),
     ("t5", ["model.decoder.position.buckets=16"], "model.decoder.position.buckets is 16"),
     ("wav2vec2", ["model.source.surroundings=null"], "model.source.surroundings.kernel is not set"),
     ("llama", ["model.decoder.position={type: alibi}"], "model.decoder.position.theta is not set"),
@@ -149,9 +148,7 @@ NOT_EXPORTABLE = [
 
 
 @pytest.mark.parametrize(("name", "changes", "message"), NOT_EXPORTABLE)
-def test_what_transformers_cannot_express_is_refused_by_its_path(
-    folder, tmp_path, name, changes, message
-):
+def test_exports_that_transformers_does_not_support_raise(folder, tmp_path, name, changes, message):
     spec = dict(import_and_load(folder(name), tmp_path).spec)
     file = zoo.save(zoo.compose(spec, overrides=changes), tmp_path / "changed.safetensors")
     with pytest.raises(zoo.ZooError, match=message):
@@ -159,9 +156,9 @@ def test_what_transformers_cannot_express_is_refused_by_its_path(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_model_of_another_kind_is_refused(tmp_path):
+def test_an_export_of_another_model_type_raises(tmp_path):
     file = zoo.save(zoo.compose("gpt2-tiny"), tmp_path / "m.safetensors")
-    with pytest.raises(zoo.ZooError, match="a bert of transformers is a masked-lm, not a language"):
+    with pytest.raises(zoo.ZooError, match=r"model\.type is 'language-model'.*bert.*'masked-lm'"):
         zoo.export_model(file, tmp_path / "out", to="bert")
 
 
@@ -170,9 +167,9 @@ def test_a_model_of_another_kind_is_refused(tmp_path):
     [("gpt2-tiny", "gpt2"), ("llama-tiny", "llama"), ("bert-tiny", "bert"), ("vit-tiny", "vit"),
      ("minilm-tiny", "bert"), ("wav2vec2-tiny", "wav2vec2")],
 )  # fmt: skip
-def test_shipped_specs_go_out(spec, to, tmp_path):
+def test_shipped_specs_can_be_exported(spec, to, tmp_path):
     file = zoo.save(zoo.compose(spec), tmp_path / "m.safetensors")
     folder = zoo.export_model(file, tmp_path / "out", to=to)
     if spec != "minilm-tiny":
         MODELS[to][0].from_pretrained(folder)
-    zoo.import_model(folder, tmp_path / "again.safetensors")
+    zoo.import_model(folder, tmp_path / "imported.safetensors")

@@ -1,4 +1,4 @@
-"""A model brought in goes on with the tokens that transformers' `generate` chooses."""
+"""Imported models generate the same tokens as `generate` of transformers."""
 
 import json
 from itertools import takewhile
@@ -9,7 +9,7 @@ from hf_model_kit import EOS, MODELS, PAD, hf_model, import_and_load, prompts
 
 import zoo
 
-LONGEST = 12
+MAX_LENGTH = 12
 
 
 @pytest.fixture(
@@ -23,62 +23,62 @@ def pair(request, tmp_path_factory):
 
 
 def generate_transformers(model, tokens, **options):
-    """What transformers says, up to the end: lists of tokens."""
+    """Return the tokens that transformers generates, without the end token."""
     prompt = 1 if model.config.is_encoder_decoder else tokens.shape[1]
-    # A model with a source never says its padding here, as translators of transformers do not.
-    barred = {"suppress_tokens": [PAD]} if model.config.is_encoder_decoder else {}
+    # Seq2seq models of the zoo do not generate padding, as translation models of transformers.
+    suppressed = {"suppress_tokens": [PAD]} if model.config.is_encoder_decoder else {}
     with torch.no_grad():
         rows = model.generate(
-            input_ids=tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=LONGEST,
-            do_sample=False, eos_token_id=EOS, pad_token_id=EOS if not barred else PAD,
-            **barred, **options,
+            input_ids=tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=MAX_LENGTH,
+            do_sample=False, eos_token_id=EOS, pad_token_id=EOS if not suppressed else PAD,
+            **suppressed, **options,
         )[:, prompt:].tolist()  # fmt: skip
     return [row[: row.index(EOS)] if EOS in row else row for row in rows]
 
 
 def generate_zoo(model, rows, sampler="greedy"):
     answers = zoo.generate(
-        model, [row.tolist() for row in rows], sampler=sampler, max_length=LONGEST
+        model, [row.tolist() for row in rows], sampler=sampler, max_length=MAX_LENGTH
     )
     return [ranked[0].tokens for ranked in answers]
 
 
 def with_bos(model, tokens):
-    """Prompts that begin with the start symbol, if there is one."""
+    """Return prompts that begin with the start token, if the model has one."""
     if model.generation_input == "prompt" and model.bos is not None:
         tokens = tokens.clone()
         tokens[:, 0] = model.bos
     return tokens
 
 
-@pytest.mark.parametrize("told", ["config.json", "generation_config.json"])
-def test_a_text_may_end_with_one_of_several_symbols(config_file, tmp_path):
-    ends = list(range(2, 12))
+@pytest.mark.parametrize("config_file", ["config.json", "generation_config.json"])
+def test_several_end_tokens(config_file, tmp_path):
+    eos = list(range(2, 12))
     theirs = hf_model("llama")
     theirs.save_pretrained(tmp_path / "theirs")
     (tmp_path / "theirs" / "generation_config.json").unlink()
     file = tmp_path / "theirs" / config_file
-    known = json.loads(file.read_text()) if file.exists() else {}
-    file.write_text(json.dumps(known | {"eos_token_id": ends}))
+    config = json.loads(file.read_text()) if file.exists() else {}
+    file.write_text(json.dumps(config | {"eos_token_id": eos}))
     ours = import_and_load(tmp_path / "theirs", tmp_path)
     out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
-    again = MODELS["llama"][0].from_pretrained(out).eval()
+    exported = MODELS["llama"][0].from_pretrained(out).eval()
     tokens = with_bos(ours, prompts(20))
     expected = []
     for row in tokens:
-        (generated,) = again.generate(
-            row[None], attention_mask=torch.ones_like(row[None]), max_new_tokens=LONGEST,
+        (generated,) = exported.generate(
+            row[None], attention_mask=torch.ones_like(row[None]), max_new_tokens=MAX_LENGTH,
             do_sample=False, pad_token_id=0,
         )[:, 5:].tolist()  # fmt: skip
-        expected.append(list(takewhile(lambda token: token not in ends, generated)))
+        expected.append(list(takewhile(lambda token: token not in eos, generated)))
     assert len({len(generated) for generated in expected}) > 2
     assert generate_zoo(ours, tokens) == expected
-    pieces = zoo.stream(ours, tokens[0].tolist(), max_length=LONGEST)
+    pieces = zoo.stream(ours, tokens[0].tolist(), max_length=MAX_LENGTH)
     assert "".join(pieces) == " ".join(map(str, expected[0]))
 
 
 @pytest.mark.parametrize("beams", [1, 4])
-def test_fifty_prompts_are_continued_with_the_same_tokens(pair, beams):
+def test_continuations_of_fifty_prompts(pair, beams):
     ours, theirs = pair
     tokens = with_bos(ours, prompts())
     sampler = {"type": "beam", "width": beams} if beams > 1 else "greedy"
@@ -87,7 +87,7 @@ def test_fifty_prompts_are_continued_with_the_same_tokens(pair, beams):
     )
 
 
-def test_prompts_of_unequal_length_are_continued_as_each_alone(pair):
+def test_prompts_of_unequal_length_equal_separate_generation(pair):
     ours, theirs = pair
     tokens = with_bos(ours, prompts(12))
     lengths = [5, 2, 3, 4, 5, 1, 2, 2, 3, 5, 1, 4]

@@ -1,4 +1,4 @@
-"""Configs as published models have them lead to specs of the published size."""
+"""Configs of published models give specs with the published number of parameters."""
 
 import contextlib
 
@@ -100,8 +100,8 @@ WAVE = {
     "pad_token_id": 0, "vocab_size": 32,
 }  # fmt: skip
 
-# What they count and we do not: positions of no token, computed waves, a vector for pretraining.
-MORE = {"roberta": 2 * 768, "marian": 2 * 512 * 512, "wav2vec2": 768}
+# Parameters only in transformers: unused positions, sinusoidal tables, the pretraining mask vector.
+EXTRA = {"roberta": 2 * 768, "marian": 2 * 512 * 512, "wav2vec2": 768}
 
 
 ALL = [BERT, ROBERTA, DISTILBERT, GPT2, MARIAN, T5, LLAMA, MISTRAL, QWEN2, VIT, WAVE]
@@ -109,19 +109,21 @@ each = pytest.mark.parametrize("config", ALL, ids=lambda config: config["model_t
 
 
 @each
-def test_a_published_config_leads_to_a_spec_of_the_same_size(config):
-    kind = config["model_type"]
-    named = {k: v for k, v in config.items() if k not in ("model_type", "architectures")}
+def test_a_published_config_gives_the_published_number_of_parameters(config):
+    model_type = config["model_type"]
+    options = {k: v for k, v in config.items() if k not in ("model_type", "architectures")}
     with torch.device("meta"):
-        theirs = MODELS[kind][0](hf.CONFIG_MAPPING[kind](**named))
+        theirs = MODELS[model_type][0](hf.CONFIG_MAPPING[model_type](**options))
     count = sum(parameter.numel() for parameter in theirs.parameters())
-    # final_logits_bias is a buffer there, a parameter here.
-    count += config["vocab_size"] if kind == "marian" else 0
-    assert zoo.check(IMPORTERS[kind].spec(config)).parameters == count - MORE.get(kind, 0)
+    # final_logits_bias is a buffer in transformers, a parameter in the zoo.
+    count += config["vocab_size"] if model_type == "marian" else 0
+    assert zoo.check(IMPORTERS[model_type].spec(config)).parameters == count - EXTRA.get(
+        model_type, 0
+    )
 
 
 @pytest.mark.parametrize(
-    ("config", "shipped", "apart"),
+    ("config", "shipped", "difference"),
     [
         (BERT, "bert-base", {}),
         (GPT2, "gpt2-small", {"bos": None}),
@@ -129,22 +131,22 @@ def test_a_published_config_leads_to_a_spec_of_the_same_size(config):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_the_shipped_specs_are_those_of_the_published_models(config, shipped, apart):
+def test_shipped_specs_equal_those_of_published_configs(config, shipped, difference):
     spec = IMPORTERS[config["model_type"]].spec(config)
     ours = zoo.load_spec(shipped).resolve()["model"]
-    assert zoo.load_spec(spec).resolve()["model"] == ours | apart
+    assert zoo.load_spec(spec).resolve()["model"] == ours | difference
 
 
-STRANGE = [None, True, -1, 0, 3, 1e400, "", "x", [], [[]], [None], {}, {"rope_type": []}, {"a": {}}]
+INVALID = [None, True, -1, 0, 3, 1e400, "", "x", [], [[]], [None], {}, {"rope_type": []}, {"a": {}}]
 KEYS = ["quantization_config", "rope_scaling", "rope_parameters", "layer_types", "num_labels",
         "sentence", "untied", "head_dim", "n_inner", "feed_forward_proj", "id2label",
         "decoder_vocab_size", "image_size", "scale_decoder_outputs"]  # fmt: skip
 
 
 @each
-def test_a_strange_value_is_expressed_or_refused_in_words(config):
+def test_any_value_gives_a_spec_or_a_zoo_error(config):
     importer = IMPORTERS[config["model_type"]]
     for key in [*config, *KEYS]:
-        for value in STRANGE:
+        for value in INVALID:
             with contextlib.suppress(zoo.ZooError):
                 importer.spec({**config, key: value})

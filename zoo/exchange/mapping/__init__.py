@@ -1,7 +1,9 @@
-"""A small language for weights: how the tensors of another library become those of a model."""
+"""Maps: rules that convert the tensors of another library to the parameters of a model."""
 
-from zoo.exchange.mapping.map_file import OPERATIONS, read_map
-from zoo.exchange.mapping.planner import Job, Plan, plan
+from zoo.exchange.mapping.map_file import read_map
+from zoo.exchange.mapping.map_schema import OPERATIONS
+from zoo.exchange.mapping.planner import plan_tensors
 from zoo.exchange.mapping.rules import TensorMap
+from zoo.exchange.mapping.tensor_plan import Job, TensorPlan
 
-__all__ = ["OPERATIONS", "Job", "Plan", "TensorMap", "plan", "read_map"]
+__all__ = ["OPERATIONS", "Job", "TensorMap", "TensorPlan", "plan_tensors", "read_map"]

@@ -1,4 +1,4 @@
-"""Operations that make one tensor of several, or several of one."""
+"""Operations that combine several tensors into one, or split one into several."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SectionSizes = Sequence[Annotated[int, Field(ge=1)]]
 
 
 class Split(Operation):
-    """Cuts a tensor along a dimension: into equal parts, or into `sections`."""
+    """Splits a tensor along a dimension into equal parts, or into parts of sizes `sections`."""
 
     name: ClassVar[str] = "split"
 
@@ -24,26 +24,28 @@ class Split(Operation):
         self.dim, self.sections = dim, None if sections is None else list(sections)
 
     def apply(self, tensors: Sequence[Tensor], num_outputs: int) -> list[Tensor]:
-        whole = single_tensor("split", tensors)
-        size = dim_size(whole, self.dim)
+        tensor = single_tensor("split", tensors)
+        size = dim_size(tensor, self.dim)
         if self.sections is None:
             if size % num_outputs:
                 raise ZooError(
-                    f"split: {size} is no multiple of {num_outputs} parts; give 'sections'"
+                    f"split: size {size} is not divisible into {num_outputs} equal parts; "
+                    "set 'sections'"
                 )
-            return list(torch.split(whole, size // num_outputs, dim=self.dim))
+            return list(torch.split(tensor, size // num_outputs, dim=self.dim))
         if sum(self.sections) != size or len(self.sections) != num_outputs:
             raise ZooError(
-                f"split: sections {self.sections} do not make {num_outputs} parts of {list(whole.shape)}"
+                f"split: sections {self.sections} should be {num_outputs} sizes with sum {size}, "
+                f"for shape {list(tensor.shape)}"
             )
-        return list(torch.split(whole, self.sections, dim=self.dim))
+        return list(torch.split(tensor, self.sections, dim=self.dim))
 
-    def reverse(self) -> Operation:
+    def inverse(self) -> Operation:
         return Join(dim=self.dim, sections=self.sections)
 
 
 class Join(Operation):
-    """Puts tensors side by side; parts of unequal size need `sections` for the way back."""
+    """Concatenates tensors along a dimension; parts of unequal size need `sections`."""
 
     name: ClassVar[str] = "join"
 
@@ -53,16 +55,16 @@ class Join(Operation):
     def apply(self, tensors: Sequence[Tensor], num_outputs: int) -> list[Tensor]:
         sizes = [dim_size(tensor, self.dim) for tensor in tensors]
         if self.sections is None and len(set(sizes)) > 1:
-            raise ZooError(f"join: parts of sizes {sizes} need 'sections', for the way back")
+            raise ZooError(f"join: parts of unequal sizes {sizes} need 'sections' for export")
         if self.sections not in (None, sizes):
-            raise ZooError(f"join: sections {self.sections}, but the parts have sizes {sizes}")
+            raise ZooError(f"join: sections are {self.sections}, but the parts have sizes {sizes}")
         rest = {_drop_dim(tensor.shape, self.dim) for tensor in tensors}
         if len(rest) > 1:
             shapes = ", ".join(str(list(tensor.shape)) for tensor in tensors)
-            raise ZooError(f"join: {shapes} do not fit along dimension {self.dim}")
+            raise ZooError(f"join: shapes {shapes} differ outside dimension {self.dim}")
         return [torch.cat(list(tensors), dim=self.dim)]
 
-    def reverse(self) -> Operation:
+    def inverse(self) -> Operation:
         return Split(dim=self.dim, sections=self.sections)
 
 
@@ -73,10 +75,10 @@ def _drop_dim(shape: Sequence[int], dim: int) -> tuple[int, ...]:
 
 
 class Add(Operation):
-    """Sums tensors, small ones spread over the first.
+    """Sums tensors, broadcasting to the shape of the first.
 
-    A sum cannot be taken apart. ``export: zeros`` gives it whole to the first and zeros to the
-    others, in the sum's shape or in `shapes` (where -1 is the sum's size).
+    ``export: zeros`` exports the sum as the first tensor and zeros as the others, in the shape of
+    the sum or in `shapes` (where -1 is the size of the sum).
     """
 
     name: ClassVar[str] = "add"
@@ -93,26 +95,28 @@ class Add(Operation):
         first, *others = tensors
         for other in others:
             if not _broadcasts_to(other.shape, first.shape):
-                raise ZooError(f"add: {list(other.shape)} does not spread over {list(first.shape)}")
+                raise ZooError(
+                    f"add: shape {list(other.shape)} does not broadcast to {list(first.shape)}"
+                )
             first = first + other
         return [first]
 
-    def reverse(self) -> Operation:
+    def inverse(self) -> Operation:
         if self.export is None:
             raise ZooError(
-                "add cannot be undone; 'export: zeros' gives the sum to the first and zeros to "
-                "the others"
+                "add has no inverse; set 'export: zeros' to export the sum as the first tensor "
+                "and zeros as the others"
             )
         return Unadd(shapes=self.shapes)
 
 
-def _broadcasts_to(small: Sequence[int], over: Sequence[int]) -> bool:
-    tail = over[len(over) - len(small) :]
-    return len(small) <= len(over) and all(a in (1, b) for a, b in zip(small, tail, strict=True))
+def _broadcasts_to(shape: Sequence[int], target: Sequence[int]) -> bool:
+    tail = target[len(target) - len(shape) :]
+    return len(shape) <= len(target) and all(a in (1, b) for a, b in zip(shape, tail, strict=True))
 
 
 class Unadd(Operation):
-    """The sum, and zeros for the other summands."""
+    """Inverse of `Add`: the sum, and zeros for the other tensors."""
 
     name: ClassVar[str] = "unadd"
 
@@ -120,27 +124,27 @@ class Unadd(Operation):
         self.shapes = shapes
 
     def apply(self, tensors: Sequence[Tensor], num_outputs: int) -> list[Tensor]:
-        whole = single_tensor("unadd", tensors)
-        shapes = [list(whole.shape)] * (num_outputs - 1) if self.shapes is None else self.shapes
+        total = single_tensor("unadd", tensors)
+        shapes = [list(total.shape)] * (num_outputs - 1) if self.shapes is None else self.shapes
         if len(shapes) != num_outputs - 1:
-            raise ZooError(f"add: 'shapes' should list {num_outputs - 1} shapes, not {len(shapes)}")
-        if any(len(shape) > whole.ndim for shape in shapes):
-            raise ZooError(f"add: 'shapes' has more dimensions than the sum {list(whole.shape)}")
-        return [whole, *(whole.new_zeros(_fill_shape(shape, whole)) for shape in shapes)]
+            raise ZooError(f"add: 'shapes' lists {len(shapes)} shapes; expected {num_outputs - 1}")
+        if any(len(shape) > total.ndim for shape in shapes):
+            raise ZooError(f"add: 'shapes' has more dimensions than the sum {list(total.shape)}")
+        return [total, *(total.new_zeros(_resolve_shape(shape, total)) for shape in shapes)]
 
-    def reverse(self) -> Operation:
+    def inverse(self) -> Operation:
         return Add(export="zeros", shapes=self.shapes)
 
 
-def _fill_shape(shape: Sequence[int], whole: Tensor) -> list[int]:
-    sizes = whole.shape[whole.ndim - len(shape) :]
-    return [own if size == -1 else size for size, own in zip(shape, sizes, strict=True)]
+def _resolve_shape(shape: Sequence[int], tensor: Tensor) -> list[int]:
+    tail = tensor.shape[tensor.ndim - len(shape) :]
+    return [actual if size == -1 else size for size, actual in zip(shape, tail, strict=True)]
 
 
 class WeightNorm(Operation):
-    r"""Folds weight normalisation: from g and v to :math:`g\, v / \lVert v \rVert`.
+    r"""Computes the weight :math:`g\, v / \lVert v \rVert` of weight normalisation from g and v.
 
-    The norm runs over all dimensions but `dim`. The way back takes v to be the weight itself.
+    The norm is taken over all dimensions except `dim`. The inverse sets v to the weight itself.
     """
 
     name: ClassVar[str] = "weight-norm"
@@ -151,33 +155,35 @@ class WeightNorm(Operation):
 
     def apply(self, tensors: Sequence[Tensor], num_outputs: int) -> list[Tensor]:
         if len(tensors) != 2:
-            raise ZooError(f"weight-norm takes g and v, but here are {len(tensors)} tensors")
+            raise ZooError(
+                f"weight-norm takes two tensors, g and v, but the rule has {len(tensors)}"
+            )
         g, v = tensors
         norm = _norm(v, self.dim)
         if g.numel() != norm.numel():
             raise ZooError(
-                f"weight-norm: g {list(g.shape)} has not one number for each of the "
-                f"{norm.numel()} along dimension {self.dim} of v {list(v.shape)}"
+                f"weight-norm: g {list(g.shape)} should have {norm.numel()} elements, the size of "
+                f"dimension {self.dim} of v {list(v.shape)}"
             )
         return [v * (g.reshape(norm.shape) / norm)]
 
-    def reverse(self) -> Operation:
-        return Unfold(dim=self.dim)
+    def inverse(self) -> Operation:
+        return WeightNormFactors(dim=self.dim)
 
 
-class Unfold(Operation):
-    """A weight as length and direction: g in the shape that torch gives it, and v."""
+class WeightNormFactors(Operation):
+    """Inverse of `WeightNorm`: the norm as g, in torch's shape, and the weight as v."""
 
-    name: ClassVar[str] = "unfold"
+    name: ClassVar[str] = "weight-norm-factors"
 
     def __init__(self, *, dim: int) -> None:
         self.dim = dim
 
     def apply(self, tensors: Sequence[Tensor], num_outputs: int) -> list[Tensor]:
-        whole = single_tensor("unfold", tensors)
-        return [_norm(whole, self.dim), whole]
+        weight = single_tensor("weight-norm-factors", tensors)
+        return [_norm(weight, self.dim), weight]
 
-    def reverse(self) -> Operation:
+    def inverse(self) -> Operation:
         return WeightNorm(dim=self.dim)
 
 

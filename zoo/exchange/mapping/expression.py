@@ -1,4 +1,4 @@
-"""Whole-number arithmetic in maps: ``3*n+2`` in names, ``$heads * $width`` in values."""
+"""Integer arithmetic in maps: ``3*n+2`` in names, ``$heads * $width`` in values."""
 
 from __future__ import annotations
 
@@ -19,41 +19,46 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 
 
 class Expression:
-    """A sum, difference, product or whole quotient of numbers and names."""
+    """An expression of integers and names with ``+``, ``-``, ``*`` and ``//``."""
 
     def __init__(self, text: str) -> None:
         self.text = text.strip()
-        refusal = f"'{self.text}' is no arithmetic of whole numbers and names, as 3*n+2"
+        invalid = f"'{self.text}' is not an integer expression such as 3*n+2 (operators: + - * //)"
         if len(text) > MAX_LENGTH:
-            raise ZooError(f"an expression has at most {MAX_LENGTH} characters")
+            raise ZooError(
+                f"an expression has {len(text)} characters; at most {MAX_LENGTH} are allowed"
+            )
         try:
             self._tree = ast.parse(self.text, mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise ZooError(refusal) from None
+            raise ZooError(invalid) from None
         for node in ast.walk(self._tree):
-            whole = isinstance(node, ast.Constant) and type(node.value) is int
-            known = isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS
-            named = isinstance(node, (ast.Name, ast.Load, *_OPERATORS))
-            if not (whole or known or named):
-                raise ZooError(refusal)
+            is_integer = isinstance(node, ast.Constant) and type(node.value) is int
+            is_operation = isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS
+            is_name = isinstance(node, (ast.Name, ast.Load, *_OPERATORS))
+            if not (is_integer or is_operation or is_name):
+                raise ZooError(invalid)
         self.names = {node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name)}
 
     def value(self, names: Mapping[str, int]) -> int:
-        """The number, where every name has one."""
+        """Return the value of the expression, given the value of each name."""
         for name in sorted(self.names - names.keys()):
-            raise ZooError(f"'{name}' has no value here{suggest(name, names)}")
+            raise ZooError(f"'{name}' has no value{suggest(name, names)}")
         try:
             return _evaluate(self._tree, names)
         except ZeroDivisionError:
             raise ZooError(f"'{self.text}' divides by zero") from None
 
     def solve(self, value: int) -> int | None:
-        """The number that its only name must stand for, or None if there is none from 0 on."""
+        """Return the non-negative integer for which the expression, with one name, has this value.
+
+        Returns None if there is none.
+        """
         (name,) = self.names
-        start = self.value({name: 0})
-        slope = self.value({name: 1}) - start
-        found = (value - start) // slope if slope else 0
-        return found if found >= 0 and self.value({name: found}) == value else None
+        offset = self.value({name: 0})
+        slope = self.value({name: 1}) - offset
+        solution = (value - offset) // slope if slope else 0
+        return solution if solution >= 0 and self.value({name: solution}) == value else None
 
 
 def _evaluate(node: ast.expr, names: Mapping[str, int]) -> int:

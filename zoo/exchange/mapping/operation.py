@@ -1,7 +1,7 @@
-"""What every operation of a map is: tensors in, tensors out, and the way back.
+"""The base class of a map's operations.
 
-Shapes are checked by running the operation on the meta device, so no operation states its shapes
-a second time. A refusal is a ZooError; the plan adds the line of the rule.
+Shapes are checked by running an operation on the meta device, so operations do not state them
+separately. They raise ZooError; the planner adds the line of the rule.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from zoo.errors import ZooError
 
 
 class Operation:
-    """One step of a rule. The constructor's signature is its schema, as for any part."""
+    """One step of a rule. The constructor's signature is the schema of its arguments."""
 
     name: ClassVar[str]
-    """The word a map uses."""
+    """The name in a map."""
     shorthand: ClassVar[str] = ""
-    """The parameter that a bare value sets: ``cast: float16``."""
+    """The parameter that a bare value sets, as in ``cast: float16``."""
 
     def apply_one(self, tensor: Tensor) -> Tensor:
-        """The step on one tensor, where it is done to each alone."""
+        """Apply the operation to one tensor."""
         raise NotImplementedError
 
     def apply(self, tensors: Sequence[Tensor], num_outputs: int) -> list[Tensor]:
-        """The step on all tensors; `num_outputs` is how many the rule must end with."""
+        """Apply the operation to all tensors of a rule that has `num_outputs` targets."""
         return [self.apply_one(tensor) for tensor in tensors]
 
-    def reverse(self) -> Operation:
-        """The step back, or ZooError with the reason why there is none."""
+    def inverse(self) -> Operation:
+        """Return the inverse operation; raise ZooError if there is none."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -39,14 +39,14 @@ class Operation:
 
 
 def single_tensor(operation: str, tensors: Sequence[Tensor]) -> Tensor:
-    """The only tensor, for an operation that takes one."""
+    """Return the only tensor, for an operation with one input."""
     if len(tensors) != 1:
-        raise ZooError(f"{operation} takes one tensor, but here are {len(tensors)}")
+        raise ZooError(f"{operation} takes one tensor, but the rule has {len(tensors)}")
     return tensors[0]
 
 
 def dim_size(tensor: Tensor, dim: int) -> int:
-    """The size of a dimension, or ZooError if there is none."""
+    """Return the size of a dimension; raise ZooError if the tensor does not have it."""
     if not -tensor.ndim <= dim < tensor.ndim:
-        raise ZooError(f"there is no dimension {dim} in {list(tensor.shape)}")
+        raise ZooError(f"dimension {dim} is out of range for shape {list(tensor.shape)}")
     return tensor.shape[dim]

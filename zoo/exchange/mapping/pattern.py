@@ -1,7 +1,7 @@
-"""Names of tensors with places left open: ``layers.{n}.attention.{p:q|k|v}.weight``.
+"""Patterns for tensor names: ``layers.{n}.attention.{p:q|k|v}.weight``.
 
-``{n}`` is a whole number, ``{3*n+2}`` one that follows from it. ``{p:q|k|v}`` is one of the
-words, which may be empty; ``{e:0..8}`` one of the numbers from 0 to 7. Where both sides of a rule
+``{n}`` matches an integer, ``{3*n+2}`` one computed from it. ``{p:q|k|v}`` matches one of the
+words, which may be empty; ``{e:0..8}`` matches one of the integers 0 to 7. If both sides of a rule
 list words under one name, they correspond by their order.
 """
 
@@ -17,7 +17,10 @@ from zoo.errors import ZooError
 from zoo.exchange.mapping.expression import Expression
 
 Binding = Mapping[str, int]
-"""What stands in the open places: a number, or which of the words."""
+"""The value of each placeholder: an integer, or the index of a word."""
+
+Words = Mapping[str, tuple[str, ...]]
+"""The words of each placeholder that lists some."""
 
 MAX_WORDS = 4096
 MAX_NAMES = 100_000
@@ -25,11 +28,12 @@ MAX_NAMES = 100_000
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _CHOICE = re.compile(r"([A-Za-z_]\w*):(.*)", re.S)
 _RANGE = re.compile(r"(\d+)\.\.(\d+)")
+_INTEGER = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 @dataclass(frozen=True)
 class Choice:
-    """An open place for one of some words."""
+    """A placeholder for one of several words."""
 
     name: str
     words: tuple[str, ...]
@@ -39,43 +43,47 @@ Piece = str | Expression | Choice
 
 
 class Pattern:
-    """A name with open places; matched against names, or filled to make one."""
+    """A tensor name with placeholders.
 
-    def __init__(self, text: str, words: Mapping[str, tuple[str, ...]] | None = None) -> None:
+    Args:
+        text: the name.
+        words: words listed elsewhere in the rule, for placeholders without a list of their own.
+    """
+
+    def __init__(self, text: str, words: Words | None = None) -> None:
         self.text = text
-        self.pieces = _parse_pieces(text, words or {})
-        self.words = {p.name: p.words for p in self.pieces if isinstance(p, Choice)}
-        numbers = [p for p in self.pieces if isinstance(p, Expression)]
-        self.names = {name for number in numbers for name in number.names} | self.words.keys()
+        listed = _listed_words(text)
+        self.pieces = _parse_pieces(text, {**(words or {}), **listed})
+        self.words = {p.name: p.words for p in self.pieces if isinstance(p, Choice)} | listed
+        self.expressions = [p for p in self.pieces if isinstance(p, Expression)]
+        self.names = {name for e in self.expressions for name in e.names} | self.words.keys()
         if prod(map(len, self.words.values())) > MAX_NAMES:
             raise ZooError(f"'{text}' stands for more than {MAX_NAMES:,} names")
-        several = [p.text for p in numbers if len(p.names) != 1]
-        if several:
-            raise ZooError(f"'{{{several[0]}}}' should speak of one index")
+        for expression in self.expressions:
+            if len(expression.names) != 1:
+                raise ZooError(f"'{{{expression.text}}}' should contain exactly one index name")
         self._regex = re.compile("".join(map(_to_regex, self.pieces)))
 
     def match(self, name: str) -> dict[str, int] | None:
-        """What stands in the open places of a name, or None if it has not this form."""
+        """Return the values of the placeholders in a name, or None if it does not match."""
         found = self._regex.fullmatch(name)
         if not found:
             return None
         binding: dict[str, int] = {}
-        opened = [piece for piece in self.pieces if not isinstance(piece, str)]
-        for piece, text in zip(opened, found.groups(), strict=True):
+        placeholders = [piece for piece in self.pieces if not isinstance(piece, str)]
+        for piece, text in zip(placeholders, found.groups(), strict=True):
+            value: int | None
             if isinstance(piece, Choice):
-                key, at = piece.name, piece.words.index(text)
+                key, value = piece.name, piece.words.index(text)
             else:
                 (key,) = piece.names
-                solved = piece.solve(int(text))
-                if solved is None:
-                    return None
-                at = solved
-            if binding.setdefault(key, at) != at:
+                value = piece.solve(int(text))
+            if value is None or binding.setdefault(key, value) != value:
                 return None
         return binding
 
     def format_name(self, binding: Binding) -> str:
-        """The name, with every open place filled."""
+        """Return the name with every placeholder replaced by its value."""
         return "".join(
             piece
             if isinstance(piece, str)
@@ -86,82 +94,119 @@ class Pattern:
         )
 
     def expand(self, binding: Binding) -> list[str]:
-        """The names, one for each word of the choices that the binding leaves open, in order."""
-        open_choices = [name for name in self.words if name not in binding]
-        counts = [range(len(self.words[name])) for name in open_choices]
+        """Return one name for each combination of words that the binding does not fix."""
+        unbound = [name for name in self.words if name not in binding]
+        indices = [range(len(self.words[name])) for name in unbound]
         return [
-            self.format_name({**binding, **dict(zip(open_choices, chosen, strict=True))})
-            for chosen in product(*counts)
+            self.format_name({**binding, **dict(zip(unbound, combination, strict=True))})
+            for combination in product(*indices)
         ]
 
     def __str__(self) -> str:
         return self.text
 
 
-def _parse_pieces(text: str, words: Mapping[str, tuple[str, ...]]) -> list[Piece]:
-    pieces: list[Piece] = []
-    end = 0
-    for opened in _PLACEHOLDER.finditer(text):
-        pieces += [text[end : opened.start()], _parse_placeholder(opened[1], words)]
-        end = opened.end()
-    pieces.append(text[end:])
-    if any(isinstance(p, str) and ("{" in p or "}" in p) for p in pieces):
-        raise ZooError(f"'{text}' has a brace without its other half")
+def _parse_pieces(text: str, words: Words) -> list[Piece]:
     if not text:
-        raise ZooError("a tensor's name is empty")
+        raise ZooError("a tensor name is empty")
+    # With one group, split() returns text and placeholders alternately.
+    parts = _PLACEHOLDER.split(text)
+    if any("{" in part or "}" in part for part in parts):
+        raise ZooError(f"'{text}' has an unmatched brace")
+    pieces: list[Piece] = [parts[0]]
+    for inside, literal in zip(parts[1::2], parts[2::2], strict=True):
+        pieces += [_parse_choice(inside) or _parse_expression(inside, words), literal]
     return [piece for piece in pieces if piece != ""]
 
 
-def _parse_placeholder(inside: str, words: Mapping[str, tuple[str, ...]]) -> Piece:
+def _listed_words(text: str) -> dict[str, tuple[str, ...]]:
+    """Return the words that the placeholders of a text list."""
+    choices = [choice for choice in map(_parse_choice, _PLACEHOLDER.findall(text)) if choice]
+    _check_counts(choices)
+    return {choice.name: choice.words for choice in choices}
+
+
+def _check_counts(choices: Sequence[Choice]) -> None:
+    counts: dict[str, int] = {}
+    for choice in choices:
+        count = len(choice.words)
+        if counts.setdefault(choice.name, count) != count:
+            raise ZooError(
+                f"'{choice.name}' lists {counts[choice.name]} words in one place and {count} in "
+                "another; they should correspond one to one"
+            )
+
+
+def _parse_choice(inside: str) -> Choice | None:
     choice = _CHOICE.fullmatch(inside)
     if not choice:
-        if inside in words:  # listed on the other side of the rule
-            return Choice(inside, words[inside])
-        expression = Expression(inside)
-        if not expression.names:
-            raise ZooError(f"'{{{inside}}}' names no index")
-        return expression
-    numbers = _RANGE.fullmatch(choice[2])
-    if numbers:
-        first, last = int(numbers[1]), int(numbers[2])
-        if last - first > MAX_WORDS or last <= first:
-            raise ZooError(f"'{{{inside}}}' should count from a number to a higher one")
-        return Choice(choice[1], tuple(map(str, range(first, last))))
+        return None
+    integers = _RANGE.fullmatch(choice[2])
+    if integers:
+        start, stop = int(integers[1]), int(integers[2])
+        if not 0 < stop - start <= MAX_WORDS:
+            raise ZooError(
+                f"'{{{inside}}}' should be a range of 1 to {MAX_WORDS:,} integers, such as 0..8"
+            )
+        return Choice(choice[1], tuple(map(str, range(start, stop))))
     listed = tuple(choice[2].split("|"))
     if len(set(listed)) < len(listed):
         raise ZooError(f"'{{{inside}}}' lists a word twice")
     return Choice(choice[1], listed)
 
 
+def _parse_expression(inside: str, words: Words) -> Expression | Choice:
+    if inside in words:
+        return Choice(inside, words[inside])
+    expression = Expression(inside)
+    if not expression.names:
+        raise ZooError(f"'{{{inside}}}' contains no index name")
+    if not expression.names <= words.keys() or len(expression.names) > 1:
+        return expression
+    (name,) = expression.names
+    for word in words[name]:
+        if not _INTEGER.fullmatch(word):
+            raise ZooError(f"'{{{inside}}}' needs integers, but '{name}' lists '{word}'")
+    values = tuple(str(expression.value({name: int(word)})) for word in words[name])
+    if len(set(values)) < len(values):
+        raise ZooError(f"'{{{inside}}}' has the same value for several values of '{name}'")
+    return Choice(name, values)
+
+
 def _to_regex(piece: Piece) -> str:
     if isinstance(piece, str):
         return re.escape(piece)
     if isinstance(piece, Choice):
-        # The longest first, so that an empty word does not win over a longer one.
+        # The longest word first, so that an empty one does not take precedence.
         return f"({'|'.join(map(re.escape, sorted(piece.words, key=len, reverse=True)))})"
-    return r"(0|[1-9][0-9]{0,8})"
+    return f"({_INTEGER.pattern})"
 
 
 def paired_patterns(
     ours: Sequence[str], theirs: Sequence[str]
 ) -> tuple[list[Pattern], list[Pattern]]:
-    """The patterns of both sides of a rule, checked to speak of the same places."""
-    first = [[Pattern(text) for text in side if "{" in text] for side in (ours, theirs)]
-    listed: list[dict[str, tuple[str, ...]]] = [
-        {name: words for pattern in side for name, words in pattern.words.items()} for side in first
+    """Return the patterns of both sides of a rule; raise ZooError if their indices differ."""
+    listed = [
+        [Choice(*item) for text in side for item in Pattern(text).words.items()]
+        for side in (ours, theirs)
     ]
-    for name in listed[0].keys() & listed[1].keys():
-        here, there = (len(side[name]) for side in listed)
-        if here != there:
-            raise ZooError(f"'{name}' stands for {here} words of ours and {there} of theirs")
-    mine = [Pattern(text, {**listed[1], **listed[0]}) for text in ours]
-    others = [Pattern(text, {**listed[0], **listed[1]}) for text in theirs]
-    for name in sorted(_index_names(mine) ^ _index_names(others)):
+    our_words, their_words = ({choice.name: choice.words for choice in side} for side in listed)
+    shared = our_words.keys() & their_words.keys()
+    _check_counts([choice for side in listed for choice in side if choice.name in shared])
+    our_patterns = [Pattern(text, {**their_words, **our_words}) for text in ours]
+    their_patterns = [Pattern(text, {**our_words, **their_words}) for text in theirs]
+    our_indices, their_indices = _indices(our_patterns), _indices(their_patterns)
+    for name in sorted(our_indices.keys() ^ their_indices.keys()):
+        expression = our_indices.get(name) or their_indices[name]
+        values = "|".join(str(expression.value({name: index})) for index in range(3))
         raise ZooError(
-            f"'{{{name}}}' stands on one side alone; list its numbers, as {{{name}:0..8}}"
+            f"index '{name}' is on one side only; write {{{name}}} on the other side too, or "
+            f"list its values, for example {{{name}:{values}}}, in a 'convert' rule with 'split' "
+            "or 'join'"
         )
-    return mine, others
+    return our_patterns, their_patterns
 
 
-def _index_names(side: Sequence[Pattern]) -> set[str]:
-    return {name for pattern in side for name in pattern.names - pattern.words.keys()}
+def _indices(side: Sequence[Pattern]) -> dict[str, Expression]:
+    """Return the expression of each index whose values are not listed."""
+    return {name: e for pattern in side for e in pattern.expressions for name in e.names}

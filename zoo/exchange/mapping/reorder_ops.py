@@ -1,4 +1,4 @@
-"""Operations that put the rows of a weight in another order."""
+"""Operations that reorder the rows of a weight."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RotaryLayout = Literal["halves", "interleaved"]
 
 
 class Gates(Operation):
-    """Puts the gates of a recurrent cell in another order: ``{theirs: ifgo, ours: ifog}``."""
+    """Reorders the gates of a recurrent cell: ``{theirs: ifgo, ours: ifog}``."""
 
     name: ClassVar[str] = "gates"
 
@@ -26,20 +26,20 @@ class Gates(Operation):
         self.theirs, self.ours, self.dim = list(theirs), list(ours), dim
         if sorted(self.theirs) != sorted(self.ours) or len(set(self.ours)) < len(self.ours):
             raise ZooError(
-                f"gates should be the same, each once, in two orders, not "
-                f"{', '.join(self.theirs)} and {', '.join(self.ours)}"
+                f"gates: 'theirs' ({', '.join(self.theirs)}) and 'ours' ({', '.join(self.ours)}) "
+                "should list the same gates, each once"
             )
 
     def apply_one(self, tensor: Tensor) -> Tensor:
         size = dim_size(tensor, self.dim)
         if size % len(self.ours):
-            raise ZooError(f"gates: {size} rows are not {len(self.ours)} equal gates")
+            raise ZooError(f"gates: size {size} is not divisible by {len(self.ours)} gates")
         order = torch.tensor([self.theirs.index(g) for g in self.ours], device=tensor.device)
         dim = self.dim % tensor.ndim
         gates = torch.unflatten(tensor, dim, (len(self.ours), size // len(self.ours)))
         return gates.index_select(dim, order).flatten(dim, dim + 1)
 
-    def reverse(self) -> Operation:
+    def inverse(self) -> Operation:
         return Gates(theirs=self.ours, ours=self.theirs, dim=self.dim)
 
     def __str__(self) -> str:
@@ -47,9 +47,10 @@ class Gates(Operation):
 
 
 class Rotary(Operation):
-    """Puts the pairs that rotary positions turn elsewhere within each head.
+    """Reorders the pairs of features that rotary positions rotate, within each head.
 
-    Neighbours, as the paper has them (interleaved), or the two halves of the head.
+    A pair is two adjacent features, as in the paper (``interleaved``), or the same index in both
+    halves of the head (``halves``).
     """
 
     name: ClassVar[str] = "rotary"
@@ -67,7 +68,9 @@ class Rotary(Operation):
     def apply_one(self, tensor: Tensor) -> Tensor:
         size, dim = dim_size(tensor, self.dim), self.dim % tensor.ndim
         if size % (2 * self.heads):
-            raise ZooError(f"rotary: {size} rows are not {self.heads} heads of even width")
+            raise ZooError(
+                f"rotary: size {size} is not divisible into {self.heads} heads of even width"
+            )
         if self.theirs == self.ours:
             return tensor
         half = size // self.heads // 2
@@ -75,7 +78,7 @@ class Rotary(Operation):
         split = torch.unflatten(tensor, dim, (self.heads, *pairs))
         return split.transpose(dim + 1, dim + 2).flatten(dim, dim + 2)
 
-    def reverse(self) -> Operation:
+    def inverse(self) -> Operation:
         return Rotary(heads=self.heads, theirs=self.ours, ours=self.theirs, dim=self.dim)
 
     def __str__(self) -> str:

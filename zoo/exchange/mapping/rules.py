@@ -1,4 +1,4 @@
-"""A map as rules: which tensors become which, by which operations, and the same the other way."""
+"""A map as rules: which tensors become which, by which operations, in both directions."""
 
 from __future__ import annotations
 
@@ -14,72 +14,87 @@ from zoo.exchange.mapping.pattern import Binding, Pattern
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Names at one end of a rule, and what is done to each tensor there alone."""
+    """Tensor names on one side of a rule, and the operations applied to each tensor separately."""
 
     pattern: Pattern
-    do: Sequence[Operation] = ()
+    operations: Sequence[Operation] = ()
 
-    def reversed(self) -> Endpoint:
-        return Endpoint(self.pattern, _reverse_operations(self.do))
+    def inverse(self) -> Endpoint:
+        return Endpoint(self.pattern, _invert(self.operations))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapEntry:
+    """Where an entry of a map is written."""
+
+    place: Place | None = None
+    path: str = ""
+
+    def problem(self, message: str) -> Problem:
+        return Problem(message, self.path, self.place)
 
 
 @dataclass(frozen=True)
-class Rule:
-    """Tensors that become others: each is treated alone, then all together, then each again."""
+class Rule(MapEntry):
+    """A conversion of tensors: operations of each source, of the rule, and of each target."""
 
     sources: Sequence[Endpoint]
     targets: Sequence[Endpoint]
-    do: Sequence[Operation] = ()
-    place: Place | None = None
-    path: str = ""
+    operations: Sequence[Operation] = ()
     unsupported_reason: str = ""
-    """Why the rule cannot be used in this direction."""
+    """Why the rule cannot be applied in this direction."""
 
     @property
     def shared(self) -> set[str]:
-        """The open places that both sides speak of; other choices stand for all their words."""
-        before, after = (
-            {name for end in side for name in end.pattern.names}
+        """The placeholders on both sides; a choice on one side only stands for all its words."""
+        source_names, target_names = (
+            {name for endpoint in side for name in endpoint.pattern.names}
             for side in (self.sources, self.targets)
         )
-        return before & after
+        return source_names & target_names
 
     def run(
         self, tensors: Sequence[Tensor], sources: Sequence[Endpoint], targets: Sequence[Endpoint]
     ) -> list[Tensor]:
-        """The targets' tensors; the ends are given tensor by tensor."""
-        num_outputs = len(targets)
-        taken = [_apply_all(end.do, [t], 1)[0] for end, t in zip(sources, tensors, strict=True)]
-        made = _apply_all(self.do, taken, num_outputs)
-        if len(made) != num_outputs:
-            raise ZooError(f"the rule ends with {len(made)} tensors, but names {num_outputs}")
-        return [_apply_all(end.do, [t], 1)[0] for end, t in zip(targets, made, strict=True)]
+        """Return the target tensors; `sources` and `targets` hold one endpoint per tensor."""
+        inputs = _apply_endpoints(sources, tensors)
+        outputs = _apply_all(self.operations, inputs, len(targets))
+        if len(outputs) != len(targets):
+            raise ZooError(
+                f"the operations return {len(outputs)} tensors, but the rule has {len(targets)} "
+                "targets; use 'split' or 'join'"
+            )
+        return _apply_endpoints(targets, outputs)
 
-    def reversed(self) -> Rule:
+    def inverse(self) -> Rule:
         try:
             return replace(
                 self,
-                sources=[end.reversed() for end in self.targets],
-                targets=[end.reversed() for end in self.sources],
-                do=_reverse_operations(self.do),
+                sources=[endpoint.inverse() for endpoint in self.targets],
+                targets=[endpoint.inverse() for endpoint in self.sources],
+                operations=_invert(self.operations),
             )
         except ZooError as error:
             return replace(
                 self,
                 sources=self.targets,
                 targets=self.sources,
-                do=(),
+                operations=(),
                 unsupported_reason=str(error),
             )
 
     def steps(self) -> list[str]:
-        """The operations, for people."""
-        alone = [step for end in self.sources for step in end.do]
-        after = [step for end in self.targets for step in end.do]
-        return [str(step) for step in (*alone, *self.do, *after)]
+        """Return the names of the operations in order."""
+        before = [step for endpoint in self.sources for step in endpoint.operations]
+        after = [step for endpoint in self.targets for step in endpoint.operations]
+        return [str(step) for step in (*before, *self.operations, *after)]
 
-    def problem(self, message: str) -> Problem:
-        return Problem(message, self.path, self.place)
+
+def _apply_endpoints(endpoints: Sequence[Endpoint], tensors: Sequence[Tensor]) -> list[Tensor]:
+    return [
+        _apply_all(endpoint.operations, [tensor], 1)[0]
+        for endpoint, tensor in zip(endpoints, tensors, strict=True)
+    ]
 
 
 def _apply_all(
@@ -90,44 +105,34 @@ def _apply_all(
     return tensors
 
 
-def _reverse_operations(operations: Sequence[Operation]) -> list[Operation]:
-    return [operation.reverse() for operation in reversed(operations)]
+def _invert(operations: Sequence[Operation]) -> list[Operation]:
+    return [operation.inverse() for operation in reversed(operations)]
 
 
 @dataclass(frozen=True)
-class Fill:
-    """A tensor of one number that the other side does not have."""
+class Fill(MapEntry):
+    """A target tensor with a constant value that has no source."""
 
     pattern: Pattern
     value: float
-    place: Place | None = None
-    path: str = ""
     shape: Sequence[int] | None = None
-
-    def problem(self, message: str) -> Problem:
-        return Problem(message, self.path, self.place)
 
 
 @dataclass(frozen=True)
-class Drop:
-    """Tensors that may go unused."""
+class Drop(MapEntry):
+    """Source tensors that may be left unused."""
 
     pattern: Pattern
-    place: Place | None = None
-    path: str = ""
     export: str | float | None = None
-    """What an export puts there: a number, 'omit' for nothing, None if nobody said."""
+    """The value that an export writes, 'omit' to write nothing, or None if not specified."""
     shape: Sequence[int] | None = None
     required_value: float | None = None
-    """The number all of it must be, for nothing to be lost."""
-
-    def problem(self, message: str) -> Problem:
-        return Problem(message, self.path, self.place)
+    """The constant value that the tensor must have, because dropping another would lose data."""
 
 
 @dataclass(frozen=True)
 class TensorMap:
-    """How the tensors of another library become those of a model."""
+    """A conversion from the tensors of another library to the parameters of a model."""
 
     file: str
     rules: Sequence[Rule] = ()
@@ -136,50 +141,59 @@ class TensorMap:
     prefix: str = ""
     endings: Mapping[str, str] = field(default_factory=dict)
     problems: Sequence[Problem] = ()
-    """What an export cannot do, whatever the tensors."""
+    """Why the map cannot be applied in this direction, whatever the tensors."""
 
     def canonical_names(self, names: Sequence[str]) -> dict[str, str]:
-        """The names as the rules write them, each with the one in the file."""
+        """Return each name as the rules write it, with the name in the file.
+
+        Old endings are replaced. If no name in the file has the prefix, it is added to the names
+        that then match a rule or a drop.
+        """
         known = {}
-        bare = self.prefix and not any(name.startswith(self.prefix) for name in names)
+        lacks_prefix = self.prefix and not any(name.startswith(self.prefix) for name in names)
         for name in names:
             rule_name = name
-            for ending, usual in self.endings.items():
+            for ending, replacement in self.endings.items():
                 if name.endswith(ending):
-                    rule_name = name.removesuffix(ending) + usual
-            if bare and self._matches(self.prefix + rule_name):
+                    rule_name = name.removesuffix(ending) + replacement
+            if lacks_prefix and self._matches(self.prefix + rule_name):
                 rule_name = self.prefix + rule_name
-            taken = rule_name in known or (rule_name != name and rule_name in names)
-            known[name if taken else rule_name] = name
+            is_taken = rule_name in known or (rule_name != name and rule_name in names)
+            known[name if is_taken else rule_name] = name
         return known
 
     def _matches(self, name: str) -> bool:
-        ends = [end.pattern for rule in self.rules for end in rule.sources]
-        patterns = [*ends, *(drop.pattern for drop in self.drops)]
+        sources = [endpoint.pattern for rule in self.rules for endpoint in rule.sources]
+        patterns = [*sources, *(drop.pattern for drop in self.drops)]
         return any(pattern.match(name) is not None for pattern in patterns)
 
-    def reversed(self) -> TensorMap:
-        """The same map from a model to the other library."""
+    def inverse(self) -> TensorMap:
+        """Return the map from the model to the other library."""
         fills, problems = [], []
         for drop in self.drops:
             if drop.export is None:
                 problems.append(
                     drop.problem(
-                        f"'{drop.pattern}' is dropped, and nothing says what an export should "
-                        "put there: 'export: omit', or a number with its 'shape'"
+                        f"'{drop.pattern}' is dropped without 'export'; set 'export: omit', or a "
+                        "value and its 'shape'"
                     )
                 )
             elif not isinstance(drop.export, str):
-                fills.append(Fill(drop.pattern, drop.export, drop.place, drop.path, drop.shape))
+                fills.append(
+                    Fill(drop.pattern, drop.export, drop.shape, place=drop.place, path=drop.path)
+                )
         return TensorMap(
             self.file,
-            [rule.reversed() for rule in self.rules],
+            [rule.inverse() for rule in self.rules],
             fills,
-            [Drop(f.pattern, f.place, f.path, required_value=f.value) for f in self.fills],
+            [
+                Drop(fill.pattern, required_value=fill.value, place=fill.place, path=fill.path)
+                for fill in self.fills
+            ],
             problems=problems,
         )
 
 
-def expand(ends: Sequence[Endpoint], binding: Binding) -> list[tuple[str, Endpoint]]:
-    """Every name at these ends, with the end it belongs to."""
-    return [(name, end) for end in ends for name in end.pattern.expand(binding)]
+def expand_endpoints(endpoints: Sequence[Endpoint], binding: Binding) -> list[tuple[str, Endpoint]]:
+    """Return every tensor name of these endpoints, with its endpoint."""
+    return [(name, endpoint) for endpoint in endpoints for name in endpoint.pattern.expand(binding)]

@@ -1,4 +1,4 @@
-"""Operations that leave the numbers as they are and move or recast them."""
+"""Operations that change the shape or the dtype of a tensor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Dtype = Literal["float64", "float32", "float16", "bfloat16"]
 
 
 class Transpose(Operation):
-    """Swaps two dimensions; the first two if not said otherwise."""
+    """Swaps two dimensions, by default the first two."""
 
     name: ClassVar[str] = "transpose"
     shorthand: ClassVar[str] = "dims"
@@ -30,12 +30,12 @@ class Transpose(Operation):
             dim_size(tensor, dim)
         return tensor.transpose(*self.dims)
 
-    def reverse(self) -> Operation:
+    def inverse(self) -> Operation:
         return self
 
 
 class Permute(Operation):
-    """Puts the dimensions in another order: ``permute: [3, 2, 0, 1]``."""
+    """Permutes the dimensions: ``permute: [3, 2, 0, 1]``."""
 
     name: ClassVar[str] = "permute"
     shorthand: ClassVar[str] = "dims"
@@ -43,19 +43,21 @@ class Permute(Operation):
     def __init__(self, *, dims: Sequence[Annotated[int, Field(ge=0)]]) -> None:
         self.dims = list(dims)
         if sorted(self.dims) != list(range(len(self.dims))):
-            raise ZooError(f"permute needs every dimension once, not {self.dims}")
+            raise ZooError(f"permute should list every dimension once, but lists {self.dims}")
 
     def apply_one(self, tensor: Tensor) -> Tensor:
         if tensor.ndim != len(self.dims):
-            raise ZooError(f"permute orders {len(self.dims)} dimensions, not {list(tensor.shape)}")
+            raise ZooError(
+                f"permute lists {len(self.dims)} dimensions, but the shape is {list(tensor.shape)}"
+            )
         return tensor.permute(self.dims)
 
-    def reverse(self) -> Operation:
+    def inverse(self) -> Operation:
         return Permute(dims=[self.dims.index(dim) for dim in range(len(self.dims))])
 
 
 class Reshape(Operation):
-    """Reads the same numbers in another shape; -1 is what is left over."""
+    """Reshapes a tensor; -1 is inferred."""
 
     name: ClassVar[str] = "reshape"
     shorthand: ClassVar[str] = "ours"
@@ -71,33 +73,33 @@ class Reshape(Operation):
 
     def apply_one(self, tensor: Tensor) -> Tensor:
         if self.theirs is not None and not _shape_matches(tensor, self.theirs):
-            raise ZooError(f"reshape expects {self.theirs}, but finds {list(tensor.shape)}")
+            raise ZooError(f"reshape expects shape {self.theirs}, but got {list(tensor.shape)}")
         if not _can_reshape(tensor.numel(), self.ours):
-            raise ZooError(f"reshape cannot make {self.ours} of {list(tensor.shape)}")
+            raise ZooError(f"shape {list(tensor.shape)} cannot be reshaped to {self.ours}")
         return tensor.reshape(self.ours)
 
-    def reverse(self) -> Operation:
+    def inverse(self) -> Operation:
         if self.theirs is None:
-            raise ZooError("reshape can be undone only where 'theirs' says the shape before")
+            raise ZooError("reshape has no inverse without 'theirs', the shape before it")
         return Reshape(ours=self.theirs, theirs=self.ours)
 
 
-def _can_reshape(numbers: int, shape: Sequence[int]) -> bool:
+def _can_reshape(numel: int, shape: Sequence[int]) -> bool:
     known = prod(size for size in shape if size >= 0)
-    left_over = shape.count(-1)
-    if left_over == 0:
-        return numbers == known
-    return left_over == 1 and known > 0 and numbers % known == 0
+    inferred = shape.count(-1)
+    if inferred == 0:
+        return numel == known
+    return inferred == 1 and known > 0 and numel % known == 0
 
 
 def _shape_matches(tensor: Tensor, shape: Sequence[int]) -> bool:
     return tensor.ndim == len(shape) and all(
-        wanted in (-1, size) for wanted, size in zip(shape, tensor.shape, strict=True)
+        expected in (-1, size) for expected, size in zip(shape, tensor.shape, strict=True)
     )
 
 
 class Squeeze(Operation):
-    """Takes away a dimension of size 1, as of a convolution of width 1."""
+    """Removes a dimension of size 1, such as the kernel of a convolution of width 1."""
 
     name: ClassVar[str] = "squeeze"
     shorthand: ClassVar[str] = "dim"
@@ -107,10 +109,12 @@ class Squeeze(Operation):
 
     def apply_one(self, tensor: Tensor) -> Tensor:
         if dim_size(tensor, self.dim) != 1:
-            raise ZooError(f"squeeze needs size 1 in dimension {self.dim} of {list(tensor.shape)}")
+            raise ZooError(
+                f"squeeze: dimension {self.dim} of {list(tensor.shape)} should have size 1"
+            )
         return tensor.squeeze(self.dim)
 
-    def reverse(self) -> Operation:
+    def inverse(self) -> Operation:
         return Unsqueeze(dim=self.dim)
 
 
@@ -125,18 +129,19 @@ class Unsqueeze(Operation):
 
     def apply_one(self, tensor: Tensor) -> Tensor:
         if not -tensor.ndim - 1 <= self.dim <= tensor.ndim:
-            raise ZooError(f"unsqueeze finds no place {self.dim} in {list(tensor.shape)}")
+            raise ZooError(
+                f"unsqueeze: dimension {self.dim} is out of range for {list(tensor.shape)}"
+            )
         return tensor.unsqueeze(self.dim)
 
-    def reverse(self) -> Operation:
+    def inverse(self) -> Operation:
         return Squeeze(dim=self.dim)
 
 
 class Slice(Operation):
-    """Keeps what lies from `start` to `stop` along a dimension.
+    """Keeps the range from `start` to `stop` along a dimension.
 
-    ``export: zeros`` puts zeros where the rest was: `start` of them before, and up to `size` in
-    all behind.
+    ``export: zeros`` pads with zeros: `start` of them before, and up to `size` in total.
     """
 
     name: ClassVar[str] = "slice"
@@ -151,29 +156,31 @@ class Slice(Operation):
         export: Literal["zeros"] | None = None,
     ) -> None:
         if stop is not None and stop <= start:
-            raise ZooError(f"slice from {start} to {stop} keeps nothing")
+            raise ZooError(f"slice from {start} to {stop} is empty")
         self.start, self.stop, self.dim, self.size, self.export = start, stop, dim, size, export
 
     def apply_one(self, tensor: Tensor) -> Tensor:
         size = dim_size(tensor, self.dim)
         stop = size if self.stop is None else self.stop
         if self.size not in (None, size):
-            raise ZooError(f"slice expects size {self.size}, but finds {list(tensor.shape)}")
+            raise ZooError(f"slice expects size {self.size}, but the shape is {list(tensor.shape)}")
         if not self.start < stop <= size:
-            raise ZooError(f"slice from {self.start} to {stop} leaves {list(tensor.shape)}")
+            raise ZooError(
+                f"slice from {self.start} to {stop} is out of range for {list(tensor.shape)}"
+            )
         return tensor.narrow(self.dim, self.start, stop - self.start)
 
-    def reverse(self) -> Operation:
+    def inverse(self) -> Operation:
         if self.export is None:
-            raise ZooError("slice cannot bring back what it left out; 'export: zeros' fills it")
+            raise ZooError("slice has no inverse; set 'export: zeros' to pad with zeros")
         if self.stop is not None and self.size is None:
-            raise ZooError("slice with a 'stop' needs 'size' for the way back")
+            raise ZooError("slice with 'stop' needs 'size' for export")
         after = 0 if self.stop is None or self.size is None else self.size - self.stop
         return Pad(before=self.start, after=after, dim=self.dim)
 
 
 class Pad(Operation):
-    """Puts zeros before and after along a dimension."""
+    """Pads a dimension with zeros."""
 
     name: ClassVar[str] = "pad"
 
@@ -196,12 +203,12 @@ class Pad(Operation):
 
         return torch.cat([zeros(self.before), tensor, zeros(self.after)], dim=self.dim)
 
-    def reverse(self) -> Operation:
+    def inverse(self) -> Operation:
         return Unpad(before=self.before, after=self.after, dim=self.dim)
 
 
 class Unpad(Operation):
-    """Takes away what Pad put there."""
+    """Inverse of `Pad`: removes the padding."""
 
     name: ClassVar[str] = "unpad"
 
@@ -209,17 +216,20 @@ class Unpad(Operation):
         self.before, self.after, self.dim = before, after, dim
 
     def apply_one(self, tensor: Tensor) -> Tensor:
-        left = dim_size(tensor, self.dim) - self.before - self.after
-        if left < 1:
-            raise ZooError(f"unpad leaves nothing of {list(tensor.shape)}")
-        return tensor.narrow(self.dim, self.before, left)
+        length = dim_size(tensor, self.dim) - self.before - self.after
+        if length < 1:
+            raise ZooError(
+                f"unpad: {self.before} + {self.after} elements cannot be removed from dimension "
+                f"{self.dim} of {list(tensor.shape)}"
+            )
+        return tensor.narrow(self.dim, self.before, length)
 
-    def reverse(self) -> Operation:
+    def inverse(self) -> Operation:
         return Pad(before=self.before, after=self.after, dim=self.dim)
 
 
 class Cast(Operation):
-    """Another floating type; the way back leaves it unless `export` names one."""
+    """Converts to another floating-point dtype; exports to `export`, or unchanged."""
 
     name: ClassVar[str] = "cast"
     shorthand: ClassVar[str] = "to"
@@ -229,11 +239,11 @@ class Cast(Operation):
 
     def apply_one(self, tensor: Tensor) -> Tensor:
         if not tensor.is_floating_point():
-            raise ZooError(f"cast takes floating numbers, not {tensor.dtype}")
+            raise ZooError(f"cast takes floating-point tensors, but got {tensor.dtype}")
         return tensor if self.to is None else tensor.to(getattr(torch, self.to))
 
-    def reverse(self) -> Operation:
+    def inverse(self) -> Operation:
         return Cast(to=self.export, export=self.to)
 
     def __str__(self) -> str:
-        return f"cast to {self.to}" if self.to else "cast to nothing else"
+        return f"cast to {self.to}" if self.to else "no cast"

@@ -1,4 +1,4 @@
-"""Names with open places, and the arithmetic in them."""
+"""Patterns for tensor names, and the expressions in them."""
 
 import pytest
 
@@ -19,18 +19,18 @@ def test_arithmetic(text, value):
     "text",
     ["n**9", "f(n)", "n.real", "[n]", "1.5*n", "n and 1", "", "True", "n if n else 1", "'a'"],
 )
-def test_what_is_no_arithmetic_is_refused(text):
-    with pytest.raises(ZooError) as caught:
+def test_invalid_expressions_raise(text):
+    with pytest.raises(ZooError, match=r"3\*n\+2") as caught:
         Expression(text)
-    assert str(caught.value) == (f"'{text}' is no arithmetic of whole numbers and names, as 3*n+2")
+    assert str(caught.value).startswith(f"'{text}' ")
 
 
-def test_a_name_without_a_value_and_a_division_by_zero():
-    with pytest.raises(ZooError, match=r"^'k' has no value here \(available: n\)$"):
+def test_unknown_names_division_by_zero_and_long_expressions_raise():
+    with pytest.raises(ZooError, match=r"'k'.*available: n\)"):
         Expression("k").value({"n": 1})
-    with pytest.raises(ZooError, match=r"^'n//0' divides by zero$"):
+    with pytest.raises(ZooError, match=r"'n//0'.*zero"):
         Expression("n//0").value({"n": 1})
-    with pytest.raises(ZooError, match="at most 200 characters"):
+    with pytest.raises(ZooError, match=r"401.*200"):
         Expression("1+" * 200 + "1")
 
 
@@ -60,7 +60,7 @@ def test_matching(pattern, name, binding):
         assert Pattern(pattern).format_name(binding) == name
 
 
-def test_a_choice_that_is_left_open_stands_for_all_its_words():
+def test_expand_returns_a_name_for_each_unbound_word():
     pattern = Pattern("{n}.{e:0..2}.{p:a|b}")
     assert pattern.expand({"n": 7, "p": 1}) == ["7.0.b", "7.1.b"]
     assert pattern.expand({"n": 7}) == ["7.0.a", "7.0.b", "7.1.a", "7.1.b"]
@@ -74,24 +74,41 @@ def test_words_of_both_sides_correspond_by_order():
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "message"),
+    ("ours", "theirs", "names"),
     [
-        ("a.{n", "b", "'a.{n' has a brace without its other half"),
-        ("a.{p:x|y}", "b.{p:x|y|z}", "'p' stands for 2 words of ours and 3 of theirs"),
-        ("a.{n}", "b", "'{n}' stands on one side alone; list its numbers, as {n:0..8}"),
-        ("a.{n+m}", "b.{n}.{m}", "'{n+m}' should speak of one index"),
-        ("a.{3}", "b", "'{3}' names no index"),
-        ("a.{p:x|x}", "b", "'{p:x|x}' lists a word twice"),
-        ("a.{p:4..2}", "b", "'{p:4..2}' should count from a number to a higher one"),
-        ("", "b", "a tensor's name is empty"),
-        (
-            "a.{p:0..999}.{q:0..999}",
-            "b",
-            "'a.{p:0..999}.{q:0..999}' stands for more than 100,000 names",
-        ),
+        ("heads.{h:0..3}", "conv_{3*h+1}", ["conv_1", "conv_4", "conv_7"]),
+        ("heads.{h:2|5}", "conv_{h-2}", ["conv_0", "conv_3"]),
+        ("heads", "conv_{h:1..3}.after_{h+1}", ["conv_1.after_2", "conv_2.after_3"]),
+        ("heads", "before_{h-1}.conv_{h:1..3}", ["before_0.conv_1", "before_1.conv_2"]),
     ],
 )
-def test_names_that_cannot_be_read(ours, theirs, message):
-    with pytest.raises(ZooError) as caught:
+def test_an_expression_may_use_an_index_whose_values_are_listed(ours, theirs, names):
+    (ours,), (theirs,) = paired_patterns([ours], [theirs])
+    assert theirs.expand({}) == names
+    for index, name in enumerate(names):
+        assert theirs.match(name) == {"h": index}
+    if ours.names:
+        assert ours.match("heads.2") == {"h": 2 if len(names) == 3 else 0}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "message"),
+    [
+        ("a.{n", "b", r"'a\.\{n'.*brace"),
+        ("a.{p:x|y}", "b.{p:x|y|z}", "'p'.* 2 .* 3 "),
+        ("a.{p:x|y}.{p:x|y|z}", "b", "'p'.* 2 .* 3 "),
+        ("a.{n}", "b", r"'n'.*one side.*\{n\}.*\{n:0\|1\|2\}.*convert.*split.*join"),
+        ("a", "b.{3*n+1}", r"'n'.*one side.*\{n\}.*\{n:1\|4\|7\}.*convert.*split.*join"),
+        ("a.{p:x|y}", "b.{p+1}", r"'\{p\+1\}'.*integers.*'p'.*'x'"),
+        ("a.{n:0..4}", "b.{n//2}", r"'\{n//2\}'.*same value.*'n'"),
+        ("a.{n+m}", "b.{n}.{m}", r"'\{n\+m\}'.*one index"),
+        ("a.{3}", "b", r"'\{3\}'.*no index"),
+        ("a.{p:x|x}", "b", r"'\{p:x\|x\}'.*twice"),
+        ("a.{p:4..2}", "b", r"'\{p:4\.\.2\}'.*range"),
+        ("", "b", "empty"),
+        ("a.{p:0..999}.{q:0..999}", "b", r"'a\.\{p:0\.\.999\}.*100,000"),
+    ],
+)
+def test_invalid_names_raise(ours, theirs, message):
+    with pytest.raises(ZooError, match=message):
         paired_patterns([ours], [theirs])
-    assert str(caught.value) == message

@@ -1,0 +1,78 @@
+"""The schema of a map file: its sections, their entries and the operations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from zoo.exchange.mapping.combine_ops import Add, Join, Split, WeightNorm
+from zoo.exchange.mapping.operation import Operation
+from zoo.exchange.mapping.reorder_ops import Gates, Rotary
+from zoo.exchange.mapping.shape_ops import (
+    Cast,
+    Pad,
+    Permute,
+    Reshape,
+    Slice,
+    Squeeze,
+    Transpose,
+    Unsqueeze,
+)
+from zoo.registry.blueprint import Blueprint
+
+OPERATIONS: Mapping[str, type[Operation]] = {
+    operation.name: operation
+    for operation in (
+        *(Transpose, Permute, Reshape, Squeeze, Unsqueeze, Slice, Pad, Cast),
+        *(Gates, Rotary, Split, Join, Add, WeightNorm),
+    )
+}
+
+FillValue = Literal["zeros", "ones"] | float
+TensorNames = str | Sequence[str | Mapping[str, Any]]
+
+
+class ConvertSchema:
+    """A rule with operations."""
+
+    def __init__(
+        self, *, theirs: TensorNames, ours: TensorNames, do: Sequence[Any] = ()
+    ) -> None: ...
+
+
+class EndpointSchema:
+    """One of several tensors of a rule, with its own operations."""
+
+    def __init__(self, *, name: str, do: Sequence[Any] = ()) -> None: ...
+
+
+class DropSchema:
+    """Tensors that may be left unused, and what an export writes for them."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        export: Literal["omit"] | FillValue | None = None,
+        shape: Sequence[Annotated[int, Field(ge=0)]] | None = None,
+    ) -> None: ...
+
+
+class MapSchema:
+    """The sections of a map."""
+
+    def __init__(
+        self,
+        *,
+        zoo: Annotated[int, Field(ge=1, le=1)],
+        description: str = "",
+        values: Mapping[str, int | str | Sequence[str]] | None = None,
+        prefix: str = "",
+        endings: Mapping[str, str] | None = None,
+        rename: Mapping[str, str] | None = None,
+        convert: Sequence[Blueprint[ConvertSchema]] = (),
+        fill: Mapping[str, FillValue] | None = None,
+        drop: Sequence[str | Mapping[str, Any]] = (),
+    ) -> None: ...

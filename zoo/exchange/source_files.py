@@ -1,0 +1,119 @@
+"""Files of a model to import: config, safetensors files, shards. Nothing in them is executed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from zoo.errors import ZooError, truncate
+from zoo.files import os_error_message
+from zoo.hub import fetch
+from zoo.hub.reference import is_repository, local_path
+
+MAX_CONFIG = 10_000_000
+_SINGLE_FILE, _INDEX = "model.safetensors", "model.safetensors.index.json"
+_FETCH_PATTERNS = ("*.json", "*.txt", "*.model", "model*.safetensors")
+_SHARD = re.compile(r"-\d+-of-\d+")
+_TORCH_COMMAND = (
+    "import torch; from glob import glob; from safetensors.torch import save_file; "
+    "save_file({{k: v.contiguous().clone() for f in glob('{0}') for k, v in "
+    "torch.load(f, map_location='cpu', weights_only=True).items()}}, 'model.safetensors')"
+)
+_NUMPY_COMMAND = (
+    "import numpy; from safetensors.numpy import save_file; "
+    "save_file(dict(numpy.load('{0}')), 'model.safetensors')"
+)
+_CONVERT_COMMANDS = {
+    **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt", ".pkl"), _TORCH_COMMAND),
+    **dict.fromkeys((".npz", ".npy"), _NUMPY_COMMAND),
+}
+
+
+def resolve_source(source: str | os.PathLike[str]) -> Path:
+    """Return the path of a file or folder; data files of a Hub repository are downloaded."""
+    path = local_path(source)
+    if path is None and is_repository(os.fspath(source)):
+        return fetch(os.fspath(source), _FETCH_PATTERNS)
+    if path is None or not path.exists():
+        raise ZooError(f"{source}: no such file or folder")
+    return path
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Return the content of ``config.json`` in a folder."""
+    if not folder.is_dir():
+        reject_pickle(folder)
+        raise ZooError(
+            f"{folder} is a single file without a config; set --spec and --map, or import a "
+            "folder with a config.json"
+        )
+    file = folder / "config.json"
+    if not file.exists():
+        raise ZooError(f"{folder} has no config.json; set --spec and --map")
+    config = _read_json(file)
+    if not isinstance(config, dict):
+        raise ZooError(f"{file} should contain a JSON object, but has {type(config).__name__}")
+    return config
+
+
+def _read_json(file: Path) -> Any:
+    try:
+        size = file.stat().st_size
+        if size > MAX_CONFIG:
+            raise ZooError(f"{file} has {size:,} bytes; at most {MAX_CONFIG:,} are allowed")
+        return json.loads(file.read_text(encoding="utf-8"), parse_constant=_reject_constant)
+    except OSError as error:
+        raise ZooError(f"{file} cannot be read: {os_error_message(error)}") from None
+    except (ValueError, RecursionError) as error:
+        raise ZooError(f"{file} is not valid JSON: {truncate(str(error), 200)}") from None
+
+
+def _reject_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not a JSON number")
+
+
+def find_weight_files(path: Path) -> list[Path]:
+    """Return the safetensors files of a model, one or several shards."""
+    if not path.is_dir():
+        reject_pickle(path)
+        return [path]
+    if (path / _SINGLE_FILE).is_file():
+        return [path / _SINGLE_FILE]
+    if (path / _INDEX).is_file():
+        return _list_shards(path)
+    for file in sorted(path.iterdir()):
+        reject_pickle(file)
+    raise ZooError(f"{path} contains neither {_SINGLE_FILE} nor {_INDEX}")
+
+
+def _list_shards(folder: Path) -> list[Path]:
+    index = folder / _INDEX
+    content = _read_json(index)
+    weight_map = content.get("weight_map") if isinstance(content, dict) else None
+    if not isinstance(weight_map, dict):
+        raise ZooError(f"{index} should map tensor names to files under 'weight_map'")
+    for name in weight_map.values():
+        if (
+            not isinstance(name, str)
+            or Path(name).name != name
+            or not name.endswith(".safetensors")
+        ):
+            raise ZooError(f"{index}: {name!r} is not the name of a safetensors file in the folder")
+    shards = [folder / name for name in sorted(set(weight_map.values()))]
+    for shard in shards:
+        if not shard.is_file():
+            raise ZooError(f"{index}: {shard.name} does not exist")
+    return shards
+
+
+def reject_pickle(path: Path) -> None:
+    """Raise ZooError for files that may contain a pickle, because loading it can execute code."""
+    command = _CONVERT_COMMANDS.get(path.suffix)
+    if command:
+        raise ZooError(
+            f"{path} may contain a pickle, which can execute code when loaded; if you trust it, "
+            f'convert it: python -c "{command.format(_SHARD.sub("-*", path.name))}"'
+        )
