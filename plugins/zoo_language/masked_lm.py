@@ -1,4 +1,4 @@
-"""Masked language model: fills in what is hidden."""
+"""Masked language model."""
 
 from typing import Annotated, ClassVar
 
@@ -12,20 +12,20 @@ from zoo.plugin import Blueprint, Embedding, Encoder, Memory, forbid_stochastic
 
 
 class MaskedLM(Model):
-    r"""Predicts every token from all around it, with any encoder.
+    r"""Masked language model with any encoder and an output tied to the embedding.
 
     .. math:: p(y_t) = \mathrm{softmax}(E\, \mathrm{LN}(\mathrm{gelu}(W h_t)) + b)
 
     Paper: Devlin et al. 2019, section 3.1.
 
     Args:
-        source: embedding of the tokens, whose table serves as output too.
-        encoder: reads them.
-        eps: of the LayerNorm before the output.
+        source: token embedding, whose table is also the output matrix.
+        encoder: encoder of the tokens.
+        eps: epsilon of the LayerNorm before the output.
 
     Shapes:
-        batch {source [B, S], target [B, S], counted [B, S] if not all of them count}
-        -> logits [B, S, V].
+        batch {source [B, S], target [B, S], optional loss_mask [B, S], True for the tokens to
+        predict} -> logits [B, S, V].
     """
 
     name: ClassVar[str] = "masked-lm"
@@ -47,10 +47,15 @@ class MaskedLM(Model):
         dim = self.source.dim
         self.transform = nn.Linear(self.encoder.output_dim, dim)
         self.norm = nn.LayerNorm(dim, eps=eps)
-        self.bias = nn.Parameter(torch.zeros(self.source.vocab))
+        self.eps = eps
+        self.bias = nn.Parameter(torch.empty(self.source.vocab))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.zeros_(self.bias)
 
     def encode(self, source: Tensor) -> Memory:
-        """source [B, S] -> memory."""
+        """Encode the tokens [B, S]."""
         memory: Memory = self.encoder(self.source(source), self.source.mask(source))
         return memory
 
@@ -58,8 +63,8 @@ class MaskedLM(Model):
         memory = self.encode(batch["source"])
         states = self.norm(F.gelu(self.transform(memory.states)))
         logits = self.source.unembed(states) + self.bias
-        counted = batch.get("counted")
-        mask = memory.mask if counted is None else memory.mask & counted
+        loss_mask = batch.get("loss_mask")
+        mask = memory.mask if loss_mask is None else memory.mask & loss_mask
         return Outputs(logits, batch["target"], mask)
 
     def get_embedding(self, side: str) -> Embedding:
