@@ -5,13 +5,14 @@ from typing import Annotated, ClassVar
 import torch
 import torch.nn.functional as F
 from pydantic import Field
-from torch import Tensor, nn
+from torch import nn
 
-from zoo import Batch, Model, Outputs, ZooError
-from zoo.plugin import Blueprint, Embedding, Encoder, Memory, forbid_stochastic
+from zoo import Batch, Outputs, ZooError
+from zoo.plugin import Blueprint, Embedding, Encoder
+from zoo_language.encoder_model import EncoderModel
 
 
-class MaskedLM(Model):
+class MaskedLM(EncoderModel):
     r"""Masked language model with any encoder and an output tied to the embedding.
 
     .. math:: p(y_t) = \mathrm{softmax}(E\, \mathrm{LN}(\mathrm{gelu}(W h_t)) + b)
@@ -38,12 +39,9 @@ class MaskedLM(Model):
         encoder: Blueprint[Encoder],
         eps: Annotated[float, Field(gt=0)] = 1e-12,
     ) -> None:
-        super().__init__()
-        self.source = source.build()
+        super().__init__(source, encoder)
         if self.source.vocab is None:
             raise ZooError(f"embedding '{self.source.name}' has no vocabulary to predict")
-        self.encoder = encoder.build(input_dim=self.source.dim)
-        forbid_stochastic(self.encoder, "the encoder")
         dim = self.source.dim
         self.transform = nn.Linear(self.encoder.output_dim, dim)
         self.norm = nn.LayerNorm(dim, eps=eps)
@@ -54,11 +52,6 @@ class MaskedLM(Model):
     def reset_parameters(self) -> None:
         nn.init.zeros_(self.bias)
 
-    def encode(self, source: Tensor) -> Memory:
-        """Encode the tokens [B, S]."""
-        memory: Memory = self.encoder(self.source(source), self.source.mask(source))
-        return memory
-
     def forward(self, batch: Batch) -> Outputs:
         memory = self.encode(batch["source"])
         states = self.norm(F.gelu(self.transform(memory.states)))
@@ -66,14 +59,3 @@ class MaskedLM(Model):
         loss_mask = batch.get("loss_mask")
         mask = memory.mask if loss_mask is None else memory.mask & loss_mask
         return Outputs(logits, batch["target"], mask)
-
-    def get_embedding(self, side: str) -> Embedding:
-        return self.source
-
-    def example(
-        self, batch: int, length: int, generator: torch.Generator | None = None
-    ) -> dict[str, Tensor]:
-        return {
-            "source": self.source.example(batch, length, generator),
-            "target": self.source.example(batch, length, generator),
-        }

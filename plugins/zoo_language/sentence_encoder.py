@@ -7,11 +7,12 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Batch, Model, Outputs
-from zoo.plugin import Blueprint, Embedding, Encoder, forbid_stochastic
+from zoo import Batch, Outputs
+from zoo.plugin import Blueprint, Embedding, Encoder
+from zoo_language.encoder_model import EncoderModel
 
 
-class SentenceEncoder(Model):
+class SentenceEncoder(EncoderModel):
     r"""Sentence encoder: pools the states of an encoder into one vector per text.
 
     .. math::
@@ -47,13 +48,10 @@ class SentenceEncoder(Model):
         normalise: bool = True,
         scale: Annotated[float, Field(gt=0)] = 20.0,
     ) -> None:
-        super().__init__()
+        super().__init__(source, encoder)
         self.pooling = pooling
         self.normalise = normalise
         self.scale = scale
-        self.source = source.build()
-        self.encoder = encoder.build(input_dim=self.source.dim)
-        forbid_stochastic(self.encoder, "the encoder")
 
     def embed(self, batch: Batch) -> Tensor:
         """Return vectors [B, D] for a batch {source [B, S]}."""
@@ -68,25 +66,11 @@ class SentenceEncoder(Model):
         labels = torch.arange(len(sources), device=sources.device)[:, None]
         return Outputs(logits[:, None], labels, torch.ones_like(labels, dtype=torch.bool))
 
-    def example(
-        self, batch: int, length: int, generator: torch.Generator | None = None
-    ) -> dict[str, Tensor]:
-        return {
-            "source": self.source.example(batch, length, generator),
-            "target": self.source.example(batch, length, generator),
-        }
-
-    def get_embedding(self, side: str) -> Embedding:
-        return self.source
-
     def _pool(self, inputs: Tensor) -> Tensor:
-        memory = self.encoder(self.source(inputs), self.source.mask(inputs))
+        memory = self.encode(inputs)
         if self.pooling == "first":
-            first: Tensor = memory.states[:, 0]
-            return first
+            return memory.states[:, 0]
         valid = memory.mask[..., None]
         if self.pooling == "max":
-            largest: Tensor = memory.states.masked_fill(~valid, float("-inf")).amax(dim=1)
-            return largest
-        mean: Tensor = memory.states.masked_fill(~valid, 0.0).sum(dim=1) / valid.sum(dim=1).clamp(1)
-        return mean
+            return memory.states.masked_fill(~valid, float("-inf")).amax(dim=1)
+        return memory.states.masked_fill(~valid, 0.0).sum(dim=1) / valid.sum(dim=1).clamp(1)

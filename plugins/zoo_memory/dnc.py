@@ -58,15 +58,15 @@ class DNC(MemoryEncoder):
         )
         self.slots, self.width, self.read_heads, self.sizes = slots, width, read_heads, sizes
 
-    def initial_memory(self, like: Tensor) -> Mapping[str, Tensor]:
-        B, N = like.shape[0], self.slots
+    def initial_memory(self, inputs: Tensor) -> Mapping[str, Tensor]:
+        B, N = inputs.shape[0], self.slots
         return {
-            "memory": like.new_zeros(B, N, self.width),
-            "usage": like.new_zeros(B, N),
-            "links": like.new_zeros(B, N, N),
-            "precedence": like.new_zeros(B, N),
-            "reads": like.new_zeros(B, self.read_heads, N),
-            "write": like.new_zeros(B, N),
+            "memory": inputs.new_zeros(B, N, self.width),
+            "usage": inputs.new_zeros(B, N),
+            "links": inputs.new_zeros(B, N, N),
+            "precedence": inputs.new_zeros(B, N),
+            "reads": inputs.new_zeros(B, self.read_heads, N),
+            "write": inputs.new_zeros(B, N),
         }
 
     def memory_step(

@@ -45,7 +45,7 @@ class MemoryEncoder(Encoder):
         return params, tensors
 
     @abstractmethod
-    def initial_memory(self, like: Tensor) -> MemoryState:
+    def initial_memory(self, inputs: Tensor) -> MemoryState:
         """Return the initial memory for inputs [B, ...], with their dtype and device."""
 
     @abstractmethod

@@ -63,11 +63,11 @@ class NTM(MemoryEncoder):
         self.slots, self.width, self.read_heads = slots, width, read_heads
         self.shift, self.head_dim = shift, head_dim
 
-    def initial_memory(self, like: Tensor) -> Mapping[str, Tensor]:
-        B = like.shape[0]
-        weights = like.new_zeros(B, self.read_heads + 1, self.slots)
+    def initial_memory(self, inputs: Tensor) -> Mapping[str, Tensor]:
+        B = inputs.shape[0]
+        weights = inputs.new_zeros(B, self.read_heads + 1, self.slots)
         weights[..., 0] = 1
-        return {"memory": like.new_full((B, self.slots, self.width), 1e-6), "weights": weights}
+        return {"memory": inputs.new_full((B, self.slots, self.width), 1e-6), "weights": weights}
 
     def memory_step(
         self, interface: Tensor, state: Mapping[str, Tensor]

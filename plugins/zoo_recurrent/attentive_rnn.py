@@ -79,5 +79,6 @@ class AttentiveRNN(AttentionalDecoder):
         return torch.cat([updated["h"][:, -1], x, context], dim=-1), updated
 
     def output_features(self, features: Tensor) -> Tensor:
-        pieces: Tensor = self.readout(features)  # [B, n, 2 * readout]
-        return pieces.unflatten(-1, (-1, 2)).amax(dim=-1)  # maxout
+        pieces = self.readout(features)  # [B, n, 2 * readout]
+        maxout: Tensor = pieces.unflatten(-1, (-1, 2)).amax(dim=-1)
+        return maxout

@@ -93,7 +93,7 @@ class CellStack(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Compute one step; other entries of the state than the cells' own are ignored.
+        """Compute one step; state tensors with other names are ignored.
 
         x [B, D], state tensors [B, L, H] -> state tensors [B, L, H]; the top layer is [:, -1].
         """

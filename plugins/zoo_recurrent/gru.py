@@ -7,6 +7,7 @@ from pydantic import Field
 from zoo.plugin import FromParent
 from zoo_recurrent.cells import Cell
 from zoo_recurrent.recurrent_encoder import RecurrentEncoder
+from zoo_recurrent.stack import Stack
 
 
 class GRU(RecurrentEncoder):
@@ -50,5 +51,5 @@ class GRU(RecurrentEncoder):
         variant: Literal["cudnn", "cho"] = "cudnn",
     ) -> None:
         cell: Cell = "gru" if variant == "cudnn" else "gru-cho"
-        super().__init__(cell, input_dim, hidden, layers, bidirectional, dropout)
+        super().__init__(Stack(cell, input_dim, hidden, layers, bidirectional, dropout))
         self.variant = variant

@@ -56,5 +56,5 @@ class PlainRNN(RecurrentDecoder):
         self.out = nn.Linear(hidden, vocab_size(embedding))
 
     def decode_token(self, x: Tensor, state: Tensors, per_source: Tensors) -> Step:
-        state = self.cells(x, state)
-        return state["h"][:, -1], state
+        updated: dict[str, Tensor] = self.cells(x, state)
+        return updated["h"][:, -1], updated

@@ -3,28 +3,20 @@
 from torch import Tensor
 
 from zoo.plugin import Encoder, Memory
-from zoo_recurrent.cells import Cell, state_names
+from zoo_recurrent.cells import state_names
 from zoo_recurrent.stack import Stack
 
 
 class RecurrentEncoder(Encoder):
-    """Stacked recurrent layers; a subclass selects the cell."""
+    """Recurrent encoder; a subclass creates the stacked layers."""
 
-    def __init__(
-        self,
-        cell: Cell,
-        input_dim: int,
-        hidden: int,
-        layers: int,
-        bidirectional: bool,
-        dropout: float,
-    ) -> None:
+    def __init__(self, stack: Stack) -> None:
         super().__init__()
-        self.input_dim, self.hidden, self.layers = input_dim, hidden, layers
-        self.bidirectional, self.dropout = bidirectional, dropout
-        self.stack = Stack(cell, input_dim, hidden, layers, bidirectional, dropout)
-        self.output_dim = self.summary_dim = self.stack.output_dim
-        self.carry = dict.fromkeys(state_names(cell), (layers, self.output_dim))
+        self.stack = stack
+        self.input_dim, self.hidden, self.layers = stack.input_dim, stack.hidden, len(stack.layers)
+        self.bidirectional, self.dropout = stack.bidirectional, stack.dropout.p
+        self.output_dim = self.summary_dim = stack.output_dim
+        self.carry = dict.fromkeys(state_names(stack.cell), (self.layers, self.output_dim))
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
         memory: Memory = self.stack(inputs, mask)

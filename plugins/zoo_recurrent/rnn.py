@@ -6,6 +6,7 @@ from pydantic import Field
 
 from zoo.plugin import FromParent
 from zoo_recurrent.recurrent_encoder import RecurrentEncoder
+from zoo_recurrent.stack import Stack
 
 
 class RNN(RecurrentEncoder):
@@ -38,4 +39,4 @@ class RNN(RecurrentEncoder):
         bidirectional: bool = False,
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     ) -> None:
-        super().__init__("rnn", input_dim, hidden, layers, bidirectional, dropout)
+        super().__init__(Stack("rnn", input_dim, hidden, layers, bidirectional, dropout))

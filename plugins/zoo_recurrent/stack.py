@@ -39,7 +39,8 @@ class Stack(nn.Module):
         dropout: float,
     ) -> None:
         super().__init__()
-        self.cell = cell
+        self.cell: Cell = cell
+        self.input_dim = input_dim
         self.hidden = hidden
         self.bidirectional = bidirectional
         self.output_dim = hidden * (2 if bidirectional else 1)

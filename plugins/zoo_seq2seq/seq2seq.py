@@ -65,6 +65,7 @@ class Seq2Seq(Model):
         return_attention: bool = False,
     ) -> None:
         super().__init__()
+        self.shared = shared
         self.bos = bos
         self.eos = eos
         self.source = source.build()

@@ -7,6 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from zoo.plugin import Memory
+
 
 @pytest.fixture(scope="module", autouse=True)
 def single_thread() -> Iterator[None]:
@@ -23,6 +25,34 @@ def ragged_batch() -> tuple[Tensor, Tensor, list[int]]:
     lengths = [5, 1, 0, 3]
     inputs = torch.randn(4, 5, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     return inputs, torch.arange(5)[None] < torch.tensor(lengths)[:, None], lengths
+
+
+@pytest.fixture
+def tokens() -> Tensor:
+    """Return target tokens [4, 5] of a vocabulary of 7."""
+    return torch.tensor([[1, 4, 2, 6, 3], [5, 5, 1, 2, 0], [3, 6, 4, 1, 1], [2, 2, 5, 6, 4]])
+
+
+def _make_memory(
+    layers: int = 1, dtype: torch.dtype = torch.float64, memory_dim: int = 4
+) -> Memory:
+    generator = torch.Generator().manual_seed(1)
+
+    def randn(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=dtype)
+
+    return Memory(
+        states=randn(4, 4, memory_dim),
+        mask=torch.arange(4)[None] < torch.tensor([4, 1, 2, 0])[:, None],
+        summary=randn(4, 5),
+        carry={"h": randn(4, layers, 4), "c": randn(4, layers, 4)},
+    )
+
+
+@pytest.fixture
+def make_memory() -> Callable[..., Memory]:
+    """Memories of four items, of lengths 4, 1, 2 and 0."""
+    return _make_memory
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:

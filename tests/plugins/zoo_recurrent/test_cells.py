@@ -51,17 +51,17 @@ def test_cell_matches_the_reference_item_by_item(cell, reference_cell):
 )
 def test_cell_matches_torch(cell, torch_cls):
     torch.manual_seed(0)
-    own, other = RecurrentCell(cell, input_dim=3, hidden=4), torch_cls(3, 4)
-    own.load_state_dict(other.state_dict())
+    module, expected = RecurrentCell(cell, input_dim=3, hidden=4), torch_cls(3, 4)
+    module.load_state_dict(expected.state_dict())
     x, h, c = torch.randn(5, 3), torch.randn(5, 4), torch.randn(5, 4)
 
     if cell == "lstm":
-        updated = own(x, {"h": h, "c": c})
-        expected_h, expected_c = other(x, (h, c))
+        updated = module(x, {"h": h, "c": c})
+        expected_h, expected_c = expected(x, (h, c))
         torch.testing.assert_close(updated["c"], expected_c, rtol=0, atol=1e-6)
     else:
-        updated = own(x, {"h": h})
-        expected_h = other(x, h)
+        updated = module(x, {"h": h})
+        expected_h = expected(x, h)
     torch.testing.assert_close(updated["h"], expected_h, rtol=0, atol=1e-6)
 
 

@@ -13,7 +13,6 @@ from zoo_tokens.token import Token
 
 CELLS = ["rnn", "lstm", "gru", "gru-cho"]
 LENGTHS = [4, 1, 2, 0]
-TOKENS = torch.tensor([[1, 4, 2, 6, 3], [5, 5, 1, 2, 0], [3, 6, 4, 1, 1], [2, 2, 5, 6, 4]])
 
 
 def build(
@@ -35,21 +34,6 @@ def build(
         layers=layers,
         init=init,
         input_feeding=input_feeding,
-    )
-
-
-def memory(layers: int = 1, dtype: torch.dtype = torch.float32, memory_dim: int = 4) -> Memory:
-    """Return a memory of four items, one of them of length 1 and one empty."""
-    generator = torch.Generator().manual_seed(1)
-
-    def randn(*shape: int) -> torch.Tensor:
-        return torch.randn(*shape, generator=generator, dtype=dtype)
-
-    return Memory(
-        states=randn(4, 4, memory_dim),
-        mask=torch.arange(4)[None] < torch.tensor(LENGTHS)[:, None],
-        summary=randn(4, 5),
-        carry={"h": randn(4, layers, 4), "c": randn(4, layers, 4)},
     )
 
 
@@ -104,13 +88,15 @@ def test_two_steps_of_known_weights(input_feeding):
 @pytest.mark.parametrize("input_feeding", [True, False])
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("cell", CELLS)
-def test_logits_match_the_formula_item_by_item(cell, layers, input_feeding, reference_stack):
+def test_logits_match_the_formula_item_by_item(
+    cell, layers, input_feeding, reference_stack, tokens, make_memory
+):
     decoder = build(cell, layers, "copy", 6, input_feeding=input_feeding).double()
-    source = memory(layers, torch.float64, memory_dim=6)
+    source = make_memory(layers, memory_dim=6)
     weights = {key: value.numpy() for key, value in decoder.state_dict().items()}
     W = weights["attention.scorers.0.W.weight"]
 
-    logits = decoder(TOKENS, source).detach()
+    logits = decoder(tokens, source).detach()
 
     for item, length in enumerate(LENGTHS):
         keys = source.states[item, :length].numpy()
@@ -118,7 +104,7 @@ def test_logits_match_the_formula_item_by_item(cell, layers, input_feeding, refe
         state = {name: source.carry[name][item].numpy() for name in names}
         attentional = np.zeros(4)
         for t in range(5):
-            y = weights["embedding.table.weight"][TOKENS[item, t]]
+            y = weights["embedding.table.weight"][tokens[item, t]]
             x = np.concatenate([y, attentional]) if input_feeding else y
             state = reference_stack(cell, x, state, decoder.cells.cells)
             s = state["h"][-1]

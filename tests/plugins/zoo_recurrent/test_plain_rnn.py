@@ -10,7 +10,6 @@ from zoo_recurrent.plain_rnn import PlainRNN
 from zoo_tokens.token import Token
 
 CELLS = ["rnn", "lstm", "gru", "gru-cho"]
-TOKENS = torch.tensor([[1, 4, 2, 6, 3], [5, 5, 1, 2, 0], [3, 6, 4, 1, 1]])
 
 
 def build(cell: str = "lstm", layers: int = 1, init: str = "bridge") -> PlainRNN:
@@ -23,20 +22,6 @@ def build(cell: str = "lstm", layers: int = 1, init: str = "bridge") -> PlainRNN
         cell=cell,
         layers=layers,
         init=init,
-    )
-
-
-def memory(layers: int = 1, dtype: torch.dtype = torch.float32) -> Memory:
-    generator = torch.Generator().manual_seed(1)
-
-    def randn(*shape: int) -> torch.Tensor:
-        return torch.randn(*shape, generator=generator, dtype=dtype)
-
-    return Memory(
-        states=randn(3, 4, 5),
-        mask=torch.arange(4)[None] < torch.tensor([4, 1, 2])[:, None],
-        summary=randn(3, 5),
-        carry={"h": randn(3, layers, 4), "c": randn(3, layers, 4)},
     )
 
 
@@ -77,7 +62,9 @@ def test_two_steps_of_known_weights():
 @pytest.mark.parametrize(
     ("cell", "torch_cls"), [("rnn", nn.RNN), ("lstm", nn.LSTM), ("gru", nn.GRU)]
 )
-def test_logits_match_torch_from_the_final_state_of_the_encoder(cell, torch_cls, layers):
+def test_logits_match_torch_from_the_final_state_of_the_encoder(
+    cell, torch_cls, layers, tokens, make_memory
+):
     decoder = build(cell, layers, init="copy").double()
     other = torch_cls(3, 4, layers, batch_first=True).double()
     other.load_state_dict(
@@ -87,43 +74,43 @@ def test_logits_match_torch_from_the_final_state_of_the_encoder(cell, torch_cls,
             for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         }
     )
-    source = memory(layers, torch.float64)
+    source = make_memory(layers)
     h, c = (source.carry[name].transpose(0, 1).contiguous() for name in ("h", "c"))
 
-    states, _ = other(decoder.embedding(TOKENS), (h, c) if cell == "lstm" else h)
+    states, _ = other(decoder.embedding(tokens), (h, c) if cell == "lstm" else h)
 
-    torch.testing.assert_close(decoder(TOKENS, source), decoder.out(states), rtol=0, atol=1e-10)
+    torch.testing.assert_close(decoder(tokens, source), decoder.out(states), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("cell", CELLS)
-def test_logits_match_the_formula_with_a_bridge(cell, layers, reference_stack):
+def test_logits_match_the_formula_with_a_bridge(cell, layers, reference_stack, tokens, make_memory):
     decoder = build(cell, layers).double()
-    source = memory(layers, torch.float64)
+    source = make_memory(layers)
     weights = {key: value.numpy() for key, value in decoder.state_dict().items()}
 
-    logits = decoder(TOKENS, source).detach()
+    logits = decoder(tokens, source).detach()
 
-    for item in range(3):
+    for item in range(4):
         bridge = weights["initial.bridge.weight"] @ source.summary[item].numpy()
         state = {"h": np.tanh(bridge + weights["initial.bridge.bias"]).reshape(layers, 4)}
         if cell == "lstm":
             state["c"] = np.zeros((layers, 4))
         for t in range(5):
-            y = weights["embedding.table.weight"][TOKENS[item, t]]
+            y = weights["embedding.table.weight"][tokens[item, t]]
             state = reference_stack(cell, y, state, decoder.cells.cells)
             expected = weights["out.weight"] @ state["h"][-1] + weights["out.bias"]
             np.testing.assert_allclose(logits[item, t], expected, rtol=0, atol=1e-10)
 
 
-def test_only_the_summary_of_the_source_is_used():
-    decoder, source = build(), memory()
+def test_only_the_summary_of_the_source_is_used(tokens, make_memory):
+    decoder, source = build(), make_memory(dtype=torch.float32)
 
     changed = Memory(source.states + 100, ~source.mask, source.summary, source.carry)
     other = Memory(source.states, source.mask, source.summary + 1, source.carry)
 
-    assert torch.equal(decoder(TOKENS, changed), decoder(TOKENS, source))
-    assert not torch.equal(decoder(TOKENS, other), decoder(TOKENS, source))
+    assert torch.equal(decoder(tokens, changed), decoder(tokens, source))
+    assert not torch.equal(decoder(tokens, other), decoder(tokens, source))
 
 
 def test_parameter_names():

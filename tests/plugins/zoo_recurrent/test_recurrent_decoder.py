@@ -1,58 +1,39 @@
-"""What the recurrent decoders share, with every scorer and cell."""
+"""Behaviour that the recurrent decoders share."""
 
 import pytest
 import torch
 
 from zoo import recording
-from zoo.plugin import Attention, Blueprint, Memory
+from zoo.plugin import Attention, Blueprint
 from zoo_alignment.soft import Soft
-from zoo_bahdanau.additive import Additive
-from zoo_luong.concat import Concat
-from zoo_luong.dot import Dot
 from zoo_luong.general import General
 from zoo_recurrent.attentive_rnn import AttentiveRNN
 from zoo_recurrent.luong_rnn import LuongRNN
 from zoo_recurrent.plain_rnn import PlainRNN
 from zoo_tokens.token import Token
-from zoo_transformer.scaled_dot import ScaledDot
 
-SCORERS = {
-    "dot": Blueprint.of(Dot),
-    "general": Blueprint.of(General),
-    "concat": Blueprint.of(Concat, hidden=3),
-    "additive": Blueprint.of(Additive, hidden=3),
-    "scaled-dot": Blueprint.of(ScaledDot),
-}
-TOKENS = torch.tensor([[1, 4, 2, 6, 3], [5, 5, 1, 2, 0], [3, 6, 4, 1, 1], [2, 2, 5, 6, 4]])
 DECODERS = pytest.mark.parametrize("cls", [PlainRNN, AttentiveRNN, LuongRNN], ids=lambda c: c.name)
 ATTENTIONAL = pytest.mark.parametrize("cls", [AttentiveRNN, LuongRNN], ids=lambda c: c.name)
 
 
-def build(cls, scorer="general", **params):
+def build(cls, **params):
     torch.manual_seed(0)
     if cls is not PlainRNN:
-        attention = Blueprint.of(Attention, scorer=SCORERS[scorer], align=Blueprint.of(Soft))
+        attention = Blueprint.of(Attention, scorer=Blueprint.of(General), align=Blueprint.of(Soft))
         params |= {"attention": attention, "memory_dim": 4}
-    return cls(embedding=Token(vocab=7, dim=3), summary_dim=5, carry={}, hidden=4, **params)
-
-
-def memory() -> Memory:
-    """Return a memory of four items, one of them of length 1 and one empty."""
-    generator = torch.Generator().manual_seed(1)
-    mask = torch.arange(4)[None] < torch.tensor([4, 1, 2, 0])[:, None]
-    return Memory(
-        torch.randn(4, 4, 4, generator=generator), mask, torch.randn(4, 5, generator=generator)
-    )
+    return cls(
+        embedding=Token(vocab=7, dim=3), summary_dim=5, carry={}, hidden=4, **params
+    ).double()
 
 
 @DECODERS
-def test_a_step_does_not_modify_its_state(cls):
+def test_a_step_does_not_modify_its_state(cls, tokens, make_memory):
     decoder = build(cls, cell="lstm", layers=2)
-    state = decoder.start(memory(), steps=2)
+    state = decoder.start(make_memory(), steps=2)
     before = {key: value.clone() for key, value in state.per_hypothesis.items()}
 
-    first, _ = decoder.step(TOKENS[:, :1], state)
-    second, _ = decoder.step(TOKENS[:, :1], state)
+    first, _ = decoder.step(tokens[:, :1], state)
+    second, _ = decoder.step(tokens[:, :1], state)
 
     assert torch.equal(first, second)
     assert list(before) == list(state.per_hypothesis)
@@ -61,24 +42,23 @@ def test_a_step_does_not_modify_its_state(cls):
 
 
 @DECODERS
-def test_hooks_on_every_submodule_run(cls):
+def test_hooks_on_every_submodule_run(cls, tokens, make_memory):
     decoder, calls = build(cls, layers=2), set()
     for name, module in decoder.named_modules():
         module.register_forward_hook(lambda *_, name=name: calls.add(name))
 
-    decoder(TOKENS, memory())
+    decoder(tokens, make_memory())
 
     containers = {"cells.cells", "attention.scorers.scorers"}
     assert calls >= {name for name, _ in decoder.named_modules()} - containers
 
 
 @ATTENTIONAL
-@pytest.mark.parametrize("scorer", SCORERS)
-def test_an_empty_source_gives_finite_logits_and_gradients(cls, scorer):
-    decoder, source = build(cls, scorer), memory()
+def test_an_empty_source_gives_finite_logits_and_gradients(cls, tokens, make_memory):
+    decoder, source = build(cls), make_memory()
     states = source.states.requires_grad_()
 
-    logits = decoder(TOKENS, source)
+    logits = decoder(tokens, source)
     logits.square().sum().backward()
 
     assert logits.isfinite().all()
@@ -89,11 +69,11 @@ def test_an_empty_source_gives_finite_logits_and_gradients(cls, scorer):
 
 
 @ATTENTIONAL
-def test_each_step_records_weights_over_the_valid_positions(cls):
-    decoder, source = build(cls), memory()
+def test_each_step_records_weights_over_the_valid_positions(cls, tokens, make_memory):
+    decoder, source = build(cls), make_memory()
 
     with recording(decoder) as log:
-        decoder(TOKENS, source)
+        decoder(tokens, source)
 
     assert list(log) == ["attention"]
     assert len(log["attention"]) == 5

@@ -1,4 +1,4 @@
-"""What the recurrent encoders share: parity with torch.nn, and parameter names."""
+"""Behaviour that the recurrent encoders share: parity with torch.nn, parameter names."""
 
 import pytest
 import torch
