@@ -49,7 +49,7 @@ SMALL = {
     "ntm-copy": ["model.encoder={hidden: 16, slots: 8, width: 6}"],
     "dnc-2016": [
         "model.source={vocab: 12, dim: 6}",
-        "model.encoder={hidden: 16, slots: 6, width: 5, reads: 2}",
+        "model.encoder={hidden: 16, slots: 6, width: 5, read_heads: 2}",
     ],
     "memory-network-2015": ["model.source={vocab: 16, dim: 8}"],
     "dynamic-memory-2016": ["model.source={vocab: 16, dim: 8}", "model.encoder.hidden=8"],

@@ -1,4 +1,4 @@
-"""Models of one language: those that go on, those that fill in, those that compare."""
+"""Causal, masked and bidirectional language models, and sentence encoders."""
 
 from collections.abc import Sequence
 

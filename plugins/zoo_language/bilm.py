@@ -1,4 +1,4 @@
-"""Bidirectional language model: one that reads forwards and one that reads backwards."""
+"""Bidirectional language model (ELMo)."""
 
 from typing import Annotated, ClassVar
 
@@ -12,20 +12,20 @@ from zoo_language.language_model import empty_memory
 
 
 class BiLM(Model):
-    r"""Predicts each token from those before it and, with another decoder, from those after it.
+    r"""Bidirectional language model: one decoder in each direction.
 
     .. math:: \sum_t \log p(y_t \mid y_{<t}) + \log \overleftarrow{p}(y_t \mid y_{>t})
 
-    Paper: Peters et al. 2018, equation 1 (ELMo); the two share the embedding.
+    Paper: Peters et al. 2018, equation 1 (ELMo). Both directions share the embedding.
 
     Args:
-        embedding: of the tokens.
-        decoder: built twice, once for each direction.
-        eos: symbol that ends a sequence, from which the backward model sets out.
+        embedding: token embedding.
+        decoder: decoder of one direction, built twice.
+        eos: token ID that ends a sequence and starts the backward direction.
 
     Shapes:
         batch {target [B, T] from bos to eos, padded} -> logits [B, 2 (T - 1), V]: the forward
-        predictions of tokens 1..T-1, then the backward ones of tokens T-2..0.
+        logits of tokens 1..T-1, then the backward logits of tokens T-2..0.
     """
 
     name: ClassVar[str] = "bilm"
@@ -44,7 +44,7 @@ class BiLM(Model):
         self.eos = eos
         self.embedding = embedding.build()
         if self.embedding.vocab is None or self.embedding.padding is None:
-            raise ZooError(f"embedding '{self.embedding.name}' has no vocabulary with padding")
+            raise ZooError(f"embedding '{self.embedding.name}' needs a vocabulary with padding")
         kwargs = {"embedding": self.embedding, "memory_dim": 0, "summary_dim": 0, "carry": {}}
         self.forwards = decoder.build(**kwargs)
         self.backwards = decoder.build(**kwargs)
@@ -52,7 +52,7 @@ class BiLM(Model):
 
     def forward(self, batch: Batch) -> Outputs:
         tokens = batch["target"]
-        reversed_tokens = backwards(tokens, self.embedding.mask(tokens))
+        reversed_tokens = reverse_tokens(tokens, self.embedding.mask(tokens))
         memory = empty_memory(self.embedding, tokens)
         logits = [
             self.forwards(tokens[:, :-1], memory),
@@ -67,8 +67,8 @@ class BiLM(Model):
         return {"target": self.embedding.example(batch, length + 1, generator)}
 
 
-def backwards(tokens: Tensor, mask: Tensor) -> Tensor:
-    """Each row reversed up to its length; padding stays behind."""
+def reverse_tokens(tokens: Tensor, mask: Tensor) -> Tensor:
+    """Reverse the valid tokens of each row [B, T]; padding stays at the end."""
     index = torch.arange(tokens.shape[1], device=tokens.device)
     reversed_index = mask.sum(dim=1, keepdim=True) - 1 - index
     return tokens.gather(1, torch.where(reversed_index >= 0, reversed_index, index))

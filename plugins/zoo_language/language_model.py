@@ -1,4 +1,4 @@
-"""Language model: says what comes next."""
+"""Causal language model."""
 
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
@@ -14,22 +14,22 @@ TokenId = Annotated[int, Field(ge=0)]
 
 
 class LanguageModel(Model):
-    r"""Predicts each token from those before it, with any decoder that needs no source.
+    r"""Causal language model with any decoder that does not need a source.
 
     .. math:: p(y) = \prod_t p(y_t \mid y_{<t})
 
     Paper: Bengio et al. 2003, equation 1.
 
     Args:
-        embedding: of the tokens.
-        decoder: predicts the next from the last.
-        bos: symbol before the first token; None where texts begin as they are.
-        eos: symbol after the last, or several of which any is the last.
+        embedding: token embedding.
+        decoder: predicts the next token.
+        bos: token ID that starts a text; None for none.
+        eos: token ID that ends a text, or a list of them.
 
     Shapes:
         batch {target [B, T] from bos on, padded} -> logits [B, T - 1, V]; to generate,
-        batch {prompt [B, P] from bos on, padded}. Where the embedding has no padding symbol,
-        mask [B, T] or [B, P] is True at what is real, if not all is.
+        batch {prompt [B, P] from bos on, padded}. If the embedding has no padding token, a mask
+        [B, T] or [B, P] marks the valid tokens.
     """
 
     name: ClassVar[str] = "language-model"
@@ -57,8 +57,8 @@ class LanguageModel(Model):
     def forward(self, batch: Batch) -> Outputs:
         inputs, targets = batch["target"][:, :-1], batch["target"][:, 1:]
         logits = self.decoder(inputs, empty_memory(self.embedding, inputs))
-        mask, real = self.embedding.mask(targets), batch.get("mask")
-        return Outputs(logits, targets, mask if real is None else mask & real[:, 1:])
+        mask, valid = self.embedding.mask(targets), batch.get("mask")
+        return Outputs(logits, targets, mask if valid is None else mask & valid[:, 1:])
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None
@@ -67,11 +67,11 @@ class LanguageModel(Model):
         return {"target": tokens, "prompt": tokens}
 
     def prepare_generation(self, batch: Batch) -> GenerationInputs:
-        prompt, real = batch["prompt"], batch.get("mask")
-        if real is None and self.embedding.padding is None:
-            real = self.embedding.mask(prompt)
-        if real is not None and bool((real[:, 1:] & ~real[:, :-1]).any()):
-            raise ZooError("a prompt's mask opens again after it closed; prompts are padded behind")
+        prompt, mask = batch["prompt"], batch.get("mask")
+        if mask is None and self.embedding.padding is None:
+            mask = self.embedding.mask(prompt)
+        if mask is not None and bool((mask[:, 1:] & ~mask[:, :-1]).any()):
+            raise ZooError("the mask of a prompt is True after a False; pad prompts on the right")
         first = self.eos if isinstance(self.eos, int) else self.eos[0]
         return GenerationInputs(
             self.decoder,
@@ -80,7 +80,7 @@ class LanguageModel(Model):
             eos=self.eos,
             pad=self.pad,
             prompt=prompt,
-            lengths=None if real is None else real.sum(dim=1),
+            lengths=None if mask is None else mask.sum(dim=1),
         )
 
     def get_embedding(self, side: str) -> Embedding:
@@ -88,6 +88,6 @@ class LanguageModel(Model):
 
 
 def empty_memory(embedding: Embedding, tokens: Tensor) -> Memory:
-    """The memory of no source, for tokens [B, T], in the dtype of the embedding."""
+    """Return the memory of an empty source for tokens [B, T], in the dtype of the embedding."""
     dtype = next((weight.dtype for weight in embedding.parameters()), None)
     return Memory.empty(tokens.shape[0], tokens.device, dtype)

@@ -1,31 +1,32 @@
-"""Masked language model: fills in what is hidden."""
+"""Masked language model."""
 
 from typing import Annotated, ClassVar
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
-from torch import Tensor, nn
+from torch import nn
 
-from zoo import Batch, Model, Outputs, ZooError
-from zoo.plugin import Blueprint, Embedding, Encoder, Memory, forbid_stochastic
+from zoo import Batch, Outputs, ZooError
+from zoo.plugin import Blueprint, Embedding, Encoder
+from zoo_language.encoder_model import EncoderModel
 
 
-class MaskedLM(Model):
-    r"""Predicts every token from all around it, with any encoder.
+class MaskedLM(EncoderModel):
+    r"""Masked language model with any encoder and an output tied to the embedding.
 
     .. math:: p(y_t) = \mathrm{softmax}(E\, \mathrm{LN}(\mathrm{gelu}(W h_t)) + b)
 
     Paper: Devlin et al. 2019, section 3.1.
 
     Args:
-        source: embedding of the tokens, whose table serves as output too.
-        encoder: reads them.
-        eps: of the LayerNorm before the output.
+        source: token embedding, whose table is also the output matrix.
+        encoder: encoder of the tokens.
+        eps: epsilon of the LayerNorm before the output.
 
     Shapes:
-        batch {source [B, S], target [B, S], counted [B, S] if not all of them count}
-        -> logits [B, S, V].
+        batch {source [B, S], target [B, S], optional loss_mask [B, S], True for the tokens to
+        predict} -> logits [B, S, V].
     """
 
     name: ClassVar[str] = "masked-lm"
@@ -38,37 +39,23 @@ class MaskedLM(Model):
         encoder: Blueprint[Encoder],
         eps: Annotated[float, Field(gt=0)] = 1e-12,
     ) -> None:
-        super().__init__()
-        self.source = source.build()
+        super().__init__(source, encoder)
         if self.source.vocab is None:
             raise ZooError(f"embedding '{self.source.name}' has no vocabulary to predict")
-        self.encoder = encoder.build(input_dim=self.source.dim)
-        forbid_stochastic(self.encoder, "the encoder")
         dim = self.source.dim
         self.transform = nn.Linear(self.encoder.output_dim, dim)
         self.norm = nn.LayerNorm(dim, eps=eps)
-        self.bias = nn.Parameter(torch.zeros(self.source.vocab))
+        self.eps = eps
+        self.bias = nn.Parameter(torch.empty(self.source.vocab))
+        self.reset_parameters()
 
-    def encode(self, source: Tensor) -> Memory:
-        """source [B, S] -> memory."""
-        memory: Memory = self.encoder(self.source(source), self.source.mask(source))
-        return memory
+    def reset_parameters(self) -> None:
+        nn.init.zeros_(self.bias)
 
     def forward(self, batch: Batch) -> Outputs:
         memory = self.encode(batch["source"])
         states = self.norm(F.gelu(self.transform(memory.states)))
         logits = self.source.unembed(states) + self.bias
-        counted = batch.get("counted")
-        mask = memory.mask if counted is None else memory.mask & counted
+        loss_mask = batch.get("loss_mask")
+        mask = memory.mask if loss_mask is None else memory.mask & loss_mask
         return Outputs(logits, batch["target"], mask)
-
-    def get_embedding(self, side: str) -> Embedding:
-        return self.source
-
-    def example(
-        self, batch: int, length: int, generator: torch.Generator | None = None
-    ) -> dict[str, Tensor]:
-        return {
-            "source": self.source.example(batch, length, generator),
-            "target": self.source.example(batch, length, generator),
-        }

@@ -1,4 +1,4 @@
-"""N-gram decoder: counts instead of weights, behind the same interface."""
+"""N-gram decoder with Witten-Bell smoothing."""
 
 from typing import Annotated, ClassVar
 
@@ -13,22 +13,22 @@ _EMPTY_CODE = torch.iinfo(torch.int64).max
 
 
 class NGram(Decoder):
-    r"""Predicts the next token from how often it followed the last few.
+    r"""N-gram decoder with Witten-Bell smoothing.
 
     .. math::
         p(w \mid h) = \frac{c(hw) + T(h)\, p(w \mid h')}{c(h) + T(h)}, \qquad p(w \mid \cdot) =
         \frac{1}{V}
 
-    where T(h) counts the distinct tokens seen after h and h' is h without its first token
-    (Witten-Bell smoothing, interpolated down to the uniform distribution). The counts are
-    buffers, filled by `learn`, so the model saves and loads like any other.
+    where T(h) is the number of distinct tokens that follow h, and h' is h without its first token.
+    The recursion ends in the uniform distribution. The counts are buffers, filled by `fit`, and
+    are saved with the model.
 
     Paper: Witten and Bell 1991, method C; Chen and Goodman 1998, section 2.6.
 
     Args:
-        embedding: the target embedding, of which only the vocabulary is used.
-        order: how many tokens an n-gram has, the predicted one included.
-        capacity: how many distinct n-grams of each order there is room for.
+        embedding: target embedding; only its vocabulary size is used.
+        order: length of the n-grams, including the predicted token.
+        capacity: maximum number of distinct n-grams of each length.
 
     Shapes:
         tokens [B, n] -> logits [B, n, V], which are log-probabilities.
@@ -54,29 +54,33 @@ class NGram(Decoder):
         if embedding.vocab is None:
             raise ZooError(f"embedding '{embedding.name}' has no vocabulary to predict")
         if (embedding.vocab + 1) ** order >= _EMPTY_CODE:
-            raise ZooError(f"order {order} over {embedding.vocab} symbols is too much to count")
+            raise ZooError(
+                f"order ({order}) is too large for vocab ({embedding.vocab}): n-gram codes must "
+                "fit in 64 bits"
+            )
         self.embedding = embedding
         self.vocab = embedding.vocab
         self.order = order
-        # An n-gram is one number, its tokens read as digits; each order's are sorted.
+        self.capacity = capacity
+        # An n-gram is stored as one integer whose digits are its tokens; codes are sorted.
         self.register_buffer("codes", torch.full((order, capacity), _EMPTY_CODE))
         self.register_buffer("counts", torch.zeros(order, capacity, dtype=torch.long))
 
-    def learn(self, tokens: Tensor, mask: Tensor) -> None:
-        """Count the n-grams of sequences [B, T], each from its second token on."""
+    def fit(self, tokens: Tensor, mask: Tensor) -> None:
+        """Add the n-grams of sequences [B, T] to the counts; the first token is not predicted."""
         before = self._initial_context(tokens.shape[0], tokens.device)
         contexts = torch.cat([before, tokens], dim=1).unfold(1, self.order, 1)  # [B, T + 1, order]
-        grams = contexts[:, 1 : tokens.shape[1]][mask[:, 1:]]  # the last of each is predicted
+        grams = contexts[:, 1 : tokens.shape[1]][mask[:, 1:]]  # the last token of each is predicted
         for n in range(1, self.order + 1):
             code = self._encode(grams[:, self.order - n :])
             known = self.counts[n - 1] > 0
             all_codes = torch.cat([self.codes[n - 1][known], code])
             weight = torch.cat([self.counts[n - 1][known], torch.ones_like(code)])
             unique, inverse = torch.unique(all_codes, return_inverse=True)
-            if len(unique) > self.codes.shape[1]:
+            if len(unique) > self.capacity:
                 raise ZooError(
-                    f"{len(unique):,} distinct n-grams of order {n}, but room for "
-                    f"{self.codes.shape[1]:,}; raise capacity"
+                    f"there are {len(unique):,} distinct n-grams of length {n}, but capacity is "
+                    f"{self.capacity:,}; increase capacity"
                 )
             self.codes[n - 1].fill_(_EMPTY_CODE)[: len(unique)] = unique
             self.counts[n - 1].zero_()[: len(unique)] = torch.zeros_like(unique).index_add(
@@ -96,7 +100,7 @@ class NGram(Decoder):
         return self._probabilities(context).log(), state.updated({"last": last})
 
     def _probabilities(self, context: Tensor) -> Tensor:
-        """context [B, n, order - 1] -> probabilities [B, n, V]"""
+        """Return probabilities [B, n, V] after the context [B, n, order - 1]."""
         B, n, _ = context.shape
         dtype = next((p.dtype for p in self.embedding.parameters()), torch.float32)
         p = torch.full((B, n, self.vocab), 1 / self.vocab, dtype=dtype, device=context.device)
@@ -104,18 +108,16 @@ class NGram(Decoder):
         for k in range(1, self.order + 1):
             head = self._encode(context[..., context.shape[-1] - (k - 1) :])  # [B, n]
             query_codes = head[..., None] * (self.vocab + 1) + next_tokens  # [B, n, V]
-            at = torch.searchsorted(self.codes[k - 1], query_codes).clamp(
-                max=self.codes.shape[1] - 1
-            )
-            found = self.codes[k - 1][at] == query_codes
-            counts = self.counts[k - 1][at] * found
+            index = torch.searchsorted(self.codes[k - 1], query_codes).clamp(max=self.capacity - 1)
+            found = self.codes[k - 1][index] == query_codes
+            counts = self.counts[k - 1][index] * found
             total, distinct = counts.sum(-1, keepdim=True), found.sum(-1, keepdim=True)
             interpolated = (counts + distinct * p) / (total + distinct).clamp(min=1)
             p = torch.where(total > 0, interpolated.to(dtype), p)
         return p
 
     def _encode(self, grams: Tensor) -> Tensor:
-        """Tokens [..., k] as digits of one number [...]; -1 stands for 'before the start'."""
+        """Encode tokens [..., k] as integers [...]; -1 is a position before the start."""
         code = torch.zeros(grams.shape[:-1], dtype=torch.long, device=grams.device)
         for k in range(grams.shape[-1]):
             code = code * (self.vocab + 1) + grams[..., k] + 1

@@ -1,4 +1,4 @@
-"""Models that write to a memory, or look into one more than once."""
+"""Memory-augmented models: NTM, DNC, memory networks and dynamic memory networks."""
 
 from collections.abc import Sequence
 

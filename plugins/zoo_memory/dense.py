@@ -1,4 +1,4 @@
-"""Dense embedding: inputs that are vectors already."""
+"""Linear embedding of input vectors."""
 
 from typing import Annotated, ClassVar
 
@@ -11,15 +11,15 @@ from zoo.plugin import Embedding
 
 
 class Dense(Embedding):
-    r"""Maps each input vector by one matrix; none of them is padding.
+    r"""Linear projection of inputs that are vectors, without padding.
 
     .. math:: x_t = W v_t + b
 
-    Paper: Graves et al. 2014, section 4.1, feeds vectors of bits.
+    Paper: Graves et al. 2014, section 4.1, where the inputs are vectors of bits.
 
     Args:
-        width: of the inputs.
-        dim: width of a vector.
+        width: width of the inputs.
+        dim: width of the embedding.
 
     Shapes:
         [B, S, width] -> [B, S, dim].
@@ -34,14 +34,13 @@ class Dense(Embedding):
         self, *, width: Annotated[int, Field(ge=1)], dim: Annotated[int, Field(ge=1)]
     ) -> None:
         super().__init__()
+        self.width = width
         self.dim = dim
         self.map = nn.Linear(width, dim)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        if inputs.shape[-1] != self.map.in_features:
-            raise ZooError(
-                f"inputs are {list(inputs.shape)}, but should be [B, S, {self.map.in_features}]"
-            )
+        if inputs.shape[-1] != self.width:
+            raise ZooError(f"inputs are {list(inputs.shape)}, expected [B, S, {self.width}]")
         vectors: Tensor = self.map(inputs.to(self.map.weight.dtype))
         return vectors
 
@@ -50,6 +49,6 @@ class Dense(Embedding):
 
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
         weight = self.map.weight
-        shape = (batch, length, self.map.in_features)
+        shape = (batch, length, self.width)
         device = generator.device if generator else weight.device
         return torch.randint(0, 2, shape, generator=generator, device=device).to(weight)

@@ -12,7 +12,7 @@ from zoo_memory.memory_encoder import MemoryEncoder, content_weights, one_plus
 
 
 class DNC(MemoryEncoder):
-    r"""Reads a sequence with a memory that it allocates, frees, and walks in the order of writing.
+    r"""Differentiable neural computer encoder: a memory with allocation and temporal links.
 
     .. math::
         u_t = (u_{t-1} + w^w_{t-1} - u_{t-1} \odot w^w_{t-1}) \odot \psi_t, \quad
@@ -28,12 +28,12 @@ class DNC(MemoryEncoder):
     Args:
         input_dim: width of the inputs.
         hidden: width of the LSTM controller.
-        slots: how many places the memory has, N.
-        width: of a place.
-        reads: how many heads read; one writes.
+        slots: number of memory slots, N.
+        width: width of a slot.
+        read_heads: number of read heads; there is one write head.
 
     Shapes:
-        inputs [B, S, input_dim], mask [B, S] -> states [B, S, hidden + reads * width].
+        inputs [B, S, input_dim], mask [B, S] -> states [B, S, hidden + read_heads * width].
     """
 
     name: ClassVar[str] = "dnc"
@@ -48,24 +48,25 @@ class DNC(MemoryEncoder):
         hidden: Annotated[int, Field(ge=1)] = 128,
         slots: Annotated[int, Field(ge=1)] = 64,
         width: Annotated[int, Field(ge=1)] = 16,
-        reads: Annotated[int, Field(ge=1, le=64)] = 4,
+        read_heads: Annotated[int, Field(ge=1, le=64)] = 4,
     ) -> None:
-        # What the controller says, in the order in which `memory_step` takes it apart.
-        sizes = [reads * width, reads, width, 1, width, width, reads, 1, 1, reads * 3]
+        # Sizes of the parts of the interface vector, in the order of `memory_step`.
+        R = read_heads
+        sizes = [R * width, R, width, 1, width, width, R, 1, 1, R * 3]
         super().__init__(
-            input_dim=input_dim, hidden=hidden, read=reads * width, interface=sum(sizes)
+            input_dim=input_dim, hidden=hidden, read_dim=R * width, interface_dim=sum(sizes)
         )
-        self.slots, self.width, self.reads, self.sizes = slots, width, reads, sizes
+        self.slots, self.width, self.read_heads, self.sizes = slots, width, read_heads, sizes
 
-    def initial_memory(self, like: Tensor) -> Mapping[str, Tensor]:
-        B, N = like.shape[0], self.slots
+    def initial_memory(self, inputs: Tensor) -> Mapping[str, Tensor]:
+        B, N = inputs.shape[0], self.slots
         return {
-            "memory": like.new_zeros(B, N, self.width),
-            "usage": like.new_zeros(B, N),
-            "links": like.new_zeros(B, N, N),
-            "precedence": like.new_zeros(B, N),
-            "reads": like.new_zeros(B, self.reads, N),
-            "write": like.new_zeros(B, N),
+            "memory": inputs.new_zeros(B, N, self.width),
+            "usage": inputs.new_zeros(B, N),
+            "links": inputs.new_zeros(B, N, N),
+            "precedence": inputs.new_zeros(B, N),
+            "reads": inputs.new_zeros(B, self.read_heads, N),
+            "write": inputs.new_zeros(B, N),
         }
 
     def memory_step(
@@ -82,19 +83,19 @@ class DNC(MemoryEncoder):
         write = gate.sigmoid() * (
             allocation_gate * allocation(usage) + (1 - allocation_gate) * write_content
         )  # [B, N]
-        place = write[..., None]
-        memory = state["memory"] * (1 - place * erase.sigmoid()[:, None]) + place * add[:, None]
+        w = write[..., None]
+        memory = state["memory"] * (1 - w * erase.sigmoid()[:, None]) + w * add[:, None]
         links = self._links(state, write)
         precedence = (1 - write.sum(dim=-1, keepdim=True)) * state["precedence"] + write
         content = content_weights(
-            memory, keys.view(len(interface), self.reads, -1), one_plus(read_strengths)
+            memory, keys.view(len(interface), self.read_heads, -1), one_plus(read_strengths)
         )
-        backward_mode, content_mode, on = (
-            modes.view(len(interface), self.reads, 3).softmax(dim=-1)[..., None].unbind(dim=2)
+        backward_mode, content_mode, forward_mode = (
+            modes.view(len(interface), self.read_heads, 3).softmax(dim=-1)[..., None].unbind(dim=2)
         )
         reads = backward_mode * (state["reads"] @ links) + content_mode * content
-        reads = reads + on * (state["reads"] @ links.mT)
-        after = {
+        reads = reads + forward_mode * (state["reads"] @ links.mT)
+        next_state = {
             "memory": memory,
             "usage": usage,
             "links": links,
@@ -102,26 +103,26 @@ class DNC(MemoryEncoder):
             "reads": reads,
             "write": write,
         }
-        return (reads @ memory).flatten(1), after
+        return (reads @ memory).flatten(1), next_state
 
     def _usage(self, state: Mapping[str, Tensor], free: Tensor) -> Tensor:
-        """What is in use: written before, and not freed by the heads that read it. [B, N]"""
+        """Return the usage [B, N]: written slots that no read head has freed."""
         retention = (1 - free[..., None] * state["reads"]).prod(dim=1)
         usage, write = state["usage"], state["write"]
         return (usage + write - usage * write) * retention
 
     def _links(self, state: Mapping[str, Tensor], write: Tensor) -> Tensor:
-        """[B, N, N]: how far i was written right after j."""
+        """Return the links [B, N, N]: the degree to which slot i was written right after slot j."""
         rows, columns = write[..., None], write[:, None]
         links = (1 - rows - columns) * state["links"] + rows * state["precedence"][:, None]
         return links * (1 - torch.eye(self.slots, dtype=links.dtype, device=links.device))
 
 
 def allocation(usage: Tensor) -> Tensor:
-    """Where there is room: most on the least used place, by usage [..., N] -> [..., N]."""
+    """Return allocation weights for usage [..., N]; the least used slot has the largest."""
     exact = full_precision(usage)
     sorted_usage, order = exact.sort(dim=-1, stable=True)
     products = sorted_usage.cumprod(dim=-1).roll(1, dims=-1)
     before = torch.cat([torch.ones_like(products[..., :1]), products[..., 1:]], dim=-1)
-    room = torch.zeros_like(exact).scatter(-1, order, (1 - sorted_usage) * before)
-    return room.to(usage.dtype)
+    weights = torch.zeros_like(exact).scatter(-1, order, (1 - sorted_usage) * before)
+    return weights.to(usage.dtype)

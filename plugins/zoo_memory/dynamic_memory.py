@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs
 from zoo.plugin import Blueprint, Embedding, Encoder, WidthConflict, forbid_stochastic
-from zoo_memory import story as story_batch
+from zoo_memory.story import answer_outputs, random_story, require_vocab, validate_story
 
 
 class DynamicMemory(Model):
-    r"""Answers a question by reading the facts again and again, opening a gate to some of them.
+    r"""Dynamic memory network: answers a question by several gated passes over the facts.
 
     .. math::
         g^i_t = \sigma(W_2 \tanh(W_1 z(c_t, m^{i-1}, q) + b_1) + b_2), \quad
@@ -22,21 +22,21 @@ class DynamicMemory(Model):
         m^i = \mathrm{GRU}(h^i_S, m^{i-1}), \qquad
         z(c, m, q) = [c, m, q, c \odot q, c \odot m, |c - q|, |c - m|, c^\top W q, c^\top W m]
 
-    The answer is one word, said by a last GRU step from the memory. A batch that says which facts
-    matter lets the objective `supporting-facts` teach the gates, as the paper does.
+    The answer is one word, predicted by a last GRU step from the memory. If a batch labels the
+    relevant facts, the objective `supporting-facts` trains the gates on them, as in the paper.
 
     Paper: Kumar et al. 2016, equations 4 to 7.
 
     Args:
-        source: embedding of words.
-        encoder: reads the words of all facts; its states at the ends of sentences are the facts.
-            It reads the question too.
-        episodes: how often the facts are read.
-        hidden: width of the gates' hidden layer; that of a fact if not set.
+        source: word embedding.
+        encoder: encoder of the words of all facts, and of the question; the state at the end of a
+            sentence represents the fact.
+        episodes: number of passes over the facts.
+        hidden: width of the gates' hidden layer; the encoder's width if not set.
 
     Shapes:
-        batch {story [B, S, W], question [B, Q], both padded, target [B]; support [B, S, episodes]
-        of 0 and 1, the facts that matter at each reading, if known} -> logits [B, 1, vocab].
+        batch {story [B, S, W], question [B, Q], both padded, target [B]; optional support
+        [B, S, episodes] of 0 and 1, the relevant facts of each pass} -> logits [B, 1, vocab].
     """
 
     name: ClassVar[str] = "dynamic-memory"
@@ -60,21 +60,20 @@ class DynamicMemory(Model):
         width = self.encoder.output_dim
         if self.encoder.summary_dim != width:
             raise WidthConflict(
-                "facts and question are compared, so the encoder's states and summary must be as "
-                "wide",
+                "the encoder's states (facts) and summary (question) must have the same width",
                 output_dim=width,
                 summary_dim=self.encoder.summary_dim,
             )
-        hidden = hidden or width
+        self.hidden = hidden = hidden or width
         self.likeness = nn.Linear(width, width, bias=False)
         self.gate = nn.Sequential(nn.Linear(7 * width + 2, hidden), nn.Tanh(), nn.Linear(hidden, 1))
         self.episode = nn.GRUCell(width, width)
         self.update = nn.GRUCell(width, width)
         self.answer = nn.GRUCell(width, width)
-        self.out = nn.Linear(width, story_batch.require_vocab(self.source), bias=False)
+        self.out = nn.Linear(width, require_vocab(self.source), bias=False)
 
     def forward(self, batch: Batch) -> Outputs:
-        story, question = story_batch.validate_story(batch)
+        story, question = validate_story(batch)
         facts, fact_mask = self._facts(story)
         q = self.encoder(self.source(question), self.source.mask(question)).summary
         m, gate_logits = q, []
@@ -86,22 +85,22 @@ class DynamicMemory(Model):
                 g = gates[:, t, None]
                 h = g * self.episode(facts[:, t], h) + (1 - g) * h
             m = self.update(h, m)
-        outputs = story_batch.answer_outputs(self.out(self.answer(q, m)), batch)
+        outputs = answer_outputs(self.out(self.answer(q, m)), batch)
         if "support" not in batch:
             return outputs
         gate_outputs = Outputs(torch.stack(gate_logits, dim=-1), batch["support"], fact_mask)
         return replace(outputs, parts={"gates": gate_outputs})
 
     def _facts(self, story: Tensor) -> tuple[Tensor, Tensor]:
-        """The state at the end of each sentence [B, S, D], and which are real [B, S]."""
+        """Return the state at the end of each sentence [B, S, D], and the mask [B, S]."""
         B, S, W = story.shape
         words = story.reshape(B, S * W)
-        real = self.source.mask(words)
-        # The encoder wants real words first; sentences are padded one by one.
-        order = (~real).to(torch.uint8).argsort(dim=1, stable=True)
+        mask = self.source.mask(words)
+        # Each sentence is padded, but the encoder expects all valid words first.
+        order = (~mask).to(torch.uint8).argsort(dim=1, stable=True)
         packed = self.source(words.gather(1, order))
-        states = self.encoder(packed, real.gather(1, order)).states
-        lengths = real.view(B, S, W).sum(dim=-1)
+        states = self.encoder(packed, mask.gather(1, order)).states
+        lengths = mask.view(B, S, W).sum(dim=-1)
         ends = (lengths.cumsum(dim=1) - 1).clamp(min=0)[..., None].expand(-1, -1, states.shape[-1])
         return states.gather(1, ends), lengths > 0
 
@@ -116,4 +115,4 @@ class DynamicMemory(Model):
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
-        return story_batch.example(self.source, batch, length, generator)
+        return random_story(self.source, batch, length, generator)

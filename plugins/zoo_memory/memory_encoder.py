@@ -1,58 +1,76 @@
-"""A controller with a memory, run over a sequence."""
+"""Base class of encoders with an external memory."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from zoo.plugin import Encoder, Memory
+from zoo.plugin import Encoder, Memory, rename_params
 
 MemoryState = Mapping[str, Tensor]
 
 
 class MemoryEncoder(Encoder):
-    """An LSTM controller that reads its memory at each step; the memory's rules are the child's.
+    """LSTM controller with an external memory.
 
-    At each step the controller sees the input and what was read a step before; the child's
-    `memory_step` moves the memory by what the controller says, and reads it.
+    The input of the controller is the input of the step and the vector read in the previous step.
+    A linear layer maps its output to the interface vector, with which a subclass updates and reads
+    the memory in `memory_step`.
+
+    Args:
+        input_dim: width of the inputs.
+        hidden: width of the controller.
+        read_dim: width of the vector read at each step.
+        interface_dim: width of the interface vector.
     """
 
-    def __init__(self, *, input_dim: int, hidden: int, read: int, interface: int) -> None:
-        """read: how many numbers are read a step; said: how many the controller says."""
+    version: ClassVar[int] = 2
+
+    def __init__(self, *, input_dim: int, hidden: int, read_dim: int, interface_dim: int) -> None:
         super().__init__()
-        self.controller = nn.LSTMCell(input_dim + read, hidden)
-        self.say = nn.Linear(hidden, interface)
-        self.output_dim = self.summary_dim = hidden + read
+        self.input_dim, self.hidden, self.read_dim = input_dim, hidden, read_dim
+        self.controller = nn.LSTMCell(input_dim + read_dim, hidden)
+        self.say = nn.Linear(hidden, interface_dim)
+        self.output_dim = self.summary_dim = hidden + read_dim
         self.carry: Mapping[str, tuple[int, int]] = {}
 
+    @classmethod
+    def migrate(
+        cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        if version == 1:
+            rename_params(params, reads="read_heads")
+        return params, tensors
+
     @abstractmethod
-    def initial_memory(self, like: Tensor) -> MemoryState:
-        """The memory before the first step, for a batch, dtype and device like those given."""
+    def initial_memory(self, inputs: Tensor) -> MemoryState:
+        """Return the initial memory for inputs [B, ...], with their dtype and device."""
 
     @abstractmethod
     def memory_step(self, interface: Tensor, state: MemoryState) -> tuple[Tensor, MemoryState]:
-        """said [B, said], memory -> read [B, read], memory after the step."""
+        """interface [B, interface_dim], memory -> read vector [B, read_dim], updated memory."""
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
         B, S, _ = inputs.shape
-        zeros = inputs.new_zeros(B, self.controller.hidden_size)
+        zeros = inputs.new_zeros(B, self.hidden)
         state: dict[str, Tensor] = {
             **self.initial_memory(inputs),
             "h": zeros,
             "c": zeros,
-            "read": inputs.new_zeros(B, self.output_dim - self.controller.hidden_size),
+            "read": inputs.new_zeros(B, self.read_dim),
         }
         states = []
         for t in range(S):
             x = torch.cat([inputs[:, t], state["read"]], dim=-1)
             h, c = self.controller(x, (state["h"], state["c"]))
             memory_state = {name: state[name] for name in state if name not in ("h", "c", "read")}
-            read, after = self.memory_step(self.say(h), memory_state)
-            updated = {**after, "h": h, "c": c, "read": read}
-            real = mask[:, t]
+            read, next_memory = self.memory_step(self.say(h), memory_state)
+            updated = {**next_memory, "h": h, "c": c, "read": read}
+            valid = mask[:, t]
             state = {
-                name: value.where(real.view(-1, *(1,) * (value.dim() - 1)), state[name])
+                name: value.where(valid.view(-1, *(1,) * (value.dim() - 1)), state[name])
                 for name, value in updated.items()
             }
             states.append(torch.cat([state["h"], state["read"]], dim=-1))
@@ -63,7 +81,10 @@ class MemoryEncoder(Encoder):
 
 
 def content_weights(memory: Tensor, keys: Tensor, strength: Tensor) -> Tensor:
-    """By likeness: memory [B, N, M], keys [B, H, M], strength [B, H] -> weights [B, H, N]."""
+    """Return the softmax of cosine similarities times the strength.
+
+    memory [B, N, M], keys [B, H, M], strength [B, H] -> weights [B, H, N].
+    """
     dots = keys @ memory.mT
     norms = keys.norm(dim=-1)[..., None] * memory.norm(dim=-1)[:, None]
     weights: Tensor = (dots / (norms + 1e-6) * strength[..., None]).softmax(dim=-1)
@@ -71,5 +92,5 @@ def content_weights(memory: Tensor, keys: Tensor, strength: Tensor) -> Tensor:
 
 
 def one_plus(x: Tensor) -> Tensor:
-    """Anything to a number of at least one."""
+    """Return 1 + softplus(x), which is at least 1."""
     return 1 + nn.functional.softplus(x)

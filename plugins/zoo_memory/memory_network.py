@@ -1,42 +1,44 @@
 """End-to-end memory network."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs, ZooError
-from zoo.plugin import Attention, Blueprint, Embedding, Mask, WidthConflict
-from zoo_memory import story as story_batch
+from zoo.plugin import Attention, Blueprint, Embedding, Mask, WidthConflict, rename_params
+from zoo_memory.story import answer_outputs, random_story, require_vocab, validate_story
 
 
 class MemoryNetwork(Model):
-    r"""Answers a question by looking at facts several times, each time with what it has learned.
+    r"""End-to-end memory network: answers a question by several hops of attention over facts.
 
     .. math::
         p_i = \mathrm{softmax}(u^\top m_i), \quad o = \sum_i p_i c_i, \quad
         u \leftarrow u + o, \quad \hat a = \mathrm{softmax}(W (o + u))
 
-    where facts become m_i = Σ_j l_j ⊙ A x_ij + T_A(i), read as keys, and c_i likewise by C and
-    T_C, read as values.
+    where the keys are m_i = Σ_j l_j ⊙ A x_ij + T_A(i), and the values c_i likewise with C and T_C.
 
     Paper: Sukhbaatar et al. 2015, sections 2 and 4.1.
 
     Args:
-        source: embedding of words; built for each hop.
-        attention: how facts are looked at; the paper's is a dot product and a softmax.
-        hops: how often.
-        memories: how many facts there can be, for the vectors that say how long ago one was told.
-        tying: 'adjacent' lets a hop's values be the next one's keys, and the last ones the output;
-            'layerwise' uses the same at each hop, with a map of the question between them.
-        ordered: weigh words by their place in the sentence (the l_j); a bag of words if not.
+        source: word embedding, built for each hop.
+        attention: attention over the facts; dot product and softmax in the paper.
+        hops: number of hops.
+        memory_size: maximum number of facts, the size of the temporal encoding T.
+        tying: 'adjacent' uses the value embedding of a hop as the key embedding of the next, and
+            the last one as output; 'layerwise' shares the embeddings of all hops and adds a linear
+            map between hops.
+        position_encoding: weight words by their position in the sentence (l_j); a bag of words if
+            False.
 
     Shapes:
         batch {story [B, S, W], question [B, Q], both padded, target [B]} -> logits [B, 1, vocab].
     """
 
     name: ClassVar[str] = "memory-network"
+    version: ClassVar[int] = 2
     paper: ClassVar[str] = "Sukhbaatar et al. 2015, End-To-End Memory Networks, arXiv:1503.08895"
 
     def __init__(
@@ -45,79 +47,97 @@ class MemoryNetwork(Model):
         source: Blueprint[Embedding],
         attention: Blueprint[Attention],
         hops: Annotated[int, Field(ge=1, le=64)] = 3,
-        memories: Annotated[int, Field(ge=1)] = 50,
+        memory_size: Annotated[int, Field(ge=1)] = 50,
         tying: Literal["adjacent", "layerwise"] = "adjacent",
-        ordered: bool = True,
+        position_encoding: bool = True,
     ) -> None:
         super().__init__()
-        self.hops, self.memories, self.ordered = hops, memories, ordered
-        several = tying == "adjacent"
-        self.embeddings = nn.ModuleList(source.build() for _ in range(hops + 1 if several else 2))
+        self.hops, self.memory_size, self.tying = hops, memory_size, tying
+        self.position_encoding = position_encoding
+        adjacent = tying == "adjacent"
+        self.embeddings = nn.ModuleList(source.build() for _ in range(hops + 1 if adjacent else 2))
         self.source: Embedding = self.embeddings[0]  # type: ignore[assignment]
         width = self.source.dim
         self.times = nn.ParameterList(
-            nn.Parameter(torch.randn(memories, width) * 0.1) for _ in self.embeddings
+            nn.Parameter(torch.empty(memory_size, width)) for _ in self.embeddings
         )
+        self.reset_parameters()
         self.attention = attention.build(query_dim=width, key_dim=width)
         if self.attention.output_dim != width:
             raise WidthConflict(
-                "what is seen is added to the question, so they must be as wide",
+                "the output of the attention is added to the question, so both need the same width",
                 output_dim=self.attention.output_dim,
                 dim=width,
             )
-        vocab = story_batch.require_vocab(self.source)
-        self.map = None if several else nn.Linear(width, width, bias=False)
-        self.out = None if several else nn.Linear(width, vocab, bias=False)
+        vocab = require_vocab(self.source)
+        self.map = None if adjacent else nn.Linear(width, width, bias=False)
+        self.out = None if adjacent else nn.Linear(width, vocab, bias=False)
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        for temporal in self.times:
+            temporal.normal_().mul_(0.1)
+
+    @classmethod
+    def migrate(
+        cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        if version == 1:
+            rename_params(params, memories="memory_size", ordered="position_encoding")
+        return params, tensors
 
     def forward(self, batch: Batch) -> Outputs:
-        story, question = story_batch.validate_story(batch)
-        if story.shape[1] > self.memories:
+        story, question = validate_story(batch)
+        if story.shape[1] > self.memory_size:
             raise ZooError(
-                f"a story of {story.shape[1]} facts is longer than memories ({self.memories})"
+                f"the story has {story.shape[1]} facts, but memory_size is {self.memory_size}"
             )
         fact_mask = self.source.mask(story.flatten(0, 1)).view(story.shape).any(dim=-1)  # [B, S]
-        rows = [self._facts(story, fact_mask, row) for row in range(len(self.embeddings))]
+        facts = [self._facts(story, fact_mask, row) for row in range(len(self.embeddings))]
         u = self._sentences(question[:, None], 0)  # [B, 1, D]
         for hop in range(self.hops):
-            at = hop if self.map is None else 0
-            prepared = self.attention.prepare(rows[at])
-            prepared |= {"values": self.attention.prepare(rows[at + 1])["values"]}
-            seen = self.attention(u, prepared, Mask(keys=fact_mask))
-            u = seen + (u if self.map is None else self.map(u))
+            row = hop if self.map is None else 0
+            prepared = self.attention.prepare(facts[row])
+            prepared |= {"values": self.attention.prepare(facts[row + 1])["values"]}
+            attended = self.attention(u, prepared, Mask(keys=fact_mask))
+            u = attended + (u if self.map is None else self.map(u))
         last: Embedding = self.embeddings[-1]  # type: ignore[assignment]
         logits = last.unembed(u[:, 0]) if self.out is None else self.out(u[:, 0])
-        return story_batch.answer_outputs(logits, batch)
+        return answer_outputs(logits, batch)
 
     def _facts(self, story: Tensor, fact_mask: Tensor, row: int) -> Tensor:
-        """What is kept of each fact, and how long ago it was told: [B, S, D]."""
-        ago = fact_mask.sum(dim=1, keepdim=True) - fact_mask.cumsum(dim=1)
-        temporal = self.times[row][ago.clamp(min=0)]
+        """Return the vectors [B, S, D] of the facts, with their temporal encoding."""
+        age = fact_mask.sum(dim=1, keepdim=True) - fact_mask.cumsum(dim=1)
+        temporal = self.times[row][age.clamp(min=0)]
         facts: Tensor = (self._sentences(story, row) + temporal) * fact_mask[..., None]
         return facts
 
     def _sentences(self, story: Tensor, row: int) -> Tensor:
-        """[B, S, W] -> one vector a sentence [B, S, D]."""
+        """Return one vector [B, S, D] per sentence of the story [B, S, W]."""
         B, S, W = story.shape
         words = story.reshape(B * S, W)
         embedding: Embedding = self.embeddings[row]  # type: ignore[assignment]
-        vectors, real = embedding(words), embedding.mask(words)
-        weights = real[..., None].to(vectors)
-        if self.ordered:
-            weights = weights * position_encoding(real, vectors)
+        vectors, mask = embedding(words), embedding.mask(words)
+        weights = mask[..., None].to(vectors)
+        if self.position_encoding:
+            weights = weights * position_weights(mask, vectors)
         sums: Tensor = (vectors * weights).sum(dim=1)
         return sums.view(B, S, -1)
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
-        return story_batch.example(self.source, batch, min(length, self.memories), generator)
+        return random_story(self.source, batch, min(length, self.memory_size), generator)
 
 
-def position_encoding(real: Tensor, like: Tensor) -> Tensor:
-    """l_kj = (1 - j/J) - (k/d)(1 - 2j/J), for J real words of [N, W] in the width of [N, W, d]."""
-    W, d = like.shape[1:]
-    lengths = real.sum(dim=1).clamp(min=1)[:, None, None]
-    j = torch.arange(1, W + 1, device=like.device)[None, :, None] / lengths
-    k = torch.arange(1, d + 1, device=like.device) / d
+def position_weights(mask: Tensor, vectors: Tensor) -> Tensor:
+    """Return l_kj = (1 - j/J) - (k/d)(1 - 2j/J) for mask [N, W] with J valid words a row.
+
+    The result has the shape [N, W, d], dtype and device of the vectors.
+    """
+    W, d = vectors.shape[1:]
+    lengths = mask.sum(dim=1).clamp(min=1)[:, None, None]
+    j = torch.arange(1, W + 1, device=vectors.device)[None, :, None] / lengths
+    k = torch.arange(1, d + 1, device=vectors.device) / d
     weights: Tensor = (1 - j) - k * (1 - 2 * j)
-    return weights.to(like)
+    return weights.to(vectors)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 import torch
+import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
@@ -12,7 +13,7 @@ from zoo_memory.memory_encoder import MemoryEncoder, content_weights, one_plus
 
 
 class NTM(MemoryEncoder):
-    r"""Reads a sequence while writing to and reading from a memory, by content and by place.
+    r"""Neural Turing machine encoder: a memory addressed by content and by location.
 
     .. math::
         w^c_t \propto \exp(\beta_t \cos(k_t, M_t)), \quad w^g_t = g_t w^c_t + (1 - g_t) w_{t-1}
@@ -21,19 +22,19 @@ class NTM(MemoryEncoder):
 
         M_t = M_{t-1} \odot (1 - w_t e_t^\top) + w_t a_t^\top, \qquad r_t = w_t^\top M_t
 
-    Paper: Graves et al. 2014, equations 2 to 9. Heads stand on the first slot at first, the memory
-    is almost zero, as the authors leave it open.
+    Paper: Graves et al. 2014, equations 2 to 9. The initial state is not specified there; here all
+    heads start at the first slot and the memory at 1e-6.
 
     Args:
         input_dim: width of the inputs.
         hidden: width of the LSTM controller.
-        slots: how many places the memory has, N.
-        width: of a place, M.
-        reads: how many heads read; one writes.
-        shift: how far a head can move at a step, each way.
+        slots: number of memory slots, N.
+        width: width of a slot, M.
+        read_heads: number of read heads; there is one write head.
+        shift: maximum shift of a head in one step, in each direction.
 
     Shapes:
-        inputs [B, S, input_dim], mask [B, S] -> states [B, S, hidden + reads * width].
+        inputs [B, S, input_dim], mask [B, S] -> states [B, S, hidden + read_heads * width].
     """
 
     name: ClassVar[str] = "ntm"
@@ -48,53 +49,52 @@ class NTM(MemoryEncoder):
         hidden: Annotated[int, Field(ge=1)] = 100,
         slots: Annotated[int, Field(ge=1)] = 128,
         width: Annotated[int, Field(ge=1)] = 20,
-        reads: Annotated[int, Field(ge=1, le=64)] = 1,
+        read_heads: Annotated[int, Field(ge=1, le=64)] = 1,
         shift: Annotated[int, Field(ge=0)] = 1,
     ) -> None:
-        # A head says its key, how sure it is, keep or look up, how sharply, and shifts.
-        head = width + 3 + (2 * shift + 1)
-        interface = (reads + 1) * head + 2 * width
+        # The interface of a head: key, strength, gate, sharpness and shift weights.
+        head_dim = width + 3 + (2 * shift + 1)
         super().__init__(
-            input_dim=input_dim, hidden=hidden, read=reads * width, interface=interface
+            input_dim=input_dim,
+            hidden=hidden,
+            read_dim=read_heads * width,
+            interface_dim=(read_heads + 1) * head_dim + 2 * width,
         )
-        self.slots, self.width, self.reads, self.shift, self.head = slots, width, reads, shift, head
+        self.slots, self.width, self.read_heads = slots, width, read_heads
+        self.shift, self.head_dim = shift, head_dim
 
-    def initial_memory(self, like: Tensor) -> Mapping[str, Tensor]:
-        B = like.shape[0]
-        first = like.new_zeros(B, self.reads + 1, self.slots)
-        first[..., 0] = 1
-        return {
-            "memory": like.new_full((B, self.slots, self.width), 1e-6),
-            "weights": first,
-        }
+    def initial_memory(self, inputs: Tensor) -> Mapping[str, Tensor]:
+        B = inputs.shape[0]
+        weights = inputs.new_zeros(B, self.read_heads + 1, self.slots)
+        weights[..., 0] = 1
+        return {"memory": inputs.new_full((B, self.slots, self.width), 1e-6), "weights": weights}
 
     def memory_step(
         self, interface: Tensor, state: Mapping[str, Tensor]
     ) -> tuple[Tensor, Mapping[str, Tensor]]:
-        heads = interface[:, : (self.reads + 1) * self.head].view(
-            len(interface), self.reads + 1, -1
-        )
-        erase, add = interface[:, (self.reads + 1) * self.head :].chunk(2, dim=-1)
+        heads_dim = (self.read_heads + 1) * self.head_dim
+        heads = interface[:, :heads_dim].view(len(interface), self.read_heads + 1, self.head_dim)
+        erase, add = interface[:, heads_dim:].chunk(2, dim=-1)
         memory, previous = state["memory"], state["weights"]
-        writes = self.address(memory, heads[:, -1:], previous[:, -1:])  # [B, 1, N]
-        place = writes.mT  # [B, N, 1]
-        memory = memory * (1 - place * erase.sigmoid()[:, None]) + place * add.tanh()[:, None]
+        write = self.address(memory, heads[:, -1:], previous[:, -1:])  # [B, 1, N]
+        w = write.mT  # [B, N, 1]
+        memory = memory * (1 - w * erase.sigmoid()[:, None]) + w * add.tanh()[:, None]
         reads = self.address(memory, heads[:, :-1], previous[:, :-1])  # [B, R, N]
         read = (reads @ memory).flatten(1)
-        return read, {"memory": memory, "weights": torch.cat([reads, writes], dim=1)}
+        return read, {"memory": memory, "weights": torch.cat([reads, write], dim=1)}
 
     def address(self, memory: Tensor, heads: Tensor, previous: Tensor) -> Tensor:
-        """Where heads [B, H, *] that stood at before [B, H, N] go: [B, H, N]."""
+        """heads [B, H, head_dim], previous weights [B, H, N] -> weights [B, H, N]."""
         sizes = [self.width, 1, 1, 1, 2 * self.shift + 1]
-        key, sure, gate, sharpness, shifts = torch.split(heads, sizes, dim=-1)
-        content = content_weights(memory, key.tanh(), torch.nn.functional.softplus(sure[..., 0]))
-        keep = gate.sigmoid()
-        mixed = keep * content + (1 - keep) * previous
+        key, strength, gate, sharpness, shifts = torch.split(heads, sizes, dim=-1)
+        content = content_weights(memory, key.tanh(), F.softplus(strength[..., 0]))
+        g = gate.sigmoid()
+        mixed = g * content + (1 - g) * previous
         shift_weights = shifts.softmax(dim=-1)
         rolled = [
             shift_weights[..., i : i + 1] * mixed.roll(i - self.shift, dims=-1)
             for i in range(2 * self.shift + 1)
         ]
         shifted = torch.stack(rolled).sum(dim=0)
-        # Powers by logarithms: those of many small weights would all be 0.
+        # Powers are computed in log space, where those of small weights do not underflow.
         return (one_plus(sharpness) * (shifted + 1e-12).log()).softmax(dim=-1)

@@ -1,4 +1,4 @@
-"""Facts, a question about them, and its answer: what question-answering models read."""
+"""Batches of question answering: facts, a question and its answer."""
 
 import torch
 from torch import Tensor
@@ -7,47 +7,46 @@ from zoo import Batch, Outputs, ZooError
 from zoo.plugin import Embedding
 
 WORDS_PER_SENTENCE = 4
-"""Words in a sentence of an example."""
+"""Words per sentence in `random_story`."""
 
 
 def validate_story(batch: Batch) -> tuple[Tensor, Tensor]:
-    """The story [B, S, W] and the question [B, Q], or ZooError."""
+    """Return the story [B, S, W] and the question [B, Q], or raise ZooError."""
     story, question = batch["story"], batch["question"]
     if story.dim() != 3 or question.dim() != 2 or len(story) != len(question):
         raise ZooError(
-            "a story is [B, sentences, words] and its question [B, words], not "
-            f"{list(story.shape)} and {list(question.shape)}"
+            f"story is {list(story.shape)} and question {list(question.shape)}, expected "
+            "[B, sentences, words] and [B, words]"
         )
     if 0 in (*story.shape[1:], question.shape[1]):
         raise ZooError(
-            "a story and its question need room for a word at least, not "
-            f"{list(story.shape)} and {list(question.shape)}; padding where nothing is told"
+            f"story is {list(story.shape)} and question {list(question.shape)}, but neither may "
+            "be empty; use padding tokens for an empty story"
         )
     return story, question
 
 
 def require_vocab(source: Embedding) -> int:
-    """How many words an answer may be."""
+    """Return the vocabulary size, or raise ZooError if the embedding has no vocabulary."""
     if source.vocab is None:
-        raise ZooError(f"embedding '{source.name}' has no vocabulary to answer from")
+        raise ZooError(f"embedding '{source.name}' has no vocabulary for the answers")
     return source.vocab
 
 
 def answer_outputs(logits: Tensor, batch: Batch) -> Outputs:
-    """logits [B, V] beside the answers [B]."""
+    """Return the outputs for logits [B, V] and the targets [B] of the batch."""
     targets = batch["target"][:, None]
     return Outputs(logits[:, None], targets, torch.ones_like(targets, dtype=torch.bool))
 
 
-def example(
+def random_story(
     source: Embedding, batch: int, length: int, generator: torch.Generator | None
 ) -> dict[str, Tensor]:
-    """A batch of random stories of ``length`` sentences."""
-    tokens = source.example(batch, length * WORDS_PER_SENTENCE + WORDS_PER_SENTENCE + 1, generator)
+    """Return a batch of random stories with ``length`` sentences."""
+    words = length * WORDS_PER_SENTENCE
+    tokens = source.example(batch, words + WORDS_PER_SENTENCE + 1, generator)
     return {
-        "story": tokens[:, : length * WORDS_PER_SENTENCE].reshape(
-            batch, length, WORDS_PER_SENTENCE
-        ),
-        "question": tokens[:, length * WORDS_PER_SENTENCE : -1],
+        "story": tokens[:, :words].reshape(batch, length, WORDS_PER_SENTENCE),
+        "question": tokens[:, words:-1],
         "target": tokens[:, -1],
     }

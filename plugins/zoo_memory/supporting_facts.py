@@ -1,4 +1,4 @@
-"""Supporting facts: the right answer, for the right reason."""
+"""Objective of a dynamic memory network with labelled supporting facts."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,21 +12,21 @@ from zoo.plugin import Blueprint, Objective
 
 
 class SupportingFacts(Objective):
-    r"""The loss of the answer, and of the gates that should open to the facts behind it.
+    r"""Loss of the answer plus loss of the gates over the supporting facts.
 
     .. math:: L = L_{\mathrm{answer}} + \lambda\, L_{\mathrm{facts}}
 
-    The gates are the outputs' part "gates". Where nobody says which facts matter, the answer alone.
+    The gates are the outputs' part "gates". Without it the loss is that of the answer.
 
-    Paper: Kumar et al. 2016, section 2.5, where both are cross-entropies.
+    Paper: Kumar et al. 2016, section 2.5, where both losses are cross-entropies.
 
     Args:
-        answer: the objective of the answer, for example cross-entropy.
-        facts: the objective of the gates, for example binary-cross-entropy.
-        weight: of the gates, lambda.
+        answer: objective of the answer, for example cross-entropy.
+        facts: objective of the gates, for example binary-cross-entropy.
+        weight: weight of the gates' loss, lambda.
 
     Shapes:
-        what answer takes, with a part "gates" that facts takes: logits [B, S, E] of E readings,
+        outputs for `answer`, with a part "gates" for `facts`: logits [B, S, E] of E episodes,
         targets [B, S, E] of 0 and 1, mask [B, S] -> scalar.
     """
 
@@ -60,5 +60,5 @@ class SupportingFacts(Objective):
     def examples(self) -> Sequence[Outputs]:
         answers = self.answer.examples()
         gates = self.facts.examples()
-        both = [replace(a, parts={"gates": g}) for a, g in zip(answers, gates, strict=False)]
-        return [*both, *answers]
+        joint = [replace(a, parts={"gates": g}) for a, g in zip(answers, gates, strict=False)]
+        return [*joint, *answers]

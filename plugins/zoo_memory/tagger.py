@@ -1,34 +1,36 @@
-"""Tagger: says something of every position."""
+"""Tagger: one or more labels for each position."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs
-from zoo.plugin import Blueprint, Embedding, Encoder, forbid_stochastic
+from zoo.plugin import Blueprint, Embedding, Encoder, forbid_stochastic, rename_params
 
 
 class Tagger(Model):
-    r"""Names every position from the encoder's state there: one label, or each label's yes or no.
+    r"""Linear classifier of each position: one label, or a binary decision for each label.
 
     .. math:: z_t = W h_t + b
 
-    Paper: Graves et al. 2014, section 4.1, where the labels are bits to be copied.
+    Paper: Graves et al. 2014, section 4.1, where the labels are bits to copy.
 
     Args:
-        source: embedding of the input.
-        encoder: reads it.
-        labels: how many there are.
-        several: a position has any number of labels, for `binary-cross-entropy`; one if not.
+        source: embedding of the inputs.
+        encoder: encoder of the inputs.
+        labels: number of labels.
+        multi_label: a position has any number of labels, for `binary-cross-entropy`, instead of
+            one.
 
     Shapes:
-        batch {source, target [B, S], or [B, S, labels] of 0 and 1 if several; mask [B, S], the
-        positions that count, all real ones if absent} -> logits [B, S, labels].
+        batch {source, target [B, S], or [B, S, labels] of 0 and 1 with multi_label; optional mask
+        [B, S], True for the positions of the loss} -> logits [B, S, labels].
     """
 
     name: ClassVar[str] = "tagger"
+    version: ClassVar[int] = 2
     paper: ClassVar[str] = (
         "Graves, Wayne and Danihelka 2014, Neural Turing Machines, arXiv:1410.5401"
     )
@@ -39,14 +41,23 @@ class Tagger(Model):
         source: Blueprint[Embedding],
         encoder: Blueprint[Encoder],
         labels: Annotated[int, Field(ge=1)],
-        several: bool = False,
+        multi_label: bool = False,
     ) -> None:
         super().__init__()
-        self.several = several
+        self.labels = labels
+        self.multi_label = multi_label
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
         forbid_stochastic(self.encoder, "the encoder")
         self.out = nn.Linear(self.encoder.output_dim, labels)
+
+    @classmethod
+    def migrate(
+        cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        if version == 1:
+            rename_params(params, several="multi_label")
+        return params, tensors
 
     def forward(self, batch: Batch) -> Outputs:
         memory = self.encoder(self.source(batch["source"]), self.source.mask(batch["source"]))
@@ -58,13 +69,10 @@ class Tagger(Model):
         self, batch: int, length: int, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
         source = self.source.example(batch, length, generator)
-        labels = self.out.out_features
         positions = self.source.mask(source).shape
-        shape = (*positions, labels) if self.several else positions
-        where = generator.device if generator else source.device
-        high = 2 if self.several else labels
-        targets = torch.randint(0, high, shape, generator=generator, device=where).to(source.device)
-        return {
-            "source": source,
-            "target": targets.to(self.out.weight.dtype if self.several else None),
-        }
+        shape = (*positions, self.labels) if self.multi_label else positions
+        device = generator.device if generator else source.device
+        high = 2 if self.multi_label else self.labels
+        targets = torch.randint(0, high, shape, generator=generator, device=device)
+        dtype = self.out.weight.dtype if self.multi_label else None
+        return {"source": source, "target": targets.to(source.device, dtype)}

@@ -1,4 +1,4 @@
-"""What training makes small."""
+"""Cross-entropy objectives and REINFORCE."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Binary cross-entropy: many names, each right or wrong on its own."""
+"""Binary cross-entropy."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -12,17 +12,17 @@ from zoo.plugin import Objective, full_precision
 
 
 class BinaryCrossEntropy(Objective):
-    r"""The mean surprise, in nats, at yes-or-no targets, of which several can hold at once.
+    r"""Mean binary cross-entropy of independent labels, in nats.
 
     .. math::
         L = -\frac{1}{NV} \sum_{t,v} \big[ y_{tv} \log \sigma(z_{tv})
             + (1 - y_{tv}) \log (1 - \sigma(z_{tv})) \big]
 
-    Paper: Good 1952, section 8, the logarithmic score.
+    Paper: Good 1952, section 8 (logarithmic score).
 
     Shapes:
-        logits [B, T, V], targets [B, T, V] of 0 to 1, mask [B, T] -> scalar; 0 where nothing
-        counts.
+        logits [B, T, V], targets [B, T, V] in 0 to 1, mask [B, T] -> scalar; 0 if all positions
+        are masked.
     """
 
     name: ClassVar[str] = "binary-cross-entropy"
@@ -31,8 +31,8 @@ class BinaryCrossEntropy(Objective):
     def forward(self, outputs: Outputs) -> Tensor:
         if outputs.targets.shape != outputs.logits.shape:
             raise ZooError(
-                f"objective '{self.name}' needs a target for each logit, but targets are "
-                f"{list(outputs.targets.shape)} and logits {list(outputs.logits.shape)}"
+                f"objective '{self.name}' needs one target per logit, but targets are "
+                f"{list(outputs.targets.shape)} and logits are {list(outputs.logits.shape)}"
             )
         logits = full_precision(outputs.logits)
         valid = outputs.mask[..., None]
@@ -44,15 +44,15 @@ class BinaryCrossEntropy(Objective):
         return total / (outputs.mask.sum() * logits.shape[-1]).clamp(min=1)
 
     def reference(self, outputs: Outputs) -> float:
-        total, valid = 0.0, 0
+        total, count = 0.0, 0
         for item, t in outputs.mask.nonzero().tolist():
             for logit, target in zip(
                 outputs.logits[item, t], outputs.targets[item, t], strict=True
             ):
                 p = logit.double().sigmoid()
                 total -= (target * p.log() + (1 - target) * (1 - p).log()).item()
-                valid += 1
-        return total / max(valid, 1)
+                count += 1
+        return total / max(count, 1)
 
     def examples(self) -> Sequence[Outputs]:
         generator = torch.Generator("cpu").manual_seed(0)

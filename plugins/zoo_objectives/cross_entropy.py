@@ -1,4 +1,4 @@
-"""Cross-entropy, with label smoothing as an option."""
+"""Cross-entropy with optional label smoothing."""
 
 from typing import Annotated, ClassVar
 
@@ -11,19 +11,20 @@ from zoo.plugin import Objective, full_precision
 
 
 class CrossEntropy(Objective):
-    r"""The mean surprise at the targets that count, in nats.
+    r"""Mean cross-entropy of the targets, in nats, with optional label smoothing.
 
     .. math::
         L = -\frac{1}{N} \sum_t \Big[ (1 - \epsilon) \log p_t(y_t)
             + \frac{\epsilon}{V} \sum_v \log p_t(v) \Big]
 
-    Paper: Szegedy et al. 2016, section 7, for the smoothing.
+    Paper: Szegedy et al. 2016, section 7 (label smoothing).
 
     Args:
-        smoothing: how much of the mass, epsilon, is spread over the whole vocabulary.
+        smoothing: probability mass, epsilon, spread evenly over the vocabulary.
 
     Shapes:
-        logits [B, T, V], targets [B, T], mask [B, T] -> scalar; 0 where nothing counts.
+        logits [B, T, V], targets [B, T], mask [B, T] -> scalar; 0 if all positions
+        are masked.
     """
 
     name: ClassVar[str] = "cross-entropy"
@@ -47,14 +48,14 @@ class CrossEntropy(Objective):
         return losses.where(valid, 0.0).sum() / valid.sum().clamp(min=1)
 
     def reference(self, outputs: Outputs) -> float:
-        total, valid = 0.0, 0
+        total, count = 0.0, 0
         for item in range(outputs.targets.shape[0]):
             for t in range(outputs.targets.shape[1]):
                 if not outputs.mask[item, t]:
                     continue
                 logprobs = outputs.logits[item, t].double().log_softmax(dim=-1)
                 target_logprob = logprobs[outputs.targets[item, t]].item()
-                spread = logprobs.mean().item()
-                total -= (1 - self.smoothing) * target_logprob + self.smoothing * spread
-                valid += 1
-        return total / max(valid, 1)
+                mean_logprob = logprobs.mean().item()
+                total -= (1 - self.smoothing) * target_logprob + self.smoothing * mean_logprob
+                count += 1
+        return total / max(count, 1)

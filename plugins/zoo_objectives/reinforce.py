@@ -1,4 +1,4 @@
-"""REINFORCE: cross-entropy for what is said, reward for where was looked."""
+"""REINFORCE for models that sample attention positions."""
 
 from typing import Annotated, ClassVar
 
@@ -12,7 +12,7 @@ from zoo.plugin import Objective, full_precision
 
 
 class Reinforce(Objective):
-    r"""Cross-entropy, and a reward for drawn looks after which the targets surprised less.
+    r"""Cross-entropy, with the REINFORCE gradient for sampled attention positions.
 
     .. math::
         L = \frac{1}{N} \sum_i \Big[ \ell_i
@@ -21,22 +21,21 @@ class Reinforce(Objective):
 
         b \leftarrow \gamma b + (1 - \gamma) \tfrac{1}{B} \textstyle\sum_i \ell_i
 
-    The factor of log p is a constant to the gradient. N is the number of targets that count, so
-    that with lambda_r = 1 and lambda_e = 0 the gradient is, on average over the draws, that of
-    the expected cross-entropy.
+    The factor of log p is detached. N is the number of targets that are not masked, so with
+    lambda_r = 1 and lambda_e = 0 the expected gradient is that of the expected cross-entropy.
 
-    Paper: Xu et al. 2015, equations 12 to 14. The baseline b is of the surprise, the negative of
-    the paper's log-likelihood. It moves in training only, after it was used. For outputs
-    without choices the loss is the cross-entropy.
+    Paper: Xu et al. 2015, equations 12 to 14. The baseline b is a moving average of the negative
+    log-likelihood; it is updated in training mode only, after its use. Without samples the loss
+    is the cross-entropy.
 
     Args:
         lambda_r: weight of the reward.
-        lambda_e: weight of the entropy of the looks.
-        gamma: how much of the baseline stays at each step.
+        lambda_e: weight of the entropy of the sampled positions.
+        gamma: decay of the baseline.
 
     Shapes:
-        logits [B, T, V], targets [B, T], mask [B, T], choices [B, T] -> scalar; 0 where nothing
-        counts.
+        logits [B, T, V], targets [B, T], mask [B, T], samples [B, T] -> scalar; 0 if all
+        positions are masked.
     """
 
     name: ClassVar[str] = "reinforce"
@@ -68,7 +67,7 @@ class Reinforce(Objective):
         if outputs.samples is not None:
             logprob = outputs.samples.logprob.where(outputs.mask, 0.0).sum(dim=1)
             entropy = outputs.samples.entropy.where(outputs.mask, 0.0).sum(dim=1)
-            # A copy: the update below must not reach what the backward pass needs.
+            # The backward pass needs the value from before the update below.
             advantage = nll.detach() - self.baseline.clone()
             loss = nll + self.lambda_r * advantage * logprob - self.lambda_e * entropy
             if self.training:
@@ -77,13 +76,13 @@ class Reinforce(Objective):
 
     @torch.no_grad()
     def _update_baseline(self, nll: Tensor, valid: Tensor) -> None:
-        """surprise [B], counted [B]: items without a target that counts have no say."""
+        """Update the baseline with nll [B] of the valid items [B]; others are ignored."""
         mean = nll.sum() / valid.sum().clamp(min=1)
         updated = self.gamma * self.baseline + (1 - self.gamma) * mean
         self.baseline.copy_(torch.where(valid.any(), updated, self.baseline))
 
     def reference(self, outputs: Outputs) -> float:
-        total, valid = 0.0, 0
+        total, count = 0.0, 0
         for item in range(outputs.targets.shape[0]):
             nll = logprob = entropy = 0.0
             for t in range(outputs.targets.shape[1]):
@@ -94,7 +93,7 @@ class Reinforce(Objective):
                 if outputs.samples is not None:
                     logprob += outputs.samples.logprob[item, t].item()
                     entropy += outputs.samples.entropy[item, t].item()
-                valid += 1
+                count += 1
             reward = (nll - self.baseline.item()) * logprob
             total += nll + self.lambda_r * reward - self.lambda_e * entropy
-        return total / max(valid, 1)
+        return total / max(count, 1)

@@ -26,8 +26,9 @@ class DoublyStochastic(Objective):
         weight: of the price, lambda.
 
     Shapes:
-        logits [B, T, V], targets [B, T], mask [B, T], extras looks [B, T, S] and source_mask
-        [B, S], which `seq2seq` gives with looks: true -> scalar; 0 where nothing counts.
+        logits [B, T, V], targets [B, T], mask [B, T], extras attention_weights [B, T, S] and
+        source_mask [B, S], which `seq2seq` returns with return_attention: true -> scalar; 0 where
+        nothing counts.
     """
 
     name: ClassVar[str] = "doubly-stochastic"
@@ -44,7 +45,7 @@ class DoublyStochastic(Objective):
         logits = full_precision(outputs.logits)
         targets = outputs.targets.where(outputs.mask, 0)
         losses = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")  # [B, T]
-        looks = outputs.get_extra("looks", self.name).to(logits.dtype)
+        looks = outputs.get_extra("attention_weights", self.name).to(logits.dtype)
         real = outputs.get_extra("source_mask", self.name) & outputs.mask.any(dim=1)[:, None]
         looked = looks.where(outputs.mask[..., None], 0.0).sum(dim=1)  # [B, S]
         penalty = (1 - looked).square().where(real, 0.0).sum()
@@ -52,7 +53,7 @@ class DoublyStochastic(Objective):
         return total / outputs.mask.sum().clamp(min=1)
 
     def reference(self, outputs: Outputs) -> float:
-        looks, real = outputs.extras["looks"], outputs.extras["source_mask"]
+        looks, real = outputs.extras["attention_weights"], outputs.extras["source_mask"]
         total, counted = 0.0, 0
         for item in range(outputs.targets.shape[0]):
             steps = [t for t in range(outputs.targets.shape[1]) if outputs.mask[item, t]]
@@ -78,5 +79,5 @@ class DoublyStochastic(Objective):
         real = torch.arange(6) < torch.tensor([[6], [3], [5]])
         looks = draw(3, 4, 6).masked_fill(~real[:, None], -torch.inf).softmax(dim=-1)
         targets = torch.randint(0, 5, (3, 4), generator=generator, device="cpu").to(here)
-        extras = {"looks": looks, "source_mask": real}
+        extras = {"attention_weights": looks, "source_mask": real}
         return [Outputs(draw(3, 4, 5), targets, mask, extras=extras)]

@@ -101,7 +101,7 @@ def ngram(tmp_path):
         }
     )
     sequences = torch.tensor([[3, 1, 2, 1, 4], [3, 1, 1, 4, 0], [3, 2, 1, 4, 0]])
-    model.decoder.learn(sequences, sequences != 0)
+    model.decoder.fit(sequences, sequences != 0)
     return model, zoo.save(model, tmp_path / "counts.safetensors")
 
 

@@ -1,10 +1,8 @@
-"""The bidirectional language model."""
-
 import pytest
 import torch
 
 import zoo
-from zoo_language.bilm import backwards
+from zoo_language.bilm import reverse_tokens
 
 SPEC = {
     "zoo": 1,
@@ -17,12 +15,12 @@ SPEC = {
 }
 
 
-def test_rows_turn_around_up_to_their_length():
+def test_reverse_tokens_keeps_padding_at_the_end():
     tokens = torch.tensor([[1, 3, 4, 2], [1, 5, 2, 0]])
-    assert backwards(tokens, tokens > 0).tolist() == [[2, 4, 3, 1], [2, 5, 1, 0]]
+    assert reverse_tokens(tokens, tokens > 0).tolist() == [[2, 4, 3, 1], [2, 5, 1, 0]]
 
 
-def test_each_half_is_a_language_model_of_its_own_direction():
+def test_each_half_equals_a_language_model_of_that_direction():
     model = zoo.compose(SPEC).eval()
     tokens = torch.tensor([[1, 3, 4, 7, 2], [1, 5, 2, 0, 0]])
     outputs = model({"target": tokens})
@@ -31,17 +29,17 @@ def test_each_half_is_a_language_model_of_its_own_direction():
     assert outputs.mask.tolist()[1] == [True, True, False, False] * 2
 
     one_way = {**SPEC, "model": {**SPEC["model"], "type": "language-model"}}
-    for decoder, told, part in (
+    for decoder, inputs, half in (
         (model.forwards, tokens, slice(0, 4)),
-        (model.backwards, backwards(tokens, tokens > 0), slice(4, 8)),
+        (model.backwards, reverse_tokens(tokens, tokens > 0), slice(4, 8)),
     ):
         alone = zoo.compose(one_way).eval()
         alone.embedding.load_state_dict(model.embedding.state_dict())
         alone.decoder.load_state_dict(decoder.state_dict())
-        torch.testing.assert_close(outputs.logits[:, part], alone({"target": told}).logits)
+        torch.testing.assert_close(outputs.logits[:, half], alone({"target": inputs}).logits)
 
 
-def test_a_later_token_reaches_only_the_backward_half():
+def test_a_later_token_affects_only_the_backward_half():
     model = zoo.compose(SPEC).eval()
     tokens = torch.tensor([[1, 3, 4, 7, 2]])
     other = torch.tensor([[1, 3, 4, 8, 2]])
@@ -50,7 +48,7 @@ def test_a_later_token_reaches_only_the_backward_half():
     assert not torch.equal(before[:, 5:], after[:, 5:])
 
 
-def test_an_alignment_that_draws_is_refused_where_nobody_would_hear_of_it():
+def test_a_stochastic_alignment_raises():
     attention = {"scorer": "scaled-dot", "align": "hard", "heads": 2}
     part = {
         "type": "transformer",
@@ -65,5 +63,5 @@ def test_an_alignment_that_draws_is_refused_where_nobody_would_hear_of_it():
         {"type": "masked-lm", "source": token, "encoder": part},
         {"type": "classifier", "source": token, "encoder": part, "classes": 3},
     ):
-        with pytest.raises(zoo.SpecError, match=r"'hard' draws where the \w+ looks"):
-            zoo.check({"zoo": 1, "name": "drawn", "model": model})
+        with pytest.raises(zoo.SpecError, match=r"alignment 'hard'"):
+            zoo.check({"zoo": 1, "name": "stochastic", "model": model})

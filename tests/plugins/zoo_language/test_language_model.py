@@ -54,7 +54,7 @@ def test_a_model_of_known_weights():
 
     outputs = model({"target": torch.tensor([[1, 2, 0]])})
 
-    # From nothing, bos and 2 are told; 2 and padding are wanted.
+    # The inputs are bos and 2, the targets 2 and padding.
     s1 = math.tanh(0.5 * 1 + 0.125 - 0.5)
     s2 = math.tanh(0.5 * -2 + 0.125 + 2 * s1 - 0.5)
     expected = [[[s, -s + 0.5, 3 * s - 0.25] for s in (s1, s2)]]
@@ -64,7 +64,7 @@ def test_a_model_of_known_weights():
     assert outputs.mask.tolist() == [[True, False]]
 
 
-def test_a_recurrent_one_equals_torchs_lstm():
+def test_an_lstm_matches_torch():
     model = compose(RNN).double()
     other = nn.LSTM(4, 4, batch_first=True).double()
     cell = model.decoder.cells.cells[0]
@@ -77,21 +77,21 @@ def test_a_recurrent_one_equals_torchs_lstm():
 
 
 @pytest.mark.parametrize("decoder", [RNN, TRANSFORMER], ids=["plain-rnn", "transformer"])
-def test_step_by_step_equals_forcing(decoder):
+def test_step_by_step_equals_teacher_forcing(decoder):
     model = compose(decoder)
-    whole = model({"target": TOKENS}).logits
+    forced = model({"target": TOKENS}).logits
 
     state, pieces = model.decoder.start(empty_memory(), steps=4), []
     for token in TOKENS[:, :-1].split(1, dim=1):
         logits, state = model.decoder.step(token, state)
         pieces.append(logits)
 
-    torch.testing.assert_close(torch.cat(pieces, dim=1), whole, rtol=0, atol=1e-5)
+    torch.testing.assert_close(torch.cat(pieces, dim=1), forced, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("decoder", [RNN, TRANSFORMER], ids=["plain-rnn", "transformer"])
-def test_one_step_of_training_lowers_the_loss(decoder, dtype):
+def test_one_training_step_lowers_the_loss(decoder, dtype):
     model = compose(decoder, dtype=dtype)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 
@@ -108,7 +108,7 @@ def test_one_step_of_training_lowers_the_loss(decoder, dtype):
 
 
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru", "gru-cho"])
-def test_a_recurrent_one_in_bfloat16_is_near_its_float32_self(cell):
+def test_recurrent_bfloat16_is_close_to_float32(cell):
     expected = compose(RNN | {"cell": cell})({"target": TOKENS}).logits
 
     logits = compose(RNN | {"cell": cell}, dtype="bfloat16")({"target": TOKENS}).logits
@@ -117,14 +117,14 @@ def test_a_recurrent_one_in_bfloat16_is_near_its_float32_self(cell):
     assert (logits.float() - expected).norm() < 0.1 * expected.norm()
 
 
-def test_padding_does_not_count():
+def test_padding_is_masked():
     outputs = compose(RNN)({"target": TOKENS})
 
     assert outputs.targets.tolist() == TOKENS[:, 1:].tolist()
     assert outputs.mask.sum(dim=1).tolist() == [4, 2, 3]
 
 
-def test_its_example_is_one_longer_than_what_it_predicts():
+def test_examples_are_one_token_longer_than_the_logits():
     model = compose(RNN)
 
     batch = model.example(2, 5, torch.Generator().manual_seed(0))
@@ -134,66 +134,64 @@ def test_its_example_is_one_longer_than_what_it_predicts():
     assert (batch["target"] != 0).all()
 
 
-def test_a_first_state_from_no_source_is_refused():
-    message = "there is no source to make the first state from; use init: zeros"
-    with pytest.raises(SpecError, match=message):
+def test_init_bridge_without_a_source_raises():
+    with pytest.raises(SpecError, match=r"init: bridge.*init: zeros"):
         compose(RNN | {"init": "bridge"})
 
 
-def test_a_look_at_no_source_is_refused():
+def test_cross_attention_without_a_source_raises():
     cross = {"cross": TRANSFORMER["attention"]}
-    with pytest.raises(SpecError, match="there is no source to look at, so 'cross' has no meaning"):
+    with pytest.raises(SpecError, match="'cross'"):
         compose(TRANSFORMER | cross)
 
 
 @pytest.mark.parametrize("name", ["bos", "eos"])
-def test_a_symbol_outside_the_vocabulary_is_refused(name):
-    with pytest.raises(SpecError, match=rf"{name} \(7\) must be a symbol below vocab \(7\)"):
+def test_a_special_token_outside_the_vocabulary_raises(name):
+    with pytest.raises(SpecError, match=rf"{name} \(7\).*vocab \(7\)"):
         compose(RNN, **{name: 7})
 
 
-def test_an_end_that_is_padding_is_refused():
+def test_padding_as_eos_raises():
     for eos in (0, [2, 0]):
-        message = f"eos ({eos}) must be another symbol than padding (0)"
-        with pytest.raises(SpecError, match=re.escape(message)):
+        with pytest.raises(SpecError, match=re.escape(f"eos ({eos})") + r".*padding \(0\)"):
             compose(RNN, eos=eos)
 
 
-def test_one_symbol_may_stand_at_both_ends():
+def test_bos_and_eos_may_be_equal():
     model = compose(RNN, bos=6, eos=6)
 
     assert (model.bos, model.eos) == (6, 6)
 
 
 @pytest.mark.parametrize(
-    ("embedding", "message"),
+    ("embedding", "match"),
     [
-        ({"type": "patches", "size": 2, "dim": 4}, "'patches' has no vocabulary to speak in"),
+        ({"type": "patches", "size": 2, "dim": 4}, "'patches'.*vocabulary"),
         (
             {"type": "grid", "vocab": 4, "dim": 4, "rows": 2, "columns": 2},
-            "'grid' has rows and columns, but no order to speak in",
+            "'grid'",
         ),
     ],
     ids=["patches", "grid"],
 )
-def test_an_embedding_without_words_is_refused(embedding, message):
-    with pytest.raises(ZooError, match=message):
+def test_an_embedding_without_token_sequences_raises(embedding, match):
+    with pytest.raises(ZooError, match=match):
         compose(RNN, embedding=embedding)
 
 
 UNPADDED = {"type": "token", "vocab": 7, "dim": 4, "padding": None}
-REAL = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0]]).bool()
+VALID = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0]]).bool()
 
 
-def test_without_a_padding_symbol_every_token_counts_but_those_masked():
+def test_without_padding_only_the_mask_excludes_tokens():
     model = compose(TRANSFORMER, embedding=UNPADDED)
 
     assert model({"target": TOKENS}).mask.all()
-    assert torch.equal(model({"target": TOKENS, "mask": REAL}).mask, REAL[:, 1:])
+    assert torch.equal(model({"target": TOKENS, "mask": VALID}).mask, VALID[:, 1:])
 
 
-def test_a_mask_narrows_what_the_padding_leaves():
-    mask = compose(RNN)({"target": TOKENS, "mask": REAL.roll(1, dims=0)}).mask
+def test_mask_and_padding_are_combined():
+    mask = compose(RNN)({"target": TOKENS, "mask": VALID.roll(1, dims=0)}).mask
 
     assert mask.sum(dim=1).tolist() == [3, 2, 2]
 
@@ -204,7 +202,7 @@ def generate_greedy(model: zoo.Model, batch: dict[str, torch.Tensor]) -> list[li
     return model.generate(batch, sampler, max_length=4).best()
 
 
-def test_without_a_padding_symbol_the_first_symbol_can_be_said():
+def test_without_padding_token_0_can_be_generated():
     model = compose(TRANSFORMER | {"output": {"bias": True}}, embedding=UNPADDED)
     with torch.no_grad():
         model.decoder.output.bias[0] = 100.0
@@ -212,7 +210,7 @@ def test_without_a_padding_symbol_the_first_symbol_can_be_said():
     assert generate_greedy(model, {"prompt": TOKENS[:1]}) == [[0, 0, 0, 0]]
 
 
-def test_masked_prompts_of_unequal_length_go_on_as_each_alone():
+def test_masked_prompts_of_different_lengths_continue_as_each_alone():
     torch.manual_seed(1)
     model = compose(TRANSFORMER, embedding=UNPADDED, bos=6, eos=6).eval()
     prompts = torch.tensor([[6, 0, 3, 5], [6, 4, 0, 0], [6, 6, 6, 0]])
@@ -220,20 +218,20 @@ def test_masked_prompts_of_unequal_length_go_on_as_each_alone():
 
     together = generate_greedy(model, {"prompt": prompts, "mask": mask})
 
-    for prompt, length, said in zip(prompts, [4, 2, 3], together, strict=True):
+    for prompt, length, output in zip(prompts, [4, 2, 3], together, strict=True):
         (alone,) = generate_greedy(model, {"prompt": prompt[None, :length]})
-        assert said[: len(alone)] == alone
-        assert set(said[len(alone) :]) <= {6}
+        assert output[: len(alone)] == alone
+        assert set(output[len(alone) :]) <= {6}
 
 
-def test_a_mask_that_opens_again_is_refused():
+def test_a_prompt_padded_on_the_left_raises():
     model = compose(TRANSFORMER, embedding=UNPADDED)
     mask = torch.tensor([[0, 1, 1]]).bool()
-    with pytest.raises(ZooError, match="a prompt's mask opens again after it closed"):
+    with pytest.raises(ZooError, match=r"mask.*pad prompts on the right"):
         generate_greedy(model, {"prompt": TOKENS[:1, :3], "mask": mask})
 
 
-def test_its_weights_are_named():
+def test_parameter_names():
     assert {k: tuple(v.shape) for k, v in compose(RNN).state_dict().items()} == {
         "embedding.table.weight": (7, 4),
         "decoder.embedding.table.weight": (7, 4),

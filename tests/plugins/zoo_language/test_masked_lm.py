@@ -29,7 +29,7 @@ def compose(**changes: Any) -> zoo.Model:
     return zoo.compose({"zoo": 1, "name": "test", "model": model | changes})
 
 
-def test_the_head_of_known_weights():
+def test_a_head_of_known_weights():
     model = compose(
         source={"type": "token", "vocab": 3, "dim": 2},
         encoder={"type": "rnn", "hidden": 1},
@@ -47,7 +47,7 @@ def test_the_head_of_known_weights():
 
     outputs = model({"source": torch.tensor([[1]]), "target": torch.tensor([[2]])})
 
-    # h = tanh(0.5) = 0.46: gelu(2h) is above gelu(1 - h), so that the norm of two is (1, -1).
+    # h = tanh(0.5) = 0.46: gelu(2h) > gelu(1 - h), so the LayerNorm of the two is (1, -1).
     assert 2 * math.tanh(0.5) > 1 - math.tanh(0.5) > 0
     normed = (2 * 1 + 0.5, 3 * -1)
     expected = [0.25, normed[0] + 4 * normed[1], -normed[0] + 1]
@@ -56,15 +56,15 @@ def test_the_head_of_known_weights():
     assert outputs.targets.tolist() == [[2]]
 
 
-def test_it_equals_torchs_encoder_and_the_papers_head():
+def test_logits_match_torch_and_the_formula():
     model = compose(encoder={k: v for k, v in ENCODER.items() if k != "position"}).double()
     layer = nn.TransformerEncoderLayer(4, 2, 8, 0.0, "gelu", batch_first=True, dtype=torch.float64)
     other = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
     with torch.no_grad():
         for block, one in zip(model.encoder.blocks, other.layers, strict=True):
-            looks = [getattr(block.attention, name) for name in ("query", "key", "value")]
-            one.self_attn.in_proj_weight.copy_(torch.cat([look.weight for look in looks]))
-            one.self_attn.in_proj_bias.copy_(torch.cat([look.bias for look in looks]))
+            projections = [getattr(block.attention, name) for name in ("query", "key", "value")]
+            one.self_attn.in_proj_weight.copy_(torch.cat([p.weight for p in projections]))
+            one.self_attn.in_proj_bias.copy_(torch.cat([p.bias for p in projections]))
             one.self_attn.out_proj.load_state_dict(block.attention.out.state_dict())
             one.linear1.load_state_dict(block.feed_forward.up.state_dict())
             one.linear2.load_state_dict(block.feed_forward.down.state_dict())
@@ -74,13 +74,13 @@ def test_it_equals_torchs_encoder_and_the_papers_head():
     logits = model({"source": TOKENS, "target": TOKENS}).logits
 
     states = other(table[TOKENS], src_key_padding_mask=~MASK)
-    bent = F.gelu(F.linear(states, model.transform.weight, model.transform.bias))
-    expected = F.layer_norm(bent, (4,), eps=1e-12) @ table.T + model.bias
+    activated = F.gelu(F.linear(states, model.transform.weight, model.transform.bias))
+    expected = F.layer_norm(activated, (4,), eps=1e-12) @ table.T + model.bias
     torch.testing.assert_close(logits[MASK], expected[MASK], rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("reference", [True, False])
-def test_more_padding_changes_no_logit(reference):
+def test_more_padding_has_no_effect(reference):
     model = compose()
     longer = F.pad(TOKENS, (0, 1))
 
@@ -93,7 +93,7 @@ def test_more_padding_changes_no_logit(reference):
     torch.testing.assert_close(logits(longer)[:, :5][MASK], logits(TOKENS)[MASK])
 
 
-def test_every_token_sees_both_sides():
+def test_every_token_depends_on_both_sides():
     model = compose()
     changed = TOKENS.clone()
     changed[0, 2] = 5
@@ -105,35 +105,44 @@ def test_every_token_sees_both_sides():
     assert torch.equal(after[1:], before[1:])
 
 
-def test_only_the_counted_count_and_padding_never():
+def test_loss_mask_and_padding_are_combined():
     model = compose()
-    counted = torch.zeros_like(MASK)
-    counted[:, 1:4] = True
+    loss_mask = torch.zeros_like(MASK)
+    loss_mask[:, 1:4] = True
     batch = {"source": TOKENS, "target": TOKENS}
 
     assert torch.equal(model(batch).mask, MASK)
-    assert torch.equal(model({**batch, "counted": counted}).mask, MASK & counted)
+    assert torch.equal(model({**batch, "loss_mask": loss_mask}).mask, MASK & loss_mask)
 
 
-def test_the_table_learns_from_both_ends():
+def test_the_table_gets_gradients_as_output_matrix():
     model = compose()
     batch = model.example(2, 4, torch.Generator().manual_seed(0))
 
     model(batch).logits.square().sum().backward()
 
-    # A symbol that was not read is still among those predicted.
-    unused = [symbol for symbol in range(1, 7) if symbol not in batch["source"]]
+    # A token that is not an input is still among the predicted ones.
+    unused = [token for token in range(1, 7) if token not in batch["source"]]
     assert unused
     assert model.source.table.weight.grad[unused].abs().sum() > 0
     assert batch["source"].shape == batch["target"].shape == (2, 4)
 
 
-def test_an_embedding_without_a_vocabulary_is_refused():
-    with pytest.raises(SpecError, match="embedding 'patches' has no vocabulary to predict"):
+def test_an_embedding_without_a_vocabulary_raises():
+    with pytest.raises(SpecError, match=r"'patches'.*vocabulary"):
         compose(source={"type": "patches", "size": 2, "dim": 4})
 
 
-def test_its_weights_are_named():
+def test_reset_parameters_sets_the_bias_to_zero():
+    model = compose()
+    torch.nn.init.ones_(model.bias)
+
+    model.reset_parameters()
+
+    assert torch.count_nonzero(model.bias) == 0
+
+
+def test_parameter_names():
     names = {k: tuple(v.shape) for k, v in compose().state_dict().items()}
 
     assert {k: v for k, v in names.items() if not k.startswith("encoder.")} == {

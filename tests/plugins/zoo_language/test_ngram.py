@@ -1,5 +1,3 @@
-"""N-gram counts with Witten-Bell smoothing."""
-
 import math
 from collections import Counter
 
@@ -26,12 +24,12 @@ def _logits(decoder, tokens):
     return decoder(torch.tensor(tokens), _empty_memory(len(tokens)))
 
 
-def test_a_bigram_known_by_hand():
-    # 1 a b a c, with a=2, b=3, c=4: after a came b once and c once, after 1 came a.
+def test_a_known_bigram():
+    # 1 a b a c, with a=2, b=3, c=4: a is followed by b once and c once, 1 by a.
     decoder = _decoder(order=2)
     sequence = torch.tensor([[1, 2, 3, 2, 4]])
-    decoder.learn(sequence, torch.ones_like(sequence, dtype=torch.bool))
-    # Predicted tokens: a b a c; four of three kinds, over a uniform fifth each.
+    decoder.fit(sequence, torch.ones_like(sequence, dtype=torch.bool))
+    # Predicted tokens: a b a c, four tokens of three types; the uniform probability is 1/5.
     unigram = {v: (c + 3 / 5) / 7 for v, c in {0: 0, 1: 0, 2: 2, 3: 1, 4: 1}.items()}
     after_a = {v: (c + 2 * unigram[v]) / 4 for v, c in {0: 0, 1: 0, 2: 0, 3: 1, 4: 1}.items()}
     expected = torch.tensor([[math.log(after_a[v]) for v in range(5)]])
@@ -39,7 +37,7 @@ def test_a_bigram_known_by_hand():
 
 
 def _reference_probability(sequences, order, vocab, context, word):
-    """The formula, with dictionaries and recursion."""
+    """Compute the formula with dictionaries and recursion."""
     counts = Counter()
     for sequence in sequences:
         padded = [-1] * (order - 1) + sequence
@@ -49,25 +47,26 @@ def _reference_probability(sequences, order, vocab, context, word):
 
     def p(word, head):
         lower = 1 / vocab if not head else p(word, head[1:])
-        after = {g: c for g, c in counts.items() if len(g) == len(head) + 1 and g[:-1] == head}
-        if not after:
+        following = {g: c for g, c in counts.items() if len(g) == len(head) + 1 and g[:-1] == head}
+        if not following:
             return lower
-        kinds = len(after)
-        return (after.get((*head, word), 0) + kinds * lower) / (sum(after.values()) + kinds)
+        distinct = len(following)
+        count = following.get((*head, word), 0)
+        return (count + distinct * lower) / (sum(following.values()) + distinct)
 
     full = ([-1] * order + context)[-(order - 1) :] if order > 1 else []
     return p(word, tuple(full))
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
-def test_every_probability_follows_the_definition(order):
+def test_every_probability_matches_the_formula(order):
     generator = torch.Generator().manual_seed(order)
     lengths = [7, 4, 6]
     rows = [torch.randint(1, 5, (n,), generator=generator).tolist() for n in lengths]
     tokens = torch.tensor([row + [0] * (7 - len(row)) for row in rows])
     decoder = _decoder(order)
-    decoder.learn(tokens[:2], tokens[:2] != 0)
-    decoder.learn(tokens[2:], tokens[2:] != 0)  # in two goes
+    decoder.fit(tokens[:2], tokens[:2] != 0)
+    decoder.fit(tokens[2:], tokens[2:] != 0)  # counts accumulate
     logits = _logits(decoder, [rows[0]])[0]
     torch.testing.assert_close(logits.exp().sum(-1), torch.ones(7), atol=1e-5, rtol=0)
     for t in range(7):
@@ -76,10 +75,10 @@ def test_every_probability_follows_the_definition(order):
             assert logits[t, word].exp().item() == pytest.approx(expected, abs=1e-6)
 
 
-def test_steps_equal_forcing_and_a_state_can_be_reordered():
+def test_steps_equal_teacher_forcing_and_a_state_can_be_reordered():
     decoder = _decoder(order=3)
     tokens = torch.tensor([[1, 2, 3, 2, 4, 3], [1, 4, 4, 2, 2, 3]])
-    decoder.learn(tokens, tokens > 0)
+    decoder.fit(tokens, tokens > 0)
     state, pieces = decoder.start(_empty_memory(2), steps=6), []
     for t in range(6):
         logits, state = decoder.step(tokens[:, t : t + 1], state)
@@ -93,7 +92,7 @@ def test_steps_equal_forcing_and_a_state_can_be_reordered():
 def test_counts_are_saved_and_loaded(tmp_path):
     spec = {
         "zoo": 1,
-        "name": "counted",
+        "name": "ngram",
         "model": {
             "type": "language-model",
             "embedding": {"type": "token", "vocab": 5, "dim": 1},
@@ -103,21 +102,21 @@ def test_counts_are_saved_and_loaded(tmp_path):
     model = zoo.compose(spec)
     batch = {"target": torch.tensor([[1, 2, 3, 2, 4, 2]])}
     before = model(batch).logits
-    model.decoder.learn(batch["target"], batch["target"] > 0)
+    model.decoder.fit(batch["target"], batch["target"] > 0)
     after = model(batch).logits
     assert not torch.equal(before, after)
-    again = zoo.load(zoo.save(model, tmp_path / "ngram.safetensors"))
-    assert torch.equal(again(batch).logits, after)
+    loaded = zoo.load(zoo.save(model, tmp_path / "ngram.safetensors"))
+    assert torch.equal(loaded(batch).logits, after)
 
 
-def test_too_many_ngrams_and_too_large_an_order_say_so():
+def test_too_many_ngrams_and_a_too_large_order_raise():
     decoder = _decoder(order=2, capacity=2)
     tokens = torch.tensor([[1, 2, 3, 4]])
-    with pytest.raises(zoo.ZooError, match="room for 2; raise capacity"):
-        decoder.learn(tokens, tokens > 0)
-    with pytest.raises(zoo.ZooError, match="too much to count"):
+    with pytest.raises(zoo.ZooError, match=r"3 distinct.*capacity is 2"):
+        decoder.fit(tokens, tokens > 0)
+    with pytest.raises(zoo.ZooError, match=r"order \(8\).*vocab \(30000\)"):
         _decoder(order=8, vocab=30000)
 
 
-def test_the_names_of_its_buffers_are_a_contract():
+def test_buffer_names():
     assert list(_decoder(order=2).state_dict()) == ["codes", "counts", "embedding.table.weight"]

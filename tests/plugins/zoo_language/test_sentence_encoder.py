@@ -37,7 +37,7 @@ def states(model: zoo.Model, text: torch.Tensor) -> torch.Tensor:
         ("max", lambda states: states.max(dim=0).values),
     ],
 )
-def test_a_padded_text_is_pooled_as_its_tokens_alone(pooling, pooled):
+def test_a_padded_text_is_pooled_over_its_valid_tokens(pooling, pooled):
     model = compose(pooling=pooling, normalise=False)
 
     vectors = model.embed({"source": TEXTS})
@@ -47,7 +47,7 @@ def test_a_padded_text_is_pooled_as_its_tokens_alone(pooling, pooled):
         torch.testing.assert_close(vector, expected, atol=1e-6, rtol=0)
 
 
-def test_normalised_vectors_have_length_one_and_the_same_direction():
+def test_normalise_scales_vectors_to_length_one():
     model = compose()
     other = compose(normalise=False)
     other.load_state_dict(model.state_dict())
@@ -59,16 +59,16 @@ def test_normalised_vectors_have_length_one_and_the_same_direction():
 
 
 @torch.no_grad()
-def test_each_text_is_compared_with_every_partner_and_belongs_to_its_own():
+def test_logits_are_scaled_cosines_of_all_pairs_in_the_batch():
     model = compose(scale=3.0, normalise=False)
-    partners = TEXTS.flip(0)
+    targets = TEXTS.flip(0)
 
-    outputs = model({"source": TEXTS, "target": partners})
+    outputs = model({"source": TEXTS, "target": targets})
 
     for i in range(3):
         for j in range(3):
             u = model.embed({"source": TEXTS[i : i + 1]})[0]
-            v = model.embed({"source": partners[j : j + 1]})[0]
+            v = model.embed({"source": targets[j : j + 1]})[0]
             cosine = float(u @ v) / (math.sqrt(float(u @ u)) * math.sqrt(float(v @ v)))
             assert float(outputs.logits[i, 0, j]) == pytest.approx(3 * cosine, abs=1e-5)
     assert outputs.targets.tolist() == [[0], [1], [2]]
@@ -77,8 +77,8 @@ def test_each_text_is_compared_with_every_partner_and_belongs_to_its_own():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_it_learns_which_texts_hold_the_same_words(seed):
-    """Partners are shuffles of each other: of 64 new pairs, 90 % find each other."""
+def test_training_matches_texts_with_the_same_words(seed):
+    """The two texts of a pair are permutations of each other; 90 % of 64 new pairs match."""
     generator = torch.Generator().manual_seed(seed)
     model = zoo.compose("minilm-tiny", seed=seed)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
@@ -93,5 +93,5 @@ def test_it_learns_which_texts_hold_the_same_words(seed):
         CrossEntropy()(model.train()(pairs(32))).backward()
         optimizer.step()
     outputs = model.eval()(pairs(64))
-    right = (outputs.logits.argmax(dim=-1) == outputs.targets).float().mean()
-    assert right >= 0.9
+    accuracy = (outputs.logits.argmax(dim=-1) == outputs.targets).float().mean()
+    assert accuracy >= 0.9

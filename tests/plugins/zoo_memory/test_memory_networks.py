@@ -1,10 +1,10 @@
-"""Memory networks: plain transcriptions of the papers, padding, order, refusals."""
+"""Memory networks against transcriptions of the papers, padding, and errors."""
 
 import pytest
 import torch
 
 import zoo
-from zoo_memory.memory_network import position_encoding
+from zoo_memory.memory_network import position_weights
 
 
 def _model(name, *changes):
@@ -21,9 +21,9 @@ def _batch():
     }
 
 
-def test_order_weights_are_the_papers():
-    real = torch.tensor([[True, True, False]])
-    weights = position_encoding(real, torch.zeros(1, 3, 4))
+def test_position_weights_match_the_formula():
+    mask = torch.tensor([[True, True, False]])
+    weights = position_weights(mask, torch.zeros(1, 3, 4))
     for j in (1, 2):
         for k in (1, 2, 3, 4):
             expected = (1 - j / 2) - (k / 4) * (1 - 2 * j / 2)
@@ -31,7 +31,7 @@ def test_order_weights_are_the_papers():
 
 
 def _reference_memory_network(model, batch, item, tying):
-    """Sukhbaatar et al. 2015, section 2, for one item."""
+    """Compute Sukhbaatar et al. 2015, section 2, for one item."""
     tables = [embedding.table.weight for embedding in model.embeddings]
 
     def sentence(words, table):
@@ -45,11 +45,13 @@ def _reference_memory_network(model, batch, item, tying):
     facts = [row for row in batch["story"][item].tolist() if any(row)]
     u = sentence(batch["question"][item].tolist(), tables[0])
     for hop in range(model.hops):
-        at = hop if tying == "adjacent" else 0
+        row = hop if tying == "adjacent" else 0
         age = [len(facts) - 1 - i for i in range(len(facts))]
-        m = [sentence(f, tables[at]) + model.times[at][t] for f, t in zip(facts, age, strict=True)]
+        m = [
+            sentence(f, tables[row]) + model.times[row][t] for f, t in zip(facts, age, strict=True)
+        ]
         c = [
-            sentence(f, tables[at + 1]) + model.times[at + 1][t]
+            sentence(f, tables[row + 1]) + model.times[row + 1][t]
             for f, t in zip(facts, age, strict=True)
         ]
         p = torch.stack([u @ fact for fact in m]).softmax(dim=0)
@@ -59,7 +61,7 @@ def _reference_memory_network(model, batch, item, tying):
 
 
 @pytest.mark.parametrize("tying", ["adjacent", "layerwise"])
-def test_the_memory_network_is_the_papers_hop_by_hop(tying):
+def test_memory_network_matches_the_paper(tying):
     model = _model("memory-network-tiny", f"model.tying={tying}")
     logits = model(_batch()).logits
     for item in range(2):
@@ -71,7 +73,7 @@ def test_the_memory_network_is_the_papers_hop_by_hop(tying):
         )
 
 
-def test_the_dynamic_memory_is_the_papers_gate_by_gate():
+def test_dynamic_memory_matches_the_paper():
     model = _model("dynamic-memory-tiny")
     batch = _batch()
     logits = model(batch).logits
@@ -96,7 +98,7 @@ def test_the_dynamic_memory_is_the_papers_gate_by_gate():
 
 
 @pytest.mark.parametrize("name", ["memory-network-tiny", "dynamic-memory-tiny"])
-def test_padding_words_and_facts_change_nothing(name):
+def test_padding_words_and_facts_have_no_effect(name):
     model, batch = _model(name), _batch()
     wider = {
         "story": torch.nn.functional.pad(batch["story"], (0, 2, 0, 3)),
@@ -106,26 +108,26 @@ def test_padding_words_and_facts_change_nothing(name):
     torch.testing.assert_close(model(wider).logits, model(batch).logits, atol=1e-6, rtol=1e-6)
 
 
-def test_no_fact_at_all_leaves_the_question():
+def test_an_empty_story_gives_finite_logits():
     for name in ("memory-network-tiny", "dynamic-memory-tiny"):
         model, batch = _model(name), _batch()
         batch["story"] = torch.zeros_like(batch["story"])
         assert model(batch).logits.isfinite().all()
 
 
-def test_the_looks_at_the_facts_can_be_recorded():
+def test_attention_weights_over_the_facts_are_recorded():
     model = _model("memory-network-tiny")
     with zoo.recording(model) as attention:
         model(_batch())
     (weights,) = attention.values()
     assert len(weights) == 2  # hops
     assert weights[0].shape == (2, 1, 1, 3)
-    assert weights[0][0, 0, 0, 2] == 0  # no such fact
+    assert weights[0][0, 0, 0, 2] == 0  # padding
 
 
-def test_bad_stories_and_models_are_refused_in_words():
+def test_invalid_stories_and_models_raise():
     model, batch = _model("memory-network-tiny"), _batch()
-    with pytest.raises(zoo.ZooError, match=r"a story is \[B, sentences, words\].*not \[2, 9\]"):
+    with pytest.raises(zoo.ZooError, match=r"story is \[2, 9\].*\[B, sentences, words\]"):
         model(batch | {"story": batch["story"].flatten(1)})
     for name in ("memory-network-tiny", "dynamic-memory-tiny"):
         for empty in (
@@ -133,11 +135,24 @@ def test_bad_stories_and_models_are_refused_in_words():
             {"story": batch["story"][:, :, :0]},
             {"question": batch["question"][:, :0]},
         ):
-            with pytest.raises(zoo.ZooError, match="need room for a word at least"):
+            with pytest.raises(zoo.ZooError, match="may be empty"):
                 _model(name)(batch | empty)
-    with pytest.raises(zoo.ZooError, match=r"a story of 12 facts is longer than memories \(10\)"):
+    with pytest.raises(zoo.ZooError, match=r"12 facts.*memory_size is 10"):
         model(batch | {"story": torch.ones(2, 12, 3, dtype=torch.long)})
-    with pytest.raises(zoo.SpecError, match="what is seen is added to the question"):
+    with pytest.raises(zoo.SpecError, match=r"output_dim is 16.*dim is 8"):
         _model("memory-network-tiny", "model.attention={heads: 2, project: none, scorer: general}")
-    with pytest.raises(zoo.SpecError, match="'patches' has no vocabulary to answer from"):
+    with pytest.raises(zoo.SpecError, match=r"'patches'.*vocabulary"):
         _model("memory-network-tiny", "model.source={type: patches, size: 2, dim: 8}")
+
+
+def test_reset_parameters_initialises_the_temporal_encodings():
+    model = _model("memory-network-tiny")
+    with torch.no_grad():
+        for temporal in model.times:
+            temporal.fill_(torch.nan)
+
+    torch.manual_seed(0)
+    model.reset_parameters()
+
+    for temporal in model.times:
+        assert 0.03 < temporal.std().item() < 0.3

@@ -1,4 +1,4 @@
-"""Each memory learns, from made-up data: copying, and where people went."""
+"""Training on synthetic data: copying bits, and answering where people went."""
 
 import pytest
 import torch
@@ -24,7 +24,7 @@ def _train(spec, changes, make_batch, steps, seed, rate):
 
 
 def _copy_batch(generator, batch=32, bits=4, longest=6):
-    """Rows of bits, a mark, and then the rows again, to be said from memory."""
+    """Return rows of bits and a delimiter, then the rows again as targets."""
     length = int(torch.randint(1, longest + 1, (), generator=generator))
     rows = torch.randint(0, 2, (batch, length, bits), generator=generator).float()
     source = torch.zeros(batch, 2 * length + 1, bits + 1)
@@ -38,31 +38,31 @@ def _copy_batch(generator, batch=32, bits=4, longest=6):
 
 
 @pytest.mark.parametrize("machine", ["ntm", "dnc"])
-def test_it_copies(machine, seed):
-    """97 % of the bits of sequences of up to 6 rows are right (chance: 50 %)."""
-    encoder = f"{{type: {machine}, hidden: 48, slots: 12, width: 8, reads: 1}}"
+def test_copy_task(machine, seed):
+    """97 % of the bits of sequences of up to 6 rows are correct (chance: 50 %)."""
+    encoder = f"{{type: {machine}, hidden: 48, slots: 12, width: 8, read_heads: 1}}"
     changes = [
         "model.source={type: dense, width: 5, dim: 8}",
         f"model.encoder={encoder}",
         "model.labels=4",
     ]
     model, generator = _train("ntm-copy", changes, _copy_batch, 1200, seed, 1e-2)
-    right = total = 0
+    correct = total = 0
     with torch.no_grad():
         for _ in range(20):
             batch = _copy_batch(generator)
             outputs = model(batch)
             hit = (outputs.logits > 0) == (outputs.targets > 0.5)
-            right += hit[outputs.mask].sum().item()
+            correct += hit[outputs.mask].sum().item()
             total += hit[outputs.mask].numel()
-    assert right / total >= 0.97, right / total
+    assert correct / total >= 0.97, correct / total
 
 
 PEOPLE, PLACES, WENT, WHERE = 4, 5, 1, 2
 
 
 def _visits_batch(generator, batch=64, facts=5):
-    """«Anna went garden» several times; «where Anna»: the place she went to last."""
+    """Return facts "Anna went garden" and questions "where Anna"; the answer is her last place."""
     who = torch.randint(0, PEOPLE, (batch, facts), generator=generator)
     place = torch.randint(0, PLACES, (batch, facts), generator=generator)
     person = who.gather(1, torch.randint(0, facts, (batch, 1), generator=generator))
@@ -84,10 +84,11 @@ def _visits_batch(generator, batch=64, facts=5):
         ("dynamic-memory-tiny", ["model.source.dim=16", "model.encoder.hidden=32"], 400),
     ],
 )
-def test_it_answers_where_someone_went_last(spec, changes, steps, seed):
-    """95 % of the questions are answered (chance: 20 %)."""
+def test_last_location_task(spec, changes, steps, seed):
+    """95 % of the answers are correct (chance: 20 %)."""
     model, generator = _train(spec, changes, _visits_batch, steps, seed, 5e-3)
     with torch.no_grad():
         batch = _visits_batch(generator, batch=1000)
-        right = (model(batch).logits[:, 0].argmax(dim=-1) == batch["target"]).float().mean().item()
-    assert right >= 0.95, right
+        predictions = model(batch).logits[:, 0].argmax(dim=-1)
+    accuracy = (predictions == batch["target"]).float().mean().item()
+    assert accuracy >= 0.95, accuracy

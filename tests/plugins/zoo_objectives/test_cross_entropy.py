@@ -18,7 +18,7 @@ def outputs(B: int = 3, T: int = 4, V: int = 5) -> Outputs:
     )
 
 
-def test_the_loss_is_the_mean_surprise_at_the_targets():
+def test_loss_is_the_mean_negative_log_likelihood():
     # Probabilities 1/4 and 3/4 at both steps.
     logits = torch.tensor([[[0.0, math.log(3)], [0.0, math.log(3)]]])
     targets = torch.tensor([[0, 1]])
@@ -29,7 +29,7 @@ def test_the_loss_is_the_mean_surprise_at_the_targets():
     assert loss.item() == pytest.approx((math.log(4) + math.log(4 / 3)) / 2, abs=1e-6)
 
 
-def test_smoothing_spreads_mass_over_the_whole_vocabulary():
+def test_smoothing_spreads_mass_over_the_vocabulary():
     logits = torch.tensor([[[0.0, math.log(3)]]])
 
     loss = CrossEntropy(smoothing=0.1)(
@@ -42,36 +42,36 @@ def test_smoothing_spreads_mass_over_the_whole_vocabulary():
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
-def test_the_loss_equals_the_formula_written_as_loops(smoothing):
-    given = outputs()
-    total, counted = 0.0, 0
+def test_loss_matches_the_formula_written_as_loops(smoothing):
+    batch = outputs()
+    total, count = 0.0, 0
     for b in range(3):
         for t in range(4):
-            if given.mask[b, t]:
-                row = given.logits[b, t].double().tolist()
-                whole = math.log(sum(math.exp(x) for x in row))
-                logprobs = [x - whole for x in row]
-                right = logprobs[int(given.targets[b, t])]
-                total -= (1 - smoothing) * right + smoothing / 5 * sum(logprobs)
-                counted += 1
-    assert counted == 5
+            if batch.mask[b, t]:
+                row = batch.logits[b, t].double().tolist()
+                log_normaliser = math.log(sum(math.exp(x) for x in row))
+                logprobs = [x - log_normaliser for x in row]
+                target = logprobs[int(batch.targets[b, t])]
+                total -= (1 - smoothing) * target + smoothing / 5 * sum(logprobs)
+                count += 1
+    assert count == 5
 
     objective = CrossEntropy(smoothing=smoothing)
 
-    assert objective(given).item() == pytest.approx(total / counted, abs=1e-5)
-    assert objective.reference(given) == pytest.approx(total / counted, abs=1e-9)
+    assert objective(batch).item() == pytest.approx(total / count, abs=1e-5)
+    assert objective.reference(batch) == pytest.approx(total / count, abs=1e-9)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_the_loss_and_its_gradient_equal_torchs_with_ignored_targets(smoothing):
-    given = outputs()
-    own = given.logits.clone().requires_grad_()
-    torchs = given.logits.clone().requires_grad_()
+def test_loss_and_gradient_match_torch_with_ignored_targets(smoothing):
+    batch = outputs()
+    ours = batch.logits.clone().requires_grad_()
+    theirs = batch.logits.clone().requires_grad_()
 
-    loss = CrossEntropy(smoothing=smoothing)(Outputs(own, given.targets, given.mask))
+    loss = CrossEntropy(smoothing=smoothing)(Outputs(ours, batch.targets, batch.mask))
     expected = F.cross_entropy(
-        torchs.transpose(1, 2),
-        given.targets.where(given.mask, -100),
+        theirs.transpose(1, 2),
+        batch.targets.where(batch.mask, -100),
         ignore_index=-100,
         label_smoothing=smoothing,
     )
@@ -79,37 +79,37 @@ def test_the_loss_and_its_gradient_equal_torchs_with_ignored_targets(smoothing):
     expected.backward()
 
     torch.testing.assert_close(loss, expected, rtol=0, atol=1e-6)
-    torch.testing.assert_close(own.grad, torchs.grad, rtol=0, atol=1e-6)
+    torch.testing.assert_close(ours.grad, theirs.grad, rtol=0, atol=1e-6)
 
 
-def test_targets_that_do_not_count_change_no_bit():
-    given = outputs()
+def test_masked_positions_have_no_effect():
+    batch = outputs()
     objective = CrossEntropy(smoothing=0.1)
-    before = objective(given)
+    before = objective(batch)
 
-    logits = torch.where(given.mask[..., None], given.logits, torch.tensor(1e4))
-    targets = given.targets.where(given.mask, (given.targets + 1) % 5)
-    assert not torch.equal(targets, given.targets)
+    logits = torch.where(batch.mask[..., None], batch.logits, torch.tensor(1e4))
+    targets = batch.targets.where(batch.mask, (batch.targets + 1) % 5)
+    assert not torch.equal(targets, batch.targets)
 
-    assert torch.equal(objective(Outputs(logits, targets, given.mask)), before)
+    assert torch.equal(objective(Outputs(logits, targets, batch.mask)), before)
 
 
-def test_the_loss_is_zero_where_nothing_counts():
-    given = outputs()
-    logits = given.logits.clone().requires_grad_()
-    nothing = Outputs(logits, given.targets, torch.zeros_like(given.mask))
+def test_loss_of_fully_masked_outputs_is_zero():
+    batch = outputs()
+    logits = batch.logits.clone().requires_grad_()
+    masked = Outputs(logits, batch.targets, torch.zeros_like(batch.mask))
 
-    loss = CrossEntropy()(nothing)
+    loss = CrossEntropy()(masked)
     loss.backward()
 
     assert loss.item() == 0
-    assert CrossEntropy().reference(nothing) == 0
+    assert CrossEntropy().reference(masked) == 0
     assert torch.count_nonzero(logits.grad) == 0
 
 
 def test_half_precision_logits_are_summed_in_full_precision():
-    given = outputs()
-    half = Outputs(given.logits.bfloat16(), given.targets, given.mask)
+    batch = outputs()
+    half = Outputs(batch.logits.bfloat16(), batch.targets, batch.mask)
 
     loss = CrossEntropy()(half)
 
@@ -117,5 +117,5 @@ def test_half_precision_logits_are_summed_in_full_precision():
     assert loss.item() == pytest.approx(CrossEntropy().reference(half), abs=1e-5)
 
 
-def test_it_has_no_weights():
+def test_it_has_no_parameters():
     assert list(CrossEntropy().state_dict()) == []

@@ -22,7 +22,7 @@ def outputs(seed: int = 0, B: int = 3, T: int = 4, V: int = 5) -> Outputs:
     )
 
 
-def test_the_loss_of_a_case_worked_out_by_hand():
+def test_loss_of_a_known_case():
     # Two targets of one item, each with probability 1/4.
     logits = torch.tensor([[[0.0, math.log(3)], [0.0, math.log(3)]]])
     samples = Samples(torch.tensor([[-1.0, -0.5]]), torch.tensor([[0.2, 0.4]]))
@@ -30,43 +30,40 @@ def test_the_loss_of_a_case_worked_out_by_hand():
     objective = Reinforce(lambda_r=0.5, lambda_e=0.1).eval()
     objective.baseline.fill_(2.0)
 
-    surprise = 2 * math.log(4)
-    expected = (surprise + 0.5 * (surprise - 2) * -1.5 - 0.1 * 0.6) / 2
+    nll = 2 * math.log(4)
+    expected = (nll + 0.5 * (nll - 2) * -1.5 - 0.1 * 0.6) / 2
     assert objective(batch_outputs).item() == pytest.approx(expected, abs=1e-6)
     assert objective.reference(batch_outputs) == pytest.approx(expected, abs=1e-6)
 
 
-def test_without_choices_the_loss_is_the_cross_entropy():
+def test_without_samples_the_loss_is_the_cross_entropy():
     batch_outputs = outputs()
     plain = Outputs(batch_outputs.logits, batch_outputs.targets, batch_outputs.mask)
 
     assert Reinforce()(plain).item() == pytest.approx(CrossEntropy()(plain).item(), abs=1e-6)
 
 
-def test_the_reward_passes_no_gradient_to_what_is_said():
+def test_the_reward_passes_no_gradient_to_the_logits():
     batch_outputs = outputs()
-    own, plain = (
-        batch_outputs.logits.clone().requires_grad_(),
-        batch_outputs.logits.clone().requires_grad_(),
-    )
+    logits, plain = (batch_outputs.logits.clone().requires_grad_() for _ in range(2))
 
     Reinforce()(
-        Outputs(own, batch_outputs.targets, batch_outputs.mask, batch_outputs.samples)
+        Outputs(logits, batch_outputs.targets, batch_outputs.mask, batch_outputs.samples)
     ).backward()
     CrossEntropy()(Outputs(plain, batch_outputs.targets, batch_outputs.mask)).backward()
 
-    torch.testing.assert_close(own.grad, plain.grad)
+    torch.testing.assert_close(logits.grad, plain.grad)
 
 
-def test_the_baseline_moves_in_training_alone_and_after_it_was_used():
+def test_the_baseline_is_updated_in_training_only_and_after_its_use():
     objective, batch_outputs = Reinforce(), outputs()
-    surprises = [0.0, 0.0]
+    nll = [0.0, 0.0]
     for b in range(2):
         for t in range(4):
             if batch_outputs.mask[b, t]:
                 logprobs = batch_outputs.logits[b, t].log_softmax(dim=-1)
-                surprises[b] -= logprobs[batch_outputs.targets[b, t]].item()
-    mean = sum(surprises) / 2  # the third item has no target that counts
+                nll[b] -= logprobs[batch_outputs.targets[b, t]].item()
+    mean = sum(nll) / 2  # the third item is fully masked
 
     first = objective.train()(batch_outputs)
     assert objective.baseline.item() == pytest.approx(0.1 * mean, abs=1e-6)
@@ -91,10 +88,10 @@ POSITIONS = list(itertools.product(range(3), range(3)))
 
 
 def enumerable_problem():
-    """Two steps, each draws one of three places; what is said depends on both draws.
+    """Return a problem of two steps that each sample one of three positions.
 
-    Gives theta [2, 3], what is said [9, T, V], the targets, and the exact gradient of the
-    expected cross-entropy.
+    Returns theta [2, 3], the logits [9, T, V] of each pair of samples, the targets, and the exact
+    gradient of the expected cross-entropy.
     """
     generator = torch.Generator().manual_seed(0)
     theta = torch.randn(2, 3, generator=generator, dtype=torch.float64, requires_grad=True)
@@ -110,7 +107,7 @@ def enumerable_problem():
 
 
 @pytest.mark.parametrize("baseline", [0.0, 4.0])
-def test_drawn_gradients_agree_with_the_exact_one_within_their_standard_error(baseline):
+def test_sampled_gradients_match_the_exact_one_within_their_standard_error(baseline):
     theta, path_logits, targets, exact = enumerable_problem()
     n = 20000
     torch.manual_seed(0)
@@ -128,13 +125,13 @@ def test_drawn_gradients_agree_with_the_exact_one_within_their_standard_error(ba
     )
     objective(batch_outputs).backward()
 
-    estimates = n * scores.grad[:, 0]  # one an item
+    estimates = n * scores.grad[:, 0]  # one per item
     error = estimates.std(dim=0) / n**0.5
     assert ((estimates.mean(dim=0) - exact).abs() < 3 * error).all()
-    assert exact.abs().max() > 10 * error.max()  # so the test can tell
+    assert exact.abs().max() > 10 * error.max()  # the test has power
 
 
-def test_over_all_draws_the_estimate_is_the_exact_gradient():
+def test_the_mean_over_all_samples_is_the_exact_gradient():
     theta, path_logits, targets, exact = enumerable_problem()
     theta.requires_grad_()
     objective = Reinforce(lambda_e=0.0).double().eval()

@@ -12,7 +12,7 @@ from zoo_show_attend_tell.doubly_stochastic import DoublyStochastic
 def outputs(looks: list, source: list, mask: list) -> Outputs:
     """Logits that say nothing: each target surprises by log 2."""
     told = torch.tensor(mask)
-    extras = {"looks": torch.tensor(looks), "source_mask": torch.tensor(source)}
+    extras = {"attention_weights": torch.tensor(looks), "source_mask": torch.tensor(source)}
     return Outputs(torch.zeros(*told.shape, 2), torch.zeros_like(told).long(), told, extras=extras)
 
 
@@ -67,17 +67,17 @@ def test_looks_are_handed_over_step_by_step():
     with zoo.recording(model) as log:
         made = model(batch)
 
-    assert made.extras["looks"].shape == (2, 5, 4)
+    assert made.extras["attention_weights"].shape == (2, 5, 4)
     assert made.extras["source_mask"].shape == (2, 4)
     recorded = torch.cat(log["decoder.attention"], dim=2)[:, 0]
-    torch.testing.assert_close(made.extras["looks"], recorded, rtol=0, atol=0)
-    torch.testing.assert_close(made.extras["looks"].sum(dim=-1), torch.ones(2, 5))
+    torch.testing.assert_close(made.extras["attention_weights"], recorded, rtol=0, atol=0)
+    torch.testing.assert_close(made.extras["attention_weights"].sum(dim=-1), torch.ones(2, 5))
 
 
 def test_a_model_that_hands_nothing_over_is_named():
-    model = zoo.compose("show-attend-tell-soft-tiny", overrides=["model.looks=false"])
+    model = zoo.compose("show-attend-tell-soft-tiny", overrides=["model.return_attention=false"])
     made = model(model.example(2, 4, torch.Generator().manual_seed(0)))
-    with pytest.raises(ZooError, match="objective 'doubly-stochastic' needs 'looks' of the model"):
+    with pytest.raises(ZooError, match="objective 'doubly-stochastic' needs 'attention_weights' of the model"):
         DoublyStochastic()(made)
 
 
