@@ -40,6 +40,13 @@ class Component:
         raise NotImplementedError
 
 
+def rename_params(params: dict[str, Any], **renames: str) -> None:
+    """Rename keys of a part's parameters in place, for use in `Component.migrate`."""
+    for old, new in renames.items():
+        if old in params:
+            params[new] = params.pop(old)
+
+
 @dataclass(frozen=True)
 class Entry:
     """A component as registered: the class and the plugin that offers it."""
