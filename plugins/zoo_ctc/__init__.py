@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: labels without an alignment, and speech to use it on."""
+"""Connectionist temporal classification (CTC) and log-mel features for speech recognition."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Forced alignment: the likeliest path of a labelling along the frames."""
+"""Forced alignment: the most probable path of labels through the frames."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ import torch
 from torch import Tensor
 
 from zoo.plugin import full_precision
-from zoo_ctc.lattice import NEG_INF, Lattice, lattice
+from zoo_ctc.lattice import NEG_INF, Lattice, build_lattice
 
 
 @dataclass(frozen=True)
 class ForcedAlignment:
-    """Where labels lie.
+    """Alignment of labels with frames.
 
     Shapes:
-        labels [B, T], the symbol of each frame, blank where a frame is padding; spans [B, U, 2],
-        the frames from ``start`` up to, not including, ``end`` of each label, 0 and 0 where it is
-        padding; logprob [B] of the path. A labelling that no path can spell has the logprob -inf,
-        blank frames and empty spans.
+        labels [B, T], the label of each frame, blank at padding; spans [B, U, 2], the first frame
+        of each label and the frame after its last, 0 and 0 at padding; logprob [B] of the path. An
+        item without a path has logprob -inf, blank frames and empty spans.
     """
 
     labels: Tensor
@@ -30,31 +29,30 @@ class ForcedAlignment:
 def align(
     logits: Tensor, mask: Tensor, targets: Tensor, target_mask: Tensor, *, blank: int = 0
 ) -> ForcedAlignment:
-    """The likeliest path of each labelling, by Viterbi's algorithm; of equals, the one ahead.
+    """Find the most probable path of each item with the Viterbi algorithm.
 
     Shapes:
-        logits [B, T, V], mask [B, T], targets [B, U], target_mask [B, U] with the real labels
-        first.
+        logits [B, T, V], mask [B, T], targets [B, U], target_mask [B, U] with valid labels first.
     """
-    ways = lattice(targets, target_mask, blank=blank, vocab=logits.shape[-1])
-    path, logprob = _viterbi(full_precision(logits).log_softmax(dim=-1), mask, ways)
+    lattice = build_lattice(targets, target_mask, blank=blank, vocab=logits.shape[-1])
+    path, logprob = _viterbi(full_precision(logits).log_softmax(dim=-1), mask, lattice)
     possible = (logprob > NEG_INF)[:, None]
-    real = mask & possible  # [B, T]
-    labels = ways.labels.gather(1, path).masked_fill(~real, blank)
-    return ForcedAlignment(labels, _spans(path, real, targets.shape[1]), logprob)
+    valid = mask & possible  # [B, T]
+    labels = lattice.labels.gather(1, path).masked_fill(~valid, blank)
+    return ForcedAlignment(labels, _spans(path, valid, targets.shape[1]), logprob)
 
 
-def _viterbi(logprobs: Tensor, mask: Tensor, ways: Lattice) -> tuple[Tensor, Tensor]:
-    """The state at each frame [B, T], and the log-probability [B]."""
-    emissions = ways.emissions(logprobs)
-    best = ways.start(logprobs)
+def _viterbi(logprobs: Tensor, mask: Tensor, lattice: Lattice) -> tuple[Tensor, Tensor]:
+    """Return the state at each frame [B, T] and the log-probability [B]."""
+    emissions = lattice.emissions(logprobs)
+    best = lattice.start(logprobs)
     moves = []
     for t in range(logprobs.shape[1]):
-        score, move = ways.incoming(best).max(dim=0)
-        real = mask[:, t, None]
-        best = torch.where(real, score + emissions[:, t], best)
-        moves.append(move * real)
-    logprob, state = best.masked_fill(~ways.is_final, NEG_INF).max(dim=1)
+        score, move = lattice.incoming(best).max(dim=0)
+        valid = mask[:, t, None]
+        best = torch.where(valid, score + emissions[:, t], best)
+        moves.append(move * valid)
+    logprob, state = best.masked_fill(~lattice.is_final, NEG_INF).max(dim=1)
     path = []
     for move in reversed(moves):
         path.append(state)
@@ -63,11 +61,11 @@ def _viterbi(logprobs: Tensor, mask: Tensor, ways: Lattice) -> tuple[Tensor, Ten
     return states, logprob
 
 
-def _spans(path: Tensor, real: Tensor, U: int) -> Tensor:
-    """path [B, T] of states -> the first frame of each label and the one after its last."""
+def _spans(path: Tensor, valid: Tensor, U: int) -> Tensor:
+    """Return the first frame of each label and the frame after its last: [B, U, 2]."""
     T = path.shape[1]
-    label_states = 2 * torch.arange(U, device=path.device) + 1  # the states of the labels
-    is_label = (path[:, None] == label_states[:, None]) & real[:, None]  # [B, U, T]
+    label_states = 2 * torch.arange(U, device=path.device) + 1
+    is_label = (path[:, None] == label_states[:, None]) & valid[:, None]  # [B, U, T]
     frames = torch.arange(T, device=path.device)
     end = (
         (is_label * (frames + 1)).sum(dim=-1) if T == 0 else (is_label * (frames + 1)).amax(dim=-1)

@@ -1,9 +1,9 @@
-"""Connectionist temporal classification: the loss over all alignments."""
+"""The CTC loss."""
 
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -11,39 +11,40 @@ from torch import Tensor
 
 from zoo import Outputs, ZooError
 from zoo.plugin import Objective, full_precision
-from zoo_ctc.lattice import lattice
+from zoo_ctc.lattice import build_lattice
 from zoo_ctc.likelihood import likelihood
 
-ImpossibleMode = Literal["infinite", "zero", "refuse"]
+ImpossibleMode = Literal["infinite", "zero", "raise"]
 
 
 class Ctc(Objective):
-    r"""The surprise at a labelling, whichever way its labels lie along the frames.
+    r"""CTC loss: negative log-likelihood of the labels, summed over all alignments.
 
     .. math::
         L = -\frac{1}{B} \sum_b \log \sum_{\pi :\, \mathcal{B}(\pi) = y_b} \prod_t p_t(\pi_t)
 
-    where B(π) merges what repeats in a path and then drops its blanks. The sum is the forward
-    recursion in log space, its gradient the product of forward and backward variables. Half
-    precision is computed in float32. Targets that no path can spell, for they have more labels
-    than frames (two alike need a blank between them), give what ``impossible`` says and no
-    gradient. So does a label that is the blank or no symbol, where asking the host would make a
-    device wait; on the CPU it is refused.
+    where B(π) merges repeated labels of a path and removes blanks. The sum is computed by the
+    forward recursion in log space, the gradient from forward and backward variables. Half precision
+    is computed in float32. Targets without a path, because they have more labels than frames (equal
+    neighbours need a blank in between), have the loss set by ``impossible`` and no gradient. So do
+    targets with an invalid label on an accelerator, where a check would synchronise; on the CPU an
+    invalid label raises ZooError.
 
     Paper: Graves et al. 2006, equations 6 to 8 and 14 to 16.
 
     Args:
-        blank: the symbol that stands for no label.
-        per_target: divide the surprise at each item by the number of its labels.
-        impossible: the loss of an item without a path: infinite, or zero as if it were not there;
-            or refuse it by name, for which a device is waited for (compiled, it is infinite).
+        blank: label ID of the blank.
+        per_target: divide the loss of each item by its number of labels.
+        impossible: loss of an item without a path: "infinite", "zero" (as ``zero_infinity`` in
+            torch), or "raise" ZooError, which synchronises (and is "infinite" when compiled).
 
     Shapes:
-        logits [B, T, V], mask [B, T] over frames, targets [B, U], target_mask [B, U] with the
-        real labels first -> scalar, the mean over items; 0 where there is none.
+        logits [B, T, V], mask [B, T] over frames, targets [B, U], target_mask [B, U] with valid
+        labels first -> scalar, the mean over items; 0 for an empty batch.
     """
 
     name: ClassVar[str] = "ctc"
+    version: ClassVar[int] = 2
     paper: ClassVar[str] = (
         "Graves et al. 2006, Connectionist Temporal Classification: Labelling Unsegmented "
         "Sequence Data with Recurrent Neural Networks"
@@ -61,12 +62,21 @@ class Ctc(Objective):
         self.per_target = per_target
         self.impossible = impossible
 
+    @classmethod
+    def migrate(
+        cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        if version == 1 and params.get("impossible") == "refuse":
+            params["impossible"] = "raise"
+        return params, tensors
+
     def forward(self, outputs: Outputs) -> Tensor:
         target_mask = _require_target_mask(outputs)
         logits = full_precision(outputs.logits)
-        ways = lattice(outputs.targets, target_mask, blank=self.blank, vocab=logits.shape[-1])
-        losses = -likelihood(logits.log_softmax(dim=-1), outputs.mask, ways)  # [B]
-        if self.impossible == "refuse":
+        vocab = logits.shape[-1]
+        lattice = build_lattice(outputs.targets, target_mask, blank=self.blank, vocab=vocab)
+        losses = -likelihood(logits.log_softmax(dim=-1), outputs.mask, lattice)  # [B]
+        if self.impossible == "raise":
             _raise_if_impossible(losses, outputs.mask, target_mask)
         if self.impossible == "zero":
             losses = torch.where(losses.isposinf(), torch.zeros_like(losses), losses)
@@ -79,14 +89,14 @@ class Ctc(Objective):
         return sum(losses) / max(len(losses), 1)
 
     def _enumerated_nll(self, outputs: Outputs, item: int) -> float:
-        """By trying every path."""
+        """Compute the loss of an item by enumerating all paths."""
         labels = outputs.targets[item][_require_target_mask(outputs)[item]].tolist()
         rows = outputs.logits[item][outputs.mask[item]].double().softmax(dim=-1).tolist()
         total = 0.0
         for path in itertools.product(range(outputs.logits.shape[-1]), repeat=len(rows)):
-            merged = [symbol for symbol, _ in itertools.groupby(path)]
-            if [symbol for symbol in merged if symbol != self.blank] == labels:
-                total += math.prod(row[symbol] for row, symbol in zip(rows, path, strict=True))
+            merged = [label for label, _ in itertools.groupby(path)]
+            if [label for label in merged if label != self.blank] == labels:
+                total += math.prod(row[label] for row, label in zip(rows, path, strict=True))
         if total == 0:
             return 0.0 if self.impossible == "zero" else math.inf
         return -math.log(total) / (max(len(labels), 1) if self.per_target else 1)
@@ -95,7 +105,7 @@ class Ctc(Objective):
         return [self._example(seed) for seed in range(3)]
 
     def _example(self, seed: int) -> Outputs:
-        """Four items: two labels, two alike, none, and one that is impossible if that is zero."""
+        """Return four items: two labels, two equal ones, none, and one without a path for zero."""
         device, generator = torch.empty(0).device, torch.Generator("cpu").manual_seed(seed)
         shape = (4, 4, self.blank + 3)
         logits = torch.randn(shape, generator=generator, dtype=torch.float64, device="cpu")
@@ -111,21 +121,21 @@ class Ctc(Objective):
 
 
 def _raise_if_impossible(losses: Tensor, mask: Tensor, target_mask: Tensor) -> None:
-    """ZooError if a labelling of losses [B] has no path."""
+    """Raise ZooError if an item of losses [B] has no path."""
     if torch.compiler.is_compiling() or losses.is_meta:
         return
     for item in losses.isposinf().nonzero()[:, 0].tolist():
         raise ZooError(
-            f"item {item} of the batch has {int(target_mask[item].sum())} labels and "
-            f"{int(mask[item].sum())} frames, so that no path spells it; a label takes a frame, "
-            "and two alike in a row one more"
+            f"item {item} of the batch has {int(target_mask[item].sum())} labels, but its "
+            f"{int(mask[item].sum())} frames have no path for them; each label needs a frame, and "
+            "each repeated label one more"
         )
 
 
 def _require_target_mask(outputs: Outputs) -> Tensor:
     if outputs.target_mask is None:
         raise ZooError(
-            "objective 'ctc' needs targets that are not aligned with the logits and have a "
-            "target_mask of their own, as model 'ctc-recogniser' gives them"
+            "objective 'ctc' needs a target_mask, but the model returned none; use a model with "
+            "unaligned targets, for example ctc-recogniser"
         )
     return outputs.target_mask

@@ -1,6 +1,5 @@
-"""CTC and attention in one model: a decoder speaks, and the encoder is held to the frames."""
+"""Joint CTC and attention model."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, ClassVar
 
@@ -8,17 +7,14 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Batch, GenerationOutput, Outputs, record_samples
+from zoo import Batch, Outputs, record_samples
 from zoo.plugin import (
     Blueprint,
     Decoder,
     Embedding,
     Encoder,
-    Filter,
-    FrameSampler,
     GenerationInputs,
     Memory,
-    Sampler,
     find_stochastic,
     forbid_stochastic,
 )
@@ -26,34 +22,33 @@ from zoo_ctc.frame_model import FrameModel, random_labels, valid_labels
 
 
 class CtcAttention(FrameModel):
-    r"""Speaks by a decoder that attends, while a second head labels the encoder's frames.
+    r"""Encoder–decoder model with attention and a CTC head on the encoder.
 
     .. math::
         h = \mathrm{encode}(x), \quad p(y \mid x) = \prod_t p(y_t \mid y_{<t}, h), \quad
         p_s(k) = \mathrm{softmax}(W h_s + b)_k
 
-    The outputs are the decoder's; those of the CTC head are their part "ctc". Its labels are the
-    target's without its start and end, its blank is the padding. A sampler that reads frames asks
-    the CTC head, any other the decoder.
+    The outputs are those of the decoder, with those of the CTC head as "ctc". The labels of the CTC
+    head are the target without bos and eos; its blank is the padding. A frame sampler decodes the
+    CTC head, any other sampler the decoder.
 
     Paper: Kim et al. 2017, section 2.3; Watanabe et al. 2017, section III.
 
     Args:
-        source: embedding of what is read; its vectors are the frames.
-        encoder: reads them.
-        decoder: speaks.
-        target: embedding of what is spoken.
-        bos: target symbol before the first token; may be the padding.
-        eos: target symbol after the last.
+        source: embedding of the input; its vectors are the frames.
+        encoder: encoder of the frames.
+        decoder: decoder that attends to the encoder states.
+        target: embedding of the target.
+        bos: token ID before the first target token; may be the padding.
+        eos: token ID after the last target token.
 
     Shapes:
-        batch {source, target [B, T] from bos to eos, padded} -> logits [B, T - 1, V], and those of
-        the part "ctc" [B, S, V] beside labels [B, T - 1]; S as many as the embedding gives
-        vectors. To generate, batch {source}.
+        batch {source, target [B, T] from bos to eos, padded} -> logits [B, T - 1, V], and "ctc"
+        with logits [B, S, V] and targets [B, T - 1]; S is the number of frames. For generation,
+        batch {source}.
     """
 
     name: ClassVar[str] = "ctc-attention"
-    generation_input: ClassVar[str | None] = "source"
     paper: ClassVar[str] = (
         "Kim et al. 2017, Joint CTC-Attention based End-to-End Speech Recognition using Multi-task "
         "Learning, arXiv:1609.06773"
@@ -95,10 +90,10 @@ class CtcAttention(FrameModel):
     def forward(self, batch: Batch) -> Outputs:
         decoder_inputs, targets = batch["target"][:, :-1], batch["target"][:, 1:]
         memory = self.encode(batch["source"])
-        spoken = self._decoder_outputs(decoder_inputs, targets, memory)
+        decoder_outputs = self._decoder_outputs(decoder_inputs, targets, memory)
         is_label = (targets != self.pad) & (targets != self.eos)
         ctc_outputs = Outputs(self.ctc(memory.states), targets, memory.mask, target_mask=is_label)
-        return replace(spoken, parts={"ctc": ctc_outputs})
+        return replace(decoder_outputs, parts={"ctc": ctc_outputs})
 
     def _decoder_outputs(self, decoder_inputs: Tensor, targets: Tensor, memory: Memory) -> Outputs:
         if not self.is_stochastic:
@@ -107,7 +102,7 @@ class CtcAttention(FrameModel):
             logits = self.decoder(decoder_inputs, memory)
         return Outputs(logits, targets, targets != self.pad, log.total())
 
-    def frames(self, source: Tensor) -> tuple[Tensor, Tensor]:
+    def frame_logits(self, source: Tensor) -> tuple[Tensor, Tensor]:
         memory = self.encode(source)
         return self.ctc(memory.states), memory.mask
 
@@ -116,25 +111,9 @@ class CtcAttention(FrameModel):
     ) -> dict[str, Tensor]:
         source = self.source.example(batch, length, generator)
         labels = random_labels(batch, length, self.labels, generator)
-        ends = [labels.new_full((batch, 1), token) for token in (self.bos, self.eos)]
-        target = torch.cat([ends[0], labels, ends[1]], dim=1)
+        bos, eos = (labels.new_full((batch, 1), token) for token in (self.bos, self.eos))
+        target = torch.cat([bos, labels, eos], dim=1)
         return {"source": source, "target": target.to(source.device)}
-
-    @torch.no_grad()
-    def generate(
-        self,
-        batch: Batch,
-        sampler: Sampler,
-        *,
-        max_length: int,
-        generator: torch.Generator | None = None,
-        filters: Sequence[Filter] = (),
-    ) -> GenerationOutput:
-        if isinstance(sampler, FrameSampler):
-            return self.read(batch["source"], sampler, max_length, filters)
-        return super().generate(
-            batch, sampler, max_length=max_length, generator=generator, filters=filters
-        )
 
     def prepare_generation(self, batch: Batch) -> GenerationInputs:
         memory = self.encode(batch["source"])

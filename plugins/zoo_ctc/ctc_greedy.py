@@ -1,4 +1,4 @@
-"""CTC greedy: the likeliest path, read as labels."""
+"""CTC greedy (best path) decoding."""
 
 from typing import ClassVar
 
@@ -10,11 +10,11 @@ from zoo.plugin import FrameSampler
 
 
 class CtcGreedy(FrameSampler):
-    r"""Takes the likeliest symbol of every frame, merges repeats and drops blanks.
+    r"""CTC greedy decoding: the most probable label of each frame, merged and without blanks.
 
     .. math:: y = \mathcal{B}(\pi), \qquad \pi_t = \arg\max_k \log p_t(k)
 
-    The score is the log-probability of that one path, so it is never above that of the labels.
+    The score is the log-probability of this path, a lower bound of that of the labels.
 
     Paper: Graves et al. 2006, section 3.2, best path decoding.
 
@@ -36,9 +36,8 @@ class CtcGreedy(FrameSampler):
         is_emitted = (path != blank) & (path != previous) & mask
         count = is_emitted.sum(dim=1)  # [B]
         longest = max(int(count.max()), 1) if count.numel() else 1
-        position = torch.where(
-            is_emitted, is_emitted.cumsum(dim=1) - 1, longest
-        )  # past the end where silent
+        # Frames that emit no label are written to an extra last column.
+        position = torch.where(is_emitted, is_emitted.cumsum(dim=1) - 1, longest)
         tokens = path.new_full((len(path), longest + 1), pad).scatter(1, position, path)
         return GenerationOutput(
             tokens[:, None, :longest], best.masked_fill(~mask, 0.0).sum(dim=1, keepdim=True)

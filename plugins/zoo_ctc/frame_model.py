@@ -1,9 +1,10 @@
-"""What the models with a CTC head share: frames to labels."""
+"""Base class of models with a CTC head."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -14,43 +15,66 @@ from zoo_ctc.align import ForcedAlignment, align
 
 
 class FrameModel(Model):
-    """A model whose frames say a label or the blank; how they come about is the child's.
+    """Model that classifies each frame as a label or the blank.
 
-    blank stands for no label, pad fills labels up, labels are the symbols that can be said.
+    Attributes:
+        blank: label ID of the blank.
+        pad: label ID of the padding.
+        labels: label IDs that can be generated.
     """
 
+    generation_input: ClassVar[str | None] = "source"
     blank: int
     pad: int
     labels: Sequence[int]
 
     @abstractmethod
-    def frames(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        """source -> logits [B, T, V] and which frames are real [B, T]."""
+    def frame_logits(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        """Compute the logits [B, T, V] and the mask [B, T] of the frames."""
 
     @torch.no_grad()
     def align(self, batch: Batch) -> ForcedAlignment:
-        """Where each label of the targets lies along the frames."""
-        said = self(batch)
-        said = said.parts.get("ctc", said)
-        return align(said.logits, said.mask, said.targets, said.target_mask, blank=self.blank)
+        """Align the targets with the frames."""
+        outputs = self(batch)
+        ctc = outputs.parts.get("ctc", outputs)
+        return align(ctc.logits, ctc.mask, ctc.targets, ctc.target_mask, blank=self.blank)
 
     @torch.no_grad()
-    def read(
+    def generate(
+        self,
+        batch: Batch,
+        sampler: Sampler,
+        *,
+        max_length: int,
+        generator: torch.Generator | None = None,
+        filters: Sequence[Filter] = (),
+    ) -> GenerationOutput:
+        """Decode the frames with a frame sampler, or generate token by token with any other."""
+        if isinstance(sampler, FrameSampler):
+            return self._decode_frames(batch["source"], sampler, max_length, filters)
+        return super().generate(
+            batch, sampler, max_length=max_length, generator=generator, filters=filters
+        )
+
+    def _decode_frames(
         self, source: Tensor, sampler: FrameSampler, max_length: int, filters: Sequence[Filter]
     ) -> GenerationOutput:
-        """What the sampler reads off the frames, cut after max_length labels.
+        """Decode the frames, truncated to max_length labels.
 
-        Symbols that are neither blank nor labels, such as the padding, are never read.
+        IDs that are neither the blank nor a label, such as the padding, get log-probability -inf.
         """
         if filters:
-            names = ", ".join(f"'{each.name}'" for each in filters)
-            raise ZooError(f"filters ({names}) act before each token, but frames are read at once")
+            names = ", ".join(f"'{filter_.name}'" for filter_ in filters)
+            raise ZooError(
+                f"filters ({names}) cannot be used with frame sampler '{sampler.name}', which "
+                "decodes all frames in parallel"
+            )
         if max_length < 1:
-            raise ZooError(f"max_length is {max_length}; it must be at least 1")
-        logits, mask = self.frames(source)
+            raise ZooError(f"max_length is {max_length}, but must be at least 1")
+        logits, mask = self.frame_logits(source)
         logprobs = logits.float().log_softmax(dim=-1)
         if bool(logprobs[mask].isnan().any()):
-            raise ZooError("the frames' logits are no numbers (NaN or inf)")
+            raise ZooError("the logits of the frames contain NaN or inf")
         excluded = torch.ones(logprobs.shape[-1], dtype=torch.bool, device=logprobs.device)
         excluded[[self.blank, *self.labels]] = False
         logprobs = logprobs.masked_fill(excluded, float("-inf"))
@@ -59,35 +83,25 @@ class FrameModel(Model):
         if bool(impossible.any()):
             item = int(impossible.int().argmax())
             raise ZooError(
-                f"nothing can be said for item {item}: every labelling is impossible, by the "
-                "frames or by the language model"
+                f"no valid label sequence for item {item} (all have log-probability -inf, by the "
+                "frames or by the language model)"
             )
         return GenerationOutput(decoded.tokens[..., :max_length], decoded.scores)
 
 
-def require_frame_sampler(sampler: Sampler, model: str) -> FrameSampler:
-    """The sampler, or ZooError if it is one that goes from token to token."""
-    if not isinstance(sampler, FrameSampler):
-        raise ZooError(
-            f"sampler '{sampler.name}' chooses token by token, but model '{model}' says all its "
-            "frames at once; choose one that reads frames, for example ctc-greedy"
-        )
-    return sampler
-
-
 def valid_labels(vocab: int, **excluded: int) -> list[int]:
-    """The symbols that can be labels, or ZooError if there is none beside those barred by name."""
-    found = [symbol for symbol in range(vocab) if symbol not in excluded.values()]
-    if not found:
-        names = ", ".join(f"{name} ({symbol})" for name, symbol in excluded.items())
-        raise ZooError(f"vocab ({vocab}) has no symbol for a label beside {names}")
-    return found
+    """Return the label IDs below vocab that are not excluded, or raise ZooError if none is left."""
+    labels = [label for label in range(vocab) if label not in excluded.values()]
+    if not labels:
+        names = ", ".join(f"{name} ({label})" for name, label in excluded.items())
+        raise ZooError(f"vocab ({vocab}) leaves no labels besides {names}")
+    return labels
 
 
 def random_labels(
     batch: int, length: int, labels: Sequence[int], generator: torch.Generator | None
 ) -> Tensor:
-    """Some of the labels, half as many as the frames, which can spell them even if all repeat."""
+    """Sample half as many labels as frames, so that a path exists even if all labels repeat."""
     device = generator.device if generator else None
     shape = (batch, (length + 1) // 2)
     indices = torch.randint(0, len(labels), shape, generator=generator, device=device)

@@ -1,8 +1,8 @@
-"""Joint CTC and attention: two heads that learn together."""
+"""The joint CTC and attention objective."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 from torch import Tensor
@@ -13,26 +13,27 @@ from zoo_ctc.ctc import Ctc, ImpossibleMode
 
 
 class JointCtc(Objective):
-    r"""Weighs the CTC loss of one head with the loss of a decoder that attends.
+    r"""Weighted sum of the CTC loss and the decoder's loss.
 
     .. math:: L = \lambda\, L_{\mathrm{CTC}} + (1 - \lambda)\, L_{\mathrm{attention}}
 
-    The decoder's outputs are the model's own; the CTC head's are its part "ctc".
+    The outputs are those of the decoder, with those of the CTC head as "ctc".
 
     Paper: Kim et al. 2017, equation 9; Watanabe et al. 2017, equation 14.
 
     Args:
-        attention: the objective of the decoder, for example cross-entropy.
-        weight: of the CTC loss, lambda.
-        blank: the symbol that stands for no label, as in ctc.
-        per_target: divide the CTC loss of each item by the number of its labels.
-        impossible: the CTC loss of an item without a path, as in ctc.
+        attention: objective of the decoder, for example cross-entropy.
+        weight: weight lambda of the CTC loss.
+        blank: label ID of the blank, as in ctc.
+        per_target: divide the CTC loss of each item by its number of labels.
+        impossible: CTC loss of an item without a path, as in ctc.
 
     Shapes:
-        what attention takes, with a part "ctc" as the objective ctc takes it -> scalar.
+        outputs as for ``attention``, with "ctc" as for the objective ctc -> scalar.
     """
 
     name: ClassVar[str] = "joint-ctc"
+    version: ClassVar[int] = 2
     paper: ClassVar[str] = (
         "Kim et al. 2017, Joint CTC-Attention based End-to-End Speech Recognition using Multi-task "
         "Learning, arXiv:1609.06773"
@@ -52,6 +53,12 @@ class JointCtc(Objective):
         self.attention = attention.build()
         self.ctc = Ctc(blank=blank, per_target=per_target, impossible=impossible)
 
+    @classmethod
+    def migrate(
+        cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        return Ctc.migrate(version, params, tensors)
+
     def forward(self, outputs: Outputs) -> Tensor:
         attention_loss: Tensor = self.attention(outputs)
         ctc_loss: Tensor = self.ctc(_ctc_outputs(outputs))
@@ -66,13 +73,13 @@ class JointCtc(Objective):
 
     def examples(self) -> Sequence[Outputs]:
         pairs = zip(self.attention.examples(), self.ctc.examples(), strict=False)
-        return [replace(own, parts={"ctc": part}) for own, part in pairs]
+        return [replace(attention, parts={"ctc": ctc}) for attention, ctc in pairs]
 
 
 def _ctc_outputs(outputs: Outputs) -> Outputs:
     if "ctc" not in outputs.parts:
         raise ZooError(
-            "objective 'joint-ctc' needs a model with a second head 'ctc', as model "
-            f"'ctc-attention'; this one has {', '.join(sorted(outputs.parts)) or 'none'}"
+            "objective 'joint-ctc' needs a model with a further head 'ctc', for example "
+            f"ctc-attention, but this model has {', '.join(sorted(outputs.parts)) or 'none'}"
         )
     return outputs.parts["ctc"]

@@ -1,4 +1,4 @@
-"""Language models that a search through labels can ask."""
+"""Language models for CTC prefix beam search."""
 
 from __future__ import annotations
 
@@ -15,20 +15,23 @@ from zoo_ctc.arpa import ArpaLanguageModel, read_arpa
 
 
 class LabelLanguageModel(Protocol):
-    """Knows what labels follow others."""
+    """Language model over labels."""
 
     def next_logprobs(
         self, histories: Sequence[tuple[int, ...]], vocab: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Log-probabilities of each label [N, V] and of the end [N] after N histories."""
+        """Return log-probabilities of each label [N, V] and of the end [N] after N histories."""
 
 
 class ZooLanguageModel:
-    """A language model of the zoo, n-gram or any other, whose symbols are the labels'."""
+    """A zoo model that generates from a prompt; its token IDs are the labels."""
 
     def __init__(self, model: Model) -> None:
         if model.generation_input != "prompt":
-            raise ZooError(f"model '{model.name}' goes on with no prompt: it is no language model")
+            raise ZooError(
+                f"model '{model.name}' is not a language model; expected a model that generates "
+                "from a prompt"
+            )
         self.model = model.eval()
 
     @torch.no_grad()
@@ -37,7 +40,9 @@ class ZooLanguageModel:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         vocab_size = self.model.vocab_size("target")
         if vocab_size < vocab:
-            raise ZooError(f"the language model has {vocab_size} symbols, the frames {vocab}")
+            raise ZooError(
+                f"the language model has {vocab_size} tokens, but the frames have {vocab} labels"
+            )
         generation_inputs = self.model.prepare_generation(
             {"prompt": self._build_prompts(histories)}
         )
@@ -53,16 +58,16 @@ class ZooLanguageModel:
         )
 
     def _build_prompts(self, histories: Sequence[tuple[int, ...]]) -> torch.Tensor:
-        """The histories after the start token; what fills the shorter ones is never asked for."""
-        first: int = self.model.bos  # type: ignore[assignment]
+        """Return the histories after bos; shorter ones are padded with bos, which is not used."""
+        bos: int = self.model.bos  # type: ignore[assignment]
         longest = max(map(len, histories))
-        rows = [[first, *history, *[first] * (longest - len(history))] for history in histories]
+        rows = [[bos, *history, *[bos] * (longest - len(history))] for history in histories]
         device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
         return torch.tensor(rows, device=device)
 
 
 def load_language_model(path: str, symbols: str | None) -> LabelLanguageModel:
-    """The ARPA file (.arpa) or model file of the zoo at a path."""
+    """Load an ARPA file (.arpa) or a zoo model file."""
     if Path(path).suffix == ".arpa":
         return ArpaLanguageModel(
             read_arpa(path), None if symbols is None else _read_token_names(symbols)
@@ -76,4 +81,4 @@ def _read_token_names(path: str) -> list[str]:
     except OSError as error:
         raise ZooError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
     except UnicodeDecodeError:
-        raise ZooError(f"{path} is not UTF-8 text, so no list of symbols") from None
+        raise ZooError(f"{path} is not a list of labels: it is not UTF-8 text") from None

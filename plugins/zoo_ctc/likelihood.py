@@ -1,4 +1,4 @@
-"""The forward-backward algorithm: how likely a labelling is, with its exact gradient."""
+"""The forward-backward algorithm of CTC."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from zoo_ctc.lattice import NEG_INF, Lattice
 
 
 def likelihood(logprobs: Tensor, mask: Tensor, lattice: Lattice) -> Tensor:
-    """Log-probability [B] of each labelling, over all its paths; -inf where it has none.
+    """Compute the log-probability [B] of the labels, summed over all paths.
+
+    It is -inf, with zero gradient, for an item without a path.
 
     Shapes:
-        logprobs [B, T, V]; mask [B, T], True where a frame is real. A labelling of no paths
-        passes no gradient.
+        logprobs [B, T, V]; mask [B, T], True for valid frames.
     """
     apply: Callable[..., Tensor] = _Likelihood.apply
     return apply(logprobs, mask, lattice.labels, lattice.can_skip, lattice.is_final)
 
 
 class _Likelihood(torch.autograd.Function):
-    """Every frame's variables are kept near 0, their common size apart, so that float32 does."""
+    """Forward and backward recursions, rescaled at every frame so that float32 is sufficient."""
 
     @staticmethod
     def forward(
@@ -33,16 +34,16 @@ class _Likelihood(torch.autograd.Function):
         lattice = Lattice(labels, can_skip, is_final)
         emissions = lattice.emissions(logprobs)
         alpha = lattice.start(logprobs)
-        size = torch.zeros_like(alpha[:, :1])
+        log_scale = torch.zeros_like(alpha[:, :1])
         alphas = [alpha]
         for t in range(logprobs.shape[1]):
             updated = lattice.incoming(alpha).logsumexp(dim=0) + emissions[:, t]
-            updated, common = _subtract_max(updated)
-            real = mask[:, t, None]
-            alpha = torch.where(real, updated, alpha)
-            size = torch.where(real, size + common, size)
+            updated, shift = _subtract_max(updated)
+            valid = mask[:, t, None]
+            alpha = torch.where(valid, updated, alpha)
+            log_scale = torch.where(valid, log_scale + shift, log_scale)
             alphas.append(alpha)
-        total = alpha.masked_fill(~is_final, NEG_INF).logsumexp(dim=1) + size[:, 0]
+        total = alpha.masked_fill(~is_final, NEG_INF).logsumexp(dim=1) + log_scale[:, 0]
         ctx.save_for_backward(
             torch.stack(alphas), emissions, total, mask, labels, can_skip, is_final
         )
@@ -59,12 +60,12 @@ class _Likelihood(torch.autograd.Function):
         B, T, L = emissions.shape
         posteriors = []
         for t in range(T - 1, -1, -1):
-            real = mask[:, t, None]
-            # At every frame, the products of alpha and beta over all states sum to the total.
+            valid = mask[:, t, None]
+            # At every frame, alpha * beta summed over the states is the total probability.
             posterior = (alphas[t + 1] + beta).softmax(dim=1)
-            posteriors.append(posterior.masked_fill(~(real & possible), 0.0))
+            posteriors.append(posterior.masked_fill(~(valid & possible), 0.0))
             updated, _ = _subtract_max(lattice.outgoing(beta + emissions[:, t]).logsumexp(dim=0))
-            beta = torch.where(real, updated, beta)
+            beta = torch.where(valid, updated, beta)
         posterior = torch.stack(posteriors[::-1], dim=1) if T else emissions  # [B, T, L]
         gradient = emissions.new_zeros(B, T, ctx.vocab)
         gradient = gradient.scatter_add(2, labels[:, None].expand(B, T, L), posterior)
@@ -72,7 +73,7 @@ class _Likelihood(torch.autograd.Function):
 
 
 def _subtract_max(values: Tensor) -> tuple[Tensor, Tensor]:
-    """values [B, L] less the largest of each row, and that [B, 1]; as they are if all are -inf."""
+    """Subtract the maximum of each row of values [B, L], or 0 if all are -inf; return both."""
     largest = values.amax(dim=1, keepdim=True)
     largest = torch.where(largest > NEG_INF, largest, torch.zeros_like(largest))
     return values - largest, largest

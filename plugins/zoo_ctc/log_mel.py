@@ -1,4 +1,4 @@
-"""Log-mel embedding: a waveform as the loudness of its pitches."""
+"""Log-mel spectrogram embedding."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
@@ -8,41 +8,42 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import ZooError
-from zoo.plugin import Embedding, full_precision
+from zoo.plugin import Embedding, full_precision, rename_params
 from zoo_ctc.mel import MelScale, mel_filter_bank, windowed_dft
 
 
 class LogMel(Embedding):
-    r"""Measures how loud each of some bands of pitch is, window by window.
+    r"""Log-mel spectrogram of a waveform; it has no weights.
 
     .. math::
         x_{sm} = \log \max\Big(\epsilon,\, \sum_k M_{km} \Big| \sum_{n<N} w_n\, a_{sH+n}\,
         e^{-2\pi i k n / F} \Big|^2 \Big), \qquad w_n = \tfrac12 - \tfrac12 \cos(2 \pi n / N)
 
-    Frame s holds the N samples from sH on, nothing is put before the first or after the last, and
-    samples that fill no window are left out: n samples give 1 + (n - N) // H frames. The exact
-    zeros at the end of a waveform are its padding, so a recording that ends in digital silence
-    ends sooner. Half precision is computed in float32. There is nothing to learn here.
+    Frame s covers the N samples from sH on, without padding at either end: n samples give
+    1 + (n - N) // H frames. Zeros at the end of a waveform are treated as padding, including
+    digital silence at the end of a recording. Half precision is computed in float32.
 
-    Paper: Davis and Mermelstein 1980, section 2; Slaney 1998, Auditory Toolbox, for his scale.
+    Paper: Davis and Mermelstein 1980, section 2; Slaney 1998, Auditory Toolbox, for the Slaney
+    scale.
 
     Args:
-        rate: samples a second.
-        window: samples of a frame, N.
-        hop: samples from one frame to the next, H.
-        fft: length of the Fourier transform, F, the frame filled up with zeros; N if not set.
-        mels: how many bands there are.
-        low: where the lowest band begins, in hertz.
-        high: where the highest ends; half the rate if not set.
-        scale: how far apart frequencies sound, after HTK or after Slaney.
-        area: give every band's filter the same area instead of the same height.
-        normalise: shift and scale each band to mean 0 and variance 1 over an item's frames.
+        rate: sample rate in hertz.
+        window: window length N in samples.
+        hop: hop length H in samples.
+        fft: FFT length F; frames are zero-padded. By default N.
+        mels: number of mel bands.
+        low: lower edge of the lowest band in hertz.
+        high: upper edge of the highest band in hertz; by default half the rate.
+        scale: mel scale, "htk" or "slaney".
+        area_norm: normalise the filters to equal area instead of equal height.
+        normalise: normalise each band to mean 0 and variance 1 over the frames of an item.
 
     Shapes:
         [B, n] -> [B, 1 + (n - window) // hop, mels].
     """
 
     name: ClassVar[str] = "log-mel"
+    version: ClassVar[int] = 2
     paper: ClassVar[str] = (
         "Davis and Mermelstein 1980, Comparison of Parametric Representations for Monosyllabic "
         "Word Recognition in Continuously Spoken Sentences"
@@ -63,7 +64,7 @@ class LogMel(Embedding):
         low: Annotated[float, Field(ge=0)] = 0.0,
         high: Annotated[float, Field(gt=0)] | None = None,
         scale: MelScale = "slaney",
-        area: bool = False,
+        area_norm: bool = False,
         normalise: bool = False,
     ) -> None:
         super().__init__()
@@ -75,34 +76,40 @@ class LogMel(Embedding):
         self.low = low
         self.high = rate / 2 if high is None else high
         self.scale: MelScale = scale
-        self.area = area
+        self.area_norm = area_norm
         self.normalise = normalise
         if self.fft < window:
-            raise ZooError(f"fft ({self.fft}) must not be below window ({window})")
+            raise ZooError(f"fft ({self.fft}) must be at least window ({window})")
         if not low < self.high <= rate / 2:
             raise ZooError(
-                f"low ({low:g}) and high ({self.high:g}) must be in order, up to half the rate "
-                f"({rate / 2:g})"
+                f"low ({low:g}) must be less than high ({self.high:g}), and high at most half the "
+                f"rate ({rate / 2:g})"
             )
-        # Follows the model's dtype, for the vectors to come in.
+        # Has the model's dtype, which is that of the output.
         self.register_buffer("like", torch.empty(0), persistent=False)
         empty = (
             (self._mel_filters(torch.empty(0, device="cpu")).sum(dim=0) == 0).nonzero().flatten()
         )
         if len(empty):
             raise ZooError(
-                f"band {int(empty[0])} of {mels} holds none of the {self.fft // 2 + 1} frequencies "
-                "of the Fourier transform; take fewer mels or a longer fft"
+                f"band {int(empty[0])} of {mels} contains none of the {self.fft // 2 + 1} FFT "
+                "frequencies; use fewer mels or a larger fft"
             )
+
+    @classmethod
+    def migrate(
+        cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        if version == 1:
+            rename_params(params, area="area_norm")
+        return params, tensors
 
     def forward(self, inputs: Tensor) -> Tensor:
         mask = self.mask(inputs)
         samples = full_precision(inputs)
         frames = samples.unfold(1, self.window, self.hop)  # [B, S, N]
-        spectrum = frames @ windowed_dft(
-            self.window, self.fft, like=samples
-        )  # [2, B, S, F // 2 + 1]
-        power = spectrum.square().sum(dim=0)
+        spectrum = frames @ windowed_dft(self.window, self.fft, like=samples)
+        power = spectrum.square().sum(dim=0)  # [B, S, F // 2 + 1]
         vectors = (power @ self._mel_filters(samples)).clamp(min=self.FLOOR).log()
         if self.normalise:
             vectors = _normalise(vectors, mask)
@@ -112,15 +119,15 @@ class LogMel(Embedding):
         n = inputs.shape[-1]
         if inputs.dim() != 2 or not inputs.is_floating_point():
             raise ZooError(
-                f"a waveform is samples [B, n] in floating point, not {inputs.dtype} "
-                f"{list(inputs.shape)}"
+                f"embedding '{self.name}' expects floating-point samples [B, n], but got "
+                f"{inputs.dtype} {list(inputs.shape)}"
             )
         if n < self.window:
-            raise ZooError(f"a waveform of {n} samples is shorter than a window ({self.window})")
-        places = torch.arange(1, n + 1, device=inputs.device)
-        real = (places * (inputs != 0)).amax(dim=1)  # [B], samples up to the last that is not 0
-        last = self.hop * torch.arange(1 + (n - self.window) // self.hop, device=inputs.device)
-        return last + self.window <= real[:, None]
+            raise ZooError(f"waveforms have {n} samples, but one window has {self.window}")
+        sample_index = torch.arange(1, n + 1, device=inputs.device)
+        lengths = (sample_index * (inputs != 0)).amax(dim=1)  # [B], up to the last non-zero sample
+        start = self.hop * torch.arange(1 + (n - self.window) // self.hop, device=inputs.device)
+        return start + self.window <= lengths[:, None]
 
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
         device = generator.device if generator else self.like.device
@@ -128,7 +135,7 @@ class LogMel(Embedding):
         return torch.randn(shape, generator=generator, device=device).to(self.like)
 
     def _mel_filters(self, like: Tensor) -> Tensor:
-        """Made anew each time, for a buffer would lose its precision with the model's."""
+        """Compute the filters in full precision; a buffer would have the model's dtype."""
         return mel_filter_bank(
             self.dim,
             self.fft // 2 + 1,
@@ -136,16 +143,16 @@ class LogMel(Embedding):
             low=self.low,
             high=self.high,
             scale=self.scale,
-            area=self.area,
+            area_norm=self.area_norm,
             device=like.device,
             dtype=like.dtype,
         )
 
 
 def _normalise(vectors: Tensor, mask: Tensor) -> Tensor:
-    """vectors [B, S, D] with mean 0 and variance 1 over the real places of S."""
-    real = mask[..., None]
-    count = real.sum(dim=1, keepdim=True).clamp(min=1)
-    centred = vectors - vectors.where(real, 0.0).sum(dim=1, keepdim=True) / count
-    variance = centred.where(real, 0.0).square().sum(dim=1, keepdim=True) / count
+    """Normalise vectors [B, S, D] to mean 0 and variance 1 over the valid frames."""
+    valid = mask[..., None]
+    count = valid.sum(dim=1, keepdim=True).clamp(min=1)
+    centred = vectors - vectors.where(valid, 0.0).sum(dim=1, keepdim=True) / count
+    variance = centred.where(valid, 0.0).square().sum(dim=1, keepdim=True) / count
     return centred / (variance + 1e-5).sqrt()

@@ -1,4 +1,4 @@
-"""Sound by pitch: Fourier transform, and the mel scale of how far apart pitches sound."""
+"""Windowed Fourier transform and mel filter bank."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from torch import Tensor
 
 MelScale = Literal["htk", "slaney"]
 
-# Slaney's scale is linear below 1000 Hz, 15 mels there, and logarithmic above.
+# The Slaney scale is linear up to 1000 Hz, which is 15 mels, and logarithmic above.
 _HZ_PER_MEL, _MIN_LOG_HZ = 200 / 3, 1000.0
 _MIN_LOG_MEL = _MIN_LOG_HZ / _HZ_PER_MEL
 _LOG_STEP = math.log(6.4) / 27
 
 
-def mel(hz: float, scale: MelScale) -> float:
-    """A frequency on the scale."""
+def hz_to_mel(hz: float, scale: MelScale) -> float:
+    """Convert a frequency to mels."""
     if scale == "htk":
         return 2595 * math.log10(1 + hz / 700)
     if hz < _MIN_LOG_HZ:
@@ -26,7 +26,7 @@ def mel(hz: float, scale: MelScale) -> float:
 
 
 def mel_to_hz(mels: Tensor, scale: MelScale) -> Tensor:
-    """The frequencies at places on the scale."""
+    """Convert mels to frequencies."""
     if scale == "htk":
         return 700 * (10 ** (mels / 2595) - 1)
     above = _MIN_LOG_HZ * ((mels - _MIN_LOG_MEL).clamp(min=0) * _LOG_STEP).exp()
@@ -34,11 +34,13 @@ def mel_to_hz(mels: Tensor, scale: MelScale) -> Tensor:
 
 
 def windowed_dft(window: int, fft: int, *, like: Tensor) -> Tensor:
-    """Cosines and sines [2, 1, window, bins] under Hann's window: a Fourier transform of real
-    numbers as a product, for compilers know no complex ones."""
+    """Return cosines and sines times the Hann window: [2, 1, window, bins].
+
+    A real DFT as a matrix product, because torch.compile does not support complex numbers.
+    """
     n = torch.arange(window, device=like.device)[:, None]
     k = torch.arange(fft // 2 + 1, device=like.device)
-    angle = (n * k % fft).to(like.dtype) * (2 * math.pi / fft)  # exact up to the last product
+    angle = (n * k % fft).to(like.dtype) * (2 * math.pi / fft)  # the integer modulo keeps it exact
     hann = torch.hann_window(window, device=like.device, dtype=like.dtype)[:, None]
     return torch.stack([angle.cos(), angle.sin()])[:, None] * hann
 
@@ -51,18 +53,20 @@ def mel_filter_bank(
     low: float,
     high: float,
     scale: MelScale,
-    area: bool,
+    area_norm: bool,
     device: torch.device,
     dtype: torch.dtype,
 ) -> Tensor:
-    """Triangles [bins, bands], evenly wide on the scale between low and high, each rising from
-    the centre of the one before and falling to that of the next; with ``area``, all of one area.
+    """Return triangular filters [bins, bands], equally spaced in mels between low and high.
+
+    Each filter rises from the centre of the previous one and falls to that of the next. With
+    ``area_norm``, all filters have the same area.
     """
-    ends = (mel(low, scale), mel(high, scale))
+    ends = (hz_to_mel(low, scale), hz_to_mel(high, scale))
     edges = mel_to_hz(torch.linspace(*ends, bands + 2, device=device, dtype=dtype), scale)
-    at = torch.linspace(0, rate / 2, bins, device=device, dtype=dtype)[:, None]
+    hz = torch.linspace(0, rate / 2, bins, device=device, dtype=dtype)[:, None]
     left, centre, right = edges[:-2], edges[1:-1], edges[2:]
-    rising = (at - left) / (centre - left)
-    falling = (right - at) / (right - centre)
+    rising = (hz - left) / (centre - left)
+    falling = (right - hz) / (right - centre)
     triangles = torch.minimum(rising, falling).clamp(min=0)  # [bins, bands]
-    return triangles * (2 / (right - left)) if area else triangles
+    return triangles * (2 / (right - left)) if area_norm else triangles

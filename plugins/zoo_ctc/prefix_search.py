@@ -1,6 +1,6 @@
-"""The search of prefix beams, one item at a time, in numpy.
+"""CTC prefix beam search of one item, in numpy.
 
-Letters: W prefixes in the beam, V symbols with the blank.
+Notation: W prefixes in the beam, V vocabulary including the blank.
 """
 
 from __future__ import annotations
@@ -20,18 +20,21 @@ _NEG_INF = -math.inf
 
 @dataclass(frozen=True)
 class BeamConfig:
-    """How the search goes: see CtcPrefixBeam."""
+    """Parameters of the search; see CtcPrefixBeam."""
 
     width: int
     prune: float
     weight: float
-    bonus: float
+    length_bonus: float
 
 
 @dataclass(frozen=True)
 class _Beam:
-    """Prefixes [W], and of each: the log-probability of its paths that end in the blank and in
-    its last label, and what the language model and the bonus add."""
+    """Prefixes [W] and their scores.
+
+    ``blank`` and ``label`` are the log-probabilities of the paths that end in the blank and in the
+    last label; ``lm_scores`` are the scores of the language model with the length bonus.
+    """
 
     prefixes: list[Labels]
     blank: FloatArray
@@ -44,10 +47,10 @@ class _Beam:
 
 
 def search(
-    frames: FloatArray, blank: int, config: BeamConfig, language: LabelLanguageModel | None
+    frames: FloatArray, blank: int, config: BeamConfig, lm: LabelLanguageModel | None
 ) -> list[tuple[Labels, float]]:
-    """Labels with their scores, best first, of log-probabilities [T, V]."""
-    lm_cache = _LanguageModelCache(language, frames.shape[1], config)
+    """Return label sequences with their scores, best first, for log-probabilities [T, V]."""
+    lm_cache = _LanguageModelCache(lm, frames.shape[1], config)
     beam = _Beam([()], np.zeros(1), np.full(1, _NEG_INF), np.zeros(1))
     for frame in frames:
         if not beam.prefixes:
@@ -67,9 +70,9 @@ def _step(
     stay_blank = total + frame[blank]
     stay_label = np.where(last == blank, _NEG_INF, beam.label + frame[last])
     extended = total[:, None] + _extension_logprobs(frame, blank, config.prune)  # [W, V]
-    repeats = last != blank  # a label follows itself only after a blank
+    repeats = last != blank  # a repeated label needs a blank in between
     extended[row[repeats], last[repeats]] += (beam.blank - total)[repeats]
-    # What grows into a prefix that the beam has already belongs to that one.
+    # An extension that equals a prefix in the beam is merged with it.
     index = {prefix: i for i, prefix in enumerate(beam.prefixes)}
     for i, prefix in enumerate(beam.prefixes):
         parent = index.get(prefix[:-1]) if prefix else None
@@ -93,7 +96,7 @@ def _step(
 
 
 def _extension_logprobs(frame: FloatArray, blank: int, prune: float) -> FloatArray:
-    """The log-probabilities [V] by which a prefix may grow at this frame."""
+    """Return the log-probabilities [V] of extending a prefix at this frame."""
     logprobs = frame.copy()
     if prune > 0:
         logprobs[(frame < math.log(prune)) & (frame < frame.max())] = _NEG_INF
@@ -102,7 +105,7 @@ def _extension_logprobs(frame: FloatArray, blank: int, prune: float) -> FloatArr
 
 
 def _top_k(scores: FloatArray, count: int) -> NDArray[np.intp]:
-    """Where the largest are, best first, the first of equals."""
+    """Return the indices of the largest scores in descending order, lower indices first."""
     if len(scores) > count:
         candidates = np.sort(np.argpartition(-scores, count - 1)[:count])
     else:
@@ -111,31 +114,31 @@ def _top_k(scores: FloatArray, count: int) -> NDArray[np.intp]:
 
 
 class _LanguageModelCache:
-    """What the language model says, each prefix asked about once."""
+    """Cache of the language model's scores by prefix."""
 
-    def __init__(self, language: LabelLanguageModel | None, vocab: int, config: BeamConfig) -> None:
-        self.language = language
+    def __init__(self, lm: LabelLanguageModel | None, vocab: int, config: BeamConfig) -> None:
+        self.lm = lm
         self.vocab = vocab
         self.config = config
         self.cache: dict[Labels, tuple[FloatArray, float]] = {}
 
     def extension_scores(self, prefixes: list[Labels]) -> FloatArray:
-        """What each label would add to each prefix, [W, V]."""
-        if self.language is None:
+        """Return the score of extending each prefix by each label, [W, V]."""
+        if self.lm is None:
             return np.zeros((len(prefixes), self.vocab))
         self._fill(prefixes)
         rows = np.stack([self.cache[prefix][0] for prefix in prefixes])
-        return self.config.weight * rows + self.config.bonus
+        return self.config.weight * rows + self.config.length_bonus
 
     def end_scores(self, prefixes: list[Labels]) -> FloatArray:
-        """What it adds to each prefix to end there, [W]."""
-        if self.language is None:
+        """Return the score of ending after each prefix, [W]."""
+        if self.lm is None:
             return np.zeros(len(prefixes))
         self._fill(prefixes)
         return self.config.weight * np.array([self.cache[prefix][1] for prefix in prefixes])
 
     def _fill(self, prefixes: list[Labels]) -> None:
         new = [prefix for prefix in prefixes if prefix not in self.cache]
-        if new and self.language is not None:
-            rows, end_scores = self.language.next_logprobs(new, self.vocab)
+        if new and self.lm is not None:
+            rows, end_scores = self.lm.next_logprobs(new, self.vocab)
             self.cache.update(zip(new, zip(rows, end_scores.tolist(), strict=True), strict=True))

@@ -1,4 +1,4 @@
-"""Subsampled embedding: fewer, wider frames by convolutions with a stride."""
+"""Convolutional subsampling of another embedding."""
 
 from typing import Annotated, ClassVar
 
@@ -11,26 +11,25 @@ from zoo.plugin import Blueprint, Embedding
 
 
 class Subsampled(Embedding):
-    r"""Halves the frames of another embedding, once for each convolution over time and pitch.
+    r"""Convolutional subsampling: 2-D convolutions with stride 2 over frames and features.
 
     .. math::
         h^0 = \mathrm{inner}(a), \quad h^l = \mathrm{ReLU}(W^l *_2 h^{l-1} + b^l), \quad
         x_s = V\, \mathrm{flat}(h^L_s) + c
 
-    A vector is read as a row of pitches. Every convolution moves two frames and two pitches at a
-    time, so S frames become the S / 2 rounded up whose centres are the even ones.
+    Each convolution halves the number of frames S, rounded up, and of features.
 
     Paper: Dong et al. 2018, section 3.3; Amodei et al. 2016, section 3.4, with other kernels.
 
     Args:
-        inner: the embedding whose frames are too many.
+        inner: embedding whose frames are subsampled.
         dim: width of a vector.
-        layers: how many convolutions; two leave a fourth of the frames.
-        channels: of each convolution.
-        kernel: frames and pitches that a convolution sees at once; odd.
+        layers: number of convolutions; two leave a quarter of the frames.
+        channels: number of channels of each convolution.
+        kernel: kernel size in frames and features; must be odd.
 
     Shapes:
-        what inner takes, for S vectors of its own -> [B, S / 2^layers rounded up, dim].
+        inputs of ``inner`` with S frames -> [B, S / 2^layers rounded up, dim].
     """
 
     name: ClassVar[str] = "subsampled"
@@ -50,8 +49,10 @@ class Subsampled(Embedding):
     ) -> None:
         super().__init__()
         if kernel % 2 == 0:
-            raise ZooError(f"kernel ({kernel}) must be odd, to have a middle")
+            raise ZooError(f"kernel ({kernel}) must be odd")
         self.dim = dim
+        self.channels = channels
+        self.kernel = kernel
         self.inner = inner.build()
         self.layers = nn.ModuleList(
             nn.Conv2d(1 if layer == 0 else channels, channels, kernel, 2, kernel // 2)

@@ -1,4 +1,4 @@
-"""Images drawn step by step, through windows that move by gradient."""
+"""DRAW: recurrent image generation with differentiable read and write windows."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,6 @@
-"""The filter banks: a grid of Gaussians over an image.
+"""Filter banks: a grid of Gaussians over an image.
 
-Letters: B batch, N side of the grid, A width of the image, and its height, B in the paper, is
+Notation: B batch size, N side of the grid, A image width. The image height, B in the paper, is
 ``height`` here.
 """
 
@@ -12,24 +12,24 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class FilterBanks:
-    """Where a grid lies and how sharp it is: F_X [B, N, A], F_Y [B, N, height], gamma [B]."""
+    """Filters of a grid and their intensity: F_X [B, N, A], F_Y [B, N, height], gamma [B]."""
 
     F_X: Tensor
     F_Y: Tensor
     gamma: Tensor
 
     def read(self, images: Tensor) -> Tensor:
-        """gamma F_Y x F_X^T of each channel, equation 27: [B, C, height, A] -> [B, C, N, N]."""
+        """Compute gamma F_Y x F_X^T, equation 27: [B, C, height, A] -> [B, C, N, N]."""
         return self.gamma[:, None, None, None] * (self.F_Y[:, None] @ images @ self.F_X[:, None].mT)
 
     def write(self, patches: Tensor) -> Tensor:
-        """F_Y^T w F_X / gamma, equation 29: [B, C, N, N] -> [B, C, height, A]."""
+        """Compute F_Y^T w F_X / gamma, equation 29: [B, C, N, N] -> [B, C, height, A]."""
         images = self.F_Y[:, None].mT @ patches @ self.F_X[:, None]
         return images / self.gamma[:, None, None, None]
 
 
-def filters(parameters: Tensor, N: int, height: int, width: int) -> FilterBanks:
-    r"""Equations 19 to 26 of Gregor et al. 2015.
+def filter_banks(parameters: Tensor, N: int, height: int, width: int) -> FilterBanks:
+    r"""Compute the filter banks of equations 19 to 26 of Gregor et al. 2015.
 
     .. math::
         g_X = \tfrac{A + 1}{2} (\tilde g_X + 1), \quad
@@ -37,11 +37,11 @@ def filters(parameters: Tensor, N: int, height: int, width: int) -> FilterBanks:
         \mu^i_X = g_X + (i - N/2 - 0.5) \delta, \quad
         F_X[i, a] = \tfrac{1}{Z_X} \exp\!\Big({-}\tfrac{(a - \mu^i_X)^2}{2 \sigma^2}\Big)
 
-    with i and a counted from 1, and Z such that every filter sums to 1 over the image. A grid of
-    one point has no stride.
+    where i and a start at 1 and Z normalises each filter to sum to 1 over the image. A grid of one
+    point has no stride.
 
     Shapes:
-        parameters [B, 5]: the centre's x and y, log sigma^2, log delta, log gamma.
+        parameters [B, 5]: x and y of the centre, log sigma^2, log delta, log gamma.
     """
     x, y, log_variance, log_delta, log_gamma = parameters.unbind(dim=-1)
     index = torch.arange(1, N + 1, device=parameters.device) - N / 2 - 0.5
@@ -52,7 +52,7 @@ def filters(parameters: Tensor, N: int, height: int, width: int) -> FilterBanks:
         means = ((pixels + 1) / 2 * (centre + 1))[:, None] + offsets  # [B, N]
         a = torch.arange(1, pixels + 1, device=parameters.device)
         logits = -(a - means[..., None]).square() * precision[:, None, None] / 2
-        # The softmax divides by Z, also where the grid is so far off that exp() gives only 0.
+        # The softmax divides by Z without underflow if the grid is far outside the image.
         return logits.softmax(dim=-1)
 
     return FilterBanks(gaussian_filters(x, width), gaussian_filters(y, height), log_gamma.exp())

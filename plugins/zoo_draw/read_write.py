@@ -1,20 +1,20 @@
-"""How DRAW reads and writes: through a grid of filters, or the whole image at once."""
+"""Read and write operations of DRAW, with or without a grid of filters."""
 
 import torch
 from torch import Tensor, nn
 
 from zoo.plugin import full_precision
-from zoo_draw.filters import filters
+from zoo_draw.filters import filter_banks
 
 Shape = tuple[int, int, int]
 """Channels, height and width of the images."""
 
 
 class Reader(nn.Module):
-    """What the encoder sees of an image and of what is still wrong with it.
+    """Read operation: concatenate the image and the error image.
 
-    Without a grid both whole (equation 17 of Gregor et al. 2015), else through one that the
-    decoder's state places (equations 21 and 27).
+    Without a grid, both are read in full (equation 17 of Gregor et al. 2015); with a grid, they are
+    read through filters computed from the decoder state (equations 21 and 27).
 
     Shapes:
         images, errors [B, C, height, width], states [B, hidden] -> [B, output_dim].
@@ -28,21 +28,22 @@ class Reader(nn.Module):
         self.output_dim = 2 * channels * (grid**2 if grid else height * width)
 
     def forward(self, images: Tensor, errors: Tensor, states: Tensor) -> Tensor:
-        both = torch.cat([full_precision(images), full_precision(errors)], dim=1)
+        inputs = torch.cat([full_precision(images), full_precision(errors)], dim=1)
         if self.place is not None:
             parameters = full_precision(self.place(states))
-            both = filters(parameters, self.grid, *images.shape[-2:]).read(both)
-        return both.flatten(1).to(states)
+            inputs = filter_banks(parameters, self.grid, *images.shape[-2:]).read(inputs)
+        return inputs.flatten(1).to(states)
 
 
 class Writer(nn.Module):
-    """What the decoder adds to the canvas.
+    """Write operation: compute the canvas update.
 
-    Without a grid all of it (equation 18 of Gregor et al. 2015), else a patch through one that
-    it places itself (equations 21, 28 and 29).
+    Without a grid, the update covers the full canvas (equation 18 of Gregor et al. 2015); with a
+    grid, a patch is written through filters computed from the decoder state (equations 21, 28
+    and 29).
 
     Shapes:
-        states [B, hidden] -> [B, C, height, width], at least in float32.
+        states [B, hidden] -> [B, C, height, width], in float32 or higher.
     """
 
     def __init__(self, *, grid: int | None, hidden: int, shape: Shape) -> None:
@@ -60,4 +61,4 @@ class Writer(nn.Module):
             return patches.view(-1, *self.shape)
         parameters = full_precision(self.place(states))
         patches = patches.view(-1, channels, self.grid, self.grid)
-        return filters(parameters, self.grid, height, width).write(patches)
+        return filter_banks(parameters, self.grid, height, width).write(patches)

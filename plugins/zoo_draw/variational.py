@@ -1,4 +1,4 @@
-"""The variational bound: pixels that surprise, and codes that cost."""
+"""The variational bound of DRAW."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -12,20 +12,20 @@ from zoo.plugin import Objective, full_precision
 
 
 class Variational(Objective):
-    r"""A bound on the negative log-likelihood, in nats an item: reconstruction and divergence.
+    r"""Variational bound: reconstruction loss plus KL divergence, in nats per item.
 
     .. math::
         L = \frac{1}{N} \sum_i \Big[ {-} \sum_p \big( x_{ip} \log \sigma(c_{ip})
             + (1 - x_{ip}) \log (1 - \sigma(c_{ip})) \big) + \sum_t \mathrm{KL}_{it} \Big]
 
-    It is a bound on average, where the model drew its codes, as it does in training; N is the
-    number of items that count.
+    It bounds the negative log-likelihood in expectation if the model samples its latents, as it
+    does in training. N is the number of items with at least one valid position.
 
     Paper: Gregor et al. 2015, equations 9 to 12.
 
     Shapes:
         logits and targets [B, P, V], targets from 0 to 1, mask [B, P], extras kl [B, steps] ->
-        scalar; 0 where nothing counts.
+        scalar; 0 if all positions are masked.
     """
 
     name: ClassVar[str] = "variational"
@@ -45,8 +45,8 @@ class Variational(Objective):
         losses = F.binary_cross_entropy_with_logits(
             logits.where(valid, 0.0), outputs.targets.to(logits).where(valid, 0.0), reduction="none"
         )
-        surprise = losses.where(valid, 0.0).flatten(1).sum(dim=1)  # [B]
-        bound = surprise + outputs.get_extra("kl", self.name).sum(dim=1)
+        reconstruction = losses.where(valid, 0.0).flatten(1).sum(dim=1)  # [B]
+        bound = reconstruction + outputs.get_extra("kl", self.name).sum(dim=1)
         valid_items = outputs.mask.any(dim=1)
         return bound.where(valid_items, 0.0).sum() / valid_items.sum().clamp(min=1)
 
@@ -73,7 +73,7 @@ class Variational(Objective):
 
         mask = torch.arange(6) < torch.tensor([6, 2, 0])[:, None]
         batches = []
-        for names in (1, 2):
-            logits, targets = noise(3, 6, names), noise(3, 6, names).sigmoid()
+        for classes in (1, 2):
+            logits, targets = noise(3, 6, classes), noise(3, 6, classes).sigmoid()
             batches.append(Outputs(logits, targets, mask, extras={"kl": noise(3, 4).abs()}))
         return batches

@@ -23,7 +23,7 @@ class Wav2Vec2(Architecture):
     template: ClassVar[Mapping[str, Any]] = {
         "model": {
             "type": "ctc-recogniser",
-            "source": {"type": "waveform", "surroundings": {}},
+            "source": {"type": "waveform", "conv_position": {}},
             "encoder": transformer(),
         },
         "sampler": "ctc-greedy",
@@ -40,8 +40,8 @@ class Wav2Vec2(Architecture):
             value_map={"group": "group", "layer": "layer"},
         ),
         ConfigField("layer_norm_eps", "model.source.eps model.encoder.norm.eps", float, 1e-5),
-        ConfigField("num_conv_pos_embeddings", "model.source.surroundings.kernel", int, 128),
-        ConfigField("num_conv_pos_embedding_groups", "model.source.surroundings.groups", int, 16),
+        ConfigField("num_conv_pos_embeddings", "model.source.conv_position.kernel", int, 128),
+        ConfigField("num_conv_pos_embedding_groups", "model.source.conv_position.groups", int, 16),
         ConfigField("num_hidden_layers", "model.encoder.layers"),
         ConfigField("num_attention_heads", "model.encoder.attention.heads"),
         ConfigField("intermediate_size", "model.encoder.feed_forward.hidden"),

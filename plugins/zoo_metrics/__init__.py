@@ -1,4 +1,4 @@
-"""How good predictions are."""
+"""Metrics of token sequences, labels and texts."""
 
 from collections.abc import Sequence
 

@@ -8,15 +8,15 @@ from zoo_metrics.ratio_metric import RatioMetric
 
 
 class Accuracy(RatioMetric):
-    r"""The share of reference tokens that the prediction has in the same position.
+    r"""Token accuracy: share of reference tokens predicted at the same position.
 
     .. math:: \mathrm{accuracy} = \frac{\sum_i |\{t : \hat y_{it} = y_{it}\}|}{\sum_i |y_i|}
 
-    A prediction that ends early misses the rest; what it says beyond the reference's end does
-    not count. Predictions and references are lists of token ids.
+    Positions after the end of a prediction are incorrect; tokens after the end of the reference are
+    ignored.
 
     Shapes:
-        N lists of ids, N lists of ids -> {accuracy: share from 0 to 1}.
+        N lists of token IDs, N lists of token IDs -> {accuracy: from 0 to 1}.
     """
 
     name: ClassVar[str] = "accuracy"

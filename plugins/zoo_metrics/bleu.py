@@ -1,29 +1,33 @@
 """BLEU, by sacrebleu."""
 
+import math
+from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from zoo.plugin import MissingExtra
-from zoo_metrics.text_metric import CorpusMetric, transpose_references
+from zoo_metrics.sacrebleu_metric import SacrebleuMetric
+from zoo_metrics.text_metric import count_ngrams
 
 DEFAULT_ORDER = 4
 
 
-class BLEU(CorpusMetric):
-    r"""N-gram precision of a corpus against its references, with a penalty for brevity.
+class BLEU(SacrebleuMetric):
+    r"""BLEU: corpus n-gram precision with a brevity penalty, in percent.
 
     .. math:: \mathrm{BLEU} = 100 \cdot \min(1, e^{1 - r/c}) \prod_{n=1}^{N} p_n^{1/N}
 
-    Paper: Papineni et al. 2002; computed by sacrebleu (Post 2018) over the whole corpus, which
-    smooths an order of n-grams without a match.
-    A prediction is a text; its reference is a list of one or more texts.
+    Computed by sacrebleu (Post 2018) over the full corpus, with exponential smoothing of orders
+    without a match. The reference computation is the formula, on the tokens of sacrebleu.
+
+    Paper: Papineni et al. 2002, sections 2.1 to 2.3.
 
     Args:
-        tokenize: sacrebleu's tokeniser.
-        lowercase: compare without case.
-        max_order: N, the longest n-grams that count.
+        tokenize: tokeniser of sacrebleu.
+        lowercase: compare in lower case.
+        max_order: maximum n-gram order N.
 
     Shapes:
         N texts, N lists of texts -> {bleu: from 0 to 100}.
@@ -49,32 +53,35 @@ class BLEU(CorpusMetric):
         self.tokenize = tokenize
         self.lowercase = lowercase
         self.max_order = max_order
-        self.scorer: Any = SacreBLEU(
-            tokenize=tokenize, lowercase=lowercase, max_ngram_order=max_order
-        )
-
-    def compute(self) -> dict[str, float]:
-        predictions, references = self.get_corpus()
-        return {
-            "bleu": float(
-                self.scorer.corpus_score(predictions, transpose_references(references)).score
-            )
-        }
-
-    def signature(self) -> str:
-        self.compute()  # sacrebleu knows its signature once it has seen the references
-        # sacrebleu's own signature does not tell the order.
-        order = "" if self.max_order == DEFAULT_ORDER else f"order:{self.max_order}|"
-        return f"{order}{self.scorer.get_signature()}"
+        self.scorer = SacreBLEU(tokenize=tokenize, lowercase=lowercase, max_ngram_order=max_order)
+        if max_order != DEFAULT_ORDER:
+            self.signature_prefix = f"order:{max_order}|"
 
     def reference(
         self, predictions: Sequence[str], references: Sequence[Sequence[str]]
     ) -> dict[str, float]:
-        import sacrebleu
+        orders = range(1, self.max_order + 1)
+        matches, totals = dict.fromkeys(orders, 0), dict.fromkeys(orders, 0)
+        c = r = 0
+        for prediction, texts in zip(predictions, references, strict=True):
+            tokens, targets = self._tokens(prediction), [self._tokens(text) for text in texts]
+            c += len(tokens)
+            r += min(map(len, targets), key=lambda length: (abs(length - len(tokens)), length))
+            for n in orders:
+                counts, max_counts = count_ngrams(tokens, n), Counter[tuple[str, ...]]()
+                for target in targets:
+                    max_counts |= count_ngrams(target, n)
+                matches[n] += (counts & max_counts).total()
+                totals[n] += counts.total()
+        if not any(matches.values()) or not all(totals.values()):
+            return {"bleu": 0.0}
+        product, pseudo_count = 1.0, 1.0
+        for n in orders:
+            if matches[n] == 0:  # half a match for the first such order, then a quarter, ...
+                pseudo_count /= 2
+            product *= (matches[n] or pseudo_count) / totals[n]
+        return {"bleu": 100 * min(1.0, math.exp(1 - r / c)) * product ** (1 / self.max_order)}
 
-        metric = sacrebleu.BLEU(
-            tokenize=self.tokenize, lowercase=self.lowercase, max_ngram_order=self.max_order
-        )
-        return {
-            "bleu": metric.corpus_score(list(predictions), transpose_references(references)).score
-        }
+    def _tokens(self, text: str) -> list[str]:
+        tokenized: str = self.scorer.tokenizer((text.lower() if self.lowercase else text).rstrip())
+        return tokenized.split()

@@ -6,21 +6,22 @@ from zoo_metrics.edit_rate import EditRate
 
 
 class CER(EditRate):
-    r"""Wrong, missing and surplus characters, for each character of reference.
+    r"""CER: character error rate, edits per reference character.
 
     .. math:: \mathrm{CER} = \frac{\sum_i S_i + D_i + I_i}{\sum_i |y_i|}
 
-    S, D and I are the characters replaced, deleted and inserted on the shortest way from
-    reference to prediction; spaces count, except at the ends. Lower is better; above 1 is
-    possible. Paper: Morris, Maier and Green 2004, on such rates; computed by jiwer.
-    A prediction is a text; its reference is a list of one or more texts. Of several references
-    the one with the lowest rate counts, the first of equals.
+    S, D and I are the substitutions, deletions and insertions of the minimum edit distance. Spaces
+    are characters, except at the ends. Lower is better; values above 1 are possible. Of several
+    references, the one with the lowest rate is used. Computed by jiwer. The reference computation
+    is a Levenshtein distance without jiwer.
+
+    Paper: Morris, Maier and Green 2004.
 
     Args:
-        lowercase: compare without case.
+        lowercase: compare in lower case.
 
     Shapes:
-        N texts, N lists of texts -> {cer: from 0 upward}.
+        N texts, N lists of texts -> {cer: 0 or above}.
     """
 
     name: ClassVar[str] = "cer"
@@ -30,3 +31,6 @@ class CER(EditRate):
     )
     jiwer_function: ClassVar[str] = "process_characters"
     unit: ClassVar[str] = "characters"
+
+    def split(self, text: str) -> list[str]:
+        return list(text.strip())

@@ -1,34 +1,37 @@
 """chrF and chrF++, by sacrebleu."""
 
+import string
+from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from zoo.plugin import MissingExtra
-from zoo_metrics.text_metric import CorpusMetric, transpose_references
+from zoo_metrics.sacrebleu_metric import SacrebleuMetric
+from zoo_metrics.text_metric import count_ngrams
 
 DEFAULT_BETA = 2
 
 
-class ChrF(CorpusMetric):
-    r"""F-score of character n-grams over a corpus, in which recall counts more than precision.
+class ChrF(SacrebleuMetric):
+    r"""chrF: F-score of character n-grams over a corpus, in percent.
 
     .. math:: \mathrm{chrF}_\beta = 100 \cdot (1 + \beta^2)
         \frac{\mathrm{chrP} \cdot \mathrm{chrR}}{\beta^2 \, \mathrm{chrP} + \mathrm{chrR}}
 
-    chrP and chrR are precision and recall of n-grams, averaged over the orders that occur.
-    Paper: Popović 2015, eq. 1; with words, Popović 2017. Computed by sacrebleu over the whole
-    corpus, which takes the best reference for each prediction. The defaults are chrF2;
-    ``word_order=2`` makes it chrF++.
-    A prediction is a text; its reference is a list of one or more texts.
+    chrP and chrR are n-gram precision and recall, averaged over the orders that occur. The defaults
+    are chrF2; ``word_order=2`` is chrF++. Computed by sacrebleu over the full corpus, with the best
+    reference of each prediction. The reference computation is the formula.
+
+    Paper: Popović 2015, eq. 1; with words, Popović 2017.
 
     Args:
-        char_order: the longest n-grams of characters.
-        word_order: the longest n-grams of words; 0 for none.
-        beta: how many times more recall counts than precision.
-        lowercase: compare without case.
-        whitespace: let spaces count as characters.
+        char_order: maximum order of character n-grams.
+        word_order: maximum order of word n-grams; 0 for none.
+        beta: weight of recall relative to precision.
+        lowercase: compare in lower case.
+        whitespace: include whitespace in character n-grams.
 
     Shapes:
         N texts, N lists of texts -> {chrf: from 0 to 100}.
@@ -58,42 +61,63 @@ class ChrF(CorpusMetric):
         self.beta = beta
         self.lowercase = lowercase
         self.whitespace = whitespace
-        self.scorer: Any = CHRF(
+        self.scorer = CHRF(
             char_order=char_order,
             word_order=word_order,
             beta=beta,
             lowercase=lowercase,
             whitespace=whitespace,
         )
-
-    def compute(self) -> dict[str, float]:
-        predictions, references = self.get_corpus()
-        return {
-            "chrf": float(
-                self.scorer.corpus_score(predictions, transpose_references(references)).score
-            )
-        }
-
-    def signature(self) -> str:
-        self.compute()  # sacrebleu knows its signature once it has seen the references
-        # sacrebleu's own signature does not tell beta.
-        beta = "" if self.beta == DEFAULT_BETA else f"beta:{self.beta}|"
-        return f"{beta}{self.scorer.get_signature()}"
+        if beta != DEFAULT_BETA:
+            self.signature_prefix = f"beta:{beta}|"
 
     def reference(
         self, predictions: Sequence[str], references: Sequence[Sequence[str]]
     ) -> dict[str, float]:
-        import sacrebleu
+        totals = [(0, 0, 0)] * (self.char_order + self.word_order)
+        for prediction, texts in zip(predictions, references, strict=True):
+            ngrams = self._ngrams(prediction)
+            per_reference = [
+                [
+                    (p.total() if r else 0, r.total(), (p & r).total())
+                    for p, r in zip(ngrams, self._ngrams(text), strict=True)
+                ]
+                for text in texts
+            ]
+            best = max(per_reference, key=self._f_score)
+            totals = [
+                (p + dp, r + dr, m + dm)
+                for (p, r, m), (dp, dr, dm) in zip(totals, best, strict=True)
+            ]
+        return {"chrf": 100 * self._f_score(totals)}
 
-        def apply_case(text: str) -> str:
-            return text.lower() if self.lowercase else text
+    def _ngrams(self, text: str) -> list[Counter[tuple[str, ...]]]:
+        """Count the n-grams of each order, characters first."""
+        text = text.lower() if self.lowercase else text
+        characters = text if self.whitespace else "".join(text.split())
+        words = [part for word in text.split() for part in _split_punctuation(word)]
+        return [
+            *(count_ngrams(characters, n + 1) for n in range(self.char_order)),
+            *(count_ngrams(words, n + 1) for n in range(self.word_order)),
+        ]
 
-        score = sacrebleu.corpus_chrf(
-            [apply_case(prediction) for prediction in predictions],
-            transpose_references([[apply_case(text) for text in texts] for texts in references]),
-            char_order=self.char_order,
-            word_order=self.word_order,
-            beta=self.beta,
-            remove_whitespace=not self.whitespace,
+    def _f_score(self, counts: Sequence[tuple[int, int, int]]) -> float:
+        """Compute the F-score from the n-grams predicted, expected and matched per order."""
+        rates = [(m / p, m / r) for p, r, m in counts if p and r]
+        precision, recall = (
+            (sum(values) for values in zip(*rates, strict=True)) if rates else (0, 0)
         )
-        return {"chrf": score.score}
+        if not precision:
+            return 0.0
+        mean_precision, mean_recall = precision / len(rates), recall / len(rates)
+        weight = self.beta**2
+        return (1 + weight) * mean_precision * mean_recall / (weight * mean_precision + mean_recall)
+
+
+def _split_punctuation(word: str) -> list[str]:
+    """Split off one trailing, else one leading, punctuation mark."""
+    if len(word) > 1 and word[-1] in string.punctuation:
+        return [word[:-1], word[-1]]
+    if len(word) > 1 and word[0] in string.punctuation:
+        return [word[0], word[1:]]
+    return [word]

@@ -1,4 +1,4 @@
-"""CIDEr-D, as the captioning evaluations of COCO compute it."""
+"""CIDEr-D, as in the COCO caption evaluation."""
 
 import math
 from collections import Counter
@@ -7,29 +7,30 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from zoo_metrics.text_metric import CorpusMetric
+from zoo_metrics.text_metric import CorpusMetric, count_ngrams, split_words
 
 ORDERS = (1, 2, 3, 4)
 Ngram = tuple[str, ...]
 
 
 class CIDEr(CorpusMetric):
-    r"""How near a caption's n-grams are to those of its references, common ones counting less.
+    r"""CIDEr-D: mean cosine similarity of TF-IDF weighted n-grams of captions and references.
 
     .. math:: \mathrm{CIDEr\text{-}D} = \frac{1}{N} \sum_i \frac{10}{4 K_i} \sum_{n=1}^{4} \sum_k
         e^{-\frac{(l(\hat y_i) - l(y_{ik}))^2}{2 \sigma^2}} \cdot
         \frac{\min(g^n(\hat y_i), g^n(y_{ik})) \cdot g^n(y_{ik})}
         {\lVert g^n(\hat y_i) \rVert \lVert g^n(y_{ik}) \rVert}
 
-    g^n(y) holds, for each n-gram, its count in y times ln N / max(1, df), where df of the N
-    items have it in one of their references; l(y) is the number of word pairs in y. Paper:
-    Vedantam et al. 2015, eq. 6. This is **CIDEr-D**, which pycocoevalcap calls CIDEr, on words
-    between spaces, in lower case: tokenise captions first to compare with published values.
-    One caption alone scores 0, as every n-gram then is in every item.
-    A prediction is a text; its reference is a list of one or more texts.
+    g^n(y) has, for each n-gram, its count in y times ln N / max(1, df), where df of the N items
+    have it in one of their references; l(y) is the number of bigrams in y. This is **CIDEr-D**,
+    named CIDEr in pycocoevalcap. Texts are lower-cased and split at whitespace: tokenise captions
+    first to compare with published values. A single caption scores 0, because df is N for every
+    n-gram. Implemented here; the reference computation uses dense count matrices in numpy.
+
+    Paper: Vedantam et al. 2015, eq. 6.
 
     Args:
-        sigma: how much the lengths may differ.
+        sigma: standard deviation of the length penalty.
 
     Shapes:
         N texts, N lists of texts -> {cider: from 0 to 10}.
@@ -49,7 +50,7 @@ class CIDEr(CorpusMetric):
         predictions, references = self.get_corpus()
         N = len(predictions)
         reference_ngrams = [[_count_ngrams(text) for text in texts] for texts in references]
-        # In how many items' references an n-gram is.
+        # Number of items that have an n-gram in a reference.
         df = Counter(gram for texts in reference_ngrams for gram in set().union(*texts))
         total = 0.0
         for prediction, texts in zip(predictions, reference_ngrams, strict=True):
@@ -64,7 +65,7 @@ class CIDEr(CorpusMetric):
         df: Mapping[Ngram, int],
         N: int,
     ) -> float:
-        """The mean over the orders of the clipped cosine, less a share for unequal lengths."""
+        """Compute the mean clipped cosine over the orders, times the length penalty."""
         cosines = 0.0
         for n in ORDERS:
             g, r = (
@@ -83,7 +84,7 @@ class CIDEr(CorpusMetric):
     def reference(
         self, predictions: Sequence[str], references: Sequence[Sequence[str]]
     ) -> dict[str, float]:
-        """Densely: a table of counts for each order, one column an n-gram."""
+        """Compute the value with a dense count matrix per order, one column per n-gram."""
         import numpy as np
 
         N = len(predictions)
@@ -105,8 +106,8 @@ class CIDEr(CorpusMetric):
                 r = tables[i] * idf
                 norms = np.linalg.norm(g) * np.linalg.norm(r, axis=1)
                 cosines = (np.minimum(g, r) * r).sum(axis=1) / np.where(norms > 0, norms, 1)
-                pairs = np.array([len(_ngrams(text, 2)) for text in references[i]])
-                delta = len(_ngrams(predictions[i], 2)) - pairs  # [K]
+                bigrams = np.array([len(_ngrams(text, 2)) for text in references[i]])
+                delta = len(_ngrams(predictions[i], 2)) - bigrams  # [K]
                 values[i, n - 1] = (cosines * np.exp(-(delta**2) / (2 * self.sigma**2))).mean()
         return {"cider": 10 * float(values.mean())}
 
@@ -116,10 +117,9 @@ def _count_ngrams(text: str) -> Counter[Ngram]:
 
 
 def _ngrams(text: str, n: int) -> list[Ngram]:
-    words = text.lower().split()
-    return [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
+    return list(count_ngrams(split_words(text, lowercase=True), n).elements())
 
 
 def _bigram_count(grams: Mapping[Ngram, int]) -> int:
-    """COCO's evaluation takes the number of word pairs for a caption's length."""
+    """Return the number of bigrams, which the COCO evaluation uses as the length."""
     return sum(count for gram, count in grams.items() if len(gram) == 2)

@@ -1,5 +1,6 @@
-"""What WER and CER share: edits counted by jiwer, against the closest of several references."""
+"""Base class of WER and CER: edits to the closest reference, counted by jiwer."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -11,7 +12,7 @@ from zoo_metrics.text_metric import TextMetric, no_texts_error, validate_texts
 
 @dataclass
 class EditCounts:
-    """How many edits were needed, and how many units (words or characters) were wanted."""
+    """Number of edits and number of reference units (words or characters)."""
 
     errors: int = 0
     reference_length: int = 0
@@ -22,17 +23,20 @@ class EditCounts:
 
     @property
     def rate(self) -> float:
-        """As in jiwer, edits count by themselves where nothing was wanted."""
+        """Edits per unit; for an empty reference the number of edits, as in jiwer."""
         return self.errors / self.reference_length if self.reference_length else float(self.errors)
 
 
 class EditRate(TextMetric):
-    """An error rate of jiwer, which has a function of the metric's name and one that counts."""
+    """Error rate against the reference with the lowest rate.
+
+    Edits are counted by jiwer. The reference computation is a Levenshtein distance without jiwer.
+    """
 
     jiwer_function: ClassVar[str]
-    """The function of jiwer that counts the edits."""
+    """Function of jiwer that counts the edits."""
     unit: ClassVar[str]
-    """What is counted, for the signature."""
+    """Unit of the edits, for the signature."""
 
     def __init__(self, *, lowercase: bool = False) -> None:
         try:
@@ -45,13 +49,15 @@ class EditRate(TextMetric):
         self.edits = EditCounts()
         self.count = 0
 
+    @abstractmethod
+    def split(self, text: str) -> list[str]:
+        """Split a text into units as jiwer does."""
+
     def update(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
         for prediction, texts in validate_texts(self.name, predictions, references):
-            self.edits.add(
-                self._closest_edits(
-                    [self._apply_case(t) for t in texts], self._apply_case(prediction)
-                )
-            )
+            prediction = self._apply_case(prediction)
+            counts = [self._count_edits(self._apply_case(text), prediction) for text in texts]
+            self.edits.add(_lowest_rate(counts))
             self.count += 1
 
     def merge(self, other: Self) -> None:
@@ -70,27 +76,34 @@ class EditRate(TextMetric):
     def reference(
         self, predictions: Sequence[str], references: Sequence[Sequence[str]]
     ) -> dict[str, float]:
-        rate = getattr(self.library, self.name)
-        hypotheses = [self._apply_case(prediction) for prediction in predictions]
-        closest = [
-            min(map(self._apply_case, texts), key=lambda text: float(rate(text, prediction)))
-            for prediction, texts in zip(hypotheses, references, strict=True)
-        ]
-        return {self.name: float(rate(closest, hypotheses))}
+        total = EditCounts()
+        for prediction, texts in zip(predictions, references, strict=True):
+            units = self.split(self._apply_case(prediction))
+            targets = [self.split(self._apply_case(text)) for text in texts]
+            total.add(_lowest_rate([EditCounts(levenshtein(units, t), len(t)) for t in targets]))
+        return {self.name: total.rate}
 
     def _apply_case(self, text: str) -> str:
         return text.lower() if self.lowercase else text
 
-    def _closest_edits(self, texts: Sequence[str], prediction: str) -> EditCounts:
-        """The edits against the reference with the lowest rate; the first one, if there are two."""
-        measures = [getattr(self.library, self.jiwer_function)(text, prediction) for text in texts]
-        return min(
-            (
-                EditCounts(
-                    errors=one.substitutions + one.deletions + one.insertions,
-                    reference_length=one.hits + one.substitutions + one.deletions,
-                )
-                for one in measures
-            ),
-            key=lambda edits: edits.rate,
+    def _count_edits(self, text: str, prediction: str) -> EditCounts:
+        measure = getattr(self.library, self.jiwer_function)(text, prediction)
+        return EditCounts(
+            errors=measure.substitutions + measure.deletions + measure.insertions,
+            reference_length=measure.hits + measure.substitutions + measure.deletions,
         )
+
+
+def _lowest_rate(counts: Sequence[EditCounts]) -> EditCounts:
+    """Return the counts with the lowest rate, the first of equal ones."""
+    return min(counts, key=lambda edits: edits.rate)
+
+
+def levenshtein(a: Sequence[str], b: Sequence[str]) -> int:
+    """Compute the minimum number of insertions, deletions and substitutions."""
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        diagonal, row[0] = row[0], i
+        for j, y in enumerate(b, 1):
+            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (x != y))
+    return row[-1]

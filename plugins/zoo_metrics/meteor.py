@@ -3,33 +3,35 @@
 import random
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from zoo.plugin import Metric, MissingExtra
-from zoo_metrics.text_metric import no_texts_error, random_texts, validate_texts
+from zoo.plugin import MissingExtra
+from zoo_metrics.mean_metric import MeanMetric
+from zoo_metrics.text_metric import random_texts, split_words
 
 
-class METEOR(Metric):
-    r"""Precision and recall of words, aligned by form then by stem, less a share for disorder.
+class METEOR(MeanMetric):
+    r"""METEOR without synonyms: F-score of aligned words with a fragmentation penalty.
 
     .. math:: \mathrm{METEOR} =
         \left(1 - \gamma \left(\frac{c}{m}\right)^\beta\right)
         \frac{P R}{\alpha P + (1 - \alpha) R}
 
-    m words are aligned, in c runs that are unbroken in both texts; P = m / |prediction| and
-    R = m / |reference|. Each word, from the last to the first, takes the last free reference
-    word of the same form; then of the same Porter stem. **Synonyms are off**, as they need the
-    WordNet corpus; otherwise this is nltk's METEOR. The value is the mean of the predictions'
-    values, each with its best reference. Words are what stands between spaces, in lower case.
-    Paper: Banerjee and Lavie 2005; the parameters are from Lavie and Agarwal 2007, section 2.
-    A prediction is a text; its reference is a list of one or more texts.
+    m words are aligned in c chunks that are contiguous in both texts; P = m / |prediction| and
+    R = m / |reference|. Each word, from the last to the first, is aligned with the last free
+    reference word of the same form, then of the same Porter stem. **Synonyms are not used**,
+    because they need the WordNet corpus. The value is the mean over the predictions, each with its
+    best reference. Texts are lower-cased and split at whitespace. Implemented here; the reference
+    computation is that of nltk, without synonyms.
+
+    Paper: Banerjee and Lavie 2005; parameters of Lavie and Agarwal 2007, section 2.
 
     Args:
-        alpha: how much more recall counts than precision.
-        beta: the shape of the penalty for disorder.
-        gamma: the most that disorder costs.
+        alpha: weight of recall relative to precision.
+        beta: exponent of the fragmentation penalty.
+        gamma: maximum fragmentation penalty.
 
     Shapes:
         N texts, N lists of texts -> {meteor: from 0 to 1}.
@@ -48,6 +50,7 @@ class METEOR(Metric):
         beta: Annotated[float, Field(ge=0)] = 3.0,
         gamma: Annotated[float, Field(ge=0, le=1)] = 0.5,
     ) -> None:
+        super().__init__()
         try:
             from nltk.stem.porter import PorterStemmer
         except ImportError:
@@ -56,14 +59,10 @@ class METEOR(Metric):
         self.beta = beta
         self.gamma = gamma
         self.stem: Callable[[str], str] = PorterStemmer().stem
-        self.total = 0.0
-        self.count = 0
 
-    def update(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        for prediction, texts in validate_texts(self.name, predictions, references):
-            hypothesis = prediction.lower().split()
-            self.total += max(self._score(hypothesis, text.lower().split()) for text in texts)
-            self.count += 1
+    def score(self, prediction: str, texts: Sequence[str]) -> dict[str, float]:
+        hypothesis, *targets = (split_words(text, lowercase=True) for text in (prediction, *texts))
+        return {"meteor": max(self._score(hypothesis, target) for target in targets)}
 
     def _score(self, hypothesis: list[str], target: list[str]) -> float:
         matches = self._align(hypothesis, target)
@@ -76,27 +75,18 @@ class METEOR(Metric):
         return (1 - penalty) * P * R / (self.alpha * P + (1 - self.alpha) * R)
 
     def _align(self, hypothesis: list[str], target: list[str]) -> list[tuple[int, int]]:
-        """Which word was said for which: positions in both texts, in the order of the first."""
-        partner: dict[int, int] = {}
-        for form in (str, self.stem):
-            used = set(partner.values())
+        """Return the aligned positions in both texts, in the order of the hypothesis."""
+        matches: dict[int, int] = {}
+        for normalise in (str, self.stem):
+            used = set(matches.values())
             free: dict[str, list[int]] = {}
             for j, word in enumerate(target):
                 if j not in used:
-                    free.setdefault(form(word), []).append(j)
+                    free.setdefault(normalise(word), []).append(j)
             for i in reversed(range(len(hypothesis))):
-                if i not in partner and free.get(form(hypothesis[i])):
-                    partner[i] = free[form(hypothesis[i])].pop()
-        return sorted(partner.items())
-
-    def merge(self, other: Self) -> None:
-        self.total += other.total
-        self.count += other.count
-
-    def compute(self) -> dict[str, float]:
-        if self.count == 0:
-            raise no_texts_error(self.name)
-        return {"meteor": self.total / self.count}
+                if i not in matches and free.get(normalise(hypothesis[i])):
+                    matches[i] = free[normalise(hypothesis[i])].pop()
+        return sorted(matches.items())
 
     def signature(self) -> str:
         import nltk
@@ -130,7 +120,7 @@ class METEOR(Metric):
 
 
 class _NoSynonyms:
-    """In WordNet's place, for nltk: no word has a synonym."""
+    """Replacement for WordNet in nltk that has no synonyms."""
 
     def synsets(self, word: str) -> list[Any]:
         return []

@@ -1,4 +1,4 @@
-"""Micro-averaged F1 of items that have any number of names."""
+"""Micro-averaged F1 of multi-label classification."""
 
 import random
 from collections.abc import Sequence
@@ -8,31 +8,33 @@ from zoo_metrics.ratio_metric import RatioMetric
 
 
 class MicroF1(RatioMetric):
-    r"""How well the names given agree with the true ones, all items and names in one pool.
+    r"""Micro-averaged F1 of label sets, over all items and labels.
 
     .. math:: F_1 = \frac{2 \sum_i |\hat Y_i \cap Y_i|}{\sum_i |\hat Y_i| + \sum_i |Y_i|}
 
-    That is the harmonic mean of precision and recall over the pool. Predictions and references are
-    lists of the ids of an item's names, in any order and perhaps none; of logits for yes or no,
-    those above 0.
+    A prediction or reference is the list of label IDs of an item, in any order, possibly empty; for
+    binary logits, the labels with a logit above 0.
+
+    Paper: Lewis 1991.
 
     Shapes:
-        N lists of ids, N lists of ids -> {micro-f1: share from 0 to 1}.
+        N lists of label IDs, N lists of label IDs -> {micro-f1: from 0 to 1}.
     """
 
     name: ClassVar[str] = "micro-f1"
     paper: ClassVar[str] = "Lewis 1991, Evaluating Text Categorization"
-    unit: ClassVar[str] = "name"
+    unit: ClassVar[str] = "name"  # part of the signature
 
     def count(self, predicted: Sequence[int], reference: Sequence[int]) -> tuple[int, int]:
-        given, true = set(predicted), set(reference)
-        return 2 * len(given & true), len(given) + len(true)
+        predicted_set, reference_set = set(predicted), set(reference)
+        correct = len(predicted_set & reference_set)
+        return 2 * correct, len(predicted_set) + len(reference_set)
 
     def reference(
         self, predictions: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
     ) -> dict[str, float]:
         hits = [
-            [name in reference for name in set(predicted)]
+            [label in reference for label in set(predicted)]
             for predicted, reference in zip(predictions, references, strict=True)
         ]
         correct = sum(map(sum, hits))

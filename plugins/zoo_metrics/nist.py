@@ -1,33 +1,36 @@
 """NIST, by nltk."""
 
-import random
+import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from zoo.plugin import MissingExtra
-from zoo_metrics.text_metric import CorpusMetric, random_texts
+from zoo_metrics.text_metric import CorpusMetric, count_ngrams, split_words
 
 
 class NIST(CorpusMetric):
-    r"""N-gram precision of a corpus in which rare n-grams, that say more, count more.
+    r"""NIST: corpus n-gram precision weighted by information, with a brevity penalty.
 
     .. math:: \mathrm{NIST} = \sum_{n=1}^{N}
         \frac{\sum_{g \in \hat G_n \cap G_n} \log_2 \frac{\#(g_1 \ldots g_{n-1})}{\#(g)}}
         {|\hat G_n|} \cdot \exp\left(\beta \ln^2 \min\left(1, \frac{|\hat y|}{|y|}\right)\right)
 
-    Counts # are of the references; beta makes the last factor 1/2 at two thirds of the length.
-    Paper: Doddington 2002, eqs. 2 and 3; computed by nltk over the whole corpus. Orders longer
-    than every prediction add nothing. Words are what stands between spaces.
-    A prediction is a text; its reference is a list of one or more texts.
+    # counts n-grams in the references; beta makes the penalty 1/2 at two thirds of the reference
+    length. Orders longer than every prediction add nothing. Texts are split at whitespace. Computed
+    by nltk over the full corpus, with the best reference of each prediction and order. The
+    reference computation is the formula.
+
+    Paper: Doddington 2002, eqs. 2 and 3.
 
     Args:
-        max_order: N, the longest n-grams that count.
-        lowercase: compare without case.
+        max_order: maximum n-gram order N.
+        lowercase: compare in lower case.
 
     Shapes:
-        N texts, N lists of texts -> {nist: from 0 upward}.
+        N texts, N lists of texts -> {nist: 0 or above}.
     """
 
     name: ClassVar[str] = "nist"
@@ -49,17 +52,12 @@ class NIST(CorpusMetric):
         self.lowercase = lowercase
 
     def compute(self) -> dict[str, float]:
-        predictions, references = self.get_corpus()
-        hypotheses = [self._words(prediction) for prediction in predictions]
-        wanted = [[self._words(text) for text in texts] for texts in references]
-        # nltk divides by the number of n-grams said, and by the number of words wanted.
+        hypotheses, targets = self._tokenize(*self.get_corpus())
+        # nltk divides by the number of predicted n-grams and by the number of reference words.
         order = min(self.max_order, max(len(words) for words in hypotheses))
-        if order == 0 or not any(words for texts in wanted for words in texts):
+        if order == 0 or not any(words for texts in targets for words in texts):
             return {"nist": 0.0}
-        return {"nist": float(self.library.corpus_nist(wanted, hypotheses, n=order))}
-
-    def _words(self, text: str) -> list[str]:
-        return text.lower().split() if self.lowercase else text.split()
+        return {"nist": float(self.library.corpus_nist(targets, hypotheses, n=order))}
 
     def signature(self) -> str:
         import nltk
@@ -70,14 +68,41 @@ class NIST(CorpusMetric):
     def reference(
         self, predictions: Sequence[str], references: Sequence[Sequence[str]]
     ) -> dict[str, float]:
-        from nltk.translate.nist_score import corpus_nist
+        hypotheses, targets = self._tokenize(predictions, references)
+        orders = range(1, min(self.max_order, max(map(len, hypotheses))) + 1)
+        counts: Counter[tuple[str, ...]] = Counter()
+        for words in (words for texts in targets for words in texts):
+            counts[()] += len(words)
+            for n in orders:
+                counts += count_ngrams(words, n)
 
-        hypotheses = [self._words(prediction) for prediction in predictions]
-        wanted = [[self._words(text) for text in texts] for texts in references]
-        return {"nist": corpus_nist(wanted, hypotheses, self.max_order)}
+        def information(matches: Counter[tuple[str, ...]]) -> float:
+            return sum(k * math.log2(counts[g[:-1]] / counts[g]) for g, k in matches.items())
 
-    def example(self, count: int, rng: random.Random) -> tuple[list[str], list[list[str]]]:
-        predictions, references = random_texts(count, rng)
-        # One prediction long enough for the longest n-grams.
-        longest = " ".join([predictions[0]] * self.max_order)
-        return [longest, *predictions[1:]], references
+        precisions, hypothesis_length, target_length = 0.0, 0, 0
+        for n in orders:
+            matched, total = 0.0, 0
+            for words, texts in zip(hypotheses, targets, strict=True):
+                ngrams = count_ngrams(words, n)
+                candidates = [(information(ngrams & count_ngrams(t, n)), len(t)) for t in texts]
+                best, length = max(candidates)
+                matched, total = matched + best, total + ngrams.total()
+                hypothesis_length += len(words)
+                target_length += length
+            precisions += matched / total
+        if target_length == 0:
+            return {"nist": 0.0}
+        beta = math.log(0.5) / math.log(1.5) ** 2
+        log_ratio = math.log(min(1.0, hypothesis_length / target_length))
+        return {"nist": precisions * math.exp(beta * log_ratio**2)}
+
+    def _tokenize(
+        self, predictions: Sequence[str], references: Sequence[Sequence[str]]
+    ) -> tuple[list[list[str]], list[list[list[str]]]]:
+        return (
+            [split_words(text, lowercase=self.lowercase) for text in predictions],
+            [
+                [split_words(text, lowercase=self.lowercase) for text in texts]
+                for texts in references
+            ],
+        )

@@ -10,21 +10,22 @@ from zoo import ZooError
 from zoo.plugin import Metric
 from zoo_metrics.validation import zip_pairs
 
-# By how much a log-probability may exceed 0, computed in half precision.
+# Log-probabilities computed in half precision may exceed 0 by this much.
 TOLERANCE = 1e-3
 
 
 class Perplexity(Metric):
-    r"""Among how many equally likely tokens a model, on average, seems to choose.
+    r"""Perplexity: exponential of the mean negative log-likelihood per token.
 
     .. math:: \mathrm{PPL} = \exp\left(-\frac{1}{T} \sum_{t=1}^{T} \ln p(y_t \mid y_{<t})\right)
 
-    T counts the tokens of all sequences together. Paper: Jelinek et al. 1977.
-    A prediction is the list of natural-log probabilities that the model gave to the tokens of
-    its reference, a list of as many token ids. A token held impossible makes the value infinite.
+    T is the number of tokens of all sequences. A prediction is the list of natural-log
+    probabilities of the reference tokens. A token of probability 0 makes the value infinite.
+
+    Paper: Jelinek et al. 1977.
 
     Shapes:
-        N lists of log-probabilities, N lists of ids -> {perplexity: from 1 upward}.
+        N lists of log-probabilities, N lists of token IDs -> {perplexity: 1 or above}.
     """
 
     name: ClassVar[str] = "perplexity"
@@ -45,12 +46,14 @@ class Perplexity(Metric):
         for logprobs, tokens in pairs:
             if len(logprobs) != len(tokens):
                 raise ZooError(
-                    f"perplexity: {len(logprobs)} log-probabilities for {len(tokens)} tokens"
+                    f"perplexity: a prediction has {len(logprobs)} log-probabilities, but its "
+                    f"reference has {len(tokens)} tokens"
                 )
             invalid = [value for value in logprobs if not value <= TOLERANCE]
             if invalid:
                 raise ZooError(
-                    f"perplexity takes log-probabilities, at most 0, but got {invalid[0]}"
+                    f"perplexity: predictions contain {invalid[0]}, but log-probabilities must be "
+                    "at most 0"
                 )
         self.nll -= sum(float(value) for logprobs, _ in pairs for value in logprobs)
         self.total += sum(len(tokens) for _, tokens in pairs)
@@ -61,7 +64,7 @@ class Perplexity(Metric):
 
     def compute(self) -> dict[str, float]:
         if self.total == 0:
-            raise ZooError("perplexity of no tokens has no value")
+            raise ZooError("perplexity has no value: no tokens were added")
         try:
             return {"perplexity": math.exp(self.nll / self.total)}
         except OverflowError:

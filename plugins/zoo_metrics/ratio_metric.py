@@ -1,4 +1,4 @@
-"""What metrics that are a share of right answers have in common."""
+"""Base class of metrics that are a ratio of counts."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from zoo_metrics.validation import zip_pairs
 
 
 class RatioMetric(Metric):
-    """So much that is right of so much that is counted; the child counts a pair."""
+    """Ratio of correct to total counts, summed over all pairs."""
 
     consumes: ClassVar[Literal["tokens"]] = "tokens"
     unit: ClassVar[str]
@@ -21,7 +21,7 @@ class RatioMetric(Metric):
 
     @abstractmethod
     def count(self, predicted: Sequence[int], reference: Sequence[int]) -> tuple[int, int]:
-        """How much is right, of how much."""
+        """Return the correct and the total count of one pair."""
 
     def update(
         self, predictions: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
@@ -37,7 +37,7 @@ class RatioMetric(Metric):
 
     def compute(self) -> dict[str, float]:
         if self.total == 0:
-            raise ZooError(f"{self.name} of no {self.unit}s has no value")
+            raise ZooError(f"{self.name} has no value: the total count is 0")
         return {self.name: self.correct / self.total}
 
     def signature(self) -> str:

@@ -1,31 +1,35 @@
 """RIBES, by nltk."""
 
+import math
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Self
+from itertools import combinations
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from zoo import ZooError
 from zoo.plugin import MissingExtra
-from zoo_metrics.text_metric import TextMetric, no_texts_error, validate_texts
+from zoo_metrics.mean_metric import MeanMetric
+from zoo_metrics.text_metric import count_ngrams, split_words
 
 
-class RIBES(TextMetric):
-    r"""How far the common words of prediction and reference stand in one order.
+class RIBES(MeanMetric):
+    r"""RIBES: rank correlation of the words that prediction and reference have in common.
 
     .. math:: \mathrm{RIBES} = \frac{\tau + 1}{2} \cdot P_1^\alpha \cdot
         \min(1, e^{1 - |y| / |\hat y|})^\beta
 
-    tau is Kendall's rank correlation of the words that can be aligned, P_1 their share of the
-    prediction. The value is the mean of the predictions' values, each with its best reference.
-    Paper: Isozaki et al. 2010, section 3; computed by nltk, whose alignment lacks some
-    refinements of the authors' script. Words are what stands between spaces.
-    A prediction is a text; its reference is a list of one or more texts.
+    tau is Kendall's rank correlation of the aligned words, P_1 their share of the prediction. The
+    value is the mean over the predictions, each with its best reference. Texts are split at
+    whitespace. Computed by nltk, whose alignment lacks some refinements of the authors' script. The
+    reference computation is the formula with the same alignment, without nltk.
+
+    Paper: Isozaki et al. 2010, section 3.
 
     Args:
-        alpha: how much the share of aligned words counts.
-        beta: how much brevity counts.
-        lowercase: compare without case.
+        alpha: exponent of the share of aligned words.
+        beta: exponent of the brevity penalty.
+        lowercase: compare in lower case.
 
     Shapes:
         N texts, N lists of texts -> {ribes: from 0 to 1}.
@@ -44,6 +48,7 @@ class RIBES(TextMetric):
         beta: Annotated[float, Field(ge=0)] = 0.10,
         lowercase: bool = False,
     ) -> None:
+        super().__init__()
         try:
             import nltk.translate.ribes_score as library
         except ImportError:
@@ -52,36 +57,15 @@ class RIBES(TextMetric):
         self.alpha = alpha
         self.beta = beta
         self.lowercase = lowercase
-        self.total = 0.0
-        self.count = 0
 
-    def update(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        pairs = validate_texts(self.name, predictions, references)
-        scores = [self._score(prediction, texts) for prediction, texts in pairs]
-        self.total += sum(scores)
-        self.count += len(scores)
-
-    def _score(self, prediction: str, texts: Sequence[str]) -> float:
-        most = self.library.MAX_ALIGNMENT_LEN
-        tokenized_references, words = [self._words(text) for text in texts], self._words(prediction)
-        longest = max(map(len, [words, *tokenized_references]))
-        if longest > most:
-            raise ZooError(f"ribes takes texts of at most {most} words, but one has {longest}")
-        return float(
-            self.library.sentence_ribes(tokenized_references, words, self.alpha, self.beta)
-        )
-
-    def _words(self, text: str) -> list[str]:
-        return text.lower().split() if self.lowercase else text.split()
-
-    def merge(self, other: Self) -> None:
-        self.total += other.total
-        self.count += other.count
-
-    def compute(self) -> dict[str, float]:
-        if self.count == 0:
-            raise no_texts_error(self.name)
-        return {"ribes": self.total / self.count}
+    def score(self, prediction: str, texts: Sequence[str]) -> dict[str, float]:
+        max_length = self.library.MAX_ALIGNMENT_LEN
+        words, *targets = (split_words(t, lowercase=self.lowercase) for t in (prediction, *texts))
+        longest = max(map(len, [words, *targets]))
+        if longest > max_length:
+            raise ZooError(f"ribes: a text has {longest} words, but the maximum is {max_length}")
+        score = self.library.sentence_ribes(targets, words, self.alpha, self.beta)
+        return {"ribes": float(score)}
 
     def signature(self) -> str:
         import nltk
@@ -93,8 +77,52 @@ class RIBES(TextMetric):
     def reference(
         self, predictions: Sequence[str], references: Sequence[Sequence[str]]
     ) -> dict[str, float]:
-        from nltk.translate.ribes_score import corpus_ribes
+        best = []
+        for prediction, texts in zip(predictions, references, strict=True):
+            words, *targets = (
+                split_words(t, lowercase=self.lowercase) for t in (prediction, *texts)
+            )
+            best.append(max(self._formula(words, target) for target in targets) if words else 0.0)
+        return {"ribes": sum(best) / len(best)}
 
-        hypotheses = [self._words(prediction) for prediction in predictions]
-        tokenized_references = [[self._words(text) for text in texts] for texts in references]
-        return {"ribes": corpus_ribes(tokenized_references, hypotheses, self.alpha, self.beta)}
+    def _formula(self, words: list[str], target: list[str]) -> float:
+        positions = _align(words, target)
+        if len(positions) < 2:
+            return 0.0
+        pairs = list(combinations(positions, 2))
+        increasing = sum(a < b for a, b in pairs) / len(pairs)  # (tau + 1) / 2
+        precision = len(positions) / len(words)
+        brevity = min(1.0, math.exp(1 - len(target) / len(words)))
+        score: float = increasing * precision**self.alpha * brevity**self.beta
+        return score
+
+
+def _align(words: list[str], target: list[str]) -> list[int]:
+    """Return the target positions of the words that can be aligned.
+
+    A word is aligned if it is unique in both texts together with w words on its right or left, for
+    the smallest such w.
+    """
+    positions = []
+    for i in range(len(words)):
+        for w in range(max(i, len(words) - i + 1)):
+            contexts = [(words[i : i + w + 1], 0)] if i + w < len(words) else []
+            contexts += [(words[i - w : i + 1], w)] if w <= i else []
+            unique = [
+                _find(context, target) + offset
+                for context, offset in contexts
+                if _count(context, words) == _count(context, target) == 1
+            ]
+            if unique:
+                positions.append(unique[0])
+                break
+    return positions
+
+
+def _count(context: list[str], words: list[str]) -> int:
+    return count_ngrams(words, len(context))[tuple(context)]
+
+
+def _find(context: list[str], words: list[str]) -> int:
+    n = len(context)
+    return next(i for i in range(len(words)) if words[i : i + n] == context)

@@ -3,33 +3,34 @@
 import re
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from zoo import ZooError
 from zoo.plugin import MissingExtra
-from zoo_metrics.text_metric import TextMetric, no_texts_error, validate_texts
+from zoo_metrics.mean_metric import MeanMetric
+from zoo_metrics.text_metric import count_ngrams
 
-# The names of rouge-score, and those of the values.
+# Names in rouge-score, and names of the values.
 TYPES = {"rouge1": "rouge-1", "rouge2": "rouge-2", "rougeL": "rouge-l"}
 
 
-class ROUGE(TextMetric):
-    r"""Overlap of predictions with references in words, word pairs and common subsequences.
+class ROUGE(MeanMetric):
+    r"""ROUGE-1, ROUGE-2 and ROUGE-L: F1 of unigrams, bigrams and longest common subsequence.
 
     .. math:: F = \frac{2PR}{P + R}, \quad
         P_n = \frac{|\hat G_n \cap G_n|}{|\hat G_n|}, \quad R_n = \frac{|\hat G_n \cap G_n|}{|G_n|}
         , \quad P_L = \frac{\mathrm{LCS}(\hat y, y)}{|\hat y|}, \quad
         R_L = \frac{\mathrm{LCS}(\hat y, y)}{|y|}
 
-    G_n are the n-grams of a text. Each value is the mean of the predictions' F, which is that
-    of the best reference. Paper: Lin 2004, sections 2 and 3.1; computed by rouge-score.
-    A prediction is a text; its reference is a list of one or more texts.
+    G_n are the n-grams of a text. Each value is the mean over the predictions of F with the best
+    reference. Computed by rouge-score. The reference computation is the formula.
+
+    Paper: Lin 2004, sections 2 and 3.1.
 
     Args:
-        tokenize: ``ascii`` is rouge-score's own, which sees nothing but the letters a to z and
-            digits, so that a text in another script is empty; ``words`` takes words of any
-            script. Both lower the case.
-        stem: cut words to their stems first, as Porter does; English only, with ``ascii``.
+        tokenize: ``ascii`` is the tokeniser of rouge-score, which drops all characters except a to
+            z and digits; ``words`` keeps words of any script. Both convert to lower case.
+        stem: apply the Porter stemmer; English only, with ``ascii``.
 
     Shapes:
         N texts, N lists of texts -> {rouge-1, rouge-2, rouge-l: from 0 to 1}.
@@ -41,12 +42,15 @@ class ROUGE(TextMetric):
     def __init__(
         self, *, tokenize: Literal["ascii", "words"] = "ascii", stem: bool = False
     ) -> None:
+        super().__init__()
         try:
             from rouge_score.rouge_scorer import RougeScorer
         except ImportError:
             raise MissingExtra("metric 'rouge'", library="rouge-score", extra="metrics") from None
         if stem and tokenize == "words":
-            raise ZooError("rouge stems English only: take tokenize 'ascii' or leave stem out")
+            raise ZooError(
+                "rouge: stem supports English only; use tokenize 'ascii' or set stem to false"
+            )
         self.tokenize = tokenize
         self.stem = stem
         self.scorer: Any = RougeScorer(
@@ -54,24 +58,10 @@ class ROUGE(TextMetric):
             use_stemmer=stem,
             tokenizer=_UnicodeTokenizer() if tokenize == "words" else None,
         )
-        self.totals = dict.fromkeys(TYPES, 0.0)
-        self.count = 0
 
-    def update(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        for prediction, texts in validate_texts(self.name, predictions, references):
-            for key, score in self.scorer.score_multi(texts, prediction).items():
-                self.totals[key] += score.fmeasure
-            self.count += 1
-
-    def merge(self, other: Self) -> None:
-        for key, total in other.totals.items():
-            self.totals[key] += total
-        self.count += other.count
-
-    def compute(self) -> dict[str, float]:
-        if self.count == 0:
-            raise no_texts_error(self.name)
-        return {TYPES[key]: total / self.count for key, total in self.totals.items()}
+    def score(self, prediction: str, texts: Sequence[str]) -> dict[str, float]:
+        scores = self.scorer.score_multi(texts, prediction)
+        return {TYPES[key]: score.fmeasure for key, score in scores.items()}
 
     def signature(self) -> str:
         stem = "porter" if self.stem else "no"
@@ -81,22 +71,56 @@ class ROUGE(TextMetric):
     def reference(
         self, predictions: Sequence[str], references: Sequence[Sequence[str]]
     ) -> dict[str, float]:
-        from rouge_score.rouge_scorer import RougeScorer
-
-        words = _UnicodeTokenizer() if self.tokenize == "words" else None
-        values = {}
-        for key, name in TYPES.items():
-            scorer = RougeScorer([key], use_stemmer=self.stem, tokenizer=words)
-            best = [
-                max(scorer.score(text, prediction)[key].fmeasure for text in texts)
-                for prediction, texts in zip(predictions, references, strict=True)
+        totals = dict.fromkeys(TYPES.values(), 0.0)
+        for prediction, texts in zip(predictions, references, strict=True):
+            tokens, targets = self._tokens(prediction), [self._tokens(text) for text in texts]
+            scores = [
+                {
+                    "rouge-1": _ngram_f1(tokens, target, 1),
+                    "rouge-2": _ngram_f1(tokens, target, 2),
+                    "rouge-l": _f1(_lcs_length(tokens, target), len(tokens), len(target)),
+                }
+                for target in targets
             ]
-            values[name] = sum(best) / len(best)
-        return values
+            for name in totals:
+                totals[name] += max(score[name] for score in scores)
+        return {name: total / len(predictions) for name, total in totals.items()}
+
+    def _tokens(self, text: str) -> list[str]:
+        if self.tokenize == "words":
+            return _UnicodeTokenizer().tokenize(text)
+        from nltk.stem.porter import PorterStemmer
+
+        tokens = re.findall(r"[a-z0-9]+", text.lower())
+        stem = PorterStemmer().stem
+        return [stem(token) if self.stem and len(token) > 3 else token for token in tokens]
 
 
 class _UnicodeTokenizer:
-    """Lower-case words of any script, in the form that rouge-score takes."""
+    """Tokeniser of lower-case words of any script, with the interface of rouge-score."""
 
     def tokenize(self, text: str) -> list[str]:
         return re.findall(r"\w+", text.lower())
+
+
+def _ngram_f1(tokens: list[str], target: list[str], n: int) -> float:
+    predicted, expected = count_ngrams(tokens, n), count_ngrams(target, n)
+    return _f1((predicted & expected).total(), predicted.total(), expected.total())
+
+
+def _f1(matches: int, predicted: int, expected: int) -> float:
+    if matches == 0:
+        return 0.0
+    precision, recall = matches / predicted, matches / expected
+    return 2 * precision * recall / (precision + recall)
+
+
+def _lcs_length(a: list[str], b: list[str]) -> int:
+    """Return the length of the longest common subsequence."""
+    row = [0] * (len(b) + 1)
+    for x in a:
+        previous = row
+        row = [0]
+        for j, y in enumerate(b):
+            row.append(previous[j] + 1 if x == y else max(previous[j + 1], row[j]))
+    return row[-1]

@@ -1,4 +1,4 @@
-"""Sequence accuracy: all or nothing."""
+"""Sequence accuracy."""
 
 import random
 from collections.abc import Sequence
@@ -8,14 +8,12 @@ from zoo_metrics.ratio_metric import RatioMetric
 
 
 class SequenceAccuracy(RatioMetric):
-    r"""The share of predictions that equal their reference from first token to last.
+    r"""Sequence accuracy: share of predictions that equal their reference.
 
     .. math:: \frac{1}{N} \sum_i [\hat y_i = y_i]
 
-    Predictions and references are lists of token ids.
-
     Shapes:
-        N lists of ids, N lists of ids -> {sequence-accuracy: share from 0 to 1}.
+        N lists of token IDs, N lists of token IDs -> {sequence-accuracy: from 0 to 1}.
     """
 
     name: ClassVar[str] = "sequence-accuracy"
@@ -30,12 +28,12 @@ class SequenceAccuracy(RatioMetric):
     def reference(
         self, predictions: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
     ) -> dict[str, float]:
-        wrong = 0
+        errors = 0
         for predicted, reference in zip(predictions, references, strict=True):
-            same = len(predicted) == len(reference)
-            same = same and not any(a != b for a, b in zip(predicted, reference, strict=True))
-            wrong += not same
-        return {"sequence-accuracy": 1 - wrong / len(predictions)}
+            equal = len(predicted) == len(reference)
+            equal = equal and not any(a != b for a, b in zip(predicted, reference, strict=True))
+            errors += not equal
+        return {"sequence-accuracy": 1 - errors / len(predictions)}
 
     def example(self, count: int, rng: random.Random) -> tuple[list[list[int]], list[list[int]]]:
         def sequences() -> list[list[int]]:

@@ -1,31 +1,34 @@
 """TER, by sacrebleu."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from zoo.plugin import MissingExtra
-from zoo_metrics.text_metric import CorpusMetric, transpose_references
+from zoo_metrics.sacrebleu_metric import SacrebleuMetric
+from zoo_metrics.tercom import count_edits
 
 
-class TER(CorpusMetric):
-    r"""Edits that turn predictions into their closest references, for each word of reference.
+class TER(SacrebleuMetric):
+    r"""TER: edits to the closest reference per reference word, in percent.
 
     .. math:: \mathrm{TER} = 100 \cdot \frac{\sum_i \min_k \mathrm{edits}(\hat y_i, y_{ik})}
         {\sum_i \frac{1}{K_i} \sum_k |y_{ik}|}
 
-    An edit inserts, deletes or replaces a word, or moves a run of words. Lower is better; above
-    100 is possible. Paper: Snover et al. 2006, section 2; computed by sacrebleu as Tercom does.
-    A prediction is a text; its reference is a list of one or more texts.
+    An edit inserts, deletes or substitutes a word, or shifts a sequence of words. Lower is better;
+    values above 100 are possible. Computed by sacrebleu, which follows Tercom. The reference
+    computation is the greedy search of the paper, on the tokens of sacrebleu.
+
+    Paper: Snover et al. 2006, section 2.
 
     Args:
-        normalized: separate punctuation and decode entities, as Tercom's ``-N``.
-        no_punct: leave punctuation out.
-        asian_support: treat Chinese, Japanese and Korean by the character; matters only together
+        normalized: separate punctuation and decode entities, as option ``-N`` of Tercom.
+        no_punct: remove punctuation.
+        asian_support: split Chinese, Japanese and Korean text into characters; has an effect only
             with ``normalized`` or ``no_punct``.
         case_sensitive: compare with case.
 
     Shapes:
-        N texts, N lists of texts -> {ter: from 0 upward, in percent}.
+        N texts, N lists of texts -> {ter: 0 or above, in percent}.
     """
 
     name: ClassVar[str] = "ter"
@@ -46,32 +49,25 @@ class TER(CorpusMetric):
             from sacrebleu.metrics.ter import TER as SacreTER
         except ImportError:
             raise MissingExtra("metric 'ter'", library="sacrebleu", extra="metrics") from None
-        self.options: dict[str, Any] = {
-            "normalized": normalized,
-            "no_punct": no_punct,
-            "asian_support": asian_support,
-            "case_sensitive": case_sensitive,
-        }
-        self.scorer: Any = SacreTER(**self.options)
-
-    def compute(self) -> dict[str, float]:
-        predictions, references = self.get_corpus()
-        return {
-            "ter": float(
-                self.scorer.corpus_score(predictions, transpose_references(references)).score
-            )
-        }
-
-    def signature(self) -> str:
-        self.compute()  # sacrebleu knows its signature once it has seen the references
-        return str(self.scorer.get_signature())
+        self.scorer = SacreTER(
+            normalized=normalized,
+            no_punct=no_punct,
+            asian_support=asian_support,
+            case_sensitive=case_sensitive,
+        )
 
     def reference(
         self, predictions: Sequence[str], references: Sequence[Sequence[str]]
     ) -> dict[str, float]:
-        import sacrebleu
+        edits, length = 0, 0.0
+        for prediction, texts in zip(predictions, references, strict=True):
+            targets = [self._tokens(text) for text in texts]
+            edits += min(count_edits(self._tokens(prediction), target) for target in targets)
+            length += sum(map(len, targets)) / len(targets)
+        if length == 0:
+            return {"ter": 100.0 if edits else 0.0}
+        return {"ter": 100 * edits / length}
 
-        score = sacrebleu.corpus_ter(
-            list(predictions), transpose_references(references), **self.options
-        )
-        return {"ter": score.score}
+    def _tokens(self, text: str) -> list[str]:
+        tokenized: str = self.scorer.tokenizer(text.rstrip())
+        return tokenized.split()

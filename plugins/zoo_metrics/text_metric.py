@@ -1,8 +1,9 @@
-"""What metrics of texts share: what they ask of their input, and ways to keep and to draw it."""
+"""Base classes and helpers of text metrics."""
 
 import random
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 from zoo import ZooError
 from zoo.plugin import Metric
@@ -12,31 +13,31 @@ from zoo_metrics.validation import zip_pairs
 def validate_texts(
     name: str, predictions: Sequence[str], references: Sequence[Sequence[str]]
 ) -> list[tuple[str, list[str]]]:
-    """Each text with a list of its reference texts; an error if there is something else."""
+    """Return each prediction with its list of references; raise ZooError for other types."""
     pairs = list(zip_pairs(name, predictions, references))
-    for prediction, texts in pairs:
+    for index, (prediction, texts) in enumerate(pairs):
         if not isinstance(prediction, str):
-            raise ZooError(f"{name} takes texts, but a prediction is {_type_name(prediction)}")
+            raise ZooError(
+                f"{name}: prediction {index} has type {type(prediction).__name__}, but must be a "
+                "string"
+            )
         if isinstance(texts, str) or not texts or not all(isinstance(t, str) for t in texts):
             raise ZooError(
-                f"{name} takes a list of one or more reference texts for each prediction"
+                f"{name}: the references of prediction {index} must be a list of one or more "
+                "strings"
             )
     return [(prediction, list(texts)) for prediction, texts in pairs]
 
 
-def _type_name(value: Any) -> str:
-    return f"of type {type(value).__name__}"
-
-
 class TextMetric(Metric):
-    """A metric of texts."""
+    """Base class of metrics of texts."""
 
     def example(self, count: int, rng: random.Random) -> tuple[list[str], list[list[str]]]:
         return random_texts(count, rng)
 
 
 class CorpusMetric(TextMetric):
-    """A metric of texts that needs all of them at once."""
+    """Base class of metrics that are computed from all texts together."""
 
     def __init__(self) -> None:
         self.predictions: list[str] = []
@@ -51,27 +52,28 @@ class CorpusMetric(TextMetric):
         self.update(other.predictions, other.references)
 
     def get_corpus(self) -> tuple[list[str], list[list[str]]]:
-        """All predictions and their references, in their order; an error if there are none."""
+        """Return all predictions and their references; raise ZooError if there are none."""
         if not self.predictions:
             raise no_texts_error(self.name)
         return self.predictions, self.references
 
 
 def no_texts_error(name: str) -> ZooError:
-    return ZooError(f"{name} of no texts has no value")
+    return ZooError(f"{name} has no value: no texts were added; call update first")
 
 
-def transpose_references(references: Sequence[Sequence[str]]) -> list[list[Any]]:
-    """sacrebleu wants the first references of all, then the second ones, with None for none."""
-    max_references = max(len(texts) for texts in references)
-    return [
-        [texts[k] if k < len(texts) else None for texts in references]
-        for k in range(max_references)
-    ]
+def split_words(text: str, *, lowercase: bool = False) -> list[str]:
+    """Split a text at whitespace."""
+    return text.lower().split() if lowercase else text.split()
+
+
+def count_ngrams(tokens: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
+    """Count the n-grams of order n."""
+    return Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
 
 
 def random_texts(count: int, rng: random.Random) -> tuple[list[str], list[list[str]]]:
-    """Predictions, each with one to three references, for the laws."""
+    """Return random predictions, each with one to three references."""
     words = ["a", "cat", "sat", "on", "the", "mat", "and", "saw", "two", "dogs"]
 
     def text() -> str:

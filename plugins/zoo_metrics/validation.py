@@ -1,4 +1,4 @@
-"""What every metric asks of its input."""
+"""Validation of metric inputs."""
 
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
@@ -12,7 +12,9 @@ R = TypeVar("R")
 def zip_pairs(
     name: str, predictions: Sequence[P], references: Sequence[R]
 ) -> Iterator[tuple[P, R]]:
-    """Each prediction with its reference; an error that counts both if one is missing."""
+    """Return each prediction with its reference; raise ZooError if their numbers differ."""
     if len(predictions) != len(references):
-        raise ZooError(f"{name}: {len(predictions)} predictions, but {len(references)} references")
+        raise ZooError(
+            f"{name}: there are {len(predictions)} predictions, but {len(references)} references"
+        )
     return zip(predictions, references, strict=True)

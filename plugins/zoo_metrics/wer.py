@@ -1,26 +1,28 @@
 """WER, by jiwer."""
 
+import re
 from typing import ClassVar
 
 from zoo_metrics.edit_rate import EditRate
 
 
 class WER(EditRate):
-    r"""Wrong, missing and surplus words, for each word of reference.
+    r"""WER: word error rate, edits per reference word.
 
     .. math:: \mathrm{WER} = \frac{\sum_i S_i + D_i + I_i}{\sum_i |y_i|}
 
-    S, D and I are the words replaced, deleted and inserted on the shortest way from reference to
-    prediction; words are what stands between spaces. Lower is better; above 1 is possible.
-    Paper: Woodard and Nelson 1982; computed by jiwer.
-    A prediction is a text; its reference is a list of one or more texts. Of several references
-    the one with the lowest rate counts, the first of equals.
+    S, D and I are the substitutions, deletions and insertions of the minimum edit distance. Texts
+    are split at spaces. Lower is better; values above 1 are possible. Of several references, the
+    one with the lowest rate is used. Computed by jiwer. The reference computation is a Levenshtein
+    distance without jiwer.
+
+    Paper: Woodard and Nelson 1982.
 
     Args:
-        lowercase: compare without case.
+        lowercase: compare in lower case.
 
     Shapes:
-        N texts, N lists of texts -> {wer: from 0 upward}.
+        N texts, N lists of texts -> {wer: 0 or above}.
     """
 
     name: ClassVar[str] = "wer"
@@ -30,3 +32,6 @@ class WER(EditRate):
     )
     jiwer_function: ClassVar[str] = "process_words"
     unit: ClassVar[str] = "spaces"
+
+    def split(self, text: str) -> list[str]:
+        return [word for word in re.sub(r"\s\s+", " ", text).strip().split(" ") if word]

@@ -1,4 +1,4 @@
-"""Glimpses of an image, one after the other, where a policy looks."""
+"""Recurrent models of visual attention: image classification from a sequence of glimpses."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Hybrid REINFORCE: the name by cross-entropy, the glimpses by whether the name was right."""
+"""The hybrid REINFORCE objective."""
 
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
@@ -13,18 +13,18 @@ from zoo.plugin import Objective, full_precision
 
 
 class HybridReinforce(Objective):
-    r"""Cross-entropy for what is said, and a reward for the places after which it was right.
+    r"""Hybrid REINFORCE: cross-entropy, plus a policy gradient with a learned baseline.
 
     .. math::
         L = \frac{1}{N} \sum_i \Big[ \ell_i
             - \lambda_r \sum_t (R_i - b_{it}) \log \pi(l_{it})
             + \lambda_b \sum_t (R_i - b_{it})^2 \Big], \qquad
-        R_i = [\text{the likeliest name is right}]
+        R_i = [\text{the most probable class is correct}]
 
-    The factor of log pi is a constant to the gradient, which is thus, on average over the draws,
-    that of the expected reward: a baseline b that the model learned from what it had seen before
-    the draw takes nothing from that. N is the number of items that count; one with several
-    targets is rewarded if all of them that count are right.
+    No gradient flows through the factor of log pi, so the gradient is an unbiased estimate of that
+    of the expected reward; a baseline b computed before the location is sampled adds no bias. N is
+    the number of items with at least one valid position; an item with several targets is
+    rewarded if all valid ones are correct.
 
     Paper: Mnih et al. 2014, section 3.1.
 
@@ -34,7 +34,7 @@ class HybridReinforce(Objective):
 
     Shapes:
         logits [B, T, V], targets [B, T], mask [B, T], extras logprob and baselines [B, G] ->
-        scalar; 0 where nothing counts.
+        scalar; 0 if all positions are masked.
     """
 
     name: ClassVar[str] = "hybrid-reinforce"
@@ -55,22 +55,22 @@ class HybridReinforce(Objective):
         targets = outputs.targets.where(outputs.mask, 0)
         losses = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")  # [B, T]
         nll = losses.where(outputs.mask, 0.0).sum(dim=1)  # [B]
-        right = (logits.argmax(dim=-1) == targets) | ~outputs.mask
-        reward = right.all(dim=1, keepdim=True).to(logits)  # [B, 1]
+        correct = (logits.argmax(dim=-1) == targets) | ~outputs.mask
+        reward = correct.all(dim=1, keepdim=True).to(logits)  # [B, 1]
         error = reward - outputs.get_extra("baselines", self.name)  # [B, G]
         policy = (error.detach() * outputs.get_extra("logprob", self.name)).sum(dim=1)
         loss = nll - self.lambda_r * policy + self.lambda_b * error.square().sum(dim=1)
-        counted = outputs.mask.any(dim=1)
-        return loss.where(counted, 0.0).sum() / counted.sum().clamp(min=1)
+        valid_items = outputs.mask.any(dim=1)
+        return loss.where(valid_items, 0.0).sum() / valid_items.sum().clamp(min=1)
 
     def reference(self, outputs: Outputs) -> float:
         logprobs, baselines = outputs.extras["logprob"], outputs.extras["baselines"]
-        total, counted = 0.0, 0
+        total, valid_items = 0.0, 0
         for item in range(outputs.targets.shape[0]):
             steps = [t for t in range(outputs.targets.shape[1]) if outputs.mask[item, t]]
             if not steps:
                 continue
-            counted += 1
+            valid_items += 1
             reward = 1.0
             for t in steps:
                 p = outputs.logits[item, t].double().softmax(dim=-1)
@@ -81,24 +81,24 @@ class HybridReinforce(Objective):
             for logprob, b in zip(logprobs[item].tolist(), baselines[item].tolist(), strict=True):
                 total -= self.lambda_r * (reward - b) * logprob
                 total += self.lambda_b * (reward - b) ** 2
-        return total / max(counted, 1)
+        return total / max(valid_items, 1)
 
     def examples(self) -> Sequence[Outputs]:
-        here = torch.empty(0).device
+        device = torch.empty(0).device
         generator = torch.Generator("cpu").manual_seed(0)
 
         def noise(*shape: int) -> Tensor:
-            drawn = torch.randn(shape, generator=generator, dtype=torch.float64, device="cpu")
-            return drawn.to(here)
+            samples = torch.randn(shape, generator=generator, dtype=torch.float64, device="cpu")
+            return samples.to(device)
 
-        made = []
+        batches = []
         for steps in (1, 3):
             logits = noise(4, steps, 5)
             targets = logits.argmax(dim=-1)
-            targets[1:3] = (targets[1:3] + 1) % 5  # two items wrong, two right
+            targets[1:3] = (targets[1:3] + 1) % 5  # two items incorrect, two correct
             mask = torch.ones_like(targets, dtype=torch.bool)
             mask[2] = False
             mask[3, 1:] = False
             extras = {"logprob": noise(4, 2), "baselines": noise(4, 2)}
-            made.append(Outputs(logits, targets, mask, extras=extras))
-        return made
+            batches.append(Outputs(logits, targets, mask, extras=extras))
+        return batches

@@ -1,4 +1,4 @@
-"""The location policy: where to look next, drawn around what the state proposes."""
+"""The location policy."""
 
 import math
 
@@ -9,16 +9,16 @@ from zoo.plugin import full_precision
 
 
 class Policy(nn.Module):
-    r"""Draws u from N(tanh(W h + b), std^2) on each axis, and looks at u clamped to the image.
+    r"""Gaussian location policy: sample u from N(tanh(W h + b), std^2) and clamp it to the image.
 
-    The log-density is that of u, so the clamping belongs to the world and REINFORCE stays
-    unbiased. No gradient passes the place: the density alone learns.
+    The log-density is that of u before clamping, which keeps REINFORCE unbiased. Gradients flow
+    through the log-density, not through the location.
 
-    Paper: Mnih et al. 2014, sections 3 and 4; the mean is squashed so that it stays inside.
+    Paper: Mnih et al. 2014, sections 3 and 4; the tanh keeps the mean inside the image.
 
     Shapes:
-        states [B, D] -> places [B, 2], log-densities [B]; both at least in float32, since half a
-        precision would jump over pixels.
+        states [B, D] -> locations [B, 2], log-densities [B], both in float32 or higher, because
+        half precision is coarser than a pixel.
     """
 
     def __init__(self, *, input_dim: int, std: float) -> None:
@@ -28,8 +28,11 @@ class Policy(nn.Module):
 
     @property
     def entropy(self) -> float:
-        """Of one draw; the same wherever the mean is."""
+        """Entropy of one location, which does not depend on the mean."""
         return 1 + math.log(2 * math.pi * self.std**2)
+
+    def extra_repr(self) -> str:
+        return f"std={self.std}"
 
     def forward(
         self, states: Tensor, sample: bool, generator: torch.Generator | None = None

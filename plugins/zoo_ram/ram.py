@@ -1,4 +1,4 @@
-"""RAM: an image named after a few glimpses of it."""
+"""The recurrent attention model (RAM)."""
 
 import math
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs, ZooError
-from zoo.plugin import Blueprint, Samples, full_precision
+from zoo.plugin import Blueprint, Samples, full_precision, rename_params
 from zoo_ram.glimpse import Glimpse
 from zoo_ram.policy import Policy
 from zoo_ram.retina import Retina
@@ -18,7 +18,7 @@ from zoo_ram.retina import Retina
 
 @dataclass(frozen=True)
 class GlimpsePath:
-    """What came of looking: logits [B, V], places [B, G, 2], logprob and baselines [B, G - 1]."""
+    """Result of a rollout: logits [B, V], locations [B, G, 2], logprob, baselines [B, G - 1]."""
 
     logits: Tensor
     locations: Tensor
@@ -27,40 +27,41 @@ class GlimpsePath:
 
 
 class RAM(Model):
-    r"""Looks at a few places of an image in turn, each chosen after the one before, and names it.
+    r"""RAM: recurrent image classifier that attends to a sequence of sampled locations.
 
     .. math::
         g_t = f_g(\rho(x, l_t), l_t), \qquad h_t = \mathrm{ReLU}(W h_{t-1} + U g_t + b), \qquad
         l_{t+1} \sim \mathcal{N}(\tanh(A h_t + a), \sigma^2), \qquad
         p(y) = \mathrm{softmax}(V h_G + v)
 
-    Places are drawn in training and the means are taken in evaluation, which is thus the same
-    every time; the first place is drawn evenly over the image or its centre. As in the paper's
-    hybrid training, the name teaches core and glimpse network by back-propagation; policy and
-    baseline read the state without passing a gradient to it, and learn from the objective
-    `hybrid-reinforce`, or the policy alone from `reinforce`.
+    Locations are sampled in training. In evaluation they are the means, so outputs are
+    deterministic. The first location in training is uniform over the image, or its centre. As in
+    the paper's hybrid training, the classification loss trains core and glimpse network by
+    back-propagation; policy and baseline receive the detached state and are trained by the
+    objective `hybrid-reinforce`, or the policy alone by `reinforce`.
 
     Paper: Mnih et al. 2014, sections 3 and 4.
 
     Args:
-        retina: what is seen of an image from a place.
-        classes: how many names there are.
-        glimpses: how often it looks.
-        channels: of the images.
-        what: width of what was seen, in the glimpse network.
-        where: width of the place, in the glimpse network.
+        retina: extracts the patches of a glimpse.
+        classes: number of classes.
+        glimpses: number of glimpses G.
+        channels: number of image channels.
+        glimpse_hidden: width of the patch features in the glimpse network.
+        location_hidden: width of the location features in the glimpse network.
         hidden: width of a glimpse and of the state.
-        cell: the core, the paper's "rnn" with ReLU or an "lstm".
-        std: standard deviation of the places drawn.
-        start: the first place in training; in evaluation it is the centre.
+        cell: the core, "rnn" with ReLU as in the paper, or "lstm".
+        std: standard deviation of the sampled locations.
+        start: first location in training, "random" or "centre"; in evaluation it is the centre.
 
     Shapes:
         batch {source [B, channels, height, width], target [B]} -> logits [B, 1, classes]; extras
-        locations [B, glimpses, 2], logprob and baselines [B, glimpses - 1], one for each place
-        chosen. A location is (x, y) from -1 to 1, the top left corner (-1, -1).
+        locations [B, glimpses, 2], logprob and baselines [B, glimpses - 1], one per sampled
+        location. A location is (x, y) from -1 to 1; the top left corner is (-1, -1).
     """
 
     name: ClassVar[str] = "ram"
+    version: ClassVar[int] = 2
     paper: ClassVar[str] = "Mnih et al. 2014, Recurrent Models of Visual Attention, arXiv:1406.6247"
     test_params: ClassVar[Mapping[str, Any]] = {"retina": {"size": 3, "scales": 2}, "glimpses": 3}
 
@@ -71,19 +72,28 @@ class RAM(Model):
         classes: Annotated[int, Field(ge=1)],
         glimpses: Annotated[int, Field(ge=2)] = 6,
         channels: Annotated[int, Field(ge=1)] = 1,
-        what: Annotated[int, Field(ge=1)] = 128,
-        where: Annotated[int, Field(ge=1)] = 128,
+        glimpse_hidden: Annotated[int, Field(ge=1)] = 128,
+        location_hidden: Annotated[int, Field(ge=1)] = 128,
         hidden: Annotated[int, Field(ge=1)] = 256,
         cell: Literal["rnn", "lstm"] = "rnn",
         std: Annotated[float, Field(gt=0)] = 0.17,
         start: Literal["random", "centre"] = "random",
     ) -> None:
         super().__init__()
+        self.classes = classes
         self.glimpses = glimpses
+        self.glimpse_hidden = glimpse_hidden
+        self.location_hidden = location_hidden
+        self.hidden = hidden
+        self.cell = cell
+        self.std = std
         self.start = start
         self.retina = retina.build(channels=channels)
         self.glimpse = Glimpse(
-            input_dim=self.retina.output_dim, what=what, where=where, hidden=hidden
+            input_dim=self.retina.output_dim,
+            glimpse_hidden=glimpse_hidden,
+            location_hidden=location_hidden,
+            hidden=hidden,
         )
         self.core: nn.RNNCell | nn.LSTMCell = (
             nn.LSTMCell(hidden, hidden)
@@ -93,6 +103,14 @@ class RAM(Model):
         self.policy = Policy(input_dim=hidden, std=std)
         self.baseline = nn.Linear(hidden, 1)
         self.out = nn.Linear(hidden, classes)
+
+    @classmethod
+    def migrate(
+        cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        if version == 1:
+            rename_params(params, what="glimpse_hidden", where="location_hidden")
+        return params, tensors
 
     def forward(self, batch: Batch) -> Outputs:
         path = self.rollout(batch["source"], sample=self.training)
@@ -114,7 +132,7 @@ class RAM(Model):
     def rollout(
         self, images: Tensor, *, sample: bool, generator: torch.Generator | None = None
     ) -> GlimpsePath:
-        """Follow the policy over the images [B, channels, height, width]."""
+        """Apply the policy to images [B, channels, height, width] for all glimpses."""
         location = self._initial_location(images, sample, generator)
         state: Any = None
         locations, logprobs, baselines = [location], [], []
@@ -137,11 +155,9 @@ class RAM(Model):
     def predict(
         self, images: Tensor, num_samples: int, generator: torch.Generator | None = None
     ) -> Tensor:
-        """Log-probabilities [B, classes] of the names, averaged over drawn paths."""
+        """Return class log-probabilities [B, classes], averaged over sampled rollouts."""
         if num_samples < 1:
-            raise ZooError(
-                f"copies is {num_samples}, but a prediction needs at least one drawn path"
-            )
+            raise ZooError(f"num_samples is {num_samples}, but must be at least 1")
         path = self.rollout(
             images.repeat_interleave(num_samples, dim=0), sample=True, generator=generator
         )
@@ -157,8 +173,8 @@ class RAM(Model):
         if self.start == "centre" or not sample:
             return torch.zeros(shape, dtype=dtype, device=images.device)
         device = generator.device if generator else images.device
-        drawn = torch.rand(shape, dtype=dtype, device=device, generator=generator)
-        return 2 * drawn.to(images.device) - 1
+        uniform = torch.rand(shape, dtype=dtype, device=device, generator=generator)
+        return 2 * uniform.to(images.device) - 1
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None
@@ -168,7 +184,5 @@ class RAM(Model):
         shape = (batch, self.retina.channels, side, side)
         device = generator.device if generator else weight.device
         images = torch.rand(shape, generator=generator, device=device).to(weight)
-        drawn = torch.randint(
-            0, self.out.out_features, (batch,), generator=generator, device=device
-        )
-        return {"source": images, "target": drawn.to(weight.device)}
+        target = torch.randint(0, self.classes, (batch,), generator=generator, device=device)
+        return {"source": images, "target": target.to(weight.device)}

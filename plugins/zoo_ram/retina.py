@@ -1,4 +1,4 @@
-"""The retina: sharp where it looks, coarser around."""
+"""The retina: patches of an image at several resolutions around a location."""
 
 from typing import Annotated
 
@@ -11,28 +11,29 @@ from zoo.plugin import FromParent
 
 
 class Retina(nn.Module):
-    r"""Cuts squares out around one place, each larger than the last, all shrunk to one size.
+    r"""Multi-resolution crop: squares of increasing size around a location, pooled to one size.
 
     .. math::
         \rho_{kij} = \frac{1}{r^{2k}} \int_{\mathrm{cell}_{kij}} x, \qquad
         \mathrm{cell}_{kij} = c + r^k \big( [j, j + 1] \times [i, i + 1] - \tfrac{g}{2} \big)
 
-    A pixel is a square of one colour, and outside of the image all is 0. Each cell is the mean
-    over the r^k x r^k pixels it covers, in part or whole: where the square's corner falls on a
-    pixel's, that is crop and average pooling; in between it changes linearly with the place, at
-    the first scale as bilinear interpolation does. So gradients reach the place, too.
+    Pixels are constant over their area; the image is padded with 0. Each cell is the mean over the
+    r^k x r^k pixels it covers, fully or in part. If the corner of the square coincides with the
+    corner of a pixel, this is crop and average pooling; otherwise the output changes linearly with
+    the location, at the first scale as in bilinear interpolation, so it is differentiable with
+    respect to the location.
 
     Paper: Mnih et al. 2014, sections 3 and 4.
 
     Args:
-        channels: of the images.
-        size: side g of every square in cells, and of the smallest in pixels.
-        scales: how many squares there are.
-        ratio: r, by how much a square is larger than the one before.
+        channels: number of image channels.
+        size: side g of each square in cells, and of the smallest square in pixels.
+        scales: number of squares.
+        ratio: factor r between the sides of consecutive squares.
 
     Shapes:
-        images [B, channels, height, width], places [B, 2] -> [B, scales, channels, size, size]. A
-        place is (x, y): (-1, -1) the top left corner, (1, 1) the bottom right one.
+        images [B, channels, height, width], locations [B, 2] -> [B, scales, channels, size, size].
+        A location is (x, y): (-1, -1) is the top left corner, (1, 1) the bottom right one.
     """
 
     def __init__(
@@ -46,44 +47,47 @@ class Retina(nn.Module):
         super().__init__()
         self.channels = channels
         self.size = size
+        self.scales = scales
+        self.ratio = ratio
         self.cells = [ratio**scale for scale in range(scales)]
 
     @property
     def output_dim(self) -> int:
-        """Numbers in one glimpse."""
-        return len(self.cells) * self.channels * self.size**2
+        """Number of values in one glimpse."""
+        return self.scales * self.channels * self.size**2
+
+    def extra_repr(self) -> str:
+        return f"{self.channels}, size={self.size}, scales={self.scales}, ratio={self.ratio}"
 
     def forward(self, images: Tensor, locations: Tensor) -> Tensor:
         self._validate_images(images)
         height, width = images.shape[-2:]
         squares = []
         for cell in self.cells:
-            rows = self._coverage(locations[:, 1], height, cell).to(images)[
-                :, None
-            ]  # [B, 1, g, height]
-            columns = self._coverage(locations[:, 0], width, cell).to(images)[:, None]
-            squares.append(rows @ images @ columns.mT)  # [B, channels, g, g]
+            rows = self._coverage(locations[:, 1], height, cell).to(images)  # [B, g, height]
+            columns = self._coverage(locations[:, 0], width, cell).to(images)  # [B, g, width]
+            squares.append(rows[:, None] @ images @ columns[:, None].mT)  # [B, channels, g, g]
         return torch.stack(squares, dim=1)
 
     def _coverage(self, centre: Tensor, pixels: int, cell: int) -> Tensor:
-        """How much of a cell each pixel covers along one axis: [B] -> [B, size, pixels]."""
+        """Return the fraction of a cell that each pixel covers on one axis: [B, size, pixels]."""
         index = torch.arange(self.size, device=centre.device) - self.size / 2
         start = ((centre + 1) / 2 * pixels)[:, None, None] + (index * cell)[:, None]
         pixel = torch.arange(pixels, device=centre.device)
-        shared = torch.minimum(start + cell, pixel + 1) - torch.maximum(start, pixel)
-        return shared.clamp(min=0) / cell
+        overlap = torch.minimum(start + cell, pixel + 1) - torch.maximum(start, pixel)
+        return overlap.clamp(min=0) / cell
 
     def _validate_images(self, images: Tensor) -> None:
         if not images.is_floating_point():
-            raise ZooError(f"images are of {images.dtype}, but should be floating-point numbers")
+            raise ZooError(f"images have dtype {images.dtype}, but must be floating-point")
         if images.dim() != 4 or images.shape[1] != self.channels:
             raise ZooError(
-                f"images are {list(images.shape)}, but should be "
-                f"[batch, {self.channels} channels, height, width]"
+                f"images have shape {list(images.shape)}, but the expected shape is "
+                f"[batch, {self.channels}, height, width]"
             )
         height, width = images.shape[-2:]
         if height < self.size or width < self.size:
             raise ZooError(
-                f"images of {height} x {width} pixels are smaller than the glimpse's smallest "
-                f"square of {self.size} x {self.size}"
+                f"images have {height} x {width} pixels, but the retina needs at least "
+                f"{self.size} x {self.size}"
             )

@@ -1,4 +1,4 @@
-"""Video as a sequence of frames: what is seen in each, and how it moves."""
+"""Embedding of video clips."""
 
 from collections.abc import Sequence
 

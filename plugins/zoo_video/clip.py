@@ -1,4 +1,4 @@
-"""Clip embedding: one vector a frame, of what is seen and what moves."""
+"""Clip embedding."""
 
 from typing import Annotated, ClassVar
 
@@ -12,23 +12,23 @@ from zoo_video.motion import Motion
 
 
 class Clip(Embedding):
-    r"""What a backbone sees in each frame, beside what three-dimensional convolutions see move.
+    r"""Clip embedding: pooled backbone features of each frame, with optional motion features.
 
     .. math:: v_f = [\mathrm{mean}_{xy}\, \mathrm{backbone}(I_f);\; \mathrm{motion}(I)_f]
 
-    Paper: Yao et al. 2015, sections 2.1 and 3, where the convolutions over time read histograms
-    of gradients and flow; here they read the frames themselves.
+    Paper: Yao et al. 2015, sections 2.1 and 3, where the inputs of the 3-D convolutions are
+    histograms of gradients and optical flow; here they are the frames.
 
-    A clip shorter than its batch ends in frames that are zero in every pixel: they are padding.
-    A black frame that others follow is a frame. In training, a backbone's batch norm counts the
-    padding in its statistics.
+    Clips are padded at the end with frames of zeros. A frame of zeros before a non-zero frame is
+    not padding. In training, batch normalisation in the backbone includes padding in its
+    statistics.
 
     Args:
-        backbone: sees single frames; its map is averaged.
-        motion: the convolutions over time; none if not set.
-        height: of the frames, in pixels.
-        width: of the frames, in pixels.
-        channels: of the frames.
+        backbone: computes the feature map of each frame, which is averaged.
+        motion: 3-D convolutions over the frames; none if not set.
+        height: frame height in pixels.
+        width: frame width in pixels.
+        channels: number of frame channels.
 
     Shapes:
         [B, F, channels, height, width] -> [B, F, dim].
@@ -49,30 +49,34 @@ class Clip(Embedding):
         channels: Annotated[int, Field(ge=1)] = 3,
     ) -> None:
         super().__init__()
+        self.channels = channels
+        self.height = height
+        self.width = width
         self.size = (channels, height, width)
         self.backbone = backbone.build(channels=channels)
         self.motion = motion.build(channels=channels) if motion else None
         self.dim = self.backbone.output_dim
         if self.motion is not None:
             self.dim += self.motion.output_dim
-            if min(height, width) < self.motion.least:
+            if min(height, width) < self.motion.min_size:
                 raise ZooError(
-                    f"frames of {height} x {width} pixels are too small for motion, whose "
-                    f"{len(self.motion.layers)} layers need at least {self.motion.least}"
+                    f"frames have {height} x {width} pixels, but motion with "
+                    f"{len(self.motion.layers)} layers needs at least "
+                    f"{self.motion.min_size} x {self.motion.min_size}"
                 )
 
     def forward(self, inputs: Tensor) -> Tensor:
         self._validate_shape(inputs)
-        real = self.mask(inputs)
+        valid = self.mask(inputs)
         maps = self.backbone(inputs.flatten(0, 1))  # [B * F, D, h, w]
         vectors: Tensor = maps.mean(dim=(2, 3)).unflatten(0, inputs.shape[:2])
         if self.motion is not None:
-            moves = self.motion(inputs.transpose(1, 2), real)
-            vectors = torch.cat([vectors, moves], dim=-1)
-        return vectors * real[..., None]
+            motion = self.motion(inputs.transpose(1, 2), valid)
+            vectors = torch.cat([vectors, motion], dim=-1)
+        return vectors * valid[..., None]
 
     def mask(self, inputs: Tensor) -> Tensor:
-        """A frame is real if it, or one after it, is not all zero."""
+        """Return a mask that is True for frames up to the last non-zero one."""
         nonzero = (inputs != 0).flatten(2).any(dim=2)  # [B, F]
         return nonzero.flip(1).cumsum(dim=1).flip(1) > 0
 
@@ -86,8 +90,8 @@ class Clip(Embedding):
         channels, height, width = self.size
         if clips.dim() != 5 or clips.shape[2:] != self.size:
             raise ZooError(
-                f"embedding 'clip' reads frames [B, F, {channels}, {height}, {width}], "
-                f"not {list(clips.shape)}"
+                f"embedding '{self.name}' expects frames [B, F, {channels}, {height}, {width}], "
+                f"but got {list(clips.shape)}"
             )
         if clips.shape[1] == 0:
-            raise ZooError("a clip needs at least one frame, and these have none")
+            raise ZooError("clips have 0 frames, but at least 1 is needed")

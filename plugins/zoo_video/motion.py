@@ -1,4 +1,4 @@
-"""Three-dimensional convolutions: what moves around each frame."""
+"""Motion features of a clip: 3-D convolutions over its frames."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -13,21 +13,21 @@ from zoo.plugin import FromParent
 
 
 class Motion(nn.Module):
-    r"""Convolutions over time and space; one vector a frame, of the strongest answers in it.
+    r"""3-D convolutions over time and space, max-pooled to one vector per frame.
 
     .. math:: m_f = \max_{x,y} (g_n \circ \dots \circ g_1)(V)_{fxy}, \qquad
         g(v) = \mathrm{pool}(\mathrm{relu}(W * v + b))
 
-    Pools halve the sides, never the time, so that each frame keeps a vector of its own. What a
-    layer says of a frame that is not real is nothing, so that such frames could as well be absent.
+    Pooling halves height and width, not time, so each frame has its own vector. Every layer sets
+    padding frames to 0, so the output does not depend on padding.
 
     Args:
-        channels: of the frames.
-        layers: depth of each layer, from the frames up.
-        kernel: size of the kernels, each way and in time; odd.
+        channels: number of frame channels.
+        layers: number of output channels of each layer.
+        kernel: kernel size in space and time; must be odd.
 
     Shapes:
-        frames [B, channels, F, height, width], real [B, F] -> [B, F, depth of the last layer].
+        frames [B, channels, F, height, width], mask [B, F] -> [B, F, output_dim].
     """
 
     def __init__(
@@ -39,19 +39,19 @@ class Motion(nn.Module):
     ) -> None:
         super().__init__()
         if not layers:
-            raise ZooError("layers: at least one is needed")
+            raise ZooError("layers is empty; at least one layer is needed")
         if kernel % 2 == 0:
-            raise ZooError(f"kernel ({kernel}) must be odd, so that it has a middle frame")
-        depths = [channels, *layers]
+            raise ZooError(f"kernel ({kernel}) must be odd")
+        widths = [channels, *layers]
         self.layers = nn.ModuleList(
-            nn.Conv3d(before, after, kernel, padding=kernel // 2)
-            for before, after in pairwise(depths)
+            nn.Conv3d(inputs, outputs, kernel, padding=kernel // 2)
+            for inputs, outputs in pairwise(widths)
         )
-        self.least = 2 ** len(layers)
-        self.output_dim = depths[-1]
+        self.min_size = 2 ** len(layers)
+        self.output_dim = widths[-1]
 
-    def forward(self, frames: Tensor, real: Tensor) -> Tensor:
-        frame_mask = real[:, None, :, None, None]
+    def forward(self, frames: Tensor, mask: Tensor) -> Tensor:
+        valid = mask[:, None, :, None, None]
         for layer in self.layers:
-            frames = F.max_pool3d(F.relu(layer(frames)), (1, 2, 2)) * frame_mask
+            frames = F.max_pool3d(F.relu(layer(frames)), (1, 2, 2)) * valid
         return frames.amax(dim=(3, 4)).transpose(1, 2)

@@ -1,4 +1,4 @@
-"""Images and sketches as sequences, and what to call them."""
+"""Embeddings and backbones for images, and a classifier."""
 
 from collections.abc import Sequence
 

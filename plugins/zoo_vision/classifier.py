@@ -1,17 +1,17 @@
-"""Classifier: one name for the whole input."""
+"""Classifier model."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs
-from zoo.plugin import Blueprint, Embedding, Encoder, forbid_stochastic
+from zoo.plugin import Blueprint, Embedding, Encoder, forbid_stochastic, rename_params
 
 
 class Classifier(Model):
-    r"""Names the whole input from one vector of what the encoder made of it.
+    r"""Classifier: embedding, encoder and a linear layer over one pooled vector.
 
     .. math:: p(y) = \mathrm{softmax}(W h + b)
 
@@ -19,15 +19,16 @@ class Classifier(Model):
 
     Args:
         source: embedding of the input.
-        encoder: reads it.
-        classes: how many names there are.
-        read: the first state, or the encoder's summary.
+        encoder: encoder of the embedded input.
+        classes: number of classes.
+        pooling: "first" uses the first encoder state, "summary" the encoder's summary.
 
     Shapes:
         batch {source, target [B]} -> logits [B, 1, classes].
     """
 
     name: ClassVar[str] = "classifier"
+    version: ClassVar[int] = 2
     paper: ClassVar[str] = (
         "Dosovitskiy et al. 2021, An Image is Worth 16x16 Words, arXiv:2010.11929"
     )
@@ -38,19 +39,28 @@ class Classifier(Model):
         source: Blueprint[Embedding],
         encoder: Blueprint[Encoder],
         classes: Annotated[int, Field(ge=1)],
-        read: Literal["first", "summary"] = "first",
+        pooling: Literal["first", "summary"] = "first",
     ) -> None:
         super().__init__()
-        self.read = read
+        self.classes = classes
+        self.pooling = pooling
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
         forbid_stochastic(self.encoder, "the encoder")
-        width = self.encoder.output_dim if read == "first" else self.encoder.summary_dim
+        width = self.encoder.output_dim if pooling == "first" else self.encoder.summary_dim
         self.out = nn.Linear(width, classes)
+
+    @classmethod
+    def migrate(
+        cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        if version == 1:
+            rename_params(params, read="pooling")
+        return params, tensors
 
     def forward(self, batch: Batch) -> Outputs:
         memory = self.encoder(self.source(batch["source"]), self.source.mask(batch["source"]))
-        vector = memory.states[:, 0] if self.read == "first" else memory.summary
+        vector = memory.states[:, 0] if self.pooling == "first" else memory.summary
         targets = batch["target"][:, None]
         return Outputs(
             self.out(vector)[:, None], targets, torch.ones_like(targets, dtype=torch.bool)
@@ -61,7 +71,5 @@ class Classifier(Model):
     ) -> dict[str, Tensor]:
         source = self.source.example(batch, length, generator)
         device = generator.device if generator else source.device
-        drawn = torch.randint(
-            0, self.out.out_features, (batch,), generator=generator, device=device
-        )
-        return {"source": source, "target": drawn.to(source.device)}
+        target = torch.randint(0, self.classes, (batch,), generator=generator, device=device)
+        return {"source": source, "target": target.to(source.device)}

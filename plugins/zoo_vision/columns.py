@@ -1,4 +1,4 @@
-"""Columns: a feature map read from left to right."""
+"""Column embedding of a feature map."""
 
 from typing import Annotated, ClassVar
 
@@ -12,19 +12,19 @@ from zoo_vision.feature_size import infer_feature_size
 
 
 class Columns(Embedding):
-    r"""Each column of a feature map as one vector, for lines of text read from left to right.
+    r"""Column embedding: each column of a backbone's feature map is one vector.
 
     .. math:: x_j = [F_{1j}; \dots; F_{hj}], \qquad F = \mathrm{backbone}(I)
 
-    Paper: Shi et al. 2015, section 2.1. Depth varies slowest in a vector, height fastest.
+    Paper: Shi et al. 2015, section 2.1. Within a vector, channels vary slowest, height fastest.
 
     Args:
-        backbone: makes the map of features.
-        height: of the images, in pixels.
-        channels: of the images.
+        backbone: computes the feature map.
+        height: image height in pixels.
+        channels: number of image channels.
 
     Shapes:
-        [B, channels, height, width] -> [B, w, dim], where the map is h x w and dim / h deep.
+        [B, channels, height, width] -> [B, w, dim], for a feature map [B, dim / h, h, w].
     """
 
     name: ClassVar[str] = "columns"
@@ -45,28 +45,28 @@ class Columns(Embedding):
         self.height = height
         self.backbone = backbone.build(channels=channels)
         height_axis, self.width_axis = infer_feature_size(self.backbone, channels)
-        if height < height_axis.least:
+        if height < height_axis.min_size:
             raise ZooError(
                 f"height ({height}) is too small for backbone '{self.backbone.name}', "
-                f"which needs at least {height_axis.least}"
+                f"which needs at least {height_axis.min_size}"
             )
-        self.dim = self.backbone.output_dim * height_axis.places(height)
+        self.dim = self.backbone.output_dim * height_axis.output_size(height)
 
     def forward(self, inputs: Tensor) -> Tensor:
         if inputs.dim() != 4 or inputs.shape[2] != self.height:
             raise ZooError(
-                f"embedding 'columns' reads images [B, {self.channels}, {self.height}, width], "
-                f"not {list(inputs.shape)}"
+                f"embedding '{self.name}' expects images [B, {self.channels}, {self.height}, "
+                f"width], but got {list(inputs.shape)}"
             )
         features: Tensor = self.backbone(inputs)  # [B, D, h, w]
         return features.permute(0, 3, 1, 2).flatten(2)
 
     def mask(self, inputs: Tensor) -> Tensor:
-        shape = (inputs.shape[0], self.width_axis.places(inputs.shape[3]))
+        shape = (inputs.shape[0], self.width_axis.output_size(inputs.shape[3]))
         return torch.ones(shape, dtype=torch.bool, device=inputs.device)
 
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
         weight = next(self.backbone.parameters())
-        shape = (batch, self.channels, self.height, self.width_axis.needed(length))
+        shape = (batch, self.channels, self.height, self.width_axis.input_size(length))
         device = generator.device if generator else weight.device
         return torch.randn(shape, generator=generator, device=device).to(weight)

@@ -1,4 +1,4 @@
-"""Convolution backbone: layers of convolutions, as many and as large as a spec says."""
+"""Convolutional backbone."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -6,16 +6,16 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Backbone, Blueprint, FromParent
+from zoo.plugin import Backbone, Blueprint, FromParent, rename_params
 from zoo_vision.feature_size import validate_images
 from zoo_vision.layer import ConvolutionLayer, Pool
 
 DEFAULT_CHANNELS = (16, 32, 64)
-"""Depths of the layers that a spec does not name."""
+"""Channels of the default layers."""
 
 
 class Convolution(Backbone):
-    r"""Convolutions one after another, each with what follows it.
+    r"""Convolutional backbone: stacked convolution, normalisation, activation and pooling layers.
 
     .. math:: F = (f_n \circ \dots \circ f_1)(I), \qquad
         f(x) = \mathrm{pool}(\mathrm{relu}(\mathrm{norm}(W * x + b)))
@@ -24,14 +24,15 @@ class Convolution(Backbone):
     (CRNN) are lists of such layers.
 
     Args:
-        channels: of the image.
-        layers: from the image up; three small ones that halve the sides if not set.
+        channels: number of image channels.
+        layers: the layers in order; by default three small ones that each halve the size.
 
     Shapes:
         [B, channels, height, width] -> [B, channels of the last layer, h, w].
     """
 
     name: ClassVar[str] = "convolution"
+    version: ClassVar[int] = 2
     paper: ClassVar[str] = (
         "LeCun et al. 1998, Gradient-Based Learning Applied to Document Recognition"
     )
@@ -55,7 +56,7 @@ class Convolution(Backbone):
                 Blueprint.of(ConvolutionLayer, channels=n, pool=pool) for n in DEFAULT_CHANNELS
             ]
         if not layers:
-            raise ZooError("layers: at least one is needed")
+            raise ZooError("layers is empty; at least one layer is needed")
         self.channels = channels
         self.output_dim = channels
         built = []
@@ -63,12 +64,22 @@ class Convolution(Backbone):
             built.append(layer.build(input_dim=self.output_dim))
             self.output_dim = built[-1].conv.out_channels
         self.layers = nn.ModuleList(built)
-        self.least = (1, 1)
-        for last in reversed(built):
-            self.least = last.needed(self.least)
+        self.min_size = (1, 1)
+        for module in reversed(built):
+            self.min_size = module.input_size(self.min_size)
+
+    @classmethod
+    def migrate(
+        cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        if version == 1:
+            for layer in params.get("layers") or []:
+                if layer.get("pool"):
+                    rename_params(layer["pool"], how="mode")
+        return params, tensors
 
     def forward(self, images: Tensor) -> Tensor:
-        validate_images(images, self.name, channels=self.channels, least=self.least)
+        validate_images(images, self.name, channels=self.channels, min_size=self.min_size)
         for layer in self.layers:
             images = layer(images)
         return images

@@ -1,4 +1,4 @@
-"""Grid embedding: a sketch as the symbols in its cells."""
+"""Grid embedding."""
 
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
@@ -12,20 +12,20 @@ from zoo.plugin import Embedding
 
 
 class Grid(Embedding):
-    r"""Looks up the symbol in each cell of a grid and adds where the cell is.
+    r"""Grid embedding: token embedding of each cell plus row and column embeddings.
 
     .. math:: x_{rc} = E_{g_{rc}} + R_r + C_c
 
-    Paper: Chen et al. 2020, section 3.2, where the symbols are quantised pixels.
+    Paper: Chen et al. 2020, section 3.2, where the tokens are quantised pixels.
 
     Args:
-        vocab: how many symbols a cell may hold.
+        vocab: vocabulary size.
         dim: width of a vector.
-        rows: how many rows a grid has at the most.
-        columns: how many columns it has at the most.
+        rows: maximum number of rows.
+        columns: maximum number of columns.
 
     Shapes:
-        [B, rows, columns] -> [B, rows * columns, dim], row by row.
+        [B, rows, columns] -> [B, rows * columns, dim], in row-major order.
     """
 
     name: ClassVar[str] = "grid"
@@ -49,18 +49,20 @@ class Grid(Embedding):
         self.columns = nn.Embedding(columns, dim)
 
     def validate_special_tokens(self, *, bos: int | None, eos: int | Sequence[int]) -> int:
-        raise ZooError(f"embedding '{self.name}' has rows and columns, but no order to speak in")
+        raise ZooError(
+            f"embedding '{self.name}' embeds a two-dimensional grid and cannot generate a sequence"
+        )
 
     def forward(self, inputs: Tensor) -> Tensor:
         _, rows, columns = inputs.shape
         if rows > self.rows.num_embeddings or columns > self.columns.num_embeddings:
             raise ZooError(
-                f"a grid of {rows} x {columns} is larger than "
-                f"{self.rows.num_embeddings} x {self.columns.num_embeddings}"
+                f"the grid has size {rows} x {columns}, but embedding '{self.name}' supports at "
+                f"most {self.rows.num_embeddings} x {self.columns.num_embeddings}"
             )
-        row = self.rows.weight[:rows, None]
-        column = self.columns.weight[None, :columns]
-        vectors: Tensor = self.table(inputs) + row + column  # [B, R, C, dim]
+        row = self.rows(torch.arange(rows, device=inputs.device))  # [R, dim]
+        column = self.columns(torch.arange(columns, device=inputs.device))  # [C, dim]
+        vectors: Tensor = self.table(inputs) + row[:, None] + column  # [B, R, C, dim]
         return vectors.flatten(1, 2)
 
     def mask(self, inputs: Tensor) -> Tensor:
@@ -68,11 +70,11 @@ class Grid(Embedding):
 
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
         device = self.table.weight.device
-        drawn = torch.randint(
+        tokens = torch.randint(
             0,
             self.vocab,
             (batch, 1, length),
             generator=generator,
             device=generator.device if generator else device,
         )
-        return drawn.to(device)
+        return tokens.to(device)

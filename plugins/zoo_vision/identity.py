@@ -1,4 +1,4 @@
-"""Identity encoder: the vectors as they are."""
+"""Identity encoder."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -9,14 +9,14 @@ from zoo.plugin import Encoder, FromParent, Memory
 
 
 class Identity(Encoder):
-    r"""Hands the vectors on as they are, for decoders that look at a backbone's features.
+    r"""Identity encoder: the states are the inputs, the summary is their mean.
 
     .. math:: h_j = x_j, \qquad \text{summary} = \frac{1}{S} \sum_j x_j
 
-    Paper: Xu et al. 2015, section 3.1.1, where no encoder stands above the convolutions.
+    Paper: Xu et al. 2015, section 3.1.1, where the decoder attends to convolutional features.
 
     Args:
-        input_dim: width of the vectors.
+        input_dim: width of the inputs.
 
     Shapes:
         inputs [B, S, input_dim] -> states [B, S, input_dim], summary [B, input_dim].

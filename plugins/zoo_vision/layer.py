@@ -1,4 +1,4 @@
-"""One layer of a convolutional backbone."""
+"""Layer of a convolutional backbone."""
 
 from typing import Annotated, Literal
 
@@ -16,17 +16,20 @@ _Positive = Annotated[int, Field(ge=1)]
 _NonNegative = Annotated[int, Field(ge=0)]
 Size = _Positive | tuple[_Positive, _Positive]
 Padding = _NonNegative | tuple[_NonNegative, _NonNegative]
-"""One number for both sides, or height and width."""
+"""One value for both axes, or height and width."""
 
 
-class Pool:
-    """Takes the largest or the mean of each window.
+class Pool(nn.Module):
+    """Max or average pooling.
 
     Args:
-        size: of the window.
-        stride: from window to window; the size if not set.
-        padding: around the map.
-        how: largest or mean.
+        size: size of the window.
+        stride: stride of the window; by default the size.
+        padding: padding of the feature map.
+        mode: "max" or "mean".
+
+    Shapes:
+        [B, D, h, w] -> [B, D, h', w'].
     """
 
     def __init__(
@@ -35,40 +38,44 @@ class Pool:
         size: Size = 2,
         stride: Size | None = None,
         padding: Padding = 0,
-        how: Literal["max", "mean"] = "max",
+        mode: Literal["max", "mean"] = "max",
     ) -> None:
+        super().__init__()
         self.size = _pair(size)
         self.stride = _pair(stride or size)
         self.padding = _pair(padding)
-        self.how = how
+        self.mode = mode
         if any(2 * p > k for p, k in zip(self.padding, self.size, strict=True)):
-            raise ZooError(f"padding ({padding}) must be at most half of the pool's size ({size})")
+            raise ZooError(f"padding ({padding}) must be at most half of the pool size ({size})")
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """[B, D, h, w] -> [B, D, h', w']"""
-        pool = F.max_pool2d if self.how == "max" else F.avg_pool2d
+    def extra_repr(self) -> str:
+        return f"{self.size}, stride={self.stride}, padding={self.padding}, mode={self.mode}"
+
+    def forward(self, x: Tensor) -> Tensor:
+        pool = F.max_pool2d if self.mode == "max" else F.avg_pool2d
         return pool(x, self.size, self.stride, self.padding)
 
-    def needed(self, sides: HeightWidth) -> HeightWidth:
-        """How large a map must be to leave one of these sides."""
-        return _needed(sides, self.size, self.stride, self.padding)
+    def input_size(self, output_size: HeightWidth) -> HeightWidth:
+        """Return the smallest input size that gives this output size."""
+        return _input_size(output_size, self.size, self.stride, self.padding)
 
 
 class ConvolutionLayer(nn.Module):
-    r"""A convolution, normalised, bent and pooled.
+    r"""Convolution followed by optional normalisation, activation and pooling.
 
     .. math:: y = \mathrm{pool}(f(\mathrm{norm}(W * x + b)))
 
     Args:
-        input_dim: depth of what comes in.
-        channels: depth of what comes out.
-        kernel: size of the kernel.
-        stride: from window to window.
-        padding: around the image; half of the kernel if not set, which keeps odd kernels' sizes.
-        bias: whether the convolution has one.
-        norm: 'batch' normalises each channel over the batch (Ioffe and Szegedy 2015).
-        activation: f.
-        pool: what follows.
+        input_dim: number of input channels.
+        channels: number of output channels.
+        kernel: kernel size.
+        stride: stride of the convolution.
+        padding: padding of the input; by default half the kernel, which preserves the size for
+            odd kernels.
+        bias: whether the convolution has a bias.
+        norm: "batch" for batch normalisation (Ioffe and Szegedy 2015), or "none".
+        activation: activation f.
+        pool: pooling after the activation.
 
     Shapes:
         [B, input_dim, h, w] -> [B, channels, h', w'].
@@ -88,15 +95,18 @@ class ConvolutionLayer(nn.Module):
         pool: Blueprint[Pool] | None = None,
     ) -> None:
         super().__init__()
-        high, wide = self.kernel = _pair(kernel)
+        height, width = self.kernel = _pair(kernel)
         self.stride = _pair(stride)
-        self.padding = (high // 2, wide // 2) if padding is None else _pair(padding)
+        self.padding = (height // 2, width // 2) if padding is None else _pair(padding)
         self.conv = nn.Conv2d(
             input_dim, channels, self.kernel, self.stride, self.padding, bias=bias
         )
         self.norm = nn.BatchNorm2d(channels) if norm == "batch" else None
         self.activation = activation
         self.pool = pool.build() if pool else None
+
+    def extra_repr(self) -> str:
+        return f"activation={self.activation}"
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.conv(x)
@@ -112,23 +122,23 @@ class ConvolutionLayer(nn.Module):
             return F.gelu(x)
         return x.tanh() if self.activation == "tanh" else x
 
-    def needed(self, sides: HeightWidth) -> HeightWidth:
-        """How large an image must be to leave a map of these sides."""
+    def input_size(self, output_size: HeightWidth) -> HeightWidth:
+        """Return the smallest input size that gives this output size."""
         if self.pool is not None:
-            sides = self.pool.needed(sides)
-        return _needed(sides, self.kernel, self.stride, self.padding)
+            output_size = self.pool.input_size(output_size)
+        return _input_size(output_size, self.kernel, self.stride, self.padding)
 
 
 def _pair(size: int | HeightWidth) -> HeightWidth:
     return (size, size) if isinstance(size, int) else size
 
 
-def _needed(
-    sides: HeightWidth, kernel: HeightWidth, stride: HeightWidth, padding: HeightWidth
+def _input_size(
+    output_size: HeightWidth, kernel: HeightWidth, stride: HeightWidth, padding: HeightWidth
 ) -> HeightWidth:
-    """The least that windows of this kind must slide over to stop this often, each way."""
+    """Return the smallest input size for which a sliding window gives this output size."""
     height, width = (
         max((n - 1) * s + k - 2 * p, 1)
-        for n, k, s, p in zip(sides, kernel, stride, padding, strict=True)
+        for n, k, s, p in zip(output_size, kernel, stride, padding, strict=True)
     )
     return height, width

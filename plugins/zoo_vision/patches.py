@@ -1,33 +1,34 @@
-"""Patch embedding: an image as a sequence of its squares."""
+"""Patch embedding of images."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Embedding
+from zoo.plugin import Embedding, rename_params
 
 
 class Patches(Embedding):
-    r"""Cuts an image into squares and maps each to a vector; a first vector stands for the whole.
+    r"""Patch embedding: linear projection of non-overlapping patches, after a class token.
 
     .. math:: x_0 = c, \qquad x_k = W\, \mathrm{patch}_k + b
 
     Paper: Dosovitskiy et al. 2021, equation 1.
 
     Args:
-        size: side of a patch, in pixels.
+        size: side of a patch in pixels.
         dim: width of a vector.
-        channels: of the image.
-        whole: put a learned vector before the patches, for a classifier to read.
+        channels: number of image channels.
+        class_token: whether to prepend a learned vector to the patches.
 
     Shapes:
         [B, channels, height, width] -> [B, height * width / size^2 (+ 1), dim].
     """
 
     name: ClassVar[str] = "patches"
+    version: ClassVar[int] = 2
     paper: ClassVar[str] = (
         "Dosovitskiy et al. 2021, An Image is Worth 16x16 Words, arXiv:2010.11929"
     )
@@ -38,14 +39,30 @@ class Patches(Embedding):
         size: Annotated[int, Field(ge=1)],
         dim: Annotated[int, Field(ge=1)],
         channels: Annotated[int, Field(ge=1)] = 3,
-        whole: bool = True,
+        class_token: bool = True,
     ) -> None:
         super().__init__()
         self.size = size
         self.dim = dim
         self.channels = channels
+        self.class_token = class_token
         self.map = nn.Conv2d(channels, dim, size, stride=size)
-        self.whole = nn.Parameter(torch.randn(dim) * 0.02) if whole else None
+        self.whole = nn.Parameter(torch.empty(dim)) if class_token else None
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Sample the class token from N(0, 0.02^2)."""
+        if self.whole is not None:
+            self.whole.copy_(torch.randn_like(self.whole) * 0.02)
+
+    @classmethod
+    def migrate(
+        cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        if version == 1:
+            rename_params(params, whole="class_token")
+        return params, tensors
 
     def forward(self, inputs: Tensor) -> Tensor:
         self._num_patches(inputs)
@@ -56,12 +73,12 @@ class Patches(Embedding):
         return torch.cat([first, vectors], dim=1)
 
     def mask(self, inputs: Tensor) -> Tensor:
-        count = self._num_patches(inputs) + (self.whole is not None)
+        count = self._num_patches(inputs) + self.class_token
         return torch.ones(inputs.shape[0], count, dtype=torch.bool, device=inputs.device)
 
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
         weight = self.map.weight
-        count = max(length - (self.whole is not None), 1)
+        count = max(length - self.class_token, 1)
         shape = (batch, self.channels, self.size, self.size * count)
         device = generator.device if generator else weight.device
         return torch.randn(shape, generator=generator, device=device).to(weight)
@@ -70,7 +87,7 @@ class Patches(Embedding):
         _, channels, height, width = images.shape
         if channels != self.channels or height % self.size or width % self.size:
             raise ZooError(
-                f"images of {channels} channels and {height} x {width} pixels cannot be cut into "
-                f"patches of {self.channels} channels and {self.size} x {self.size}"
+                f"images have {channels} channels and {height} x {width} pixels, but embedding "
+                f"'{self.name}' expects {self.channels} channels and sides divisible by {self.size}"
             )
         return (height // self.size) * (width // self.size)

@@ -1,4 +1,4 @@
-"""Regions: the places of a feature map as a sequence."""
+"""Region embedding of a feature map."""
 
 from typing import Annotated, ClassVar
 
@@ -11,18 +11,19 @@ from zoo_vision.feature_size import infer_feature_size
 
 
 class Regions(Embedding):
-    r"""Annotation vectors: what a backbone says of each region of an image, row by row.
+    r"""Region embedding: each position of a backbone's feature map is one vector.
 
     .. math:: a = \{F_{11}, F_{12}, \dots, F_{hw}\}, \qquad F = \mathrm{backbone}(I)
 
     Paper: Xu et al. 2015, section 3.1.1.
 
     Args:
-        backbone: makes the map of features.
-        channels: of the image.
+        backbone: computes the feature map.
+        channels: number of image channels.
 
     Shapes:
-        [B, channels, height, width] -> [B, h * w, dim], where the map is h x w and dim deep.
+        [B, channels, height, width] -> [B, h * w, dim] in row-major order, for a feature map
+        [B, dim, h, w].
     """
 
     name: ClassVar[str] = "regions"
@@ -38,19 +39,26 @@ class Regions(Embedding):
         self.channels = channels
         self.backbone = backbone.build(channels=channels)
         self.dim = self.backbone.output_dim
-        self.high, self.width_axis = infer_feature_size(self.backbone, channels)
+        self.height_axis, self.width_axis = infer_feature_size(self.backbone, channels)
 
     def forward(self, inputs: Tensor) -> Tensor:
         features: Tensor = self.backbone(inputs)  # [B, D, h, w]
         return features.flatten(2).transpose(1, 2)
 
     def mask(self, inputs: Tensor) -> Tensor:
-        count = self.high.places(inputs.shape[2]) * self.width_axis.places(inputs.shape[3])
+        count = self.height_axis.output_size(inputs.shape[2]) * self.width_axis.output_size(
+            inputs.shape[3]
+        )
         return torch.ones(inputs.shape[0], count, dtype=torch.bool, device=inputs.device)
 
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
-        """Random images, one region high."""
+        """Return random images whose feature map has one row of ``length`` regions."""
         weight = next(self.backbone.parameters())
-        shape = (batch, self.channels, self.high.needed(1), self.width_axis.needed(length))
+        shape = (
+            batch,
+            self.channels,
+            self.height_axis.input_size(1),
+            self.width_axis.input_size(length),
+        )
         device = generator.device if generator else weight.device
         return torch.randn(shape, generator=generator, device=device).to(weight)

@@ -1,4 +1,4 @@
-"""Sound as it comes: waveforms to frames."""
+"""Waveform embedding of wav2vec 2.0."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,6 @@
-"""Waveform embedding: samples to frames by strided convolutions.
+"""Waveform embedding: strided convolutions from samples to frames.
 
-Letters: B batch, N samples, S frames, C channels.
+Notation: B batch size, N samples, S frames, C channels.
 """
 
 from collections.abc import Mapping
@@ -12,47 +12,48 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Blueprint, Embedding, full_precision
+from zoo.plugin import Blueprint, Embedding, rename_params
 from zoo_wave.conv_position import ConvPosition
+from zoo_wave.masked_group_norm import MaskedGroupNorm, length_mask
 
 Sizes = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=16)]
 
 
 class Waveform(Embedding):
-    r"""Reads samples by convolutions, one after another, that make ever fewer frames of them.
+    r"""Waveform embedding: stacked strided 1-D convolutions over raw samples.
 
     .. math:: z^0 = x, \qquad z^{l} = \mathrm{gelu}(\mathrm{norm}(w^l * z^{l-1})), \qquad
         h = W\, \mathrm{LN}(z^L) + b
 
-    Where no sample is there is NaN, behind the last one; such samples are read as silence and
-    the frames that would need them are masked.
+    Waveforms are padded at the end with NaN. Padding is replaced with 0, and frames that would
+    include padding are masked.
 
-    Paper: Baevski et al. 2020, section 2 and appendix B; norms of every layer as in its LARGE
-    models.
+    Paper: Baevski et al. 2020, section 2 and appendix B; ``norm: layer`` as in its LARGE models.
 
     Args:
-        dim: width of a frame's vector.
-        channels: of every convolution.
-        kernels: how many inputs each convolution sees at once, the first first.
-        strides: how far each moves on.
-        bias: whether the convolutions have one.
-        norm: 'group' normalises each channel of the first layer over the whole sound, 'layer'
-            every layer's channels at each frame.
-        eps: of the last norm.
-        surroundings: how frames are told where they stand; not at all if not set.
+        dim: width of a frame.
+        channels: number of channels of each convolution.
+        kernels: kernel size of each convolution.
+        strides: stride of each convolution.
+        bias: whether the convolutions have a bias.
+        norm: "group" normalises each channel of the first layer over all frames; "layer"
+            normalises the channels of every layer at each frame.
+        eps: epsilon of the last layer norm.
+        conv_position: convolutional position embedding; none if not set.
 
     Shapes:
-        samples [B, N] -> [B, S, dim], S as the strides leave.
+        samples [B, N] -> [B, S, dim].
     """
 
     name: ClassVar[str] = "waveform"
+    version: ClassVar[int] = 2
     paper: ClassVar[str] = "Baevski et al. 2020, wav2vec 2.0, arXiv:2006.11477"
 
     test_params: ClassVar[Mapping[str, Any]] = {
         "channels": 4,
         "kernels": [3, 2],
         "strides": [2, 1],
-        "surroundings": {"kernel": 4, "groups": 2},
+        "conv_position": {"kernel": 4, "groups": 2},
     }
 
     def __init__(
@@ -65,44 +66,62 @@ class Waveform(Embedding):
         bias: bool = False,
         norm: Literal["group", "layer"] = "group",
         eps: Annotated[float, Field(gt=0)] = 1e-5,
-        surroundings: Blueprint[ConvPosition] | None = None,
+        conv_position: Blueprint[ConvPosition] | None = None,
     ) -> None:
         super().__init__()
         if len(kernels) != len(strides):
-            raise ZooError(f"there are {len(kernels)} kernels, but {len(strides)} strides")
+            raise ZooError(
+                f"kernels has {len(kernels)} values, but strides has {len(strides)}; both need one "
+                "value per convolution"
+            )
         self.dim = dim
+        self.channels = channels
+        self.kernels = kernels
+        self.strides = strides
         self.norm = norm
         self.steps = list(zip(kernels, strides, strict=True))
         self.convolutions = nn.ModuleList(
             nn.Conv1d(channels if i else 1, channels, kernel, stride=stride, bias=bias)
             for i, (kernel, stride) in enumerate(self.steps)
         )
-        normed = 1 if norm == "group" else len(kernels)
-        self.norms = nn.ModuleList(nn.LayerNorm(channels) for _ in range(normed))
+        self.norms = nn.ModuleList(
+            [MaskedGroupNorm(channels)]
+            if norm == "group"
+            else [nn.LayerNorm(channels) for _ in kernels]
+        )
         self.last_norm = nn.LayerNorm(channels, eps=eps)
         self.map = nn.Linear(channels, dim)
-        self.surroundings = surroundings.build(dim=dim) if surroundings else None
+        self.surroundings = conv_position.build(dim=dim) if conv_position else None
+
+    @classmethod
+    def migrate(
+        cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        if version == 1:
+            rename_params(params, surroundings="conv_position")
+        return params, tensors
 
     def forward(self, inputs: Tensor) -> Tensor:
         if inputs.dim() != 2 or not inputs.is_floating_point():
             raise ZooError(
-                f"a waveform is samples [B, N] in floating point, not {inputs.dtype} "
-                f"{list(inputs.shape)}"
+                f"embedding '{self.name}' expects floating-point samples [B, N], but got "
+                f"{inputs.dtype} {list(inputs.shape)}"
             )
         if inputs.shape[1] < self._required_samples(1):
             raise ZooError(
-                f"{inputs.shape[1]} samples are too few; one frame needs {self._required_samples(1)}"
+                f"waveforms have {inputs.shape[1]} samples, but one frame needs at least "
+                f"{self._required_samples(1)}"
             )
-        count = _num_samples(inputs)
+        lengths = _num_samples(inputs)
         states = torch.nan_to_num(inputs, nan=0.0)[:, None]  # [B, C, N]
         for i, convolution in enumerate(self.convolutions):
             states = convolution(states)
-            count = _num_frames(count, *self.steps[i])
+            lengths = _num_frames(lengths, *self.steps[i])
             if i < len(self.norms):
-                states = self._normalize(states, count, self.norms[i])
+                states = self._normalize(states, lengths, self.norms[i])
             states = F.gelu(states)
         vectors: Tensor = self.map(self.last_norm(states.transpose(1, 2)))
-        padding_mask = ~_length_mask(count, vectors.shape[1])[..., None]
+        padding_mask = ~length_mask(lengths, vectors.shape[1])[..., None]
         vectors = vectors.masked_fill(padding_mask, 0.0)
         if self.surroundings is None:
             return vectors
@@ -110,13 +129,11 @@ class Waveform(Embedding):
         return positioned.masked_fill(padding_mask, 0.0)
 
     def mask(self, inputs: Tensor) -> Tensor:
-        count, max_length = _num_samples(inputs), inputs.shape[1]
+        lengths, max_length = _num_samples(inputs), inputs.shape[1]
         for kernel, stride in self.steps:
-            count, max_length = (
-                _num_frames(count, kernel, stride),
-                (max_length - kernel) // stride + 1,
-            )
-        return _length_mask(count, max_length)
+            lengths = _num_frames(lengths, kernel, stride)
+            max_length = (max_length - kernel) // stride + 1
+        return length_mask(lengths, max_length)
 
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
         weight = self.map.weight
@@ -124,36 +141,25 @@ class Waveform(Embedding):
         shape = (batch, self._required_samples(length))
         return torch.randn(shape, generator=generator, device=device).to(weight)
 
-    def _normalize(self, states: Tensor, count: Tensor, norm: nn.Module) -> Tensor:
-        """states [B, C, S] normalised: at each frame, or each channel over the frames there are."""
-        if self.norm == "layer":
-            normed: Tensor = norm(states.transpose(1, 2)).transpose(1, 2)
-            return normed
-        assert isinstance(norm, nn.LayerNorm)
-        wide = full_precision(states)
-        real = _length_mask(count, states.shape[2])[:, None]
-        total = count.clamp(min=1)[:, None, None]
-        mean = (wide * real).sum(dim=2, keepdim=True) / total
-        variance = ((wide - mean).square() * real).sum(dim=2, keepdim=True) / total
-        scaled = ((wide - mean) * torch.rsqrt(variance + norm.eps)).to(states.dtype)
-        return scaled * norm.weight[:, None] + norm.bias[:, None]
+    def _normalize(self, states: Tensor, lengths: Tensor, norm: nn.Module) -> Tensor:
+        """Normalise states [B, C, S], each channel over the frames or each frame on its own."""
+        if self.norm == "group":
+            normalized: Tensor = norm(states, lengths)
+        else:
+            normalized = norm(states.transpose(1, 2)).transpose(1, 2)
+        return normalized
 
     def _required_samples(self, frames: int) -> int:
-        """How many samples so many frames are made of."""
+        """Return the number of samples needed for a number of frames."""
         for kernel, stride in reversed(self.steps):
             frames = (frames - 1) * stride + kernel
         return frames
 
 
 def _num_samples(samples: Tensor) -> Tensor:
-    """How many samples there are of each item: [B]."""
+    """Count the samples of each item that are not padding: [B]."""
     return (~samples.isnan()).sum(dim=1)
 
 
-def _num_frames(count: Tensor, kernel: int, stride: int) -> Tensor:
-    return ((count - kernel).div(stride, rounding_mode="floor") + 1).clamp(min=0)
-
-
-def _length_mask(count: Tensor, max_length: int) -> Tensor:
-    """[B], S -> [B, S], True below the count."""
-    return torch.arange(max_length, device=count.device) < count[:, None]
+def _num_frames(lengths: Tensor, kernel: int, stride: int) -> Tensor:
+    return ((lengths - kernel).div(stride, rounding_mode="floor") + 1).clamp(min=0)

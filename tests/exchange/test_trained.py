@@ -150,7 +150,7 @@ def ocr(tmp_path_factory):
 @torch.no_grad()
 def test_ocr_features_and_logits(ocr):
     model, images, reference, arrays = ocr
-    features, logits = model.source(images), model.frames(images)[0]
+    features, logits = model.source(images), model.frame_logits(images)[0]
     for index in range(len(reference["examples"])):
         for ours, theirs in ((features[index].T, "conv"), (logits[index], "logits")):
             expected = torch.from_numpy(arrays[f"{theirs}_{index}"])

@@ -1,4 +1,4 @@
-"""Digits of 3 x 5 cells, drawn on a dark canvas."""
+"""Images of digits of 3 x 5 cells on a black background."""
 
 import torch
 from torch import Tensor
@@ -16,15 +16,18 @@ GLYPHS = torch.tensor(
 
 
 def digits(side: int, scale: int) -> tuple[Tensor, Tensor]:
-    """Every digit everywhere it fits, a cell scale x scale pixels: [K, 1, side, side] and [K]."""
+    """Return all digits at all positions [K, 1, side, side] and their labels [K].
+
+    A cell has scale x scale pixels.
+    """
     glyphs = GLYPHS.repeat_interleave(scale, dim=1).repeat_interleave(scale, dim=2)
     height, width = glyphs.shape[1:]
-    images, names = [], []
-    for name, glyph in enumerate(glyphs):
+    images, labels = [], []
+    for label, glyph in enumerate(glyphs):
         for top in range(side - height + 1):
             for left in range(side - width + 1):
                 image = torch.zeros(1, side, side)
                 image[0, top : top + height, left : left + width] = glyph
                 images.append(image)
-                names.append(name)
-    return torch.stack(images), torch.tensor(names)
+                labels.append(label)
+    return torch.stack(images), torch.tensor(labels)

@@ -1,4 +1,4 @@
-"""Tones to spell: waveforms of two to five beeps, each of one of four pitches."""
+"""Synthetic speech: waveforms of two to five tones, each with one of four pitches."""
 
 import math
 
@@ -9,7 +9,7 @@ PITCHES = (150.0, 300.0, 500.0, 800.0)
 
 
 def make_tones(count, generator, *, first=1):
-    """Waveforms [B, n] with silence and noise between beeps, and labels [B, 5], both padded."""
+    """Return waveforms [B, n] of tones, silence and noise, and labels [B, 5], both padded."""
 
     def randint(low, high):
         return int(torch.randint(low, high, (1,), generator=generator))

@@ -16,16 +16,16 @@ def path(tmp_path):
     return file
 
 
-# By hand, in log10.
+# Computed by hand, in log10.
 KNOWN = [
     ("1", (), -0.4),
     ("1", ("<s>",), -0.2),
     ("2", ("<s>",), -0.3 - 0.8),  # backs off from <s>
-    ("2", ("<s>", "1"), -0.15 - 0.9),  # from the listed bigram to '1 2'
-    ("1", ("<s>", "1"), -0.15 - 0.2 - 0.4),  # and again to '1'
+    ("2", ("<s>", "1"), -0.15 - 0.9),  # backs off to the bigram '1 2'
+    ("1", ("<s>", "1"), -0.15 - 0.2 - 0.4),  # backs off twice, to '1'
     ("</s>", ("<s>", "1"), -0.1),
-    ("</s>", ("1", "2"), -0.3),  # '1 2' has no weight, which means 0
-    ("1", ("9", "8", "1", "2"), -0.5),  # only the last two count
+    ("</s>", ("1", "2"), -0.3),  # '1 2' has no back-off weight, which means 0
+    ("1", ("9", "8", "1", "2"), -0.5),  # only the last two words are used
     ("never", ("2",), -0.1 - 0.7),  # as <unk>
     ("2", ("never",), -0.05),  # '<unk> 2' is listed
 ]
@@ -36,9 +36,9 @@ def test_known_values(path, word, history, expected):
     assert read_arpa(path).logprob(word, history) == pytest.approx(expected * math.log(10))
 
 
-def test_labels_are_words_by_number_or_by_name(path, tmp_path):
-    language = load_language_model(str(path), None)
-    rows, ends = language.next_logprobs([(), (1,)], 3)
+def test_labels_are_words_by_id_or_by_name(path, tmp_path):
+    model = load_language_model(str(path), None)
+    rows, ends = model.next_logprobs([(), (1,)], 3)
     np.testing.assert_allclose(rows[0] / math.log(10), [-0.3 - 0.7, -0.2, -1.1])
     np.testing.assert_allclose(ends / math.log(10), [-0.3 - 0.6, -0.1])
 
@@ -46,11 +46,11 @@ def test_labels_are_words_by_number_or_by_name(path, tmp_path):
     names.write_text("blank\n2\n1\n")
     swapped, _ = load_language_model(str(path), str(names)).next_logprobs([()], 3)
     np.testing.assert_allclose(swapped[0], rows[0][[0, 2, 1]])
-    with pytest.raises(ZooError, match="has names for 3 symbols, the frames 4"):
+    with pytest.raises(ZooError, match=r"3 words.*4 labels"):
         load_language_model(str(path), str(names)).next_logprobs([()], 4)
 
 
-def test_without_unk_a_strange_word_is_impossible_and_without_an_end_it_is_free(tmp_path):
+def test_without_unk_and_end_in_the_file(tmp_path):
     file = tmp_path / "bare.arpa"
     file.write_text("\\data\\\nngram 1=1\n\\1-grams:\n-0.5 1\n\\end\\\n")
     rows, ends = ArpaLanguageModel(read_arpa(file)).next_logprobs([(1,)], 3)
@@ -61,39 +61,39 @@ def test_without_unk_a_strange_word_is_impossible_and_without_an_end_it_is_free(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("nothing", r"is no ARPA file: it has no \\data\\"),
-        ("\\data\\\nngram 1=5\n", "is cut short: it has no n-grams"),
-        ("\\data\\\nngrams: 5\n", ":2: 'ngrams: 5' should be a count as 'ngram 1=20'"),
-        (ARPA.replace("\\end\\", ""), r"is cut short: it has no \\end\\"),
-        (ARPA.replace("ngram 2=5", "ngram 2=9"), r"has 5 2-grams, but says 9 in \\data\\"),
-        (ARPA.replace("ngram 3=1\n", ""), r":21: 3-grams are not counted in \\data\\"),
-        (ARPA.replace("-0.9 1 2", "-0.9 1"), ":17: '-0.9 1' is no 2-gram"),
-        (ARPA.replace("-0.9 1 2", "x 1 2"), ":17: 'x 1 2' has no number in its place"),
-        (ARPA.replace("-0.9 1 2", "nan 1 2"), ":17: 'nan 1 2' has no number in its place"),
-        (ARPA.replace("-0.9 1 2", "inf 1 2"), ":17: 'inf 1 2' has no number in its place"),
-        ("\\data\\\nngram 0=1\n", ":2: 'ngram 0=1' should be a count"),
-        (f"\\data\\\nngram 1={'9' * 5000}\n", ":2: 'ngram 1=9+' should be a count"),
+        ("nothing", r"ARPA.*\\data\\"),
+        ("\\data\\\nngram 1=5\n", "no n-grams"),
+        ("\\data\\\nngrams: 5\n", ":2: 'ngrams: 5'"),
+        (ARPA.replace("\\end\\", ""), r"\\end\\"),
+        (ARPA.replace("ngram 2=5", "ngram 2=9"), r"5 2-grams.*\\data\\.*9"),
+        (ARPA.replace("ngram 3=1\n", ""), r":21:.*\\data\\.*3-grams"),
+        (ARPA.replace("-0.9 1 2", "-0.9 1"), ":17: '-0.9 1'.*2-gram"),
+        (ARPA.replace("-0.9 1 2", "x 1 2"), ":17: 'x 1 2'.*number"),
+        (ARPA.replace("-0.9 1 2", "nan 1 2"), ":17: 'nan 1 2'.*number"),
+        (ARPA.replace("-0.9 1 2", "inf 1 2"), ":17: 'inf 1 2'.*number"),
+        ("\\data\\\nngram 0=1\n", ":2: 'ngram 0=1'.*count"),
+        (f"\\data\\\nngram 1={'9' * 5000}\n", ":2: 'ngram 1=9+'.*count"),
     ],
 )
-def test_a_faulty_file_is_refused_with_its_line(tmp_path, text, message):
-    file = tmp_path / "faulty.arpa"
+def test_an_invalid_file_raises_with_its_line(tmp_path, text, message):
+    file = tmp_path / "invalid.arpa"
     file.write_text(text)
     with pytest.raises(ZooError, match=message):
         read_arpa(file)
 
 
-def test_a_file_that_cannot_be_read_is_refused(tmp_path):
-    with pytest.raises(ZooError, match="cannot be read: no such file or directory"):
+def test_a_file_that_cannot_be_read_raises(tmp_path):
+    with pytest.raises(ZooError, match=r"absent\.arpa.*no such file"):
         read_arpa(tmp_path / "absent.arpa")
     file = tmp_path / "binary.arpa"
     file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ZooError, match="is not UTF-8 text, so no ARPA file"):
+    with pytest.raises(ZooError, match=r"ARPA.*UTF-8"):
         read_arpa(file)
-    with pytest.raises(ZooError, match="is not UTF-8 text, so no list of symbols"):
+    with pytest.raises(ZooError, match=r"labels.*UTF-8"):
         load_language_model(str(_write_arpa(tmp_path)), str(file))
 
 
 def _write_arpa(folder):
-    file = folder / "sound.arpa"
+    file = folder / "valid.arpa"
     file.write_text(ARPA)
     return file

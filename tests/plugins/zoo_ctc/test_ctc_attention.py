@@ -29,7 +29,7 @@ def compose(kind: str = "ctc-attention", **changes: Any) -> zoo.Model:
 
 @pytest.fixture
 def ctc_and_seq2seq():
-    """The model, and a seq2seq of the same weights."""
+    """A model and a seq2seq model with the same weights."""
     model, plain = compose(), compose("seq2seq")
     weights = {k: v for k, v in model.state_dict().items() if not k.startswith("ctc.")}
     plain.load_state_dict(weights)
@@ -42,7 +42,7 @@ BATCH = {
 }
 
 
-def test_its_decoder_is_that_of_seq2seq(ctc_and_seq2seq):
+def test_decoder_outputs_match_seq2seq(ctc_and_seq2seq):
     model, plain = ctc_and_seq2seq
     outputs, expected = model(BATCH), plain(BATCH)
     assert torch.equal(outputs.logits, expected.logits)
@@ -52,18 +52,20 @@ def test_its_decoder_is_that_of_seq2seq(ctc_and_seq2seq):
     assert torch.equal(decoded.tokens, plain.generate(BATCH, Greedy(), max_length=5).tokens)
 
 
-def test_its_second_head_labels_the_frames_without_start_and_end():
+def test_ctc_targets_exclude_bos_and_eos():
     model = compose()
     part = model(BATCH).parts["ctc"]
     states = model.encode(BATCH["source"]).states
     torch.testing.assert_close(part.logits, states @ model.ctc.weight.T + model.ctc.bias)
     assert part.mask.tolist() == [[True] * 4, [True, True, False, False]]
-    labels = [row[real].tolist() for row, real in zip(part.targets, part.target_mask, strict=True)]
+    labels = [
+        row[valid].tolist() for row, valid in zip(part.targets, part.target_mask, strict=True)
+    ]
     assert labels == [[3, 4], [5]]
 
 
 @pytest.mark.parametrize("sampler", [CtcGreedy(), CtcPrefixBeam(width=3)], ids=lambda s: s.name)
-def test_a_sampler_of_frames_asks_the_ctc_head(sampler):
+def test_frame_samplers_decode_the_ctc_head(sampler):
     model = compose()
     with torch.no_grad():
         model.ctc.weight.zero_()
@@ -72,13 +74,13 @@ def test_a_sampler_of_frames_asks_the_ctc_head(sampler):
     assert [row[0][row[0] != 0].tolist() for row in outputs.tokens] == [[4], [4]]
 
 
-def test_it_aligns_by_the_ctc_head():
-    found = compose().align(BATCH)
-    assert [k for k in found.labels[1, :2].tolist() if k] in ([5], [5, 5])
-    assert found.spans.shape == (2, 3, 2)
+def test_align_uses_the_ctc_head():
+    alignment = compose().align(BATCH)
+    assert [k for k in alignment.labels[1, :2].tolist() if k] in ([5], [5, 5])
+    assert alignment.spans.shape == (2, 3, 2)
 
 
-def test_drawn_looks_come_beside_its_parts():
+def test_hard_attention_returns_samples():
     attention = {"scorer": {"type": "additive", "hidden": 3}, "align": "hard"}
     model = compose(decoder=PARTS["decoder"] | {"attention": attention}).train()
     outputs = model(BATCH)
@@ -86,7 +88,7 @@ def test_drawn_looks_come_beside_its_parts():
     assert set(outputs.parts) == {"ctc"}
 
 
-def test_an_example_has_labels_between_start_and_end():
+def test_an_example_has_labels_between_bos_and_eos():
     model = compose()
     target = model.example(30, 6, torch.Generator().manual_seed(0))["target"]
     assert (target[:, 0] == 1).all()
@@ -94,11 +96,11 @@ def test_an_example_has_labels_between_start_and_end():
     assert set(target[:, 1:-1].flatten().tolist()) == {3, 4, 5, 6}
 
 
-def test_a_vocabulary_without_labels_is_refused():
-    with pytest.raises(SpecError, match=r"vocab \(3\) has no symbol for a label beside padding"):
+def test_a_vocabulary_without_labels_raises():
+    with pytest.raises(SpecError, match=r"vocab \(3\).*padding"):
         compose(target={"type": "token", "vocab": 3, "dim": 5})
 
 
-def test_its_weights_are_named():
+def test_weight_names():
     names = {k.split(".")[0] for k in compose().state_dict()}
     assert names == {"source", "encoder", "decoder", "ctc"}

@@ -7,9 +7,9 @@ from zoo_ctc.ctc_greedy import CtcGreedy
 
 
 def frames(*paths):
-    """Frames whose likeliest symbols are the paths', each with probability 0.7 of four."""
-    sure = torch.nn.functional.one_hot(torch.tensor(paths), 4).double()
-    return (0.1 + 0.6 * sure).log()
+    """Return frames of four labels in which those of the paths have probability 0.7."""
+    one_hot = torch.nn.functional.one_hot(torch.tensor(paths), 4).double()
+    return (0.1 + 0.6 * one_hot).log()
 
 
 def test_known_values():
@@ -31,11 +31,11 @@ def test_another_blank_and_another_padding():
 
 
 def test_no_frames_and_no_items():
-    nothing = CtcGreedy().decode_frames(
+    no_frames = CtcGreedy().decode_frames(
         torch.zeros(2, 0, 4), torch.zeros(2, 0).bool(), blank=0, pad=0
     )
-    assert nothing.tokens.tolist() == [[[0]], [[0]]]
-    nobody = CtcGreedy().decode_frames(
+    assert no_frames.tokens.tolist() == [[[0]], [[0]]]
+    no_items = CtcGreedy().decode_frames(
         torch.zeros(0, 5, 4), torch.zeros(0, 5).bool(), blank=0, pad=0
     )
-    assert nobody.tokens.shape == (0, 1, 1)
+    assert no_items.tokens.shape == (0, 1, 1)

@@ -1,4 +1,4 @@
-"""Prefix beam search against scoring every labelling by every path."""
+"""Prefix beam search compared with enumeration of all paths."""
 
 import itertools
 import math
@@ -15,17 +15,23 @@ from zoo_ctc.ctc_greedy import CtcGreedy
 from zoo_ctc.ctc_prefix_beam import CtcPrefixBeam
 
 FULL_WIDTH = 200
+RECOGNISER = {
+    "type": "ctc-recogniser",
+    "source": {"type": "token", "vocab": 6, "dim": 4},
+    "encoder": {"type": "gru", "hidden": 3},
+    "vocab": 3,
+}
 
 
-def rank_labellings(logprobs, blank, score_fn=lambda labels: 0.0):
-    """Every labelling of frames [T, V] with its score, best first."""
+def rank_all(logprobs, blank, score_fn=lambda labels: 0.0):
+    """Return all label sequences of frames [T, V] with their scores, best first."""
     sums = {}
     for path in itertools.product(range(logprobs.shape[1]), repeat=len(logprobs)):
         labels = tuple(s for s, _ in itertools.groupby(path) if s != blank)
         score = sum(logprobs[t, s].item() for t, s in enumerate(path))
         sums[labels] = np.logaddexp(sums.get(labels, -math.inf), score)
-    found = [(score + score_fn(labels), labels) for labels, score in sums.items()]
-    return [(labels, score) for score, labels in sorted(found, reverse=True)]
+    results = [(score + score_fn(labels), labels) for labels, score in sums.items()]
+    return [(labels, score) for score, labels in sorted(results, reverse=True)]
 
 
 def frames(T, seed, V=3):
@@ -33,7 +39,7 @@ def frames(T, seed, V=3):
     return torch.randn(1, T, V, dtype=torch.float64).log_softmax(dim=-1)
 
 
-def read(sampler, logprobs, blank=0):
+def decode(sampler, logprobs, blank=0):
     mask = torch.ones(logprobs.shape[:2], dtype=torch.bool)
     decoded = sampler.decode_frames(logprobs, mask, blank=blank, pad=9)
     return [
@@ -43,24 +49,24 @@ def read(sampler, logprobs, blank=0):
     ]
 
 
-def assert_same(found, expected):
-    assert [labels for labels, _ in found] == [labels for labels, _ in expected]
-    for (_, score), (_, exact) in zip(found, expected, strict=True):
+def assert_same(results, expected):
+    assert [labels for labels, _ in results] == [labels for labels, _ in expected]
+    for (_, score), (_, exact) in zip(results, expected, strict=True):
         assert score == pytest.approx(exact, abs=1e-9)
 
 
 @pytest.mark.parametrize("blank", [0, 1])
 @pytest.mark.parametrize("T", [1, 2, 3, 4, 5, 6])
-def test_a_wide_beam_finds_every_labelling_and_its_probability(T, blank):
+def test_a_wide_beam_matches_enumeration(T, blank):
     for seed in range(5):
         logprobs = frames(T, seed)
         assert_same(
-            read(CtcPrefixBeam(width=FULL_WIDTH), logprobs, blank),
-            rank_labellings(logprobs[0], blank),
+            decode(CtcPrefixBeam(width=FULL_WIDTH), logprobs, blank),
+            rank_all(logprobs[0], blank),
         )
 
 
-def arpa_score_fn(path, weight, bonus):
+def arpa_score_fn(path, weight, length_bonus):
     arpa = read_arpa(path)
 
     def score_fn(labels):
@@ -68,25 +74,27 @@ def arpa_score_fn(path, weight, bonus):
         for word in [*map(str, labels), "</s>"]:
             total += arpa.logprob(word, tuple(words))
             words.append(word)
-        return weight * total + bonus * len(labels)
+        return weight * total + length_bonus * len(labels)
 
     return score_fn
 
 
 @pytest.mark.parametrize("T", [1, 3, 5])
-def test_a_wide_beam_with_an_arpa_file_finds_the_best_of_all(T, tmp_path):
+def test_a_wide_beam_with_an_arpa_file_matches_enumeration(T, tmp_path):
     path = tmp_path / "small.arpa"
     path.write_text(ARPA)
-    sampler = CtcPrefixBeam(width=FULL_WIDTH, language=str(path), weight=0.7, bonus=0.4)
+    sampler = CtcPrefixBeam(
+        width=FULL_WIDTH, language_model=str(path), weight=0.7, length_bonus=0.4
+    )
     for seed in range(3):
         logprobs = frames(T, seed)
-        expected = rank_labellings(logprobs[0], 0, arpa_score_fn(path, 0.7, 0.4))
-        assert_same(read(sampler, logprobs), expected)
+        expected = rank_all(logprobs[0], 0, arpa_score_fn(path, 0.7, 0.4))
+        assert_same(decode(sampler, logprobs), expected)
 
 
 @pytest.fixture
 def ngram(tmp_path):
-    """A model file of an n-gram model that has read a few sequences; 3 begins, 4 ends."""
+    """An n-gram model fitted to three sequences, and its file; bos is 3, eos is 4."""
     model = zoo.compose(
         {
             "zoo": 1,
@@ -105,142 +113,128 @@ def ngram(tmp_path):
     return model, zoo.save(model, tmp_path / "counts.safetensors")
 
 
-def model_score_fn(model, weight, bonus):
-    """Scores by what the model says of the whole sequence at once."""
+def model_score_fn(model, weight, length_bonus):
+    """Return a function that scores a full sequence with the model."""
 
     def score_fn(labels):
         target = torch.tensor([[model.bos, *labels, model.eos]])
         outputs = model.eval()({"target": target})
         logprobs = outputs.logits.double().log_softmax(dim=-1)
         total = logprobs.gather(2, target[:, 1:, None]).sum().item()
-        return weight * total + bonus * len(labels)
+        return weight * total + length_bonus * len(labels)
 
     return score_fn
 
 
 @pytest.mark.parametrize("T", [1, 3, 5])
-def test_a_wide_beam_with_the_zoos_ngrams_finds_the_best_of_all(T, ngram):
+def test_a_wide_beam_with_a_zoo_ngram_matches_enumeration(T, ngram):
     model, path = ngram
-    sampler = CtcPrefixBeam(width=FULL_WIDTH, language=str(path), weight=1.5, bonus=-0.2)
+    sampler = CtcPrefixBeam(
+        width=FULL_WIDTH, language_model=str(path), weight=1.5, length_bonus=-0.2
+    )
     for seed in range(3):
         logprobs = frames(T, seed)
-        expected = rank_labellings(logprobs[0], 0, model_score_fn(model, 1.5, -0.2))
-        found = read(sampler, logprobs)
-        assert [labels for labels, _ in found[:10]] == [labels for labels, _ in expected[:10]]
-        for (_, score), (_, exact) in zip(found, expected, strict=True):
+        expected = rank_all(logprobs[0], 0, model_score_fn(model, 1.5, -0.2))
+        results = decode(sampler, logprobs)
+        assert [labels for labels, _ in results[:10]] == [labels for labels, _ in expected[:10]]
+        for (_, score), (_, exact) in zip(results, expected, strict=True):
             assert score == pytest.approx(exact, abs=1e-5)
 
 
 @pytest.mark.parametrize("spec", ["gpt2-tiny", "rnn-lm"])
-def test_any_other_language_model_will_do(spec, tmp_path):
+def test_other_zoo_language_models_match_enumeration(spec, tmp_path):
     small = {"rnn-lm": ["model.embedding={vocab: 9, dim: 4}", "model.decoder.hidden=5"]}
     model = zoo.compose(spec, overrides=small.get(spec, [])).eval()
     path = zoo.save(model, tmp_path / "other.safetensors")
-    sampler = CtcPrefixBeam(width=FULL_WIDTH, language=str(path), weight=0.5)
+    sampler = CtcPrefixBeam(width=FULL_WIDTH, language_model=str(path), weight=0.5)
     logprobs = frames(4, 0)
-    found = dict(read(sampler, logprobs))
-    for labels, score in rank_labellings(logprobs[0], 0, model_score_fn(model, 0.5, 0.0)):
-        assert found[labels] == pytest.approx(score, abs=1e-5)
+    results = dict(decode(sampler, logprobs))
+    for labels, score in rank_all(logprobs[0], 0, model_score_fn(model, 0.5, 0.0)):
+        assert results[labels] == pytest.approx(score, abs=1e-5)
 
 
-def test_a_language_model_changes_the_answer(ngram):
-    # By the frames alone '2' is a little likelier; the counts have seen '1' begin more often.
+def test_a_language_model_changes_the_best_labels(ngram):
+    # Label 2 is more probable in the frames; label 1 is the more frequent first label.
     logprobs = torch.tensor([[[0.02, 0.48, 0.5]]]).log()
-    assert read(CtcPrefixBeam(width=9), logprobs)[0][0] == (2,)
-    sampler = CtcPrefixBeam(width=9, language=str(ngram[1]))
-    assert read(sampler, logprobs)[0][0] == (1,)
+    assert decode(CtcPrefixBeam(width=9), logprobs)[0][0] == (2,)
+    sampler = CtcPrefixBeam(width=9, language_model=str(ngram[1]))
+    assert decode(sampler, logprobs)[0][0] == (1,)
 
 
-def test_paths_count_together_where_greedy_sees_the_best_alone():
-    # Graves 2012, figure 7.5: the likeliest path is empty, the likeliest labelling is 'a'.
+def test_paths_are_summed_unlike_in_greedy_decoding():
+    # Graves 2012, figure 7.5: the most probable path is empty, the most probable labels are 'a'.
     logprobs = torch.tensor([[[0.6, 0.4]] * 2], dtype=torch.float64).log()
-    assert read(CtcGreedy(), logprobs) == [((), pytest.approx(math.log(0.36)))]
-    assert read(CtcPrefixBeam(width=2), logprobs)[0] == ((1,), pytest.approx(math.log(0.64)))
+    assert decode(CtcGreedy(), logprobs) == [((), pytest.approx(math.log(0.36)))]
+    assert decode(CtcPrefixBeam(width=2), logprobs)[0] == ((1,), pytest.approx(math.log(0.64)))
 
 
-def test_narrow_beams_and_pruning_only_lose():
+def test_narrow_beams_and_pruning_give_lower_bounds():
     for seed in range(10):
         logprobs = frames(6, seed, V=4)
-        exact = dict(rank_labellings(logprobs[0], 0))
+        exact = dict(rank_all(logprobs[0], 0))
         for sampler in (CtcPrefixBeam(width=2), CtcPrefixBeam(width=FULL_WIDTH, prune=0.3)):
-            for labels, score in read(sampler, logprobs):
+            for labels, score in decode(sampler, logprobs):
                 assert score <= exact[labels] + 1e-9
 
 
-def test_pruning_leaves_out_what_is_unlikely_but_never_the_likeliest():
+def test_pruning_keeps_the_most_probable_label():
     logprobs = torch.tensor([[[0.1, 0.3, 0.25, 0.35]]]).log()
-    found = {labels for labels, _ in read(CtcPrefixBeam(width=9, prune=0.28), logprobs)}
-    assert found == {(), (1,), (3,)}
-    found = {labels for labels, _ in read(CtcPrefixBeam(width=9, prune=0.9), logprobs)}
-    assert found == {(), (3,)}
+    results = {labels for labels, _ in decode(CtcPrefixBeam(width=9, prune=0.28), logprobs)}
+    assert results == {(), (1,), (3,)}
+    results = {labels for labels, _ in decode(CtcPrefixBeam(width=9, prune=0.9), logprobs)}
+    assert results == {(), (3,)}
 
 
-def test_n_best_and_places_that_nothing_fills():
+def test_n_best_with_fewer_hypotheses():
     logprobs = torch.tensor([[[0.5, 0.3, 0.2]], [[0.0, 1.0, 0.0]]]).log()
     mask = torch.ones(2, 1, dtype=torch.bool)
-    decoded = CtcPrefixBeam(width=4, n_best=2).read(logprobs, mask, blank=0, pad=0)
+    decoded = CtcPrefixBeam(width=4, n_best=2).decode_frames(logprobs, mask, blank=0, pad=0)
     assert decoded.tokens.tolist() == [[[0], [1]], [[1], [0]]]
     assert decoded.scores[1].tolist() == [0.0, -math.inf]
 
 
-def test_a_spec_names_it(ngram):
+def test_generate_with_a_spec(ngram):
     spec = {
         "zoo": 1,
         "name": "test",
-        "model": {
-            "type": "ctc-recogniser",
-            "source": {"type": "token", "vocab": 6, "dim": 4},
-            "encoder": {"type": "gru", "hidden": 3},
-            "vocab": 3,
-        },
-        "sampler": {"type": "ctc-prefix-beam", "width": 3, "language": str(ngram[1])},
+        "model": RECOGNISER,
+        "sampler": {"type": "ctc-prefix-beam", "width": 3, "language_model": str(ngram[1])},
     }
     model = zoo.compose(spec)
-    answers = zoo.generate(model, [[1, 2, 3], [4]])
-    assert [len(each) for each in answers] == [3, 3]
-    assert all(a.score >= b.score for each in answers for a, b in itertools.pairwise(each))
+    results = zoo.generate(model, [[1, 2, 3], [4]])
+    assert [len(each) for each in results] == [3, 3]
+    assert all(a.score >= b.score for each in results for a, b in itertools.pairwise(each))
 
 
-def test_a_language_of_too_few_symbols_and_a_model_that_is_none_are_refused(ngram, tmp_path):
-    sampler = CtcPrefixBeam(language=str(ngram[1]))
-    with pytest.raises(ZooError, match="the language model has 5 symbols, the frames 6"):
-        read(sampler, frames(2, 0, V=6))
+def test_unsuitable_language_models_raise(ngram, tmp_path):
+    sampler = CtcPrefixBeam(language_model=str(ngram[1]))
+    with pytest.raises(ZooError, match=r"5 tokens.*6 labels"):
+        decode(sampler, frames(2, 0, V=6))
     other = zoo.save(zoo.compose("vit-tiny"), tmp_path / "vit.safetensors")
-    with pytest.raises(ZooError, match="'classifier' goes on with no prompt"):
-        read(CtcPrefixBeam(language=str(other)), frames(2, 0))
+    with pytest.raises(ZooError, match=r"'classifier'.*language model"):
+        decode(CtcPrefixBeam(language_model=str(other)), frames(2, 0))
 
 
-def test_what_no_language_allows_is_said(tmp_path):
+def test_no_valid_labels_raise(tmp_path):
     path = tmp_path / "one.arpa"
     path.write_text("\\data\\\nngram 1=2\n\\1-grams:\n-0.5 1\n-99999 </s>\n\\end\\\n")
-    model = zoo.compose(
-        {
-            "zoo": 1,
-            "name": "test",
-            "model": {
-                "type": "ctc-recogniser",
-                "source": {"type": "token", "vocab": 6, "dim": 4},
-                "encoder": {"type": "gru", "hidden": 3},
-                "vocab": 3,
-            },
-        }
-    )
+    model = zoo.compose({"zoo": 1, "name": "test", "model": RECOGNISER})
     with torch.no_grad():
         model.out.bias.copy_(torch.tensor([-math.inf, -math.inf, 0.0]))
-    sampler = CtcPrefixBeam(language=str(path))
-    with pytest.raises(ZooError, match="nothing can be said for item 0: every labelling is imp"):
+    sampler = CtcPrefixBeam(language_model=str(path))
+    with pytest.raises(ZooError, match=r"item 0.*-inf"):
         model.generate({"source": torch.tensor([[1, 2]])}, sampler, max_length=3)
 
 
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"width": 2, "n_best": 3}, r"n_best \(3\) must not be above width \(2\)"),
-        ({"bonus": 0.5}, r"bonus \(0.5\) makes up for a language model, but there is none"),
-        ({"symbols": "x"}, "'symbols' names the words of an ARPA file, but 'language' is none"),
-        ({"language": "absent.arpa"}, "there is no file absent.arpa"),
+        ({"width": 2, "n_best": 3}, r"n_best \(3\).*width \(2\)"),
+        ({"length_bonus": 0.5}, r"length_bonus \(0.5\).*language_model"),
+        ({"symbols": "x"}, r"symbols \(x\).*language_model.*not set"),
+        ({"language_model": "absent.arpa"}, r"language_model.*absent\.arpa"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(params, message):
+def test_invalid_parameters_raise(params, message):
     with pytest.raises(ZooError, match=message):
         CtcPrefixBeam(**params)

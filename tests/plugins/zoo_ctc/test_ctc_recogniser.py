@@ -25,7 +25,7 @@ def compose(**changes: Any) -> zoo.Model:
     return zoo.compose(spec).eval()
 
 
-def test_logits_are_a_map_of_the_encoders_states():
+def test_logits_are_a_linear_map_of_the_encoder_states():
     model = compose()
     source = torch.tensor([[1, 2, 3, 4], [5, 1, 0, 0]])
     target = torch.tensor([[1, 2], [3, 0]])
@@ -49,11 +49,11 @@ def test_another_padding_and_another_blank():
     with torch.no_grad():
         model.out.bias.copy_(torch.tensor([0.0, 0.0, 99.0, 9.0, 0.0]))
     decoded = model.generate(batch, CtcGreedy(), max_length=3).tokens
-    assert decoded[:, 0].tolist() == [[3]] * 20  # the padding is likelier, but no label
+    assert decoded[:, 0].tolist() == [[3]] * 20  # the padding is more probable, but not a label
 
 
 def make_copying(model: zoo.Model) -> zoo.Model:
-    """The model made to say the token it reads, or blank where that is 5."""
+    """Set the weights so that the model outputs its input tokens, or the blank for token 5."""
     model.encoder = zoo.plugin.Blueprint.of(IdentityEncoder).build(input_dim=4)
     model.out = torch.nn.Linear(4, 5)
     with torch.no_grad():
@@ -64,7 +64,7 @@ def make_copying(model: zoo.Model) -> zoo.Model:
 
 
 class IdentityEncoder(zoo.plugin.Encoder):
-    """Leaves the vectors as they are."""
+    """Encoder that returns its inputs."""
 
     name = "same"
 
@@ -80,7 +80,7 @@ class IdentityEncoder(zoo.plugin.Encoder):
 SOURCE = [[1, 1, 5, 1, 2, 4], [3, 3, 5, 0, 0, 0]]
 
 
-def test_it_generates_and_cuts_what_is_too_long():
+def test_generate_truncates_to_max_length():
     model = make_copying(compose())
     batch = {"source": torch.tensor(SOURCE)}
     decoded = model.generate(batch, CtcGreedy(), max_length=9)
@@ -88,31 +88,31 @@ def test_it_generates_and_cuts_what_is_too_long():
     assert model.generate(batch, CtcGreedy(), max_length=2).tokens.shape == (2, 1, 2)
 
 
-def test_it_aligns():
+def test_align():
     model = make_copying(compose())
     batch = {"source": torch.tensor(SOURCE), "target": torch.tensor([[1, 1, 2, 4], [3, 0, 0, 0]])}
-    found = model.align(batch)
-    assert found.labels.tolist() == [[1, 1, 0, 1, 2, 4], [3, 3, 0, 0, 0, 0]]
-    assert found.spans[0].tolist() == [[0, 2], [3, 4], [4, 5], [5, 6]]
+    alignment = model.align(batch)
+    assert alignment.labels.tolist() == [[1, 1, 0, 1, 2, 4], [3, 3, 0, 0, 0, 0]]
+    assert alignment.spans[0].tolist() == [[0, 2], [3, 4], [4, 5], [5, 6]]
 
 
-def test_ids_and_the_specs_own_sampler_will_do_in_python_and_on_the_command_line(tmp_path):
+def test_generate_from_ids_in_python_and_on_the_command_line(tmp_path):
     model = make_copying(compose())
-    answers = zoo.generate(model, [SOURCE[0], SOURCE[1][:3]])
-    assert [ranked[0].tokens for ranked in answers] == [[1, 1, 2, 4], [3]]
+    results = zoo.generate(model, [SOURCE[0], SOURCE[1][:3]])
+    assert [ranked[0].tokens for ranked in results] == [[1, 1, 2, 4], [3]]
 
     path = zoo.save(compose(), tmp_path / "model.safetensors")
-    done = CliRunner().invoke(app, ["generate", str(path), "1 2 3", "--ids"])
-    assert done.exit_code == 0, done.output
-    done = CliRunner().invoke(app, ["generate", str(path), "1 2", "--ids", "--sampler", "greedy"])
-    assert isinstance(done.exception, ZooError)
-    assert "choose one that reads frames, for example ctc-greedy" in str(done.exception)
-    done = CliRunner().invoke(app, ["generate", str(path), "1 2", "--ids", "--stream"])
-    assert isinstance(done.exception, ZooError)
-    assert "so there is no stream" in str(done.exception)
+    result = CliRunner().invoke(app, ["generate", str(path), "1 2 3", "--ids"])
+    assert result.exit_code == 0, result.output
+    result = CliRunner().invoke(app, ["generate", str(path), "1 2", "--ids", "--sampler", "greedy"])
+    assert isinstance(result.exception, ZooError)
+    assert "ctc-greedy" in str(result.exception)
+    result = CliRunner().invoke(app, ["generate", str(path), "1 2", "--ids", "--stream"])
+    assert isinstance(result.exception, ZooError)
+    assert "streaming" in str(result.exception)
 
 
-def test_a_tokenizer_of_what_is_spoken_makes_text():
+def test_a_target_tokenizer_decodes_the_labels():
     tokenizers = pytest.importorskip("tokenizers")
     words = {word: index for index, word in enumerate(["-", "a", "b", "c", "d"])}
     library = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="-"))
@@ -125,10 +125,10 @@ def test_a_tokenizer_of_what_is_spoken_makes_text():
         attach_tokenizers(model, {"target": larger.to_str()})
 
 
-def test_samplers_that_step_are_refused_and_the_loop_refuses_those_that_read_frames():
+def test_token_samplers_and_frame_samplers_in_the_wrong_place_raise():
     model = compose()
     batch = model.example(2, 4)
-    with pytest.raises(ZooError, match=r"'greedy' chooses token by token, but model 'ctc-rec"):
+    with pytest.raises(ZooError, match=r"'ctc-recogniser'.*ctc-greedy"):
         model.generate(batch, Greedy(), max_length=2)
     memory = zoo.plugin.Memory(torch.zeros(1, 2, 3), torch.ones(1, 2).bool(), torch.zeros(1, 3))
     inputs = zoo.plugin.GenerationInputs(None, memory, bos=1, eos=2, pad=0)
@@ -138,35 +138,35 @@ def test_samplers_that_step_are_refused_and_the_loop_refuses_those_that_read_fra
             loop(inputs, request)
 
 
-def test_what_it_cannot_do_is_said():
+def test_unsupported_arguments_raise():
     model = compose()
     batch = model.example(2, 4)
-    with pytest.raises(ZooError, match=r"filters \('no-repeat-ngram'\) act before each token"):
+    with pytest.raises(ZooError, match=r"'no-repeat-ngram'.*'ctc-greedy'"):
         model.generate(batch, CtcGreedy(), max_length=2, filters=[NoRepeatNgram(n=2)])
-    with pytest.raises(ZooError, match="max_length is 0; it must be at least 1"):
+    with pytest.raises(ZooError, match=r"max_length.*0.*1"):
         model.generate(batch, CtcGreedy(), max_length=0)
-    with pytest.raises(ZooError, match="so it has no target embedding"):
+    with pytest.raises(ZooError, match="target embedding"):
         model.get_embedding("target")
     with torch.no_grad():
         model.out.bias[0] = float("nan")
-    with pytest.raises(ZooError, match="the frames' logits are no numbers"):
+    with pytest.raises(ZooError, match="NaN"):
         model.generate(batch, CtcGreedy(), max_length=2)
 
 
-def test_a_source_without_symbols_says_what_it_takes():
+def test_generate_from_ids_with_a_source_without_tokens_raises():
     source = {"type": "patches", "size": 2, "dim": 4}
     with pytest.raises(ZooError, match=r"does not take tokens.*'patches'"):
         zoo.generate(compose(source=source), [[1, 2]])
 
 
-def test_symbols_that_do_not_fit_are_refused():
-    with pytest.raises(SpecError, match=r"blank \(5\) must be a symbol below vocab \(5\)"):
+def test_invalid_label_ids_raise():
+    with pytest.raises(SpecError, match=r"blank \(5\).*vocab \(5\)"):
         compose(blank=5)
-    with pytest.raises(SpecError, match=r"vocab \(2\) has no symbol for a label beside blank"):
+    with pytest.raises(SpecError, match=r"vocab \(2\).*blank"):
         compose(vocab=2, padding=1)
 
 
-def test_its_weights_are_named():
+def test_weight_names_and_shapes():
     names = {k: tuple(v.shape) for k, v in compose().state_dict().items() if "encoder" not in k}
     assert names == {
         "source.table.weight": (6, 4),

@@ -1,4 +1,4 @@
-"""The tiny specs where speech is short or numbers are coarse."""
+"""Small CTC specs with short inputs and in bfloat16."""
 
 import pytest
 import torch
@@ -10,19 +10,19 @@ TINY = ["deepspeech-ctc-tiny", "transformer-ctc-tiny", "ctc-attention-tiny"]
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_an_item_shorter_than_a_window_spells_nothing_and_spoils_nothing(name):
+def test_an_item_shorter_than_a_window_has_no_labels_and_finite_gradients(name):
     model = zoo.compose(name)
     batch = model.example(3, 8, torch.Generator().manual_seed(0))
     batch["source"][1, 40:] = 0.0
     zoo.load_spec(name).sections.objective.build()(model(batch)).backward()
     assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
-    said = model.eval().generate(batch, CtcPrefixBeam(width=2), max_length=4)
-    assert said.tokens[1, 0].tolist() == [0] * said.tokens.shape[2]
-    assert said.scores[1, 0] == 0
+    outputs = model.eval().generate(batch, CtcPrefixBeam(width=2), max_length=4)
+    assert outputs.tokens[1, 0].tolist() == [0] * outputs.tokens.shape[2]
+    assert outputs.scores[1, 0] == 0
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_bfloat16_stays_close(name):
+def test_bfloat16_is_close_to_float32(name):
     model = zoo.compose(name).eval()
     batch = model.example(4, 8, torch.Generator().manual_seed(0))
     expected = model(batch).logits

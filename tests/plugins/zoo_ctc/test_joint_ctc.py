@@ -22,45 +22,45 @@ def joint_outputs():
 
 
 @pytest.mark.parametrize("weight", [0.1, 0.3, 0.9])
-def test_it_is_the_weighted_sum(weight):
+def test_loss_is_the_weighted_sum(weight):
     outputs = joint_outputs()
     loss = JointCtc(attention=CROSS_ENTROPY, weight=weight)(outputs)
-    parts = Ctc()(outputs.parts["ctc"]), CrossEntropy(smoothing=0.1)(outputs)
-    torch.testing.assert_close(loss, weight * parts[0] + (1 - weight) * parts[1])
+    losses = Ctc()(outputs.parts["ctc"]), CrossEntropy(smoothing=0.1)(outputs)
+    torch.testing.assert_close(loss, weight * losses[0] + (1 - weight) * losses[1])
 
 
-def test_its_ctc_is_told_blank_length_and_what_is_impossible():
+def test_parameters_are_passed_to_ctc():
     outputs = joint_outputs()
     joint = JointCtc(attention=CROSS_ENTROPY, blank=3, per_target=True, impossible="zero")
-    own = Ctc(blank=3, per_target=True, impossible="zero")
+    ctc = Ctc(blank=3, per_target=True, impossible="zero")
     part = replace(
         outputs.parts["ctc"],
         mask=torch.arange(6).expand(2, 6) < 2,
-        targets=torch.tensor([[1, 0, 0], [2, 2, 0]]),  # the second is impossible in two frames
+        targets=torch.tensor([[1, 0, 0], [2, 2, 0]]),  # the second has no path in two frames
         target_mask=torch.tensor([[True, False, False], [True, True, False]]),
     )
     loss = joint(replace(outputs, parts={"ctc": part}))
-    expected = 0.3 * own(part) + 0.7 * CrossEntropy(smoothing=0.1)(outputs)
+    expected = 0.3 * ctc(part) + 0.7 * CrossEntropy(smoothing=0.1)(outputs)
     torch.testing.assert_close(loss, expected)
     assert loss.isfinite()
     unbounded = JointCtc(attention=CROSS_ENTROPY, blank=3)
     assert unbounded(replace(outputs, parts={"ctc": part})) == math.inf
 
 
-def test_both_heads_learn():
+def test_gradients_reach_both_heads():
     outputs = joint_outputs()
     logits = [tensor.requires_grad_() for tensor in (outputs.logits, outputs.parts["ctc"].logits)]
     for gradient in torch.autograd.grad(JointCtc(attention=CROSS_ENTROPY)(outputs), logits):
         assert gradient.abs().sum() > 0
 
 
-def test_a_model_of_one_head_is_refused():
+def test_a_model_with_one_head_raises():
     outputs = replace(joint_outputs(), parts={})
-    with pytest.raises(ZooError, match=r"needs a model with a second head 'ctc'.* has none"):
+    with pytest.raises(ZooError, match=r"'joint-ctc'.*'ctc'.*none"):
         JointCtc(attention=CROSS_ENTROPY)(outputs)
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0])
-def test_a_weight_that_silences_a_head_is_refused(weight):
+def test_a_weight_of_zero_or_one_raises(weight):
     with pytest.raises(SpecError, match="weight"):
         Blueprint.of(JointCtc, attention=CROSS_ENTROPY, weight=weight)

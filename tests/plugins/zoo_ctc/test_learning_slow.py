@@ -1,4 +1,4 @@
-"""Models learn to spell tones they were never told the place of: 90 % of unseen sequences whole."""
+"""Trained models transcribe at least 90 % of unseen tone sequences without an error."""
 
 import pytest
 import torch
@@ -38,11 +38,11 @@ def train_model(name, changes, batches, seed, steps, lr):
 
 
 def exact_match_rate(decoded, labels):
-    """The share of items whose best hypothesis is the labels, apart from end and padding."""
-    symbols = set(labels.unique().tolist()) - {0}
+    """Return the share of items whose best hypothesis equals the labels, without eos and pad."""
+    label_ids = set(labels.unique().tolist()) - {0}
     return sum(
-        [k for k in row if k in symbols] == [k for k in told if k]
-        for row, told in zip(decoded.best(), labels.tolist(), strict=True)
+        [k for k in row if k in label_ids] == [k for k in expected if k]
+        for row, expected in zip(decoded.best(), labels.tolist(), strict=True)
     ) / len(labels)
 
 
@@ -53,7 +53,7 @@ def build_sampler(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("name", RECOGNISERS)
-def test_a_recogniser_learns_to_spell_tones(name, seed):
+def test_a_recogniser_learns_tones(name, seed):
     generator = torch.Generator().manual_seed(seed)
     batches = []
     for _ in range(30):
@@ -75,7 +75,7 @@ JOINT = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_both_heads_of_a_joint_model_learn_to_spell_tones(seed):
+def test_both_heads_of_a_joint_model_learn_tones(seed):
     generator = torch.Generator().manual_seed(seed)
     batches = []
     for _ in range(30):
@@ -92,7 +92,7 @@ def test_both_heads_of_a_joint_model_learn_to_spell_tones(seed):
 
 
 def add_bos_eos(labels):
-    """Labels [B, U] from start (1) to end (2), padded."""
+    """Add bos (1) and eos (2) to padded labels [B, U]."""
     B, U = labels.shape
     target = torch.zeros(B, U + 2, dtype=torch.long)
     target[:, 0] = 1

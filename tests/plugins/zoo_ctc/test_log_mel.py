@@ -1,4 +1,4 @@
-"""Log-mel features against a transcription in numpy and scipy, loop by loop."""
+"""Log-mel features compared with loops in numpy and scipy."""
 
 import math
 
@@ -21,15 +21,15 @@ def slaney_hertz(mel):
 
 
 def htk_mel(hz):
-    return 1127.01048 * math.log(1 + hz / 700)  # as HTK's own book writes 2595 log10
+    return 1127.01048 * math.log(1 + hz / 700)  # the natural-logarithm form of the HTK book
 
 
 def htk_hertz(mel):
     return 700 * (math.exp(mel / 1127.01048) - 1)
 
 
-def reference_log_mel(wave, *, rate, window, hop, fft, mels, low, high, scale, area=False):
-    """Features [S, mels] of one waveform, as the docstring words them."""
+def reference_log_mel(wave, *, rate, window, hop, fft, mels, low, high, scale, area_norm=False):
+    """Compute the features [S, mels] of one waveform by the formula of the docstring."""
     to_mel, to_hertz = (slaney_mel, slaney_hertz) if scale == "slaney" else (htk_mel, htk_hertz)
     edges = [to_hertz(m) for m in np.linspace(to_mel(low), to_mel(high), mels + 2)]
     hann = scipy.signal.get_window("hann", window, fftbins=True)
@@ -45,7 +45,7 @@ def reference_log_mel(wave, *, rate, window, hop, fft, mels, low, high, scale, a
                     total += energy * (hz - left) / (centre - left)
                 elif centre < hz < right:
                     total += energy * (right - hz) / (right - centre)
-            row.append(math.log(max(total * (2 / (right - left) if area else 1), 1e-10)))
+            row.append(math.log(max(total * (2 / (right - left) if area_norm else 1), 1e-10)))
         rows.append(row)
     return np.array(rows)
 
@@ -56,22 +56,24 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("area", [False, True])
+@pytest.mark.parametrize("area_norm", [False, True])
 @pytest.mark.parametrize("scale", ["htk", "slaney"])
 @pytest.mark.parametrize("setting", SETTINGS, ids=["16k", "8k"])
-def test_it_equals_the_transcription(setting, scale, area):
+def test_matches_the_reference(setting, scale, area_norm):
     rng = np.random.default_rng(0)
     wave = rng.normal(size=2 * setting["window"] + 3 * setting["hop"] + 7)
-    expected = reference_log_mel(wave, **setting, scale=scale, area=area)
-    embedding = LogMel(**setting, scale=scale, area=area).double()
+    expected = reference_log_mel(wave, **setting, scale=scale, area_norm=area_norm)
+    embedding = LogMel(**setting, scale=scale, area_norm=area_norm).double()
     actual = embedding(torch.tensor(wave)[None])[0].numpy()
     np.testing.assert_allclose(actual, expected, atol=1e-4 if scale == "htk" else 1e-9)
-    single = LogMel(**setting, scale=scale, area=area)(torch.tensor(wave)[None].float())[0]
+    single = LogMel(**setting, scale=scale, area_norm=area_norm)(torch.tensor(wave)[None].float())[
+        0
+    ]
     np.testing.assert_allclose(single.numpy(), expected, atol=1e-3)
 
 
-def test_a_tone_is_loudest_in_its_band():
-    # Of nine bands to 4000 Hz on HTK's scale, the centres are every 214.6 mels.
+def test_a_tone_has_its_maximum_in_its_band():
+    # On the HTK scale, the centres of nine bands up to 4000 Hz are 214.6 mels apart.
     embedding = LogMel(rate=8000, window=256, hop=128, mels=9, scale="htk")
     for band in range(9):
         hertz = htk_hertz((band + 1) * htk_mel(4000) / 10)
@@ -95,7 +97,7 @@ def test_framing_and_padding():
     assert embedding(wave[:, :69]).shape == (4, 1, 4)
 
 
-def test_zeros_inside_a_waveform_are_silence():
+def test_zeros_inside_a_waveform_are_not_padding():
     embedding = LogMel(rate=1000, window=50, hop=50, mels=4)
     wave = torch.zeros(1, 150)
     wave[0, 149] = 1.0
@@ -103,26 +105,26 @@ def test_zeros_inside_a_waveform_are_silence():
     assert embedding(wave)[0, 0].tolist() == [pytest.approx(math.log(1e-10))] * 4
 
 
-def test_normalised_bands_have_mean_0_and_variance_1_over_real_frames():
+def test_normalised_bands_have_mean_0_and_variance_1_over_valid_frames():
     torch.manual_seed(0)
     wave = torch.randn(2, 1000)
     wave[1, 600:] = 0.0
     embedding = LogMel(rate=1000, window=50, hop=10, mels=4, normalise=True)
     vectors, mask = embedding(wave), embedding.mask(wave)
     for item in range(2):
-        real = vectors[item][mask[item]]
-        torch.testing.assert_close(real.mean(dim=0), torch.zeros(4), rtol=0, atol=1e-4)
-        torch.testing.assert_close(real.var(dim=0, correction=0), torch.ones(4), rtol=0, atol=1e-3)
+        valid = vectors[item][mask[item]]
+        torch.testing.assert_close(valid.mean(dim=0), torch.zeros(4), rtol=0, atol=1e-4)
+        torch.testing.assert_close(valid.var(dim=0, correction=0), torch.ones(4), rtol=0, atol=1e-3)
     alone = embedding(wave[1:, :600])
     torch.testing.assert_close(vectors[1, : alone.shape[1]], alone[0], rtol=1e-4, atol=1e-4)
 
 
-def test_half_precision_is_computed_in_float32_and_comes_back_in_the_models():
+def test_half_precision_is_computed_in_float32_and_returned_in_the_model_dtype():
     torch.manual_seed(0)
     wave = torch.randn(1, 1000).bfloat16()
     embedding = LogMel(rate=1000, window=50, hop=20, mels=4)
     expected = embedding(wave.float())
-    assert embedding(wave).dtype is torch.float32  # the model's
+    assert embedding(wave).dtype is torch.float32  # the dtype of the model
     torch.testing.assert_close(embedding(wave), expected)
     actual = embedding.bfloat16()(wave)
     assert torch.equal(actual, expected.bfloat16())
@@ -131,22 +133,22 @@ def test_half_precision_is_computed_in_float32_and_comes_back_in_the_models():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"fft": 300}, r"fft \(300\) must not be below window \(400\)"),
-        ({"low": 4000.0, "high": 3000.0}, r"low \(4000\) and high \(3000\) must be in order"),
-        ({"high": 9000.0}, r"up to half the rate \(8000\)"),
-        ({"mels": 200}, r"band \d+ of 200 holds none of the 201 frequencies"),
+        ({"fft": 300}, r"fft \(300\).*window \(400\)"),
+        ({"low": 4000.0, "high": 3000.0}, r"low \(4000\).*high \(3000\)"),
+        ({"high": 9000.0}, r"high \(9000\).*\(8000\)"),
+        ({"mels": 200}, r"band \d+ of 200.*201"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(params, message):
+def test_invalid_parameters_raise(params, message):
     with pytest.raises(ZooError, match=message):
         LogMel(**params)
 
 
-def test_inputs_that_are_no_waveform_are_refused():
+def test_inputs_that_are_not_waveforms_raise():
     embedding = LogMel(rate=1000, window=50, hop=20, mels=4)
-    with pytest.raises(ZooError, match=r"a waveform of 49 samples is shorter than a window \(50\)"):
+    with pytest.raises(ZooError, match=r"49 samples.*50"):
         embedding(torch.ones(1, 49))
-    with pytest.raises(ZooError, match=r"in floating point, not torch.int64 \[1, 60\]"):
+    with pytest.raises(ZooError, match=r"'log-mel'.*torch\.int64 \[1, 60\]"):
         embedding(torch.ones(1, 60, dtype=torch.long))
-    with pytest.raises(ZooError, match=r"samples \[B, n\] in floating point, not .* \[60\]"):
+    with pytest.raises(ZooError, match=r"'log-mel'.*\[B, n\].*\[60\]"):
         embedding(torch.ones(60))

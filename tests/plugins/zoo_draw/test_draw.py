@@ -18,16 +18,8 @@ WINDOWS = [(2, 3), (None, None), (None, 2), (3, None)]
 
 
 def compose(**changes: Any) -> Draw:
-    model = {
-        "type": "draw",
-        "height": 5,
-        "width": 4,
-        "steps": 3,
-        "latent": 2,
-        "hidden": 6,
-        "read": 2,
-        "write": 3,
-    }
+    model = {"type": "draw", "height": 5, "width": 4, "steps": 3, "latent": 2, "hidden": 6,
+             "read_size": 2, "write_size": 3}  # fmt: skip
     return zoo.compose({"zoo": 1, "name": "test", "model": model | changes})
 
 
@@ -40,7 +32,7 @@ def sigmoid(x):
 
 
 def reference_draw(model: Draw, x: np.ndarray) -> tuple[np.ndarray, list[float]]:
-    """Equations 1 to 29 for one image of one channel in numpy, codes at their means."""
+    """Compute equations 1 to 29 in numpy for one image of one channel, latents at their means."""
     W = {k: v.detach().numpy() for k, v in model.state_dict().items()}
     B, A = x.shape
 
@@ -57,13 +49,13 @@ def reference_draw(model: Draw, x: np.ndarray) -> tuple[np.ndarray, list[float]]
     def banks(name, h, N):
         gx, gy, log_variance, log_delta, log_gamma = linear(name, h)
         delta = (max(A, B) - 1) / (N - 1) * np.exp(log_delta)
-        made = []
+        filters = []
         for g, pixels in ((gx, A), (gy, B)):
             mu = (pixels + 1) / 2 * (g + 1) + (np.arange(1, N + 1) - N / 2 - 0.5) * delta
             a = np.arange(1, pixels + 1)
             F_ = np.exp(-((a - mu[:, None]) ** 2) / (2 * np.exp(log_variance)))
-            made.append(F_ / F_.sum(axis=1, keepdims=True))
-        return *made, np.exp(log_gamma)
+            filters.append(F_ / F_.sum(axis=1, keepdims=True))
+        return *filters, np.exp(log_gamma)
 
     canvas = W["canvas"][0].copy()
     h_enc, h_dec = W["encoder_start"], W["decoder_start"]
@@ -72,10 +64,10 @@ def reference_draw(model: Draw, x: np.ndarray) -> tuple[np.ndarray, list[float]]
         error = x - sigmoid(canvas)
         if model.read.grid:
             F_X, F_Y, gamma = banks("read.place", h_dec, model.read.grid)
-            seen = [gamma * F_Y @ image @ F_X.T for image in (x, error)]
+            inputs = [gamma * F_Y @ image @ F_X.T for image in (x, error)]
         else:
-            seen = [x, error]
-        r = np.concatenate([image.ravel() for image in seen])
+            inputs = [x, error]
+        r = np.concatenate([image.ravel() for image in inputs])
         h_enc, c_enc = lstm("encoder", np.concatenate([r, h_dec]), h_enc, c_enc)
         mu, log_sigma = linear("mu", h_enc), linear("log_sigma", h_enc)
         kls.append(0.5 * (mu**2 + np.exp(log_sigma) ** 2 - 2 * log_sigma).sum() - len(mu) / 2)
@@ -91,8 +83,8 @@ def reference_draw(model: Draw, x: np.ndarray) -> tuple[np.ndarray, list[float]]
 
 
 @pytest.mark.parametrize(("read", "write"), WINDOWS)
-def test_it_equals_the_papers_equations_in_numpy(read, write):
-    model = compose(read=read, write=write).double().eval()
+def test_matches_the_equations_in_numpy(read, write):
+    model = compose(read_size=read, write_size=write).double().eval()
     with torch.no_grad():
         for start in (model.canvas, model.encoder_start, model.decoder_start):
             start.copy_(torch.randn(start.shape, dtype=torch.float64) / 2)
@@ -108,7 +100,7 @@ def test_it_equals_the_papers_equations_in_numpy(read, write):
     assert outputs.mask.all()
 
 
-def test_the_divergence_is_torchs():
+def test_gaussian_kl_matches_torch():
     mu, log_sigma = torch.randn(2, 7, 3, dtype=torch.float64)
     expected = kl_divergence(Normal(mu, log_sigma.exp()), Normal(mu * 0, 1.0)).sum(dim=1)
 
@@ -116,7 +108,7 @@ def test_the_divergence_is_torchs():
     assert gaussian_kl(torch.zeros(1, 3), torch.zeros(1, 3)).item() == 0
 
 
-def test_it_draws_in_training_and_a_seed_repeats_the_draws():
+def test_latents_are_sampled_in_training_reproducibly():
     model = compose()
     batch = make_batch(model)
 
@@ -130,7 +122,7 @@ def test_it_draws_in_training_and_a_seed_repeats_the_draws():
     assert torch.equal(model.eval()(batch).logits, model(batch).logits)
 
 
-def test_the_sampled_bound_is_the_objective_in_training():
+def test_bound_equals_the_objective_in_training():
     model = compose()
     batch = make_batch(model)
 
@@ -143,48 +135,48 @@ def test_the_sampled_bound_is_the_objective_in_training():
     assert not torch.equal(bound, model.bound(batch["source"]))
 
 
-def test_the_sampled_bound_is_above_the_exact_surprise():
-    """One code of one number: the likelihood is an integral over it."""
+def test_bound_is_above_the_exact_negative_log_likelihood():
+    """With one latent of width 1 the likelihood is a one-dimensional integral."""
     model = compose(steps=1, latent=1).double().eval()
     with torch.no_grad():
         for weight in model.parameters():
-            weight.mul_(3)  # far from the prior, and codes that matter
+            weight.mul_(3)  # so that the posterior differs from the prior
     image = make_batch(model, 1)["source"]
     z = torch.linspace(-10, 10, 4001, dtype=torch.float64)
     start = model.decoder_start.expand(len(z), -1)
     with torch.no_grad():
         h, _ = model.decoder(z[:, None], (start, torch.zeros_like(start)))
         canvas = model.canvas + model.write(h)
-    surprise = F.binary_cross_entropy_with_logits(
-        canvas, image.expand_as(canvas), reduction="none"
-    ).sum(dim=(1, 2, 3))
-    density = torch.exp(Normal(z * 0, 1.0).log_prob(z) - surprise)
+    nll = F.binary_cross_entropy_with_logits(canvas, image.expand_as(canvas), reduction="none").sum(
+        dim=(1, 2, 3)
+    )
+    density = torch.exp(Normal(z * 0, 1.0).log_prob(z) - nll)
     exact = -torch.trapezoid(density, z).log().item()
 
-    draws = model.bound(image.expand(20_000, -1, -1, -1), torch.Generator().manual_seed(0))
+    bounds = model.bound(image.expand(20_000, -1, -1, -1), torch.Generator().manual_seed(0))
 
-    error = draws.std().item() / math.sqrt(len(draws))
-    assert draws.mean().item() - 5 * error > exact
-    # How far above is the divergence of what the encoder says from the true posterior.
+    error = bounds.std().item() / math.sqrt(len(bounds))
+    assert bounds.mean().item() - 5 * error > exact
+    # The gap is the KL divergence of the encoder's distribution from the true posterior.
     posterior = density / torch.trapezoid(density, z)
     q = _code_posterior(model, image)
     gap = torch.trapezoid(q.log_prob(z).exp() * (q.log_prob(z) - posterior.log()), z)
-    assert draws.mean().item() - exact == pytest.approx(gap.item(), abs=5 * error)
+    assert bounds.mean().item() - exact == pytest.approx(gap.item(), abs=5 * error)
 
 
 def _code_posterior(model: Draw, image: torch.Tensor) -> Normal:
-    """What the encoder says of the first code."""
+    """Return the encoder's distribution of the first latent."""
     h = model.decoder_start.expand(1, -1)
     with torch.no_grad():
-        seen = model.read(image, image - model.canvas.sigmoid(), h)
+        glimpse = model.read(image, image - model.canvas.sigmoid(), h)
         start = (model.encoder_start.expand(1, -1), torch.zeros_like(h))
-        state, _ = model.encoder(torch.cat([seen, h], dim=1), start)
+        state, _ = model.encoder(torch.cat([glimpse, h], dim=1), start)
         return Normal(model.mu(state)[0, 0], model.log_sigma(state)[0, 0].exp())
 
 
 @pytest.mark.parametrize(("read", "write"), WINDOWS)
-def test_samples_are_images_and_a_seed_repeats_them(read, write):
-    model = compose(read=read, write=write, channels=2).eval()
+def test_samples_are_images_and_reproducible(read, write):
+    model = compose(read_size=read, write_size=write, channels=2).eval()
 
     first = model.sample(4, torch.Generator().manual_seed(0))
 
@@ -195,13 +187,13 @@ def test_samples_are_images_and_a_seed_repeats_them(read, write):
     assert not torch.equal(first[0], first[1])
 
 
-def test_a_sample_is_what_the_decoder_draws_from_codes_of_the_prior():
+def test_sample_decodes_latents_of_the_prior():
     model = compose().eval()
     generator = torch.Generator().manual_seed(0)
-    codes = [torch.randn(4, 2, generator=generator) for _ in range(3)]
+    latents = [torch.randn(4, 2, generator=generator) for _ in range(3)]
     h = model.decoder_start.expand(4, -1)
     state, canvas = (h, torch.zeros_like(h)), model.canvas
-    for z in codes:
+    for z in latents:
         state = model.decoder(z, state)
         canvas = canvas + model.write(state[0])
 
@@ -210,7 +202,7 @@ def test_a_sample_is_what_the_decoder_draws_from_codes_of_the_prior():
     torch.testing.assert_close(sampled, canvas.sigmoid())
 
 
-def test_in_bfloat16_it_gives_nearly_the_same():
+def test_bfloat16_is_close_to_float32():
     model = compose().eval()
     batch = make_batch(model)
     expected = model(batch).logits
@@ -223,50 +215,46 @@ def test_in_bfloat16_it_gives_nearly_the_same():
     assert model.sample(2).isfinite().all()
 
 
-def test_it_compiles_whole_while_it_draws():
+def test_compiles_as_one_graph_in_training():
     model = compose().train()
     batch = make_batch(model)
     torch.compiler.reset()
     compiled = torch.compile(model, backend="eager", fullgraph=True)
 
     torch.manual_seed(2)
-    drawn = compiled(batch).logits
+    actual = compiled(batch).logits
     torch.manual_seed(2)
-    torch.testing.assert_close(drawn, model(batch).logits)
+    torch.testing.assert_close(actual, model(batch).logits)
 
 
-def test_it_obeys_the_laws_without_windows_and_in_colour():
+def test_laws_without_windows_and_with_three_channels():
     test_params = {"height": 3, "width": 4, "steps": 2, "latent": 2, "hidden": 4}
     check(Draw, **test_params)
-    check(Draw, **test_params, channels=3, read=1, write=2)
+    check(Draw, **test_params, channels=3, read_size=1, write_size=2)
 
 
 @pytest.mark.parametrize("shape", [[2, 3, 5, 4], [2, 1, 4, 5], [2, 5, 4]])
-def test_an_image_of_another_shape_is_refused(shape):
-    message = f"images are {shape}, but should be [batch, 1 channels, 5, 4]"
-    with pytest.raises(ZooError, match=f"^{re.escape(message)}$"):
+def test_images_of_another_shape_raise(shape):
+    with pytest.raises(ZooError, match=rf"{re.escape(str(shape))}.*\[batch, 1, 5, 4\]"):
         compose()({"source": torch.zeros(shape)})
 
 
 @pytest.mark.parametrize(("low", "high"), [(-0.5, 1.0), (0.0, 255.0), (math.nan, math.nan)])
-def test_pixels_that_are_no_chances_are_refused(low, high):
+def test_pixels_outside_0_to_1_raise(low, high):
     images = torch.zeros(2, 1, 5, 4)
     images[0, 0, 0, 0], images[1, 0, 2, 2] = low, high
-    message = (
-        f"^pixels go from {low:g} to {high:g}, but model 'draw' takes them as chances, from 0 to 1$"
-    )
-    for ask in (lambda: compose()({"source": images}), lambda: compose().bound(images)):
-        with pytest.raises(ZooError, match=message):
-            ask()
+    for call in (lambda: compose()({"source": images}), lambda: compose().bound(images)):
+        with pytest.raises(ZooError, match=f"{low:g} to {high:g}.*'draw'.*0 to 1"):
+            call()
 
 
-@pytest.mark.parametrize("fault", [{"read": 0}, {"steps": 0}, {"latent": 0}])
-def test_a_senseless_configuration_is_refused(fault):
-    with pytest.raises(SpecError, match=next(iter(fault))):
-        compose(**fault)
+@pytest.mark.parametrize("change", [{"read_size": 0}, {"steps": 0}, {"latent": 0}])
+def test_invalid_parameters_raise(change):
+    with pytest.raises(SpecError, match=next(iter(change))):
+        compose(**change)
 
 
-def test_its_weights_are_named():
+def test_weight_names_and_shapes():
     shapes = {k: tuple(v.shape) for k, v in compose().state_dict().items()}
 
     assert shapes == {
@@ -292,6 +280,17 @@ def test_its_weights_are_named():
         "log_sigma.weight": (2, 6),
         "log_sigma.bias": (2,),
     }
-    plain = set(compose(read=None, write=None).state_dict())
+    plain = set(compose(read_size=None, write_size=None).state_dict())
     assert set(shapes) - plain == {f"{w}.place.{p}" for w in ("read", "write") for p in
                                    ("weight", "bias")}  # fmt: skip
+
+
+def test_reset_parameters_restores_the_initial_values():
+    model = compose()
+    with torch.no_grad():
+        for initial in (model.canvas, model.encoder_start, model.decoder_start):
+            initial.fill_(1.0)
+
+    model.reset_parameters()
+
+    assert not any(p.any() for p in (model.canvas, model.encoder_start, model.decoder_start))

@@ -2,17 +2,17 @@ import numpy as np
 import pytest
 import torch
 
-from zoo_draw.filters import filters
+from zoo_draw.filters import filter_banks
 
 
 def make_parameters(*rows: tuple[float, ...]) -> torch.Tensor:
-    """Rows of centre x and y, sigma^2, delta~ and gamma, the last three as logarithms."""
+    """Return rows of centre x and y and the logarithms of sigma^2, delta~ and gamma."""
     banks = torch.tensor(rows, dtype=torch.float64)
     return torch.cat([banks[:, :2], banks[:, 2:].log()], dim=1)
 
 
 def reference_filters(row, N, height, width):
-    """Equations 19 to 26 in plain loops: F_X [N, A], F_Y [N, B]."""
+    """Compute equations 19 to 26 with loops: F_X [N, A], F_Y [N, B]."""
     gx_, gy_, log_variance, log_delta, _ = row
     A, B = width, height
     g_X, g_Y = (A + 1) / 2 * (gx_ + 1), (B + 1) / 2 * (gy_ + 1)
@@ -28,11 +28,11 @@ def reference_filters(row, N, height, width):
     return F_X, F_Y
 
 
-def test_a_bank_worked_out_by_hand():
-    # Three pixels, their middle 2; two filters a stride of (3 - 1) / (2 - 1) * 0.5 apart.
-    banks = filters(make_parameters((0, 0, 0.25, 0.5, 2)), 2, 3, 3)
+def test_known_values():
+    # Three pixels with centre 2; two filters with a stride of (3 - 1) / (2 - 1) * 0.5.
+    banks = filter_banks(make_parameters((0, 0, 0.25, 0.5, 2)), 2, 3, 3)
 
-    near, far = np.exp(-2 * 0.25), np.exp(-2 * 2.25)  # half a pixel off, one and a half
+    near, far = np.exp(-2 * 0.25), np.exp(-2 * 2.25)  # 0.5 and 1.5 pixels from the mean
     first = np.array([near, near, far]) / (2 * near + far)
     np.testing.assert_allclose(banks.F_X[0], [first, first[::-1]], atol=1e-12)
     np.testing.assert_allclose(banks.F_Y[0], [first, first[::-1]], atol=1e-12)
@@ -40,11 +40,11 @@ def test_a_bank_worked_out_by_hand():
 
 
 @pytest.mark.parametrize(("N", "height", "width"), [(2, 28, 28), (5, 6, 9), (3, 9, 6)])
-def test_it_equals_a_plain_transcription_of_the_equations(N, height, width):
+def test_matches_a_loop_over_the_equations(N, height, width):
     generator = torch.Generator().manual_seed(0)
     rows = torch.randn(20, 5, generator=generator, dtype=torch.float64) * 0.3
 
-    banks = filters(rows, N, height, width)
+    banks = filter_banks(rows, N, height, width)
 
     for i, row in enumerate(rows.tolist()):
         F_X, F_Y = reference_filters(row, N, height, width)
@@ -53,22 +53,22 @@ def test_it_equals_a_plain_transcription_of_the_equations(N, height, width):
         assert banks.gamma[i].item() == pytest.approx(np.exp(row[4]))
 
 
-def test_reading_and_writing_are_the_papers_products():
+def test_read_and_write_match_equations_27_and_29():
     generator = torch.Generator().manual_seed(0)
     rows = torch.randn(3, 5, generator=generator, dtype=torch.float64) * 0.5
     images = torch.rand(3, 2, 6, 5, generator=generator, dtype=torch.float64)
     patches = torch.rand(3, 2, 4, 4, generator=generator, dtype=torch.float64)
-    banks = filters(rows, 4, 6, 5)
+    banks = filter_banks(rows, 4, 6, 5)
 
-    seen, drawn = banks.read(images), banks.write(patches)
+    read, written = banks.read(images), banks.write(patches)
 
     for i, row in enumerate(rows.tolist()):
         (F_X, F_Y), gamma = reference_filters(row, 4, 6, 5), np.exp(row[4])
         for c in range(2):
             expected = gamma * F_Y @ images[i, c].numpy() @ F_X.T
-            np.testing.assert_allclose(seen[i, c], expected, atol=1e-12)
+            np.testing.assert_allclose(read[i, c], expected, atol=1e-12)
             expected = F_Y.T @ patches[i, c].numpy() @ F_X / gamma
-            np.testing.assert_allclose(drawn[i, c], expected, atol=1e-12)
+            np.testing.assert_allclose(written[i, c], expected, atol=1e-12)
 
 
 @pytest.mark.parametrize(("top", "left"), [(0, 0), (2, 1), (3, 4), (1, 5)])
@@ -76,48 +76,50 @@ def test_a_sharp_grid_of_stride_one_is_a_crop(top, left):
     N, height, width = 3, 6, 8
     image = torch.rand(1, 2, height, width, dtype=torch.float64)
     centre = (left + 2) * 2 / (width + 1) - 1, (top + 2) * 2 / (height + 1) - 1
-    banks = filters(make_parameters((*centre, 1e-4, (N - 1) / (width - 1), 1)), N, height, width)
+    banks = filter_banks(
+        make_parameters((*centre, 1e-4, (N - 1) / (width - 1), 1)), N, height, width
+    )
 
     crop = image[..., top : top + N, left : left + N]
     torch.testing.assert_close(banks.read(image), crop, rtol=0, atol=1e-12)
-    back = torch.zeros_like(image)
-    back[..., top : top + N, left : left + N] = crop
-    torch.testing.assert_close(banks.write(crop), back, rtol=0, atol=1e-12)
+    canvas = torch.zeros_like(image)
+    canvas[..., top : top + N, left : left + N] = crop
+    torch.testing.assert_close(banks.write(crop), canvas, rtol=0, atol=1e-12)
 
 
-def test_a_sharp_grid_over_the_whole_image_is_the_image():
+def test_a_sharp_grid_over_the_full_image_is_the_identity():
     image = torch.rand(1, 1, 5, 5, dtype=torch.float64)
-    banks = filters(make_parameters((0, 0, 1e-4, 1, 1)), 5, 5, 5)
+    banks = filter_banks(make_parameters((0, 0, 1e-4, 1, 1)), 5, 5, 5)
 
     torch.testing.assert_close(banks.read(image), image, rtol=0, atol=1e-12)
 
 
-def test_one_point_needs_no_stride():
+def test_a_grid_of_one_point_ignores_the_stride():
     image = torch.arange(9.0, dtype=torch.float64).view(1, 1, 3, 3)
-    banks = filters(make_parameters((0, 0, 1e-4, 5, 3)), 1, 3, 3)
+    banks = filter_banks(make_parameters((0, 0, 1e-4, 5, 3)), 1, 3, 3)
 
     assert banks.read(image).item() == pytest.approx(3 * 4)
 
 
 @pytest.mark.parametrize("centre", [-50.0, 50.0])
-def test_a_grid_far_off_sees_the_edge_and_no_nan(centre):
-    banks = filters(make_parameters((centre, centre, 0.01, 1, 1)).float(), 2, 4, 4)
+def test_a_grid_far_outside_the_image_selects_the_edge(centre):
+    banks = filter_banks(make_parameters((centre, centre, 0.01, 1, 1)).float(), 2, 4, 4)
 
     edge = torch.eye(4)[0 if centre < 0 else 3].expand(1, 2, 4)
     torch.testing.assert_close(banks.F_X, edge)
     torch.testing.assert_close(banks.F_Y, edge)
 
 
-def test_gradients_reach_all_five_numbers_images_and_patches():
+def test_gradients_flow_to_parameters_images_and_patches():
     rows = (torch.randn(2, 5, dtype=torch.float64) * 0.3).requires_grad_()
     image = torch.rand(2, 1, 4, 5, dtype=torch.float64, requires_grad=True)
     patch = torch.rand(2, 1, 3, 3, dtype=torch.float64, requires_grad=True)
 
     def read(rows, image):
-        return filters(rows, 3, 4, 5).read(image)
+        return filter_banks(rows, 3, 4, 5).read(image)
 
     def write(rows, patch):
-        return filters(rows, 3, 4, 5).write(patch)
+        return filter_banks(rows, 3, 4, 5).write(patch)
 
     assert torch.autograd.gradcheck(read, (rows, image))
     assert torch.autograd.gradcheck(write, (rows, patch))

@@ -141,7 +141,7 @@ NOT_EXPORTABLE = [
     ("vit", ["model.encoder.position.length=8"], "model.encoder.position.length is 8"),
     ("vit", ["model.read=summary"], "model.read is 'summary', .*vit"),
     ("t5", ["model.decoder.position.buckets=16"], "model.decoder.position.buckets is 16"),
-    ("wav2vec2", ["model.source.surroundings=null"], "model.source.surroundings.kernel is not set"),
+    ("wav2vec2", ["model.source.conv_position=null"], "model.source.conv_position.kernel is not set"),
     ("llama", ["model.decoder.position={type: alibi}"], "model.decoder.position.theta is not set"),
     ("vit", ["model.encoder.position=null"], "model.encoder.position.length is not set"),
 ]  # fmt: skip

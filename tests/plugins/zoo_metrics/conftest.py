@@ -1,4 +1,4 @@
-"""Texts to score: random pairs, awkward ones, and a corpus with recorded scores."""
+"""Texts for metrics: random pairs, edge cases, and a corpus with recorded scores."""
 
 import json
 import lzma
@@ -21,24 +21,27 @@ NON_ENGLISH = "кот коты прилег на лавку Ёлка naïve caf�
 WORDS = f"{ENGLISH} {NON_ENGLISH}".split(" ")
 
 EDGE_CASES: dict[str, Corpus] = {
-    "nothing said": ([""], [["the cat sat on the mat"]]),
-    "nothing wanted": (["the cat"], [[""]]),
-    "nothing at all": (["", ""], [[""], ["", ""]]),
-    "nothing said among others": (["", "the cat sat on a mat"], [["a b"], ["the cat sat on mat"]]),
-    "nothing wanted among others": (["a b", "the cat sat"], [["", "a"], ["the cat sat down"]]),
+    "empty prediction": ([""], [["the cat sat on the mat"]]),
+    "empty reference": (["the cat"], [[""]]),
+    "both empty": (["", ""], [[""], ["", ""]]),
+    "empty prediction among others": (
+        ["", "the cat sat on a mat"],
+        [["a b"], ["the cat sat on mat"]],
+    ),
+    "empty reference among others": (["a b", "the cat sat"], [["", "a"], ["the cat sat down"]]),
     "only spaces": (["  \t "], [["   "]]),
-    "spaces all over": (["  the   cat \t sat "], [["the cat sat "]]),
-    "one word, right": (["cat"], [["cat"]]),
-    "one word, wrong": (["cat"], [["dog"]]),
+    "repeated spaces": (["  the   cat \t sat "], [["the cat sat "]]),
+    "one correct word": (["cat"], [["cat"]]),
+    "one incorrect word": (["cat"], [["dog"]]),
     "one word of many": (["cat"], [["the cat sat on the mat"]]),
-    "one word many times": (["the the the the the the"], [["the cat the"]]),
+    "repeated word": (["the the the the the the"], [["the cat the"]]),
     "many references": (["the cat sat"], [[f"the {w} sat here" for w in WORDS] + ["a cat sat"]]),
-    "one reference many times": (["the cat sat on"], [["the cat sat"] * 9]),
+    "repeated reference": (["the cat sat on"], [["the cat sat"] * 9]),
     "Cyrillic": (["рыжий кот прилег на лавку"], [["Рыжий кот лежит на диване"]]),
     "no spaces": (["猫が座った", "犬が走った。"], [["猫は座った"], ["犬も走った。"]]),
     "composed and decomposed": (["café"], [["cafe\u0301"]]),
-    "emoji and invisible": (["👩‍👩‍👧 a\u200bb\u00a0c"], [["👩 a\u200bb c"]]),
-    "breaks that are no line feeds": (["a\u2028b\x85c d"], [["a b c d"]]),
+    "emoji and invisible characters": (["👩‍👩‍👧 a\u200bb\u00a0c"], [["👩 a\u200bb c"]]),
+    "unusual line breaks": (["a\u2028b\x85c d"], [["a b c d"]]),
     "right to left": (["שלום עולם"], [["שלום לעולם", "عالم"]]),
     "entities and markup": (["a &quot;b&quot; <c>"], [['a "b" <c>']]),
     "case only": (["THE CAT İSTANBUL"], [["the cat i̇stanbul"]]),
@@ -47,7 +50,7 @@ EDGE_CASES: dict[str, Corpus] = {
 
 @pytest.fixture(scope="session")
 def pairs() -> Corpus:
-    """240 predictions, each a spoilt copy of one of its one to three references."""
+    """240 predictions, each a modified copy of one of its one to three references."""
     rng = random.Random(7)
     predictions, references = [], []
     for i in range(240):
@@ -68,7 +71,7 @@ def edge_case(request: pytest.FixtureRequest) -> Corpus:
 
 @pytest.fixture(scope="session")
 def recorded_scores() -> dict[str, Any]:
-    """A corpus with the scores that sacrebleu gave it when it was recorded."""
+    """A corpus with recorded scores of sacrebleu."""
     if not FIXTURES.exists():
         pytest.skip(f"no fixtures at {FIXTURES}; set ZOO_DATA")
     with lzma.open(FIXTURES, "rt", encoding="utf-8") as file:
@@ -77,7 +80,7 @@ def recorded_scores() -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def score() -> Callable[..., float]:
-    """The value a metric gives, all at once; by the metric's own name if it has several."""
+    """A function that updates a metric once and returns its value, or its values if several."""
 
     def score(metric: Any, predictions: list[str], references: list[list[str]]) -> Any:
         metric.update(predictions, references)

@@ -13,29 +13,29 @@ def accuracy(predictions: list[list[int]], references: list[list[int]]) -> float
     return metric.compute()["accuracy"]
 
 
-def test_the_share_of_reference_tokens_that_are_right():
+def test_known_value():
     # 2 of 3 tokens, then 1 of 2.
     assert accuracy([[4, 5, 9], [7, 8]], [[4, 5, 6], [7, 1]]) == (2 + 1) / (3 + 2)
 
 
-def test_a_prediction_that_ends_early_misses_the_rest():
+def test_missing_tokens_are_incorrect():
     assert accuracy([[4], []], [[4, 5, 6], [7]]) == 1 / 4
 
 
-def test_tokens_beyond_the_references_end_do_not_count():
+def test_tokens_after_the_reference_are_ignored():
     assert accuracy([[4, 5, 6, 7, 8]], [[4, 5]]) == 1
 
 
-def test_a_shifted_prediction_is_wrong_everywhere():
+def test_a_shifted_prediction_is_incorrect():
     assert accuracy([[1, 2, 3]], [[2, 3, 4]]) == 0
 
 
-def test_the_value_equals_a_comparison_of_padded_tensors():
+def test_matches_a_comparison_of_padded_tensors():
     rng = random.Random(0)
     predictions = [[rng.randrange(3) for _ in range(rng.randint(0, 6))] for _ in range(30)]
     references = [[rng.randrange(3) for _ in range(rng.randint(1, 6))] for _ in range(30)]
 
-    # Predictions and references are padded differently, so that padding never agrees.
+    # Different padding values, so that padding never matches.
     left = torch.tensor([row + [-1] * (6 - len(row)) for row in predictions])
     right = torch.tensor([row + [-2] * (6 - len(row)) for row in references])
     expected = ((left == right).sum() / (right >= 0).sum()).item()
@@ -46,20 +46,9 @@ def test_the_value_equals_a_comparison_of_padded_tensors():
     }
 
 
-def test_merged_shards_equal_the_whole():
-    predictions, references = Accuracy().example(9, random.Random(1))
-    shards = Accuracy(), Accuracy()
-    shards[0].update(predictions[:2], references[:2])
-    shards[1].update(predictions[2:], references[2:])
-
-    shards[0].merge(shards[1])
-
-    assert shards[0].compute() == {"accuracy": accuracy(predictions, references)}
-
-
-def test_no_tokens_have_no_accuracy():
+def test_no_tokens_raise():
     metric = Accuracy()
     metric.update([[1, 2]], [[]])
 
-    with pytest.raises(ZooError, match=r"^accuracy of no tokens has no value$"):
+    with pytest.raises(ZooError, match=r"accuracy.*0"):
         metric.compute()

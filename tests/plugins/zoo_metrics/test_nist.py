@@ -28,63 +28,62 @@ def nltk_nist(predictions: list[str], references: list[list[str]], order: int = 
 
 
 def test_published_examples(score):
-    """Those of nltk's documentation."""
+    """The examples of the nltk documentation."""
     assert score(NIST(), [HYPOTHESIS], [REFERENCES]) == pytest.approx(3.3709, abs=1e-4)
     assert score(NIST(), [HYPOTHESIS_2], [REFERENCES]) == pytest.approx(1.4619, abs=1e-4)
 
 
-def test_one_sentence_by_hand(score):
+def test_known_value(score):
     value = score(NIST(max_order=2), ["a b a c"], [["a b a d a b"]])
 
-    # Of 6 words a occurs 3 times, b twice: log2 of 6/3, 6/2. "a b" follows 2 of 3 a's, "b a" 1 of
-    # 2 b's.
-    words = (2 * math.log2(6 / 3) + math.log2(6 / 2)) / 4
-    pairs = (math.log2(3 / 2) + math.log2(2 / 1)) / 3
+    # The information of "a" is log2(6/3), of "b" log2(6/2), of "a b" log2(3/2), of "b a" log2(2/1).
+    unigrams = (2 * math.log2(6 / 3) + math.log2(6 / 2)) / 4
+    bigrams = (math.log2(3 / 2) + math.log2(2 / 1)) / 3
     beta = math.log(0.5) / math.log(1.5) ** 2
     brevity = math.exp(beta * math.log(4 / 6) ** 2)
     assert brevity == pytest.approx(1 / 2)
-    assert value == pytest.approx((words + pairs) * brevity, abs=1e-12)
+    assert value == pytest.approx((unigrams + bigrams) * brevity, abs=1e-12)
 
 
-def test_every_pair_and_all_of_them_equal_nltk(pairs, score):
+def test_each_pair_and_the_corpus_match_nltk(pairs, score):
     predictions, references = pairs
-    tried = 0
+    compared = 0
     for prediction, texts in zip(predictions, references, strict=True):
         words = len(prediction.split())
-        if words:  # nltk divides by zero where there are no n-grams
+        if words:  # nltk divides by zero without n-grams
             expected = nltk_nist([prediction], [texts], min(5, words))
             assert score(NIST(), [prediction], [texts]) == pytest.approx(expected, abs=1e-9)
-            tried += 1
-    assert tried >= 200
+            compared += 1
+    assert compared >= 200
     expected = nltk_nist(predictions, references)
     assert expected > 1
     assert score(NIST(), predictions, references) == pytest.approx(expected, abs=1e-9)
 
 
-def test_awkward_texts_equal_nltk_where_it_has_a_value(edge_case, score):
+def test_edge_cases_match_nltk(edge_case, score):
     order = min(5, max(len(prediction.split()) for prediction in edge_case[0]))
-    wanted = any(text.split() for texts in edge_case[1] for text in texts)
-    expected = nltk_nist(*edge_case, order) if order and wanted else 0
+    has_words = any(text.split() for texts in edge_case[1] for text in texts)
+    expected = nltk_nist(*edge_case, order) if order and has_words else 0
 
     assert score(NIST(), *edge_case) == pytest.approx(expected, abs=1e-9)
 
 
-def test_a_recorded_corpus_equals_nltk(recorded_scores, score):
+def test_a_recorded_corpus_matches_nltk(recorded_scores, score):
     corpus = recorded_scores["hyp"], [[text] for text in recorded_scores["ref"]]
 
     assert score(NIST(), *corpus) == pytest.approx(nltk_nist(*corpus), abs=1e-9)
 
 
 def test_orders_longer_than_every_prediction_add_nothing(score):
-    # log2(2/1) for each of the two words, log2(1/1) for the pair.
+    # log2(2/1) for each of the two words, log2(1/1) for the bigram.
     assert score(NIST(), ["a b"], [["a b"]]) == 1
 
 
-def test_case_counts_unless_told_otherwise(score):
+def test_case_is_significant_by_default(score):
     assert score(NIST(), ["A B"], [["a b"]]) == 0
     assert score(NIST(lowercase=True), ["A B"], [["a b"]]) == 1
 
 
-def test_its_signature():
+def test_signature():
     expected = f"order:4|case:lc|tok:spaces|nltk:{nltk.__version__}"
     assert NIST(max_order=4, lowercase=True).signature() == expected

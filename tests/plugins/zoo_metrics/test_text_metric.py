@@ -1,4 +1,4 @@
-"""What holds for every metric of texts."""
+"""Tests of all text metrics."""
 
 import random
 import sys
@@ -8,6 +8,14 @@ import pytest
 from zoo import ZooError
 from zoo.plugin import MissingExtra
 from zoo_metrics import zoo_components
+from zoo_metrics.bleu import BLEU
+from zoo_metrics.cer import CER
+from zoo_metrics.chrf import ChrF
+from zoo_metrics.nist import NIST
+from zoo_metrics.ribes import RIBES
+from zoo_metrics.rouge import ROUGE
+from zoo_metrics.ter import TER
+from zoo_metrics.wer import WER
 
 TEXT = [cls for cls in zoo_components() if cls.consumes == "text"]
 LIBRARY = {
@@ -26,68 +34,99 @@ all_text_metrics = pytest.mark.parametrize("metric", TEXT, ids=lambda cls: cls.n
 
 
 @all_text_metrics
-def test_unequal_counts_are_refused(metric):
-    message = rf"^{metric.name}: 2 predictions, but 1 references$"
-    with pytest.raises(ZooError, match=message):
+def test_unequal_counts_raise(metric):
+    with pytest.raises(ZooError, match=f"{metric.name}.*2 predictions.*1 references"):
         metric().update(["a", "b"], [["a"]])
 
 
 @all_text_metrics
 @pytest.mark.parametrize("references", [["a text, not a list of them"], [[]], [[["a", "list"]]]])
-def test_a_reference_that_is_no_list_of_texts_is_refused(metric, references):
-    message = f"^{metric.name} takes a list of one or more reference texts for each prediction$"
-    with pytest.raises(ZooError, match=message):
+def test_a_reference_that_is_not_a_list_of_texts_raises(metric, references):
+    with pytest.raises(ZooError, match=f"{metric.name}.*references of prediction 0.*list"):
         metric().update(["a"], references)
 
 
 @all_text_metrics
-def test_a_prediction_that_is_no_text_is_refused_and_nothing_is_counted(metric):
-    started = metric()
-    with pytest.raises(ZooError, match=rf"^{metric.name} takes texts, but a prediction is of type"):
-        started.update(["a b", ["a", "list"]], [["a b"], ["a b"]])
-    with pytest.raises(ZooError, match=rf"^{metric.name} of no texts has no value$"):
-        started.compute()
+def test_a_prediction_that_is_not_a_text_raises_before_anything_is_added(metric):
+    built = metric()
+    with pytest.raises(ZooError, match=f"{metric.name}.*prediction 1.*list.*string"):
+        built.update(["a b", ["a", "list"]], [["a b"], ["a b"]])
+    with pytest.raises(ZooError, match=f"{metric.name}.*no texts"):
+        built.compute()
 
 
 @all_text_metrics
-def test_merging_with_one_that_gathered_nothing_changes_nothing(metric):
+def test_merging_an_empty_metric_changes_nothing(metric):
     predictions, references = metric().example(6, random.Random(2))
-    whole = metric()
-    whole.update(predictions, references)
-    before = whole.compute()
+    full = metric()
+    full.update(predictions, references)
+    before = full.compute()
 
-    whole.merge(metric())
+    full.merge(metric())
     empty = metric()
-    empty.merge(whole)
+    empty.merge(full)
 
-    assert whole.compute() == before
+    assert full.compute() == before
     assert empty.compute() == pytest.approx(before, abs=1e-12)
 
 
 @all_text_metrics
-def test_asking_twice_gives_the_same_answer(metric):
-    one = metric()
-    one.update(*one.example(6, random.Random(3)))
+def test_compute_can_be_repeated(metric):
+    built = metric()
+    built.update(*built.example(6, random.Random(3)))
 
-    assert one.compute() == one.compute()
-    assert one.signature() == one.signature()
+    assert built.compute() == built.compute()
+    assert built.signature() == built.signature()
 
 
 @all_text_metrics
 def test_a_value_is_a_plain_float(metric):
-    one = metric()
-    one.update(["a b", ""], [["a b c"], [""]])
+    built = metric()
+    built.update(["a b", ""], [["a b c"], [""]])
 
-    assert {type(value) for value in one.compute().values()} == {float}
+    assert {type(value) for value in built.compute().values()} == {float}
 
 
 @all_text_metrics
-def test_without_its_library_it_says_what_to_install(metric, monkeypatch):
+def test_a_missing_library_raises_with_the_extra(metric, monkeypatch):
     if metric.name not in LIBRARY:
         metric()
         return
     module, library = LIBRARY[metric.name]
     monkeypatch.setitem(sys.modules, module, None)
-    message = rf"^metric '{metric.name}' needs {library}, which is not installed; install it with"
-    with pytest.raises(MissingExtra, match=message):
+    with pytest.raises(MissingExtra, match=f"'{metric.name}'.*{library}"):
         metric()
+
+
+OPTIONS = [
+    (BLEU, {"tokenize": "char", "lowercase": True}),
+    (BLEU, {"tokenize": "intl", "max_order": 2}),
+    (ChrF, {"word_order": 2, "whitespace": True}),
+    (ChrF, {"beta": 1, "char_order": 3, "lowercase": True}),
+    (TER, {"normalized": True, "no_punct": True, "asian_support": True}),
+    (TER, {"case_sensitive": True}),
+    (ROUGE, {"stem": True}),
+    (ROUGE, {"tokenize": "words"}),
+    (NIST, {"max_order": 2, "lowercase": True}),
+    (RIBES, {"alpha": 0.5, "beta": 0.3, "lowercase": True}),
+    (WER, {"lowercase": True}),
+    (CER, {"lowercase": True}),
+    *((cls, {}) for cls in TEXT),
+]
+
+
+@pytest.mark.parametrize(("metric", "options"), OPTIONS)
+def test_compute_matches_the_reference_computation(metric, options, pairs):
+    corpus = pairs[0][:60], pairs[1][:60]
+    built = metric(**options)
+    built.update(*corpus)
+
+    assert built.compute() == pytest.approx(built.reference(*corpus), abs=1e-9)
+
+
+@all_text_metrics
+def test_compute_matches_the_reference_computation_on_edge_cases(metric, edge_case):
+    built = metric()
+    built.update(*edge_case)
+
+    assert built.compute() == pytest.approx(built.reference(*edge_case), abs=1e-9)

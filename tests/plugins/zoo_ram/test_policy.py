@@ -8,7 +8,7 @@ from zoo_ram.policy import Policy
 
 
 def build(mean=(0.3, -0.5), std: float = 0.2) -> Policy:
-    """A policy with one mean for every state."""
+    """Return a policy with one mean for all states."""
     policy = Policy(input_dim=3, std=std).double()
     with torch.no_grad():
         policy.mean.weight.zero_()
@@ -16,7 +16,7 @@ def build(mean=(0.3, -0.5), std: float = 0.2) -> Policy:
     return policy
 
 
-def test_without_a_draw_it_looks_at_the_mean():
+def test_without_sampling_the_location_is_the_mean():
     locations, logprob = build()(torch.zeros(2, 3, dtype=torch.float64), sample=False)
 
     expected = torch.tensor([[0.3, -0.5]] * 2, dtype=torch.float64)
@@ -26,7 +26,7 @@ def test_without_a_draw_it_looks_at_the_mean():
     assert not locations.requires_grad
 
 
-def test_draws_are_normal_around_the_mean_with_their_density():
+def test_samples_and_log_densities_are_normal():
     torch.manual_seed(0)
     states = torch.zeros(100_000, 3, dtype=torch.float64)
 
@@ -40,7 +40,7 @@ def test_draws_are_normal_around_the_mean_with_their_density():
     torch.testing.assert_close(logprob[inside], expected[inside])
 
 
-def test_a_draw_beyond_the_edge_is_a_look_at_the_edge():
+def test_samples_outside_the_image_are_clamped():
     torch.manual_seed(0)
     policy = build(mean=(0.99, -0.99), std=0.5)
 
@@ -48,12 +48,12 @@ def test_a_draw_beyond_the_edge_is_a_look_at_the_edge():
 
     at_edge = (locations.abs() == 1).all(dim=1)
     assert locations.abs().max() == 1
-    # The density is that of the draw, which differs from item to item, not of the edge.
+    # The density is that of the sample before clamping, which differs between items.
     assert 100 < at_edge.sum() < 600
     assert logprob[at_edge].std() > 0.1
 
 
-def test_the_default_generator_repeats_draws_and_a_given_one_does_not_touch_it():
+def test_a_generator_argument_leaves_the_global_generator_unchanged():
     policy, states = build(), torch.zeros(4, 3, dtype=torch.float64)
     torch.manual_seed(5)
     first, again = policy(states, sample=True)[0], policy(states, sample=True)[0]
@@ -66,13 +66,13 @@ def test_the_default_generator_repeats_draws_and_a_given_one_does_not_touch_it()
     assert not torch.equal(first, again)
 
 
-def test_its_entropy_is_the_normals():
+def test_entropy_matches_torch():
     expected = 2 * Normal(0.0, 0.37).entropy().item()
 
     assert build(std=0.37).entropy == pytest.approx(expected)
 
 
-def test_in_bfloat16_places_are_float32():
+def test_bfloat16_states_give_float32_locations():
     locations, logprob = build().bfloat16()(torch.zeros(2, 3).bfloat16(), sample=True)
 
     assert locations.dtype is logprob.dtype is torch.float32

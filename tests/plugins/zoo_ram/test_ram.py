@@ -18,14 +18,14 @@ def compose(**changes: Any) -> RAM:
         "retina": {"size": 4, "scales": 2},
         "classes": 3,
         "glimpses": 4,
-        "what": 7,
-        "where": 5,
+        "glimpse_hidden": 7,
+        "location_hidden": 5,
         "hidden": 6,
     }
     return zoo.compose({"zoo": 1, "name": "test", "model": model | changes})
 
 
-def batch_of(model: RAM, items: int = 5) -> dict[str, torch.Tensor]:
+def make_batch(model: RAM, items: int = 5) -> dict[str, torch.Tensor]:
     return model.example(items, 6, torch.Generator().manual_seed(0))
 
 
@@ -34,32 +34,32 @@ def relu(x):
 
 
 def reference_forward(model: RAM, image: np.ndarray) -> tuple[np.ndarray, list, list]:
-    """The paper's equations for one image in evaluation, in numpy: logits, places, baselines."""
+    """Compute logits, locations and baselines of one image in evaluation with numpy."""
     W = {k: v.detach().numpy() for k, v in model.state_dict().items()}
 
     def linear(name, x):
         return W[f"{name}.weight"] @ x + W[f"{name}.bias"]
 
-    h, place, locations, baselines = np.zeros(6), np.zeros(2), [], []
+    h, location, locations, baselines = np.zeros(6), np.zeros(2), [], []
     for _ in range(4):
-        locations.append(place)
+        locations.append(location)
         with torch.no_grad():
-            seen = model.retina(torch.tensor(image)[None], torch.tensor(place)[None])
-        what = relu(linear("glimpse.see", seen.numpy().ravel()))
-        where = relu(linear("glimpse.place", place))
+            patches = model.retina(torch.tensor(image)[None], torch.tensor(location)[None])
+        what = relu(linear("glimpse.see", patches.numpy().ravel()))
+        where = relu(linear("glimpse.place", location))
         g = relu(linear("glimpse.what", what) + linear("glimpse.where", where))
         h = relu(
             W["core.weight_ih"] @ g + W["core.bias_ih"] + W["core.weight_hh"] @ h
             + W["core.bias_hh"]
         )  # fmt: skip
-        place = np.tanh(linear("policy.mean", h))
+        location = np.tanh(linear("policy.mean", h))
         baselines.append(linear("baseline", h)[0])
     return linear("out", h), locations, baselines[:-1]
 
 
-def test_it_equals_the_papers_equations_in_numpy():
+def test_matches_the_equations_in_numpy():
     model = compose().double().eval()
-    batch = batch_of(model)
+    batch = make_batch(model)
 
     outputs = model(batch)
 
@@ -70,8 +70,10 @@ def test_it_equals_the_papers_equations_in_numpy():
         np.testing.assert_allclose(outputs.extras["baselines"][i].detach(), baselines, atol=1e-12)
 
 
-def test_a_model_of_known_weights_walks_a_known_path():
-    model = compose(retina={"size": 2}, glimpses=2, classes=2, what=1, where=1, hidden=1)
+def test_known_values():
+    model = compose(
+        retina={"size": 2}, glimpses=2, classes=2, glimpse_hidden=1, location_hidden=1, hidden=1
+    )
     state = {name: torch.zeros_like(weight) for name, weight in model.state_dict().items()}
     state["glimpse.see.weight"] += torch.tensor([[1.0, 0.0, 0.0, 0.0]])  # the top left pixel
     state["glimpse.what.weight"] += 1
@@ -85,11 +87,11 @@ def test_a_model_of_known_weights_walks_a_known_path():
 
     outputs = model.eval()({"source": image, "target": torch.tensor([1])})
 
-    # It sees 5 at the centre; then x = tanh(2.5) = 0.987, 1.973 pixels further right, where the
-    # retina's first column is 0.973 of what is column 3 of the image and 0.027 of column 2.
+    # The first glimpse is 5, at the centre. The second is at x = tanh(2.5) = 0.987, 1.973 pixels to
+    # the right, where the first column is 0.973 of image column 3 and 0.027 of column 2.
     x = torch.tensor(2.5).tanh().item()
-    seen = 5 + 2 * x
-    h = 10 * 5 + seen
+    glimpse = 5 + 2 * x
+    h = 10 * 5 + glimpse
     torch.testing.assert_close(outputs.extras["locations"][0], torch.tensor([[0.0, 0.0], [x, 0.0]]))
     assert outputs.extras["baselines"].tolist() == [[15.0]]
     assert outputs.logits.flatten().tolist() == pytest.approx([h, -h], rel=1e-5)
@@ -98,9 +100,9 @@ def test_a_model_of_known_weights_walks_a_known_path():
 
 
 @pytest.mark.parametrize("cell", ["rnn", "lstm"])
-def test_in_evaluation_it_always_looks_at_the_same_places(cell):
+def test_evaluation_is_deterministic(cell):
     model = compose(cell=cell).eval()
-    batch = batch_of(model)
+    batch = make_batch(model)
 
     first, second = model(batch), model(batch)
 
@@ -110,9 +112,9 @@ def test_in_evaluation_it_always_looks_at_the_same_places(cell):
 
 
 @pytest.mark.parametrize("start", ["random", "centre"])
-def test_in_training_it_draws_and_a_seed_repeats_the_draws(start):
+def test_locations_are_sampled_in_training_reproducibly(start):
     model = compose(start=start).train()
-    batch = batch_of(model, items=200)
+    batch = make_batch(model, items=200)
 
     torch.manual_seed(1)
     first, other = (model(batch).extras["locations"] for _ in range(2))
@@ -129,8 +131,8 @@ def test_in_training_it_draws_and_a_seed_repeats_the_draws(start):
         assert first[:, 0].abs().mean().item() == pytest.approx(0.5, abs=0.05)
 
 
-def test_its_choices_are_those_of_all_places():
-    outputs = compose().train()(batch_of(compose()))
+def test_samples_sum_over_all_locations():
+    outputs = compose().train()(make_batch(compose()))
 
     assert outputs.extras["logprob"].shape == outputs.extras["baselines"].shape == (5, 3)
     expected = outputs.extras["logprob"].sum(dim=1, keepdim=True)
@@ -140,29 +142,29 @@ def test_its_choices_are_those_of_all_places():
 
 
 @pytest.mark.parametrize("objective", [HybridReinforce(), Reinforce()])
-def test_name_and_reward_teach_their_own_parts(objective):
+def test_gradients_of_loss_and_reward_reach_their_own_parameters(objective):
     model = compose().train()
     torch.manual_seed(0)
-    outputs = model(batch_of(model))
+    outputs = model(make_batch(model))
 
     objective(outputs).backward()
 
-    taught = {name for name, p in model.named_parameters() if p.grad is not None}
-    silent = (
+    trained = {name for name, p in model.named_parameters() if p.grad is not None}
+    untrained = (
         set() if isinstance(objective, HybridReinforce) else {"baseline.weight", "baseline.bias"}
     )
-    assert taught == {name for name, _ in model.named_parameters()} - silent
-    # The policy's gradient stops at the state: without a reward, core and glimpse get the same.
+    assert trained == {name for name, _ in model.named_parameters()} - untrained
+    # The policy receives a detached state: the reward does not change the gradient of the core.
     core = model.core.weight_hh.grad.clone()
     model.zero_grad()
     torch.manual_seed(0)
-    HybridReinforce(lambda_r=0.0, lambda_b=0.0)(model(batch_of(model))).backward()
+    HybridReinforce(lambda_r=0.0, lambda_b=0.0)(model(make_batch(model))).backward()
     torch.testing.assert_close(model.core.weight_hh.grad, core)
 
 
-def test_a_prediction_averages_over_drawn_paths():
+def test_predict_averages_over_sampled_rollouts():
     model = compose().eval()
-    images = batch_of(model)["source"]
+    images = make_batch(model)["source"]
 
     logprobs = model.predict(images, 7, torch.Generator().manual_seed(3))
 
@@ -171,14 +173,14 @@ def test_a_prediction_averages_over_drawn_paths():
     expected = path.logits.softmax(dim=-1).view(5, 7, 3).mean(dim=1).log()
     torch.testing.assert_close(logprobs, expected)
     assert not torch.equal(logprobs, model.predict(images, 7))
-    with pytest.raises(ZooError, match="copies is 0, but a prediction needs at least one"):
+    with pytest.raises(ZooError, match=r"num_samples.*0.*1"):
         model.predict(images, 0)
 
 
 @pytest.mark.parametrize("cell", ["rnn", "lstm"])
-def test_in_bfloat16_it_gives_nearly_the_same(cell):
+def test_bfloat16_is_close_to_float32(cell):
     model = compose(cell=cell).eval()
-    batch = batch_of(model)
+    batch = make_batch(model)
     expected = model(batch).logits
 
     half = model.bfloat16()({"source": batch["source"].bfloat16(), "target": batch["target"]})
@@ -190,40 +192,49 @@ def test_in_bfloat16_it_gives_nearly_the_same(cell):
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
 
 
-def test_it_compiles_whole_while_it_draws():
+def test_compiles_as_one_graph_in_training():
     model = compose().train()
-    batch = batch_of(model)
+    batch = make_batch(model)
     torch.compiler.reset()
     compiled = torch.compile(model, backend="eager", fullgraph=True)
 
     torch.manual_seed(2)
-    drawn = compiled(batch)
+    actual = compiled(batch)
     torch.manual_seed(2)
     expected = model(batch)
 
-    torch.testing.assert_close(drawn.logits, expected.logits)
-    torch.testing.assert_close(drawn.extras["locations"], expected.extras["locations"])
+    torch.testing.assert_close(actual.logits, expected.logits)
+    torch.testing.assert_close(actual.extras["locations"], expected.extras["locations"])
 
 
-def test_it_obeys_the_laws_with_coloured_images_and_one_scale():
-    check(RAM, retina={"size": 3}, classes=4, channels=3, glimpses=2, hidden=8, what=8, where=8)
+def test_laws_with_three_channels_and_one_scale():
+    check(
+        RAM,
+        retina={"size": 3},
+        classes=4,
+        channels=3,
+        glimpses=2,
+        hidden=8,
+        glimpse_hidden=8,
+        location_hidden=8,
+    )
 
 
-def test_images_of_any_size_will_do_but_not_smaller_than_the_glimpse():
+def test_images_smaller_than_the_retina_raise():
     model, target = compose(), torch.zeros(1).long()
 
     assert model({"source": torch.zeros(1, 1, 4, 30), "target": target}).logits.shape == (1, 1, 3)
-    with pytest.raises(ZooError, match="images of 3 x 30 pixels are smaller than the glimpse's"):
+    with pytest.raises(ZooError, match=r"3 x 30.*4 x 4"):
         model({"source": torch.zeros(1, 1, 3, 30), "target": target})
 
 
-@pytest.mark.parametrize("fault", [{"glimpses": 1}, {"std": 0.0}, {"retina": {"size": 0}}])
-def test_a_senseless_configuration_is_refused(fault):
-    with pytest.raises(SpecError, match=next(iter(fault))):
-        compose(**fault)
+@pytest.mark.parametrize("change", [{"glimpses": 1}, {"std": 0.0}, {"retina": {"size": 0}}])
+def test_invalid_parameters_raise(change):
+    with pytest.raises(SpecError, match=next(iter(change))):
+        compose(**change)
 
 
-def test_its_weights_are_named():
+def test_weight_names_and_shapes():
     shapes = {k: tuple(v.shape) for k, v in compose().state_dict().items()}
 
     assert shapes == {

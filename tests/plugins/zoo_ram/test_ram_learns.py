@@ -1,4 +1,4 @@
-"""RAM learns to name, and where to look."""
+"""Training RAM: classification accuracy and learned locations."""
 
 import pytest
 import torch
@@ -16,51 +16,60 @@ def compose(seed: int, **model) -> RAM:
     return zoo.compose({"zoo": 1, "name": "test", "model": model}, seed=seed)
 
 
-def train(model: RAM, images, names, *, steps: int, lr: float, seed: int) -> None:
+def train(model: RAM, images, labels, *, steps: int, lr: float, seed: int) -> None:
     objective, optimizer = HybridReinforce(), torch.optim.Adam(model.parameters(), lr=lr)
-    slower = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, steps)
+    scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, steps)
     torch.manual_seed(seed)
     model.train()
     for _ in range(steps):
         index = torch.randint(0, len(images), (64,))
-        loss = objective(model({"source": images[index], "target": names[index]}))
+        loss = objective(model({"source": images[index], "target": labels[index]}))
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)
         optimizer.step()
-        slower.step()
+        scheduler.step()
     model.eval()
 
 
-def test_it_names_95_percent_of_digits_where_it_never_saw_them(seed):
-    images, names = digits(side=20, scale=3)
+def test_accuracy_at_unseen_positions_is_95_percent(seed):
+    images, labels = digits(side=20, scale=3)
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(seed))
-    seen, unseen = order[:540], order[540:]
+    train_rows, test_rows = order[:540], order[540:]
     retina = {"size": 8, "scales": 2}
-    model = compose(seed, retina=retina, glimpses=4, what=64, where=32, hidden=64)
+    model = compose(
+        seed, retina=retina, glimpses=4, glimpse_hidden=64, location_hidden=32, hidden=64
+    )
 
-    train(model, images[seen], names[seen], steps=2000, lr=1.5e-3, seed=seed)
+    train(model, images[train_rows], labels[train_rows], steps=2000, lr=1.5e-3, seed=seed)
 
-    said = model({"source": images[unseen], "target": names[unseen]}).logits[:, 0].argmax(dim=-1)
-    accuracy = (said == names[unseen]).float().mean().item()
-    assert len(unseen) == 180
+    outputs = model({"source": images[test_rows], "target": labels[test_rows]})
+    accuracy = (outputs.logits[:, 0].argmax(dim=-1) == labels[test_rows]).float().mean().item()
+    assert len(test_rows) == 180
     assert accuracy >= 0.95, accuracy
 
 
-def test_reward_alone_moves_the_gaze_to_what_tells(seed):
-    """All digits are in one corner, out of sight from the centre where it starts."""
-    images, names = torch.zeros(10, 1, 20, 20), torch.arange(10)
+def test_the_reward_moves_the_second_location_to_the_digits(seed):
+    """All digits are in one corner, outside the first glimpse at the centre."""
+    images, labels = torch.zeros(10, 1, 20, 20), torch.arange(10)
     images[:, 0, 2:7, 14:17] = GLYPHS
-    digit = torch.tensor([0.55, -0.55])  # the middle of where they are
+    digit = torch.tensor([0.55, -0.55])  # centre of the digits
     model = compose(
-        seed, retina={"size": 6}, glimpses=2, what=32, where=16, hidden=32, std=0.3, start="centre"
+        seed,
+        retina={"size": 6},
+        glimpses=2,
+        glimpse_hidden=32,
+        location_hidden=16,
+        hidden=32,
+        std=0.3,
+        start="centre",
     )
 
     def distance():
-        """How far the second look is from the digits, the image's side being 2."""
-        locations = model.eval()({"source": images, "target": names}).extras["locations"]
+        """Return the distance of the second location from the digits; the image has side 2."""
+        locations = model.eval()({"source": images, "target": labels}).extras["locations"]
         return (locations[:, 1] - digit).norm(dim=-1).max().item()
 
     assert distance() > 0.6
-    train(model, images, names, steps=1500, lr=3e-3, seed=seed)
+    train(model, images, labels, steps=1500, lr=3e-3, seed=seed)
     assert distance() < 0.15, distance()

@@ -224,9 +224,9 @@ def test_a_captioner_speaks_of_images_of_any_size_and_refuses_small_ones():
     for height, width in ((8, 8), (16, 24), (9, 41)):
         images = torch.zeros(2, 1, height, width)
         assert model.generate({"source": images}, Greedy(), max_length=3).tokens.shape[0] == 2
-    with pytest.raises(ZooError, match="images of 8 x 7 pixels are too small for backbone"):
+    with pytest.raises(ZooError, match=r"8 x 7.*'convolution'"):
         model.generate({"source": torch.zeros(2, 1, 8, 7)}, Greedy(), max_length=3)
-    with pytest.raises(ZooError, match=r"reads images \[B, 1, height, width\], not \[2, 3, 8, 8\]"):
+    with pytest.raises(ZooError, match=r"\[B, 1, height, width\].*\[2, 3, 8, 8\]"):
         model.generate({"source": torch.zeros(2, 3, 8, 8)}, Greedy(), max_length=3)
 
 

@@ -29,8 +29,8 @@ def compose(**changes: Any) -> zoo.Model:
     return zoo.compose({"zoo": 1, "name": "test", "model": model | changes})
 
 
-@pytest.mark.parametrize("read", ["first", "summary"])
-def test_a_model_of_known_weights(read):
+@pytest.mark.parametrize("pooling", ["first", "summary"])
+def test_known_values(pooling):
     model = compose(
         source={"type": "grid", "vocab": 2, "dim": 2, "rows": 1, "columns": 4},
         encoder={
@@ -41,10 +41,10 @@ def test_a_model_of_known_weights(read):
             "norm": {"eps": 1e-12},
         },
         classes=2,
-        read=read,
+        pooling=pooling,
     ).double()
-    # With all else zero, attention and feed-forward add nothing to what the norms make: of a
-    # cell (3, 1), which is symbol 0, (1, -1), and of (1, 5) (-1, 1); then the last norm's (2, 4).
+    # With all other weights 0, attention and feed-forward add nothing. The norm maps the cell
+    # (3, 1), token 0, to (1, -1) and (1, 5) to (-1, 1); the last norm scales them by (2, 4).
     state = {name: torch.zeros_like(weight) for name, weight in model.state_dict().items()}
     state["source.table.weight"] += torch.tensor([[3.0, 1.0], [1.0, 5.0]])
     state["encoder.blocks.0.attention_norm.weight"] += 1
@@ -55,26 +55,26 @@ def test_a_model_of_known_weights(read):
 
     outputs = model({"source": torch.tensor([[[0, 1, 0, 0]]]), "target": torch.tensor([1])})
 
-    # The first state is (2, -4); the mean of three such and a (-2, 4) is (1, -2).
-    x, y = (2.0, -4.0) if read == "first" else (1.0, -2.0)
+    # The first state is (2, -4); the mean of three (2, -4) and one (-2, 4) is (1, -2).
+    x, y = (2.0, -4.0) if pooling == "first" else (1.0, -2.0)
     expected = torch.tensor([[[3 * x + 0.25, x + 0.5 * y]]], dtype=torch.float64)
     torch.testing.assert_close(outputs.logits, expected, rtol=0, atol=1e-9)
     assert outputs.targets.tolist() == [[1]]
     assert outputs.mask.tolist() == [[True]]
 
 
-@pytest.mark.parametrize("read", ["first", "summary"])
-def test_it_equals_torchs_encoder_over_torchs_patches(read):
-    model = compose(read=read).double()
+@pytest.mark.parametrize("pooling", ["first", "summary"])
+def test_matches_torch_encoder_over_patches(pooling):
+    model = compose(pooling=pooling).double()
     layer = nn.TransformerEncoderLayer(
         8, 2, 12, 0.0, "gelu", batch_first=True, norm_first=True, dtype=torch.float64
     )
     other = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
     with torch.no_grad():
         for block, one in zip(model.encoder.blocks, other.layers, strict=True):
-            attentions = [getattr(block.attention, name) for name in ("query", "key", "value")]
-            one.self_attn.in_proj_weight.copy_(torch.cat([look.weight for look in attentions]))
-            one.self_attn.in_proj_bias.copy_(torch.cat([look.bias for look in attentions]))
+            projections = [getattr(block.attention, name) for name in ("query", "key", "value")]
+            one.self_attn.in_proj_weight.copy_(torch.cat([linear.weight for linear in projections]))
+            one.self_attn.in_proj_bias.copy_(torch.cat([linear.bias for linear in projections]))
             one.self_attn.out_proj.load_state_dict(block.attention.out.state_dict())
             one.linear1.load_state_dict(block.feed_forward.up.state_dict())
             one.linear2.load_state_dict(block.feed_forward.down.state_dict())
@@ -87,15 +87,15 @@ def test_it_equals_torchs_encoder_over_torchs_patches(read):
     squares = F.conv2d(images, source.map.weight, source.map.bias, stride=2)
     vectors = torch.cat([source.whole.expand(2, 1, 8), squares.flatten(2).mT], dim=1)
     states = F.layer_norm(other(vectors), (8,))
-    read_out = states[:, 0] if read == "first" else states.mean(dim=1)
-    expected = F.linear(read_out, model.out.weight, model.out.bias)
+    pooled = states[:, 0] if pooling == "first" else states.mean(dim=1)
+    expected = F.linear(pooled, model.out.weight, model.out.bias)
     torch.testing.assert_close(logits[:, 0], expected, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("read", ["first", "summary"])
-def test_a_recurrent_encoder_reads_sketches_as_well(read):
+@pytest.mark.parametrize("pooling", ["first", "summary"])
+def test_grid_embedding_with_a_recurrent_encoder(pooling):
     encoder = {"type": "gru", "hidden": 3, "bidirectional": True}
-    model = compose(source=GRID, encoder=encoder, read=read)
+    model = compose(source=GRID, encoder=encoder, pooling=pooling)
 
     outputs = model(model.example(2, 4, torch.Generator().manual_seed(0)))
     outputs.logits.square().sum().backward()
@@ -104,7 +104,7 @@ def test_a_recurrent_encoder_reads_sketches_as_well(read):
     assert model.encoder.stack.layers[0][0].weight_ih.grad.abs().sum() > 0
 
 
-def test_every_input_has_one_target_that_counts():
+def test_every_input_has_one_target():
     model = compose(source=GRID)
     batch = model.example(50, 4, torch.Generator().manual_seed(0))
 
@@ -116,19 +116,19 @@ def test_every_input_has_one_target_that_counts():
     assert outputs.mask.all()
 
 
-def test_it_does_not_generate():
+def test_generate_raises():
     model = compose()
     batch = model.example(1, 3)
-    with pytest.raises(zoo.ZooError, match="model 'classifier' does not generate"):
+    with pytest.raises(zoo.ZooError, match=r"'classifier'.*generate"):
         model.generate(batch, Greedy(), max_length=2)
 
 
-def test_no_classes_are_refused():
+def test_zero_classes_raise():
     with pytest.raises(SpecError, match="classes"):
         compose(classes=0)
 
 
-def test_its_weights_are_named():
+def test_weight_names_and_shapes():
     names = {k: tuple(v.shape) for k, v in compose(source=GRID).state_dict().items()}
 
     assert {k: v for k, v in names.items() if not k.startswith("encoder.")} == {

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 import torch
 from torch import nn
@@ -9,7 +11,7 @@ from zoo_vision.convolution import Convolution
 from zoo_vision.layer import ConvolutionLayer, Pool
 
 WIDE = {"size": [2, 2], "stride": [2, 1], "padding": [0, 1]}
-# The convolutions of a published CRNN for text in images of 32 x 128.
+# The convolutions of a published CRNN for text in 32 x 128 images.
 CRNN = [
     {"channels": 64, "pool": {}},
     {"channels": 128, "pool": {}},
@@ -21,7 +23,7 @@ CRNN = [
 
 
 def build(layers: list[dict] | None = None, channels: int = 1) -> Convolution:
-    """As a spec builds it."""
+    """Return the backbone of a composed spec."""
     backbone = {"type": "convolution"} | ({} if layers is None else {"layers": layers})
     source = {"type": "regions", "channels": channels, "backbone": backbone}
     model = {"type": "classifier", "source": source, "encoder": "identity", "classes": 2}
@@ -32,7 +34,7 @@ def layer(**params: object) -> Blueprint[ConvolutionLayer]:
     return Blueprint.of(ConvolutionLayer, **params)
 
 
-def test_a_map_of_known_numbers():
+def test_known_values():
     pool = Blueprint.of(Pool, size=(1, 2))
     backbone = Convolution(
         channels=1, layers=[layer(channels=1, kernel=(1, 2), padding=0, pool=pool)]
@@ -46,11 +48,11 @@ def test_a_map_of_known_numbers():
 
     features = backbone(torch.tensor([[[[5.0, 2.0, 4.0, 3.0, 9.0], [0.0, 1.0, 2.0, 3.0, 3.0]]]]))
 
-    # Differences and a half: 3.5 -1.5 1.5 -5.5 and -0.5 -0.5 -0.5 0.5; none below 0; the larger.
+    # Differences plus 0.5 are 3.5 -1.5 1.5 -5.5 and -0.5 -0.5 -0.5 0.5; then ReLU and max pooling.
     assert features.tolist() == [[[[3.5, 1.5], [0.0, 0.5]]]]
 
 
-def test_it_is_the_convolutions_of_a_crnn():
+def test_matches_the_convolutions_of_a_crnn():
     backbone = build(CRNN)
     other = nn.Sequential(
         *(nn.Conv2d(1, 64, 3, 1, 1), nn.ReLU(), nn.MaxPool2d(2, 2)),
@@ -69,22 +71,22 @@ def test_it_is_the_convolutions_of_a_crnn():
         for module in other:
             if isinstance(module, nn.BatchNorm2d):
                 module.running_var.add_(0.5)
-    theirs = other.state_dict().values()
-    mine = backbone.state_dict()
-    backbone.load_state_dict(dict(zip(mine, theirs, strict=True)))
+    tensors = other.state_dict().values()
+    names = backbone.state_dict()
+    backbone.load_state_dict(dict(zip(names, tensors, strict=True)))
     images = torch.randn(2, 1, 32, 128, generator=generator)
 
     features = backbone(images)
 
     assert features.shape == (2, 512, 1, 33)
     torch.testing.assert_close(features, other(images))
-    assert backbone.least == (32, 4)
+    assert backbone.min_size == (32, 4)
 
 
-@pytest.mark.parametrize("how", ["max", "mean"])
+@pytest.mark.parametrize("mode", ["max", "mean"])
 @pytest.mark.parametrize("activation", ["relu", "gelu", "tanh", "none"])
-def test_what_follows_a_convolution_equals_torchs(how, activation):
-    pool = Blueprint.of(Pool, size=3, stride=2, padding=1, how=how)
+def test_activation_and_pooling_match_torch(mode, activation):
+    pool = Blueprint.of(Pool, size=3, stride=2, padding=1, mode=mode)
     one = layer(channels=4, kernel=5, stride=(2, 1), bias=False, activation=activation, pool=pool)
     backbone = Convolution(channels=3, layers=[one])
     images = torch.randn(2, 3, 9, 11, generator=torch.Generator().manual_seed(0))
@@ -95,18 +97,18 @@ def test_what_follows_a_convolution_equals_torchs(how, activation):
     conv.load_state_dict(backbone.layers[0].conv.state_dict())
     activated = {"relu": nn.ReLU(), "gelu": nn.GELU(), "tanh": nn.Tanh(), "none": nn.Identity()}
     pooled = {"max": nn.MaxPool2d(3, 2, 1), "mean": nn.AvgPool2d(3, 2, 1)}
-    torch.testing.assert_close(features, pooled[how](activated[activation](conv(images))))
+    torch.testing.assert_close(features, pooled[mode](activated[activation](conv(images))))
 
 
-def test_without_layers_it_is_small():
+def test_default_layers_are_small():
     backbone = build()
 
     assert backbone(torch.zeros(2, 1, 28, 28)).shape == (2, 64, 3, 3)
-    assert backbone.least == (8, 8)
+    assert backbone.min_size == (8, 8)
     assert sum(weight.numel() for weight in backbone.parameters()) < 25_000
 
 
-def test_in_training_a_batch_is_normalised_as_one():
+def test_batch_norm_in_training():
     backbone = Convolution(channels=1, layers=[layer(channels=2, norm="batch", activation="none")])
 
     features = backbone.train()(torch.randn(8, 1, 6, 6, generator=torch.Generator().manual_seed(0)))
@@ -115,44 +117,38 @@ def test_in_training_a_batch_is_normalised_as_one():
     torch.testing.assert_close(features.var(dim=(0, 2, 3)), torch.ones(2), rtol=0.01, atol=0)
 
 
-def test_the_smallest_image_gives_a_map_and_a_smaller_one_is_refused():
+def test_images_smaller_than_min_size_raise():
     backbone = build(CRNN)
 
     assert min(backbone(torch.zeros(1, 1, 32, 4)).shape) >= 1
     for height, width in ((31, 4), (32, 3)):
-        message = (
-            f"images of {height} x {width} pixels are too small for backbone 'convolution', "
-            "which needs at least 32 x 4"
-        )
-        with pytest.raises(ZooError, match=message):
+        with pytest.raises(ZooError, match=f"{height} x {width}.*'convolution'.*32 x 4"):
             backbone(torch.zeros(1, 1, height, width))
 
 
 @pytest.mark.parametrize("shape", [(2, 1, 16, 16), (3, 16, 16)])
-def test_images_of_other_channels_are_refused(shape):
-    with pytest.raises(ZooError) as refused:
+def test_images_of_another_shape_raise(shape):
+    message = rf"'convolution'.*\[B, 3, height, width\].*{re.escape(str(list(shape)))}"
+    with pytest.raises(ZooError, match=message):
         build(channels=3)(torch.zeros(shape))
-    assert str(refused.value) == (
-        f"backbone 'convolution' reads images [B, 3, height, width], not {list(shape)}"
-    )
 
 
 @pytest.mark.parametrize(
     ("layers", "message"),
     [
-        ([], "layers: at least one is needed"),
-        ([{"channels": 0}], "channels: .*greater than or equal to 1"),
+        ([], "layers is empty"),
+        ([{"channels": 0}], "channels.*1"),
         ([{"kernel": 3}], "channels"),
         ([{"channels": 2, "kernel": [1, 2, 3]}], "kernel"),
-        ([{"channels": 2, "pool": {"size": 2, "padding": 2}}], r"padding \(2\) must be at most"),
+        ([{"channels": 2, "pool": {"size": 2, "padding": 2}}], r"padding \(2\).*\(2\)"),
     ],
 )
-def test_bad_layers_are_refused(layers, message):
+def test_invalid_layers_raise(layers, message):
     with pytest.raises(SpecError, match=message):
         build(layers)
 
 
-def test_its_weights_are_named():
+def test_weight_names_and_shapes():
     names = {
         k: tuple(v.shape) for k, v in build([{"channels": 2, "norm": "batch"}]).state_dict().items()
     }

@@ -15,7 +15,7 @@ def build() -> Regions:
     return Regions(backbone=Blueprint.of(TinyBackbone), channels=2)
 
 
-def test_the_map_is_read_row_by_row():
+def test_regions_are_in_row_major_order():
     regions = build()
     images = torch.randn(2, 2, 8, 12)
 
@@ -29,7 +29,7 @@ def test_the_map_is_read_row_by_row():
 
 
 @pytest.mark.parametrize(("height", "width"), [(4, 4), (7, 9), (8, 16)])
-def test_every_region_is_real(height, width):
+def test_all_regions_are_valid(height, width):
     regions = build()
     images = torch.zeros(3, 2, height, width)
 
@@ -37,15 +37,15 @@ def test_every_region_is_real(height, width):
     assert regions.mask(images).shape == regions(images).shape[:2]
 
 
-def test_an_example_has_as_many_regions_as_asked_for():
+def test_an_example_has_the_requested_number_of_regions():
     example = build().example(2, 5, torch.Generator().manual_seed(0))
 
     assert example.shape == (2, 2, 4, 20)
 
 
-def test_a_small_image_is_refused_by_its_backbone():
+def test_images_too_small_for_the_backbone_raise():
     regions = Regions(backbone=Blueprint.of(Convolution), channels=1)
-    with pytest.raises(ZooError, match="images of 4 x 8 pixels are too small for backbone"):
+    with pytest.raises(ZooError, match=r"4 x 8.*'convolution'.*8 x 8"):
         regions(torch.zeros(1, 1, 4, 8))
 
 
@@ -53,7 +53,7 @@ def test_a_small_image_is_refused_by_its_backbone():
     ("kernel", "stride", "padding", "pool"),
     [(3, 1, 1, 2), (2, 1, 0, None), (7, 2, 3, 3), (3, 3, 0, 2), (1, 1, 0, None), (4, 2, 2, None)],
 )
-def test_the_size_of_a_map_is_known_beforehand(kernel, stride, padding, pool):
+def test_inferred_size_matches_the_feature_map(kernel, stride, padding, pool):
     pooled = Blueprint.of(Pool, size=pool, stride=2) if pool else None
     layer = Blueprint.of(
         ConvolutionLayer,
@@ -65,35 +65,35 @@ def test_the_size_of_a_map_is_known_beforehand(kernel, stride, padding, pool):
     )
     backbone = Convolution(channels=1, layers=[layer, layer])
 
-    high, wide = infer_feature_size(backbone, 1)
+    height, width = infer_feature_size(backbone, 1)
 
-    assert high == wide
-    assert high.least == backbone.least[0]
-    for side in range(high.least, high.least + 40):
-        assert backbone(torch.zeros(1, 1, side, side)).shape[2:] == (high.places(side),) * 2
-    for places in range(2, 9):
-        side = high.needed(places)
-        assert high.places(side) == places
-        assert high.places(side - 1) < places or side == high.least
+    assert height == width
+    assert height.min_size == backbone.min_size[0]
+    for side in range(height.min_size, height.min_size + 40):
+        assert backbone(torch.zeros(1, 1, side, side)).shape[2:] == (height.output_size(side),) * 2
+    for size in range(2, 9):
+        side = height.input_size(size)
+        assert height.output_size(side) == size
+        assert height.output_size(side - 1) < size or side == height.min_size
 
 
-def test_a_backbone_without_a_map_of_its_own_size_is_refused():
+def test_a_backbone_of_constant_output_size_raises():
     class Fixed(TinyBackbone):
-        """One size for all."""
+        """Backbone whose feature map always has size 3 x 3."""
 
         def forward(self, images):
             return torch.nn.functional.adaptive_avg_pool2d(super().forward(images), 3)
 
-    with pytest.raises(ZooError, match="backbone 'tiny' makes maps of one size"):
+    with pytest.raises(ZooError, match=r"'tiny'.*one size"):
         Regions(backbone=Blueprint.of(Fixed))
 
 
-def test_a_backbone_that_makes_no_map_is_refused():
+def test_a_backbone_without_a_feature_map_raises():
     class Flat(TinyBackbone):
-        """No map."""
+        """Backbone that returns vectors instead of a feature map."""
 
         def forward(self, images):
             return super().forward(images).flatten(1)
 
-    with pytest.raises(ZooError, match=r"'tiny' makes no map of .* not \[B, D, h, w\]"):
+    with pytest.raises(ZooError, match=r"'tiny'.*4096 x 4096.*\[B, D, h, w\]"):
         Regions(backbone=Blueprint.of(Flat))

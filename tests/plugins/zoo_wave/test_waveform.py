@@ -19,7 +19,7 @@ def build_waveform(**changes):
     return Waveform(**sizes).double().eval()
 
 
-def test_a_frame_of_known_weights():
+def test_known_value():
     wave = Waveform(dim=1, channels=2, kernels=[2], strides=[2], norm="layer").double()
     wave.load_state_dict({
         "convolutions.0.weight": torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]]),
@@ -30,11 +30,11 @@ def test_a_frame_of_known_weights():
 
     (vector,) = wave(torch.tensor([[3.0, 1.0, 9.0]]).double())[0].tolist()
 
-    # The two samples are the two channels; both norms make of them 1 and -1, but for eps.
+    # The two samples become the two channels; both norms map them to 1 and -1, except for eps.
     assert vector[0] == pytest.approx(1 - 2 + 0.5, abs=1e-4)
 
 
-def test_normalising_the_first_layer_equals_torchs_group_norm():
+def test_group_norm_matches_torch():
     wave = build_waveform()
     with torch.no_grad():
         wave.norms[0].weight.normal_()
@@ -51,53 +51,53 @@ def test_normalising_the_first_layer_equals_torchs_group_norm():
 
 
 @pytest.mark.parametrize("norm", ["group", "layer"])
-def test_a_sound_among_longer_ones_equals_itself_alone(norm):
-    surroundings = zoo.plugin.Blueprint.of(ConvPosition, kernel=4, groups=2)
-    wave = build_waveform(norm=norm, bias=True, surroundings=surroundings)
-    sounds = torch.randn(3, 40).double()
+def test_padding_does_not_change_the_frames(norm):
+    conv_position = zoo.plugin.Blueprint.of(ConvPosition, kernel=4, groups=2)
+    wave = build_waveform(norm=norm, bias=True, conv_position=conv_position)
+    waveforms = torch.randn(3, 40).double()
     lengths = [40, 23, 11]
-    for sound, length in zip(sounds, lengths, strict=True):
-        sound[length:] = NAN
+    for waveform, length in zip(waveforms, lengths, strict=True):
+        waveform[length:] = NAN
 
-    vectors, mask = wave(sounds), wave.mask(sounds)
+    vectors, mask = wave(waveforms), wave.mask(waveforms)
 
     for item, length in enumerate(lengths):
-        alone = wave(sounds[item : item + 1, :length])[0]
+        alone = wave(waveforms[item : item + 1, :length])[0]
         frames = math.floor((math.floor((length - 5) / 3) + 1 - 3) / 2) + 1
         assert mask[item].sum() == len(alone) == frames
         torch.testing.assert_close(vectors[item, :frames], alone, rtol=0, atol=1e-12)
         assert (vectors[item, frames:] == 0).all()
 
 
-def test_a_sound_shorter_than_a_frame_among_others_has_no_frame():
-    sounds = torch.randn(2, 40).double()
-    sounds[1, 10:] = NAN
+def test_a_waveform_shorter_than_a_frame_is_fully_masked():
+    waveforms = torch.randn(2, 40).double()
+    waveforms[1, 10:] = NAN
 
     wave = build_waveform()
 
-    assert wave.mask(sounds).sum(dim=1).tolist() == [5, 0]  # 40 samples, 12 frames, 5
-    assert wave(sounds).isfinite().all()
+    assert wave.mask(waveforms).sum(dim=1).tolist() == [5, 0]  # 40 samples give 12, then 5 frames
+    assert wave(waveforms).isfinite().all()
 
 
-def test_fewer_samples_than_a_frame_are_refused():
-    with pytest.raises(ZooError, match=r"^10 samples are too few; one frame needs 11$"):
+def test_fewer_samples_than_a_frame_raise():
+    with pytest.raises(ZooError, match=r"10 samples.*11"):
         build_waveform()(torch.randn(1, 10).double())
 
 
 @pytest.mark.parametrize(
     "samples", [torch.zeros(50), torch.zeros(1, 50, 1), torch.zeros(1, 50, dtype=torch.int16)]
 )
-def test_what_is_no_waveform_is_refused(samples):
-    with pytest.raises(ZooError, match=r"^a waveform is samples \[B, N\] in floating point, not"):
+def test_inputs_that_are_not_waveforms_raise(samples):
+    with pytest.raises(ZooError, match=r"'waveform'.*\[B, N\].*\[1?.*50"):
         build_waveform()(samples)
 
 
-def test_kernels_without_as_many_strides_are_refused():
-    with pytest.raises(ZooError, match=r"^there are 2 kernels, but 1 strides$"):
+def test_unequal_numbers_of_kernels_and_strides_raise():
+    with pytest.raises(ZooError, match=r"kernels.*2.*strides.*1"):
         build_waveform(strides=[2])
 
 
-def test_in_bfloat16_it_is_near_its_float64_self():
+def test_bfloat16_is_close_to_float64():
     wave, samples = build_waveform(), torch.randn(2, 40).double()
     expected = wave(samples)
 
