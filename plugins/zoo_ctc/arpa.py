@@ -90,7 +90,7 @@ def read_arpa(path: str | Path) -> Arpa:
     counts = _parse_header(lines, path)
     probabilities: dict[Ngram, float] = {}
     backoffs: dict[Ngram, float] = {}
-    found = dict.fromkeys(counts, 0)
+    num_read = dict.fromkeys(counts, 0)
     section = 1  # the header ends with its heading
     for number, line in lines:
         if line == "\\end\\":
@@ -118,12 +118,12 @@ def read_arpa(path: str | Path) -> Arpa:
             raise _parse_error(
                 path, number, f"'{line[:40]}' does not have a number where one is expected"
             ) from None
-        found[section] += 1
+        num_read[section] += 1
     else:
         raise ZooError(f"{path} is incomplete: it has no \\end\\")
     for n, count in counts.items():
-        if found[n] != count:
-            raise ZooError(f"{path} has {found[n]} {n}-grams, but \\data\\ lists {count}")
+        if num_read[n] != count:
+            raise ZooError(f"{path} has {num_read[n]} {n}-grams, but \\data\\ lists {count}")
     return Arpa(max(counts), probabilities, backoffs)
 
 

@@ -84,14 +84,14 @@ def _step(
     scores = np.concatenate([stay, (extended + lm_scores).ravel()])
     selected = _top_k(scores, config.width)
     selected = selected[scores[selected] > _NEG_INF]
-    kept, new = selected[selected < W], selected[selected >= W] - W
+    staying, new = selected[selected < W], selected[selected >= W] - W
     parents, labels = new // V, new % V
     return _Beam(
-        [beam.prefixes[i] for i in kept]
+        [beam.prefixes[i] for i in staying]
         + [(*beam.prefixes[p], int(k)) for p, k in zip(parents, labels, strict=True)],
-        np.concatenate([stay_blank[kept], np.full(len(new), _NEG_INF)]),
-        np.concatenate([stay_label[kept], extended[parents, labels]]),
-        np.concatenate([beam.lm_scores[kept], lm_scores[parents, labels]]),
+        np.concatenate([stay_blank[staying], np.full(len(new), _NEG_INF)]),
+        np.concatenate([stay_label[staying], extended[parents, labels]]),
+        np.concatenate([beam.lm_scores[staying], lm_scores[parents, labels]]),
     )
 
 

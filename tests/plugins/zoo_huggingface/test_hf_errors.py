@@ -139,9 +139,9 @@ NOT_EXPORTABLE = [
     ("llama", ["model.decoder.attention.bias=qkv"], "model.decoder.attention.bias is 'qkv'"),
     ("bert", ["model.encoder.norm.eps=1e-5", "model.eps=1e-6"], "model.eps is 1e-06"),
     ("vit", ["model.encoder.position.length=8"], "model.encoder.position.length is 8"),
-    ("vit", ["model.read=summary"], "model.read is 'summary', .*vit"),
+    ("vit", ["model.pooling=summary"], "model.pooling is 'summary', .*vit"),
     ("t5", ["model.decoder.position.buckets=16"], "model.decoder.position.buckets is 16"),
-    ("wav2vec2", ["model.source.conv_position=null"], "model.source.conv_position.kernel is not set"),
+    ("wav2vec2", ["model.source.conv_position=null"], "model.source.conv_position.kernel"),
     ("llama", ["model.decoder.position={type: alibi}"], "model.decoder.position.theta is not set"),
     ("vit", ["model.encoder.position=null"], "model.encoder.position.length is not set"),
 ]  # fmt: skip
