@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         Selection as Selection,
         State as State,
         full_precision as full_precision,
+        rename_params as rename_params,
     )
     from zoo.interfaces.importer import Importer as Importer
     from zoo.interfaces.signature import FromParent as FromParent

@@ -1,8 +1,8 @@
-"""The contracts: one file per kind."""
+"""The interface of each kind, one file per kind."""
 
 from zoo.interfaces.alignment import Alignment
 from zoo.interfaces.backbone import Backbone
-from zoo.interfaces.component import Component, Entry
+from zoo.interfaces.component import Component, Entry, rename_params
 from zoo.interfaces.data import (
     AlignmentContext,
     Batch,
@@ -74,4 +74,5 @@ __all__ = [
     "Selection",
     "State",
     "full_precision",
+    "rename_params",
 ]

@@ -1,4 +1,4 @@
-"""What all parts share: a name, a version, a paper; and who provides them."""
+"""Component: the base class of every kind, and its entry in the registry."""
 
 from __future__ import annotations
 
@@ -9,40 +9,58 @@ from typing import Any, ClassVar
 
 
 class Component:
-    """Base of every kind. The constructor's signature is the part's schema.
+    """Base class of every kind. The constructor's signature is the component's schema.
 
-    Constructors are keyword-only and typed, with no ``*args`` or ``**kwargs``.
+    Constructors are keyword-only and typed, without ``*args`` or ``**kwargs``.
     """
 
     kind: ClassVar[str]
     """The kind, set by the interface."""
     name: ClassVar[str]
-    """The name a spec uses."""
+    """The name that specs use."""
     version: ClassVar[int] = 1
-    """Raised when parameters or meaning change; artifacts record it."""
+    """Raised when parameters or their meaning change; artifacts record it."""
     paper: ClassVar[str] = ""
-    """Where the idea was published: authors, year, title, and a link if there is one."""
+    """The publication: authors, year, title, and a link if there is one."""
     widths: ClassVar[tuple[str, ...]] = ()
-    """Attributes of a built part that size its neighbours; traced when widths conflict."""
+    """Attributes of the built component that set the widths of other parts; error messages about
+    conflicting widths refer to them."""
     test_params: ClassVar[Mapping[str, Any]] = {}
-    """Parameters for the laws, where a small guess from the signature won't do."""
+    """Parameters for the laws, where small values derived from the signature are not valid."""
+
+    def extra_repr(self) -> str:
+        """Return the constructor parameters that are plain attributes, for the repr of a module."""
+        names = inspect.signature(type(self)).parameters
+        values = {name: getattr(self, name, None) for name in names}
+        plain = (bool, int, float, str, tuple, list)
+        return ", ".join(f"{k}={v!r}" for k, v in values.items() if isinstance(v, plain))
 
     @classmethod
     def migrate(
         cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What an artifact of an older version holds, as the version after it would have it.
+        """Convert the content of an older artifact from ``version`` to ``version + 1``.
 
-        Called once for each step, from ``version`` to ``version + 1``, with the part's node of
-        the spec (without its type) and the tensors under its place in the model, by the names
-        they have there. Parts inside this one are migrated before it.
+        Called once for each version. Nested components are migrated first.
+
+        Args:
+            version: the version to convert from.
+            params: the component's node of the spec, without its type.
+            tensors: the component's tensors, by their names inside the component.
         """
         raise NotImplementedError
 
 
+def rename_params(params: dict[str, Any], **renames: str) -> None:
+    """Rename keys of a part's parameters in place, for use in `Component.migrate`."""
+    for old, new in renames.items():
+        if old in params:
+            params[new] = params.pop(old)
+
+
 @dataclass(frozen=True)
 class Entry:
-    """A component as registered: the class and the plugin that offers it."""
+    """A registered component: the class and the plugin that provides it."""
 
     cls: type[Component]
     plugin: str
@@ -59,12 +77,12 @@ class Entry:
 
     @property
     def reference(self) -> str:
-        """The name no other plugin can take: ``plugin:name``."""
+        """The qualified name, ``plugin:name``."""
         return f"{self.plugin}:{self.name}"
 
     @property
     def summary(self) -> str:
-        """The docstring's first sentence, on one line."""
+        """The first paragraph of the docstring, on one line."""
         paragraph = (inspect.getdoc(self.cls) or "").split("\n\n")[0]
         return " ".join(paragraph.split())
 
