@@ -1,4 +1,4 @@
-"""Doubly stochastic attention: every region is looked at, over the whole caption, about once."""
+"""Doubly stochastic attention objective."""
 
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
@@ -13,17 +13,17 @@ from zoo.plugin import Objective, full_precision
 
 
 class DoublyStochastic(Objective):
-    r"""Cross-entropy, and a price for regions that were looked at more or less than once.
+    r"""Cross-entropy with a penalty on regions whose attention weights do not sum to 1.
 
     .. math::
         L = \frac{1}{N} \sum_i \Big[ -\sum_t \log p(y_{it})
             + \lambda \sum_j \Big(1 - \sum_t \alpha_{itj}\Big)^2 \Big]
 
-    Paper: Xu et al. 2015, equation 14 of section 4.2.1. N is the number of targets that count, so
-    that without the price the loss is the cross-entropy.
+    Paper: Xu et al. 2015, equation 14 of section 4.2.1. N is the number of targets that are not
+    masked, so that lambda = 0 gives the mean cross-entropy.
 
     Args:
-        weight: of the price, lambda.
+        weight: weight of the penalty, lambda.
 
     Shapes:
         logits [B, T, V], targets [B, T], mask [B, T], extras looks [B, T, S] and source_mask
