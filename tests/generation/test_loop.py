@@ -341,7 +341,7 @@ def test_a_sampler_with_neither_distribution_nor_choice_says_so(decoder):
     class Idle(Sampler):
         name = "idle"
 
-    with pytest.raises(NotImplementedError, match=r"Idle.*distribution.*select"):
+    with pytest.raises(NotImplementedError, match="Idle has neither distribution nor select"):
         said(decoder, Idle())
-    with pytest.raises(NotImplementedError, match=r"Idle.*distribution"):
+    with pytest.raises(NotImplementedError, match="Idle has neither"):
         Idle().distribution(torch.zeros(3))

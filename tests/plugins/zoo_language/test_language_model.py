@@ -148,13 +148,14 @@ def test_a_look_at_no_source_is_refused():
 
 @pytest.mark.parametrize("name", ["bos", "eos"])
 def test_a_symbol_outside_the_vocabulary_is_refused(name):
-    with pytest.raises(SpecError, match=rf"{name} \(7\) .*vocab \(7\)"):
+    with pytest.raises(SpecError, match=rf"{name} \(7\) must be a symbol below vocab \(7\)"):
         compose(RNN, **{name: 7})
 
 
 def test_an_end_that_is_padding_is_refused():
     for eos in (0, [2, 0]):
-        with pytest.raises(SpecError, match=rf"eos \({re.escape(str(eos))}\).*padding \(0\)"):
+        message = f"eos ({eos}) must be another symbol than padding (0)"
+        with pytest.raises(SpecError, match=re.escape(message)):
             compose(RNN, eos=eos)
 
 
@@ -167,7 +168,7 @@ def test_one_symbol_may_stand_at_both_ends():
 @pytest.mark.parametrize(
     ("embedding", "message"),
     [
-        ({"type": "patches", "size": 2, "dim": 4}, "'patches' has no vocabulary"),
+        ({"type": "patches", "size": 2, "dim": 4}, "'patches' has no vocabulary to speak in"),
         (
             {"type": "grid", "vocab": 4, "dim": 4, "rows": 2, "columns": 2},
             "'grid' has rows and columns, but no order to speak in",

@@ -31,5 +31,5 @@ def test_targets_that_are_names_are_refused():
 
 def test_an_objective_names_the_extra_it_misses():
     outputs = Outputs(torch.zeros(1, 1, 2), torch.zeros(1, 1), torch.ones(1, 1, dtype=torch.bool))
-    with pytest.raises(zoo.ZooError, match="objective 'x' requires 'kl'"):
+    with pytest.raises(zoo.ZooError, match="objective 'x' needs 'kl' of the model, which gives n"):
         outputs.get_extra("kl", "x")

@@ -47,7 +47,10 @@ def test_each_part_of_the_loss_teaches_its_own():
 
 def test_a_model_that_draws_no_places_is_told_what_is_missing():
     plain = Outputs(torch.zeros(1, 1, 2), torch.zeros(1, 1).long(), torch.ones(1, 1).bool())
-    message = "^objective 'hybrid-reinforce' requires 'baselines'.*: nothing$"
+    message = (
+        "^objective 'hybrid-reinforce' needs 'baselines' of the model, which gives nothing beside "
+        "its logits$"
+    )
     with pytest.raises(zoo.ZooError, match=message):
         HybridReinforce()(plain)
 

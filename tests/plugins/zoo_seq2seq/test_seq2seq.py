@@ -200,13 +200,13 @@ def test_an_example_is_a_batch_without_padding():
 @pytest.mark.parametrize("name", ["bos", "eos"])
 @pytest.mark.parametrize("token", [9, 10])
 def test_a_special_symbol_outside_the_vocabulary_is_refused(name, token):
-    message = rf"^model: {name} \({token}\) .*vocab \(9\)$"
+    message = rf"^model: {name} \({token}\) must be a symbol below vocab \(9\)$"
     with pytest.raises(SpecError, match=message):
         zoo.compose(spec(**{name: token}))
 
 
 def test_an_end_that_is_padding_is_refused_and_a_start_that_is_padding_is_not():
-    with pytest.raises(SpecError, match=r"eos \(0\).*padding \(0\)$"):
+    with pytest.raises(SpecError, match=r"eos \(0\) must be another symbol than padding \(0\)$"):
         zoo.compose(spec(eos=0))
     assert zoo.compose(spec(bos=0)).bos == 0
 
@@ -241,7 +241,7 @@ class Continuous(Embedding):
 
 
 def test_a_target_without_a_vocabulary_is_refused():
-    message = "^embedding 'continuous' has no vocabulary"
+    message = "^embedding 'continuous' has no vocabulary to speak in$"
     with pytest.raises(ZooError, match=message):
         Seq2Seq(
             source=Blueprint.of(Token, vocab=4, dim=3),

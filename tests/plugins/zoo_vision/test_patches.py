@@ -82,7 +82,7 @@ def test_an_image_that_cannot_be_cut_is_refused(shape):
 
 
 def test_it_has_no_table_to_share():
-    message = "embedding 'patches' has no table"
+    message = "embedding 'patches' has no table that an output could share"
     with pytest.raises(ZooError, match=message):
         build().unembed(torch.zeros(1, 5))
 
