@@ -1,4 +1,4 @@
-"""Recurrent encoders, and decoders with and without attention."""
+"""Recurrent encoders, and recurrent decoders with and without attention."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,6 @@
-"""One step of a recurrent cell, and stacks of cells for decoders.
+"""Recurrent cells, and the stack of cells of a decoder.
 
-Letters: B batch, L layers, D input width, H hidden width.
+Letters: B batch, L layers, D input width, H hidden width, G gates.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 Cell = Literal["rnn", "lstm", "gru", "gru-cho"]
 """'gru' applies the reset gate after the recurrent product, as cuDNN does; 'gru-cho' applies it
-before, as Cho et al. 2014 and Bahdanau et al. 2015 write it."""
+before, as in Cho et al. 2014 and Bahdanau et al. 2015."""
 
 Weights = tuple[Tensor, Tensor, Tensor, Tensor]
 """Input weights [G * H, D], recurrent weights [G * H, H], and the bias of each [G * H]."""
@@ -20,14 +20,14 @@ GATES: Mapping[Cell, int] = {"rnn": 1, "lstm": 4, "gru": 3, "gru-cho": 3}
 
 
 def state_names(cell: Cell) -> tuple[str, ...]:
-    """The tensors a cell carries from step to step."""
+    """Return the names of a cell's state tensors."""
     return ("h", "c") if cell == "lstm" else ("h",)
 
 
 def cell_step(
     cell: Cell, x: Tensor, state: Mapping[str, Tensor], weights: Weights
 ) -> dict[str, Tensor]:
-    """One step: x [B, D], state tensors [B, H] -> state tensors [B, H]."""
+    """Compute one step: x [B, D], state tensors [B, H] -> state tensors [B, H]."""
     h = state["h"]
     if cell == "lstm":
         h, c = torch.lstm_cell(x, (h, state["c"]), *weights)
@@ -50,18 +50,24 @@ def _gru_cho_cell(x: Tensor, h: Tensor, weights: Weights) -> Tensor:
 
 
 class RecurrentCell(nn.Module):
-    """The weights of one cell, named as torch.nn names them."""
+    """Recurrent cell with the parameter names of ``torch.nn``."""
 
     def __init__(self, cell: Cell, input_dim: int, hidden: int) -> None:
         super().__init__()
         self.cell = cell
+        self.input_dim = input_dim
+        self.hidden = hidden
         rows = GATES[cell] * hidden
         self.weight_ih = nn.Parameter(torch.empty(rows, input_dim))
         self.weight_hh = nn.Parameter(torch.empty(rows, hidden))
         self.bias_ih = nn.Parameter(torch.empty(rows))
         self.bias_hh = nn.Parameter(torch.empty(rows))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        bound = self.hidden**-0.5
         for weight in self.parameters():
-            nn.init.uniform_(weight, -(hidden**-0.5), hidden**-0.5)
+            nn.init.uniform_(weight, -bound, bound)
 
     def weights(self) -> Weights:
         return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
@@ -69,23 +75,30 @@ class RecurrentCell(nn.Module):
     def forward(self, x: Tensor, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         return cell_step(self.cell, x, state, self.weights())
 
+    def extra_repr(self) -> str:
+        return f"{self.cell}, input_dim={self.input_dim}, hidden={self.hidden}"
+
 
 class CellStack(nn.Module):
-    """Cells one above the other, moved step by step."""
+    """Stacked recurrent cells that compute one step at a time."""
 
     def __init__(
-        self, cell: Cell, *, input_dim: int, hidden: int, layers: int, dropout: float
+        self, cell: Cell, input_dim: int, hidden: int, layers: int, dropout: float
     ) -> None:
         super().__init__()
+        self.state_names = state_names(cell)
         self.cells = nn.ModuleList(
             RecurrentCell(cell, hidden if layer else input_dim, hidden) for layer in range(layers)
         )
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """x [B, D], state tensors [B, L, H] -> state tensors [B, L, H]; the top is [:, -1]."""
-        after: list[dict[str, Tensor]] = []
+        """Compute one step; other entries of the state than the cells' own are ignored.
+
+        x [B, D], state tensors [B, L, H] -> state tensors [B, L, H]; the top layer is [:, -1].
+        """
+        updated: list[dict[str, Tensor]] = []
         for layer, cell in enumerate(self.cells):
-            below = x if layer == 0 else self.dropout(after[-1]["h"])
-            after.append(cell(below, {key: value[:, layer] for key, value in state.items()}))
-        return {key: torch.stack([s[key] for s in after], dim=1) for key in after[0]}
+            inputs = self.dropout(updated[-1]["h"]) if layer else x
+            updated.append(cell(inputs, {name: state[name][:, layer] for name in self.state_names}))
+        return {name: torch.stack([s[name] for s in updated], dim=1) for name in self.state_names}

@@ -3,14 +3,14 @@
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
-from torch import Tensor
 
-from zoo.plugin import Encoder, FromParent, Memory
-from zoo_recurrent.stack import Stack
+from zoo.plugin import FromParent
+from zoo_recurrent.cells import Cell
+from zoo_recurrent.recurrent_encoder import RecurrentEncoder
 
 
-class GRU(Encoder):
-    r"""Reads the inputs into a state that two gates keep or replace.
+class GRU(RecurrentEncoder):
+    r"""GRU encoder, optionally stacked and bidirectional.
 
     .. math::
         r, z = \sigma(W_{r,z}\, x_t + U_{r,z}\, h_{t-1} + b_{r,z}), \quad
@@ -23,11 +23,11 @@ class GRU(Encoder):
     Args:
         input_dim: width of the inputs.
         hidden: width of the state, in each direction.
-        layers: how many are stacked.
-        bidirectional: read from both ends; states are twice as wide.
-        dropout: between layers.
+        layers: number of layers.
+        bidirectional: also run backward; states are twice as wide.
+        dropout: dropout probability between layers.
         variant: 'cudnn' applies the reset gate after the recurrent product, 'cho' before it, as
-            the paper writes it.
+            in the paper.
 
     Shapes:
         inputs [B, S, input_dim], mask [B, S] -> states [B, S, hidden * directions].
@@ -49,18 +49,6 @@ class GRU(Encoder):
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
         variant: Literal["cudnn", "cho"] = "cudnn",
     ) -> None:
-        super().__init__()
-        self.stack = Stack(
-            "gru" if variant == "cudnn" else "gru-cho",
-            input_dim=input_dim,
-            hidden=hidden,
-            layers=layers,
-            bidirectional=bidirectional,
-            dropout=dropout,
-        )
-        self.output_dim = self.summary_dim = self.stack.output_dim
-        self.carry = {"h": (layers, self.output_dim)}
-
-    def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
-        memory: Memory = self.stack(inputs, mask)
-        return memory
+        cell: Cell = "gru" if variant == "cudnn" else "gru-cho"
+        super().__init__(cell, input_dim, hidden, layers, bidirectional, dropout)
+        self.variant = variant

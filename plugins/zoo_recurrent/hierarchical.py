@@ -1,4 +1,4 @@
-"""Hierarchical encoder: words into sentences, sentences into a text."""
+"""Hierarchical encoder over words and sentences."""
 
 from typing import Annotated, ClassVar
 
@@ -11,22 +11,23 @@ from zoo.plugin import Blueprint, Encoder, FromParent, Memory
 
 
 class Hierarchical(Encoder):
-    r"""Reads the words of each stretch of text, then the stretches one after another.
+    r"""Hierarchical encoder: one encoder over the words of each sentence, one over the sentences.
 
     .. math:: h_w = \mathrm{words}(x)_w, \quad g_k = \mathrm{sentences}(\mathrm{summary}_1, \ldots,
         \mathrm{summary}_K)_k, \quad \text{state}_w = [h_w; g_{k(w)}]
 
-    Paper: Li et al. 2015, section 3.3; here a sentence is a stretch of a fixed number of words,
-    for whoever prepares the data to pad sentences to.
+    Paper: Li et al. 2015, section 3.3; here every sentence has a fixed number of words, to which
+    the caller pads it.
 
     Args:
         input_dim: width of the inputs.
-        words: reads the words of one sentence.
-        sentences: reads the summaries of the sentences.
-        span: words in a sentence.
+        words: encoder of the words of a sentence.
+        sentences: encoder of the sentence summaries.
+        span: number of words in a sentence.
 
     Shapes:
-        inputs [B, S, input_dim], mask [B, S] -> states [B, S, words' width + sentences' width].
+        inputs [B, S, input_dim], mask [B, S] -> states [B, S, words.output_dim +
+        sentences.output_dim].
     """
 
     name: ClassVar[str] = "hierarchical"
@@ -44,6 +45,7 @@ class Hierarchical(Encoder):
         span: Annotated[int, Field(ge=1)] = 16,
     ) -> None:
         super().__init__()
+        self.input_dim = input_dim
         self.span = span
         self.words = words.build(input_dim=input_dim)
         self.sentences = sentences.build(input_dim=self.words.summary_dim)
@@ -54,12 +56,13 @@ class Hierarchical(Encoder):
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
         B, S, D = inputs.shape
         missing = -S % self.span
-        K = (S + missing) // self.span
-        padded = F.pad(inputs, (0, 0, 0, missing)).view(B * K, self.span, D)
+        K = (S + missing) // self.span  # number of sentences
+        words = F.pad(inputs, (0, 0, 0, missing)).view(B * K, self.span, D)
         word_mask = F.pad(mask, (0, missing)).view(B * K, self.span)
-        each = self.words(padded, word_mask)
+        word_memory = self.words(words, word_mask)
         sentence_mask = word_mask.any(dim=1).view(B, K)
-        text = self.sentences(each.summary.view(B, K, -1), sentence_mask)
+        text = self.sentences(word_memory.summary.view(B, K, -1), sentence_mask)
+        word_states = word_memory.states.view(B, K * self.span, -1)[:, :S]
         sentence_states = text.states.repeat_interleave(self.span, dim=1)[:, :S]
-        states = torch.cat([each.states.view(B, K * self.span, -1)[:, :S], sentence_states], dim=-1)
+        states = torch.cat([word_states, sentence_states], dim=-1)
         return Memory(states * mask[..., None], mask, text.summary, text.carry)

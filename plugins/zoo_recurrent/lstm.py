@@ -3,14 +3,13 @@
 from typing import Annotated, ClassVar
 
 from pydantic import Field
-from torch import Tensor
 
-from zoo.plugin import Encoder, FromParent, Memory
-from zoo_recurrent.stack import Stack
+from zoo.plugin import FromParent
+from zoo_recurrent.recurrent_encoder import RecurrentEncoder
 
 
-class LSTM(Encoder):
-    r"""Reads the inputs into a cell that gates guard, so that what it holds can last.
+class LSTM(RecurrentEncoder):
+    r"""LSTM encoder, optionally stacked and bidirectional.
 
     .. math::
         i, f, o = \sigma(W_{i,f,o}\, x_t + U_{i,f,o}\, h_{t-1} + b_{i,f,o}), \quad
@@ -23,9 +22,9 @@ class LSTM(Encoder):
     Args:
         input_dim: width of the inputs.
         hidden: width of the state, in each direction.
-        layers: how many are stacked.
-        bidirectional: read from both ends; states are twice as wide.
-        dropout: between layers.
+        layers: number of layers.
+        bidirectional: also run backward; states are twice as wide.
+        dropout: dropout probability between layers.
 
     Shapes:
         inputs [B, S, input_dim], mask [B, S] -> states [B, S, hidden * directions].
@@ -43,18 +42,4 @@ class LSTM(Encoder):
         bidirectional: bool = False,
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     ) -> None:
-        super().__init__()
-        self.stack = Stack(
-            "lstm",
-            input_dim=input_dim,
-            hidden=hidden,
-            layers=layers,
-            bidirectional=bidirectional,
-            dropout=dropout,
-        )
-        self.output_dim = self.summary_dim = self.stack.output_dim
-        self.carry = {"h": (layers, self.output_dim), "c": (layers, self.output_dim)}
-
-    def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
-        memory: Memory = self.stack(inputs, mask)
-        return memory
+        super().__init__("lstm", input_dim, hidden, layers, bidirectional, dropout)

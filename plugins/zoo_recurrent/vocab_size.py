@@ -1,11 +1,11 @@
-"""What a decoder asks of the embedding it speaks through."""
+"""Vocabulary size of a decoder's embedding."""
 
 from zoo import ZooError
 from zoo.plugin import Embedding
 
 
-def vocabulary(embedding: Embedding) -> int:
-    """How many symbols a decoder chooses from; an embedding of continuous inputs has none."""
+def vocab_size(embedding: Embedding) -> int:
+    """Return the vocabulary size, or raise ZooError if the embedding has no vocabulary."""
     if embedding.vocab is None:
         raise ZooError(f"embedding '{embedding.name}' has no vocabulary to predict")
     return embedding.vocab

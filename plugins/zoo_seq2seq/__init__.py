@@ -1,4 +1,4 @@
-"""Encoder, decoder, and the model that joins them."""
+"""Sequence-to-sequence model."""
 
 from collections.abc import Sequence
 

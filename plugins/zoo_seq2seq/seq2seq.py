@@ -1,7 +1,7 @@
-"""Sequence to sequence: an encoder reads, a decoder speaks."""
+"""Sequence-to-sequence model."""
 
 from dataclasses import replace
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -18,33 +18,35 @@ from zoo.plugin import (
     Memory,
     find_stochastic,
     forbid_stochastic,
+    rename_params,
 )
 
 
 class Seq2Seq(Model):
-    r"""Reads one sequence and speaks another, a token at a time.
+    r"""Sequence-to-sequence model: an encoder of the source and an autoregressive decoder.
 
     .. math:: p(y \mid x) = \prod_t p(y_t \mid y_{<t}, \mathrm{encode}(x))
 
     Paper: Sutskever et al. 2014, equation 1.
 
     Args:
-        source: embedding of what is read.
-        encoder: reads it.
-        decoder: speaks.
-        target: embedding of what is spoken; another table like the source's if not set.
-        shared: source and target are looked up in one table.
-        bos: target symbol before the first token; may be the padding.
-        eos: target symbol after the last.
-        looks: hand the weights of the decoder's looks over to the objective, as 'looks', beside
-            'source_mask', which tells the places that are real.
+        source: source embedding.
+        encoder: encoder of the source.
+        decoder: decoder of the target.
+        target: target embedding; a second embedding like the source's if not set.
+        shared: use the source embedding for the target too.
+        bos: token ID that starts a target; may be the padding.
+        eos: token ID that ends a target.
+        return_attention: return the attention weights of the decoder, averaged over heads, for an
+            objective that uses them.
 
     Shapes:
-        batch {source [B, S], target [B, T] from bos to eos, padded} -> logits [B, T - 1, V],
-        looks [B, T - 1, S], source_mask [B, S].
+        batch {source [B, S], target [B, T] from bos to eos, padded} -> logits [B, T - 1, V];
+        with return_attention, extras attention_weights [B, T - 1, S] and source_mask [B, S].
     """
 
     name: ClassVar[str] = "seq2seq"
+    version: ClassVar[int] = 2
     generation_input: ClassVar[str | None] = "source"
     paper: ClassVar[str] = (
         "Sutskever et al. 2014, Sequence to Sequence Learning with Neural Networks, arXiv:1409.3215"
@@ -60,7 +62,7 @@ class Seq2Seq(Model):
         shared: bool = False,
         bos: Annotated[int, Field(ge=0)] = 1,
         eos: Annotated[int, Field(ge=0)] = 2,
-        looks: bool = False,
+        return_attention: bool = False,
     ) -> None:
         super().__init__()
         self.bos = bos
@@ -69,13 +71,13 @@ class Seq2Seq(Model):
         self.encoder = encoder.build(input_dim=self.source.dim)
         forbid_stochastic(self.encoder, "the encoder")
         if shared and target is not None:
-            raise ZooError("source and target share one table, so 'target' has no meaning")
+            raise ZooError("'target' cannot be set with shared: true, which uses 'source' for both")
         embedding = self.source if shared else (target or source).build()
         self.pad = embedding.validate_special_tokens(bos=bos, eos=eos)
         if embedding.padding is None:
             raise ZooError(
-                f"embedding '{embedding.name}' has no padding, by which targets of unequal length "
-                "are told; set padding"
+                f"the target embedding '{embedding.name}' has no padding, which targets of "
+                "different lengths need; set padding"
             )
         self.decoder = decoder.build(
             embedding=embedding,
@@ -84,31 +86,39 @@ class Seq2Seq(Model):
             carry=self.encoder.carry,
         )
         self.is_stochastic = find_stochastic(self.decoder) is not None
-        self.looks = looks
-        if looks:
+        self.return_attention = return_attention
+        if return_attention:
             _require_single_attention(self.decoder)
 
+    @classmethod
+    def migrate(
+        cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        if version == 1:
+            rename_params(params, looks="return_attention")
+        return params, tensors
+
     def encode(self, source: Tensor) -> Memory:
-        """source [B, S] -> memory."""
+        """Encode the source [B, S]."""
         memory: Memory = self.encoder(self.source(source), self.source.mask(source))
         return memory
 
     def forward(self, batch: Batch) -> Outputs:
-        told, targets = batch["target"][:, :-1], batch["target"][:, 1:]
+        inputs, targets = batch["target"][:, :-1], batch["target"][:, 1:]
         memory = self.encode(batch["source"])
-        if not self.looks:
-            return self._outputs(told, targets, memory)
+        if not self.return_attention:
+            return self._outputs(inputs, targets, memory)
         with recording(self.decoder, gradients=True) as log:
-            outputs = self._outputs(told, targets, memory)
+            outputs = self._outputs(inputs, targets, memory)
         (calls,) = log.values()
-        looks = torch.cat(calls, dim=2).mean(dim=1)  # [B, T, S]
-        return replace(outputs, extras={"looks": looks, "source_mask": memory.mask})
+        weights = torch.cat(calls, dim=2).mean(dim=1)  # [B, T, S]
+        return replace(outputs, extras={"attention_weights": weights, "source_mask": memory.mask})
 
-    def _outputs(self, told: Tensor, targets: Tensor, memory: Memory) -> Outputs:
+    def _outputs(self, inputs: Tensor, targets: Tensor, memory: Memory) -> Outputs:
         if not self.is_stochastic:
-            return Outputs(self.decoder(told, memory), targets, targets != self.pad)
+            return Outputs(self.decoder(inputs, memory), targets, targets != self.pad)
         with record_samples(self.decoder) as log:
-            logits = self.decoder(told, memory)
+            logits = self.decoder(inputs, memory)
         return Outputs(logits, targets, targets != self.pad, log.total())
 
     def example(
@@ -137,6 +147,6 @@ def _require_single_attention(decoder: Decoder) -> None:
     count = sum(isinstance(module, Attention) for module in decoder.modules())
     if count != 1:
         raise ZooError(
-            f"looks: true needs a decoder with one attention, but decoder '{decoder.name}' has "
-            f"{count or 'none'}"
+            f"return_attention: true needs a decoder with one attention, but decoder "
+            f"'{decoder.name}' has {count}"
         )

@@ -1,4 +1,4 @@
-"""Symbols to vectors."""
+"""Token embedding."""
 
 from collections.abc import Sequence
 

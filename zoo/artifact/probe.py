@@ -30,7 +30,7 @@ MAX_SAMPLES = 256
 TOLERANCE = {torch.float64: 1e-7, torch.float32: 1e-4}
 DEFAULT_TOLERANCE = 3e-2
 """What an output may differ by, against the largest of it: other machines add up otherwise."""
-_RENAMED = {"choices": "samples"}
+_RENAMED = {"choices": "samples", "counted": "loss_mask", "looks": "attention_weights"}
 """Batch keys and output fields that had another name in earlier versions."""
 
 

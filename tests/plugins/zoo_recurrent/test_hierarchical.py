@@ -1,5 +1,3 @@
-"""The hierarchical encoder."""
-
 import torch
 
 from zoo.plugin import Blueprint
@@ -17,26 +15,26 @@ def _encoder(span=3):
     ).eval()
 
 
-def test_it_equals_reading_each_sentence_and_then_the_sentences():
+def test_states_match_separate_runs_over_words_and_sentences():
     encoder = _encoder()
     inputs = torch.randn(1, 8, 4, generator=torch.Generator().manual_seed(1))
     memory = encoder(inputs, torch.ones(1, 8, dtype=torch.bool))
     assert memory.states.shape == (1, 8, encoder.output_dim) == (1, 8, 16)
 
     words, summaries = [], []
-    for piece in inputs.split(3, dim=1):  # the last has two words
-        read = encoder.words(piece, torch.ones(piece.shape[:2], dtype=torch.bool))
-        words.append(read.states)
-        summaries.append(read.summary)
+    for sentence in inputs.split(3, dim=1):  # the last has two words
+        word_memory = encoder.words(sentence, torch.ones(sentence.shape[:2], dtype=torch.bool))
+        words.append(word_memory.states)
+        summaries.append(word_memory.summary)
     text = encoder.sentences(torch.stack(summaries, dim=1), torch.ones(1, 3, dtype=torch.bool))
     torch.testing.assert_close(memory.states[..., :10], torch.cat(words, dim=1))
-    around = torch.cat([text.states[:, k : k + 1].expand(-1, 3, -1) for k in range(3)], dim=1)
-    torch.testing.assert_close(memory.states[..., 10:], around[:, :8])
+    repeated = torch.cat([text.states[:, k : k + 1].expand(-1, 3, -1) for k in range(3)], dim=1)
+    torch.testing.assert_close(memory.states[..., 10:], repeated[:, :8])
     torch.testing.assert_close(memory.summary, text.summary)
     torch.testing.assert_close(memory.carry["h"], text.carry["h"])
 
 
-def test_the_names_of_its_weights_are_a_contract():
+def test_parameter_names():
     prefixes = {key.rpartition(".")[0] for key in _encoder().state_dict()}
     assert prefixes == {
         "words.stack.layers.0.0",

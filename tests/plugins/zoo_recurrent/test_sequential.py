@@ -1,4 +1,4 @@
-"""Attentions that remember, count or draw, inside the decoders that look with them."""
+"""Sequential, local and stochastic attentions inside the recurrent decoders."""
 
 import dataclasses
 
@@ -65,102 +65,102 @@ def build(cls, scorer, align, heads=1, merge="concat"):
 
 
 def memory() -> Memory:
-    """Four items, one of a single step and one with nothing real in it."""
+    """Return a memory of four items, one of them of length 1 and one empty."""
     generator = torch.Generator().manual_seed(1)
 
-    def draw(*shape):
+    def randn(*shape):
         return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
     mask = torch.arange(5)[None] < torch.tensor([5, 1, 3, 0])[:, None]
-    return Memory(draw(4, 5, 4), mask, draw(4, 5))
+    return Memory(randn(4, 5, 4), mask, randn(4, 5))
 
 
 @DECODERS
 @pytest.mark.parametrize(("scorer", "align", "heads"), CASES)
 def test_step_by_step_equals_teacher_forcing(decoder, scorer, align, heads):
-    decoder, given = build(decoder, scorer, align, heads), memory()
-    whole = decoder(TOKENS, given)
+    decoder, source = build(decoder, scorer, align, heads), memory()
+    forced = decoder(TOKENS, source)
 
-    assert whole.isfinite().all()
+    assert forced.isfinite().all()
     for sizes in ([1] * 5, [2, 1, 2]):
-        state = decoder.start(given, steps=5)
+        state = decoder.start(source, steps=5)
         pieces = []
         for tokens in TOKENS.split(sizes, dim=1):
             logits, state = decoder.step(tokens, state)
             pieces.append(logits)
-        torch.testing.assert_close(torch.cat(pieces, dim=1), whole, rtol=0, atol=1e-9)
+        torch.testing.assert_close(torch.cat(pieces, dim=1), forced, rtol=0, atol=1e-9)
 
 
 @DECODERS
 @pytest.mark.parametrize(("scorer", "align", "heads"), SEQUENTIAL)
-def test_a_reordered_state_goes_on_as_its_parent_would(decoder, scorer, align, heads):
-    decoder, one = build(decoder, scorer, align, heads), memory()
+def test_a_reordered_state_continues_as_its_parent(decoder, scorer, align, heads):
+    decoder, batch = build(decoder, scorer, align, heads), memory()
     # Four hypotheses of one source.
-    given = Memory(
-        one.states[:1].expand(4, -1, -1),
-        one.mask[:1].expand(4, -1),
-        one.summary[:1].expand(4, -1),
+    source = Memory(
+        batch.states[:1].expand(4, -1, -1),
+        batch.mask[:1].expand(4, -1),
+        batch.summary[:1].expand(4, -1),
     )
     parents = torch.tensor([2, 0, 0, 3])
-    _, state = decoder.step(TOKENS[:, :3], decoder.start(given, steps=4))
+    _, state = decoder.step(TOKENS[:, :3], decoder.start(source, steps=4))
 
     logits, _ = decoder.step(TOKENS[parents, 3:4], state.reorder(parents))
 
-    expected = decoder(TOKENS[:, :4], given)[parents, 3:]
+    expected = decoder(TOKENS[:, :4], source)[parents, 3:]
     torch.testing.assert_close(logits, expected, rtol=0, atol=1e-9)
 
 
 @DECODERS
 @pytest.mark.parametrize(("scorer", "align", "heads"), CASES)
-def test_a_masked_source_position_changes_no_bit(decoder, scorer, align, heads):
-    decoder, given = build(decoder, scorer, align, heads), memory()
-    states = given.states.masked_fill(~given.mask[..., None], 100.0)
+def test_masked_source_positions_have_no_effect(decoder, scorer, align, heads):
+    decoder, source = build(decoder, scorer, align, heads), memory()
+    states = source.states.masked_fill(~source.mask[..., None], 100.0)
 
-    after = decoder(TOKENS, dataclasses.replace(given, states=states))
+    after = decoder(TOKENS, dataclasses.replace(source, states=states))
 
-    assert torch.equal(after, decoder(TOKENS, given))
+    assert torch.equal(after, decoder(TOKENS, source))
 
 
 @DECODERS
 @pytest.mark.parametrize(("scorer", "align", "heads"), CASES)
 def test_a_padded_item_equals_the_item_alone(decoder, scorer, align, heads):
-    decoder, given = build(decoder, scorer, align, heads, merge="mean"), memory()
-    alone = Memory(given.states[2:3, :3], given.mask[2:3, :3], given.summary[2:3])
+    decoder, source = build(decoder, scorer, align, heads, merge="mean"), memory()
+    alone = Memory(source.states[2:3, :3], source.mask[2:3, :3], source.summary[2:3])
 
     torch.testing.assert_close(
-        decoder(TOKENS[2:3], alone), decoder(TOKENS, given)[2:3], rtol=0, atol=1e-9
+        decoder(TOKENS[2:3], alone), decoder(TOKENS, source)[2:3], rtol=0, atol=1e-9
     )
 
 
 @DECODERS
 @pytest.mark.parametrize("scorer", ["location", "location-window"])
-def test_what_was_looked_at_before_matters(decoder, scorer):
-    """The second look depends on the first, even if all that the decoder itself knows is equal."""
-    decoder, given = build(decoder, scorer, "soft"), memory()
-    state = decoder.start(given, steps=2)
-    key = "look.weights" if scorer == "location" else "look.0.kappa"
-    moved = dict(state.per_hypothesis)
-    moved[key] = moved[key] + torch.linspace(0, 1, moved[key].shape[-1])
+def test_weights_depend_on_the_attention_state(decoder, scorer):
+    """A different attention state changes the weights even if the rest of the state is equal."""
+    decoder, source = build(decoder, scorer, "soft"), memory()
+    state = decoder.start(source, steps=2)
+    key = "attention.weights" if scorer == "location" else "attention.0.kappa"
+    changed = dict(state.per_hypothesis)
+    changed[key] = changed[key] + torch.linspace(0, 1, changed[key].shape[-1])
 
     with recording(decoder) as log:
         decoder.step(TOKENS[:, :1], state)
-        decoder.step(TOKENS[:, :1], state.updated(moved))
+        decoder.step(TOKENS[:, :1], state.updated(changed))
 
     first, second = log["attention"]
     assert not torch.allclose(first[0], second[0])
 
 
 @DECODERS
-def test_hard_monotonic_looks_never_go_back(decoder):
-    decoder, given = build(decoder, "additive", "monotonic-hard"), memory()
+def test_hard_monotonic_attention_never_moves_back(decoder):
+    decoder, source = build(decoder, "additive", "monotonic-hard"), memory()
 
     with recording(decoder) as log:
-        decoder(TOKENS, given)
+        decoder(TOKENS, source)
 
-    looks = torch.cat(log["attention"], dim=2)[0, 0]  # [T, S]
-    stops = [row.argmax().item() for row in looks if row.sum() > 0]
-    assert stops
-    assert stops == sorted(stops)
+    weights = torch.cat(log["attention"], dim=2)[0, 0]  # [T, S]
+    positions = [row.argmax().item() for row in weights if row.sum() > 0]
+    assert positions
+    assert positions == sorted(positions)
 
 
 @pytest.mark.parametrize(
@@ -171,14 +171,13 @@ def test_hard_monotonic_looks_never_go_back(decoder):
         ("additive", "monotonic-soft", "alignment 'monotonic'"),
     ],
 )
-def test_where_all_queries_come_at_once_the_part_that_cannot_is_named(scorer, align, part):
+def test_parallel_queries_raise_and_name_the_sequential_part(scorer, align, part):
     attention = build(AttentiveRNN, scorer, align).attention
-    message = f"^{part} needs to know where the query before looked, but self-attention answers"
 
-    with pytest.raises(ZooError, match=message):
+    with pytest.raises(ZooError, match=f"{part}.*self-attention"):
         attention.forbid_sequential("self-attention")
 
 
 @pytest.mark.parametrize("align", ["soft", "hard", "local-m", "local-p", "sparsemax", "entmax"])
-def test_parts_that_remember_nothing_answer_all_queries_at_once(align):
+def test_other_alignments_allow_parallel_queries(align):
     build(AttentiveRNN, "additive", align).attention.forbid_sequential("self-attention")

@@ -7,7 +7,7 @@ LENGTHS = [5, 1, 0, 3]
 
 
 def batch(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor]:
-    """Four items, one of a single step and one with nothing real in it."""
+    """Return inputs and mask of four items, one of them of length 1 and one empty."""
     generator = torch.Generator().manual_seed(1)
     inputs = torch.randn(len(LENGTHS), 5, 3, generator=generator, dtype=dtype)
     return inputs, torch.arange(5)[None] < torch.tensor(LENGTHS)[:, None]
@@ -23,7 +23,7 @@ def build(cell: str, layers: int, bidirectional: bool, dropout: float = 0.0) -> 
 def both_paths(
     stack: Stack, inputs: torch.Tensor, mask: torch.Tensor
 ) -> list[tuple[torch.Tensor, dict[str, torch.Tensor]]]:
-    """States at the real positions and final states, by the loop and by the kernels."""
+    """Return the masked states and the final states of the reference and the fused path."""
     paths = stack.reference(inputs, mask), stack.fused(inputs, mask)
     return [(states * mask[..., None], finals) for states, finals in paths]
 
@@ -31,52 +31,52 @@ def both_paths(
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
-def test_the_reference_path_equals_the_fused_path(cell, layers, bidirectional):
+def test_reference_path_equals_fused_path(cell, layers, bidirectional):
     stack = build(cell, layers, bidirectional)
     inputs, mask = batch()
 
-    (loop, loop_ends), (kernel, kernel_ends) = both_paths(stack, inputs, mask)
+    (states, finals), (fused_states, fused_finals) = both_paths(stack, inputs, mask)
 
     width = 8 if bidirectional else 4
-    assert loop.shape == (4, 5, width)
-    torch.testing.assert_close(loop, kernel, rtol=0, atol=1e-6)
-    assert list(loop_ends) == list(kernel_ends) == (["h", "c"] if cell == "lstm" else ["h"])
-    for part in loop_ends:
-        assert loop_ends[part].shape == (4, layers, width)
-        torch.testing.assert_close(loop_ends[part], kernel_ends[part], rtol=0, atol=1e-6)
+    assert states.shape == (4, 5, width)
+    torch.testing.assert_close(states, fused_states, rtol=0, atol=1e-6)
+    assert list(finals) == list(fused_finals) == (["h", "c"] if cell == "lstm" else ["h"])
+    for name, final in finals.items():
+        assert final.shape == (4, layers, width)
+        torch.testing.assert_close(final, fused_finals[name], rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
-def test_the_gradients_of_the_two_paths_are_equal(cell, bidirectional):
+def test_gradients_of_both_paths_are_equal(cell, bidirectional):
     stack = build(cell, 2, bidirectional).double()
     inputs, mask = batch(torch.float64)
     inputs.requires_grad_()
 
     gradients = []
     for states, finals in both_paths(stack, inputs, mask):
-        loss = states.square().sum() + sum((end - 1).square().sum() for end in finals.values())
+        loss = states.square().sum() + sum((final - 1).square().sum() for final in finals.values())
         gradients.append(torch.autograd.grad(loss, [inputs, *stack.parameters()]))
 
-    for loop, kernel in zip(*gradients, strict=True):
-        assert not loop.isnan().any()
-        torch.testing.assert_close(loop, kernel, rtol=0, atol=1e-10)
+    for reference, fused in zip(*gradients, strict=True):
+        assert not reference.isnan().any()
+        torch.testing.assert_close(reference, fused, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("path", ["reference", "fused"])
-def test_an_item_with_nothing_real_ends_in_zeros(path):
+def test_final_state_of_an_empty_item_is_zero(path):
     stack = build("lstm", 2, bidirectional=True)
     inputs, mask = batch()
 
     _, finals = getattr(stack, path)(inputs, mask)
 
-    for end in finals.values():
-        assert torch.count_nonzero(end[2]) == 0
-        assert torch.count_nonzero(end[[0, 1, 3]]) == end[[0, 1, 3]].numel()
+    for final in finals.values():
+        assert torch.count_nonzero(final[2]) == 0
+        assert torch.count_nonzero(final[[0, 1, 3]]) == final[[0, 1, 3]].numel()
 
 
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru", "gru-cho"])
-def test_the_memory_holds_masked_states_the_top_end_and_every_end(cell):
+def test_memory_holds_masked_states_and_final_states(cell):
     stack = build(cell, 2, bidirectional=True)
     inputs, mask = batch()
 
@@ -87,13 +87,13 @@ def test_the_memory_holds_masked_states_the_top_end_and_every_end(cell):
     assert torch.count_nonzero(memory.states[~mask]) == 0
     assert torch.equal(memory.mask, mask)
     assert torch.equal(memory.summary, memory.carry["h"][:, -1])
-    for part, end in finals.items():
-        torch.testing.assert_close(memory.carry[part], end, rtol=0, atol=1e-6)
+    for name, final in finals.items():
+        torch.testing.assert_close(memory.carry[name], final, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("path", ["reference", "fused"])
 @pytest.mark.parametrize("value", [1e6, float("nan")])
-def test_what_stands_at_a_masked_position_changes_no_bit(path, value):
+def test_inputs_at_masked_positions_have_no_effect(path, value):
     stack = build("gru", 2, bidirectional=True)
     inputs, mask = batch()
     run = getattr(stack, path)
@@ -106,7 +106,7 @@ def test_what_stands_at_a_masked_position_changes_no_bit(path, value):
 
 
 @pytest.mark.parametrize("path", ["reference", "fused"])
-def test_dropout_stands_between_the_layers_and_not_before_the_first(path):
+def test_dropout_is_applied_between_layers_only(path):
     inputs, mask = batch()
     one, two = build("rnn", 1, True, dropout=0.5), build("rnn", 2, True, dropout=0.5)
 
@@ -118,13 +118,30 @@ def test_dropout_stands_between_the_layers_and_not_before_the_first(path):
 
 
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru", "gru-cho"])
-def test_shapes_are_known_without_storage(cell):
+def test_shapes_on_the_meta_device(cell):
     with torch.device("meta"):
         stack = Stack(cell, input_dim=3, hidden=4, layers=2, bidirectional=True, dropout=0.0)
         memory = stack(torch.empty(2, 5, 3), torch.ones(2, 5, dtype=torch.bool))
 
     assert memory.states.shape == (2, 5, 8)
     assert memory.summary.shape == (2, 8)
-    assert {part: tuple(end.shape) for part, end in memory.carry.items()} == dict.fromkeys(
+    assert {name: tuple(final.shape) for name, final in memory.carry.items()} == dict.fromkeys(
         ("h", "c") if cell == "lstm" else ("h",), (2, 2, 8)
     )
+
+
+@pytest.mark.parametrize("register", ["register_forward_hook", "register_forward_pre_hook"])
+def test_hooks_on_a_cell_run_and_do_not_change_the_result(register):
+    stack = build("lstm", 2, bidirectional=True)
+    inputs, mask = batch()
+    expected = stack(inputs, mask)
+    calls = []
+    handle = getattr(stack.layers[1][1], register)(lambda *args: calls.append(args))
+
+    memory = stack(inputs, mask)
+    handle.remove()
+    stack(inputs, mask)
+
+    assert len(calls) == inputs.shape[1]
+    torch.testing.assert_close(memory.states, expected.states, rtol=0, atol=1e-6)
+    torch.testing.assert_close(memory.carry, expected.carry, rtol=0, atol=1e-6)

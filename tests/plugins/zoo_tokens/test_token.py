@@ -6,7 +6,7 @@ from zoo import ZooError
 from zoo_tokens.token import Token
 
 
-def test_a_token_becomes_its_row_of_the_table():
+def test_a_token_is_embedded_as_its_row_of_the_table():
     token = Token(vocab=3, dim=4)
     token.load_state_dict(
         {"table.weight": torch.tensor([[0.0, 0, 0, 0], [1, 2, 3, 4], [-1, 0.5, 0, 8]])}
@@ -17,7 +17,7 @@ def test_a_token_becomes_its_row_of_the_table():
     assert vectors.tolist() == [[[-1, 0.5, 0, 8], [1, 2, 3, 4], [0, 0, 0, 0]]]
 
 
-def test_a_scaled_row_is_multiplied_by_the_root_of_the_width():
+def test_scaled_multiplies_by_the_square_root_of_dim():
     token = Token(vocab=2, dim=4, scaled=True)
     token.load_state_dict({"table.weight": torch.tensor([[0.0, 0, 0, 0], [1, 2, 3, 4]])})
 
@@ -28,7 +28,7 @@ def test_a_scaled_row_is_multiplied_by_the_root_of_the_width():
 
 
 @pytest.mark.parametrize("scaled", [False, True])
-def test_the_lookup_equals_one_hot_vectors_times_the_table(scaled):
+def test_lookup_equals_one_hot_vectors_times_the_table(scaled):
     torch.manual_seed(0)
     token = Token(vocab=7, dim=5, padding=3, scaled=scaled).double()
     inputs = torch.tensor([[0, 1, 2, 3], [6, 5, 4, 3]])
@@ -40,7 +40,7 @@ def test_the_lookup_equals_one_hot_vectors_times_the_table(scaled):
 
 
 @pytest.mark.parametrize("padding", [0, 2, 4])
-def test_the_padding_vector_is_zero_and_stays_zero_in_training(padding):
+def test_padding_embedding_is_zero_and_stays_zero_in_training(padding):
     torch.manual_seed(0)
     token = Token(vocab=5, dim=3, padding=padding)
     inputs = torch.arange(5)[None]
@@ -50,10 +50,10 @@ def test_the_padding_vector_is_zero_and_stays_zero_in_training(padding):
     optimiser.step()
 
     zero = (token.table.weight == 0).all(dim=-1)
-    assert zero.tolist() == [symbol == padding for symbol in range(5)]
+    assert zero.tolist() == [token_id == padding for token_id in range(5)]
 
 
-def test_the_mask_is_open_where_a_symbol_is_not_padding():
+def test_mask_is_true_where_a_token_is_not_padding():
     token = Token(vocab=5, dim=3, padding=2)
 
     assert token.mask(torch.tensor([[0, 2, 1], [2, 4, 2]])).tolist() == [
@@ -63,16 +63,16 @@ def test_the_mask_is_open_where_a_symbol_is_not_padding():
 
 
 @pytest.mark.parametrize("padding", [0, 1, 3])
-def test_examples_hold_every_symbol_but_padding(padding):
+def test_examples_contain_every_token_except_padding(padding):
     token = Token(vocab=4, dim=2, padding=padding)
 
-    drawn = token.example(20, 10, torch.Generator().manual_seed(0))
+    tokens = token.example(20, 10, torch.Generator().manual_seed(0))
 
-    assert drawn.shape == (20, 10)
-    assert drawn.unique().tolist() == [symbol for symbol in range(4) if symbol != padding]
+    assert tokens.shape == (20, 10)
+    assert tokens.unique().tolist() == [token_id for token_id in range(4) if token_id != padding]
 
 
-def test_a_seeded_example_repeats():
+def test_examples_with_the_same_seed_are_equal():
     token = Token(vocab=50, dim=2)
 
     first = token.example(4, 5, torch.Generator().manual_seed(3))
@@ -83,58 +83,76 @@ def test_a_seeded_example_repeats():
     assert not torch.equal(first, other)
 
 
-def test_the_table_is_drawn_with_the_spread_asked_for():
+def test_initial_weights_have_the_given_standard_deviation():
     torch.manual_seed(0)
     token = Token(vocab=2001, dim=8, std=0.1)
 
     rows = token.table.weight[1:]
 
-    # The spread of 16000 draws is known to 0.1 / sqrt(2 * 16000) = 0.0006, their mean to 0.0008.
+    # Standard error of 16000 values: 0.1 / sqrt(2 * 16000) = 0.0006 (std), 0.0008 (mean).
     assert rows.std().item() == pytest.approx(0.1, abs=0.003)
     assert rows.mean().item() == pytest.approx(0, abs=0.004)
 
 
 @pytest.mark.parametrize("padding", [4, 5])
-def test_padding_outside_the_vocabulary_is_refused(padding):
-    with pytest.raises(ZooError, match=rf"^padding \({padding}\) must be below vocab \(4\)$"):
+def test_padding_outside_the_vocabulary_raises(padding):
+    with pytest.raises(ZooError, match=rf"padding \({padding}\).*vocab \(4\)"):
         Token(vocab=4, dim=2, padding=padding)
 
 
-def test_its_widths_are_those_it_was_built_with():
+def test_attributes_are_those_of_the_constructor():
     token = Token(vocab=5, dim=3, padding=2)
 
     assert (token.vocab, token.dim, token.padding) == (5, 3, 2)
 
 
-def test_without_padding_every_symbol_has_a_vector_is_drawn_and_is_real():
+def test_without_padding_every_token_is_valid():
     torch.manual_seed(0)
     token = Token(vocab=4, dim=2, padding=None)
 
-    drawn = token.example(20, 10, torch.Generator().manual_seed(0))
+    tokens = token.example(20, 10, torch.Generator().manual_seed(0))
 
-    assert drawn.unique().tolist() == [0, 1, 2, 3]
-    assert token.mask(drawn).all()
+    assert tokens.unique().tolist() == [0, 1, 2, 3]
+    assert token.mask(tokens).all()
     assert token.table.weight.abs().sum(dim=1).all()
 
 
-def test_a_segment_adds_its_vector_but_not_to_padding():
+def test_segment_embeddings_are_added_except_at_padding():
     token = Token(vocab=3, dim=2, scaled=True, segments=2).double()
     token.load_state_dict({
         "table.weight": torch.tensor([[0.0, 0], [1, 2], [3, 4]]),
         "segments.weight": torch.tensor([[0.5, 0.25], [-1, 8]]),
     })  # fmt: skip
-    symbols, told = torch.tensor([[1, 2, 0]]), torch.tensor([[0, 1, 1]])
-    both = torch.stack([symbols, told], dim=-1)
+    tokens, segments = torch.tensor([[1, 2, 0]]), torch.tensor([[0, 1, 1]])
+    inputs = torch.stack([tokens, segments], dim=-1)
     root = 2**0.5
 
     expected = [[[root + 0.5, 2 * root + 0.25], [3 * root - 1, 4 * root + 8], [0, 0]]]
-    torch.testing.assert_close(token(both), torch.tensor(expected, dtype=torch.float64))
-    assert token.mask(both).tolist() == [[True, True, False]]
-    first = torch.stack([symbols, torch.zeros_like(symbols)], dim=-1)
-    assert torch.equal(token(symbols), token(first))
+    torch.testing.assert_close(token(inputs), torch.tensor(expected, dtype=torch.float64))
+    assert token.mask(inputs).tolist() == [[True, True, False]]
+    first = torch.stack([tokens, torch.zeros_like(tokens)], dim=-1)
+    assert torch.equal(token(tokens), token(first))
 
 
-def test_its_weights_are_named():
+def test_reset_parameters_initialises_every_parameter():
+    torch.manual_seed(0)
+    token = Token(vocab=4, dim=2, padding=1, std=0.5, segments=2)
+    with torch.no_grad():
+        for weight in token.parameters():
+            weight.fill_(torch.nan)
+
+    token.reset_parameters()
+
+    assert all(weight.isfinite().all() for weight in token.parameters())
+    assert torch.count_nonzero(token.table.weight[1]) == 0
+    assert torch.count_nonzero(token.table.weight) == 6
+
+
+def test_repr_shows_vocab_and_dim():
+    assert repr(Token(vocab=4, dim=2)).startswith("Token(\n  vocab=4, dim=2, padding=0")
+
+
+def test_parameter_names():
     assert list(Token(vocab=4, dim=2, segments=1).state_dict()) == [
         "table.weight",
         "segments.weight",

@@ -1,0 +1,92 @@
+"""Base classes of the recurrent decoders."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from zoo.plugin import Attention, Decoder, Embedding, Mask, Memory, State
+from zoo_recurrent.cells import Cell, CellStack
+from zoo_recurrent.initial_state import Init, InitialState
+
+Tensors = Mapping[str, Tensor]
+Step = tuple[Tensor, dict[str, Tensor]]
+_PREFIX = "attention."
+
+
+class RecurrentDecoder(Decoder):
+    """Embedding, initial state and the loop over the tokens.
+
+    A subclass creates `cells` and `out`, and implements `decode_token`.
+    """
+
+    cells: CellStack
+    out: nn.Linear
+
+    def __init__(
+        self,
+        embedding: Embedding,
+        summary_dim: int,
+        carry: Mapping[str, tuple[int, int]],
+        hidden: int,
+        cell: Cell,
+        layers: int,
+        init: Init,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.cell: Cell = cell
+        self.summary_dim, self.hidden, self.layers, self.init = summary_dim, hidden, layers, init
+        self.initial = InitialState(init, cell, layers, hidden, summary_dim, carry)
+        self.dropout = nn.Dropout(dropout)
+
+    def build_cells(self, input_dim: int) -> CellStack:
+        """Return the stacked cells for inputs of this width."""
+        return CellStack(self.cell, input_dim, self.hidden, self.layers, self.dropout.p)
+
+    @abstractmethod
+    def decode_token(self, x: Tensor, state: Tensors, per_source: Tensors) -> Step:
+        """Embedded tokens x [B, E], per-hypothesis state -> features [B, F], updated state."""
+
+    def output_features(self, features: Tensor) -> Tensor:
+        """Map the features [B, n, F] of all steps to the inputs of `out`; the identity here."""
+        return features
+
+    def start(self, memory: Memory, *, steps: int) -> State:
+        return State(self.initial(memory))
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        embedded = self.dropout(self.embedding(tokens))  # [B, n, E]
+        per_hypothesis, steps = state.per_hypothesis, []
+        for x in embedded.unbind(dim=1):
+            features, per_hypothesis = self.decode_token(x, per_hypothesis, state.per_source)
+            steps.append(features)
+        logits: Tensor = self.out(self.dropout(self.output_features(torch.stack(steps, dim=1))))
+        return logits, state.updated(per_hypothesis)
+
+
+class AttentionalDecoder(RecurrentDecoder):
+    """Recurrent decoder with attention; a subclass creates `attention`.
+
+    The decoder state holds the attention's state too, its names with a prefix.
+    """
+
+    attention: Attention
+
+    def start(self, memory: Memory, *, steps: int) -> State:
+        prepared = self.attention.prepare(memory.states)
+        attention_state = _add_prefix(self.attention.init_state(prepared))
+        return State(self.initial(memory) | attention_state, {**prepared, "mask": memory.mask})
+
+    def attend(self, query: Tensor, state: Tensors, per_source: Tensors) -> Step:
+        """Queries [B, H], per-hypothesis state -> contexts [B, C], updated state."""
+        previous = {k.removeprefix(_PREFIX): v for k, v in state.items() if k.startswith(_PREFIX)}
+        mask = Mask(keys=per_source["mask"])
+        context, updated = self.attention(query[:, None], per_source, mask, state=previous)
+        return context[:, 0], {**state, **_add_prefix(updated)}
+
+
+def _add_prefix(attention_state: Tensors) -> dict[str, Tensor]:
+    return {_PREFIX + name: tensor for name, tensor in attention_state.items()}
