@@ -24,14 +24,8 @@ class WithoutReset(TinyScorer):
         self.scale = nn.Parameter(torch.ones(()))
 
 
-class HidesWidths(Additive):
-    def extra_repr(self) -> str:
-        return f"query_dim={self.query_dim}, hidden={self.hidden}"
-
-
 BROKEN = [
     ("reset-parameters", ResetDoesNothing, Additive),
     ("reset-parameters", ResetReplacesParameter, Additive),
     ("reset-parameters", WithoutReset, TinyScorer),
-    ("extra-repr", HidesWidths, Additive),
 ]
