@@ -56,7 +56,9 @@ class T5(Architecture):
         ConfigField("num_layers", "model.encoder.layers"),
         ConfigField("num_heads", _BOTH.format("attention.heads")),
         ConfigField("relative_attention_num_buckets", _BOTH.format("position.buckets"), int, 32),
-        ConfigField("relative_attention_max_distance", _BOTH.format("position.max_distance"), int, 128),
+        ConfigField(
+            "relative_attention_max_distance", _BOTH.format("position.max_distance"), int, 128
+        ),
         ConfigField("layer_norm_epsilon", _BOTH.format("norm.eps"), float, 1e-6),
         ConfigField("dropout_rate", _BOTH.format("dropout"), float, 0.1),
         ConfigField("pad_token_id", "model.source.padding", int, 0, least=0),

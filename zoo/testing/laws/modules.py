@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -20,8 +22,9 @@ def reset_parameters(config: Configuration) -> None:
         for parameter in before.values():
             parameter.fill_(torch.nan)
     for module in reversed(list(part.modules())):
-        if hasattr(module, "reset_parameters"):
-            module.reset_parameters()
+        reset: Any = getattr(module, "reset_parameters", None)
+        if reset is not None:
+            reset()
         elif type(module).__module__.partition(".")[0] not in ("torch", "torchvision"):
             owned = [name for name, _ in module.named_parameters(recurse=False)]
             assert not owned, (
