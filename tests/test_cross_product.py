@@ -23,7 +23,7 @@ def _names(kind):
 
 ENCODERS, DECODERS = _names("encoder"), _names("decoder")
 SCORERS, ALIGNMENTS, POSITIONS = _names("scorer"), _names("alignment"), _names("position")
-SMALL = {"learned": {"length": 16}, "t5": {"buckets": 8, "max_distance": 16}}
+SMALL = {"learned": {"length": 16}, "t5": {"buckets": 8, "farthest": 16}}
 
 
 def _part(name, **more):

@@ -69,7 +69,7 @@ class State:
         return self.updated({k: v.index_select(0, parents) for k, v in self.per_hypothesis.items()})
 
     def repeat(self, times: int) -> State:
-        """Repeat each row ``times`` times in place, for several hypotheses per source."""
+        """Repeat each row ``times`` times consecutively, for several hypotheses per source."""
 
         def expand(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
             return {k: v.repeat_interleave(times, dim=0) for k, v in tensors.items()}

@@ -42,20 +42,6 @@ def test_samples_and_gradients_match_torch_categorical():
     torch.testing.assert_close(scores.grad, reference.grad, rtol=0, atol=1e-12)
 
 
-def test_training_samples_follow_the_softmax():
-    torch.manual_seed(0)
-    scores = torch.log(torch.tensor([0.5, 0.3, 0.2, 9.0])).expand(20000, -1)
-    mask = torch.tensor([True, True, True, False])
-
-    weights = Hard().train()(scores, mask)
-
-    assert torch.equal(weights.sum(dim=-1), torch.ones(20000))
-    frequencies = weights.mean(dim=0)
-    expected = torch.tensor([0.5, 0.3, 0.2, 0.0])
-    torch.testing.assert_close(frequencies, expected, rtol=0, atol=0.015)
-    assert frequencies[3] == 0
-
-
 def test_samples_are_reproducible():
     scores = torch.randn(8, 5, generator=torch.Generator().manual_seed(0))
     samples = []

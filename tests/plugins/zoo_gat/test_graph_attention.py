@@ -41,14 +41,6 @@ def test_no_edges_is_a_complete_graph(encoder, scorer, loops):
     torch.testing.assert_close(_states(layers, features), _states(layers, features, all_edges))
 
 
-def test_permuting_the_nodes_permutes_the_states(encoder, graph):
-    layers, (features, edges) = encoder(layers=2, heads=2), graph
-    order = torch.tensor([3, 6, 0, 5, 2, 4, 1])
-    permuted_edges = order.argsort()[edges]
-    permuted = _states(layers, features[:, order], permuted_edges)
-    torch.testing.assert_close(permuted, _states(layers, features, edges)[:, order])
-
-
 def test_an_edge_listed_twice_counts_twice(encoder):
     layer = encoder(self_loops=False)
     features = torch.randn(1, 3, 5)

@@ -33,17 +33,6 @@ def test_scores_match_the_formula_as_loops():
                 assert abs(scores[b, t, s].item() - expected) < 1e-12
 
 
-def test_pairs_are_the_diagonal_of_the_scores():
-    torch.manual_seed(0)
-    dot = Dot(query_dim=4, key_dim=4)
-    query = torch.randn(2, 6, 4, dtype=torch.float64)
-    key = torch.randn(2, 6, 4, dtype=torch.float64)
-
-    diagonal = dot(query, key).diagonal(dim1=-2, dim2=-1)
-
-    torch.testing.assert_close(dot.score_pairs(query, key), diagonal, rtol=0, atol=1e-12)
-
-
 def test_fused_path_matches_softmax_attention():
     torch.manual_seed(0)
     query = torch.randn(2, 1, 3, 4, dtype=torch.float64)

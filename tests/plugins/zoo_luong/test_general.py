@@ -52,19 +52,6 @@ def test_score_pairs_matches_torch_bilinear():
     torch.testing.assert_close(general.score_pairs(query, key), expected, rtol=0, atol=1e-12)
 
 
-def test_prepared_keys_give_the_same_scores():
-    torch.manual_seed(0)
-    general = General(query_dim=3, key_dim=4).double()
-    query = torch.randn(2, 3, 3, dtype=torch.float64)
-    key = torch.randn(2, 6, 4, dtype=torch.float64)
-    prepared = general.prepare(key)
-
-    single = [general.score(query[:, t : t + 1], prepared) for t in range(3)]
-
-    assert prepared.shape == (2, 6, 3)
-    torch.testing.assert_close(torch.cat(single, dim=1), general(query, key), rtol=0, atol=1e-12)
-
-
 def test_fused_path_matches_softmax_attention():
     torch.manual_seed(0)
     general = General(query_dim=3, key_dim=4).double()

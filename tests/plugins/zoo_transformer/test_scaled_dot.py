@@ -44,17 +44,6 @@ def test_attention_matches_torch_scaled_dot_product_attention():
     torch.testing.assert_close(context, expected, rtol=0, atol=1e-12)
 
 
-def test_pairs_are_the_diagonal_of_the_scores():
-    torch.manual_seed(0)
-    scaled = ScaledDot(query_dim=5, key_dim=5)
-    query = torch.randn(2, 6, 5, dtype=torch.float64)
-    key = torch.randn(2, 6, 5, dtype=torch.float64)
-
-    diagonal = scaled(query, key).diagonal(dim1=-2, dim2=-1)
-
-    torch.testing.assert_close(scaled.score_pairs(query, key), diagonal, rtol=0, atol=1e-12)
-
-
 def test_fused_path_matches_softmax_attention():
     torch.manual_seed(0)
     query = torch.randn(2, 2, 3, 5, dtype=torch.float64)
