@@ -1,4 +1,4 @@
-"""Scores to weights."""
+"""Alignments: softmax, hard, local, sparse and monotonic."""
 
 from collections.abc import Sequence
 

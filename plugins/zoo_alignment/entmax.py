@@ -1,4 +1,4 @@
-"""Entmax with alpha = 1.5: between softmax and sparsemax."""
+"""Entmax alignment."""
 
 from typing import ClassVar
 
@@ -10,12 +10,12 @@ from zoo_alignment.masking import expand_mask, shift_and_sort
 
 
 class Entmax(Alignment):
-    r"""Gives weak keys no weight and strong ones a smooth share (1.5-entmax).
+    r"""1.5-entmax of the scores: sparse, between softmax and sparsemax.
 
     .. math::
         \alpha_s = [z_s / 2 - \tau(z)]_+^2, \qquad \sum_s \alpha_s = 1
 
-    Paper: Peters et al. 2019, equation 12 with alpha = 1.5 and algorithm 2, exact by sorting.
+    Paper: Peters et al. 2019, equation 12 with alpha = 1.5, and algorithm 2 (exact, by sorting).
 
     Shapes:
         scores [..., T, S], mask broadcastable to it -> weights [..., T, S].
@@ -37,7 +37,7 @@ class Entmax(Alignment):
         taus = mean - (1 / k - spread).clamp(min=0).sqrt()
         size = (taus <= z_sorted).sum(dim=-1, keepdim=True)  # [..., T, 1]
         support = mask & (z.detach() > taus.gather(-1, size - 1))
-        # tau again, from the support alone: that carries the exact gradient.
+        # tau is computed again from the support, for its exact gradient.
         count = support.sum(dim=-1, keepdim=True).clamp(min=1)
         centre = z.masked_fill(~support, 0.0).sum(dim=-1, keepdim=True) / count
         square = (z - centre).masked_fill(~support, 0.0).square().sum(dim=-1, keepdim=True)

@@ -1,4 +1,4 @@
-"""Hard alignment: one key, drawn."""
+"""Hard alignment."""
 
 from typing import ClassVar
 
@@ -10,23 +10,23 @@ from zoo_alignment.masking import expand_mask, masked_softmax
 
 
 class Hard(Alignment):
-    r"""Looks at one key alone: drawn in training, the likeliest in evaluation.
+    r"""One-hot weights: a sampled key in training, the most probable key in evaluation.
 
     .. math::
         s_t \sim \mathrm{Categorical}(\alpha_t), \qquad
         \alpha_{ts} = \frac{\exp e_{ts}}{\sum_{s'} \exp e_{ts'}}, \qquad
         w_{ts} = [s = s_t]
 
-    Paper: Xu et al. 2015, equations 8 and 9, with the expectation left out that the paper mixes
-    in now and then; Luo et al. 2016 for online alignments. No gradient passes the draw: the
-    objective `reinforce` learns from its log-probability (equations 11 to 14), or the
-    straight-through estimate lets the gradient of alpha stand in for that of w.
+    Paper: Xu et al. 2015, equations 8 and 9, without the occasional use of the expectation; Luo
+    et al. 2016 for online alignments. Sampling has no gradient: the objective `reinforce` uses the
+    log-probability of the sample (equations 11 to 14), and the straight-through estimator uses the
+    gradient of alpha for w.
 
     Args:
-        straight_through: whether gradients pass as if w were alpha (Bengio et al. 2013).
+        straight_through: whether to use the straight-through estimator (Bengio et al. 2013).
 
     Shapes:
-        scores [..., T, S], mask broadcastable to it -> weights [..., T, S], one of them 1.
+        scores [..., T, S], mask broadcastable to it -> weights [..., T, S], one-hot.
     """
 
     name: ClassVar[str] = "hard"
@@ -54,7 +54,7 @@ class Hard(Alignment):
         alpha = masked_softmax(scores, mask)
         probs = alpha.detach()
         if self.training:
-            # The argmax of alpha over exponential noise is a draw from alpha.
+            # argmax(alpha / exponential noise) is a sample from alpha.
             probs = probs / torch.empty_like(probs).exponential_()
         s = probs.argmax(dim=-1, keepdim=True)  # [..., T, 1]
         mask = expand_mask(scores, mask)

@@ -1,4 +1,4 @@
-"""Local alignment, monotonic: a window that moves one key a query."""
+"""Local monotonic alignment."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
@@ -12,7 +12,7 @@ from zoo_alignment.masking import expand_mask, masked_softmax, valid_positions
 
 
 class LocalM(Alignment):
-    r"""Looks, at query t, only at the keys around place t.
+    r"""Softmax over a window of keys around position t, for query t (local-m).
 
     .. math::
         p_t = \min(t, S - 1), \qquad
@@ -20,11 +20,11 @@ class LocalM(Alignment):
             {\sum_{s'} \exp e_{ts'} [|s' - p_t| \le D]}
 
     Paper: Luong et al. 2015, section 3.2, "monotonic alignment", with equation 7 inside the
-    window. The paper leaves open what happens when there are more queries than keys; here the
-    window waits at the last key. Places are counted among the open keys.
+    window. If there are more queries than keys, which the paper does not define, the window stays
+    at the last key. Masked keys are not counted in positions.
 
     Args:
-        D: how far the window reaches to each side.
+        D: half width of the window.
 
     Shapes:
         scores [B, H, T, S], mask broadcastable to it -> weights [B, H, T, S].
@@ -46,10 +46,10 @@ class LocalM(Alignment):
         self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor:
         mask = expand_mask(scores, mask)
-        place, S = valid_positions(mask)
+        position, S = valid_positions(mask)
         if context is None:
             t = torch.arange(scores.shape[-2], device=scores.device)[:, None]  # [T, 1]
         else:
             t = context.steps()  # [B or 1, 1, T, 1]
         p = torch.minimum(t, S - 1)  # [B, H, T, 1]
-        return masked_softmax(scores, mask & ((place - p).abs() <= self.D))
+        return masked_softmax(scores, mask & ((position - p).abs() <= self.D))

@@ -1,4 +1,4 @@
-"""Local alignment, predictive: a window where the query says."""
+"""Local predictive alignment."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
@@ -13,7 +13,7 @@ from zoo_alignment.masking import expand_mask, masked_softmax, valid_positions
 
 
 class LocalP(Alignment):
-    r"""Looks around a place predicted from the query, the less the further from it.
+    r"""Softmax over a window around a position predicted from the query (local-p).
 
     .. math::
         p_t = S \, \sigma(v_p^\top \tanh(W_p q_t)), \qquad
@@ -21,13 +21,13 @@ class LocalP(Alignment):
             {\sum_{s'} \exp e_{ts'} [|s' - p_t| \le D]}
             \exp\!\Big( -\frac{(s - p_t)^2}{2 (D/2)^2} \Big)
 
-    Paper: Luong et al. 2015, equations 9 and 10. As there, the Gaussian is not made up for: rows
-    sum to less than 1. S is the number of open keys, and their places 0, 1, ... are counted
-    among them alone.
+    Paper: Luong et al. 2015, equations 9 and 10. As in the paper, the weights are not normalised
+    after the Gaussian, so rows sum to less than 1. Masked keys are not counted in S and in
+    positions.
 
     Args:
         query_dim: width of the queries.
-        D: how far the window reaches to each side.
+        D: half width of the window.
 
     Shapes:
         scores [B, H, T, S], mask broadcastable to it -> weights [B, H, T, S].
@@ -43,19 +43,23 @@ class LocalP(Alignment):
 
     def __init__(self, *, query_dim: FromParent[int], D: Annotated[int, Field(ge=1)] = 10) -> None:
         super().__init__()
-        self.D = D
+        self.query_dim, self.D = query_dim, D
         self.W_p = nn.Linear(query_dim, query_dim, bias=False)
         self.v_p = nn.Parameter(torch.empty(query_dim))
-        nn.init.uniform_(self.v_p, -(query_dim**-0.5), query_dim**-0.5)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        bound = self.query_dim**-0.5
+        nn.init.uniform_(self.v_p, -bound, bound)
 
     def forward(
         self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor:
         if context is None:
-            raise ZooError(f"alignment '{self.name}' predicts its window from the query's look")
+            raise ZooError(f"alignment '{self.name}' requires a context with the queries")
         mask = expand_mask(scores, mask)
-        place, S = valid_positions(mask)
+        position, S = valid_positions(mask)
         fraction = (self.W_p(context.query).tanh() @ self.v_p).sigmoid()  # [B, H, T]
-        distance = place - S * fraction[..., None]  # [B, H, T, S]
+        distance = position - S * fraction[..., None]  # [B, H, T, S]
         gauss: Tensor = (-2 * (distance / self.D).square()).exp()
         return masked_softmax(scores, mask & (distance.detach().abs() <= self.D)) * gauss

@@ -1,4 +1,4 @@
-"""Monotonic alignment: each query goes on from where the last one stopped."""
+"""Monotonic alignment."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -12,7 +12,7 @@ from zoo_alignment.masking import expand_mask
 
 
 class Monotonic(Alignment):
-    r"""Reads the keys from left to right and stops at one, never to go back.
+    r"""Monotonic alignment: each query starts at the key that the previous query selected.
 
     .. math::
         p_{ij} = \sigma(e_{ij} + r), \qquad
@@ -20,16 +20,16 @@ class Monotonic(Alignment):
         \alpha_{ij} = p_{ij} \, q_{ij}
 
     Paper: Raffel et al. 2017, equations 8 to 13. In training the weights are this expectation,
-    with noise on the scores so that p learns to be 0 or 1. In evaluation, mode 'hard' stops at
-    the first key with p > 1/2, which is the same recurrence with p rounded; mode 'soft' keeps
-    the expectation. A reader that stops nowhere has reached the end: its row sums to less than 1
-    and it sees nothing more. The recurrence is solved by a scan of products and sums of numbers
-    in [0, 1], without the division of the paper's appendix, so it neither overflows nor cancels.
+    with noise on the scores so that p becomes close to 0 or 1. In evaluation, mode 'hard' selects
+    the first key with p > 1/2, which is the same recurrence with p rounded; mode 'soft' keeps the
+    expectation. If no key is selected, the row sums to less than 1 and later rows are zero. The
+    recurrence is computed by a parallel scan of products and sums in [0, 1], without the division
+    of the paper's appendix, so it is numerically stable.
 
     Args:
-        mode: what evaluation does.
-        noise: standard deviation of the noise on the scores in training.
-        r: what the learned offset of the scores starts with; below 0, readers tend to go on.
+        mode: weights in evaluation.
+        noise: standard deviation of the noise added to the scores in training.
+        r: initial value of the learned offset of the scores; negative values favour later keys.
 
     Shapes:
         scores [..., T, S], mask broadcastable to it -> weights [..., T, S].
@@ -53,7 +53,12 @@ class Monotonic(Alignment):
         super().__init__()
         self.mode = mode
         self.noise = noise
-        self.r = nn.Parameter(torch.tensor(r))
+        self.initial_r = r
+        self.r = nn.Parameter(torch.empty(()))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.constant_(self.r, self.initial_r)
 
     def forward(
         self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
@@ -63,7 +68,7 @@ class Monotonic(Alignment):
             e = e + self.noise * torch.randn_like(e)
         hard = self.mode == "hard" and not self.training
         p = (e > 0).to(e) if hard else e.sigmoid()
-        p = p.masked_fill(~expand_mask(scores, mask), 0.0)  # passed by
+        p = p.masked_fill(~expand_mask(scores, mask), 0.0)
         alpha = _previous_alpha(p, context)  # [..., S]
         rows = []
         for i in range(p.shape[-2]):
@@ -74,7 +79,7 @@ class Monotonic(Alignment):
 
 
 def _previous_alpha(p: Tensor, context: AlignmentContext | None) -> Tensor:
-    """The weights of the query before; before the first one stands at the first key: [..., S]."""
+    """Return the weights of the previous query [..., S]; one-hot at the first key initially."""
     start = F.one_hot(p.new_zeros((), dtype=torch.long), p.shape[-1]).to(p)
     start = start.expand(*p.shape[:-2], -1)
     if context is None or context.previous is None:
@@ -84,7 +89,7 @@ def _previous_alpha(p: Tensor, context: AlignmentContext | None) -> Tensor:
 
 
 def _scan(a: Tensor, b: Tensor) -> Tensor:
-    """q_j = a_j q_{j-1} + b_j along the last dimension, in log S rounds (Hillis and Steele)."""
+    """Compute q_j = a_j q_{j-1} + b_j over the last dimension in log S steps (Hillis, Steele)."""
     stride = 1
     while stride < b.shape[-1]:
         b = b + a * F.pad(b[..., :-stride], (stride, 0))

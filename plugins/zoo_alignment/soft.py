@@ -1,4 +1,4 @@
-"""Soft alignment: the softmax."""
+"""Soft alignment."""
 
 from typing import Annotated, ClassVar
 
@@ -10,14 +10,14 @@ from zoo_alignment.masking import masked_softmax
 
 
 class Soft(Alignment):
-    r"""Spreads the weight over all open keys by the softmax of their scores.
+    r"""Softmax of the scores.
 
     .. math:: \alpha_{ts} = \frac{\exp e_{ts}}{\sum_{s'} \exp e_{ts'}}
 
     Paper: Bahdanau et al. 2015, equation 6.
 
     Args:
-        dropout: how many of the weights are dropped in training.
+        dropout: dropout probability of the weights.
 
     Shapes:
         scores [..., T, S], mask broadcastable to it -> weights [..., T, S].

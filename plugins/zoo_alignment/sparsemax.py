@@ -1,4 +1,4 @@
-"""Sparsemax: the point of the simplex nearest to the scores."""
+"""Sparsemax alignment."""
 
 from typing import ClassVar
 
@@ -10,15 +10,15 @@ from zoo_alignment.masking import expand_mask, shift_and_sort
 
 
 class Sparsemax(Alignment):
-    r"""Projects the scores onto the simplex, so that weak keys get no weight at all.
+    r"""Sparsemax: Euclidean projection of the scores onto the simplex, with sparse weights.
 
     .. math::
         \alpha_s = [z_s - \tau(z)]_+, \qquad
         \tau(z) = \frac{\sum_{s \in S(z)} z_s - 1}{|S(z)|}, \qquad
         k(z) = \max \{ k : 1 + k z_{(k)} > \textstyle\sum_{j \le k} z_{(j)} \}
 
-    Paper: Martins and Astudillo 2016, equation 4 and algorithm 1, exact by sorting; the support
-    S(z) is the k(z) highest scores.
+    Paper: Martins and Astudillo 2016, equation 4 and algorithm 1 (exact, by sorting); the
+    support S(z) is the k(z) highest scores.
 
     Shapes:
         scores [..., T, S], mask broadcastable to it -> weights [..., T, S].
@@ -40,7 +40,7 @@ class Sparsemax(Alignment):
         size = (1 + k * z_sorted > total).sum(dim=-1, keepdim=True)  # [..., T, 1]
         threshold = (total.gather(-1, size - 1) - 1) / size
         support = mask & (z.detach() > threshold)
-        # tau again, from the support alone: that carries the exact gradient.
+        # tau is computed again from the support, for its exact gradient.
         count = support.sum(dim=-1, keepdim=True).clamp(min=1)
         tau = (z.masked_fill(~support, 0.0).sum(dim=-1, keepdim=True) - 1) / count
         return (z - tau).masked_fill(~support, 0.0)

@@ -1,4 +1,4 @@
-"""Bahdanau, Cho and Bengio 2015: learning to align and translate."""
+"""Bahdanau et al. 2015: additive attention."""
 
 from collections.abc import Sequence
 

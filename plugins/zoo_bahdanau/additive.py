@@ -1,4 +1,4 @@
-"""Additive score: a one-layer network over the sum of two projections."""
+"""Additive scorer."""
 
 from typing import Annotated, ClassVar
 
@@ -10,16 +10,16 @@ from zoo.plugin import FromParent, Scorer
 
 
 class Additive(Scorer):
-    r"""Scores a query and a key by a small network that adds their projections.
+    r"""Additive (Bahdanau) score, vᵀ tanh(Wq + Uk).
 
     .. math:: a(q, k) = v^\top \tanh(W q + U k)
 
-    Paper: Bahdanau et al. 2015, appendix A.1.2; U k is computed once a sequence, as there.
+    Paper: Bahdanau et al. 2015, appendix A.1.2; U k is computed once per sequence.
 
     Args:
         query_dim: width of the queries.
         key_dim: width of the keys.
-        hidden: width of the network.
+        hidden: width of the hidden layer.
 
     Shapes:
         query [..., T, query_dim], key [..., S, key_dim] -> [..., T, S].
@@ -39,18 +39,23 @@ class Additive(Scorer):
         hidden: Annotated[int, Field(ge=1)] = 128,
     ) -> None:
         super().__init__()
+        self.query_dim, self.key_dim, self.hidden = query_dim, key_dim, hidden
         self.W = nn.Linear(query_dim, hidden, bias=False)
         self.U = nn.Linear(key_dim, hidden, bias=False)
         self.v = nn.Parameter(torch.empty(hidden))
-        nn.init.uniform_(self.v, -(hidden**-0.5), hidden**-0.5)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        bound = self.hidden**-0.5
+        nn.init.uniform_(self.v, -bound, bound)
 
     def prepare(self, key: Tensor) -> Tensor:
         projected: Tensor = self.U(key)
         return projected  # [..., S, hidden]
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
-        mixed = self.W(query)[..., :, None, :] + prepared[..., None, :, :]  # [..., T, S, hidden]
-        scores: Tensor = mixed.tanh() @ self.v
+        hidden = self.W(query)[..., :, None, :] + prepared[..., None, :, :]  # [..., T, S, hidden]
+        scores: Tensor = hidden.tanh() @ self.v
         return scores
 
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Veličković et al. 2018: attention over the edges of a graph."""
+"""Veličković et al. 2018: graph attention networks."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,6 @@
-"""One layer of attention over the edges of a graph.
+"""Attention over the edges of a graph.
 
-Letters: B batch, N nodes, M edges of all graphs together, H heads, D width of a head.
+Notation: B batch, N nodes, M edges of all graphs together, H heads, D width of a head.
 """
 
 from typing import Annotated, Literal
@@ -14,26 +14,37 @@ from zoo.plugin import Blueprint, FromParent, RecordsAttention, Scorer, ScorerBa
 from zoo_gat.edges import EdgeList
 
 
+class GlorotLinear(nn.Linear):
+    """Linear map with Glorot uniform weights and a zero bias."""
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()  # keeps the sequence of random numbers of earlier versions
+        nn.init.xavier_uniform_(self.weight)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+
 class EdgeAttention(RecordsAttention):
-    r"""Gives each node the weighted sum of what the nodes say from which edges lead to it.
+    r"""Attention layer over edges: each node sums the values of its incoming edges' sources.
 
     .. math:: h_i' = \sum_{j \to i} \alpha_{ij} V h_j + b, \qquad
         \alpha_i = \mathrm{softmax}_{j \to i}\, \mathrm{score}(Q h_i, K h_j)
 
-    While somebody records, it reports weights [B, H, E], followed by one a node where there are
-    self-loops; [B, H, N, N] where every node sees every node.
+    Recorded weights are [B, H, E], followed by those of the self-loops, [B, H, E + N]; without
+    edges they are [B, H, N, N].
 
     Args:
-        input_dim: width of the nodes' features.
+        input_dim: width of the node features.
         head_dim: width of a head.
-        heads: how many looks are taken at once.
-        merge: heads side by side, or their mean.
-        scorer: scores targets against sources; every head has its own.
-        project: 'shared' lets one projection serve queries, keys and values (GAT), 'kv' one serve
-            keys and values (GATv2), 'qkv' gives each its own (graph Transformer).
-        bias: on the projections and on what comes out, or on the latter alone.
-        residual: adds the inputs, as they are where the widths allow, or through a linear map.
-        dropout: on the weights of the edges.
+        heads: number of heads.
+        merge: concatenate the heads, or average them.
+        scorer: computes the score of each edge; each head has its own.
+        project: 'shared' uses one projection for queries, keys and values (GAT), 'kv' one for keys
+            and values (GATv2), 'qkv' three projections (graph Transformer).
+        bias: whether projections and outputs have a bias; 'out' for the outputs only.
+        residual: 'identity' adds the inputs if the widths are equal, 'linear' adds a linear map of
+            the inputs.
+        dropout: dropout probability of the weights.
 
     Shapes:
         inputs [B, N, input_dim] -> [B, N, output_dim].
@@ -54,26 +65,32 @@ class EdgeAttention(RecordsAttention):
     ) -> None:
         super().__init__()
         _validate_scorer(scorer)
-        self.heads, self.merge = heads, merge
+        self.input_dim, self.head_dim, self.heads = input_dim, head_dim, heads
+        self.merge, self.project, self.residual = merge, project, residual
         self.output_dim = head_dim * (heads if merge == "concat" else 1)
         inner = heads * head_dim
-        self.query = _glorot_linear(input_dim, inner, bias is True) if project != "shared" else None
-        self.key = _glorot_linear(input_dim, inner, bias is True)
-        self.value = _glorot_linear(input_dim, inner, bias is True) if project == "qkv" else None
+        self.query = GlorotLinear(input_dim, inner, bias is True) if project != "shared" else None
+        self.key = GlorotLinear(input_dim, inner, bias is True)
+        self.value = GlorotLinear(input_dim, inner, bias is True) if project == "qkv" else None
         self.scorers = ScorerBank(scorer, heads, query_dim=head_dim, key_dim=head_dim)
         self.skip = (
-            _glorot_linear(input_dim, self.output_dim, False) if residual == "linear" else None
+            GlorotLinear(input_dim, self.output_dim, False) if residual == "linear" else None
         )
         self.has_identity_residual = residual == "identity" and input_dim == self.output_dim
-        self.bias = nn.Parameter(torch.zeros(self.output_dim)) if bias else None
+        self.bias = nn.Parameter(torch.empty(self.output_dim)) if bias else None
         self.dropout = nn.Dropout(dropout)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
 
     def forward(self, inputs: Tensor, mask: Tensor, edges: EdgeList | None) -> Tensor:
-        """inputs [B, N, input_dim], mask [B, N] -> [B, N, output_dim]."""
+        """Compute [B, N, output_dim] from inputs [B, N, input_dim] and mask [B, N]."""
         keys = self.key(inputs)
         queries = keys if self.query is None else self.query(inputs)
         values = keys if self.value is None else self.value(inputs)
-        # A weight of 0 does not hide what is not finite; and the projected are few, unlike inputs.
+        # A weight of 0 does not cancel values that are not finite.
         values = values.masked_fill(~mask[..., None], 0.0)
         q, k, v = (part.unflatten(-1, (self.heads, -1)) for part in (queries, keys, values))
         attended = (
@@ -88,10 +105,14 @@ class EdgeAttention(RecordsAttention):
             merged = merged + inputs
         return merged if self.bias is None else merged + self.bias
 
+    def extra_repr(self) -> str:
+        names = ("input_dim", "head_dim", "heads", "merge", "project", "residual")
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+
     def _attend_edges(
         self, queries: Tensor, keys: Tensor, values: Tensor, edges: EdgeList
     ) -> Tensor:
-        """Along edges: [B, N, H, D] three times -> [B, N, H, D]."""
+        """Attend along edges: queries, keys, values [B, N, H, D] -> [B, N, H, D]."""
         shape = values.shape
         queries, keys, values = (part.flatten(0, 1) for part in (queries, keys, values))
         scores = self.scorers(
@@ -103,7 +124,7 @@ class EdgeAttention(RecordsAttention):
         return edges.scatter_sum(messages).view(shape)
 
     def _attend_dense(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-        """Every node sees every real node: [B, N, H, D] three times -> [B, N, H, D]."""
+        """Attend to all valid nodes: queries, keys, values [B, N, H, D] -> [B, N, H, D]."""
         queries, keys, values = (part.transpose(1, 2) for part in (queries, keys, values))
         scores = self.scorers(queries, keys)  # [B, H, N, N]
         masked = ~mask[:, None, None, :]
@@ -115,21 +136,14 @@ class EdgeAttention(RecordsAttention):
 
 
 def _validate_scorer(scorer: Blueprint[Scorer]) -> None:
-    """Some scorers have nothing to say of a single edge."""
+    """Raise ZooError if the scorer cannot score single edges."""
     if scorer.cls.ignores_keys:
         raise ZooError(
-            f"scorer '{scorer.label}' looks at places alone, but the nodes of a graph have none"
+            f"scorer '{scorer.label}' scores positions of a sequence, but the nodes of a graph "
+            "have no positions"
         )
     if scorer.cls.sequential:
         raise ZooError(
-            f"scorer '{scorer.label}' needs to know where the query before looked, but the nodes "
-            "of a graph all look at once"
+            f"scorer '{scorer.label}' needs the attention weights of the previous query, but graph "
+            "attention processes all nodes in parallel"
         )
-
-
-def _glorot_linear(input_dim: int, output_dim: int, bias: bool) -> nn.Linear:
-    linear = nn.Linear(input_dim, output_dim, bias=bias)
-    nn.init.xavier_uniform_(linear.weight)
-    if bias:
-        nn.init.zeros_(linear.bias)
-    return linear

@@ -1,6 +1,6 @@
-"""Edge lists: checked, flattened over the batch, and summed up by the nodes they lead to.
+"""Edge lists of a batch of graphs: validation, softmax and sums over incoming edges.
 
-Letters: B batch, N nodes, E edges, H heads, D width; M = B * E edges of all graphs together.
+Notation: B batch, N nodes, E edges, H heads, D width; M = B * E edges of all graphs together.
 """
 
 from collections.abc import Mapping
@@ -15,25 +15,25 @@ from zoo.plugin import full_precision
 
 @dataclass(frozen=True)
 class EdgeList:
-    """The edges of a batch of graphs as one list over all of their nodes.
+    """The edges of a batch of graphs as one list, with nodes indexed over the whole batch.
 
     Shapes:
-        target, source [M] in 0..B*N-1; open [M], False where an edge is none: padding, or one
-        that touches a node which is not real; nodes = B*N; graphs = (B, M / B).
+        target, source [M] in 0..B*N-1; valid [M], False for padding and for edges of masked nodes;
+        nodes = B*N; graphs = (B, M / B).
     """
 
     target: Tensor
     source: Tensor
-    open: Tensor
+    valid: Tensor
     nodes: int
     graphs: tuple[int, int]
 
     @classmethod
-    def of(cls, edges: Tensor, mask: Tensor, *, self_loops: bool) -> "EdgeList":
-        """From edges [B, E, 2] of nodes with a mask [B, N].
+    def from_batch(cls, edges: Tensor, mask: Tensor, *, self_loops: bool) -> "EdgeList":
+        """Build the list from edges [B, E, 2] and the mask of the nodes [B, N].
 
-        With self-loops every real node gets one, whether or not it is listed: the listed ones are
-        closed, then one a node follows, so that M = B * (E + N).
+        With self_loops, each valid node has exactly one self-loop: listed self-loops are masked and
+        one per node is appended, so that M = B * (E + N).
         """
         check_edges(edges, mask)
         B, N = mask.shape
@@ -45,59 +45,58 @@ class EdgeList:
             edges = torch.cat([edges, loops], dim=1)
             valid = torch.cat([valid, torch.ones_like(mask)], dim=1)
         first = torch.arange(B, device=edges.device)[:, None, None] * N
-        # Where nobody could look at the numbers, one too high must not name the next graph's node.
+        # Without validation, an index >= N must not refer to a node of the next graph.
         endpoints = edges.clamp(min=0).where(edges < N, B * N) + first
-        source, target = endpoints.flatten(0, 1).T.contiguous().unbind()  # read often
-        real = mask.flatten()
-        valid = valid.flatten() & real[source] & real[target]
+        source, target = endpoints.flatten(0, 1).T.contiguous().unbind()
+        valid_nodes = mask.flatten()
+        valid = valid.flatten() & valid_nodes[source] & valid_nodes[target]
         return cls(target, source, valid, B * N, (B, edges.shape[1]))
 
     def softmax(self, scores: Tensor) -> Tensor:
-        """Weights [M, H] of the edges into each node, which sum to 1 where there is any."""
-        wide = full_precision(scores).masked_fill(~self.open[:, None], float("-inf"))
-        highest = wide.new_full((self.nodes, wide.shape[1]), torch.finfo(wide.dtype).min)
-        target_index = self.target[:, None].expand_as(wide)
-        highest = highest.scatter_reduce(0, target_index, wide.detach(), "amax")
-        exp_scores = (wide - highest.index_select(0, self.target)).exp()  # exactly 0 where closed
-        total = self.scatter_sum(exp_scores).clamp(min=torch.finfo(wide.dtype).tiny)
+        """Compute the softmax of scores [M, H] over the incoming edges of each node."""
+        logits = full_precision(scores).masked_fill(~self.valid[:, None], float("-inf"))
+        highest = logits.new_full((self.nodes, logits.shape[1]), torch.finfo(logits.dtype).min)
+        target_index = self.target[:, None].expand_as(logits)
+        highest = highest.scatter_reduce(0, target_index, logits.detach(), "amax")
+        exp_scores = (logits - highest.index_select(0, self.target)).exp()  # 0 for masked edges
+        total = self.scatter_sum(exp_scores).clamp(min=torch.finfo(logits.dtype).tiny)
         return (exp_scores / total.index_select(0, self.target)).to(scores.dtype)
 
     def scatter_sum(self, messages: Tensor) -> Tensor:
-        """What arrives at each node: [M, *] -> [nodes, *]. An edge listed twice counts twice."""
-        wide = full_precision(messages)  # sums over many edges lose too much in half
-        zeros = wide.new_zeros(self.nodes, *wide.shape[1:])
-        return zeros.index_add(0, self.target, wide).to(messages.dtype)
+        """Sum messages [M, *] over the incoming edges of each node: [nodes, *]."""
+        terms = full_precision(messages)  # half precision is not enough for sums of many edges
+        zeros = terms.new_zeros(self.nodes, *terms.shape[1:])
+        return zeros.index_add(0, self.target, terms).to(messages.dtype)
 
     def unflatten_batch(self, values: Tensor) -> Tensor:
-        """One value an edge and head, graph by graph: [M, H] -> [B, H, E]."""
+        """Reshape values [M, H] to [B, H, E]."""
         return values.reshape(*self.graphs, values.shape[-1]).transpose(1, 2)
 
 
 def check_edges(edges: Tensor, mask: Tensor) -> None:
-    """Raise ZooError unless edges are whole numbers [B, E, 2], each naming two nodes.
+    """Raise ZooError unless edges are integers [B, E, 2] that are valid node indices.
 
-    The numbers themselves are looked at on a CPU only and not while compiling, since a GPU would
-    have to be waited for; there a faulty one trips torch's own assertion, and `check_graph` says
-    more beforehand.
+    The indices are checked on the CPU only, and not while compiling: a GPU would synchronise.
+    There, an invalid index triggers torch's assertion; use `check_graph` for a clear error.
     """
-    whole = not (edges.is_floating_point() or edges.is_complex() or edges.dtype == torch.bool)
-    if not whole:
-        raise ZooError(f"edges must be whole numbers, not {edges.dtype}")
+    is_integer = not (edges.is_floating_point() or edges.is_complex() or edges.dtype == torch.bool)
+    if not is_integer:
+        raise ZooError(f"edges must be integers, not {edges.dtype}")
     B = mask.shape[0]
     if edges.dim() != 3 or edges.shape[0] != B or edges.shape[2] != 2:
-        raise ZooError(f"edges must be [{B}, E, 2] for {B} graphs, not {list(edges.shape)}")
+        raise ZooError(f"edges must have shape [{B}, E, 2], not {list(edges.shape)}")
     if edges.device.type == "cpu" and not torch.compiler.is_compiling():
         _check_indices(edges, mask)
 
 
 def check_graph(batch: Mapping[str, Tensor]) -> None:
-    """Raise ZooError if the edges of a batch {features [B, N, F], edges} name no nodes of it.
+    """Raise ZooError if a batch {features [B, N, F], edges [B, E, 2]} has invalid edges.
 
-    For whoever makes batches; waits for the device where the batch is.
+    Synchronises with the device of the batch.
     """
     features, edges = batch["features"], batch["edges"]
     if features.dim() != 3:
-        raise ZooError(f"features must be [B, N, F], not {list(features.shape)}")
+        raise ZooError(f"features must have shape [B, N, F], not {list(features.shape)}")
     check_edges(edges.cpu(), torch.ones(features.shape[:2], dtype=torch.bool))
 
 
@@ -107,6 +106,6 @@ def _check_indices(edges: Tensor, mask: Tensor) -> None:
     if len(invalid):
         graph, edge = invalid[0].tolist()
         raise ZooError(
-            f"edge {edge} of graph {graph} is {edges[graph, edge].tolist()}, but its nodes are "
-            f"numbered 0 to {mask.shape[1] - 1}; [-1, -1] is padding"
+            f"edge {edge} of graph {graph} is {edges[graph, edge].tolist()}, but nodes are 0 to "
+            f"{mask.shape[1] - 1} (use [-1, -1] for padding)"
         )

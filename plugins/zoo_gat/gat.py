@@ -1,4 +1,4 @@
-"""GAT score: what a query says and what a key says, added and bent."""
+"""GAT scorer."""
 
 from typing import Annotated, ClassVar
 
@@ -10,7 +10,7 @@ from zoo.plugin import FromParent, Scorer
 
 
 class Gat(Scorer):
-    r"""Scores a query and a key by one number of each, added and passed through a leaky ReLU.
+    r"""GAT score, LeakyReLU(uᵀq + vᵀk).
 
     .. math:: a(q, k) = \mathrm{LeakyReLU}(u^\top q + v^\top k)
 
@@ -20,8 +20,8 @@ class Gat(Scorer):
     Args:
         query_dim: width of the queries.
         key_dim: width of the keys.
-        slope: of the leaky ReLU below zero.
-        bias: one number more for queries and one for keys, as in the authors' code.
+        slope: negative slope of the leaky ReLU.
+        bias: whether u and v have a bias, as in the authors' code.
 
     Shapes:
         query [..., T, query_dim], key [..., S, key_dim] -> [..., T, S].
@@ -39,13 +39,16 @@ class Gat(Scorer):
         bias: bool = False,
     ) -> None:
         super().__init__()
-        self.slope = slope
+        self.query_dim, self.key_dim, self.slope, self.bias = query_dim, key_dim, slope, bias
         self.u = nn.Linear(query_dim, 1, bias=bias)
         self.v = nn.Linear(key_dim, 1, bias=bias)
-        for part in (self.u, self.v):
-            nn.init.xavier_uniform_(part.weight)
-            if bias:
-                nn.init.zeros_(part.bias)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        for linear in (self.u, self.v):
+            nn.init.xavier_uniform_(linear.weight)
+            if self.bias:
+                nn.init.zeros_(linear.bias)
 
     def prepare(self, key: Tensor) -> Tensor:
         projected: Tensor = self.v(key)
@@ -60,4 +63,4 @@ class Gat(Scorer):
     def score_edges(self, query: Tensor, key: Tensor, target: Tensor, source: Tensor) -> Tensor:
         query_scores = self.u(query).squeeze(-1).index_select(-1, target)
         key_scores = self.v(key).squeeze(-1).index_select(-1, source)
-        return F.leaky_relu(query_scores + key_scores, self.slope)  # no features go to the edges
+        return F.leaky_relu(query_scores + key_scores, self.slope)

@@ -1,4 +1,4 @@
-"""GATv2 score: the sum of a query and a key, bent and weighed."""
+"""GATv2 scorer."""
 
 from typing import Annotated, ClassVar
 
@@ -11,18 +11,18 @@ from zoo.plugin import FromParent, Scorer, WidthConflict
 
 
 class GatV2(Scorer):
-    r"""Scores a query and a key of one width by weighing their sum after a leaky ReLU.
+    r"""GATv2 score, aᵀ LeakyReLU(q + k).
 
     .. math:: a(q, k) = a^\top \mathrm{LeakyReLU}(q + k)
 
     Paper: Brody et al. 2022, equation 7, where W [h_i; h_j] is the sum of a projected query and a
-    projected key. The projection of the keys makes the values too, so it belongs to the layer
-    that owns the scorer; that sets it apart from `additive`, which keeps its projections.
+    projected key. Unlike `additive`, the projections belong to the attention, because that of the
+    keys also computes the values.
 
     Args:
         query_dim: width of the queries, d.
-        key_dim: width of the keys, the same.
-        slope: of the leaky ReLU below zero.
+        key_dim: width of the keys, equal to query_dim.
+        slope: negative slope of the leaky ReLU.
 
     Shapes:
         query [..., T, d], key [..., S, d] -> [..., T, S].
@@ -43,14 +43,17 @@ class GatV2(Scorer):
         super().__init__()
         if query_dim != key_dim:
             raise WidthConflict(
-                "gatv2 adds queries and keys, so they need one width",
+                "gatv2 requires queries and keys of equal width",
                 query_dim=query_dim,
                 key_dim=key_dim,
             )
-        self.slope = slope
+        self.query_dim, self.key_dim, self.slope = query_dim, key_dim, slope
         self.a = nn.Parameter(torch.empty(query_dim))
-        limit = (6 / (query_dim + 1)) ** 0.5
-        nn.init.uniform_(self.a, -limit, limit)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        bound = (6 / (self.query_dim + 1)) ** 0.5
+        nn.init.uniform_(self.a, -bound, bound)
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return self.score_pairs(query[..., :, None, :], prepared[..., None, :, :])

@@ -14,32 +14,31 @@ from zoo_gat.edges import EdgeList
 
 
 class GraphAttention(Encoder):
-    r"""Lets every node look at its neighbours, layer after layer.
+    r"""Graph attention encoder: stacked attention layers over edges.
 
     .. math:: h_i \leftarrow \mathrm{ELU}\Big( \big\Vert_{k=1}^{K}
         \sum_{j \to i} \alpha_{ij}^k W^k h_j \Big)
 
-    Paper: Veličković et al. 2018, equations 4 to 6. With scorer `gatv2` and project 'kv' the layers
-    are those of Brody et al. 2022, with `scaled-dot`, 'qkv' and a linear residual those of
-    Shi et al. 2021.
+    Paper: Veličković et al. 2018, equations 4 to 6. Scorer `gatv2` and project 'kv' give the layers
+    of Brody et al. 2022; `scaled-dot`, 'qkv' and a linear residual those of Shi et al. 2021.
 
     Args:
-        input_dim: width of the nodes' features.
-        layers: how many.
+        input_dim: width of the node features.
+        layers: number of layers.
         hidden: width of a head.
-        attention: how nodes look at their neighbours.
-        heads: how many looks are taken at once; side by side except on the last layer.
-        output: width of a head of the last layer; hidden if not set.
-        output_heads: how many the last layer has; heads if not set.
-        merge: what the last layer does with its heads.
-        activation: after every layer but the last.
-        self_loops: every node looks at itself, once, whether or not the edges say so.
-        dropout: on the inputs of each layer.
+        attention: attention of each layer.
+        heads: number of heads, concatenated in all layers but the last.
+        output: width of a head in the last layer; hidden if not set.
+        output_heads: number of heads in the last layer; heads if not set.
+        merge: how the heads of the last layer are combined.
+        activation: activation after each layer but the last.
+        self_loops: whether each node attends to itself, in addition to the edges.
+        dropout: dropout probability of the inputs of each layer.
 
     Shapes:
-        inputs [B, N, D], mask [B, N], edges [B, E, 2], each (source, target), padded with -1 ->
-        states [B, N, output_dim]; the summary is their mean. Without edges every node sees every
-        node. A node that nothing leads to hears nothing: its state is the bias.
+        inputs [B, N, D], mask [B, N], edges [B, E, 2] of (source, target), padded with -1 -> states
+        [B, N, output_dim]; the summary is their mean. Without edges, each node attends to all
+        nodes. A node without incoming edges outputs the bias.
     """
 
     name: ClassVar[str] = "graph-attention"
@@ -64,8 +63,9 @@ class GraphAttention(Encoder):
     ) -> None:
         super().__init__()
         self.carry = {}
-        self.activation = activation
-        self.self_loops = self_loops
+        self.input_dim, self.hidden, self.heads = input_dim, hidden, heads
+        self.output, self.output_heads = output or hidden, output_heads or heads
+        self.activation, self.self_loops = activation, self_loops
         self.dropout = nn.Dropout(dropout)
         self.layers = nn.ModuleList()
         width = input_dim
@@ -75,8 +75,8 @@ class GraphAttention(Encoder):
             width = layer.output_dim
         last = attention.build(
             input_dim=width,
-            head_dim=output or hidden,
-            heads=output_heads or heads,
+            head_dim=self.output,
+            heads=self.output_heads,
             merge=merge,
         )
         self.layers.append(last)
@@ -84,13 +84,15 @@ class GraphAttention(Encoder):
             layer.has_identity_residual for layer in self._layers()
         ):
             raise ZooError(
-                "residual 'identity' adds a layer's inputs where it keeps the width, which no "
-                "layer here does; set residual: linear"
+                "residual 'identity' requires a layer with equal input and output widths, but no "
+                "layer has them; set residual: linear"
             )
         self.output_dim = self.summary_dim = last.output_dim
 
     def forward(self, inputs: Tensor, mask: Tensor, edges: Tensor | None = None) -> Memory:
-        edge_list = None if edges is None else EdgeList.of(edges, mask, self_loops=self.self_loops)
+        edge_list = (
+            None if edges is None else EdgeList.from_batch(edges, mask, self_loops=self.self_loops)
+        )
         x = inputs
         for index, layer in enumerate(self._layers()):
             x = layer(self.dropout(self._activate(x) if index else x), mask, edge_list)

@@ -1,4 +1,4 @@
-"""Node classifier: a name for every node of a graph."""
+"""Node classifier."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
@@ -8,31 +8,33 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs, ZooError
-from zoo.plugin import Blueprint, Encoder, WidthConflict, forbid_stochastic
+from zoo.plugin import Blueprint, Encoder, WidthConflict, forbid_stochastic, rename_params
 
 
 class NodeClassifier(Model):
-    r"""Names every node of a graph, knowing all nodes and edges but only some of the names.
+    r"""Classifies the nodes of a graph.
 
     .. math:: p(y_i) = \mathrm{softmax}(h_i) \quad \text{or} \quad \mathrm{softmax}(W h_i + b)
 
     Paper: Veličković et al. 2018, section 3.3, where the last layer's states are the logits.
 
     Args:
-        features: width of a node's features.
-        encoder: reads nodes and edges.
-        classes: how many names there are.
-        read: a linear map of the states gives the logits, or the states are the logits.
-        multi_label: a node can have several names at once; targets are yes or no for each.
+        features: width of the node features.
+        encoder: encodes nodes and edges.
+        classes: number of classes.
+        readout: 'linear' computes the logits with a linear map of the states; 'states' uses the
+            states as logits.
+        multi_label: whether a node can have several classes; targets are then 0 or 1 per class.
 
     Shapes:
-        batch {features [B, N, features], edges [B, E, 2] padded with -1, target [B, N] or, with
-        several names, [B, N, classes], mask [B, N], True for the nodes that count, all if it is
-        not there} -> logits [B, N, classes]. In a batch of graphs of unequal sizes the mask leaves
-        out the padding, to which no edge leads.
+        batch {features [B, N, features], edges [B, E, 2] padded with -1, target [B, N] (multi-label
+        [B, N, classes]), optional mask [B, N] of the nodes in the loss} -> logits [B, N, classes].
+        In a batch of graphs of different sizes, the mask excludes padding nodes, which have no
+        edges.
     """
 
     name: ClassVar[str] = "node-classifier"
+    version: ClassVar[int] = 2
     paper: ClassVar[str] = "Veličković et al. 2018, Graph Attention Networks, arXiv:1710.10903"
     test_params: ClassVar[Mapping[str, Any]] = {
         "encoder": {
@@ -51,37 +53,48 @@ class NodeClassifier(Model):
         features: Annotated[int, Field(ge=1)],
         encoder: Blueprint[Encoder],
         classes: Annotated[int, Field(ge=1)],
-        read: Literal["linear", "states"] = "linear",
+        readout: Literal["linear", "states"] = "linear",
         multi_label: bool = False,
     ) -> None:
         super().__init__()
         if not encoder.cls.accepts_edges:
-            raise ZooError(f"encoder '{encoder.label}' reads sequences and knows nothing of edges")
-        self.features, self.classes, self.multi_label = features, classes, multi_label
+            raise ZooError(f"encoder '{encoder.label}' does not accept edges")
+        self.features, self.classes = features, classes
+        self.readout, self.multi_label = readout, multi_label
         self.encoder = encoder.build(input_dim=features)
         forbid_stochastic(self.encoder, "the encoder")
         width = self.encoder.output_dim
-        if read == "states" and width != classes:
+        if readout == "states" and width != classes:
             raise WidthConflict(
-                "the encoder's states are the logits, one a class; or set read: linear",
+                "readout 'states' requires output_dim = classes; or set readout: linear",
                 classes=classes,
                 output_dim=width,
             )
-        self.out = nn.Linear(width, classes) if read == "linear" else None
+        self.out = nn.Linear(width, classes) if readout == "linear" else None
+
+    @classmethod
+    def migrate(
+        cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        if version == 1:
+            rename_params(params, read="readout")
+        return params, tensors
 
     def forward(self, batch: Batch) -> Outputs:
         features, target = batch["features"], batch["target"]
         if features.dim() != 3 or features.shape[2] != self.features:
-            raise ZooError(f"features must be [B, N, {self.features}], not {list(features.shape)}")
+            raise ZooError(
+                f"features must have shape [B, N, {self.features}], not {list(features.shape)}"
+            )
         nodes = torch.ones(features.shape[:2], dtype=torch.bool, device=features.device)
         mask = batch.get("mask", nodes)
-        names = (self.classes,) if self.multi_label else ()
+        label_shape = (self.classes,) if self.multi_label else ()
         for name, tensor, expected in (
-            ("target", target, (*nodes.shape, *names)),
+            ("target", target, (*nodes.shape, *label_shape)),
             ("mask", mask, nodes.shape),
         ):
             if tensor.shape != expected:
-                raise ZooError(f"{name} must be {list(expected)}, not {list(tensor.shape)}")
+                raise ZooError(f"{name} must have shape {list(expected)}, not {list(tensor.shape)}")
         states = self.encoder(features, nodes, batch["edges"]).states
         logits = states if self.out is None else self.out(states)
         return Outputs(logits, target, mask)
@@ -89,18 +102,18 @@ class NodeClassifier(Model):
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
-        """Each node is led to by three at random, so that there is something to weigh."""
+        """Return a random batch in which each node has three random incoming edges."""
         weight = next(self.parameters())
-        where = generator.device if generator else weight.device
-        features = torch.randn(batch, length, self.features, generator=generator, device=where)
-        source = torch.randint(0, length, (batch, 3, length), generator=generator, device=where)
-        target = torch.arange(length, device=where).expand_as(source)
+        device = generator.device if generator else weight.device
+        features = torch.randn(batch, length, self.features, generator=generator, device=device)
+        source = torch.randint(0, length, (batch, 3, length), generator=generator, device=device)
+        target = torch.arange(length, device=device).expand_as(source)
         shape = (batch, length, self.classes) if self.multi_label else (batch, length)
-        names = torch.randint(
-            0, 2 if self.multi_label else self.classes, shape, generator=generator, device=where
+        labels = torch.randint(
+            0, 2 if self.multi_label else self.classes, shape, generator=generator, device=device
         )
         return {
             "features": features.to(weight),
             "edges": torch.stack([source, target], dim=-1).flatten(1, 2).to(weight.device),
-            "target": names.to(weight if self.multi_label else weight.device),
+            "target": labels.to(weight if self.multi_label else weight.device),
         }

@@ -44,7 +44,9 @@ class T5(Architecture):
         ConfigField("num_layers", "model.encoder.layers"),
         ConfigField("num_heads", BOTH.format("attention.heads")),
         ConfigField("relative_attention_num_buckets", BOTH.format("position.buckets"), int, 32),
-        ConfigField("relative_attention_max_distance", BOTH.format("position.farthest"), int, 128),
+        ConfigField(
+            "relative_attention_max_distance", BOTH.format("position.max_distance"), int, 128
+        ),
         ConfigField("layer_norm_epsilon", BOTH.format("norm.eps"), float, 1e-6),
         ConfigField("dropout_rate", BOTH.format("dropout"), float, 0.1),
         ConfigField("pad_token_id", "model.source.padding", int, 0, minimum=0),

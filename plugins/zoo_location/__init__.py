@@ -1,4 +1,4 @@
-"""Scorers that remember where they looked: Graves 2013, Chorowski et al. 2015."""
+"""Location-based scorers: Graves 2013, Chorowski et al. 2015."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Location-aware score: additive, and aware of where the step before looked."""
+"""Location-aware scorer."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
@@ -7,37 +7,38 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import FromParent, Scorer
+from zoo.plugin import FromParent, Scorer, rename_params
 
 
 class Location(Scorer):
-    r"""Scores a key by what it says and by how the step before looked at its neighbourhood.
+    r"""Location-aware additive score, with convolutional features of the previous weights.
 
     .. math::
         f_i = F * \alpha_{i-1}, \qquad
         e_{ij} = w^\top \tanh(W s_{i-1} + V h_j + U f_{ij} + b)
 
-    Paper: Chorowski et al. 2015, equations 8 and 9. Beyond the ends of the sequence, and before
-    the first look, the weights are zero. Without a look before (`score`, `pairs`) f is zero.
+    Paper: Chorowski et al. 2015, equations 8 and 9. The weights are zero-padded, and zero before
+    the first query. `score` and `score_pairs` use f = 0.
 
     Args:
         query_dim: width of the queries.
         key_dim: width of the keys.
-        hidden: width of the network.
-        filters: how many filters F has.
-        reach: how far a filter sees to each side; the paper's 201 places are a reach of 100.
+        hidden: width of the hidden layer.
+        filters: number of filters in F.
+        kernel_radius: filters have width 2 * kernel_radius + 1; 100 for the paper's 201.
 
     Shapes:
-        query [..., T, query_dim], key [..., S, key_dim] -> [..., T, S]; a step: query
-        [B, 1, query_dim], weights of the step before [B, S] -> [B, 1, S].
+        query [..., T, query_dim], key [..., S, key_dim] -> [..., T, S]; `step`: query
+        [B, 1, query_dim], weights of the previous query [B, S] -> [B, 1, S].
     """
 
     name: ClassVar[str] = "location"
+    version: ClassVar[int] = 2
     paper: ClassVar[str] = (
         "Chorowski et al. 2015, Attention-Based Models for Speech Recognition, arXiv:1506.07503"
     )
     sequential: ClassVar[bool] = True
-    test_params: ClassVar[Mapping[str, Any]] = {"filters": 2, "reach": 1}
+    test_params: ClassVar[Mapping[str, Any]] = {"filters": 2, "kernel_radius": 1}
 
     def __init__(
         self,
@@ -46,23 +47,37 @@ class Location(Scorer):
         key_dim: FromParent[int],
         hidden: Annotated[int, Field(ge=1)] = 128,
         filters: Annotated[int, Field(ge=1)] = 10,
-        reach: Annotated[int, Field(ge=0)] = 100,
+        kernel_radius: Annotated[int, Field(ge=0)] = 100,
     ) -> None:
         super().__init__()
+        self.query_dim, self.key_dim, self.hidden = query_dim, key_dim, hidden
+        self.filters, self.kernel_radius = filters, kernel_radius
         self.W = nn.Linear(query_dim, hidden, bias=False)
-        self.V = nn.Linear(key_dim, hidden)  # its bias is the paper's b
+        self.V = nn.Linear(key_dim, hidden)  # its bias is b
         self.U = nn.Linear(filters, hidden, bias=False)
-        self.F = nn.Conv1d(1, filters, 2 * reach + 1, padding=reach, bias=False)
+        self.F = nn.Conv1d(1, filters, 2 * kernel_radius + 1, padding=kernel_radius, bias=False)
         self.w = nn.Parameter(torch.empty(hidden))
-        nn.init.uniform_(self.w, -(hidden**-0.5), hidden**-0.5)
+        self.reset_parameters()
+
+    @classmethod
+    def migrate(
+        cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        if version == 1:
+            rename_params(params, reach="kernel_radius")
+        return params, tensors
+
+    def reset_parameters(self) -> None:
+        bound = self.hidden**-0.5
+        nn.init.uniform_(self.w, -bound, bound)
 
     def prepare(self, key: Tensor) -> Tensor:
         projected: Tensor = self.V(key)
         return projected  # [..., S, hidden]
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
-        mixed = self.W(query)[..., :, None, :] + prepared[..., None, :, :]  # [..., T, S, hidden]
-        scores: Tensor = mixed.tanh() @ self.w
+        hidden = self.W(query)[..., :, None, :] + prepared[..., None, :, :]  # [..., T, S, hidden]
+        scores: Tensor = hidden.tanh() @ self.w
         return scores
 
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:

@@ -1,18 +1,18 @@
-"""Location window: a mixture of Gaussians that only moves forward."""
+"""Location window scorer."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import FromParent, Scorer
+from zoo.plugin import FromParent, Scorer, rename_params
 
 
 class LocationWindow(Scorer):
-    r"""Scores places alone, by Gaussian bumps that each query moves forward.
+    r"""Gaussian mixture over positions, whose means move forward with each query.
 
     .. math::
         \phi(t, u) = \sum_k \alpha_t^k \exp(-\beta_t^k (\kappa_t^k - u)^2), \qquad
@@ -22,21 +22,22 @@ class LocationWindow(Scorer):
         \alpha_t = \exp \hat\alpha_t, \quad \beta_t = \exp \hat\beta_t, \quad
         \kappa_t = \kappa_{t-1} + \exp \hat\kappa_t
 
-    Paper: Graves 2013, section 5.1, equations 46 to 51; the first place is u = 1 and kappa
-    starts at 0, as there. The score is log phi, so that any alignment can follow: the softmax
-    of it is phi / sum_u phi, where the paper mixes by phi as it is. With one bump the softmax
-    takes alpha away again.
+    Paper: Graves 2013, section 5.1, equations 46 to 51. As in the paper, positions start at u = 1
+    and kappa at 0. The score is log phi, so that any alignment can be used: its softmax is
+    phi / sum_u phi, while the paper uses phi without normalisation. With a single component the
+    softmax cancels alpha.
 
     Args:
         query_dim: width of the queries.
-        bumps: how many Gaussians the window has.
+        mixture_components: number of Gaussians.
 
     Shapes:
-        query [..., T, query_dim], key [..., S, any] -> [..., T, S], each query as the first; a
-        step: query [B, 1, query_dim], kappa [B, bumps] -> [B, 1, S].
+        query [..., T, query_dim], key [..., S, any] -> [..., T, S], each query as the first;
+        `step`: query [B, 1, query_dim], kappa [B, mixture_components] -> [B, 1, S].
     """
 
     name: ClassVar[str] = "location-window"
+    version: ClassVar[int] = 2
     paper: ClassVar[str] = (
         "Graves 2013, Generating Sequences With Recurrent Neural Networks, arXiv:1308.0850"
     )
@@ -44,35 +45,44 @@ class LocationWindow(Scorer):
     ignores_keys: ClassVar[bool] = True
 
     def __init__(
-        self, *, query_dim: FromParent[int], bumps: Annotated[int, Field(ge=1)] = 10
+        self, *, query_dim: FromParent[int], mixture_components: Annotated[int, Field(ge=1)] = 10
     ) -> None:
         super().__init__()
-        self.bumps = bumps
-        self.W_p = nn.Linear(query_dim, 3 * bumps)
+        self.query_dim = query_dim
+        self.mixture_components = mixture_components
+        self.W_p = nn.Linear(query_dim, 3 * mixture_components)
+
+    @classmethod
+    def migrate(
+        cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        if version == 1:
+            rename_params(params, bumps="mixture_components")
+        return params, tensors
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
-        alpha, beta, stride = self.W_p(query).chunk(3, dim=-1)  # [..., T, bumps]
+        alpha, beta, stride = self.W_p(query).chunk(3, dim=-1)  # [..., T, components]
         return self._log_phi(alpha, beta, stride.exp(), prepared)
 
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         raise ZooError(
-            f"scorer '{self.name}' scores places in a sequence; a pair of its own has none"
+            f"scorer '{self.name}' scores positions of a sequence, so it cannot score single pairs"
         )
 
     def init_state(self, prepared: Tensor) -> dict[str, Tensor]:
-        return {"kappa": prepared.new_zeros(prepared.shape[0], self.bumps)}
+        return {"kappa": prepared.new_zeros(prepared.shape[0], self.mixture_components)}
 
     def step(
         self, query: Tensor, prepared: Tensor, state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        alpha, beta, stride = self.W_p(query).chunk(3, dim=-1)  # [B, 1, bumps]
+        alpha, beta, stride = self.W_p(query).chunk(3, dim=-1)  # [B, 1, components]
         kappa = state["kappa"][:, None] + stride.exp()
         return self._log_phi(alpha, beta, kappa, prepared), {"kappa": kappa[:, 0]}
 
     def _log_phi(self, alpha: Tensor, beta: Tensor, kappa: Tensor, prepared: Tensor) -> Tensor:
-        """Logarithms of alpha and beta, and kappa, [..., T, bumps] -> [..., T, S]."""
+        """Compute log phi [..., T, S] from log alpha, log beta and kappa [..., T, components]."""
         S = prepared.shape[-2]
         u = torch.arange(1, S + 1, device=kappa.device, dtype=kappa.dtype)[:, None]
-        distance = kappa[..., None, :] - u  # [..., T, S, bumps]
-        bumps = alpha[..., None, :] - beta.exp()[..., None, :] * distance.square()
-        return bumps.logsumexp(dim=-1)
+        distance = kappa[..., None, :] - u  # [..., T, S, components]
+        exponents = alpha[..., None, :] - beta.exp()[..., None, :] * distance.square()
+        return exponents.logsumexp(dim=-1)

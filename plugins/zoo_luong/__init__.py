@@ -1,4 +1,4 @@
-"""Luong, Pham and Manning 2015: effective approaches to attention."""
+"""Luong et al. 2015: dot, general and concat scorers."""
 
 from collections.abc import Sequence
 

@@ -1,26 +1,34 @@
-"""Concat score: a one-layer network over query and key side by side."""
+"""Concat scorer."""
 
 from typing import Annotated, ClassVar
 
 import torch
+import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
 from zoo.plugin import FromParent, Scorer
 
 
+class _SlicedLinear(nn.Linear):
+    """Linear map that can be applied to a slice of its input features."""
+
+    def forward(self, input: Tensor, features: slice = slice(None)) -> Tensor:
+        return F.linear(input, self.weight[:, features])
+
+
 class Concat(Scorer):
-    r"""Scores a query and a key by a small network that reads them side by side.
+    r"""Concat (Luong) score, vᵀ tanh(W[q; k]).
 
     .. math:: a(q, k) = v^\top \tanh(W [q; k])
 
-    Paper: Luong et al. 2015, section 3.1. W is one matrix, initialised as such; it is applied
-    in two halves, so that the pairs need not be written out.
+    Paper: Luong et al. 2015, section 3.1. W is applied to queries and keys separately, which
+    avoids concatenating every pair.
 
     Args:
         query_dim: width of the queries.
         key_dim: width of the keys.
-        hidden: width of the network.
+        hidden: width of the hidden layer.
 
     Shapes:
         query [..., T, query_dim], key [..., S, key_dim] -> [..., T, S].
@@ -40,18 +48,24 @@ class Concat(Scorer):
         hidden: Annotated[int, Field(ge=1)] = 128,
     ) -> None:
         super().__init__()
-        self.query_dim = query_dim
-        self.W = nn.Linear(query_dim + key_dim, hidden, bias=False)
+        self.query_dim, self.key_dim, self.hidden = query_dim, key_dim, hidden
+        self.W = _SlicedLinear(query_dim + key_dim, hidden, bias=False)
         self.v = nn.Parameter(torch.empty(hidden))
-        nn.init.uniform_(self.v, -(hidden**-0.5), hidden**-0.5)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        bound = self.hidden**-0.5
+        nn.init.uniform_(self.v, -bound, bound)
 
     def prepare(self, key: Tensor) -> Tensor:
-        return key @ self.W.weight[:, self.query_dim :].T  # [..., S, hidden]
+        projected: Tensor = self.W(key, slice(self.query_dim, None))
+        return projected  # [..., S, hidden]
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
-        projected = query @ self.W.weight[:, : self.query_dim].T  # [..., T, hidden]
-        mixed = projected[..., :, None, :] + prepared[..., None, :, :]  # [..., T, S, hidden]
-        return mixed.tanh() @ self.v
+        projected = self.W(query, slice(self.query_dim))  # [..., T, hidden]
+        hidden = projected[..., :, None, :] + prepared[..., None, :, :]  # [..., T, S, hidden]
+        scores: Tensor = hidden.tanh() @ self.v
+        return scores
 
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         scores: Tensor = self.W(torch.cat([query, key], dim=-1)).tanh() @ self.v

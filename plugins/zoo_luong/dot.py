@@ -1,4 +1,4 @@
-"""Dot score: the inner product."""
+"""Dot scorer."""
 
 from typing import ClassVar
 
@@ -8,7 +8,7 @@ from zoo.plugin import FromParent, Mask, Scorer, WidthConflict, fused_softmax
 
 
 class Dot(Scorer):
-    r"""Scores a query and a key of one width by their inner product.
+    r"""Dot (Luong) score, the inner product of query and key.
 
     .. math:: a(q, k) = q^\top k
 
@@ -16,7 +16,7 @@ class Dot(Scorer):
 
     Args:
         query_dim: width of the queries.
-        key_dim: width of the keys, the same.
+        key_dim: width of the keys, equal to query_dim.
 
     Shapes:
         query [..., T, D], key [..., S, D] -> [..., T, S].
@@ -33,8 +33,9 @@ class Dot(Scorer):
         super().__init__()
         if query_dim != key_dim:
             raise WidthConflict(
-                "dot needs queries and keys of one width", query_dim=query_dim, key_dim=key_dim
+                "dot requires queries and keys of equal width", query_dim=query_dim, key_dim=key_dim
             )
+        self.query_dim, self.key_dim = query_dim, key_dim
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return query @ prepared.transpose(-1, -2)

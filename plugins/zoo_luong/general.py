@@ -1,4 +1,4 @@
-"""General score: a bilinear form."""
+"""General scorer."""
 
 from typing import ClassVar
 
@@ -8,11 +8,11 @@ from zoo.plugin import FromParent, Mask, Scorer, fused_softmax
 
 
 class General(Scorer):
-    r"""Scores a query and a key by a learned bilinear form.
+    r"""General (Luong) score, the bilinear form qᵀWk.
 
     .. math:: a(q, k) = q^\top W k
 
-    Paper: Luong et al. 2015, section 3.1; W k is computed once a sequence.
+    Paper: Luong et al. 2015, section 3.1; W k is computed once per sequence.
 
     Args:
         query_dim: width of the queries.
@@ -30,6 +30,7 @@ class General(Scorer):
 
     def __init__(self, *, query_dim: FromParent[int], key_dim: FromParent[int]) -> None:
         super().__init__()
+        self.query_dim, self.key_dim = query_dim, key_dim
         self.W = nn.Linear(key_dim, query_dim, bias=False)
 
     def prepare(self, key: Tensor) -> Tensor:

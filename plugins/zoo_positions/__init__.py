@@ -1,4 +1,4 @@
-"""Where a vector stands: added, rotated, or as a bias on scores."""
+"""Positions: sinusoidal, learned, rotary, ALiBi and T5."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""ALiBi: the farther, the less."""
+"""ALiBi position."""
 
 import math
 from typing import ClassVar
@@ -11,15 +11,15 @@ from zoo_positions.indices import indices
 
 
 class ALiBi(Position):
-    r"""Lowers a score by the distance between query and key, each head at a slope of its own.
+    r"""ALiBi: bias proportional to the distance between query and key, with a slope per head.
 
     .. math:: e_{ts} \leftarrow e_{ts} - m_h |t - s|, \qquad m_h = 2^{-8h/H}
 
-    Paper: Press et al. 2022, section 3; where H is no power of two, slopes are filled up as in
+    Paper: Press et al. 2022, section 3; if H is not a power of two, the slopes are those of
     the authors' code.
 
     Args:
-        heads: how many heads there are, H.
+        heads: number of heads, H.
 
     Shapes:
         bias [H, T, S].
@@ -30,6 +30,7 @@ class ALiBi(Position):
 
     def __init__(self, *, heads: FromParent[int]) -> None:
         super().__init__()
+        self.heads = heads
         self.slopes = _slopes(heads)
 
     def bias(
@@ -41,7 +42,7 @@ class ALiBi(Position):
 
 
 def _slopes(heads: int) -> list[float]:
-    whole = 2 ** math.floor(math.log2(heads))
-    slopes = [2 ** (-8 * (h + 1) / whole) for h in range(whole)]
-    between = [2 ** (-8 * (h + 1) / (2 * whole)) for h in range(0, 2 * whole, 2)]
-    return slopes + between[: heads - whole]
+    power = 2 ** math.floor(math.log2(heads))
+    slopes = [2 ** (-8 * (h + 1) / power) for h in range(power)]
+    extra = [2 ** (-8 * (h + 1) / (2 * power)) for h in range(0, 2 * power, 2)]
+    return slopes + extra[: heads - power]

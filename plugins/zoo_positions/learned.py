@@ -1,4 +1,4 @@
-"""Learned positions: a table with one row a position."""
+"""Learned position."""
 
 from typing import Annotated, ClassVar
 
@@ -11,7 +11,7 @@ from zoo_positions.indices import indices
 
 
 class Learned(Position):
-    r"""Adds a learned vector to each position.
+    r"""Learned absolute position embedding.
 
     .. math:: x'_t = x_t + P_t
 
@@ -19,8 +19,8 @@ class Learned(Position):
 
     Args:
         dim: width of the states.
-        length: how many positions there are.
-        std: spread of the normal draw that fills the table.
+        length: maximum number of positions.
+        std: standard deviation of the normal initialisation.
 
     Shapes:
         [B, T, dim] -> [B, T, dim], T up to length.
@@ -39,15 +39,17 @@ class Learned(Position):
         std: Annotated[float, Field(gt=0)] = 0.02,
     ) -> None:
         super().__init__()
+        self.dim, self.length, self.std = dim, length, std
         self.max_positions = length
         self.table = nn.Embedding(length, dim)
-        nn.init.normal_(self.table.weight, std=std)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.table.weight, std=self.std)
 
     def add(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
         T = states.shape[1]
-        if isinstance(offset, int) and offset + T > self.table.num_embeddings:
-            raise ZooError(
-                f"{offset + T} positions are asked for, but there are {self.table.num_embeddings}"
-            )
+        if isinstance(offset, int) and offset + T > self.length:
+            raise ZooError(f"the sequence has {offset + T} positions, but length is {self.length}")
         vectors: Tensor = self.table(indices(T, offset, states.device))
         return states + vectors

@@ -1,4 +1,4 @@
-"""Rotary positions."""
+"""Rotary position."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -12,21 +12,21 @@ from zoo_positions.indices import indices
 
 
 class Rotary(Position):
-    r"""Turns queries and keys by angles that grow with their position.
+    r"""Rotary position embedding (RoPE) of queries and keys.
 
     .. math::
         (x_{i}, x_{j})_t \mapsto
         (x_i \cos t\theta_i - x_j \sin t\theta_i,\; x_i \sin t\theta_i + x_j \cos t\theta_i),
         \qquad \theta_i = \theta^{-2i/d}
 
-    Inner products then depend on distances alone, so scorers must be plain inner products.
+    Inner products then depend on relative positions, so the scorer must be an inner product.
 
     Paper: Su et al. 2021, equation 15.
 
     Args:
         head_dim: width of a head, d.
         theta: base of the angles.
-        layout: pairs are the two halves of a head (as most code has it), or neighbours (the paper).
+        layout: pairs (i, i + d/2), as in transformers, or (2i, 2i + 1), as in the paper.
 
     Shapes:
         queries or keys [B, H, T, d] -> [B, H, T, d].
@@ -45,7 +45,7 @@ class Rotary(Position):
     ) -> None:
         super().__init__()
         if head_dim % 2:
-            raise ZooError(f"rotary positions need heads of even width, not {head_dim}")
+            raise ZooError(f"position 'rotary' requires an even head_dim, not {head_dim}")
         self.head_dim = head_dim
         self.theta = theta
         self.layout = layout

@@ -1,4 +1,4 @@
-"""Sinusoidal positions."""
+"""Sinusoidal position."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -12,7 +12,7 @@ from zoo_positions.indices import indices
 
 
 class Sinusoidal(Position):
-    r"""Adds waves of many lengths, so that a shift is a linear map.
+    r"""Sinusoidal absolute position embedding.
 
     .. math::
         PE_{t, 2i} = \sin(t / \theta^{2i/d}), \qquad PE_{t, 2i+1} = \cos(t / \theta^{2i/d})
@@ -21,8 +21,8 @@ class Sinusoidal(Position):
 
     Args:
         dim: width of the states, d.
-        theta: the longest wave is 2 pi theta.
-        layout: sines and cosines in turns, as the paper writes, or all sines before all cosines.
+        theta: base of the frequencies; wavelengths are up to 2 pi theta.
+        layout: sines and cosines interleaved (the paper), or all sines before all cosines.
 
     Shapes:
         [B, T, d] -> [B, T, d].
@@ -40,7 +40,7 @@ class Sinusoidal(Position):
     ) -> None:
         super().__init__()
         if dim % 2:
-            raise ZooError(f"sinusoidal positions need an even width, not {dim}")
+            raise ZooError(f"position 'sinusoidal' requires an even dim, not {dim}")
         self.dim = dim
         self.theta = theta
         self.layout = layout

@@ -1,37 +1,38 @@
-"""T5's relative bias: a learned number for each bucket of distances."""
+"""T5 position."""
 
 import math
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import FromParent, Position
+from zoo.plugin import FromParent, Position, rename_params
 from zoo_positions.indices import indices
 
 
 class T5(Position):
-    r"""Adds to each score a learned number for the distance between query and key.
+    r"""T5 relative position bias: a learned bias per head and bucket of distances.
 
     .. math:: e_{ts} \leftarrow e_{ts} + b_{h,\, \mathrm{bucket}(s - t)}
 
-    Near distances have a bucket each, farther ones share buckets that grow logarithmically.
+    Small distances have a bucket each; larger distances share buckets of logarithmic width.
 
     Paper: Raffel et al. 2020, section 2.1.
 
     Args:
-        heads: how many heads there are.
-        causal: whether queries see no later keys, so that all buckets serve the past.
-        buckets: how many there are.
-        farthest: distances from here on share the last.
+        heads: number of heads.
+        causal: whether queries attend to previous keys only, which then use all buckets.
+        buckets: number of buckets.
+        max_distance: distances from this on share the last bucket.
 
     Shapes:
         bias [H, T, S].
     """
 
     name: ClassVar[str] = "t5"
+    version: ClassVar[int] = 2
     paper: ClassVar[str] = (
         "Raffel et al. 2020, Exploring the Limits of Transfer Learning with a Unified "
         "Text-to-Text Transformer, arXiv:1910.10683"
@@ -43,18 +44,29 @@ class T5(Position):
         heads: FromParent[int],
         causal: FromParent[bool],
         buckets: Annotated[int, Field(ge=4)] = 32,
-        farthest: Annotated[int, Field(ge=8)] = 128,
+        max_distance: Annotated[int, Field(ge=8)] = 128,
     ) -> None:
         super().__init__()
         near = (buckets if causal else buckets // 2) // 2
-        if farthest <= near:
+        if max_distance <= near:
             raise ZooError(
-                f"farthest ({farthest}) must be above the {near} distances that have a bucket each"
+                f"max_distance ({max_distance}) must be greater than {near}, the number of "
+                f"distances that have their own bucket with {buckets} buckets"
             )
-        self.causal = causal
-        self.buckets = buckets
-        self.farthest = farthest
+        self.heads, self.causal = heads, causal
+        self.buckets, self.max_distance = buckets, max_distance
         self.table = nn.Embedding(buckets, heads)
+        self.reset_parameters()
+
+    @classmethod
+    def migrate(
+        cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        if version == 1:
+            rename_params(params, farthest="max_distance")
+        return params, tensors
+
+    def reset_parameters(self) -> None:
         nn.init.normal_(self.table.weight, std=0.1)
 
     def bias(
@@ -65,7 +77,7 @@ class T5(Position):
         return values.permute(2, 0, 1)
 
     def _bucket(self, relative: Tensor) -> Tensor:
-        """Distances key - query [T, S] -> buckets [T, S]."""
+        """Map relative positions (key - query) [T, S] to buckets [T, S]."""
         count, base = self.buckets, torch.zeros_like(relative)
         if self.causal:
             distance = (-relative).clamp(min=0)
@@ -74,6 +86,7 @@ class T5(Position):
             base = (relative > 0).long() * count
             distance = relative.abs()
         near = count // 2
-        grown = torch.log(distance.clamp(min=1).float() / near) / math.log(self.farthest / near)
-        far = (near + (grown * (count - near)).long()).clamp(max=count - 1)
+        log_ratio = torch.log(distance.clamp(min=1).float() / near)
+        fraction = log_ratio / math.log(self.max_distance / near)
+        far = (near + (fraction * (count - near)).long()).clamp(max=count - 1)
         return base + torch.where(distance < near, distance, far)

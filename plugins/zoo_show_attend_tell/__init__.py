@@ -1,4 +1,4 @@
-"""Show, attend and tell: captions by looking at one region after another."""
+"""Xu et al. 2015: image captioning with visual attention."""
 
 from collections.abc import Sequence
 

@@ -1,5 +1,6 @@
-"""The decoder of Show, Attend and Tell: an LSTM that looks, weighs what it saw, and speaks."""
+"""Decoder of Show, Attend and Tell."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 import torch
@@ -9,11 +10,11 @@ from torch import Tensor, nn
 from zoo import ZooError
 from zoo.plugin import Attention, Blueprint, Decoder, Embedding, FromParent, Mask, Memory, State
 
-_ATTENTION_PREFIX = "look."
+_ATTENTION_PREFIX = "attention."
 
 
 class ShowAttendTell(Decoder):
-    r"""Looks with its last state, decides how much of what it sees matters, moves and speaks.
+    r"""LSTM decoder with gated attention, for image captioning.
 
     .. math::
         \hat z_t = \beta_t \, \mathrm{attend}(h_{t-1}, a), \qquad
@@ -26,18 +27,18 @@ class ShowAttendTell(Decoder):
         c_0 = f_{init,c}\Big(\frac{1}{L} \sum_i a_i\Big), \qquad
         h_0 = f_{init,h}\Big(\frac{1}{L} \sum_i a_i\Big)
 
-    Paper: Xu et al. 2015, section 3.1.2 (equations 1 to 7) and the gate of section 4.2.1. With
-    alignment soft it is the deterministic model, with hard the stochastic one.
+    Paper: Xu et al. 2015, section 3.1.2 (equations 1 to 7) and the gate of section 4.2.1.
+    Alignment `soft` gives the deterministic model, `hard` the stochastic one.
 
     Args:
-        embedding: the target embedding E, as wide as the layer before the output.
+        embedding: the target embedding E.
         memory_dim: width of the annotation vectors a.
-        attention: how they are looked at.
+        attention: attention to the annotation vectors.
         hidden: width of the LSTM.
-        init_layers: how many layers each f_init has: the last bent by tanh, as wide as the LSTM,
-            those before it by relu, as wide as the annotation vectors.
-        gate: whether beta scales what was seen.
-        dropout: before the output.
+        init_layers: number of layers of each f_init: the last has width hidden and tanh, the others
+            have width memory_dim and ReLU.
+        gate: whether the context is scaled by beta.
+        dropout: dropout probability before the output.
 
     Shapes:
         tokens [B, n] -> logits [B, n, V].
@@ -63,41 +64,43 @@ class ShowAttendTell(Decoder):
         super().__init__()
         if embedding.vocab is None:
             raise ZooError(f"embedding '{embedding.name}' has no vocabulary to predict")
+        self.memory_dim, self.hidden, self.init_layers = memory_dim, hidden, init_layers
+        self.gate = gate
         self.embedding = embedding
         self.init_h = _mlp(memory_dim, hidden, init_layers)
         self.init_c = _mlp(memory_dim, hidden, init_layers)
         self.attention = attention.build(query_dim=hidden, key_dim=memory_dim)
-        seen = self.attention.output_dim
+        context_dim = self.attention.output_dim
         self.beta = nn.Linear(hidden, 1) if gate else None
-        self.cell = nn.LSTMCell(embedding.dim + seen, hidden)
+        self.cell = nn.LSTMCell(embedding.dim + context_dim, hidden)
         self.L_h = nn.Linear(hidden, embedding.dim)
-        self.L_z = nn.Linear(seen, embedding.dim, bias=False)
+        self.L_z = nn.Linear(context_dim, embedding.dim, bias=False)
         self.L_o = nn.Linear(embedding.dim, embedding.vocab)
         self.dropout = nn.Dropout(dropout)
 
     def start(self, memory: Memory, *, steps: int) -> State:
-        real = memory.mask[..., None]
-        count = real.sum(dim=1).clamp(min=1)
-        mean = memory.states.masked_fill(~real, 0.0).sum(dim=1) / count  # [B, D]
+        mask = memory.mask[..., None]
+        count = mask.sum(dim=1).clamp(min=1)
+        mean = memory.states.masked_fill(~mask, 0.0).sum(dim=1) / count  # [B, D]
         prepared = self.attention.prepare(memory.states)
-        look = {
-            _ATTENTION_PREFIX + name: t for name, t in self.attention.init_state(prepared).items()
-        }
-        per_hypothesis = {"h": self.init_h(mean), "c": self.init_c(mean), **look}
+        attention_state = _add_prefix(self.attention.init_state(prepared))
+        per_hypothesis = {"h": self.init_h(mean), "c": self.init_c(mean), **attention_state}
         return State(per_hypothesis, {**prepared, "mask": memory.mask})
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         Ey = self.embedding(tokens)  # [B, n, m]
         mask = Mask(keys=state.per_source["mask"])
         h, c = state.per_hypothesis["h"], state.per_hypothesis["c"]
-        look = {
+        attention_state = {
             name.removeprefix(_ATTENTION_PREFIX): tensor
             for name, tensor in state.per_hypothesis.items()
             if name.startswith(_ATTENTION_PREFIX)
         }
         hs, zs = [], []
         for t in range(tokens.shape[1]):
-            context, look = self.attention(h[:, None], state.per_source, mask, state=look)
+            context, attention_state = self.attention(
+                h[:, None], state.per_source, mask, state=attention_state
+            )
             z = context[:, 0]
             if self.beta is not None:
                 z = self.beta(h).sigmoid() * z
@@ -106,11 +109,13 @@ class ShowAttendTell(Decoder):
             zs.append(z)
         deep = Ey + self.L_h(torch.stack(hs, dim=1)) + self.L_z(torch.stack(zs, dim=1))
         logits: Tensor = self.L_o(self.dropout(deep))
-        return logits, state.updated(
-            {"h": h, "c": c, **{_ATTENTION_PREFIX + name: tensor for name, tensor in look.items()}}
-        )
+        return logits, state.updated({"h": h, "c": c, **_add_prefix(attention_state)})
+
+
+def _add_prefix(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {_ATTENTION_PREFIX + name: tensor for name, tensor in state.items()}
 
 
 def _mlp(width: int, hidden: int, layers: int) -> nn.Sequential:
-    below = [module for _ in range(layers - 1) for module in (nn.Linear(width, width), nn.ReLU())]
-    return nn.Sequential(*below, nn.Linear(width, hidden), nn.Tanh())
+    lower = [module for _ in range(layers - 1) for module in (nn.Linear(width, width), nn.ReLU())]
+    return nn.Sequential(*lower, nn.Linear(width, hidden), nn.Tanh())

@@ -1,4 +1,4 @@
-"""Vaswani et al. 2017: attention is all you need."""
+"""Vaswani et al. 2017: scaled dot-product attention and the Transformer."""
 
 from collections.abc import Sequence
 

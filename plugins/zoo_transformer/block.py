@@ -1,6 +1,6 @@
-"""One block of a Transformer: attention to itself, to a memory if there is one, feed-forward.
+"""Transformer block: self-attention, optional cross-attention, feed-forward.
 
-Letters: B batch, T positions, S keys, D width.
+Notation: B batch, T positions, S keys, D width.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,20 @@ from zoo_transformer.norm import Norm
 
 
 class Block(nn.Module):
-    """What encoders and decoders share: each part within a residual sum and a norm."""
+    """Transformer block, with a residual connection and a norm around each sublayer.
+
+    Args:
+        dim: width of the states.
+        memory_dim: width of the memory.
+        attention: self-attention.
+        cross: cross-attention; None without a memory.
+        feed_forward: feed-forward network.
+        norm: kind and place of the norms.
+        dropout: dropout probability of each sublayer's output.
+
+    Shapes:
+        [B, T, dim] -> [B, T, dim].
+    """
 
     def __init__(
         self,
@@ -27,14 +40,14 @@ class Block(nn.Module):
         dropout: float,
     ) -> None:
         super().__init__()
-        self.pre = norm.pre
+        self.dim, self.memory_dim, self.pre = dim, memory_dim, norm.pre
         self.attention = _build_attention(attention, dim, dim)
-        self.attention_norm = norm.make(dim)
+        self.attention_norm = norm.build(dim)
         if cross is not None:
             self.cross = _build_attention(cross, dim, memory_dim)
-            self.cross_norm = norm.make(dim)
+            self.cross_norm = norm.build(dim)
         self.feed_forward = feed_forward.build(dim=dim)
-        self.feed_forward_norm = norm.make(dim)
+        self.feed_forward_norm = norm.build(dim)
         self.dropout = nn.Dropout(dropout)
 
     def forward(
@@ -45,10 +58,19 @@ class Block(nn.Module):
         position: Position | None,
         offset: int | Tensor = 0,
         update_cache: Callable[[dict[str, Tensor]], Mapping[str, Tensor]] | None = None,
-        memory: Mapping[str, Tensor] | None = None,
+        memory: Tensor | Mapping[str, Tensor] | None = None,
         memory_mask: Mask | None = None,
     ) -> Tensor:
-        """x [B, T, D] -> [B, T, D]; `update_cache` turns the new keys and values into all so far."""
+        """Process x [B, T, D].
+
+        Args:
+            mask: the positions that each position attends to.
+            position: applied in self-attention.
+            offset: position of x[:, 0].
+            update_cache: takes the keys and values of x, returns those of all positions so far.
+            memory: states [B, S, memory_dim], or the output of `cross.prepare`.
+            memory_mask: the states of the memory to attend to.
+        """
 
         def self_attention(y: Tensor) -> Tensor:
             prepared = self.attention.prepare(y, position=position, offset=offset)
@@ -67,24 +89,28 @@ class Block(nn.Module):
             x = self._residual(x, cross_attention, self.cross_norm)
         return self._residual(x, self.feed_forward, self.feed_forward_norm)
 
-    def _residual(self, x: Tensor, part: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
-        """x plus the part's answer, normalised before or after."""
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, memory_dim={self.memory_dim}, pre={self.pre}"
+
+    def _residual(self, x: Tensor, sublayer: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
+        """Add the sublayer's output to x, with the norm before the sublayer or after the sum."""
+        result: Tensor
         if self.pre:
-            added: Tensor = x + self.dropout(part(norm(x)))
-            return added
-        summed: Tensor = norm(x + self.dropout(part(x)))
-        return summed
+            result = x + self.dropout(sublayer(norm(x)))
+        else:
+            result = norm(x + self.dropout(sublayer(x)))
+        return result
 
 
 def _build_attention(attention: Blueprint[Attention], dim: int, memory_dim: int) -> Attention:
-    """An attention whose answer can be added to what asked, for all positions at once."""
+    """Build an attention whose output can be added to its queries."""
     built = attention.build(query_dim=dim, key_dim=memory_dim)
     built.forbid_sequential("a Transformer")
     if built.output_dim != dim:
         raise WidthConflict(
-            "a Transformer adds what attention answers to what asked; set project: qkv",
-            asked=dim,
-            answered=built.output_dim,
+            "a Transformer adds the output of attention to its queries; set project: qkv",
+            dim=dim,
+            output_dim=built.output_dim,
         )
     return built
 
@@ -92,9 +118,9 @@ def _build_attention(attention: Blueprint[Attention], dim: int, memory_dim: int)
 def build_position(
     position: Blueprint[Position] | None, block: Attention, dim: int, *, causal: bool
 ) -> Position | None:
-    """The position that all blocks share, refused if their scorer would not understand it."""
+    """Build the position shared by all blocks; raise ZooError if the scorer does not support it."""
     if position is None:
         return None
-    built = position.build(dim=dim, heads=block.heads, head_dim=block.query_dim, causal=causal)
+    built = position.build(dim=dim, heads=block.heads, head_dim=block.head_dim, causal=causal)
     block.forbid_rotary(built)
     return built

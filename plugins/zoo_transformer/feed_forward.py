@@ -1,4 +1,4 @@
-"""The feed-forward part of a Transformer block."""
+"""Feed-forward network of a Transformer block."""
 
 from typing import Annotated, Literal
 
@@ -10,16 +10,16 @@ from zoo.plugin import FromParent
 
 
 class FeedForward(nn.Module):
-    r"""Widens each position, bends it, and narrows it again.
+    r"""Position-wise feed-forward network, optionally gated.
 
     .. math:: \mathrm{FFN}(x) = W_2\, f(W_1 x), \qquad \text{or gated: } W_2 (f(W_g x) \odot W_1 x)
 
     Args:
         dim: width of the states.
-        hidden: width in between.
-        activation: f; 'gelu-tanh' is the approximation that GPT-2 uses.
-        gated: with a gate; silu and gated is SwiGLU (Shazeer 2020).
-        bias: whether the maps have one.
+        hidden: width of the hidden layer.
+        activation: f; 'gelu-tanh' is the approximation used by GPT-2.
+        gated: whether to use a gate; 'silu' with a gate is SwiGLU (Shazeer 2020).
+        bias: whether the linear maps have a bias.
 
     Shapes:
         [B, T, dim] -> [B, T, dim].
@@ -35,18 +35,22 @@ class FeedForward(nn.Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        self.activation = activation
+        self.dim, self.hidden, self.activation, self.gated = dim, hidden, activation, gated
         self.up = nn.Linear(dim, hidden, bias=bias)
         self.gate = nn.Linear(dim, hidden, bias=bias) if gated else None
         self.down = nn.Linear(hidden, dim, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         if self.gate is None:
-            inner = self._activate(self.up(x))
+            hidden = self._activate(self.up(x))
         else:
-            inner = self._activate(self.gate(x)) * self.up(x)
-        narrowed: Tensor = self.down(inner)
-        return narrowed
+            hidden = self._activate(self.gate(x)) * self.up(x)
+        output: Tensor = self.down(hidden)
+        return output
+
+    def extra_repr(self) -> str:
+        names = ("dim", "hidden", "activation", "gated")
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
     def _activate(self, x: Tensor) -> Tensor:
         if self.activation == "relu":

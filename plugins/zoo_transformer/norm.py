@@ -1,4 +1,4 @@
-"""How the blocks of a Transformer are normalised."""
+"""Normalisation of Transformer blocks."""
 
 from typing import Annotated, Literal
 
@@ -10,14 +10,14 @@ from zoo.plugin import full_precision
 
 
 class Norm:
-    """Which normalisation, and where it stands; makes the modules for a width.
+    """Kind and place of the norms; builds the modules.
 
     Args:
-        kind: 'layer' subtracts the mean and has a bias, 'rms' does neither.
-        place: 'post' after each residual sum (the paper), 'pre' before each part of a block,
-            with one more after the last block.
-        eps: added under the root.
-        embedding: one more right after the positions are added (BERT).
+        kind: 'layer' for LayerNorm, 'rms' for RMSNorm (no mean subtraction, no bias).
+        place: 'post' after each residual sum (the paper); 'pre' before each sublayer, with a final
+            norm after the last block.
+        eps: added to the variance or the mean square.
+        embedding: whether the sum of embeddings and positions is normalised (BERT).
     """
 
     def __init__(
@@ -33,22 +33,34 @@ class Norm:
         self.eps = eps
         self.embedding = embedding
 
-    def make(self, width: int) -> nn.Module:
-        """A normalisation of this width."""
+    def build(self, width: int) -> nn.Module:
+        """Build a norm of this width."""
         if self.kind == "layer":
             return nn.LayerNorm(width, eps=self.eps)
         return RMSNorm(width, self.eps)
 
 
 class RMSNorm(nn.Module):
-    r"""Divides by the root of the mean square, in float32 whatever comes in (Zhang 2019)."""
+    """RMSNorm (Zhang and Sennrich 2019), computed in float32 for half precision inputs.
+
+    Args:
+        width: width of the last dimension.
+        eps: added to the mean square.
+    """
 
     def __init__(self, width: int, eps: float) -> None:
         super().__init__()
-        self.eps = eps
-        self.weight = nn.Parameter(torch.ones(width))
+        self.width, self.eps = width, eps
+        self.weight = nn.Parameter(torch.empty(width))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.ones_(self.weight)
 
     def forward(self, x: Tensor) -> Tensor:
-        wide = full_precision(x)
-        scaled = wide * torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + self.eps)
+        inputs = full_precision(x)
+        scaled = inputs * torch.rsqrt(inputs.square().mean(dim=-1, keepdim=True) + self.eps)
         return self.weight * scaled.to(x.dtype)
+
+    def extra_repr(self) -> str:
+        return f"{self.width}, eps={self.eps}"

@@ -1,4 +1,4 @@
-"""From a decoder's states to logits."""
+"""Output layer of a Transformer decoder."""
 
 from typing import Annotated
 
@@ -11,15 +11,15 @@ from zoo.plugin import Embedding, FromParent
 
 
 class Output(nn.Module):
-    r"""Scores every symbol of the vocabulary.
+    r"""Computes the logits of the vocabulary, optionally with the embedding table.
 
     .. math:: W h \quad \text{or, tied,} \quad E h
 
     Args:
-        embedding: the target embedding, whose table a tied output shares.
-        tied: use the embedding's table (Press and Wolf 2017).
-        bias: one number a symbol.
-        scale: multiplies the states first.
+        embedding: the target embedding.
+        tied: whether to use the embedding table (Press and Wolf 2017).
+        bias: whether the logits have a bias.
+        scale: factor applied to the states.
 
     Shapes:
         [B, T, D] -> [B, T, V].
@@ -36,10 +36,15 @@ class Output(nn.Module):
         super().__init__()
         if embedding.vocab is None:
             raise ZooError(f"embedding '{embedding.name}' has no vocabulary to predict")
-        self.scale = scale
+        self.tied, self.scale = tied, scale
         self.embedding = embedding if tied else None
         self.map = None if tied else nn.Linear(embedding.dim, embedding.vocab, bias=False)
-        self.bias = nn.Parameter(torch.zeros(embedding.vocab)) if bias else None
+        self.bias = nn.Parameter(torch.empty(embedding.vocab)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
 
     def forward(self, states: Tensor) -> Tensor:
         states = states * self.scale
@@ -49,3 +54,6 @@ class Output(nn.Module):
             assert self.map is not None
             logits = self.map(states)
         return logits if self.bias is None else logits + self.bias
+
+    def extra_repr(self) -> str:
+        return f"tied={self.tied}, bias={self.bias is not None}, scale={self.scale}"

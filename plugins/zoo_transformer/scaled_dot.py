@@ -1,4 +1,4 @@
-"""Scaled dot score: the inner product at unit variance."""
+"""Scaled dot scorer."""
 
 from typing import ClassVar
 
@@ -8,7 +8,7 @@ from zoo.plugin import FromParent, Mask, Scorer, WidthConflict, fused_softmax
 
 
 class ScaledDot(Scorer):
-    r"""Scores a query and a key of one width by their inner product over the root of the width.
+    r"""Scaled dot-product score, qᵀk / √d.
 
     .. math:: a(q, k) = \frac{q^\top k}{\sqrt{d}}
 
@@ -16,7 +16,7 @@ class ScaledDot(Scorer):
 
     Args:
         query_dim: width of the queries, d.
-        key_dim: width of the keys, the same.
+        key_dim: width of the keys, equal to query_dim.
 
     Shapes:
         query [..., T, d], key [..., S, d] -> [..., T, S].
@@ -30,10 +30,11 @@ class ScaledDot(Scorer):
         super().__init__()
         if query_dim != key_dim:
             raise WidthConflict(
-                "scaled-dot needs queries and keys of one width",
+                "scaled-dot requires queries and keys of equal width",
                 query_dim=query_dim,
                 key_dim=key_dim,
             )
+        self.query_dim, self.key_dim = query_dim, key_dim
         self.scale: float = query_dim**-0.5
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Transformer decoder, with or without a source to look at."""
+"""Transformer decoder."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -27,25 +27,25 @@ from zoo_transformer.output import Output
 
 
 class TransformerDecoder(Decoder):
-    r"""Lets every token look at those before it, and at the source where there is one.
+    r"""Transformer decoder: stacked causal self-attention, cross-attention and feed-forward blocks.
 
     .. math:: x \leftarrow \mathrm{LN}(x + \mathrm{attend}(x, x_{\le t})), \quad
         x \leftarrow \mathrm{LN}(x + \mathrm{attend}(x, h)), \quad
         x \leftarrow \mathrm{LN}(x + \mathrm{FFN}(x))
 
-    Paper: Vaswani et al. 2017, section 3.1; without a source as in Radford et al. 2018.
+    Paper: Vaswani et al. 2017, section 3.1; Radford et al. 2018 without a source.
 
     Args:
         embedding: the target embedding.
-        memory_dim: width of the encoder's states; 0 where there is no source.
-        layers: how many blocks.
-        attention: how tokens look at those before them.
-        cross: how they look at the source; like attention if not set.
-        feed_forward: what is done with each position after that.
-        norm: which normalisation, and where; LayerNorm after each sum if not set.
-        position: how positions are told apart; not at all if not set.
-        dropout: on the embedded tokens and on each part's answer.
-        output: how states become logits; a linear map of its own if not set.
+        memory_dim: width of the encoder's states; 0 without a source.
+        layers: number of blocks.
+        attention: self-attention of each block.
+        cross: cross-attention of each block; the same as attention if not set.
+        feed_forward: feed-forward network of each block.
+        norm: kind and place of the norms; LayerNorm after each residual sum if not set.
+        position: position encoding; none if not set.
+        dropout: dropout probability of the embeddings and of each sublayer's output.
+        output: output layer; an untied linear map if not set.
 
     Shapes:
         tokens [B, n] -> logits [B, n, V].
@@ -54,7 +54,7 @@ class TransformerDecoder(Decoder):
     name: ClassVar[str] = "transformer"
     paper: ClassVar[str] = "Vaswani et al. 2017, Attention Is All You Need, arXiv:1706.03762"
 
-    # One head without projections cannot look at a source of another width.
+    # Without projections, the source must have the width of the embedding.
     test_params: ClassVar[Mapping[str, Any]] = {
         "attention": {"scorer": "zoo-testing:tiny", "align": "zoo-testing:tiny", "project": "qkv"}
     }
@@ -76,7 +76,8 @@ class TransformerDecoder(Decoder):
         super().__init__()
         dim = embedding.dim
         if cross is not None and memory_dim == 0:
-            raise ZooError("there is no source to look at, so 'cross' has no meaning; leave it out")
+            raise ZooError("'cross' is set, but there is no source; remove 'cross'")
+        self.memory_dim, self.layers = memory_dim, layers
         self.embedding = embedding
         norms = norm.build() if norm else Norm()
         self.blocks = nn.ModuleList(
@@ -92,8 +93,8 @@ class TransformerDecoder(Decoder):
             for _ in range(layers)
         )
         self.position = build_position(position, self._blocks()[0].attention, dim, causal=True)
-        self.embedding_norm = norms.make(dim) if norms.embedding else None
-        self.final_norm = norms.make(dim) if norms.pre else None
+        self.embedding_norm = norms.build(dim) if norms.embedding else None
+        self.final_norm = norms.build(dim) if norms.pre else None
         self.dropout = nn.Dropout(dropout)
         self.output = output.build(embedding=embedding) if output else Output(embedding=embedding)
 
@@ -101,38 +102,40 @@ class TransformerDecoder(Decoder):
         x = self._embed(targets, 0)
         source_mask = Mask(keys=memory.mask)
         for block in self._blocks():
-            source = block.cross.prepare(memory.states) if hasattr(block, "cross") else None
             x = block(
                 x,
                 Mask(causal=True),
                 position=self.position,
-                memory=source,
+                memory=memory.states if self.memory_dim else None,
                 memory_mask=source_mask,
             )
         return self._logits(x)
 
     def start(self, memory: Memory, *, steps: int) -> State:
-        longest = None if self.position is None else self.position.max_positions
-        if longest is not None and steps > longest:
-            raise ZooError(f"{steps} tokens are asked for, but the context holds {longest}")
+        max_positions = None if self.position is None else self.position.max_positions
+        if max_positions is not None and steps > max_positions:
+            raise ZooError(
+                f"{steps} tokens exceed the maximum of {max_positions} positions; generate fewer "
+                "tokens or shorten the prompt"
+            )
         B = memory.states.shape[0]
         per_hypothesis: dict[str, Tensor] = {"at": memory.mask.new_zeros(B, dtype=torch.long)}
         per_source: dict[str, Tensor] = {"mask": memory.mask}
         empty = self._embed(memory.mask.new_zeros(B, 1, dtype=torch.long), 0)
         for index, block in enumerate(self._blocks()):
-            one = block.attention.prepare(empty)
-            for name, tensor in one.items():  # [B, Hkv, steps, *]
+            prepared = block.attention.prepare(empty)
+            for name, tensor in prepared.items():  # [B, Hkv, steps, *]
                 shape = (B, tensor.shape[1], steps, tensor.shape[3])
                 per_hypothesis[f"{index}.{name}"] = tensor.new_zeros(shape)
-            if hasattr(block, "cross"):
+            if self.memory_dim:
                 source = block.cross.prepare(memory.states)
                 per_source |= {f"{index}.{name}": tensor for name, tensor in source.items()}
         return State(per_hypothesis, per_source)
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         at = state.per_hypothesis["at"]
-        # All rows stand at the same place. A CPU may be asked for it, and need not look further;
-        # a GPU is not, and looks at the whole cache with what is beyond masked.
+        # All rows have the same offset. On the CPU it is read, so that attention covers the filled
+        # part of the cache only; on a GPU that would synchronise, so the rest is masked.
         offset = int(at[0]) if at.device.type == "cpu" else at[0]
         x = self._embed(tokens, offset)
         per_hypothesis = {"at": at + tokens.shape[1]}
@@ -140,7 +143,7 @@ class TransformerDecoder(Decoder):
         for index, block in enumerate(self._blocks()):
             source = (
                 {n: state.per_source[f"{index}.{n}"] for n in ("keys", "values")}
-                if hasattr(block, "cross")
+                if self.memory_dim
                 else None
             )
             update_cache = partial(
@@ -179,13 +182,13 @@ def _update_cache(
     offset: int | Tensor,
     new: Mapping[str, Tensor],
 ) -> dict[str, Tensor]:
-    """The keys and values of a block so far, with the new ones put in at the offset."""
+    """Write the new keys and values of a block at the offset; return all up to them."""
     cached = {}
     for name, tensor in new.items():
         cache = before[f"{index}.{name}"]
-        places = torch.arange(tensor.shape[2], device=tensor.device) + offset
-        # Without gradients the cache is filled in place: what lies beyond `at` is nobody's.
-        put = cache.index_copy if torch.is_grad_enabled() else cache.index_copy_
-        full = after[f"{index}.{name}"] = put(2, places, tensor)
+        positions = torch.arange(tensor.shape[2], device=tensor.device) + offset
+        # Without gradients the cache is updated in place: positions beyond the offset are unused.
+        copy = cache.index_copy if torch.is_grad_enabled() else cache.index_copy_
+        full = after[f"{index}.{name}"] = copy(2, positions, tensor)
         cached[name] = full[:, :, : offset + tensor.shape[2]] if isinstance(offset, int) else full
     return cached

@@ -12,21 +12,21 @@ from zoo_transformer.norm import Norm
 
 
 class TransformerEncoder(Encoder):
-    r"""Lets every position look at every other, block after block.
+    r"""Transformer encoder: stacked self-attention and feed-forward blocks.
 
     .. math:: x \leftarrow \mathrm{LN}(x + \mathrm{attend}(x, x)), \quad
         x \leftarrow \mathrm{LN}(x + \mathrm{FFN}(x))
 
-    Paper: Vaswani et al. 2017, section 3.1; with 'pre' norms as in Xiong et al. 2020.
+    Paper: Vaswani et al. 2017, section 3.1; Xiong et al. 2020 for place 'pre' of the norms.
 
     Args:
-        input_dim: width of the inputs, kept throughout.
-        layers: how many blocks.
-        attention: how positions look at each other.
-        feed_forward: what is done with each position after that.
-        norm: which normalisation, and where; LayerNorm after each sum if not set.
-        position: how positions are told apart; not at all if not set.
-        dropout: on the embedded inputs and on each part's answer.
+        input_dim: width of the inputs and of the states.
+        layers: number of blocks.
+        attention: self-attention of each block.
+        feed_forward: feed-forward network of each block.
+        norm: kind and place of the norms; LayerNorm after each residual sum if not set.
+        position: position encoding; none if not set.
+        dropout: dropout probability of the inputs and of each sublayer's output.
 
     Shapes:
         inputs [B, S, D], mask [B, S] -> states [B, S, D]; the summary is their mean.
@@ -47,6 +47,7 @@ class TransformerEncoder(Encoder):
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     ) -> None:
         super().__init__()
+        self.input_dim, self.layers = input_dim, layers
         self.output_dim = self.summary_dim = input_dim
         self.carry = {}
         norms = norm.build() if norm else Norm()
@@ -64,8 +65,8 @@ class TransformerEncoder(Encoder):
         )
         first: Block = self.blocks[0]  # type: ignore[assignment]
         self.position = build_position(position, first.attention, input_dim, causal=False)
-        self.embedding_norm = norms.make(input_dim) if norms.embedding else None
-        self.final_norm = norms.make(input_dim) if norms.pre else None
+        self.embedding_norm = norms.build(input_dim) if norms.embedding else None
+        self.final_norm = norms.build(input_dim) if norms.pre else None
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:

@@ -1,5 +1,3 @@
-"""What attentions drew, told to whom asks."""
-
 import pytest
 import torch
 from torch import nn
@@ -23,7 +21,7 @@ def build(align=None, heads: int = 1) -> Attention:
     )
 
 
-def test_a_log_holds_the_choices_of_every_call_by_name():
+def test_samples_of_each_call_are_stored_by_module_name():
     model = nn.ModuleDict({"first": build(heads=2), "soft": build(Blueprint.of(Soft))})
     query, memory = torch.randn(3, 5, 4), torch.randn(3, 6, 4)
 
@@ -42,7 +40,7 @@ def test_a_log_holds_the_choices_of_every_call_by_name():
     torch.testing.assert_close(total.logprob, expected)
 
 
-def test_attentions_add_up():
+def test_total_sums_over_attentions():
     model = nn.ModuleList([build(), build(heads=2)])
     query, memory = torch.randn(3, 5, 4), torch.randn(3, 6, 4)
 
@@ -54,32 +52,35 @@ def test_attentions_add_up():
     torch.testing.assert_close(log.total().entropy, parts[0] + parts[1])
 
 
-def test_a_choice_is_that_of_the_weights_used():
+def test_logprob_is_that_of_the_sampled_position():
     attention = build(heads=2).train()
     query, memory = torch.randn(3, 5, 4), torch.randn(3, 6, 4)
 
-    with record_samples(attention) as log, zoo.recording(attention) as looks:
+    with record_samples(attention) as log, zoo.recording(attention) as hard:
         attention(query, memory)
 
     with zoo.recording(attention) as soft:
         attention.align = Soft()
         attention(query, memory)
-    chance = (soft[""][0] * looks[""][0]).sum(dim=-1)
-    torch.testing.assert_close(log.calls[""][0].logprob.exp(), chance)
+    probability = (soft[""][0] * hard[""][0]).sum(dim=-1)
+    torch.testing.assert_close(log.calls[""][0].logprob.exp(), probability)
 
 
-def test_nothing_is_kept_outside_the_block_or_after_a_failure():
+def test_listeners_are_detached_after_an_exception():
     attention = build()
     with pytest.raises(RuntimeError), record_samples(attention):
         attention(torch.randn(1, 3, 4), torch.randn(1, 3, 7))
 
     assert not attention.listeners
+
+
+def test_total_is_none_without_samples():
     with record_samples(build(Blueprint.of(Soft))) as log:
         pass
     assert log.total() is None
 
 
-def test_who_draws():
+def test_find_stochastic_returns_the_alignment():
     assert isinstance(find_stochastic(nn.Sequential(build())), Hard)
     assert find_stochastic(build(Blueprint.of(Soft))) is None
     assert find_stochastic(build(Blueprint.of(Hard, straight_through=True))) is None
@@ -89,7 +90,7 @@ def compose(align: str) -> zoo.Model:
     return zoo.compose("bahdanau-reversal", overrides=[f"model.decoder.attention.align={align}"])
 
 
-def test_a_model_that_draws_tells_its_choices_step_by_step():
+def test_outputs_of_a_stochastic_model_have_samples_per_step():
     model = compose("hard").train()
     batch = model.example(3, 4, torch.Generator().manual_seed(0))
 
@@ -102,18 +103,20 @@ def test_a_model_that_draws_tells_its_choices_step_by_step():
     assert compose("{type: hard, straight_through: true}")(batch).samples is None
 
 
-def test_reinforce_lets_every_weight_of_a_drawing_model_learn():
+def test_reinforce_gives_every_parameter_a_gradient():
     model = compose("hard").train()
     objective = zoo.load_spec("bahdanau-reversal", overrides=["objective=reinforce"])
     objective = objective.sections.objective.build().train()
 
     objective(model(model.example(3, 4, torch.Generator().manual_seed(0)))).backward()
 
-    dead = [n for n, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
-    assert not dead
+    missing = [
+        n for n, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0
+    ]
+    assert not missing
 
 
-def test_a_drawing_model_compiles_whole():
+def test_a_stochastic_model_compiles_without_graph_breaks():
     model = compose("hard").eval()
     batch = model.example(2, 3, torch.Generator().manual_seed(0))
     torch.compiler.reset()

@@ -367,7 +367,7 @@ BROKEN = [
     ("documented", Undocumented, Additive),
     ("has-paper", Unpublished, Additive),
     ("valid-schema", InvalidDefault, CrossEntropy),
-    ("seeded", UnseededInit, TinyScorer),
+    ("seeded-init", UnseededInit, TinyScorer),
     ("meta-device", CpuStorage, TinyEmbedding),
     ("output-shape", WrongEmbeddingDim, TinyEmbedding),
     ("inert-padding", NonzeroPadding, TinyEmbedding),

@@ -7,6 +7,7 @@ from broken_attention import BROKEN as BROKEN_ATTENTION
 from broken_backbone import BROKEN as BROKEN_BACKBONES
 from broken_frames import BROKEN as BROKEN_FRAMES
 from broken_graphs import BROKEN as BROKEN_GRAPHS
+from broken_modules import BROKEN as BROKEN_MODULES
 
 from zoo.testing import LawViolation, check
 from zoo.testing.configuration import configurations
@@ -19,6 +20,7 @@ BROKEN = [
     *BROKEN_BACKBONES,
     *BROKEN_FRAMES,
     *BROKEN_GRAPHS,
+    *BROKEN_MODULES,
 ]
 _NEEDS_GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
 

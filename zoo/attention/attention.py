@@ -1,6 +1,6 @@
-"""Attention = scorer x alignment x heads, wherever it is used.
+"""Attention: scorer, alignment and heads.
 
-Letters: B batch, T queries, S keys, D width, H heads.
+Notation: B batch, T queries, S keys, D width, H heads.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from zoo.registry.blueprint import Blueprint
 
 
 class Attention(RecordsAttention):
-    r"""Mixes values by how well their keys answer a query.
+    r"""Attention: weighted sum of values, with weights from a scorer and an alignment.
 
     .. math:: c_t = \sum_s \alpha_{ts} v_s, \qquad \alpha_t = \mathrm{align}(\mathrm{score}(q_t, k))
 
-    One head without projections attends to the memory as it is (Bahdanau, Luong); several heads
-    project queries, keys and values each their own way (Vaswani).
+    A single head without projections attends to the memory itself (Bahdanau, Luong); multi-head
+    attention projects queries, keys and values (Vaswani).
 
     Args:
         query_dim: width of the queries.
-        key_dim: width of the memory, from which keys and values are made.
-        scorer: scores queries against keys; every head has its own.
-        align: turns scores into weights.
-        heads: how many looks are taken at once.
-        kv_heads: how many heads keys and values have, each serving several heads of queries
-            (Ainslie 2023); as many as heads if not set.
-        head_dim: width of a head's queries, keys and values; query_dim / heads if not set.
-        merge: heads side by side, or their mean.
-        project: 'qkv' gives queries, keys and values projections of their own, 'kv' lets one
-            projection serve keys and values, 'none' leaves all as they are; 'auto' is 'none'
-            for one head and 'qkv' for more ('kv' if the scorer ignores keys). Projected heads are
-            merged through a last linear map to query_dim.
-        bias: whether the projections have one; 'qkv' for all but the last.
+        key_dim: width of the memory, from which keys and values are computed.
+        scorer: computes the scores; each head has its own.
+        align: normalises the scores into weights.
+        heads: number of heads.
+        kv_heads: number of heads of keys and values, each shared by several query heads (Ainslie
+            2023); equal to heads if not set.
+        head_dim: width of the queries, keys and values of a head; query_dim / heads if not set.
+        merge: concatenate the heads, or average them.
+        project: 'qkv' projects queries, keys and values, 'kv' uses one projection for keys and
+            values, 'none' uses no projections. 'auto' is 'none' for one head and 'qkv' for several
+            ('kv' if the scorer ignores keys). With projections, the merged heads are projected to
+            query_dim.
+        bias: whether the projections have a bias; 'qkv' for all but the output projection.
 
     Shapes:
         query [B, T, query_dim], memory [B, S, key_dim] -> context [B, T, output_dim].
@@ -67,40 +67,32 @@ class Attention(RecordsAttention):
         bias: bool | Literal["qkv"] = True,
     ) -> None:
         super().__init__()
-        self.heads = heads
-        self.kv_heads = kv_heads or heads
-        self.merge = merge
-        ignores_keys = scorer.cls.ignores_keys
-        several = "kv" if ignores_keys else "qkv"
-        self.project = ("none" if heads == 1 else several) if project == "auto" else project
+        self.query_dim, self.key_dim = query_dim, key_dim
+        self.heads, self.kv_heads, self.merge = heads, kv_heads or heads, merge
+        self.project = _resolve_project(project, scorer, heads)
         if heads % self.kv_heads:
             raise ZooError(f"heads ({heads}) must be divisible by kv_heads ({kv_heads})")
-        if ignores_keys and self.project == "qkv":
-            raise ZooError(
-                f"scorer '{scorer.label}' looks at places alone, so a projection of keys would "
-                "learn nothing; set project: kv"
-            )
         if self.project == "none":
             if head_dim is not None or kv_heads is not None:
                 name = "head_dim" if head_dim is not None else "kv_heads"
-                raise ZooError(f"{name} has no meaning without projections; set project: qkv")
-            self.query_dim, inner_key = query_dim, key_dim
+                raise ZooError(f"{name} requires projections; set project: qkv")
+            self.head_dim, inner_key = query_dim, key_dim
         else:
             if head_dim is None and query_dim % heads:
                 raise ZooError(
-                    f"heads ({heads}) must divide query_dim ({query_dim}), or set head_dim"
+                    f"query_dim ({query_dim}) must be divisible by heads ({heads}), or set head_dim"
                 )
-            self.query_dim = inner_key = head_dim or query_dim // heads
+            self.head_dim = inner_key = head_dim or query_dim // heads
             self.query = nn.Linear(query_dim, heads * inner_key, bias=bool(bias))
             self.key = nn.Linear(key_dim, self.kv_heads * inner_key, bias=bool(bias))
             if self.project == "qkv":
                 self.value = nn.Linear(key_dim, self.kv_heads * inner_key, bias=bool(bias))
-        self.scorers = ScorerBank(scorer, heads, query_dim=self.query_dim, key_dim=inner_key)
-        self.align: Alignment = align.build(query_dim=self.query_dim)
+        self.scorers = ScorerBank(scorer, heads, query_dim=self.head_dim, key_dim=inner_key)
+        self.align: Alignment = align.build(query_dim=self.head_dim)
         if self.project == "none" and heads > 1 and self.scorers.shared:
             raise ZooError(
-                f"{heads} heads without projections would be {heads} times the same head, "
-                f"since scorer '{scorer.label}' has no parameters; set project: qkv"
+                f"{heads} heads without projections are identical, because scorer "
+                f"'{scorer.label}' has no parameters; set project: qkv"
             )
         self.output_dim = inner_key * (heads if merge == "concat" else 1)
         if self.project != "none":
@@ -117,13 +109,13 @@ class Attention(RecordsAttention):
         position: Position | None = None,
         offset: int | Tensor = 0,
     ) -> Tensor | tuple[Tensor, dict[str, Tensor]]:
-        """query [B, T, Dq], memory [B, S, key_dim] -> context [B, T, output_dim].
+        """Compute the context [B, T, output_dim] of query [B, T, query_dim].
 
         Args:
-            memory: keys and values as one tensor, or the output of `prepare`.
-            mask: which keys each query attends to.
+            memory: keys and values as one tensor [B, S, key_dim], or the output of `prepare`.
+            mask: the keys that each query attends to.
             state: output of `init_state` or of the previous call. If set, the query is the next
-                single one ([B, 1, Dq]) and the updated state is returned with the context.
+                single one ([B, 1, query_dim]) and the updated state is returned with the context.
             position: rotates queries (and keys, if they are not prepared) or adds a bias.
             offset: position of the first query.
         """
@@ -132,23 +124,27 @@ class Attention(RecordsAttention):
             if isinstance(memory, Tensor)
             else memory
         )
-        if state is None:
-            return self._attend(query, prepared, mask or Mask(), position, offset)
-        return self._step(query, prepared, state, mask or Mask())
+        queries = self._project_query(query, position, offset)  # [B, H, T, Dq]
+        keys, values = self._repeat_kv(prepared["keys"]), self._repeat_kv(prepared["values"])
+        mask = mask or Mask()
+        if position is not None:
+            mask = replace(mask, bias=position("bias", queries, keys, offset=offset))
+        if state:
+            context, updated = self._step(queries, keys, values, mask, state)
+            return self._merge_heads(context), updated
+        merged = self._merge_heads(self._attend(queries, keys, values, mask, offset))
+        return merged if state is None else (merged, {})
 
     def prepare(
         self, memory: Tensor, *, position: Position | None = None, offset: int | Tensor = 0
     ) -> dict[str, Tensor]:
-        """What depends on the memory alone: keys [B, Hkv, S, *] and values [B, Hkv, S, D]."""
+        """Compute keys [B, Hkv, S, *] and values [B, Hkv, S, D] of a memory [B, S, key_dim]."""
         if self.project == "none":
             keys = values = memory[:, None].expand(-1, self.heads, -1, -1)
         else:
-            keys = self._split_heads(self.key(memory), self.kv_heads)
-            values = (
-                self._split_heads(self.value(memory), self.kv_heads)
-                if self.project == "qkv"
-                else keys
-            )
+            keys = values = self._split_heads(self.key(memory), self.kv_heads)
+        if self.project == "qkv":
+            values = self._split_heads(self.value(memory), self.kv_heads)
         if position is not None:
             keys = position("rotate", keys, offset=offset)
         if not self.scorers.shared:
@@ -156,7 +152,7 @@ class Attention(RecordsAttention):
         return {"keys": self.scorers.prepare(keys), "values": values}
 
     def init_state(self, prepared: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return the state before the first query: tensors [B, ...], none if not sequential."""
+        """Return the state before the first query: tensors [B, ...], empty if none is needed."""
         keys = self._repeat_kv(prepared["keys"])
         state: dict[str, Tensor] = {}
         if self.sequential or self.align.needs_step_index:
@@ -166,104 +162,90 @@ class Attention(RecordsAttention):
             state |= self.scorers.init_state(keys)
         return state
 
-    def _attend(
-        self,
-        query: Tensor,
-        prepared: Mapping[str, Tensor],
-        mask: Mask,
-        position: Position | None = None,
-        offset: int | Tensor = 0,
-    ) -> Tensor:
-        """Process all queries in parallel."""
-        queries = self._project_query(query, position, offset)
-        keys, values = self._repeat_kv(prepared["keys"]), self._repeat_kv(prepared["values"])
-        if position is not None:
-            mask = replace(mask, bias=position("bias", queries, keys, offset=offset))
-        context = self._fused(queries, keys, values, mask)
-        if context is None:
-            scores = self.scorers(queries, keys, prepared=True)  # [B, H, T, S]
-            align_context = AlignmentContext(queries, offset)
-            context = self._compute_weights(scores, mask, align_context) @ values  # [B, H, T, Dv]
-        return self._merge_heads(context)
-
-    def _step(
-        self,
-        query: Tensor,
-        prepared: Mapping[str, Tensor],
-        state: Mapping[str, Tensor],
-        mask: Mask,
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Process the next query [B, 1, Dq] -> its context [B, 1, output_dim], the new state."""
-        if not state:
-            return self._attend(query, prepared, mask), {}
-        updated = dict(state)
-        updated["step"] = state["step"] + 1
-        if not self.sequential:
-            return self._attend(query, prepared, mask, offset=state["step"]), updated
-        queries = self._project_query(query, None, 0)
-        keys, values = self._repeat_kv(prepared["keys"]), self._repeat_kv(prepared["values"])
-        scores, scorer_state = self.scorers.step(queries, keys, state, state["weights"])
-        align_context = AlignmentContext(queries, state["step"], state["weights"])
-        weights = self._compute_weights(scores, mask, align_context)  # [B, H, 1, S]
-        updated |= scorer_state
-        updated["weights"] = weights[:, :, 0]
-        return self._merge_heads(weights @ values), updated
-
     @property
     def sequential(self) -> bool:
-        """Whether the weights of one query depend on those of the query before."""
+        """Whether the weights of a query depend on those of the previous query."""
         return self.align.sequential or self.scorers.sequential
 
     def forbid_sequential(self, where: str) -> None:
-        """Raise where all queries are answered at once, if this attention cannot do that."""
+        """Raise ZooError if this attention is sequential, for modules that run in parallel."""
         parts: list[Scorer | Alignment] = [self.scorers.first, self.align]
         for part in parts:
             if part.sequential:
                 raise ZooError(
-                    f"{part.kind} '{part.name}' needs to know where the query before looked, "
-                    f"but {where} answers all queries at once"
+                    f"{part.kind} '{part.name}' needs the attention weights of the previous query, "
+                    f"but {where} processes all queries in parallel"
                 )
 
     def forbid_rotary(self, position: Position | None) -> None:
-        """Raise if the position turns queries and keys of a scorer that would not understand."""
+        """Raise ZooError if the position is rotary and the scorer does not support it."""
         if position is not None and position.is_rotary and not self.scorers.first.supports_rotary:
             raise ZooError(
-                f"position '{position.name}' turns queries and keys, which has a meaning for plain "
-                f"inner products only, not for scorer '{self.scorers.first.name}'"
+                f"position '{position.name}' rotates queries and keys, which requires an inner "
+                f"product, but scorer '{self.scorers.first.name}' is not one"
             )
 
+    def extra_repr(self) -> str:
+        names = ("query_dim", "key_dim", "heads", "kv_heads", "head_dim", "merge", "project")
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+
+    def _attend(
+        self, queries: Tensor, keys: Tensor, values: Tensor, mask: Mask, offset: int | Tensor
+    ) -> Tensor:
+        """Process all queries in parallel: [B, H, T, Dv]."""
+        context = self._fused(queries, keys, values, mask)
+        if context is None:
+            scores = self.scorers(queries, keys, prepared=True)  # [B, H, T, S]
+            weights = self._compute_weights(scores, mask, AlignmentContext(queries, offset))
+            context = weights @ values
+        return context
+
+    def _step(
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        mask: Mask,
+        state: Mapping[str, Tensor],
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Process the next query [B, H, 1, Dq]: its context [B, H, 1, Dv] and the new state."""
+        step = state["step"]
+        updated = {**state, "step": step + 1}
+        if not self.sequential:
+            return self._attend(queries, keys, values, mask, step), updated
+        scores, scorer_state = self.scorers(queries, keys, prepared=True, state=state)
+        align_context = AlignmentContext(queries, step, state["weights"])
+        weights = self._compute_weights(scores, mask, align_context)  # [B, H, 1, S]
+        return weights @ values, {**updated, **scorer_state, "weights": weights[:, :, 0]}
+
     def _fused(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
-        """Compute the context in one kernel, or return None where the reference path is needed.
+        """Compute the context in one kernel, or return None if the reference path is needed.
 
         The fused path does not call the scorer and the alignment, so it is not used while hooks
         are registered on them.
         """
-        if self.is_recording or not self.align.is_softmax:
+        if self.is_recording or not self.align.is_softmax or has_hooks(self.align):
             return None
-        if not self.scorers.shared and self.heads > 1:
-            return None
-        if has_hooks(self.scorers) or has_hooks(self.align):
-            return None
-        return self.scorers.first.fused(queries, keys, values, mask)
+        return self.scorers.fused(queries, keys, values, mask)
 
     def _compute_weights(self, scores: Tensor, mask: Mask, context: AlignmentContext) -> Tensor:
         if mask.bias is not None:
             scores = scores + mask.bias.to(scores.dtype)
         dense = mask.dense(scores.shape[-2], scores.shape[-1], scores.device)
-        allowed = None if dense is None else dense[:, None]  # [B, 1, T, S]
+        align_mask = None if dense is None else dense[:, None]  # [B, 1, T, S]
+        weights: Tensor
         samples = None
         if self.is_recording_samples and self.align.is_stochastic:
-            weights, samples = self.align(scores, allowed, context, return_samples=True)
+            weights, samples = self.align(scores, align_mask, context, return_samples=True)
         else:
-            weights = self.align(scores, allowed, context)
+            weights = self.align(scores, align_mask, context)
         self.record(weights, samples)
-        result: Tensor = weights
-        return result
+        return weights
 
     def _project_query(
         self, query: Tensor, position: Position | None, offset: int | Tensor
     ) -> Tensor:
-        """-> [B, H, T, Dq]"""
+        """[B, T, query_dim] -> [B, H, T, Dq]"""
         if self.project == "none":
             queries = query[:, None].expand(-1, self.heads, -1, -1)
         else:
@@ -273,8 +255,9 @@ class Attention(RecordsAttention):
         return queries
 
     def _merge_heads(self, context: Tensor) -> Tensor:
-        side_by_side = context.transpose(1, 2).flatten(2)  # [B, T, H * Dv]
-        merged = side_by_side if self.merge == "concat" else context.mean(dim=1)
+        """[B, H, T, Dv] -> [B, T, output_dim]"""
+        concatenated = context.transpose(1, 2).flatten(2)  # [B, T, H * Dv]
+        merged = concatenated if self.merge == "concat" else context.mean(dim=1)
         return self.out(merged) if self.project != "none" else merged
 
     def _split_heads(self, states: Tensor, heads: int) -> Tensor:
@@ -282,7 +265,19 @@ class Attention(RecordsAttention):
         B, S, _ = states.shape
         return states.view(B, S, heads, -1).transpose(1, 2)
 
-    def _repeat_kv(self, shared: Tensor) -> Tensor:
-        """Keys or values [B, Hkv, S, D] repeated for the heads they serve: [B, H, S, D]."""
-        served = self.heads // shared.shape[1]
-        return shared if served == 1 else shared.repeat_interleave(served, dim=1)
+    def _repeat_kv(self, states: Tensor) -> Tensor:
+        """[B, Hkv, S, D] -> [B, H, S, D]"""
+        repeats = self.heads // states.shape[1]
+        return states if repeats == 1 else states.repeat_interleave(repeats, dim=1)
+
+
+def _resolve_project(project: str, scorer: Blueprint[Scorer], heads: int) -> str:
+    ignores_keys = scorer.cls.ignores_keys
+    if project == "auto":
+        return "none" if heads == 1 else "kv" if ignores_keys else "qkv"
+    if project == "qkv" and ignores_keys:
+        raise ZooError(
+            f"scorer '{scorer.label}' ignores keys, so their projection would get no gradient; set "
+            "project: kv"
+        )
+    return project

@@ -1,4 +1,4 @@
-"""Recording of the positions that stochastic alignments sample, for objectives that use them."""
+"""Recording of the positions that stochastic alignments sample."""
 
 from __future__ import annotations
 

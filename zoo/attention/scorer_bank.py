@@ -7,11 +7,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from zoo.interfaces import Scorer
+from zoo.attention.hooks import has_hooks
+from zoo.interfaces import Mask, Scorer
 from zoo.registry.blueprint import Blueprint
-
-Edges = tuple[Tensor, Tensor]
-"""Target and source index of each edge: [E], [E]."""
 
 
 class ScorerBank(nn.ModuleList):
@@ -35,16 +33,47 @@ class ScorerBank(nn.ModuleList):
         more = 0 if shared else heads - 1
         others = [scorer.build(query_dim=query_dim, key_dim=key_dim) for _ in range(more)]
         super().__init__([first, *others])
-        self.shared = shared
         self.heads = heads
+        self.shared = shared
 
     @property
     def first(self) -> Scorer:
+        """The scorer of the first head."""
         return self[0]  # type: ignore[return-value]
 
     @property
     def sequential(self) -> bool:
+        """Whether the scores depend on the weights of the previous query."""
         return self.first.sequential
+
+    def forward(
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        *,
+        prepared: bool = False,
+        edges: tuple[Tensor, Tensor] | None = None,
+        state: Mapping[str, Tensor] | None = None,
+    ) -> Tensor | tuple[Tensor, dict[str, Tensor]]:
+        """Compute the scores of all heads: [..., H, T, S].
+
+        Args:
+            prepared: whether ``keys`` is the output of `prepare`.
+            edges: target and source indices [E]; if set, returns the scores of these pairs only,
+                [..., H, E], from keys that are not prepared.
+            state: state of sequential scorers, with the weights of the previous query [B, H, S]
+                under "weights"; if set, returns the scores of one query and the updated state.
+        """
+        if state is not None:
+            return self._step(queries, keys, state, prepared=prepared)
+        if self.shared:
+            scores: Tensor = self.first(queries, keys, prepared=prepared, edges=edges)
+            return scores
+        each = [
+            scorer(queries[..., h, :, :], keys[..., h, :, :], prepared=prepared, edges=edges)
+            for h, scorer in enumerate(self._scorers())
+        ]
+        return torch.stack(each, dim=-3 if edges is None else -2)
 
     def prepare(self, keys: Tensor) -> Tensor:
         """Compute what depends on the keys only: keys [..., H, S, D] -> [..., H, S, *]."""
@@ -53,48 +82,40 @@ class ScorerBank(nn.ModuleList):
         each = [scorer.prepare(keys[..., h, :, :]) for h, scorer in enumerate(self._scorers())]
         return torch.stack(each, dim=-3)
 
-    def forward(
-        self,
-        queries: Tensor,
-        keys: Tensor,
-        *,
-        prepared: bool = False,
-        edges: Edges | None = None,
-    ) -> Tensor:
-        """Score all query-key pairs, or the listed edges ([..., H, E])."""
-        if self.shared:
-            scores: Tensor = self.first(queries, keys, prepared=prepared, edges=edges)
-            return scores
-        each = [
-            scorer(queries[..., h, :, :], keys[..., h, :, :], prepared=prepared, edges=edges)
-            for h, scorer in enumerate(self._scorers())
-        ]
-        return torch.stack(each, dim=-2 if edges is not None else -3)
-
     def init_state(self, keys: Tensor) -> dict[str, Tensor]:
-        """Return the state of all heads before the first query: prepared keys [B, H, S, *]."""
+        """Return the state before the first query: prepared keys [B, H, S, *] -> [B, ...]."""
         return {
             f"{h}.{name}": tensor
             for h, scorer in enumerate(self._scorers())
             for name, tensor in scorer.init_state(keys[:, h]).items()
         }
 
-    def step(
-        self, queries: Tensor, keys: Tensor, state: Mapping[str, Tensor], weights: Tensor
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Score one query [B, H, 1, D] given the previous weights [B, H, S]."""
-        scores: list[Tensor] = []
-        updated: dict[str, Tensor] = {}
-        for h, scorer in enumerate(self._scorers()):
-            own = {n.partition(".")[2]: t for n, t in state.items() if n.startswith(f"{h}.")}
-            own["weights"] = weights[:, h]
-            each, after = scorer(queries[:, h], keys[:, h], prepared=True, state=own)
-            updated |= {f"{h}.{name}": tensor for name, tensor in after.items()}
-            scores.append(each)
-        return torch.stack(scores, dim=1), updated
+    def fused(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
+        """Compute softmax attention in one kernel, or return None if no kernel applies.
+
+        A kernel does not call the scorer, so none is used while hooks are registered on it.
+        """
+        if len(self) > 1 or has_hooks(self):
+            return None
+        return self.first.fused(queries, keys, values, mask)
 
     def extra_repr(self) -> str:
         return f"heads={self.heads}, shared={self.shared}"
+
+    def _step(
+        self, queries: Tensor, keys: Tensor, state: Mapping[str, Tensor], *, prepared: bool
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Score one query [B, H, 1, D]."""
+        scores: list[Tensor] = []
+        updated: dict[str, Tensor] = {}
+        for h, scorer in enumerate(self._scorers()):
+            prefix = f"{h}."
+            own = {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
+            own["weights"] = state["weights"][:, h]
+            head_scores, after = scorer(queries[:, h], keys[:, h], prepared=prepared, state=own)
+            scores.append(head_scores)
+            updated |= {prefix + name: tensor for name, tensor in after.items()}
+        return torch.stack(scores, dim=1), updated
 
     def _scorers(self) -> list[Scorer]:
         return list(self)  # type: ignore[arg-type]

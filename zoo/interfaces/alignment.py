@@ -1,4 +1,4 @@
-"""Alignment: scores to attention weights."""
+"""Interface of alignments."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from zoo.interfaces.data import AlignmentContext, Samples
 
 
 class Alignment(Component, nn.Module, ABC):
-    """Turns scores into the weights with which values are mixed.
+    """Normalises scores into attention weights.
 
-    Given by the parent: query_dim.
+    From the parent: query_dim.
 
     Laws:
-        weights are never negative; a masked key gets exactly 0 and cannot influence the others;
-        a row sums to 1 (to at most 1 if not normalised); a fully masked row gives zeros, never
-        NaN; queries one by one get what they get all at once.
+        weights are not negative; a masked key gets weight 0 and does not affect other weights;
+        rows sum to 1 (at most 1 if not `normalised`); fully masked rows are zero, not NaN;
+        processing queries one at a time gives the same weights as in parallel.
     """
 
     kind: ClassVar[str] = "alignment"
     normalised: ClassVar[bool] = True
-    """Rows sum to 1."""
+    """Whether rows sum to 1."""
     sequential: ClassVar[bool] = False
-    """Needs the weights of the step before, so queries must come one by one."""
+    """Whether it needs the weights of the previous query."""
     needs_step_index: ClassVar[bool] = False
-    """Needs to know how many queries came before."""
+    """Whether it needs the number of previous queries."""
 
     @property
     def is_softmax(self) -> bool:
-        """Whether the weights are the plain softmax of the masked scores, as a fused path needs."""
+        """Whether the weights are the softmax of the masked scores, so a fused path can be used."""
         return False
 
     @property
     def is_stochastic(self) -> bool:
-        """Whether positions are sampled in training, so that scores get no gradient.
+        """Whether positions are sampled in training, so that the scores get no gradient.
 
         `forward` of a stochastic alignment takes ``return_samples``; if it is true, it returns
         the weights and the log-probability and entropy of the samples ([..., T]).
@@ -48,7 +48,9 @@ class Alignment(Component, nn.Module, ABC):
     def forward(
         self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
     ) -> Tensor | tuple[Tensor, Samples]:
-        """scores [..., T, S], mask broadcastable to it (True = attend) -> weights [..., T, S].
+        """Compute attention weights [..., T, S] from scores [..., T, S].
 
-        An attention passes scores [B, H, T, S] and a context.
+        Args:
+            mask: broadcastable to the scores, True where a key is attended to.
+            context: set by `Attention`, whose scores are [B, H, T, S].
         """

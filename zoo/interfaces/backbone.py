@@ -1,4 +1,4 @@
-"""Backbone: images to feature maps."""
+"""Interface of backbones."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from zoo.interfaces.component import Component
 
 
 class Backbone(Component, nn.Module, ABC):
-    """Turns an image into a smaller map of features, for an embedding to cut up.
+    """Computes a feature map from an image, for an embedding to split into vectors.
 
-    Given by the parent: channels.
+    From the parent: channels.
 
     Laws:
-        the map has the declared depth; an image alone gives what it gives in a batch; gradients
-        reach the pixels.
+        the feature map has output_dim channels; the features of an image do not depend on the
+        rest of the batch; gradients flow to the pixels.
 
     Attributes:
-        output_dim: depth of the map.
+        output_dim: number of channels of the feature map.
     """
 
     kind: ClassVar[str] = "backbone"
@@ -30,4 +30,4 @@ class Backbone(Component, nn.Module, ABC):
 
     @abstractmethod
     def forward(self, images: Tensor) -> Tensor:
-        """images [B, channels, height, width] -> features [B, output_dim, h, w]."""
+        """Compute features [B, output_dim, h, w] from images [B, channels, height, width]."""

@@ -1,10 +1,11 @@
-"""The values that parts hand to each other.
+"""Data types that components exchange.
 
-Letters: B batch, T target steps, S source steps, D width, H heads, L layers, V vocabulary.
+Notation: B batch, T target steps, S source steps, D width, H heads, L layers, V vocabulary.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -14,21 +15,21 @@ from torch import Tensor
 from zoo.errors import ZooError
 
 Batch = Mapping[str, Tensor]
-"""What a model reads: tensors by name, batch first."""
+"""The input of a model: tensors by name, batch first."""
 
 
 def full_precision(tensor: Tensor) -> Tensor:
-    """The tensor in float32 if it is in half precision, as it is if not."""
+    """Convert half precision to float32; return other tensors unchanged."""
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What an encoder leaves for a decoder.
+    """The output of an encoder, which a decoder attends to.
 
     Shapes:
-        states [B, S, D]; mask [B, S], True where a state is real; summary [B, Ds], one vector
-        for the whole input; carry: the state a recurrent encoder ended in, each [B, L, D].
+        states [B, S, D]; mask [B, S], True where a state is not padding; summary [B, Ds], one
+        vector for the whole input; carry: final state of a recurrent encoder, each [B, L, D].
     """
 
     states: Tensor
@@ -43,46 +44,46 @@ class Memory:
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> Memory:
-        """The memory of a model that reads no source: B items of no states."""
+        """Return a memory without states, for models without a source."""
         empty = torch.zeros(batch, 0, device=device, dtype=dtype)
         return cls(empty[:, :, None].expand(-1, -1, 0), empty.bool(), empty)
 
 
 @dataclass(frozen=True)
 class State:
-    """Where a decoder stands in generation; every tensor has the batch first.
+    """The state of a decoder between steps; every tensor has the batch first.
 
-    ``per_hypothesis`` changes from step to step and follows its hypothesis; ``fixed`` depends on the
-    source alone, so that choosing among hypotheses of one source never copies it.
+    ``per_hypothesis`` changes at each step and is reordered with the hypotheses. ``per_source``
+    depends on the source only, so reordering the hypotheses of one source does not copy it.
     """
 
     per_hypothesis: Mapping[str, Tensor]
     per_source: Mapping[str, Tensor] = field(default_factory=dict)
 
     def updated(self, per_hypothesis: Mapping[str, Tensor]) -> State:
-        """The same source, another step."""
+        """Return a state with new per-hypothesis tensors and the same source."""
         return State(per_hypothesis, self.per_source)
 
     def reorder(self, parents: Tensor) -> State:
-        """Row i continues row parents[i]; both belong to one source. parents: [B]."""
+        """Return the state in which row i continues row parents[i] [B] of the same source."""
         return self.updated({k: v.index_select(0, parents) for k, v in self.per_hypothesis.items()})
 
     def repeat(self, times: int) -> State:
-        """Every row ``times`` times in a row, so that one source can have many hypotheses."""
+        """Repeat each row ``times`` times consecutively, for several hypotheses per source."""
 
-        def each(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        def expand(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
             return {k: v.repeat_interleave(times, dim=0) for k, v in tensors.items()}
 
-        return State(each(self.per_hypothesis), each(self.per_source))
+        return State(expand(self.per_hypothesis), expand(self.per_source))
 
 
 @dataclass(frozen=True)
 class Mask:
-    """Which keys a query may look at, described before it is materialised.
+    """The keys that each query attends to, in a form that is not materialised yet.
 
     Shapes:
-        keys [B, S], True where a key is real; pairs [B, T, S], True where the pair is allowed;
-        causal: query t sees the keys up to offset + t; bias [H, T, S], added to the scores.
+        keys [B, S], True where a key is not padding; pairs [B, T, S], True where a query attends
+        to a key; causal: query t attends to keys 0..offset+t; bias [H, T, S], added to the scores.
     """
 
     keys: Tensor | None = None
@@ -92,7 +93,7 @@ class Mask:
     bias: Tensor | None = None
 
     def dense(self, T: int, S: int, device: torch.device) -> Tensor | None:
-        """The mask as one boolean tensor that broadcasts to [B, T, S], or None if all is open."""
+        """Return a boolean tensor broadcastable to [B, T, S], or None if no key is masked."""
         parts = []
         if self.keys is not None:
             parts.append(self.keys[:, None, :])  # [B, 1, S]
@@ -103,19 +104,16 @@ class Mask:
             parts.append((torch.arange(S, device=device) <= last)[None])  # [1, T, S]
         if not parts:
             return None
-        whole = parts[0]
-        for part in parts[1:]:
-            whole = whole & part
-        return whole
+        return functools.reduce(torch.logical_and, parts)
 
 
 @dataclass(frozen=True)
 class AlignmentContext:
-    """What an alignment may know beside the scores.
+    """Inputs of an alignment besides the scores.
 
     Shapes:
-        query [..., T, Dq]; offset: how many queries came before, a number or one each [B];
-        previous [..., S]: the weights of the query before, None at the first.
+        query [..., T, Dq]; offset: number of previous queries, an int or [B]; previous [..., S]:
+        weights of the previous query, None at the first.
     """
 
     query: Tensor
@@ -123,20 +121,19 @@ class AlignmentContext:
     previous: Tensor | None = None
 
     def steps(self) -> Tensor:
-        """The index of each query, to broadcast with scores [B, H, T, S]: [B or 1, 1, T, 1]."""
+        """Return the index of each query, broadcastable to scores [B, H, T, S]."""
         index = torch.arange(self.query.shape[-2], device=self.query.device)
         offset = torch.as_tensor(self.offset, device=self.query.device)
-        return (offset.reshape(-1, 1) + index)[:, None, :, None]
+        return (offset.reshape(-1, 1) + index)[:, None, :, None]  # [B or 1, 1, T, 1]
 
 
 @dataclass(frozen=True)
 class Samples:
-    """How places to look at were drawn, kept with gradients for an objective to learn from.
+    """Log-probability of sampled positions and entropy of their distribution, with gradients.
 
     Shapes:
-        logprob, entropy: [B, H, T] from one attention, [B, T] from a model, over all of its
-        heads and attentions; the log-probability of what was drawn, the entropy of all that
-        could have been.
+        logprob, entropy: [B, H, T] from an attention; [B, T] from a model, summed over its heads
+        and attentions.
     """
 
     logprob: Tensor
@@ -145,14 +142,13 @@ class Samples:
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a model says of a batch, beside what it should have said.
+    """The outputs of a model and their targets.
 
     Shapes:
-        logits [B, T, V]; targets [B, T], or [B, T, V] where several names can be right at once;
-        mask [B, T], True where the logits count; choices [B, T], None where nothing was drawn on
-        the way; target_mask [B, U], only where targets [B, U] are not aligned with the logits;
-        extras: what a certain objective needs beside, tensors with the batch first; parts: what
-        further heads of the model say of the same batch.
+        logits [B, T, V]; targets [B, T], or [B, T, V] for multi-label targets; mask [B, T], True
+        where the loss is computed; samples [B, T], None without sampled positions; target_mask
+        [B, U], only if targets [B, U] are not aligned with the logits; extras: further tensors for
+        specific objectives, batch first; parts: outputs of auxiliary heads for the same batch.
     """
 
     logits: Tensor
@@ -164,16 +160,16 @@ class Outputs:
     parts: Mapping[str, Outputs] = field(default_factory=dict)
 
     def get_extra(self, name: str, required_by: str) -> Tensor:
-        """One of the extras, or ZooError naming who misses it."""
+        """Return a tensor from extras; raise ZooError if it is missing."""
         if name not in self.extras:
             raise ZooError(
-                f"objective '{required_by}' needs '{name}' of the model, which gives "
-                f"{', '.join(sorted(self.extras)) or 'nothing'} beside its logits"
+                f"objective '{required_by}' requires '{name}' in the model's extras, which has: "
+                f"{', '.join(sorted(self.extras)) or 'nothing'}"
             )
         return self.extras[name]
 
     def differentiable(self) -> Iterator[Tensor]:
-        """Every tensor that training can push at."""
+        """Yield every tensor that an objective can differentiate."""
         yield self.logits
         if self.samples is not None:
             yield from (self.samples.logprob, self.samples.entropy)
@@ -184,7 +180,7 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Selection:
-    """A sampler's choice: W hypotheses an item, each continuing one of the W before.
+    """The output of a sampler: W hypotheses per item, each continuing one of the previous W.
 
     Shapes:
         tokens, parents, scores: [B, W]; parents in 0..W-1.
@@ -197,18 +193,18 @@ class Selection:
 
 @dataclass(frozen=True)
 class GenerationOutput:
-    """What generation gave, best hypothesis first; rows end in the end token, then padding.
+    """Generated hypotheses, best first; rows end with eos, then padding.
 
     Shapes:
-        tokens [B, N, T], without the prompt; scores [B, N], what the hypotheses were ranked by:
-        summed log-probabilities, which a beam divides by a power of the length. A place that
-        nothing could fill has the score -inf.
+        tokens [B, N, T], without the prompt; scores [B, N], by which the hypotheses are ranked:
+        sums of log-probabilities, which beam search divides by a power of the length; -inf if
+        fewer than N hypotheses were found.
     """
 
     tokens: Tensor
     scores: Tensor
 
     def best(self) -> list[list[int]]:
-        """The first hypothesis of each item, as lists (with end token and padding)."""
+        """Return the best hypothesis of each item as a list, including eos and padding."""
         rows: list[list[int]] = self.tokens[:, 0].tolist()
         return rows

@@ -1,4 +1,4 @@
-"""Decoder: a memory and the tokens so far to the next token's logits."""
+"""Interface of decoders."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from zoo.interfaces.data import Memory, State
 
 
 class Decoder(Component, nn.Module, ABC):
-    """Predicts each next token from the memory and the tokens before it.
+    """Computes the logits of the next token from a memory and the previous tokens.
 
-    Given by the parent: embedding (the built target embedding), memory_dim, summary_dim, carry.
+    From the parent: embedding (the built target embedding), memory_dim, summary_dim, carry.
 
     Laws:
-        step by step equals all at once (teacher forcing); causality: token t+1 cannot change
-        the logits at t; a reordered state continues as its parent would have.
+        decoding one step at a time equals the forward pass (teacher forcing); causality: token
+        t+1 does not affect the logits at t; a reordered state continues its parent hypothesis.
     """
 
     kind: ClassVar[str] = "decoder"
 
     def forward(self, targets: Tensor, memory: Memory) -> Tensor:
-        """targets [B, T] -> logits of the token after each [B, T, V]."""
+        """Compute the logits [B, T, V] of the token that follows each of targets [B, T]."""
         logits, _ = self.step(targets, self.start(memory, steps=targets.shape[1]))
         return logits
 
     @abstractmethod
     def start(self, memory: Memory, *, steps: int) -> State:
-        """The state before the first token; at most ``steps`` tokens will follow."""
+        """Return the state before the first token, for at most ``steps`` tokens."""
 
     @abstractmethod
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """The next n tokens [B, n] -> their logits [B, n, V], and the state after them."""
+        """Process the next n tokens [B, n]: return logits [B, n, V] and the updated state."""

@@ -1,4 +1,4 @@
-"""Embedding: raw inputs to vectors."""
+"""Interface of embeddings."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from zoo.interfaces.component import Component
 
 
 class Embedding(Component, nn.Module, ABC):
-    """Turns inputs into a sequence of vectors.
+    """Maps inputs to a sequence of vectors.
 
     Laws:
-        padding is inert: what stands at a masked position changes no other vector, and the
-        vector of a padded position is zero.
+        padding has no effect: the input at a masked position does not change the vectors of other
+        positions, and its own vector is zero.
 
     Attributes:
         dim: width of the vectors.
-        vocab: how many symbols there are, or None where inputs are not symbols.
-        padding: the symbol that stands for nothing, or None.
+        vocab: vocabulary size, or None if inputs are not tokens.
+        padding: ID of the padding token, or None.
     """
 
     kind: ClassVar[str] = "embedding"
@@ -35,36 +35,36 @@ class Embedding(Component, nn.Module, ABC):
 
     @abstractmethod
     def forward(self, inputs: Tensor) -> Tensor:
-        """inputs [B, S, ...] -> vectors [B, S, D]."""
+        """Compute vectors [B, S, D] from inputs [B, S, ...]."""
 
     @abstractmethod
     def mask(self, inputs: Tensor) -> Tensor:
-        """inputs [B, S, ...] -> [B, S], True where an input is real."""
+        """Return a mask [B, S] of inputs [B, S, ...], True where an input is not padding."""
 
     def validate_special_tokens(self, *, bos: int | None, eos: int | Sequence[int]) -> int:
-        """What stands after the end, in a vocabulary with these symbols to begin and end with.
+        """Check that bos and eos are valid for this vocabulary and return the pad token ID.
 
-        It is the padding or, where there is none, the (first) end symbol again.
+        The pad token is `padding` or, if it is None, the first eos token.
         """
         if self.vocab is None:
-            raise ZooError(f"embedding '{self.name}' has no vocabulary to speak in")
+            raise ZooError(f"embedding '{self.name}' has no vocabulary to generate from")
         eos_ids = to_eos_ids(eos)
         for name, token in (("bos", bos), *(("eos", end) for end in eos_ids)):
             if token is not None and token >= self.vocab:
-                raise ZooError(f"{name} ({token}) must be a symbol below vocab ({self.vocab})")
+                raise ZooError(f"{name} ({token}) must be less than vocab ({self.vocab})")
         if self.padding in eos_ids:
-            raise ZooError(f"eos ({eos}) must be another symbol than padding ({self.padding})")
+            raise ZooError(f"eos ({eos}) must not contain padding ({self.padding})")
         return eos_ids[0] if self.padding is None else self.padding
 
     def unembed(self, states: Tensor) -> Tensor:
-        """Logits by the embedding's own table: states [..., D] -> [..., V]."""
-        raise ZooError(f"embedding '{self.name}' has no table that an output could share")
+        """Compute logits [..., V] of states [..., D] with the embedding table."""
+        raise ZooError(f"embedding '{self.name}' has no table, so its weights cannot be tied")
 
     @abstractmethod
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
-        """Random inputs of this embedding, none of them padding: [B, S, ...]."""
+        """Return random inputs [B, S, ...] without padding."""
 
 
 def to_eos_ids(eos: int | Collection[int]) -> tuple[int, ...]:
-    """The symbols that end a text, of which most vocabularies have one."""
+    """Return the IDs of the end tokens as a tuple."""
     return (eos,) if isinstance(eos, int) else tuple(eos)

@@ -1,4 +1,4 @@
-"""Encoder: a sequence of vectors to a memory."""
+"""Interface of encoders."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from zoo.interfaces.data import Memory
 
 
 class Encoder(Component, nn.Module, ABC):
-    """Reads a whole sequence, or the nodes of a graph, and leaves a memory of it.
+    """Encodes a sequence of vectors, or the nodes of a graph, as a memory.
 
-    Given by the parent: input_dim.
+    From the parent: input_dim.
 
     Laws:
-        padding invariance: a padded batch equals its items alone. Of a relational encoder also
-        with edges: permuting the nodes permutes the states, and a node hears of those alone from
-        whom edges lead to it.
+        padding invariance: encoding a padded batch equals encoding each item alone. If
+        `accepts_edges`: permuting the nodes permutes the states, and the state of a node depends
+        on the sources of its incoming edges only.
 
     Attributes:
         output_dim: width of memory.states.
         summary_dim: width of memory.summary.
-        carry: for each tensor of memory.carry, its (layers, width).
+        carry: (layers, width) of each tensor in memory.carry.
     """
 
     kind: ClassVar[str] = "encoder"
     widths: ClassVar[tuple[str, ...]] = ("output_dim", "summary_dim")
 
     accepts_edges: ClassVar[bool] = False
-    """Reads graphs too: forward takes edges [B, E, 2], each (source, target), padded with -1."""
+    """Whether forward takes edges [B, E, 2]: pairs (source, target), padded with -1."""
 
     output_dim: int
     summary_dim: int
@@ -40,4 +40,4 @@ class Encoder(Component, nn.Module, ABC):
 
     @abstractmethod
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
-        """inputs [B, S, D], mask [B, S] with the real positions first -> memory."""
+        """Encode inputs [B, S, D]; mask [B, S] is True at valid positions, which come first."""

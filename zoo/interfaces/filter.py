@@ -1,4 +1,4 @@
-"""Filter: what may not, or should rather not, be said next."""
+"""Interface of filters."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from zoo.interfaces.component import Component
 
 
 class Filter(Component, ABC):
-    """Lowers the scores of next tokens by what was said before, ahead of any sampler.
+    """Modifies next-token scores, given the previous tokens, before the sampler.
 
-    Filters apply in the order given. Where one hypothesis is kept they see the decoder's logits,
-    and what they leave is normalised again; where several are kept they see log-probabilities,
-    which stay as they are left, so that hypotheses can be compared. Hugging Face does the same.
+    Filters are applied in the given order. With a single hypothesis they receive the decoder's
+    logits and the result is normalised; with several hypotheses they receive log-probabilities
+    and the result is not normalised again, so that hypotheses stay comparable. This is also what
+    transformers does.
 
     Laws:
-        no token becomes likelier; where nothing was said, nothing changes; each hypothesis is
-        filtered by its own past alone; what is given is left untouched.
+        no score increases; without previous tokens nothing changes; the scores of a hypothesis
+        depend on its own tokens only; the inputs are not modified in place.
     """
 
     kind: ClassVar[str] = "filter"
 
     @abstractmethod
     def forward(self, logprobs: Tensor, tokens: Tensor) -> Tensor:
-        """logprobs [B, W, V] of next tokens, tokens [B, W, T] so far -> logprobs [B, W, V].
+        """Return modified logprobs [B, W, V], given the previous tokens [B, W, T].
 
-        The tokens are those of the prompt, start token included, and all that followed.
+        The previous tokens are the prompt, including bos, and the generated tokens.
         """
 
     def __call__(self, logprobs: Tensor, tokens: Tensor) -> Tensor:

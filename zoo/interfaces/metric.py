@@ -1,4 +1,4 @@
-"""Metric: how good predictions are."""
+"""Interface of metrics."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from zoo.interfaces.component import Component
 
 
 class Metric(Component, ABC):
-    """Gathers predictions and references, then says how well they agree.
+    """Accumulates predictions and references and computes an evaluation result.
 
-    What one prediction and one reference is, is the metric's to say, by `consumes`:
+    `consumes` defines the type of a prediction and its reference:
 
-    - ``text``: a prediction is a text, its reference a list of one or more texts;
-    - ``tokens``: each is a list of token ids;
-    - ``logprobs``: a prediction is the list of log-probabilities that a model gave to the tokens
-      of its reference, a list of token ids.
+    - ``text``: the prediction is a string, the reference a list of one or more strings;
+    - ``tokens``: both are lists of token IDs;
+    - ``logprobs``: the prediction is the list of log-probabilities that the model assigns to the
+      tokens of the reference, a list of token IDs.
 
     Laws:
-        merged shards equal the whole; the whole equals the reference computation; the example is
-        of the form that `consumes` says.
+        merging instances equals updating a single one; `compute` equals `reference`; `example`
+        returns the types that `consumes` defines.
     """
 
     kind: ClassVar[str] = "metric"
@@ -30,24 +30,24 @@ class Metric(Component, ABC):
 
     @abstractmethod
     def update(self, predictions: Sequence[Any], references: Sequence[Any]) -> None:
-        """Take in more predictions, each with its reference."""
+        """Add predictions and their references."""
 
     @abstractmethod
     def merge(self, other: Self) -> None:
-        """Take in what another instance has gathered, on another worker say."""
+        """Add everything that another instance has accumulated, for example on another worker."""
 
     @abstractmethod
     def compute(self) -> dict[str, float]:
-        """The value or values by name, of all that was gathered."""
+        """Return the values by name, over everything accumulated."""
 
     @abstractmethod
     def signature(self) -> str:
-        """What makes two values comparable: library, version, tokenisation, case."""
+        """Return the settings that make values comparable: library, version, tokenisation, case."""
 
     @abstractmethod
     def reference(self, predictions: Sequence[Any], references: Sequence[Any]) -> dict[str, float]:
-        """The same values by the reference library, or as plainly as can be."""
+        """Compute the same values with a reference library or a direct implementation."""
 
     @abstractmethod
     def example(self, count: int, rng: random.Random) -> tuple[list[Any], list[Any]]:
-        """Random predictions and references for the laws."""
+        """Return random predictions and references for the laws."""

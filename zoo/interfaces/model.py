@@ -1,4 +1,4 @@
-"""Model: the assembly of the other parts."""
+"""Interface of models."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from zoo.interfaces.sampler import Sampler
 
 @dataclass(frozen=True)
 class GenerationInputs:
-    """What generation needs of a model that has read its input; one symbol ends it, or several.
+    """Inputs of the decoding loop, after the source is encoded.
 
     Shapes:
-        prompt [B, P]: what was said before, bos first, padded on the right; bos alone if None;
-        lengths [B]: how much of each prompt is real; up to its padding if None.
+        prompt [B, P]: tokens to continue, starting with bos, right-padded; bos only if None;
+        lengths [B]: length of each prompt; derived from the padding if None.
     """
 
     decoder: Decoder
@@ -44,22 +44,22 @@ class GenerationInputs:
 
 
 class Model(Component, nn.Module, ABC):
-    """Reads batches, gives outputs, and generates where it can.
+    """Computes outputs for a batch and, if it supports generation, generates tokens.
 
     Laws:
-        save then load is bit-exact; the CPU equals the GPU within tolerance; the forward pass
+        saving and loading is bit-exact; CPU and GPU agree within tolerance; the forward pass
         compiles without graph breaks; every parameter gets a gradient.
 
     Attributes:
-        spec: the resolved spec the model was composed from, and None if it was built by hand.
-        lock: who provided each of its components.
-        places: where each component stands, in the spec and in the model.
+        spec: the resolved spec, or None if the model was not composed from one.
+        providers: version, plugin and distribution of each component.
+        component_paths: path of each component in the spec and in the model.
         tokenizer: for "source" and "target", a tokenizer of the `tokenizers` library as JSON.
     """
 
     kind: ClassVar[str] = "model"
     generation_input: ClassVar[str | None] = None
-    """What generation answers: "source", or "prompt" to go on with; None if it can't."""
+    """The input of generation, "source" or "prompt"; None if generation is not supported."""
 
     spec: Mapping[str, Any] | None = None
     providers: tuple[Mapping[str, Any], ...] = ()
@@ -77,7 +77,7 @@ class Model(Component, nn.Module, ABC):
         local_files_only: bool = False,
         force_download: bool = False,
     ) -> Self:
-        """``zoo.load``, for those who look for it here; the class has to be the model's."""
+        """Load a model with ``zoo.load``; raise ZooError if it is not an instance of this class."""
         import zoo
 
         model = zoo.load(
@@ -89,11 +89,11 @@ class Model(Component, nn.Module, ABC):
             force_download=force_download,
         )
         if not isinstance(model, cls):
-            raise ZooError(f"{source} holds a '{model.name}' model, no '{cls.name}'")
+            raise ZooError(f"{source} contains a '{model.name}' model, not a '{cls.name}' model")
         return model
 
     def save_pretrained(self, directory: str | os.PathLike[str]) -> Path:
-        """The model as a folder in the form it has on the Hub."""
+        """Save the model as a folder in the layout used on the Hub."""
         import zoo
 
         return zoo.save_folder(self, directory)
@@ -107,7 +107,7 @@ class Model(Component, nn.Module, ABC):
         commit_message: str | None = None,
         token: str | bool | None = None,
     ) -> str:
-        """``zoo.push``; the commit that now holds the model."""
+        """Upload the model with ``zoo.push`` and return the commit."""
         import zoo
 
         commit: str = zoo.push(
@@ -117,24 +117,24 @@ class Model(Component, nn.Module, ABC):
 
     @abstractmethod
     def forward(self, batch: Batch) -> Outputs:
-        """The outputs for a batch, beside its targets."""
+        """Compute the outputs for a batch."""
 
     @abstractmethod
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None
     ) -> dict[str, torch.Tensor]:
-        """A random batch on the model's device, every item ``length`` long."""
+        """Return a random batch on the model's device, with items of length ``length``."""
 
     def get_embedding(self, side: str) -> Embedding:
-        """The embedding of what is read ("source") or spoken ("target")."""
+        """Return the embedding of the "source" or the "target"."""
         raise ZooError(f"model '{self.name}' does not generate, so it has no {side} vocabulary")
 
     def vocab_size(self, side: str) -> int:
-        """How many symbols there are to read ("source") or to speak ("target")."""
+        """Return the vocabulary size of the "source" or the "target"."""
         return self.get_embedding(side).vocab or 0
 
     def prepare_generation(self, batch: Batch) -> GenerationInputs:
-        """The model ready to speak, having read the batch."""
+        """Encode the batch and return the inputs of the decoding loop."""
         raise ZooError(f"model '{self.name}' does not generate")
 
     @torch.no_grad()
@@ -147,7 +147,7 @@ class Model(Component, nn.Module, ABC):
         generator: torch.Generator | None = None,
         filters: Sequence[Filter] = (),
     ) -> GenerationOutput:
-        """Continue each item of the batch until its end token, or max_length tokens."""
+        """Generate tokens for each item of the batch until eos or max_length tokens."""
         import zoo
 
         request = zoo.plugin.DecodeRequest(

@@ -1,4 +1,4 @@
-"""Objective: what training makes small."""
+"""Interface of objectives."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from zoo.interfaces.data import Outputs, Samples
 
 
 class Objective(Component, nn.Module, ABC):
-    """A loss over a model's outputs.
+    """Computes the training loss from a model's outputs.
 
     Laws:
-        equals its own brute-force reference on tiny cases; targets that do not count change
-        nothing.
+        `forward` equals `reference` on small examples; masked targets have no effect.
     """
 
     kind: ClassVar[str] = "objective"
 
     def examples(self) -> Sequence[Outputs]:
-        """Tiny outputs for the laws, some of them padded, in float64: logits beside as many
-        targets, with choices and without. An objective that needs others brings its own."""
+        """Return small padded outputs in float64 for the laws, with and without samples.
+
+        Override it if the objective needs other outputs.
+        """
         return [
             _example_outputs(seed, with_samples)
             for with_samples in (False, True)
@@ -34,22 +35,22 @@ class Objective(Component, nn.Module, ABC):
 
     @abstractmethod
     def forward(self, outputs: Outputs) -> Tensor:
-        """The loss, one number."""
+        """Compute the loss, a scalar."""
 
     @abstractmethod
     def reference(self, outputs: Outputs) -> float:
-        """The same number, written as plainly as can be, for the law to compare with."""
+        """Compute the same loss with a direct implementation, for comparison."""
 
 
 def _example_outputs(seed: int, with_samples: bool) -> Outputs:
-    """Outputs of three items, as of a model that drew where to look or did not."""
-    here, source = torch.empty(0).device, torch.Generator("cpu").manual_seed(seed)
+    """Return the outputs of a batch of three, with or without sampled positions."""
+    device, generator = torch.empty(0).device, torch.Generator("cpu").manual_seed(seed)
 
     def noise(*shape: int) -> Tensor:
-        numbers = torch.randn(*shape, generator=source, dtype=torch.float64, device="cpu")
-        return numbers.to(here)
+        values = torch.randn(*shape, generator=generator, dtype=torch.float64, device="cpu")
+        return values.to(device)
 
-    targets = torch.randint(0, 5, (3, 4), generator=source, device="cpu").to(here)
+    targets = torch.randint(0, 5, (3, 4), generator=generator, device="cpu").to(device)
     mask = torch.arange(4) < torch.tensor([[4], [1], [2]])
     samples = Samples(-noise(3, 4).abs(), noise(3, 4).abs()) if with_samples else None
     return Outputs(noise(3, 4, 5), targets, mask, samples=samples)

@@ -1,4 +1,4 @@
-"""Position: information on the order of a sequence."""
+"""Interface of positions."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from zoo.interfaces.component import Component
 
 
 class Position(Component, nn.Module, ABC):
-    """Adds to states, rotates queries and keys, or adds a bias to scores.
+    """Encodes positions: adds to states, rotates queries and keys, or adds a bias to scores.
 
     A position is called as a module with the name of the operation. A subclass overrides `add`,
-    `rotate` or `bias`; the others do nothing.
+    `rotate` or `bias`; the other operations have no effect.
 
-    From the parent: dim, the width of the states; head_dim and heads of the attention.
+    From the parent: dim (width of the states), heads and head_dim of the attention, causal.
 
     Laws:
-        offset: positions o..o+n computed alone equal the slice of the whole.
+        offset: computing positions o..o+n alone equals slicing the full sequence.
     """
 
     kind: ClassVar[str] = "position"
     max_positions: int | None = None
-    """How many positions there are, or None if there is no end."""
+    """Maximum number of positions, or None if unlimited."""
     is_rotary: ClassVar[bool] = False
-    """Turns queries and keys, which only scorers that are plain inner products understand."""
+    """Whether it rotates queries and keys, which requires a scorer with `supports_rotary`."""
 
     def forward(
         self,
@@ -46,15 +46,15 @@ class Position(Component, nn.Module, ABC):
         return self.bias(states.shape[-2], keys.shape[-2], offset=offset, device=states.device)
 
     def add(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
-        """states [B, T, D] at positions offset..offset+T -> [B, T, D]."""
+        """Add positions offset..offset+T to states [B, T, D]."""
         return states
 
     def rotate(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
-        """queries or keys [B, H, T, D] at positions offset..offset+T -> [B, H, T, D]."""
+        """Rotate queries or keys [B, H, T, D] at positions offset..offset+T."""
         return states
 
     def bias(
         self, T: int, S: int, *, offset: int | Tensor = 0, device: torch.device
     ) -> Tensor | None:
-        """What is added to the scores of queries offset..offset+T and keys 0..S: [H, T, S]."""
+        """Return the bias [H, T, S] of the scores of queries offset..offset+T and keys 0..S."""
         return None

@@ -1,4 +1,4 @@
-"""Sampler: log-probabilities to tokens."""
+"""Interface of samplers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from zoo.interfaces.data import GenerationOutput, Selection
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """What is to be searched for: so many items, over that vocabulary, until then.
+    """Constants of a search.
 
     Shapes:
-        ends [E], the tokens that end a hypothesis; columns: room for the prompt and all that may
-        follow; max_length: tokens an item may generate, its end token included.
+        eos_ids [E]; total_length: maximum length of prompt and generated tokens; max_length:
+        maximum number of generated tokens, including eos.
     """
 
     batch: int
@@ -30,18 +30,18 @@ class SearchConfig:
     eos_ids: Tensor
 
     def is_eos(self, tokens: Tensor) -> Tensor:
-        """Which tokens [...] are end tokens."""
+        """Return which tokens [...] are eos."""
         return (tokens[..., None] == self.eos_ids).any(dim=-1)
 
 
 @dataclass(frozen=True)
 class SearchState:
-    """Where a search stands when its next token is to be chosen.
+    """The state of a search before the next token is selected.
 
     Shapes:
-        tokens [B, W, columns], the prompt first, filled up to column ``at``; scores and finished
-        [B, W]; count [B], tokens generated with the coming one; kept: what the sampler keeps from
-        step to step, each tensor with the batch first.
+        tokens [B, W, total_length], starting with the prompt, valid up to column ``cur_len``;
+        scores and finished [B, W]; num_generated [B], including the next token; sampler_state:
+        tensors of the sampler, batch first.
     """
 
     task: SearchConfig
@@ -54,20 +54,20 @@ class SearchState:
 
 
 class Sampler(Component):
-    """Chooses how generation goes on, on the device, without asking the host.
+    """Selects the next token of each hypothesis, on the device and without synchronisation.
 
-    A sampler that draws states its ``distribution``; one that chooses otherwise has a ``select``
-    of its own. One that ranks what has ended, as a beam does, keeps tensors between the steps
-    (``begin``, ``advance``, ``done``, ``finish``). The decoding loop keeps finished hypotheses
-    finished: it offers them one token only.
+    A sampler that samples implements ``distribution``; others implement ``select``. A sampler
+    that ranks finished hypotheses, such as beam search, keeps tensors between steps and overrides
+    ``init_state``, ``advance``, ``done`` and ``finish``. The decoding loop keeps finished
+    hypotheses finished: pad is their only possible token.
 
     Laws:
-        seeded draws repeat; draws follow the stated distribution; finished hypotheses stay
-        finished; an impossible token is never chosen, a certain one always.
+        samples are reproducible with a seed and follow ``distribution``; finished hypotheses stay
+        finished; a token of probability 0 is never selected, one of probability 1 always.
 
     Attributes:
-        width: how many hypotheses are alive for each item.
-        groups: into how many equal groups they fall; the first of each begins the search.
+        width: number of hypotheses per item.
+        groups: number of equal groups of hypotheses; the search starts from the first of each.
     """
 
     kind: ClassVar[str] = "sampler"
@@ -75,62 +75,63 @@ class Sampler(Component):
     groups: int = 1
 
     def distribution(self, logprobs: Tensor) -> Tensor:
-        """What each draw follows: logprobs [..., V] -> probabilities [..., V]."""
+        """Return the probabilities [..., V] of the next token, given logprobs [..., V]."""
         rows = logprobs.reshape(-1, 1, logprobs.shape[-1])
-        chosen = self.select(rows, torch.zeros_like(rows[..., 0]))
-        certain = torch.nn.functional.one_hot(chosen.tokens[:, 0], logprobs.shape[-1])
-        return certain.view(logprobs.shape).to(logprobs)
+        selected = self.select(rows, torch.zeros_like(rows[..., 0]))
+        one_hot = torch.nn.functional.one_hot(selected.tokens[:, 0], logprobs.shape[-1])
+        return one_hot.view(logprobs.shape).to(logprobs)
 
     def select(
         self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
     ) -> Selection:
-        """logprobs [B, W, V] of each hypothesis's next token, scores [B, W] so far."""
+        """Select the next tokens, given their logprobs [B, W, V] and the scores [B, W]."""
         if type(self).distribution is Sampler.distribution:
-            raise NotImplementedError(f"{type(self).__name__} has neither distribution nor select")
+            raise NotImplementedError(
+                f"{type(self).__name__} must implement distribution or select"
+            )
         p = self.distribution(logprobs)
-        # The first of exponential clocks with rates p rings; unlike torch.multinomial, no sync.
-        clocks = torch.empty_like(p).exponential_(generator=generator)
-        tokens = (p / clocks.clamp_(min=torch.finfo(p.dtype).tiny)).argmax(dim=-1)  # [B, W]
-        gained = logprobs.gather(-1, tokens[..., None])[..., 0]
+        # argmax(p / exponential noise) is a sample from p; torch.multinomial would synchronise.
+        noise = torch.empty_like(p).exponential_(generator=generator)
+        tokens = (p / noise.clamp_(min=torch.finfo(p.dtype).tiny)).argmax(dim=-1)  # [B, W]
+        token_logprobs = logprobs.gather(-1, tokens[..., None])[..., 0]
         parents = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
-        return Selection(tokens, parents, scores + gained)
+        return Selection(tokens, parents, scores + token_logprobs)
 
     def init_state(self, task: SearchConfig) -> Mapping[str, Tensor]:
-        """What is kept before the first step; ZooError if the task cannot be searched."""
+        """Return the sampler's tensors before the first step; raise ZooError if unsupported."""
         return {}
 
     def advance(
         self, logprobs: Tensor, search: SearchState, generator: torch.Generator | None = None
     ) -> tuple[Selection, Mapping[str, Tensor]]:
-        """The choice for this step, and what is kept after it."""
+        """Return the selection for this step and the updated sampler state."""
         return self.select(logprobs, search.scores, generator), search.sampler_state
 
     def done(self, search: SearchState) -> Tensor:
-        """Which items [B] need no further step."""
+        """Return which items [B] are finished."""
         return (search.finished | search.scores.isneginf()).all(dim=1)
 
     def finish(self, search: SearchState) -> tuple[Tensor, Tensor]:
-        """tokens [B, N, columns] and scores [B, N] of what was found, best first."""
+        """Return tokens [B, N, total_length] and scores [B, N] of the hypotheses, best first."""
         return search.tokens, search.scores
 
 
 class FrameSampler(Sampler):
-    """Reads labels off all frames of an item at once, where nothing said depends on a choice.
+    """Decodes labels from all frames at once, for models such as CTC.
 
-    The decoding loop has no use for it: a model that gives logits for frames, as CTC does, hands
-    them over whole.
+    It is not used by the decoding loop: the model passes the logits of all frames.
 
     Laws:
-        a certain path is read off; padding frames change nothing; labels are neither blank nor
-        padding; scores come best first, none above the log-probability of its labels.
+        a path of probability 1 is decoded; padding frames have no effect; labels contain neither
+        blank nor padding; scores are sorted, and no higher than the labels' log-probability.
     """
 
     def decode_frames(
         self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int
     ) -> GenerationOutput:
-        """logprobs [B, T, V] of each frame, mask [B, T] with the real frames first -> N labellings.
+        """Decode logprobs [B, T, V]; mask [B, T] is True at valid frames, which come first.
 
-        tokens [B, N, U] end where their padding begins; an item without frames has none, and the
-        score 0.
+        Returns N labellings per item, tokens [B, N, U], padded; an item without frames has an
+        empty labelling of score 0.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no read")
+        raise NotImplementedError(f"{type(self).__name__} must implement decode_frames")

@@ -1,8 +1,8 @@
-"""A constructor's signature, read as a schema.
+"""Schema of a component, derived from the signature of its constructor.
 
-A parameter is one of three things: plain (an int, a choice, a list; pydantic checks it), a slot
-(`Blueprint[Kind]`, filled by another part), or given (`FromParent[int]`, supplied by the parent that
-builds the part and so no business of a spec).
+A parameter is plain (an int, a choice, a list; validated by pydantic), a slot (`Blueprint[Kind]`,
+another component), or from the parent (`FromParent[int]`, supplied by the parent that builds the
+component; a spec cannot set it).
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from torch import nn
 
 T = TypeVar("T")
 ParameterError = tuple[tuple[str | int, ...], str]
-"""The path inside a value, and what is wrong there."""
+"""Path inside a value, and the error message."""
 
 
 class _FromParent:
-    """Marks a parameter that the parent supplies."""
+    """Marker of a parameter that the parent supplies."""
 
 
 FromParent = Annotated[T, _FromParent()]
-"""``input_dim: FromParent[int]``: the parent that builds the part knows it; a spec must not set it."""
+"""``input_dim: FromParent[int]``: supplied by the parent at build time, not by a spec."""
 
 REQUIRED: Any = inspect.Parameter.empty
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A parameter that another part fills."""
+    """A parameter that takes another component."""
 
     target: type
     many: bool = False
@@ -46,7 +46,7 @@ class Slot:
 
 
 class _TypeSchema:
-    """What a plain parameter can be; costly to make, so parameters of one type share it."""
+    """Validation of a plain parameter; costly to build, so shared by parameters of one type."""
 
     def __init__(self, annotation: Any) -> None:
         self.adapter: TypeAdapter[Any] = TypeAdapter(annotation)
@@ -60,17 +60,17 @@ _types: dict[Any, _TypeSchema] = {}
 
 
 def _get_type_schema(annotation: Any) -> _TypeSchema:
-    marks = getattr(annotation, "__metadata__", ())
-    alike = marks and all(isinstance(mark, FieldInfo) for mark in marks)
-    # Two calls of Field are never equal, but what they say may be.
-    key = (annotation.__origin__, repr(marks)) if alike else annotation
+    metadata = getattr(annotation, "__metadata__", ())
+    only_fields = metadata and all(isinstance(item, FieldInfo) for item in metadata)
+    # Fields with the same content are not equal, but have the same repr.
+    key = (annotation.__origin__, repr(metadata)) if only_fields else annotation
     try:
-        known = _types.get(key)
-    except TypeError:  # it cannot be a key
+        schema = _types.get(key)
+    except TypeError:  # not hashable
         return _TypeSchema(annotation)
-    if known is None:
-        known = _types[key] = _TypeSchema(annotation)
-    return known
+    if schema is None:
+        schema = _types[key] = _TypeSchema(annotation)
+    return schema
 
 
 @dataclass(frozen=True)
@@ -92,21 +92,22 @@ class Parameter:
         return _get_type_schema(self.annotation)
 
     def validate(self, value: Any) -> list[ParameterError]:
-        """Why the value is refused; empty if it is fine."""
+        """Return the errors of a value, empty if it is valid."""
         return self.parse(value)[1]
 
     def parse(self, value: Any) -> tuple[Any, list[ParameterError]]:
-        """The value as the constructor takes it, and why it is refused.
+        """Return the value as the constructor takes it, and its errors.
 
-        A spec holds what JSON holds, so a list will do for a tuple, but no text for a number.
+        The value is validated as strict JSON: a list is valid for a tuple, but a string is not
+        valid for a number.
         """
         try:
             return self._type.adapter.validate_json(json.dumps(value), strict=True), []
         except ValidationError as error:
-            found = error.errors(include_url=False, include_context=False, include_input=False)
-            return value, [(tuple(fault["loc"]), _to_yaml_terms(fault["msg"])) for fault in found]
+            errors = error.errors(include_url=False, include_context=False, include_input=False)
+            return value, [(tuple(e["loc"]), _to_yaml_terms(e["msg"])) for e in errors]
         except (TypeError, ValueError, RecursionError):
-            return value, [((), "should be a plain value: text, number, list or mapping")]
+            return value, [((), "should be a plain value: string, number, list or mapping")]
 
     def json_schema(self) -> dict[str, Any]:
         return copy.deepcopy(self._type.schema)
@@ -116,12 +117,12 @@ class Parameter:
 
 
 def _to_yaml_terms(message: str) -> str:
-    """What JSON calls an array and an object, a spec's author calls a list and a mapping."""
+    """Replace the JSON terms array and object by the YAML terms list and mapping."""
     return message.replace("a valid array", "a valid list").replace("an object", "a mapping")
 
 
 def parameters(cls: type[Any]) -> tuple[Parameter, ...]:
-    """The parameters of a class's constructor, or TypeError if it is no schema."""
+    """Return the parameters of a constructor; raise TypeError if it is not a valid schema."""
     return _parameters(cast(Any, cls))
 
 
@@ -129,40 +130,40 @@ def parameters(cls: type[Any]) -> tuple[Parameter, ...]:
 def _parameters(cls: Any) -> tuple[Parameter, ...]:
     constructor = cls.__init__
     if constructor in (object.__init__, nn.Module.__init__):
-        return ()  # it has none of its own
+        return ()
     try:
         hints = typing.get_type_hints(constructor, include_extras=True)
     except Exception as error:
         raise TypeError(
-            f"the types of {cls.__name__}'s constructor do not resolve: {error}"
+            f"the type annotations of {cls.__name__}.__init__ cannot be resolved: {error}"
         ) from None
     found = []
     for parameter in list(inspect.signature(constructor).parameters.values())[1:]:
-        rule = _check_parameter(parameter, hints)
-        if rule:
-            raise TypeError(f"{cls.__name__}.__init__: parameter '{parameter.name}' {rule}")
+        problem = _check_parameter(parameter, hints)
+        if problem:
+            raise TypeError(f"{cls.__name__}.__init__: parameter '{parameter.name}' {problem}")
         annotation = hints[parameter.name]
         from_parent = any(
-            isinstance(mark, _FromParent) for mark in getattr(annotation, "__metadata__", ())
+            isinstance(item, _FromParent) for item in getattr(annotation, "__metadata__", ())
         )
         slot = None if from_parent else _parse_slot(annotation)
-        read = Parameter(parameter.name, annotation, parameter.default, from_parent, slot)
-        rule = None if from_parent or slot else _check_serializable(read)
-        if rule:
-            raise TypeError(f"{cls.__name__}.__init__: parameter '{parameter.name}' {rule}")
-        found.append(read)
+        result = Parameter(parameter.name, annotation, parameter.default, from_parent, slot)
+        problem = None if from_parent or slot else _check_serializable(result)
+        if problem:
+            raise TypeError(f"{cls.__name__}.__init__: parameter '{parameter.name}' {problem}")
+        found.append(result)
     return tuple(found)
 
 
 def _check_serializable(parameter: Parameter) -> str | None:
-    """Why no spec could write a value of a plain parameter."""
+    """Return why the values of a plain parameter cannot be written in a spec, or None."""
     if _contains_slot(parameter.annotation):
-        forms = "Blueprint[K], Blueprint[K] | None and Sequence[Blueprint[K]]"
-        return f"holds blueprints, but is none of {forms}"
+        forms = "Blueprint[K], Blueprint[K] | None or Sequence[Blueprint[K]]"
+        return f"contains blueprints, but its type is not {forms}"
     try:
         parameter.json_schema()
     except Exception as error:
-        return f"has a type that no spec can write: {str(error).splitlines()[0]}"
+        return f"has a type that cannot be written in a spec: {str(error).splitlines()[0]}"
     return None
 
 
@@ -174,18 +175,18 @@ def _contains_slot(annotation: Any) -> bool:
 
 def _check_parameter(parameter: inspect.Parameter, hints: dict[str, Any]) -> str | None:
     if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-        return "collects arguments (*args or **kwargs), so a misspelt key would pass unseen"
+        return "collects arguments (*args or **kwargs), so misspelt keys would not be detected"
     if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
         return "must be keyword-only (put a bare * before it)"
     if parameter.name not in hints:
-        return "has no type"
+        return "has no type annotation"
     if parameter.name == "type":
-        return "cannot be called 'type', the key by which a spec names the part"
+        return "cannot be named 'type', which is the key for the component's name in a spec"
     return None
 
 
 def _parse_slot(annotation: Any) -> Slot | None:
-    """Blueprint[K], Blueprint[K] | None and Sequence[Blueprint[K]] are slots."""
+    """Return the slot for Blueprint[K], Blueprint[K] | None or Sequence[Blueprint[K]]."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if getattr(origin, "fills_slots", False):
         return Slot(arguments[0])

@@ -8,21 +8,21 @@ from zoo_alignment.local_m import LocalM
 
 
 def reference_local_m(scores, mask, first: int, D: int) -> list[list[float]]:
-    """One item, one head: softmax in the window around place t, counted among open keys."""
+    """Softmax in the window around position t, counting valid keys only, for one item and head."""
     rows = []
-    places = [s for s in range(len(mask)) if mask[s]]
+    valid = [s for s in range(len(mask)) if mask[s]]
     for t, row in enumerate(scores):
-        p = min(first + t, len(places) - 1)
-        window = [s for place, s in enumerate(places) if abs(place - p) <= D]
+        p = min(first + t, len(valid) - 1)
+        window = [s for position, s in enumerate(valid) if abs(position - p) <= D]
         total = sum(math.exp(row[s]) for s in window)
         rows.append([math.exp(row[s]) / total if s in window else 0.0 for s in range(len(row))])
     return rows
 
 
-def test_weights_of_scores_worked_out_by_hand():
+def test_weights_have_known_values():
     scores = torch.log(torch.tensor([[1.0, 2, 3, 4]])).double().expand(6, -1)
 
-    # Windows {0, 1}, {0, 1, 2}, {1, 2, 3}, then {2, 3} for good.
+    # Windows {0, 1}, {0, 1, 2}, {1, 2, 3}, then {2, 3}.
     expected = torch.tensor(
         [
             [1 / 3, 2 / 3, 0, 0],
@@ -35,7 +35,7 @@ def test_weights_of_scores_worked_out_by_hand():
 
 
 @pytest.mark.parametrize("D", [0, 1, 2, 10])
-def test_weights_equal_the_formula_written_as_loops(D):
+def test_weights_match_the_formula_as_loops(D):
     torch.manual_seed(0)
     scores = torch.randn(3, 2, 4, 6, dtype=torch.float64)
     mask = torch.tensor(
@@ -57,10 +57,10 @@ def test_weights_equal_the_formula_written_as_loops(D):
             )
 
 
-def test_it_counts_steps():
+def test_needs_the_step_index():
     assert LocalM.needs_step_index
     assert not LocalM.sequential
 
 
-def test_it_has_no_weights():
+def test_state_dict_is_empty():
     assert list(LocalM().state_dict()) == []

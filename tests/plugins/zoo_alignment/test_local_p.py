@@ -8,7 +8,7 @@ from zoo.plugin import AlignmentContext
 from zoo_alignment.local_p import LocalP
 
 
-def test_weights_of_known_parameters():
+def test_weights_have_known_values():
     align = LocalP(query_dim=1, D=2).double()
     align.load_state_dict({"W_p.weight": torch.tensor([[1.0]]), "v_p": torch.tensor([1.0])})
     scores = torch.log(torch.tensor([[[[1.0, 2, 3, 4, 9]]]])).double()
@@ -24,7 +24,7 @@ def test_weights_of_known_parameters():
 
 
 @pytest.mark.parametrize("D", [1, 2, 4])
-def test_weights_equal_the_papers_formula_written_as_loops(D):
+def test_weights_match_the_formula_as_loops(D):
     torch.manual_seed(0)
     align = LocalP(query_dim=3, D=D).double()
     W, v = align.W_p.weight.tolist(), (align.v_p * 3).tolist()
@@ -41,14 +41,14 @@ def test_weights_equal_the_papers_formula_written_as_loops(D):
     weights = align(scores, mask[:, None, None], AlignmentContext(query))
 
     for b in range(3):
-        places = [s for s in range(6) if mask[b, s]]
+        valid = [s for s in range(6) if mask[b, s]]
         for h in range(2):
             for t in range(4):
                 q = query[b, h, t].tolist()
                 inner = [math.tanh(sum(W[i][j] * q[j] for j in range(3))) for i in range(3)]
-                away = sum(v[i] * inner[i] for i in range(3))
-                p = len(places) / (1 + math.exp(-away))
-                window = {s: k for k, s in enumerate(places) if abs(k - p) <= D}
+                logit = sum(v[i] * inner[i] for i in range(3))
+                p = len(valid) / (1 + math.exp(-logit))
+                window = {s: k for k, s in enumerate(valid) if abs(k - p) <= D}
                 total = sum(math.exp(scores[b, h, t, s]) for s in window)
                 for s in range(6):
                     expected = 0.0
@@ -58,7 +58,7 @@ def test_weights_equal_the_papers_formula_written_as_loops(D):
                     assert abs(weights[b, h, t, s].item() - expected) < 1e-12
 
 
-def test_the_predicted_place_learns():
+def test_predicted_position_has_gradients():
     torch.manual_seed(0)
     align = LocalP(query_dim=3, D=2).double()
 
@@ -70,12 +70,12 @@ def test_the_predicted_place_learns():
     assert align.W_p.weight.grad.abs().sum() > 0
 
 
-def test_without_a_look_it_says_what_it_lacks():
-    with pytest.raises(ZooError, match="'local-p' predicts its window from the query's look"):
+def test_a_missing_context_raises():
+    with pytest.raises(ZooError, match="'local-p' requires a context"):
         LocalP(query_dim=3)(torch.zeros(2, 4))
 
 
-def test_its_weights_are_named():
+def test_state_dict_keys():
     shapes = {k: tuple(v.shape) for k, v in LocalP(query_dim=3).state_dict().items()}
 
     assert shapes == {"v_p": (3,), "W_p.weight": (3, 3)}

@@ -6,7 +6,7 @@ from zoo.plugin import Mask
 from zoo_bahdanau.additive import Additive
 
 
-def test_the_score_of_known_weights():
+def test_score_has_known_values():
     additive = Additive(query_dim=1, key_dim=2, hidden=2).double()
     additive.load_state_dict(
         {
@@ -28,7 +28,7 @@ def test_the_score_of_known_weights():
     torch.testing.assert_close(scores, expected, rtol=0, atol=1e-12)
 
 
-def test_scores_equal_the_papers_formula_written_as_loops():
+def test_scores_match_the_formula_as_loops():
     torch.manual_seed(0)
     additive = Additive(query_dim=3, key_dim=4, hidden=5).double()
     W, U, v = (w.tolist() for w in (additive.W.weight, additive.U.weight, additive.v))
@@ -49,44 +49,7 @@ def test_scores_equal_the_papers_formula_written_as_loops():
                 assert abs(scores[b, t, s].item() - expected) < 1e-12
 
 
-def test_pairs_are_the_diagonal_of_the_scores():
-    torch.manual_seed(0)
-    additive = Additive(query_dim=3, key_dim=4, hidden=5).double()
-    query = torch.randn(2, 6, 3, dtype=torch.float64)
-    key = torch.randn(2, 6, 4, dtype=torch.float64)
-
-    diagonal = additive(query, key).diagonal(dim1=-2, dim2=-1)
-
-    torch.testing.assert_close(additive.score_pairs(query, key), diagonal, rtol=0, atol=1e-12)
-
-
-def test_any_number_of_leading_dimensions_is_a_batch():
-    torch.manual_seed(0)
-    additive = Additive(query_dim=3, key_dim=4, hidden=5)
-    query, key = torch.randn(2, 3, 5, 3), torch.randn(2, 3, 6, 4)
-
-    scores = additive(query, key)
-
-    assert scores.shape == (2, 3, 5, 6)
-    torch.testing.assert_close(scores[1, 2], additive(query[1, 2], key[1, 2]), rtol=1e-6, atol=1e-6)
-
-
-def test_keys_prepared_once_serve_every_query():
-    torch.manual_seed(0)
-    additive = Additive(query_dim=3, key_dim=4, hidden=5).double()
-    query = torch.randn(2, 3, 3, dtype=torch.float64)
-    key = torch.randn(2, 6, 4, dtype=torch.float64)
-    prepared = additive.prepare(key)
-
-    one_by_one = [additive.score(query[:, t : t + 1], prepared) for t in range(3)]
-
-    assert prepared.shape == (2, 6, 5)
-    torch.testing.assert_close(
-        torch.cat(one_by_one, dim=1), additive(query, key), rtol=0, atol=1e-12
-    )
-
-
-def test_it_has_no_fused_path():
+def test_fused_returns_none():
     torch.manual_seed(0)
     additive = Additive(query_dim=4, key_dim=4, hidden=4)
     states = torch.randn(1, 1, 2, 4)
@@ -94,7 +57,7 @@ def test_it_has_no_fused_path():
     assert additive.fused(states, states, states, Mask()) is None
 
 
-def test_its_weights_are_named():
+def test_state_dict_keys():
     shapes = {
         key: tuple(value.shape)
         for key, value in Additive(query_dim=3, key_dim=4, hidden=5).state_dict().items()

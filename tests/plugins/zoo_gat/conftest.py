@@ -1,4 +1,4 @@
-"""What the tests of graphs share."""
+"""Fixtures of graph attention tests."""
 
 import pytest
 import torch
@@ -15,9 +15,9 @@ SCORERS = {"gat": Gat, "gatv2": GatV2, "scaled-dot": ScaledDot}
 
 @pytest.fixture
 def encoder():
-    """Makes an encoder; what concerns the attention goes into a dictionary of its own."""
+    """Return a function that builds an encoder; ``attention`` holds parameters of the attention."""
 
-    def make(*, scorer="gat", attention=None, input_dim=5, seed=0, **params):
+    def build(*, scorer="gat", attention=None, input_dim=5, seed=0, **params):
         attention_blueprint = Blueprint.of(
             EdgeAttention, scorer=Blueprint.of(SCORERS[scorer]), **(attention or {})
         )
@@ -26,11 +26,11 @@ def encoder():
         blueprint = Blueprint.of(GraphAttention, attention=attention_blueprint, **kwargs)
         return blueprint.build(input_dim=input_dim).eval()
 
-    return make
+    return build
 
 
 @pytest.fixture
 def graph():
-    """Seven nodes: listed and repeated edges, a self-loop, 5 with no way in, 6 with no edge."""
+    """Seven nodes with repeated edges and a self-loop; 5 has no incoming edges, 6 no edges."""
     edges = [(0, 1), (1, 0), (2, 1), (3, 1), (3, 1), (5, 4), (4, 4), (0, 3), (2, 3)]
     return torch.randn(1, 7, 5, generator=torch.Generator().manual_seed(1)), torch.tensor([edges])

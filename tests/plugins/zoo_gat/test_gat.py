@@ -4,7 +4,7 @@ import torch
 from zoo_gat.gat import Gat
 
 
-def _make_scorer(**params):
+def _build_scorer(**params):
     scorer = Gat(query_dim=2, key_dim=1, **params).double()
     state = {"u.weight": torch.tensor([[1.0, -2.0]]), "v.weight": torch.tensor([[3.0]])}
     if params.get("bias"):
@@ -20,25 +20,25 @@ KEY = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)
 @pytest.mark.parametrize(
     ("params", "expected"),
     [
-        # u.q is -1 and 2, v.k is 3 and -3: what is below zero is multiplied by the slope.
+        # u.q is -1 and 2, v.k is 3 and -3; negative sums are multiplied by the slope
         ({}, [[2.0, 0.2 * -4], [5.0, 0.2 * -1]]),
         ({"slope": 0.5}, [[2.0, -2.0], [5.0, -0.5]]),
         ({"bias": True}, [[0.2 * -1.5, 0.2 * -7.5], [1.5, 0.2 * -4.5]]),
     ],
 )
-def test_the_score_of_known_weights(params, expected):
-    scores = _make_scorer(**params)(QUERY, KEY)
+def test_score_has_known_values(params, expected):
+    scores = _build_scorer(**params)(QUERY, KEY)
     torch.testing.assert_close(scores, torch.tensor(expected, dtype=torch.float64))
 
 
-def test_listed_edges_cost_one_number_each():
-    scorer = _make_scorer()
+def test_edge_scores_have_known_values():
+    scorer = _build_scorer()
     target, source = torch.tensor([1, 0, 1]), torch.tensor([0, 1, 1])
     scores = scorer(QUERY, KEY, edges=(target, source))
     torch.testing.assert_close(scores, torch.tensor([5.0, -0.8, -0.2], dtype=torch.float64))
 
 
-def test_weights_are_named_and_shaped_as_published():
+def test_state_dict_shapes():
     shapes = {
         k: tuple(v.shape) for k, v in Gat(query_dim=3, key_dim=4, bias=True).state_dict().items()
     }

@@ -13,7 +13,7 @@ def _states(encoder, features, edges=None):
     return encoder(features, torch.ones(features.shape[:2], dtype=torch.bool), edges).states
 
 
-def test_a_layer_of_known_weights(encoder):
+def test_one_layer_has_known_values(encoder):
     layer = encoder(input_dim=1, hidden=1, self_loops=False)
     layer.load_state_dict(
         {
@@ -27,26 +27,18 @@ def test_a_layer_of_known_weights(encoder):
 
     states = _states(layer, features, torch.tensor([[[0, 2], [1, 2], [2, 1]]]))
 
-    # Node 2 hears 0 and 2 with weights softmax(0, 2), node 1 hears 6 alone, node 0 nobody.
+    # Node 2 has sources of values 0 and 2 with weights softmax(0, 2), node 1 one of value 6.
     weight = torch.tensor([0.0, 2.0]).softmax(dim=0)[1].item()
     torch.testing.assert_close(states, torch.tensor([[[0.5], [6.5], [2 * weight + 0.5]]]))
 
 
 @pytest.mark.parametrize("loops", [True, False])
 @pytest.mark.parametrize("scorer", ["gat", "gatv2", "scaled-dot"])
-def test_no_edges_named_is_every_edge_listed(encoder, scorer, loops):
+def test_no_edges_is_a_complete_graph(encoder, scorer, loops):
     layers = encoder(scorer=scorer, layers=2, heads=2, self_loops=loops)
     features = torch.randn(2, 4, 5)
-    every = torch.cartesian_prod(torch.arange(4), torch.arange(4)).expand(2, -1, 2)
-    torch.testing.assert_close(_states(layers, features), _states(layers, features, every))
-
-
-def test_permuting_the_nodes_permutes_the_states(encoder, graph):
-    layers, (features, edges) = encoder(layers=2, heads=2), graph
-    order = torch.tensor([3, 6, 0, 5, 2, 4, 1])
-    renamed = order.argsort()[edges]
-    moved = _states(layers, features[:, order], renamed)
-    torch.testing.assert_close(moved, _states(layers, features, edges)[:, order])
+    all_edges = torch.cartesian_prod(torch.arange(4), torch.arange(4)).expand(2, -1, 2)
+    torch.testing.assert_close(_states(layers, features), _states(layers, features, all_edges))
 
 
 def test_an_edge_listed_twice_counts_twice(encoder):
@@ -66,7 +58,7 @@ def test_a_listed_self_loop_is_not_added_again(encoder, graph):
     torch.testing.assert_close(_states(layer, features, edges), _states(layer, features, without))
 
 
-def test_weights_are_reported_edge_by_edge_then_loop_by_loop(encoder, graph):
+def test_recorded_weights_are_those_of_edges_then_self_loops(encoder, graph):
     layers, (features, edges) = encoder(layers=2, heads=3, output_heads=2), graph
     with recording(layers) as log:
         _states(layers, features, edges)
@@ -77,11 +69,11 @@ def test_weights_are_reported_edge_by_edge_then_loop_by_loop(encoder, graph):
     target = torch.cat([edges[0, :, 1], torch.arange(7)])
     sums = torch.zeros(3, 7).index_add(1, target, weights)
     torch.testing.assert_close(sums, torch.ones(3, 7))
-    assert weights[:, 6].eq(0).all()  # (4, 4), which came again as a loop
+    assert weights[:, 6].eq(0).all()  # (4, 4), which is masked and appended as a self-loop
     assert not layers.layers[0].listeners
 
 
-def test_dropout_is_on_features_and_on_weights(encoder, graph):
+def test_dropout_is_applied_to_features_and_weights(encoder, graph):
     for params in ({"dropout": 0.5}, {"attention": {"dropout": 0.5}}):
         layers = encoder(layers=2, **params)
         assert torch.equal(_states(layers, *graph), _states(layers, *graph))
@@ -89,7 +81,7 @@ def test_dropout_is_on_features_and_on_weights(encoder, graph):
         assert not torch.equal(_states(layers, *graph), _states(layers, *graph))
 
 
-def test_a_residual_of_the_inputs_as_they_are(encoder, graph):
+def test_identity_residual_adds_the_inputs(encoder, graph):
     features, edges = graph
     plain = encoder(hidden=5)
     added = encoder(hidden=5, attention={"residual": "identity"})
@@ -98,8 +90,8 @@ def test_a_residual_of_the_inputs_as_they_are(encoder, graph):
     torch.testing.assert_close(difference, features)
 
 
-def test_a_residual_that_no_layer_can_have_is_refused(encoder):
-    with pytest.raises(SpecError, match="which no layer here does; set residual: linear"):
+def test_identity_residual_without_equal_widths_raises(encoder):
+    with pytest.raises(SpecError, match="residual: linear"):
         encoder(hidden=4, attention={"residual": "identity"})
 
 
@@ -114,19 +106,19 @@ def test_a_residual_that_no_layer_can_have_is_refused(encoder):
     ],
     ids=lambda attention: attention["scorer"],
 )
-def test_the_laws_hold_with_every_projection(attention, heads):
+def test_laws_hold_with_every_projection(attention, heads):
     check(GraphAttention, attention=attention, heads=heads, layers=8, hidden=3, self_loops=False)
 
 
 @pytest.mark.parametrize(
     ("scorer", "reason"),
     [
-        (LocationWindow, "looks at places alone, but the nodes of a graph have none"),
-        (Location, "needs to know where the query before looked"),
+        (LocationWindow, "positions"),
+        (Location, "previous query"),
     ],
 )
-def test_a_scorer_that_cannot_score_an_edge_is_refused(scorer, reason):
-    with pytest.raises(SpecError, match=f"scorer '{scorer.name}' {reason}"):
+def test_a_scorer_that_cannot_score_edges_raises(scorer, reason):
+    with pytest.raises(SpecError, match=f"scorer '{scorer.name}'.*{reason}"):
         zoo.compose("gat-tiny", overrides=[f"model.encoder.attention.scorer={scorer.name}"])
 
 
@@ -136,33 +128,30 @@ EDGES = torch.zeros(1, 2, 2, dtype=torch.long)
 @pytest.mark.parametrize(
     ("edges", "message"),
     [
-        (EDGES.float(), "edges must be whole numbers, not torch.float32"),
-        (EDGES.bool(), "edges must be whole numbers, not torch.bool"),
-        (EDGES[0], r"edges must be \[1, E, 2\] for 1 graphs, not \[2, 2\]"),
-        (torch.zeros(1, 2, 9).long(), r"edges must be \[1, E, 2\] for 1 graphs, not \[1, 2, 9\]"),
-        (EDGES.expand(3, 2, 2), r"edges must be \[1, E, 2\] for 1 graphs, not \[3, 2, 2\]"),
-        (
-            torch.tensor([[[0, 1], [2, 7]]]),
-            r"edge 1 of graph 0 is \[2, 7\], but its nodes are numbered 0 to 6; \[-1, -1\] is pad",
-        ),
-        (torch.tensor([[[-2, 1]]]), r"edge 0 of graph 0 is \[-2, 1\], but its nodes are"),
-        (torch.tensor([[[-1, 1]]]), r"edge 0 of graph 0 is \[-1, 1\], but its nodes are"),
+        (EDGES.float(), "edges.*torch.float32"),
+        (EDGES.bool(), "edges.*torch.bool"),
+        (EDGES[0], r"edges.*\[1, E, 2\].*\[2, 2\]"),
+        (torch.zeros(1, 2, 9).long(), r"edges.*\[1, E, 2\].*\[1, 2, 9\]"),
+        (EDGES.expand(3, 2, 2), r"edges.*\[1, E, 2\].*\[3, 2, 2\]"),
+        (torch.tensor([[[0, 1], [2, 7]]]), r"edge 1 of graph 0 is \[2, 7\].*0 to 6.*\[-1, -1\]"),
+        (torch.tensor([[[-2, 1]]]), r"edge 0 of graph 0 is \[-2, 1\]"),
+        (torch.tensor([[[-1, 1]]]), r"edge 0 of graph 0 is \[-1, 1\]"),
     ],
 )
-def test_faulty_edges_are_named(encoder, graph, edges, message):
+def test_invalid_edges_raise(encoder, graph, edges, message):
     with pytest.raises(ZooError, match=message):
         _states(encoder(), graph[0], edges)
 
 
-def test_where_numbers_are_not_looked_at_torch_stops_at_a_faulty_one(encoder):
-    """And does not take node 3 of the first graph, which has three, for node 0 of the second."""
+def test_an_unchecked_invalid_index_triggers_torch_assertion(encoder):
+    """Index 3 of the first graph, which has three nodes, is not node 0 of the second graph."""
     torch.compiler.reset()
     compiled = torch.compile(encoder(), backend="eager", fullgraph=True)
     with pytest.raises((IndexError, RuntimeError), match=r"out of (range|bounds)"):
         _states(compiled, torch.randn(2, 3, 5), torch.tensor([[[3, 0]], [[0, 1]]]))
 
 
-def test_an_edge_to_a_node_that_is_not_real_is_none(encoder, graph):
+def test_edges_of_masked_nodes_are_ignored(encoder, graph):
     layer, (features, edges) = encoder(), graph
     mask = torch.ones(1, 7, dtype=torch.bool)
     mask[0, 5:] = False
@@ -172,31 +161,31 @@ def test_an_edge_to_a_node_that_is_not_real_is_none(encoder, graph):
     torch.testing.assert_close(actual.summary, expected.summary)
 
 
-def test_graphs_with_nothing_in_them(encoder):
+def test_empty_graphs(encoder):
     layers = encoder(layers=2, heads=2, self_loops=False)
     torch.nn.init.ones_(layers.layers[-1].bias)
-    nothing = torch.empty(1, 0, 2, dtype=torch.long)
+    no_edges = torch.empty(1, 0, 2, dtype=torch.long)
     padding = torch.full((1, 3, 2), -1)
-    for edges in (nothing, padding):
+    for edges in (no_edges, padding):
         assert _states(layers, torch.randn(1, 3, 5), edges).eq(1).all()
         assert _states(layers, torch.randn(1, 0, 5), edges).shape == (1, 0, 4)
-    assert _states(layers, torch.randn(0, 3, 5), nothing[:0]).shape == (0, 3, 4)
+    assert _states(layers, torch.randn(0, 3, 5), no_edges[:0]).shape == (0, 3, 4)
 
 
-def test_a_gradient_reaches_the_features_through_edges_and_is_finite(encoder, graph):
+def test_gradients_flow_through_edges_and_are_finite(encoder, graph):
     layers, (features, edges) = encoder(layers=2, heads=2, self_loops=False), graph
     features = features.double().requires_grad_()
     layers.double()
     assert torch.autograd.gradcheck(lambda x: _states(layers, x, edges), features)
 
 
-def test_scores_far_apart_do_not_overflow(encoder, graph):
+def test_large_scores_do_not_overflow(encoder, graph):
     layer, (features, edges) = encoder(), graph
     states = _states(layer, features * 1e6, edges)
     assert states.isfinite().all()
 
 
-def test_weights_are_named_and_shaped_as_published(encoder):
+def test_state_dict_shapes(encoder):
     layers = encoder(layers=2, heads=2, output=3, output_heads=1)
     assert {k: tuple(v.shape) for k, v in layers.state_dict().items()} == {
         "layers.0.key.weight": (8, 5),
@@ -210,14 +199,25 @@ def test_weights_are_named_and_shaped_as_published(encoder):
         "layers.1.scorers.0.v.weight": (1, 3),
         "layers.1.bias": (3,),
     }
-    whole = encoder(scorer="scaled-dot", attention={"project": "qkv", "residual": "linear"})
+    projected = encoder(scorer="scaled-dot", attention={"project": "qkv", "residual": "linear"})
     names = ["bias", "query.weight", "key.weight", "value.weight", "skip.weight"]
-    assert list(whole.state_dict()) == [f"layers.0.{name}" for name in names]
+    assert list(projected.state_dict()) == [f"layers.0.{name}" for name in names]
 
 
-def test_no_matrix_of_all_pairs_is_made_of_a_list(encoder):
-    """A hundred thousand nodes: a matrix of their pairs would take 40 gigabytes."""
+def test_edges_do_not_allocate_a_dense_matrix(encoder):
+    """A dense matrix of 100,000 nodes would need 40 GB."""
     layer = encoder(input_dim=1, hidden=1)
     edges = torch.randint(0, 100_000, (1, 1000, 2))
     with torch.no_grad():
         assert _states(layer, torch.randn(1, 100_000, 1), edges).isfinite().all()
+
+
+def test_repr_shows_heads_and_widths(encoder):
+    layers = encoder(layers=2, heads=2, output=3)
+    assert layers.extra_repr() == (
+        "input_dim=5, hidden=4, heads=2, output=3, output_heads=2, activation='elu', "
+        "self_loops=True"
+    )
+    assert layers.layers[0].extra_repr() == (
+        "input_dim=5, head_dim=4, heads=2, merge='concat', project='shared', residual='none'"
+    )

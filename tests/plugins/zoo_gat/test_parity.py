@@ -1,4 +1,4 @@
-"""The layers equal PyTorch Geometric's GATConv, GATv2Conv and TransformerConv on one's weights."""
+"""Parity with GATConv, GATv2Conv and TransformerConv of PyTorch Geometric."""
 
 import pytest
 import torch
@@ -16,16 +16,16 @@ def _forward(encoder, features, edges):
 
 
 def _assert_parity(encoder, reference, features, edges):
-    for some in (edges, EMPTY):
-        expected = reference(features[0], some[0].T)
-        actual = _forward(encoder, features, some)[0]
+    for edge_list in (edges, EMPTY):
+        expected = reference(features[0], edge_list[0].T)
+        actual = _forward(encoder, features, edge_list)[0]
         torch.testing.assert_close(actual, expected, atol=1e-5, rtol=1e-5)
     empty = _forward(encoder, features[:, :0], EMPTY)
     assert empty.shape == (1, 0, reference(features[0, :0], EMPTY[0].T).shape[1])
 
 
 def _randomize_parameters(reference):
-    """Biases are zero at first, which would prove little."""
+    """Replace the initial values, among which biases are zero."""
     with torch.no_grad():
         for parameter in reference.parameters():
             parameter.normal_(generator=torch.Generator().manual_seed(3))
@@ -42,7 +42,7 @@ CHOICES = [
 
 
 @pytest.mark.parametrize(("heads", "merge", "loops", "residual"), CHOICES)
-def test_gat_equals_gatconv(encoder, graph, heads, merge, loops, residual):
+def test_gat_matches_gat_conv(encoder, graph, heads, merge, loops, residual):
     reference = _randomize_parameters(
         GEOMETRIC.GATConv(
             5, 4, heads, merge == "concat", add_self_loops=loops, residual=residual == "linear"
@@ -63,7 +63,7 @@ def test_gat_equals_gatconv(encoder, graph, heads, merge, loops, residual):
 
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize(("heads", "merge", "loops", "residual"), CHOICES)
-def test_gatv2_equals_gatv2conv(encoder, graph, heads, merge, loops, residual, shared):
+def test_gatv2_matches_gatv2_conv(encoder, graph, heads, merge, loops, residual, shared):
     reference = _randomize_parameters(
         GEOMETRIC.GATv2Conv(
             5,
@@ -75,8 +75,8 @@ def test_gatv2_equals_gatv2conv(encoder, graph, heads, merge, loops, residual, s
             share_weights=shared,
         )
     )
-    looks = {"project": "shared" if shared else "kv", "bias": True, "residual": residual}
-    ours = encoder(scorer="gatv2", heads=heads, merge=merge, self_loops=loops, attention=looks)
+    params = {"project": "shared" if shared else "kv", "bias": True, "residual": residual}
+    ours = encoder(scorer="gatv2", heads=heads, merge=merge, self_loops=loops, attention=params)
     layer = ours.layers[0]
     layer.key.load_state_dict(reference.lin_l.state_dict())
     with torch.no_grad():
@@ -92,10 +92,12 @@ def test_gatv2_equals_gatv2conv(encoder, graph, heads, merge, loops, residual, s
 
 @pytest.mark.parametrize("heads", [1, 3])
 @pytest.mark.parametrize("merge", ["concat", "mean"])
-def test_scaled_dot_equals_transformerconv(encoder, graph, heads, merge):
+def test_scaled_dot_matches_transformer_conv(encoder, graph, heads, merge):
     reference = _randomize_parameters(GEOMETRIC.TransformerConv(5, 4, heads, merge == "concat"))
-    looks = {"project": "qkv", "bias": True, "residual": "linear"}
-    ours = encoder(scorer="scaled-dot", heads=heads, merge=merge, self_loops=False, attention=looks)
+    params = {"project": "qkv", "bias": True, "residual": "linear"}
+    ours = encoder(
+        scorer="scaled-dot", heads=heads, merge=merge, self_loops=False, attention=params
+    )
     layer = ours.layers[0]
     layer.query.load_state_dict(reference.lin_query.state_dict())
     layer.key.load_state_dict(reference.lin_key.state_dict())
@@ -106,7 +108,7 @@ def test_scaled_dot_equals_transformerconv(encoder, graph, heads, merge):
     _assert_parity(ours, reference, *graph)
 
 
-def test_gradients_equal_gatconvs(encoder, graph):
+def test_gradients_match_gat_conv(encoder, graph):
     features, edges = graph
     reference = _randomize_parameters(GEOMETRIC.GATConv(5, 4, 2))
     ours = encoder(heads=2, merge="concat")

@@ -5,8 +5,8 @@ import torch
 from zoo_location.location import Location
 
 
-def test_the_scores_of_known_weights():
-    location = Location(query_dim=1, key_dim=1, hidden=1, filters=1, reach=1).double()
+def test_scores_have_known_values():
+    location = Location(query_dim=1, key_dim=1, hidden=1, filters=1, kernel_radius=1).double()
     location.load_state_dict(
         {
             "W.weight": torch.tensor([[2.0]]),
@@ -30,9 +30,9 @@ def test_the_scores_of_known_weights():
     assert own == {}
 
 
-def test_steps_equal_the_papers_equations_written_as_loops():
+def test_steps_match_the_equations_as_loops():
     torch.manual_seed(0)
-    location = Location(query_dim=3, key_dim=4, hidden=5, filters=2, reach=2).double()
+    location = Location(query_dim=3, key_dim=4, hidden=5, filters=2, kernel_radius=2).double()
     W, V, U = (m.weight.tolist() for m in (location.W, location.V, location.U))
     b, w, F = location.V.bias.tolist(), location.w.tolist(), location.F.weight[:, 0].tolist()
     query = torch.randn(2, 1, 3, dtype=torch.float64)
@@ -59,7 +59,7 @@ def test_steps_equal_the_papers_equations_written_as_loops():
             assert abs(scores[i, 0, j].item() - expected) < 1e-12
 
 
-def test_a_first_look_is_scored_as_without_a_past():
+def test_the_first_step_matches_score():
     torch.manual_seed(0)
     location = Location(query_dim=3, key_dim=4, hidden=5).double()
     query, key = torch.randn(2, 1, 3).double(), torch.randn(2, 6, 4).double()
@@ -70,8 +70,8 @@ def test_a_first_look_is_scored_as_without_a_past():
     torch.testing.assert_close(scores, location(query, key), rtol=0, atol=1e-12)
 
 
-def test_a_longer_reach_than_the_sequence_is_no_matter():
-    location = Location(query_dim=3, key_dim=4)  # sees 100 places to each side
+def test_kernel_can_be_wider_than_the_sequence():
+    location = Location(query_dim=3, key_dim=4)  # kernel_radius is 100
 
     scores, _ = location.step(
         torch.randn(2, 1, 3), location.prepare(torch.randn(2, 5, 4)), {"weights": torch.ones(2, 5)}
@@ -80,8 +80,8 @@ def test_a_longer_reach_than_the_sequence_is_no_matter():
     assert scores.shape == (2, 1, 5)
 
 
-def test_its_weights_are_named():
-    location = Location(query_dim=3, key_dim=4, hidden=5, filters=2, reach=3)
+def test_state_dict_keys():
+    location = Location(query_dim=3, key_dim=4, hidden=5, filters=2, kernel_radius=3)
 
     assert {key: tuple(value.shape) for key, value in location.state_dict().items()} == {
         "w": (5,),
@@ -91,3 +91,8 @@ def test_its_weights_are_named():
         "U.weight": (5, 2),
         "F.weight": (2, 1, 7),
     }
+
+
+def test_version_1_is_migrated():
+    params, _ = Location.migrate(1, {"filters": 4, "reach": 7}, {})
+    assert params == {"filters": 4, "kernel_radius": 7}

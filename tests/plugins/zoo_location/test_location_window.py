@@ -9,9 +9,9 @@ from zoo_alignment.soft import Soft
 from zoo_location.location_window import LocationWindow
 
 
-def test_two_steps_of_known_weights():
-    window = LocationWindow(query_dim=1, bumps=1).double()
-    # alpha = 1, beta = 1/2, kappa moves by exp(q).
+def test_two_steps_have_known_values():
+    window = LocationWindow(query_dim=1, mixture_components=1).double()
+    # alpha = 1, beta = 1/2, kappa increases by exp(q)
     window.load_state_dict(
         {
             "W_p.weight": torch.tensor([[0.0], [0.0], [1.0]]),
@@ -23,16 +23,16 @@ def test_two_steps_of_known_weights():
     first, own = window.step(torch.zeros(1, 1, 1).double(), keys, window.init_state(keys))
     second, own = window.step(torch.full((1, 1, 1), math.log(2)).double(), keys, own)
 
-    # kappa is 1, then 3; the places are 1, 2, 3.
+    # kappa is 1, then 3; positions are 1, 2, 3
     expected = torch.tensor([[[0, -0.5, -2]]]).double()
     torch.testing.assert_close(first, expected, rtol=0, atol=1e-6)
     torch.testing.assert_close(second, expected.flip(-1), rtol=0, atol=1e-6)
     assert own["kappa"].tolist() == [[pytest.approx(3)]]
 
 
-def test_steps_equal_the_papers_equations_written_as_loops():
+def test_steps_match_the_equations_as_loops():
     torch.manual_seed(0)
-    window = LocationWindow(query_dim=3, bumps=2).double()
+    window = LocationWindow(query_dim=3, mixture_components=2).double()
     W, bias = window.W_p.weight.tolist(), window.W_p.bias.tolist()
     query, keys = torch.randn(2, 4, 3).double(), torch.randn(2, 5, 6).double()
     state = window.init_state(keys)
@@ -53,7 +53,7 @@ def test_steps_equal_the_papers_equations_written_as_loops():
                 assert abs(scores[b, 0, u - 1].item() - math.log(phi)) < 1e-10
 
 
-def test_it_never_moves_back():
+def test_kappa_increases():
     torch.manual_seed(0)
     window = LocationWindow(query_dim=3)
     keys = torch.randn(2, 5, 4)
@@ -65,25 +65,29 @@ def test_it_never_moves_back():
         state = after
 
 
-def test_a_pair_has_no_place():
-    with pytest.raises(ZooError, match="scorer 'location-window' scores places in a sequence"):
+def test_score_pairs_raises():
+    with pytest.raises(ZooError, match="scorer 'location-window'"):
         LocationWindow(query_dim=3).score_pairs(torch.randn(3), torch.randn(4))
 
 
-def test_a_projection_of_keys_that_it_ignores_is_refused():
+def test_a_projection_of_ignored_keys_raises():
     scorer, align = Blueprint.of(LocationWindow), Blueprint.of(Soft)
-    message = "^scorer 'location-window' looks at places alone.*set project: kv$"
-    with pytest.raises(ZooError, match=message):
+    with pytest.raises(ZooError, match=r"^scorer 'location-window'.*project: kv$"):
         Attention(query_dim=4, key_dim=4, scorer=scorer, align=align, project="qkv")
 
-    several = Attention(query_dim=4, key_dim=4, scorer=scorer, align=align, heads=2)
-    assert several.project == "kv"
+    multi_head = Attention(query_dim=4, key_dim=4, scorer=scorer, align=align, heads=2)
+    assert multi_head.project == "kv"
 
 
-def test_its_weights_are_named():
+def test_state_dict_keys():
     shapes = {
         key: tuple(value.shape)
-        for key, value in LocationWindow(query_dim=3, bumps=2).state_dict().items()
+        for key, value in LocationWindow(query_dim=3, mixture_components=2).state_dict().items()
     }
 
     assert shapes == {"W_p.weight": (6, 3), "W_p.bias": (6,)}
+
+
+def test_version_1_is_migrated():
+    params, _ = LocationWindow.migrate(1, {"bumps": 7}, {})
+    assert params == {"mixture_components": 7}

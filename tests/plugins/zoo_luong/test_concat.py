@@ -6,9 +6,9 @@ from zoo.plugin import Mask
 from zoo_luong.concat import Concat
 
 
-def test_the_score_of_known_weights():
+def test_score_has_known_values():
     concat = Concat(query_dim=1, key_dim=2, hidden=2).double()
-    # W [q; k]: the query comes first.
+    # W [q; k], with the query first
     concat.load_state_dict(
         {
             "W.weight": torch.tensor([[1.0, 3.0, 0.0], [2.0, -1.0, 0.5]]),
@@ -28,7 +28,7 @@ def test_the_score_of_known_weights():
     torch.testing.assert_close(scores, expected, rtol=0, atol=1e-12)
 
 
-def test_scores_equal_the_papers_formula_written_as_loops():
+def test_scores_match_the_formula_as_loops():
     torch.manual_seed(0)
     concat = Concat(query_dim=3, key_dim=4, hidden=5).double()
     W, v = concat.W.weight.tolist(), concat.v.tolist()
@@ -41,49 +41,14 @@ def test_scores_equal_the_papers_formula_written_as_loops():
     for b in range(2):
         for t in range(3):
             for s in range(6):
-                both = query[b, t].tolist() + key[b, s].tolist()
+                pair = query[b, t].tolist() + key[b, s].tolist()
                 expected = sum(
-                    v[n] * math.tanh(sum(W[n][d] * both[d] for d in range(7))) for n in range(5)
+                    v[n] * math.tanh(sum(W[n][d] * pair[d] for d in range(7))) for n in range(5)
                 )
                 assert abs(scores[b, t, s].item() - expected) < 1e-12
 
 
-def test_pairs_are_the_diagonal_of_the_scores():
-    torch.manual_seed(0)
-    concat = Concat(query_dim=3, key_dim=4, hidden=5).double()
-    query = torch.randn(2, 6, 3, dtype=torch.float64)
-    key = torch.randn(2, 6, 4, dtype=torch.float64)
-
-    diagonal = concat(query, key).diagonal(dim1=-2, dim2=-1)
-
-    torch.testing.assert_close(concat.score_pairs(query, key), diagonal, rtol=0, atol=1e-12)
-
-
-def test_any_number_of_leading_dimensions_is_a_batch():
-    torch.manual_seed(0)
-    concat = Concat(query_dim=3, key_dim=4, hidden=5)
-    query, key = torch.randn(2, 3, 5, 3), torch.randn(2, 3, 6, 4)
-
-    scores = concat(query, key)
-
-    assert scores.shape == (2, 3, 5, 6)
-    torch.testing.assert_close(scores[1, 2], concat(query[1, 2], key[1, 2]), rtol=1e-6, atol=1e-6)
-
-
-def test_keys_prepared_once_serve_every_query():
-    torch.manual_seed(0)
-    concat = Concat(query_dim=3, key_dim=4, hidden=5).double()
-    query = torch.randn(2, 3, 3, dtype=torch.float64)
-    key = torch.randn(2, 6, 4, dtype=torch.float64)
-    prepared = concat.prepare(key)
-
-    one_by_one = [concat.score(query[:, t : t + 1], prepared) for t in range(3)]
-
-    assert prepared.shape == (2, 6, 5)
-    torch.testing.assert_close(torch.cat(one_by_one, dim=1), concat(query, key), rtol=0, atol=1e-12)
-
-
-def test_it_has_no_fused_path():
+def test_fused_returns_none():
     torch.manual_seed(0)
     concat = Concat(query_dim=4, key_dim=4, hidden=4)
     states = torch.randn(1, 1, 2, 4)
@@ -91,10 +56,19 @@ def test_it_has_no_fused_path():
     assert concat.fused(states, states, states, Mask()) is None
 
 
-def test_its_weights_are_named():
+def test_state_dict_keys():
     shapes = {
         key: tuple(value.shape)
         for key, value in Concat(query_dim=3, key_dim=4, hidden=5).state_dict().items()
     }
 
     assert shapes == {"v": (5,), "W.weight": (5, 7)}
+
+
+def test_hooks_on_the_projection_are_called_for_queries_and_keys():
+    concat, calls = Concat(query_dim=3, key_dim=4, hidden=5), []
+    concat.W.register_forward_hook(lambda module, args, output: calls.append(output.shape))
+
+    concat(torch.randn(2, 3, 3), torch.randn(2, 6, 4))
+
+    assert calls == [(2, 6, 5), (2, 3, 5)]

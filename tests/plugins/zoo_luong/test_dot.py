@@ -7,7 +7,7 @@ from zoo.plugin import Mask, WidthConflict
 from zoo_luong.dot import Dot
 
 
-def test_the_score_is_the_inner_product():
+def test_score_is_the_inner_product():
     scores = Dot(query_dim=3, key_dim=3)(
         torch.tensor([[1.0, 2, 3], [0, 1, 0]]), torch.tensor([[4.0, 5, 6], [-1, 0, 1]])
     )
@@ -18,7 +18,7 @@ def test_the_score_is_the_inner_product():
     ]
 
 
-def test_scores_equal_the_papers_formula_written_as_loops():
+def test_scores_match_the_formula_as_loops():
     torch.manual_seed(0)
     query = torch.randn(2, 3, 4, dtype=torch.float64)
     key = torch.randn(2, 5, 4, dtype=torch.float64)
@@ -33,18 +33,7 @@ def test_scores_equal_the_papers_formula_written_as_loops():
                 assert abs(scores[b, t, s].item() - expected) < 1e-12
 
 
-def test_pairs_are_the_diagonal_of_the_scores():
-    torch.manual_seed(0)
-    dot = Dot(query_dim=4, key_dim=4)
-    query = torch.randn(2, 6, 4, dtype=torch.float64)
-    key = torch.randn(2, 6, 4, dtype=torch.float64)
-
-    diagonal = dot(query, key).diagonal(dim1=-2, dim2=-1)
-
-    torch.testing.assert_close(dot.score_pairs(query, key), diagonal, rtol=0, atol=1e-12)
-
-
-def test_the_fused_path_mixes_values_by_the_softmax_of_the_scores():
+def test_fused_path_matches_softmax_attention():
     torch.manual_seed(0)
     query = torch.randn(2, 1, 3, 4, dtype=torch.float64)
     key = torch.randn(2, 1, 5, 4, dtype=torch.float64)
@@ -56,17 +45,18 @@ def test_the_fused_path_mixes_values_by_the_softmax_of_the_scores():
     assert context.shape == (2, 1, 3, 2)
     for b in range(2):
         for t in range(3):
-            opened = [s for s in range(5) if keys[b, s]]
-            raw = {s: math.exp(float(query[b, 0, t] @ key[b, 0, s])) for s in opened}
-            expected = sum(raw[s] * values[b, 0, s] for s in opened) / sum(raw.values())
+            valid = [s for s in range(5) if keys[b, s]]
+            exp_scores = {s: math.exp(float(query[b, 0, t] @ key[b, 0, s])) for s in valid}
+            expected = sum(exp_scores[s] * values[b, 0, s] for s in valid) / sum(
+                exp_scores.values()
+            )
             torch.testing.assert_close(context[b, 0, t], expected, rtol=0, atol=1e-12)
 
 
-def test_queries_and_keys_of_two_widths_are_refused():
-    message = "^dot needs queries and keys of one width: query_dim is 4, key_dim is 6$"
-    with pytest.raises(WidthConflict, match=message):
+def test_unequal_widths_raise():
+    with pytest.raises(WidthConflict, match=r"^dot .*query_dim is 4, key_dim is 6$"):
         Dot(query_dim=4, key_dim=6)
 
 
-def test_it_has_no_weights():
+def test_state_dict_is_empty():
     assert list(Dot(query_dim=4, key_dim=4).state_dict()) == []

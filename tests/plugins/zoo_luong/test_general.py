@@ -7,7 +7,7 @@ from zoo.plugin import Mask
 from zoo_luong.general import General
 
 
-def test_the_score_of_known_weights():
+def test_score_has_known_values():
     general = General(query_dim=2, key_dim=2)
     general.load_state_dict({"W.weight": torch.tensor([[1.0, 2.0], [3.0, 4.0]])})
 
@@ -20,7 +20,7 @@ def test_the_score_of_known_weights():
     ]
 
 
-def test_scores_equal_the_papers_formula_written_as_loops():
+def test_scores_match_the_formula_as_loops():
     torch.manual_seed(0)
     general = General(query_dim=3, key_dim=4).double()
     W = general.W.weight.tolist()
@@ -41,7 +41,7 @@ def test_scores_equal_the_papers_formula_written_as_loops():
                 assert abs(scores[b, t, s].item() - expected) < 1e-12
 
 
-def test_pairs_equal_torchs_bilinear_form():
+def test_score_pairs_matches_torch_bilinear():
     torch.manual_seed(0)
     general = General(query_dim=3, key_dim=4).double()
     query = torch.randn(2, 6, 3, dtype=torch.float64)
@@ -52,22 +52,7 @@ def test_pairs_equal_torchs_bilinear_form():
     torch.testing.assert_close(general.score_pairs(query, key), expected, rtol=0, atol=1e-12)
 
 
-def test_keys_prepared_once_serve_every_query():
-    torch.manual_seed(0)
-    general = General(query_dim=3, key_dim=4).double()
-    query = torch.randn(2, 3, 3, dtype=torch.float64)
-    key = torch.randn(2, 6, 4, dtype=torch.float64)
-    prepared = general.prepare(key)
-
-    one_by_one = [general.score(query[:, t : t + 1], prepared) for t in range(3)]
-
-    assert prepared.shape == (2, 6, 3)
-    torch.testing.assert_close(
-        torch.cat(one_by_one, dim=1), general(query, key), rtol=0, atol=1e-12
-    )
-
-
-def test_the_fused_path_mixes_values_by_the_softmax_of_the_scores():
+def test_fused_path_matches_softmax_attention():
     torch.manual_seed(0)
     general = General(query_dim=3, key_dim=4).double()
     query = torch.randn(2, 1, 3, 3, dtype=torch.float64)
@@ -80,13 +65,13 @@ def test_the_fused_path_mixes_values_by_the_softmax_of_the_scores():
     W = general.W.weight.detach()
     for b in range(2):
         for t in range(3):
-            opened = [s for s in range(5) if keys[b, s]]
-            raw = {s: math.exp(float(query[b, 0, t] @ W @ key[b, 0, s])) for s in opened}
-            expected = sum(raw[s] * key[b, 0, s] for s in opened) / sum(raw.values())
+            valid = [s for s in range(5) if keys[b, s]]
+            exp_scores = {s: math.exp(float(query[b, 0, t] @ W @ key[b, 0, s])) for s in valid}
+            expected = sum(exp_scores[s] * key[b, 0, s] for s in valid) / sum(exp_scores.values())
             torch.testing.assert_close(context[b, 0, t], expected, rtol=0, atol=1e-12)
 
 
-def test_its_weights_are_named():
+def test_state_dict_keys():
     shapes = {
         key: tuple(value.shape)
         for key, value in General(query_dim=3, key_dim=4).state_dict().items()

@@ -33,7 +33,7 @@ def test_eight_heads_have_the_slopes_of_the_paper():
     assert torch.count_nonzero(bias[:, 0, 1]) == 0
 
 
-def test_the_bias_of_one_head_by_hand():
+def test_bias_of_one_head_has_known_values():
     # One head: slope 2^-8.
     bias = ALiBi(heads=1).bias(2, 3, offset=1, device=CPU) * 2**8
 
@@ -41,14 +41,14 @@ def test_the_bias_of_one_head_by_hand():
 
 
 @pytest.mark.parametrize("heads", [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 48])
-def test_slopes_equal_the_authors_code(heads):
+def test_slopes_match_the_authors_code(heads):
     slopes = -ALiBi(heads=heads).bias(1, 2, offset=1, device=CPU)[:, 0, 0]
 
     torch.testing.assert_close(slopes, torch.tensor(reference_slopes(heads)), rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("offset", [0, 4, torch.tensor(4)])
-def test_the_bias_equals_the_formula_written_as_loops(offset):
+def test_bias_matches_the_formula_as_loops(offset):
     bias = ALiBi(heads=6).bias(3, 9, offset=offset, device=CPU)
 
     slopes = reference_slopes(6)
@@ -60,7 +60,7 @@ def test_the_bias_equals_the_formula_written_as_loops(offset):
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-def test_the_reference_path_takes_it_in_any_dtype(dtype):
+def test_reference_path_supports_every_dtype(dtype):
     torch.manual_seed(0)
     attention = Attention(
         query_dim=8,
@@ -80,5 +80,5 @@ def test_the_reference_path_takes_it_in_any_dtype(dtype):
     torch.testing.assert_close(reference, fused, rtol=0, atol=0.02)
 
 
-def test_it_has_no_weights():
+def test_state_dict_is_empty():
     assert ALiBi(heads=4).state_dict() == {}

@@ -17,13 +17,13 @@ from zoo_transformer.transformer_encoder import TransformerEncoder
 LAYOUTS = ["halves", "interleaved"]
 
 
-def draw(*shape: int, seed: int = 0) -> Tensor:
+def randn(*shape: int, seed: int = 0) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 def by_hand(states: Tensor, theta: float, layout: str, offset: int) -> Tensor:
-    """The paper's rotation matrix, one pair at a time."""
+    """Apply the rotation matrix of the paper to one pair at a time."""
     out = torch.zeros_like(states)
     d = states.shape[-1]
     for t in range(states.shape[2]):
@@ -36,43 +36,43 @@ def by_hand(states: Tensor, theta: float, layout: str, offset: int) -> Tensor:
     return out
 
 
-def test_a_quarter_turn_of_known_numbers():
-    # theta^(-2/4) = 1/2: pair 0 turns by t, pair 1 by t / 2.
+def test_rotation_has_known_values():
+    # theta^(-2/4) = 1/2: pair 0 is rotated by t, pair 1 by t / 2.
     position = Rotary(head_dim=4, theta=4.0, layout="interleaved")
     states = torch.tensor([[[[1.0, 0, 0, 2]]]], dtype=torch.float64)
 
-    turned = position.rotate(states, offset=1)
+    rotated = position.rotate(states, offset=1)
 
     expected = [math.cos(1), math.sin(1), -2 * math.sin(0.5), 2 * math.cos(0.5)]
     expected = torch.tensor(expected, dtype=torch.float64)
-    torch.testing.assert_close(turned[0, 0, 0], expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(rotated[0, 0, 0], expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("offset", [0, 3, torch.tensor(3)])
-def test_turning_equals_the_papers_matrix_written_as_loops(layout, offset):
-    states = draw(2, 3, 5, 6)
+def test_rotation_matches_the_matrix_as_loops(layout, offset):
+    states = randn(2, 3, 5, 6)
 
-    turned = Rotary(head_dim=6, theta=100.0, layout=layout).rotate(states, offset=offset)
+    rotated = Rotary(head_dim=6, theta=100.0, layout=layout).rotate(states, offset=offset)
 
     expected = by_hand(states, 100.0, layout, int(offset))
-    torch.testing.assert_close(turned, expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(rotated, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_turning_keeps_norms(layout):
-    states = draw(2, 3, 9, 8)
+def test_rotation_preserves_norms(layout):
+    states = randn(2, 3, 9, 8)
 
-    turned = Rotary(head_dim=8, layout=layout).rotate(states, offset=1000)
+    rotated = Rotary(head_dim=8, layout=layout).rotate(states, offset=1000)
 
-    torch.testing.assert_close(turned.norm(dim=-1), states.norm(dim=-1), rtol=0, atol=1e-12)
-    assert (turned != states).any()
+    torch.testing.assert_close(rotated.norm(dim=-1), states.norm(dim=-1), rtol=0, atol=1e-12)
+    assert (rotated != states).any()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_inner_products_depend_on_the_distance_alone(layout):
+def test_inner_products_depend_on_relative_positions(layout):
     position = Rotary(head_dim=8, layout=layout)
-    query, key = draw(1, 2, 5, 8, seed=1), draw(1, 2, 7, 8, seed=2)
+    query, key = randn(1, 2, 5, 8, seed=1), randn(1, 2, 7, 8, seed=2)
 
     def scores(query_at: int, key_at: int) -> Tensor:
         keys = position.rotate(key, offset=key_at)
@@ -85,36 +85,31 @@ def test_inner_products_depend_on_the_distance_alone(layout):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("form", [{}, {"heads": 2}, {"heads": 4, "kv_heads": 2}, {"project": "kv"}])
 @pytest.mark.parametrize("scorer", [Dot, ScaledDot])
-def test_an_attention_shifted_as_a_whole_looks_where_it_looked(scorer, form, layout):
+def test_shifting_all_positions_does_not_change_attention(scorer, form, layout):
     torch.manual_seed(0)
     attention = Attention(
         query_dim=8, key_dim=8, scorer=Blueprint.of(scorer), align=Blueprint.of(Soft), **form
     ).double()
-    position = Rotary(head_dim=attention.query_dim, layout=layout)
-    states = draw(2, 5, 8)
+    position = Rotary(head_dim=attention.head_dim, layout=layout)
+    states = randn(2, 5, 8)
 
-    def answer(shift: int) -> tuple[Tensor, Tensor]:
+    def attend(offset: int) -> tuple[Tensor, Tensor]:
         with recording(attention) as log:
-            prepared = attention.prepare(states, position=position, offset=shift)
-            given = attention(states, prepared, Mask(), position=position, offset=shift)
-        return given, log[""][0]
+            context = attention(states, states, Mask(), position=position, offset=offset)
+        return context, log[""][0]
 
-    (context, weights), (moved, again) = answer(0), answer(100)
+    (context, weights), (shifted_context, shifted_weights) = attend(0), attend(100)
 
-    torch.testing.assert_close(again, weights, rtol=0, atol=1e-10)
-    torch.testing.assert_close(moved, context, rtol=0, atol=1e-10)
+    torch.testing.assert_close(shifted_weights, weights, rtol=0, atol=1e-10)
+    torch.testing.assert_close(shifted_context, context, rtol=0, atol=1e-10)
 
 
-def test_an_odd_head_is_refused():
-    with pytest.raises(ZooError, match=r"^rotary positions need heads of even width, not 3$"):
+def test_an_odd_head_dim_raises():
+    with pytest.raises(ZooError, match=r"'rotary'.*head_dim.*3$"):
         Rotary(head_dim=3)
 
 
-def test_a_scorer_that_is_no_inner_product_is_refused_with_the_reason():
-    message = (
-        "position 'rotary' turns queries and keys, which has a meaning for plain inner products "
-        "only, not for scorer 'additive'"
-    )
+def test_a_scorer_without_rotary_support_raises():
     encoder = Blueprint.of(
         TransformerEncoder,
         layers=1,
@@ -125,13 +120,13 @@ def test_a_scorer_that_is_no_inner_product_is_refused_with_the_reason():
         position=Blueprint.of(Rotary),
     )
 
-    with pytest.raises(SpecError, match=message):
+    with pytest.raises(SpecError, match=r"position 'rotary'.*scorer 'additive'"):
         encoder.build(input_dim=8)
 
 
-def test_it_has_no_weights_and_keeps_the_dtype():
+def test_state_dict_is_empty_and_dtype_is_preserved():
     position = Rotary(head_dim=4)
 
     assert position.state_dict() == {}
-    turned = position.rotate(torch.ones(1, 1, 2, 4, dtype=torch.bfloat16))
-    assert turned.dtype is torch.bfloat16
+    rotated = position.rotate(torch.ones(1, 1, 2, 4, dtype=torch.bfloat16))
+    assert rotated.dtype is torch.bfloat16

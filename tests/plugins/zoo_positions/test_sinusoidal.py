@@ -17,11 +17,11 @@ def table_by_hand(length: int, dim: int, theta: float, layout: str) -> torch.Ten
     return table
 
 
-def test_two_waves_of_known_length():
+def test_two_frequencies_have_known_values():
     position = Sinusoidal(dim=4, theta=100.0)
     states = torch.tensor([[[1.0, 0, 0, 0], [0, 0, 0, 2]]], dtype=torch.float64)
 
-    # 100^(2i/4): wave 0 turns by t, wave 1 by t / 10.
+    # 100^(2i/4): the angles are t and t / 10
     expected = torch.tensor(
         [[[1.0, 1, 0, 1], [math.sin(1), math.cos(1), math.sin(0.1), 2 + math.cos(0.1)]]],
         dtype=torch.float64,
@@ -31,7 +31,7 @@ def test_two_waves_of_known_length():
 
 @pytest.mark.parametrize("theta", [10000.0, 50.0])
 @pytest.mark.parametrize("layout", ["interleaved", "halves"])
-def test_the_waves_equal_the_papers_formula_written_as_loops(layout, theta):
+def test_positions_match_the_formula_as_loops(layout, theta):
     torch.manual_seed(0)
     states = torch.randn(2, 40, 6, dtype=torch.float64)
 
@@ -42,7 +42,7 @@ def test_the_waves_equal_the_papers_formula_written_as_loops(layout, theta):
 
 
 @pytest.mark.parametrize("offset", [5, torch.tensor(5)])
-def test_positions_from_an_offset_on_are_a_slice_of_the_whole(offset):
+def test_positions_at_an_offset_are_a_slice(offset):
     position = Sinusoidal(dim=6)
 
     later = position.add(torch.zeros(1, 3, 6), offset=offset)
@@ -50,23 +50,23 @@ def test_positions_from_an_offset_on_are_a_slice_of_the_whole(offset):
     assert torch.equal(later, position.add(torch.zeros(1, 8, 6))[:, 5:])
 
 
-def test_far_positions_are_as_exact_as_near_ones():
+def test_large_positions_are_exact():
     added = Sinusoidal(dim=2).add(torch.zeros(1, 1, 2), offset=1_000_003)
 
     expected = torch.tensor([[[math.sin(1_000_003), math.cos(1_000_003)]]])
     torch.testing.assert_close(added, expected, rtol=0, atol=1e-6)
 
 
-def test_the_states_keep_their_dtype():
+def test_dtype_is_preserved():
     assert Sinusoidal(dim=2).add(torch.zeros(1, 2, 2, dtype=torch.bfloat16)).dtype is torch.bfloat16
 
 
-def test_an_odd_width_is_refused():
-    with pytest.raises(ZooError, match=r"^sinusoidal positions need an even width, not 5$"):
+def test_an_odd_width_raises():
+    with pytest.raises(ZooError, match=r"'sinusoidal'.*dim.*5$"):
         Sinusoidal(dim=5)
 
 
-def test_it_has_no_weights_and_no_end():
+def test_state_dict_is_empty_and_length_unlimited():
     position = Sinusoidal(dim=4)
 
     assert position.state_dict() == {}

@@ -23,8 +23,8 @@ from zoo_tokens.token import Token
 
 SCORERS = {
     "additive": Blueprint.of(Additive, hidden=3),
-    "location": Blueprint.of(Location, hidden=3, filters=2, reach=1),
-    "location-window": Blueprint.of(LocationWindow, bumps=2),
+    "location": Blueprint.of(Location, hidden=3, filters=2, kernel_radius=1),
+    "location-window": Blueprint.of(LocationWindow, mixture_components=2),
 }
 ALIGNMENTS = {
     "soft": Blueprint.of(Soft),

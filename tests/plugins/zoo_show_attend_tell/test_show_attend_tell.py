@@ -19,13 +19,13 @@ from zoo_tokens.token import Token
 from zoo_vision.regions import Regions
 
 
-def look(scorer: type = Additive, align: type = Soft) -> Blueprint[Attention]:
+def attention_blueprint(scorer: type = Additive, align: type = Soft) -> Blueprint[Attention]:
     return Blueprint.of(Attention, scorer=Blueprint.of(scorer, hidden=3), align=Blueprint.of(align))
 
 
 def build(**changes: Any) -> ShowAttendTell:
     torch.manual_seed(0)
-    params = {"attention": look(), "hidden": 5} | changes
+    params = {"attention": attention_blueprint(), "hidden": 5} | changes
     decoder = ShowAttendTell(embedding=Token(vocab=7, dim=6), memory_dim=4, **params)
     with torch.no_grad():
         for weight in decoder.parameters():
@@ -44,9 +44,9 @@ def make_memory(seed: int = 1) -> Memory:
 def reference_forward(
     decoder: ShowAttendTell, tokens: list[int], a: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Xu et al. 2015, equations 1 to 7, for one image, gate by gate; a [L, D].
+    """Compute equations 1 to 7 of Xu et al. 2015 for one image, with annotation vectors a [L, D].
 
-    -> logits [T, V], alpha [T, L].
+    Returns logits [T, V] and alpha [T, L].
     """
     w = dict(decoder.named_parameters())
     E = w["embedding.table.weight"]
@@ -79,7 +79,7 @@ def reference_forward(
 
 
 @torch.no_grad()
-def test_it_is_the_papers_equations_written_out():
+def test_forward_matches_the_equations():
     decoder, memory = build(), make_memory()
     tokens = torch.tensor([[1, 3, 5, 2], [1, 6, 6, 4], [1, 2, 0, 0]])
 
@@ -88,15 +88,15 @@ def test_it_is_the_papers_equations_written_out():
 
     alphas = torch.cat(log["attention"], dim=2)[:, 0]  # [B, T, S]
     for item, count in enumerate((4, 2, 3)):
-        expected, looks = reference_forward(
+        expected, expected_alphas = reference_forward(
             decoder, tokens[item].tolist(), memory.states[item, :count]
         )
         torch.testing.assert_close(logits[item], expected, rtol=0, atol=1e-12)
-        torch.testing.assert_close(alphas[item, :, :count], looks, rtol=0, atol=1e-12)
+        torch.testing.assert_close(alphas[item, :, :count], expected_alphas, rtol=0, atol=1e-12)
 
 
 @torch.no_grad()
-def test_the_first_state_of_a_known_image():
+def test_initial_state_has_known_values():
     decoder = build(hidden=1)
     decoder.init_h[0].weight.copy_(torch.tensor([[1.0, 0.0, 0.0, 0.0]]))
     decoder.init_h[0].bias.fill_(0.25)
@@ -107,13 +107,13 @@ def test_the_first_state_of_a_known_image():
 
     state = decoder.start(Memory(states, mask, states[:, 0]), steps=1)
 
-    # The mean of the two that are real is (0.75, 3).
+    # The mean of the two valid vectors is (0.75, 3).
     assert state.per_hypothesis["h"].item() == pytest.approx(math.tanh(0.75 + 0.25), abs=1e-12)
     assert state.per_hypothesis["c"].item() == pytest.approx(math.tanh(-3), abs=1e-12)
 
 
 @torch.no_grad()
-def test_the_gate_scales_what_is_seen():
+def test_gate_scales_the_context():
     gated, plain = build(), build(gate=False)
     plain.load_state_dict({k: v for k, v in gated.state_dict().items() if "beta" not in k})
     gated.beta.weight.zero_()
@@ -123,20 +123,20 @@ def test_the_gate_scales_what_is_seen():
         gated.beta.bias.fill_(bias)
         return gated(tokens, memory)
 
-    # A gate of a half is a plain decoder that sees half of everything after looking.
+    # A gate of 1/2 equals a decoder without gate whose context weights are halved.
     half = {**plain.state_dict()}
     half["cell.weight_ih"] = half["cell.weight_ih"].clone()
     half["cell.weight_ih"][:, 6:] /= 2
     half["L_z.weight"] = half["L_z.weight"] / 2
-    wide_open = plain(tokens, memory)
-    torch.testing.assert_close(with_gate_bias(40.0), wide_open, rtol=0, atol=1e-12)
+    ungated = plain(tokens, memory)
+    torch.testing.assert_close(with_gate_bias(40.0), ungated, rtol=0, atol=1e-12)
     plain.load_state_dict(half)
     torch.testing.assert_close(with_gate_bias(0.0), plain(tokens, memory), rtol=0, atol=1e-12)
-    assert not torch.allclose(with_gate_bias(-800.0), wide_open, atol=0.1)
+    assert not torch.allclose(with_gate_bias(-800.0), ungated, atol=0.1)
 
 
 @torch.no_grad()
-def test_deeper_networks_for_the_first_state_bend_by_relu_below():
+def test_initial_state_with_two_layers_uses_relu():
     decoder, memory = build(init_layers=2), make_memory()
 
     state = decoder.start(memory, steps=1)
@@ -149,23 +149,23 @@ def test_deeper_networks_for_the_first_state_bend_by_relu_below():
 
 
 @torch.no_grad()
-def test_hard_looks_see_one_vector_and_in_evaluation_the_likeliest():
-    soft, hard = build(), build(attention=look(align=Hard))
+def test_hard_attention_selects_the_most_probable_vector_in_evaluation():
+    soft, hard = build(), build(attention=attention_blueprint(align=Hard))
     hard.load_state_dict(soft.state_dict())
     memory, tokens = make_memory(), torch.tensor([[1]] * 3)
 
-    with zoo.recording(soft) as softly, zoo.recording(hard) as hardly:
+    with zoo.recording(soft) as soft_log, zoo.recording(hard) as hard_log:
         soft(tokens, memory)
         hard(tokens, memory)
 
-    (alpha,), (chosen,) = softly["attention"], hardly["attention"]
-    assert torch.equal(chosen.argmax(dim=-1), alpha.argmax(dim=-1))
-    assert torch.equal(chosen.sum(dim=-1), torch.ones_like(chosen[..., 0]))
+    (alpha,), (selected,) = soft_log["attention"], hard_log["attention"]
+    assert torch.equal(selected.argmax(dim=-1), alpha.argmax(dim=-1))
+    assert torch.equal(selected.sum(dim=-1), torch.ones_like(selected[..., 0]))
 
 
 @torch.no_grad()
-def test_an_attention_that_remembers_goes_on_from_step_to_step():
-    decoder, memory = build(attention=look(Location)), make_memory()
+def test_a_sequential_attention_keeps_its_state():
+    decoder, memory = build(attention=attention_blueprint(Location)), make_memory()
     tokens = torch.tensor([[1, 3, 5], [1, 6, 4], [1, 2, 2]])
     state, pieces = decoder.start(memory, steps=3), []
 
@@ -173,12 +173,12 @@ def test_an_attention_that_remembers_goes_on_from_step_to_step():
         logits, state = decoder.step(tokens[:, t : t + 1], state)
         pieces.append(logits)
 
-    assert state.per_hypothesis["look.step"].tolist() == [3, 3, 3]
-    together = torch.cat(pieces, dim=1)
-    torch.testing.assert_close(together, decoder(tokens, memory), rtol=0, atol=1e-12)
+    assert state.per_hypothesis["attention.step"].tolist() == [3, 3, 3]
+    steps = torch.cat(pieces, dim=1)
+    torch.testing.assert_close(steps, decoder(tokens, memory), rtol=0, atol=1e-12)
 
 
-def test_it_runs_in_bfloat16():
+def test_bfloat16_is_supported():
     decoder, memory = build().bfloat16(), make_memory()
     memory = Memory(memory.states.bfloat16(), memory.mask, memory.summary.bfloat16())
 
@@ -188,13 +188,13 @@ def test_it_runs_in_bfloat16():
     assert logits.isfinite().all()
 
 
-def test_an_embedding_without_symbols_is_refused():
-    pictures = Regions(backbone=Blueprint.of(TinyBackbone))
+def test_an_embedding_without_a_vocabulary_raises():
+    images = Regions(backbone=Blueprint.of(TinyBackbone))
     with pytest.raises(ZooError, match="embedding 'regions' has no vocabulary to predict"):
-        ShowAttendTell(embedding=pictures, memory_dim=4, attention=look(), hidden=2)
+        ShowAttendTell(embedding=images, memory_dim=4, attention=attention_blueprint(), hidden=2)
 
 
-def test_its_weights_are_named():
+def test_state_dict_keys():
     assert {k: tuple(v.shape) for k, v in build().state_dict().items()} == {
         "embedding.table.weight": (7, 6),
         "init_h.0.weight": (5, 4),
@@ -218,7 +218,7 @@ def test_its_weights_are_named():
     }
 
 
-def test_a_captioner_speaks_of_images_of_any_size_and_refuses_small_ones():
+def test_images_of_any_size_are_captioned_and_small_ones_raise():
     model = zoo.compose("show-attend-tell-soft-tiny").eval()
 
     for height, width in ((8, 8), (16, 24), (9, 41)):
@@ -231,7 +231,7 @@ def test_a_captioner_speaks_of_images_of_any_size_and_refuses_small_ones():
 
 
 @pytest.mark.parametrize("name", ["show-attend-tell-soft", "show-attend-tell-hard"])
-def test_the_published_model_makes_a_map_of_14_x_14_and_looks_at_it(name):
+def test_published_model_attends_to_a_feature_map_of_14_x_14(name):
     with torch.device("meta"):
         model = zoo.load_spec(name).sections.model.build().eval()
         batch = {
@@ -245,6 +245,6 @@ def test_the_published_model_makes_a_map_of_14_x_14_and_looks_at_it(name):
     assert (outputs.samples is None) == (name == "show-attend-tell-soft")
 
 
-def test_no_hidden_units_are_refused():
+def test_hidden_zero_raises():
     with pytest.raises(SpecError, match="hidden"):
         zoo.compose("show-attend-tell-soft-tiny", overrides=["model.decoder.hidden=0"])

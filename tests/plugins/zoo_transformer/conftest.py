@@ -1,4 +1,4 @@
-"""Torch's own Transformer, filled with the zoo's weights."""
+"""Copies of weights to the Transformer layers of torch."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ def _copy_attention(ours: Attention, theirs: nn.MultiheadAttention) -> None:
 
 @torch.no_grad()
 def _copy_block(ours: Block, theirs: nn.Module) -> None:
-    """Fill a layer of torch's encoder or decoder with a block's weights."""
+    """Copy the weights of a block to a layer of torch's encoder or decoder."""
     _copy_attention(ours.attention, theirs.self_attn)
     norms = [ours.attention_norm, ours.feed_forward_norm]
     if hasattr(ours, "cross"):
@@ -51,11 +51,11 @@ def copy_to_torch_attention() -> Callable[[Attention, nn.MultiheadAttention], No
 
 @pytest.fixture
 def perturb() -> Callable[[nn.Module], nn.Module]:
-    """No bias stays zero and no scale one, so that every parameter matters."""
+    """Return a function that changes every parameter, so that no bias is 0 and no scale is 1."""
     return _perturb
 
 
 @pytest.fixture
 def causal() -> Tensor:
-    """Torch's mask of five steps, True where a pair is closed."""
+    """Causal mask of five steps in the convention of torch, True where a pair is masked."""
     return torch.ones(5, 5, dtype=torch.bool).triu(1)

@@ -7,7 +7,7 @@ from torch import nn
 
 from zoo_transformer.feed_forward import FeedForward
 
-TORCHS = {
+ACTIVATIONS = {
     "relu": nn.ReLU(),
     "gelu": nn.GELU(),
     "gelu-tanh": nn.GELU(approximate="tanh"),
@@ -38,33 +38,33 @@ def activate(activation: str, x: float) -> float:
     return 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
-@pytest.mark.parametrize("activation", TORCHS)
-def test_the_answer_of_known_weights(activation):
-    answer = known_feed_forward(activation)(torch.tensor([[[1.0]]], dtype=torch.float64))
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_output_has_known_values(activation):
+    output = known_feed_forward(activation)(torch.tensor([[[1.0]]], dtype=torch.float64))
 
     # up: 1 + 0.5 and -2
     expected = 3 * activate(activation, 1.5) + 5 * activate(activation, -2.0) + 0.25
-    assert abs(answer.item() - expected) < 1e-12
+    assert abs(output.item() - expected) < 1e-12
 
 
-@pytest.mark.parametrize("activation", TORCHS)
-def test_a_gate_of_known_weights(activation):
-    answer = known_feed_forward(activation, gated=True)(
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_gated_output_has_known_values(activation):
+    output = known_feed_forward(activation, gated=True)(
         torch.tensor([[[1.0]]], dtype=torch.float64)
     )
 
     # up: 1.5 and -2; gate: 2 and 1.5
     expected = 3 * activate(activation, 2.0) * 1.5 + 5 * activate(activation, 1.5) * -2 + 0.25
-    assert abs(answer.item() - expected) < 1e-12
+    assert abs(output.item() - expected) < 1e-12
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("activation", TORCHS)
-def test_it_equals_torchs_layers_in_a_row(activation, bias):
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_matches_torch_layers(activation, bias):
     torch.manual_seed(0)
     ff = FeedForward(dim=3, hidden=5, activation=activation, bias=bias)
     other = nn.Sequential(
-        nn.Linear(3, 5, bias=bias), TORCHS[activation], nn.Linear(5, 3, bias=bias)
+        nn.Linear(3, 5, bias=bias), ACTIVATIONS[activation], nn.Linear(5, 3, bias=bias)
     )
     names = {"up": "0", "down": "2"}
     other.load_state_dict(
@@ -75,17 +75,17 @@ def test_it_equals_torchs_layers_in_a_row(activation, bias):
     torch.testing.assert_close(ff(x), other(x), rtol=0, atol=1e-6)
 
 
-def test_silu_and_gated_is_swiglu():
+def test_gated_silu_is_swiglu():
     torch.manual_seed(0)
     ff = FeedForward(dim=3, hidden=5, activation="silu", gated=True, bias=False)
     x = torch.randn(2, 4, 3)
 
     w = ff.state_dict()
-    inner = F.silu(x @ w["gate.weight"].T) * (x @ w["up.weight"].T)
-    torch.testing.assert_close(ff(x), inner @ w["down.weight"].T, rtol=0, atol=1e-6)
+    hidden = F.silu(x @ w["gate.weight"].T) * (x @ w["up.weight"].T)
+    torch.testing.assert_close(ff(x), hidden @ w["down.weight"].T, rtol=0, atol=1e-6)
 
 
-def test_its_weights_are_named():
+def test_state_dict_keys():
     plain = FeedForward(dim=2, hidden=3)
     gated = FeedForward(dim=2, hidden=3, gated=True, bias=False)
 

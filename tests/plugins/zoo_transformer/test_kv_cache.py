@@ -1,4 +1,4 @@
-"""A Transformer decoder that remembers keys and values says what it says all at once."""
+"""Decoding with a key-value cache, compared with the forward pass."""
 
 from typing import Any
 
@@ -38,13 +38,13 @@ POSITIONS = {
     "rotary": Blueprint.of(Rotary),
     "rotary-interleaved": Blueprint.of(Rotary, layout="interleaved"),
     "alibi": Blueprint.of(ALiBi),
-    "t5": Blueprint.of(T5, buckets=4, farthest=8),
+    "t5": Blueprint.of(T5, buckets=4, max_distance=8),
 }
 PAIRS = [
     (position, scorer)
     for position in POSITIONS
     for scorer in SCORERS
-    # Turned queries and keys have a meaning for inner products only.
+    # Rotary positions require an inner product.
     if not position.startswith("rotary") or scorer in ("dot", "scaled-dot")
 ]
 HEADS = {
@@ -97,57 +97,57 @@ def run_steps(decoder: TransformerDecoder, sizes: list[int], state: State) -> Te
 @pytest.mark.parametrize("place", ["post", "pre"])
 @pytest.mark.parametrize("form", ["bare", "two", "four-for-two"])
 @pytest.mark.parametrize(("position", "scorer"), PAIRS)
-def test_step_by_step_equals_all_at_once(position, scorer, form, place, source):
-    run_both(build(position, scorer, form, place, source))
+def test_steps_match_forward(position, scorer, form, place, source):
+    check_steps(build(position, scorer, form, place, source))
 
 
 @pytest.mark.parametrize("form", ["one", "shared", "four-for-one"])
 @pytest.mark.parametrize("position", POSITIONS)
-def test_step_by_step_equals_all_at_once_in_rarer_forms(position, form):
-    run_both(build(position, form=form))
+def test_steps_match_forward_in_other_configurations(position, form):
+    check_steps(build(position, form=form))
 
 
-def run_both(decoder: TransformerDecoder) -> None:
-    """One token and several at a time, filling the cache in place and by functions."""
-    given = memory()
-    whole = decoder(TOKENS, given)
+def check_steps(decoder: TransformerDecoder) -> None:
+    """Decode one and several tokens at a time, with and without gradients."""
+    source_memory = memory()
+    expected = decoder(TOKENS, source_memory)
 
     for grad in (True, False):
         for sizes in ([1] * 4, [2, 1, 1]):
             with torch.set_grad_enabled(grad):
-                pieces = run_steps(decoder, sizes, decoder.start(given, steps=4))
+                pieces = run_steps(decoder, sizes, decoder.start(source_memory, steps=4))
 
             assert pieces.requires_grad is grad
-            torch.testing.assert_close(pieces, whole, rtol=0, atol=1e-5)
+            torch.testing.assert_close(pieces, expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("position", POSITIONS)
-def test_step_by_step_equals_all_at_once_on_the_reference_path(position):
-    decoder, given = build(position, form="four-for-two"), memory()
-    whole = decoder(TOKENS, given)
+def test_steps_match_forward_on_the_reference_path(position):
+    decoder, source_memory = build(position, form="four-for-two"), memory()
+    expected = decoder(TOKENS, source_memory)
 
     with recording(decoder) as log, torch.no_grad():
-        pieces = run_steps(decoder, [1] * 4, decoder.start(given, steps=4))
+        pieces = run_steps(decoder, [1] * 4, decoder.start(source_memory, steps=4))
 
-    torch.testing.assert_close(pieces, whole, rtol=0, atol=1e-5)
-    # What is not yet said has no weight.
+    torch.testing.assert_close(pieces, expected, rtol=0, atol=1e-5)
+    # Later positions have weight 0.
     for t, weights in enumerate(log["blocks.1.attention"]):
         assert torch.count_nonzero(weights[..., t + 1 :]) == 0
         torch.testing.assert_close(weights.sum(dim=-1), torch.ones(3, 4, 1))
 
 
 @pytest.mark.parametrize("position", POSITIONS)
-def test_room_for_more_steps_than_are_taken_changes_nothing(position):
-    decoder, given = build(position), memory()
-    whole = decoder(TOKENS[:, :3], given)
+def test_unused_cache_has_no_effect(position):
+    decoder, source_memory = build(position), memory()
+    expected = decoder(TOKENS[:, :3], source_memory)
 
     with torch.no_grad():
-        logits, _ = decoder.step(TOKENS[:, :3], decoder.start(given, steps=4))
+        logits, _ = decoder.step(TOKENS[:, :3], decoder.start(source_memory, steps=4))
 
-    torch.testing.assert_close(logits, whole, rtol=0, atol=1e-5)
+    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-5)
 
 
-def test_the_cache_keeps_only_the_heads_that_keys_and_values_have():
+def test_cache_has_kv_heads_only():
     state = build(form="four-for-one").start(memory(), steps=5)
 
     assert {k: tuple(v.shape) for k, v in state.per_hypothesis.items()} == {
@@ -161,22 +161,22 @@ def test_the_cache_keeps_only_the_heads_that_keys_and_values_have():
 
 
 @pytest.mark.parametrize("position", ["learned", "rotary", "t5"])
-def test_gradients_through_the_cache_equal_those_of_all_at_once(position):
-    decoder, given = build(position), memory()
+def test_gradients_through_the_cache_match_forward(position):
+    decoder, source_memory = build(position), memory()
     weight = torch.randn(3, 4, 7, generator=torch.Generator().manual_seed(3))
 
     def gradients(logits: Tensor) -> list[Tensor]:
         return list(torch.autograd.grad((logits * weight).sum(), list(decoder.parameters())))
 
-    expected = gradients(decoder(TOKENS, given))
-    actual = gradients(run_steps(decoder, [1, 3], decoder.start(given, steps=4)))
+    expected = gradients(decoder(TOKENS, source_memory))
+    actual = gradients(run_steps(decoder, [1, 3], decoder.start(source_memory, steps=4)))
 
     torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_with_gradients_a_step_leaves_the_state_before_it_as_it_was():
-    decoder, given = build(), memory()
-    _, state = decoder.step(TOKENS[:, :2], decoder.start(given, steps=4))
+def test_a_step_with_gradients_does_not_modify_the_previous_state():
+    decoder, source_memory = build(), memory()
+    _, state = decoder.step(TOKENS[:, :2], decoder.start(source_memory, steps=4))
     before = {name: tensor.clone() for name, tensor in state.per_hypothesis.items()}
 
     decoder.step(TOKENS[:, 2:], state)
@@ -184,18 +184,18 @@ def test_with_gradients_a_step_leaves_the_state_before_it_as_it_was():
     assert all(torch.equal(state.per_hypothesis[name], tensor) for name, tensor in before.items())
 
 
-def test_without_gradients_the_cache_is_filled_in_place():
-    decoder, given = build(), memory()
+def test_cache_is_updated_in_place_without_gradients():
+    decoder, source_memory = build(), memory()
 
     with torch.no_grad():
-        state = decoder.start(given, steps=4)
+        state = decoder.start(source_memory, steps=4)
         _, after = decoder.step(TOKENS[:, :2], state)
 
     assert after.per_hypothesis["0.keys"].data_ptr() == state.per_hypothesis["0.keys"].data_ptr()
 
 
 def branch_state(kind: str, state: State) -> tuple[State, Tensor]:
-    """Another branch of the state, and which row each of its rows continues."""
+    """Return a branch of the state and the row that each of its rows continues."""
     rows: dict[str, Any] = {
         "reordered": torch.tensor([2, 0, 0]),
         "kept in order": torch.arange(3),
@@ -210,24 +210,30 @@ def branch_state(kind: str, state: State) -> tuple[State, Tensor]:
 @pytest.mark.parametrize("kind", ["reordered", "kept in order", "repeated", "repeated once"])
 @pytest.mark.parametrize("source", [True, False], ids=["source", "alone"])
 @torch.no_grad()
-def test_two_branches_of_one_state_do_not_disturb_each_other(source, kind):
-    decoder, given = build("learned", source=source), memory()
+def test_branches_of_one_state_are_independent(source, kind):
+    decoder, source_memory = build("learned", source=source), memory()
     if not kind.startswith("repeated"):  # rows that are reordered belong to one source
-        given = Memory(given.states[:1].expand(3, -1, -1), MASK[:1].expand(3, -1), given.summary)
-    _, trunk = decoder.step(TOKENS[:, :2], decoder.start(given, steps=4))
+        source_memory = Memory(
+            source_memory.states[:1].expand(3, -1, -1),
+            MASK[:1].expand(3, -1),
+            source_memory.summary,
+        )
+    _, trunk = decoder.step(TOKENS[:, :2], decoder.start(source_memory, steps=4))
     branch, rows = branch_state(kind, trunk)
     other = (TOKENS[rows] + 1) % 7
 
-    said: list[list[Tensor]] = [[], []]
-    for t in range(2, 4):  # in turns, so that each could overwrite the other
+    outputs: list[list[Tensor]] = [[], []]
+    for t in range(2, 4):  # alternating, so that one could overwrite the other
         logits, trunk = decoder.step(TOKENS[:, t : t + 1], trunk)
-        said[0].append(logits)
+        outputs[0].append(logits)
         logits, branch = decoder.step(other[:, t : t + 1], branch)
-        said[1].append(logits)
+        outputs[1].append(logits)
 
-    expected = decoder(TOKENS, given)[:, 2:]
-    torch.testing.assert_close(torch.cat(said[0], dim=1), expected, rtol=0, atol=1e-5)
+    expected = decoder(TOKENS, source_memory)[:, 2:]
+    torch.testing.assert_close(torch.cat(outputs[0], dim=1), expected, rtol=0, atol=1e-5)
     tokens = torch.cat([TOKENS[rows, :2], other[:, 2:]], dim=1)
-    sources = Memory(given.states[rows], given.mask[rows], given.summary[rows])
+    sources = Memory(
+        source_memory.states[rows], source_memory.mask[rows], source_memory.summary[rows]
+    )
     expected = decoder(tokens, sources)[:, 2:]
-    torch.testing.assert_close(torch.cat(said[1], dim=1), expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(torch.cat(outputs[1], dim=1), expected, rtol=0, atol=1e-5)

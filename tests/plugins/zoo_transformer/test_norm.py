@@ -5,11 +5,11 @@ from torch import nn
 from zoo_transformer.norm import Norm, RMSNorm
 
 
-def test_the_root_of_the_mean_square_by_hand():
+def test_rms_norm_has_known_values():
     norm = RMSNorm(2, eps=0.5)
     norm.load_state_dict({"weight": torch.tensor([1.0, 10.0])})
 
-    # mean square (1 + 6) / 2 = 3.5, and 0.5 under the root makes 4.
+    # mean square (1 + 6) / 2 = 3.5, plus eps = 4
     normed = norm(torch.tensor([[1.0, -(6**0.5)]]))
 
     torch.testing.assert_close(normed, torch.tensor([[0.5, -5 * 6**0.5]]))
@@ -17,7 +17,7 @@ def test_the_root_of_the_mean_square_by_hand():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("eps", [1e-6, 0.1])
-def test_it_equals_torchs_rms_norm(eps, dtype):
+def test_matches_torch_rms_norm(eps, dtype):
     torch.manual_seed(0)
     norm, other = RMSNorm(6, eps).to(dtype), nn.RMSNorm(6, eps=eps).to(dtype)
     with torch.no_grad():
@@ -29,8 +29,8 @@ def test_it_equals_torchs_rms_norm(eps, dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_short_floats_are_squared_in_float32(dtype):
-    large = torch.tensor([[300.0, -300.0]], dtype=dtype)  # the square is no float16
+def test_half_precision_is_squared_in_float32(dtype):
+    large = torch.tensor([[300.0, -300.0]], dtype=dtype)  # the square exceeds the range of float16
 
     normed = RMSNorm(2, eps=1e-6).to(dtype)(large)
 
@@ -38,28 +38,28 @@ def test_short_floats_are_squared_in_float32(dtype):
     assert normed.tolist() == [[1, -1]]
 
 
-def test_a_norm_makes_what_its_kind_says():
-    layer = Norm(eps=0.25).make(3)
-    rms = Norm(kind="rms", eps=0.25).make(3)
+def test_build_returns_the_kind_of_norm():
+    layer = Norm(eps=0.25).build(3)
+    rms = Norm(kind="rms", eps=0.25).build(3)
 
     assert isinstance(layer, nn.LayerNorm)
     assert isinstance(rms, RMSNorm)
     assert layer.eps == rms.eps == 0.25
-    # The mean of (1, 2, 3) is 2, their variance 2/3; their mean square 14/3.
+    # (1, 2, 3) has mean 2, variance 2/3 and mean square 14/3.
     x = torch.tensor([[1.0, 2.0, 3.0]])
     torch.testing.assert_close(layer(x)[0, 2].item(), (2 / 3 + 0.25) ** -0.5)
     torch.testing.assert_close(rms(x)[0, 2].item(), 3 * (14 / 3 + 0.25) ** -0.5)
 
 
-def test_norms_stand_after_the_sum_unless_told_otherwise():
+def test_default_place_is_post():
     assert not Norm().pre
     assert Norm(place="pre").pre
     assert not Norm().embedding
 
 
-def test_their_weights_are_named():
+def test_state_dict_keys():
     def names(norm: Norm) -> dict[str, tuple[int, ...]]:
-        return {k: tuple(v.shape) for k, v in norm.make(4).state_dict().items()}
+        return {k: tuple(v.shape) for k, v in norm.build(4).state_dict().items()}
 
     assert names(Norm()) == {"weight": (4,), "bias": (4,)}
     assert names(Norm(kind="rms")) == {"weight": (4,)}

@@ -13,7 +13,7 @@ def token() -> Token:
     return Token(vocab=3, dim=2)
 
 
-def test_tied_logits_of_a_known_table():
+def test_tied_logits_have_known_values():
     embedding = token()
     embedding.load_state_dict({"table.weight": torch.tensor([[0.0, 0], [1, 2], [-3, 1]])})
     output = Output(embedding=embedding, tied=True, bias=True, scale=0.5)
@@ -22,11 +22,11 @@ def test_tied_logits_of_a_known_table():
 
     logits = output(torch.tensor([[[4.0, 2.0]]]))
 
-    # half of (4, 2) is (2, 1)
+    # the scaled state is (2, 1)
     assert logits.tolist() == [[[0.25, 2 + 2, -6 + 1 + 1]]]
 
 
-def test_a_map_of_its_own_equals_torchs_linear():
+def test_an_untied_output_matches_torch_linear():
     output = Output(embedding=token(), bias=True, scale=2.0)
     with torch.no_grad():
         output.bias.normal_()
@@ -36,7 +36,7 @@ def test_a_map_of_its_own_equals_torchs_linear():
     torch.testing.assert_close(output(states), expected, rtol=0, atol=1e-6)
 
 
-def test_a_tied_output_learns_the_embeddings_table():
+def test_a_tied_output_has_gradients_for_the_embedding_table():
     embedding = token()
 
     Output(embedding=embedding, tied=True)(torch.ones(1, 1, 2)).sum().backward()
@@ -44,12 +44,12 @@ def test_a_tied_output_learns_the_embeddings_table():
     assert embedding.table.weight.grad.abs().sum() > 0
 
 
-def test_an_embedding_without_a_vocabulary_is_refused():
+def test_an_embedding_without_a_vocabulary_raises():
     with pytest.raises(ZooError, match=r"^embedding 'patches' has no vocabulary to predict$"):
         Output(embedding=Patches(size=2, dim=4))
 
 
-def test_its_weights_are_named():
+def test_state_dict_keys():
     def names(**form: bool) -> list[str]:
         return list(Output(embedding=token(), **form).state_dict())
 

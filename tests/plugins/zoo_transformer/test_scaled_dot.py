@@ -8,7 +8,7 @@ from zoo.plugin import Mask, WidthConflict
 from zoo_transformer.scaled_dot import ScaledDot
 
 
-def test_the_score_is_the_inner_product_over_the_root_of_the_width():
+def test_score_is_the_scaled_inner_product():
     scores = ScaledDot(query_dim=4, key_dim=4)(
         torch.tensor([[1.0, 2, 3, 4]]), torch.tensor([[4.0, 3, 2, 1], [1, 0, 0, 1]])
     )
@@ -17,7 +17,7 @@ def test_the_score_is_the_inner_product_over_the_root_of_the_width():
     assert scores.tolist() == [[(4 + 6 + 6 + 4) / 2, (1 + 4) / 2]]
 
 
-def test_scores_equal_the_papers_formula_written_as_loops():
+def test_scores_match_the_formula_as_loops():
     torch.manual_seed(0)
     query = torch.randn(2, 3, 5, dtype=torch.float64)
     key = torch.randn(2, 6, 5, dtype=torch.float64)
@@ -32,7 +32,7 @@ def test_scores_equal_the_papers_formula_written_as_loops():
                 assert abs(scores[b, t, s].item() - inner / math.sqrt(5)) < 1e-12
 
 
-def test_the_softmax_of_the_scores_mixes_values_as_torchs_attention_does():
+def test_attention_matches_torch_scaled_dot_product_attention():
     torch.manual_seed(0)
     query = torch.randn(2, 3, 4, 5, dtype=torch.float64)
     key = torch.randn(2, 3, 6, 5, dtype=torch.float64)
@@ -44,18 +44,7 @@ def test_the_softmax_of_the_scores_mixes_values_as_torchs_attention_does():
     torch.testing.assert_close(context, expected, rtol=0, atol=1e-12)
 
 
-def test_pairs_are_the_diagonal_of_the_scores():
-    torch.manual_seed(0)
-    scaled = ScaledDot(query_dim=5, key_dim=5)
-    query = torch.randn(2, 6, 5, dtype=torch.float64)
-    key = torch.randn(2, 6, 5, dtype=torch.float64)
-
-    diagonal = scaled(query, key).diagonal(dim1=-2, dim2=-1)
-
-    torch.testing.assert_close(scaled.score_pairs(query, key), diagonal, rtol=0, atol=1e-12)
-
-
-def test_the_fused_path_mixes_values_by_the_softmax_of_the_scores():
+def test_fused_path_matches_softmax_attention():
     torch.manual_seed(0)
     query = torch.randn(2, 2, 3, 5, dtype=torch.float64)
     key = torch.randn(2, 2, 4, 5, dtype=torch.float64)
@@ -68,19 +57,20 @@ def test_the_fused_path_mixes_values_by_the_softmax_of_the_scores():
     for b in range(2):
         for h in range(2):
             for t in range(3):
-                opened = [s for s in range(4) if keys[b, s]]
-                raw = {
-                    s: math.exp(float(query[b, h, t] @ key[b, h, s]) / math.sqrt(5)) for s in opened
+                valid = [s for s in range(4) if keys[b, s]]
+                exp_scores = {
+                    s: math.exp(float(query[b, h, t] @ key[b, h, s]) / math.sqrt(5)) for s in valid
                 }
-                expected = sum(raw[s] * values[b, h, s] for s in opened) / sum(raw.values())
+                expected = sum(exp_scores[s] * values[b, h, s] for s in valid) / sum(
+                    exp_scores.values()
+                )
                 torch.testing.assert_close(context[b, h, t], expected, rtol=0, atol=1e-12)
 
 
-def test_queries_and_keys_of_two_widths_are_refused():
-    message = "^scaled-dot needs queries and keys of one width: query_dim is 4, key_dim is 6$"
-    with pytest.raises(WidthConflict, match=message):
+def test_unequal_widths_raise():
+    with pytest.raises(WidthConflict, match=r"^scaled-dot .*query_dim is 4, key_dim is 6$"):
         ScaledDot(query_dim=4, key_dim=6)
 
 
-def test_it_has_no_weights():
+def test_state_dict_is_empty():
     assert list(ScaledDot(query_dim=4, key_dim=4).state_dict()) == []

@@ -52,16 +52,16 @@ def memory(dtype: torch.dtype = torch.float32) -> Memory:
     return Memory(states, MASK, states.mean(dim=1))
 
 
-def by_reference(decoder: TransformerDecoder, tokens: Tensor, given: Memory) -> Tensor:
+def reference_path(decoder: TransformerDecoder, tokens: Tensor, source: Memory) -> Tensor:
     with recording(decoder):
-        return decoder(tokens, given)
+        return decoder(tokens, source)
 
 
-def by_fusion(decoder: TransformerDecoder, tokens: Tensor, given: Memory) -> Tensor:
-    return decoder(tokens, given)
+def default_path(decoder: TransformerDecoder, tokens: Tensor, source: Memory) -> Tensor:
+    return decoder(tokens, source)
 
 
-def test_two_steps_of_known_weights():
+def test_two_steps_have_known_values():
     decoder = Blueprint.of(
         TransformerDecoder,
         layers=1,
@@ -81,12 +81,10 @@ def test_two_steps_of_known_weights():
             **{f"blocks.0.feed_forward.{k}": torch.zeros(shape) for k, shape in zero.items()},
         }
     )
-    nothing = Memory(torch.zeros(1, 0, 1), torch.zeros(1, 0, dtype=torch.bool), torch.zeros(1, 0))
+    logits = decoder(torch.tensor([[1, 2]]), Memory.empty(1))
 
-    logits = decoder(torch.tensor([[1, 2]]), nothing)
-
-    # Normed, the tokens are r (1, 0) and r (0, 1), r = sqrt(2). The first sees itself alone:
-    # (3 + r, 0), normed (r, 0). The second weighs the first by 1, itself by exp(r r).
+    # After the norm, the tokens are r (1, 0) and r (0, 1), r = sqrt(2). The first attends to
+    # itself: (3 + r, 0), after the norm (r, 0). The second has weights in the ratio 1 : exp(r r).
     r, e = 2**0.5, torch.tensor(2.0).exp().item()
     x, y = r / (1 + e), 5 + r * e / (1 + e)
     root = ((x * x + y * y) / 2) ** 0.5
@@ -96,7 +94,7 @@ def test_two_steps_of_known_weights():
 
 @pytest.mark.parametrize("place", ["post", "pre"])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
-def test_it_equals_torchs_decoder(activation, place, perturb, copy_to_torch_layer, causal):
+def test_matches_torch_decoder(activation, place, perturb, copy_to_torch_layer, causal):
     pre = place == "pre"
     decoder = perturb(build(activation=activation, norm={"place": place})).double()
     layer = nn.TransformerDecoderLayer(
@@ -107,18 +105,18 @@ def test_it_equals_torchs_decoder(activation, place, perturb, copy_to_torch_laye
         copy_to_torch_layer(block, one)
     if pre:
         other.norm.load_state_dict(decoder.final_norm.state_dict())
-    given = memory(torch.float64)
+    source = memory(torch.float64)
 
-    logits = decoder(TOKENS, given)
+    logits = decoder(TOKENS, source)
 
     embedded = decoder.embedding.table.weight[TOKENS]
-    states = other(embedded, given.states, tgt_mask=causal, memory_key_padding_mask=~MASK)
+    states = other(embedded, source.states, tgt_mask=causal, memory_key_padding_mask=~MASK)
     expected = states @ decoder.output.map.weight.T
     torch.testing.assert_close(logits, expected, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("place", ["post", "pre"])
-def test_without_a_source_it_equals_torchs_encoder_with_a_causal_mask(
+def test_decoder_without_source_matches_torch_encoder_with_causal_mask(
     place, perturb, copy_to_torch_layer, causal
 ):
     decoder = perturb(build(memory_dim=0, norm={"place": place})).double()
@@ -138,34 +136,34 @@ def test_without_a_source_it_equals_torchs_encoder_with_a_causal_mask(
     torch.testing.assert_close(logits, expected, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("run", [by_reference, by_fusion])
+@pytest.mark.parametrize("run", [reference_path, default_path])
 @pytest.mark.parametrize("form", [{"heads": 2}, {"heads": 4, "kv_heads": 2}, {"project": "kv"}])
-def test_what_stands_at_a_padded_source_position_changes_not_one_bit(form, run):
-    decoder, given = build(attention=attention(**form)), memory()
+def test_padded_source_positions_have_no_effect(form, run):
+    decoder, source = build(attention=attention(**form)), memory()
     noise = 100 * torch.randn(3, 4, 8, generator=torch.Generator().manual_seed(2))
-    padded = torch.where(MASK[..., None], given.states, noise)
-    real = torch.where(MASK[..., None], noise, given.states)
+    padded = torch.where(MASK[..., None], source.states, noise)
+    changed = torch.where(MASK[..., None], noise, source.states)
 
-    before = run(decoder, TOKENS, given)
+    before = run(decoder, TOKENS, source)
 
-    assert torch.equal(run(decoder, TOKENS, Memory(padded, MASK, given.summary)), before)
-    assert not torch.allclose(run(decoder, TOKENS, Memory(real, MASK, given.summary)), before)
+    assert torch.equal(run(decoder, TOKENS, Memory(padded, MASK, source.summary)), before)
+    assert not torch.allclose(run(decoder, TOKENS, Memory(changed, MASK, source.summary)), before)
 
 
-@pytest.mark.parametrize("run", [by_reference, by_fusion])
+@pytest.mark.parametrize("run", [reference_path, default_path])
 @pytest.mark.parametrize("memory_dim", [0, 8])
-def test_a_later_token_changes_no_earlier_logit(memory_dim, run):
-    decoder, given = build(memory_dim=memory_dim), memory()
+def test_later_tokens_do_not_affect_earlier_logits(memory_dim, run):
+    decoder, source = build(memory_dim=memory_dim), memory()
     changed = TOKENS.clone()
     changed[:, 3] = (changed[:, 3] + 1) % 7
 
-    before, after = run(decoder, TOKENS, given), run(decoder, changed, given)
+    before, after = run(decoder, TOKENS, source), run(decoder, changed, source)
 
     assert torch.equal(after[:, :3], before[:, :3])
     assert (after[:, 3:] != before[:, 3:]).any(dim=-1).all()
 
 
-def test_the_look_at_the_source_can_be_another_than_at_itself():
+def test_cross_attention_can_differ_from_self_attention():
     cross = attention(Blueprint.of(Additive, hidden=3), heads=1, project="qkv")
 
     block = build(cross=cross).blocks[0]
@@ -174,49 +172,47 @@ def test_the_look_at_the_source_can_be_another_than_at_itself():
     assert "scorers.0.U.weight" in block.cross.state_dict()
 
 
-def test_a_norm_right_after_the_positions_is_a_norm_of_the_embedded_tokens():
-    decoder, plain, given = build(norm={"embedding": True}), build(), memory()
+def test_embedding_norm_normalises_the_embedded_tokens():
+    decoder, plain, source = build(norm={"embedding": True}), build(), memory()
     with torch.no_grad():
         table = plain.embedding.table.weight
         table.copy_(nn.functional.layer_norm(table, (8,)))
 
-    torch.testing.assert_close(decoder(TOKENS, given), plain(TOKENS, given), rtol=0, atol=1e-6)
+    torch.testing.assert_close(decoder(TOKENS, source), plain(TOKENS, source), rtol=0, atol=1e-6)
 
 
-def test_dropout_is_silent_in_evaluation_and_active_in_training():
-    decoder, given = build(dropout=0.5), memory()
+def test_dropout_is_applied_in_training_only():
+    decoder, source = build(dropout=0.5), memory()
 
-    trained, again = decoder.train()(TOKENS, given), decoder(TOKENS, given)
-    evaluated = decoder.eval()(TOKENS, given)
+    trained, again = decoder.train()(TOKENS, source), decoder(TOKENS, source)
+    evaluated = decoder.eval()(TOKENS, source)
 
     assert not torch.equal(trained, again)
-    assert torch.equal(evaluated, build()(TOKENS, given))
+    assert torch.equal(evaluated, build()(TOKENS, source))
 
 
-def test_a_look_at_no_source_is_refused():
-    message = "there is no source to look at, so 'cross' has no meaning; leave it out"
-    with pytest.raises(SpecError, match=message):
+def test_cross_without_a_source_raises():
+    with pytest.raises(SpecError, match="'cross' is set, but there is no source"):
         build(memory_dim=0, cross=attention(heads=2))
 
 
-def test_more_tokens_than_the_context_holds_are_refused_before_the_first():
+def test_more_steps_than_positions_raise_at_the_start():
     decoder = build(position=Blueprint.of(Learned, length=4))
 
     decoder.start(memory(), steps=4)
-    with pytest.raises(ZooError, match=r"^5 tokens are asked for, but the context holds 4$"):
+    with pytest.raises(ZooError, match=r"^5 tokens.*4 positions"):
         decoder.start(memory(), steps=5)
-    with pytest.raises(ZooError, match=r"^5 positions are asked for, but there are 4$"):
+    with pytest.raises(ZooError, match=r"5 positions.*4$"):
         decoder(TOKENS, memory())
 
 
-def test_a_rotation_that_the_scorer_does_not_understand_is_refused():
+def test_a_scorer_without_rotary_support_raises():
     additive = attention(Blueprint.of(Additive, hidden=3), heads=2)
-    message = "position 'rotary' turns queries and keys, .* not for scorer 'additive'"
-    with pytest.raises(SpecError, match=message):
+    with pytest.raises(SpecError, match=r"position 'rotary'.*scorer 'additive'"):
         build(attention=additive, position=Blueprint.of(Rotary))
 
 
-def test_an_embedding_without_a_vocabulary_is_refused():
+def test_an_embedding_without_a_vocabulary_raises():
     decoder = Blueprint.of(
         TransformerDecoder,
         layers=1,
@@ -227,11 +223,14 @@ def test_an_embedding_without_a_vocabulary_is_refused():
         decoder.build(embedding=Patches(size=2, dim=4), memory_dim=0)
 
 
-def test_its_weights_are_named():
+def test_state_dict_keys():
     norm, position = {"place": "pre", "embedding": True}, Blueprint.of(Learned, length=9)
     decoder = build(norm=norm, position=position)
-    looks = ("attention", "cross")
-    parts = [f"{look}.{name}" for look in looks for name in ("query", "key", "value", "out")]
+    parts = [
+        f"{attention}.{name}"
+        for attention in ("attention", "cross")
+        for name in ("query", "key", "value", "out")
+    ]
     parts += ["attention_norm", "cross_norm", "feed_forward_norm"]
     parts += ["feed_forward.up", "feed_forward.down"]
     names = [f"blocks.{i}.{part}" for i in range(2) for part in parts]

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo import recording
-from zoo.plugin import Attention, Blueprint, Memory
+from zoo.plugin import Attention, Blueprint, Mask, Memory
 from zoo_alignment.soft import Soft
 from zoo_bahdanau.additive import Additive
 from zoo_luong.dot import Dot
@@ -26,7 +26,7 @@ POSITIONS = {
     "learned": Blueprint.of(Learned, length=5),
     "rotary": Blueprint.of(Rotary),
     "alibi": Blueprint.of(ALiBi),
-    "t5": Blueprint.of(T5, buckets=4, farthest=8),
+    "t5": Blueprint.of(T5, buckets=4, max_distance=8),
 }
 
 
@@ -36,7 +36,7 @@ def build(
     heads: int = 2,
     activation: str = "relu",
     dropout: float = 0.0,
-    dropped_weights: float = 0.0,
+    weight_dropout: float = 0.0,
     position: str = "none",
     **norm: Any,
 ) -> TransformerEncoder:
@@ -47,7 +47,7 @@ def build(
         attention=Blueprint.of(
             Attention,
             scorer=scorer or Blueprint.of(ScaledDot),
-            align=Blueprint.of(Soft, dropout=dropped_weights),
+            align=Blueprint.of(Soft, dropout=weight_dropout),
             heads=heads,
         ),
         feed_forward=Blueprint.of(FeedForward, hidden=12, activation=activation),
@@ -57,20 +57,20 @@ def build(
     ).build(input_dim=8)
 
 
-def draw(seed: int = 1, dtype: torch.dtype = torch.float32) -> Tensor:
+def randn(seed: int = 1, dtype: torch.dtype = torch.float32) -> Tensor:
     return torch.randn(3, 5, 8, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
-def by_reference(encoder: TransformerEncoder, inputs: Tensor, mask: Tensor) -> Memory:
+def reference_path(encoder: TransformerEncoder, inputs: Tensor, mask: Tensor) -> Memory:
     with recording(encoder):
         return encoder(inputs, mask)
 
 
-def by_fusion(encoder: TransformerEncoder, inputs: Tensor, mask: Tensor) -> Memory:
+def default_path(encoder: TransformerEncoder, inputs: Tensor, mask: Tensor) -> Memory:
     return encoder(inputs, mask)
 
 
-def test_a_block_of_known_weights():
+def test_one_block_has_known_values():
     encoder = Blueprint.of(
         TransformerEncoder,
         layers=1,
@@ -94,9 +94,9 @@ def test_a_block_of_known_weights():
         torch.tensor([[[1.0, 0.0], [-1.0, 0.0], [7.0, 7.0]]]), torch.tensor([[True, True, False]])
     )
 
-    # Attention sees zeros and answers zeros. The first has root mean square 1 / sqrt(2), and a
-    # norm of sqrt(2), which the feed-forward adds: (1 + sqrt(2), 0.5). The second's -sqrt(2) is
-    # cut: (-1, 0.5). The last norm doubles the second number; the padded one is gone.
+    # Attention outputs zeros. The feed-forward adds sqrt(2) to the first component of the first
+    # position, (1 + sqrt(2), 0.5); that of the second, -sqrt(2), is cut by ReLU: (-1, 0.5). The
+    # final norm doubles the second component; the padded position is zero.
     def normed(x: float, y: float) -> list[float]:
         root = ((x * x + y * y) / 2) ** 0.5
         return [x / root, 2 * y / root]
@@ -109,7 +109,7 @@ def test_a_block_of_known_weights():
 
 @pytest.mark.parametrize("place", ["post", "pre"])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
-def test_it_equals_torchs_encoder(activation, place, perturb, copy_to_torch_layer):
+def test_matches_torch_encoder(activation, place, perturb, copy_to_torch_layer):
     encoder = perturb(build(activation=activation, place=place)).double()
     pre = place == "pre"
     layer = nn.TransformerEncoderLayer(
@@ -121,7 +121,7 @@ def test_it_equals_torchs_encoder(activation, place, perturb, copy_to_torch_laye
         copy_to_torch_layer(block, one)
     if last is not None:
         last.load_state_dict(encoder.final_norm.state_dict())
-    inputs = draw(dtype=torch.float64)
+    inputs = randn(dtype=torch.float64)
 
     memory = encoder(inputs, MASK)
 
@@ -133,11 +133,11 @@ def test_it_equals_torchs_encoder(activation, place, perturb, copy_to_torch_laye
         torch.testing.assert_close(memory.summary[b], mean, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("run", [by_reference, by_fusion])
+@pytest.mark.parametrize("run", [reference_path, default_path])
 @pytest.mark.parametrize("position", POSITIONS)
-def test_what_stands_at_a_padded_position_changes_not_one_bit(position, run):
-    encoder, inputs = build(position=position), draw()
-    changed = torch.where(MASK[..., None], inputs, 100 * draw(seed=2))
+def test_padded_positions_have_no_effect(position, run):
+    encoder, inputs = build(position=position), randn()
+    changed = torch.where(MASK[..., None], inputs, 100 * randn(seed=2))
 
     before, after = run(encoder, inputs, MASK), run(encoder, changed, MASK)
 
@@ -145,32 +145,32 @@ def test_what_stands_at_a_padded_position_changes_not_one_bit(position, run):
     assert torch.equal(after.summary, before.summary)
 
 
-@pytest.mark.parametrize("run", [by_reference, by_fusion])
+@pytest.mark.parametrize("run", [reference_path, default_path])
 @pytest.mark.parametrize("position", POSITIONS)
-def test_a_padded_batch_equals_its_items_alone(position, run):
-    encoder, inputs = build(position=position, place="pre"), draw()
+def test_a_padded_batch_matches_its_items(position, run):
+    encoder, inputs = build(position=position, place="pre"), randn()
 
     together = run(encoder, inputs, MASK).states
 
     for b, length in enumerate([5, 2, 3]):
-        item, open_ = inputs[b : b + 1, :length], torch.ones(1, length, dtype=torch.bool)
-        alone = run(encoder, item, open_).states[0]
+        item, mask = inputs[b : b + 1, :length], torch.ones(1, length, dtype=torch.bool)
+        alone = run(encoder, item, mask).states[0]
         torch.testing.assert_close(together[b, :length], alone, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("position", POSITIONS)
-def test_the_fused_path_equals_the_reference(position):
-    encoder, inputs = build(position=position), draw()
+def test_fused_path_matches_reference_path(position):
+    encoder, inputs = build(position=position), randn()
 
-    reference, fused = by_reference(encoder, inputs, MASK), by_fusion(encoder, inputs, MASK)
+    reference, fused = reference_path(encoder, inputs, MASK), default_path(encoder, inputs, MASK)
 
     torch.testing.assert_close(fused.states, reference.states, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("run", [by_reference, by_fusion])
+@pytest.mark.parametrize("run", [reference_path, default_path])
 @pytest.mark.parametrize("position", POSITIONS)
-def test_an_item_of_padding_alone_gives_zeros_and_finite_gradients(position, run):
-    encoder, inputs = build(position=position), draw().requires_grad_()
+def test_an_item_of_padding_is_zero_with_finite_gradients(position, run):
+    encoder, inputs = build(position=position), randn().requires_grad_()
     mask = MASK & torch.tensor([[True], [False], [True]])
 
     memory = run(encoder, inputs, mask)
@@ -182,75 +182,81 @@ def test_an_item_of_padding_alone_gives_zeros_and_finite_gradients(position, run
 
 
 @pytest.mark.parametrize("position", [name for name in POSITIONS if name != "none"])
-def test_a_position_tells_orders_apart(position):
-    inputs, open_ = draw(), torch.ones(3, 5, dtype=torch.bool)
-    turned = inputs.flip(1)
+def test_positions_break_permutation_invariance(position):
+    inputs, mask = randn(), torch.ones(3, 5, dtype=torch.bool)
+    flipped = inputs.flip(1)
     without, with_ = build(), build(position=position)
 
-    same = without(turned, open_).states.flip(1)
-    torch.testing.assert_close(same, without(inputs, open_).states, rtol=0, atol=1e-5)
-    other = with_(turned, open_).summary
-    # A bias that knows distances alone is blind to the direction, but not to the shuffle.
-    shuffled = with_(inputs[:, [0, 2, 4, 1, 3]], open_).summary
-    plain = with_(inputs, open_).summary
+    same = without(flipped, mask).states.flip(1)
+    torch.testing.assert_close(same, without(inputs, mask).states, rtol=0, atol=1e-5)
+    other = with_(flipped, mask).summary
+    # ALiBi depends on distances only, so it is invariant to reversal but not to permutation.
+    shuffled = with_(inputs[:, [0, 2, 4, 1, 3]], mask).summary
+    plain = with_(inputs, mask).summary
     assert not torch.allclose(shuffled, plain, rtol=0, atol=1e-4)
     assert torch.allclose(other, plain, rtol=0, atol=1e-5) == (position == "alibi")
 
 
-def test_a_norm_right_after_the_positions_is_a_norm_of_the_inputs():
-    inputs, normed, plain = draw(), build(embedding=True), build()
+def test_embedding_norm_normalises_the_inputs():
+    inputs, normed, plain = randn(), build(embedding=True), build()
 
     expected = plain(nn.functional.layer_norm(inputs, (8,)), MASK).states
 
     torch.testing.assert_close(normed(inputs, MASK).states, expected, rtol=0, atol=1e-6)
 
 
-def test_dropout_is_silent_in_evaluation_and_active_in_training():
-    encoder, inputs, still = build(dropout=0.5), draw(), build()
+def test_dropout_is_applied_in_training_only():
+    encoder, inputs, without = build(dropout=0.5), randn(), build()
 
     trained = encoder.train()(inputs, MASK).states
     again = encoder(inputs, MASK).states
     evaluated = encoder.eval()(inputs, MASK).states
 
     assert not torch.equal(trained, again)
-    assert torch.equal(evaluated, still(inputs, MASK).states)
+    assert torch.equal(evaluated, without(inputs, MASK).states)
 
 
-def test_dropped_weights_switch_the_fused_path_off_in_training_only():
-    encoder, inputs = build(dropped_weights=0.5), draw()
-    attention = encoder.blocks[0].attention
-    seen: list[int] = []
-    # The alignment runs on the reference path alone.
-    attention.align.register_forward_hook(lambda *_: seen.append(1))
+class Counting(ScaledDot):
+    """Scaled dot that counts the calls of its fused path."""
+
+    name = "counting"
+    fused_calls = 0
+
+    def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
+        self.fused_calls += 1
+        return super().fused(query, prepared, values, mask)
+
+
+def test_fused_path_is_not_used_with_dropout_of_weights_in_training():
+    encoder, inputs = build(scorer=Blueprint.of(Counting), weight_dropout=0.5), randn()
+    scorer = encoder.blocks[0].attention.scorers[0]
 
     trained = encoder.train()(inputs, MASK).states
-    assert seen == [1]
     again = encoder(inputs, MASK).states
+    assert scorer.fused_calls == 0
     evaluated = encoder.eval()(inputs, MASK).states
-    assert seen == [1, 1]
+    assert scorer.fused_calls == 1
 
     assert not torch.equal(trained, again)
     assert torch.equal(evaluated, build()(inputs, MASK).states)
 
 
-def test_without_dropped_weights_training_is_fused():
-    encoder = build().train()
-    seen: list[int] = []
-    encoder.blocks[0].attention.align.register_forward_hook(lambda *_: seen.append(1))
+def test_fused_path_is_used_in_training_without_dropout_of_weights():
+    encoder = build(scorer=Blueprint.of(Counting)).train()
 
-    encoder(draw(), MASK)
+    encoder(randn(), MASK)
 
-    assert seen == []
+    assert encoder.blocks[0].attention.scorers[0].fused_calls == 1
 
 
-def test_every_head_of_a_scorer_with_weights_has_its_own():
+def test_each_head_has_its_own_scorer():
     encoder = build(scorer=Blueprint.of(Additive, hidden=4), heads=2)
 
     assert len(encoder.blocks[0].attention.scorers) == 2
-    assert encoder(draw(), MASK).states.isfinite().all()
+    assert encoder(randn(), MASK).states.isfinite().all()
 
 
-def test_its_weights_are_named():
+def test_state_dict_keys():
     encoder = build(place="pre", embedding=True, position="learned")
     parts = [f"attention.{name}" for name in ("query", "key", "value", "out")]
     parts += ["attention_norm", "feed_forward.up", "feed_forward.down", "feed_forward_norm"]

@@ -1,4 +1,4 @@
-"""The laws of each kind; those of `common` hold for every kind."""
+"""The laws of each kind; those of `common` and `modules` hold for every kind."""
 
 from zoo.testing.law import Law
 from zoo.testing.laws import (
@@ -11,6 +11,7 @@ from zoo.testing.laws import (
     filter,
     metric,
     model,
+    modules,
     objective,
     position,
     sampler,
@@ -18,7 +19,7 @@ from zoo.testing.laws import (
 )
 
 LAWS: dict[str, tuple[Law, ...]] = {
-    kind: (*common.LAWS, *module.LAWS)
+    kind: (*common.LAWS, *modules.LAWS, *module.LAWS)
     for kind, module in {
         "backbone": backbone,
         "embedding": embedding,

@@ -1,0 +1,20 @@
+import torch
+from attention_kit import lengths_mask, randn
+
+from zoo.plugin import Mask
+
+
+def test_dense_mask_is_the_conjunction_of_its_parts():
+    keys = lengths_mask(5, 2, S=5)
+    pairs = randn(2, 3, 5) > 0
+
+    dense = Mask(keys=keys, causal=True, offset=1, pairs=pairs).dense(3, 5, torch.device("cpu"))
+
+    for b in range(2):
+        for t in range(3):
+            for s in range(5):
+                assert dense[b, t, s] == (keys[b, s] and pairs[b, t, s] and s <= 1 + t)
+
+
+def test_dense_mask_without_parts_is_none():
+    assert Mask().dense(3, 5, torch.device("cpu")) is None
