@@ -52,8 +52,8 @@ class Model(Component, nn.Module, ABC):
 
     Attributes:
         spec: the resolved spec the model was composed from, and None if it was built by hand.
-        lock: who provided each of its components.
-        places: where each component stands, in the spec and in the model.
+        providers: name, version, plugin and distribution of each component.
+        component_paths: the path of each component in the spec, and its module names.
         tokenizer: for "source" and "target", a tokenizer of the `tokenizers` library as JSON.
     """
 
@@ -77,7 +77,7 @@ class Model(Component, nn.Module, ABC):
         local_files_only: bool = False,
         force_download: bool = False,
     ) -> Self:
-        """``zoo.load``, for those who look for it here; the class has to be the model's."""
+        """Load a model with `zoo.load`, in evaluation mode, and check that it is of this class."""
         import zoo
 
         model = zoo.load(
