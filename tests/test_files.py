@@ -1,4 +1,4 @@
-"""Files replaced whole or not at all; the half files of the dead are swept, others' are not."""
+"""Atomic replacement, and removal of the staging directories of processes that have ended."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from windows_kit import run_as_windows
 
-from zoo.files import atomic_write, remove_stale, staging_dir
+from zoo.files import atomic_write, lock_dir, remove_stale, staging_dir
 
 
 @pytest.fixture
 def dead() -> int:
-    """The number of a process that has ended."""
+    """The ID of a process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return process.pid
@@ -26,7 +27,7 @@ def target(tmp_path: Path) -> Path:
     return tmp_path / "model.safetensors"
 
 
-def left(target: Path, process: int) -> Path:
+def leave_staging_dir(target: Path, process: int) -> Path:
     staging = target.with_name(f".{target.name}.{process}.0123abcd.part")
     staging.mkdir()
     (staging / "new").write_text("half")
@@ -41,27 +42,25 @@ def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fcntl, "flock", refuse)
 
 
-def test_what_a_process_of_another_container_is_writing_is_left_to_it(
-    target: Path, dead: int
-) -> None:
-    """Its number means nothing here; the lock it holds does."""
-    staging = left(target, dead)
-    opened = os.open(staging, os.O_RDONLY)
-    fcntl.flock(opened, fcntl.LOCK_EX)
+def test_locked_staging_dir_of_another_container_stays(target: Path, dead: int) -> None:
+    """Its process ID is not valid here, but its lock is."""
+    staging = leave_staging_dir(target, dead)
+    fd = os.open(staging, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
     remove_stale(target)
     assert (staging / "new").read_text() == "half"
-    os.close(opened)
+    os.close(fd)
     remove_stale(target)
     assert not staging.exists()
 
 
-def test_what_was_left_is_swept_though_its_number_is_in_use_again(target: Path) -> None:
-    staging = left(target, os.getpid())
+def test_stale_staging_dir_is_removed_if_its_process_id_is_in_use_again(target: Path) -> None:
+    staging = leave_staging_dir(target, os.getpid())
     remove_stale(target)
     assert not staging.exists()
 
 
-def test_a_room_is_locked_for_as_long_as_it_is_used(target: Path) -> None:
+def test_staging_dir_stays_locked_until_the_block_ends(target: Path) -> None:
     with staging_dir(target) as staging:
         with staging_dir(target) as other:
             assert staging.is_dir()
@@ -70,46 +69,97 @@ def test_a_room_is_locked_for_as_long_as_it_is_used(target: Path) -> None:
     assert list(target.parent.iterdir()) == []
 
 
-def test_a_room_swept_before_it_was_locked_is_made_again(
+def test_staging_dir_removed_before_it_was_locked_is_created_again(
     target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, seen = fcntl.flock, []
+    flock, removed = fcntl.flock, []
 
-    def late(opened: int, how: int) -> None:
-        if not seen:
-            seen.extend(target.parent.iterdir())
-            seen[0].rmdir()
-        real(opened, how)
+    def remove_first(fd: int, operation: int) -> None:
+        if not removed:
+            removed.extend(target.parent.iterdir())
+            removed[0].rmdir()
+        flock(fd, operation)
 
-    monkeypatch.setattr(fcntl, "flock", late)
+    monkeypatch.setattr(fcntl, "flock", remove_first)
     with staging_dir(target) as staging:
         assert staging.is_dir()
-        assert staging not in seen
+        assert staging not in removed
 
 
-def test_a_room_that_is_not_locked_yet_belongs_to_the_process_it_names(
-    target: Path, dead: int
-) -> None:
-    gone, living = left(target, dead), left(target, os.getpid())
-    for staging in (gone, living):
+def test_empty_staging_dir_belongs_to_the_process_it_names(target: Path, dead: int) -> None:
+    stale, alive = leave_staging_dir(target, dead), leave_staging_dir(target, os.getpid())
+    for staging in (stale, alive):
         (staging / "new").unlink()
     remove_stale(target)
-    assert not gone.exists()
-    assert living.exists()
+    assert not stale.exists()
+    assert alive.exists()
 
 
 @pytest.mark.usefixtures("without_locks")
-def test_without_locks_the_number_of_the_process_decides(target: Path, dead: int) -> None:
-    gone, living = left(target, dead), left(target, os.getpid())
-    with atomic_write(target) as beside:
-        beside.write_text("whole")
-    assert not gone.exists()
-    assert living.exists()
+def test_without_locks_the_process_id_decides(target: Path, dead: int) -> None:
+    stale, alive = leave_staging_dir(target, dead), leave_staging_dir(target, os.getpid())
+    with atomic_write(target) as temporary:
+        temporary.write_text("whole")
+    assert not stale.exists()
+    assert alive.exists()
     assert target.read_text() == "whole"
 
 
-def test_a_file_by_such_a_name_is_somebody_elses(target: Path, dead: int) -> None:
-    odd = target.with_name(f".{target.name}.{dead}.0123abcd.part")
-    os.mkfifo(odd)
+def test_other_kinds_of_files_with_such_a_name_stay(target: Path, dead: int) -> None:
+    pipe = target.with_name(f".{target.name}.{dead}.0123abcd.part")
+    os.mkfifo(pipe)
     remove_stale(target)
-    assert odd.exists()
+    assert pipe.exists()
+
+
+def test_locking_a_directory_leaves_no_file(tmp_path: Path) -> None:
+    with lock_dir(tmp_path):
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_locked_directory_makes_other_processes_wait(tmp_path: Path) -> None:
+    """The child must not enter the block before the parent leaves it."""
+    code = (
+        "import sys; from pathlib import Path; from zoo.files import lock_dir\n"
+        "print('started', flush=True)\n"
+        "with lock_dir(Path(sys.argv[1])): print(Path(sys.argv[1], 'state').read_text())"
+    )
+    with lock_dir(tmp_path):
+        (tmp_path / "state").write_text("locked")
+        child = subprocess.Popen(
+            [sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE, text=True
+        )
+        assert child.stdout is not None
+        assert child.stdout.readline() == "started\n"
+        (tmp_path / "state").write_text("released")
+    assert child.communicate(timeout=60)[0] == "released\n"
+
+
+WINDOWS = """
+import os, sys
+from pathlib import Path
+from zoo.files import atomic_write, lock_dir, remove_stale, staging_dir
+folder = Path(sys.argv[1])
+target = folder / "zoo.lock"
+for text in ("old", "new"):
+    with lock_dir(folder), atomic_write(target) as temporary:
+        temporary.write_text(text)
+print(target.read_text(), sorted(os.listdir(folder)))
+with staging_dir(target) as staging:
+    (staging / "new").write_text("half")
+    remove_stale(target)
+    print((staging / "new").read_text())
+stale = folder / f".zoo.lock.{os.getpid()}.0123abcd.part"
+stale.mkdir()
+(stale / "new").write_text("half")
+remove_stale(target)
+print(sorted(os.listdir(folder)))
+"""
+
+
+def test_windows_replaces_locks_and_removes_stale(tmp_path: Path) -> None:
+    assert run_as_windows(WINDOWS, tmp_path).splitlines() == [
+        "new ['zoo.lock']",
+        "half",
+        "['zoo.lock']",
+    ]

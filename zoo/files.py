@@ -1,19 +1,28 @@
-"""Files that are replaced whole or not at all."""
+"""Atomic file replacement, directory locks and fsync."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import secrets
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+_LOCK_FILE = ".zoo-lock"
+"""Locked on Windows, which cannot open directories, in place of the directory that holds it."""
 
 
 @contextlib.contextmanager
 def atomic_write(target: Path) -> Iterator[Path]:
-    """A path beside the target to write to; swapped in, whole and on disk, at the end."""
+    """Yield a temporary path next to `target`, and replace `target` with it when the block ends.
+
+    Windows cannot replace a file that a process has open or mapped, such as the weights of a
+    loaded model; the replacement then raises PermissionError.
+    """
     with staging_dir(target) as staging:
         temporary = staging / "new"
         yield temporary
@@ -24,32 +33,35 @@ def atomic_write(target: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def staging_dir(target: Path) -> Iterator[Path]:
-    """A folder beside the target for what is not whole yet, gone at the end."""
+    """Yield a locked temporary directory next to `target`, removed when the block ends."""
     remove_stale(target)
     staging, fd = _create_staging_dir(target)
     try:
         yield staging
     finally:
+        os.close(fd)  # Windows cannot remove an open file
         shutil.rmtree(staging, ignore_errors=True)
-        os.close(fd)
 
 
 def _create_staging_dir(target: Path) -> tuple[Path, int]:
-    """A new folder, and the lock by which others see, in any container, that its owner lives."""
+    """Create a directory and lock it, which tells other processes that its owner is alive."""
     while True:
         staging = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
         staging.mkdir()
         with contextlib.suppress(FileNotFoundError):
-            fd = os.open(staging, os.O_RDONLY)
+            fd = _open_for_lock(staging)
             _try_lock(fd, wait=True)
             if staging.exists():
                 return staging, fd
-            os.close(fd)  # swept in the moment before the lock
+            os.close(fd)  # another process removed it before it was locked
 
 
 def fsync_path(path: Path) -> None:
-    """Wait until a file's bytes, or a folder's names, are on the disk."""
-    fd = os.open(path, os.O_RDONLY)
+    """Flush a file, or the entries of a directory, to the disk; on Windows only files."""
+    is_dir = path.is_dir()
+    if sys.platform == "win32" and is_dir:
+        return
+    fd = os.open(path, os.O_RDONLY if is_dir else os.O_RDWR)  # Windows flushes writable files only
     try:
         os.fsync(fd)
     finally:
@@ -58,20 +70,31 @@ def fsync_path(path: Path) -> None:
 
 @contextlib.contextmanager
 def lock_dir(folder: Path) -> Iterator[None]:
-    """Wait for others that are in this block for the same folder; a dead process holds nobody up.
+    """Hold the exclusive lock of a directory. The lock of a process that ends is released.
 
-    Where the system or the disk knows no such locks, nobody waits.
+    Has no effect on file systems without locks.
     """
-    fd = os.open(folder, os.O_RDONLY)
+    fd = _open_for_lock(folder)
     try:
         _try_lock(fd, wait=True)
         yield
     finally:
         os.close(fd)
+        if sys.platform == "win32":
+            with contextlib.suppress(OSError):  # open in another process
+                (folder / _LOCK_FILE).unlink()
+
+
+def _open_for_lock(folder: Path) -> int:
+    if sys.platform == "win32":
+        return os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT)
+    return os.open(folder, os.O_RDONLY)
 
 
 def _try_lock(fd: int, *, wait: bool) -> bool | None:
-    """Whether the lock is ours now, until it is closed; None where there are no locks."""
+    """Lock an open file until it is closed. Return None where there are no locks."""
+    if sys.platform == "win32":
+        return _try_lock_windows(fd, wait=wait)
     try:
         import fcntl
 
@@ -83,35 +106,54 @@ def _try_lock(fd: int, *, wait: bool) -> bool | None:
     return True
 
 
-def remove_stale(target: Path) -> None:
-    """Remove what killed processes left half-written beside the target.
+def _try_lock_windows(fd: int, *, wait: bool) -> bool | None:
+    import msvcrt
 
-    A living one holds the lock of its folder. Without locks the process's number has to do, which
-    says nothing of processes in other containers.
+    mode = msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK  # type: ignore[attr-defined, unused-ignore]
+    while True:
+        try:
+            msvcrt.locking(fd, mode, 1)  # type: ignore[attr-defined, unused-ignore]
+        except OSError as error:
+            if wait and error.errno == errno.EDEADLOCK:
+                continue  # LK_LOCK gives up after ten seconds
+            return False if error.errno == errno.EACCES else None
+        return True
+
+
+def remove_stale(target: Path) -> None:
+    """Remove staging directories next to `target` whose process has ended.
+
+    A running process holds the lock of its directory. Without locks, the process ID in the name
+    decides, which is not valid across containers.
     """
     own = re.compile(rf"\.{re.escape(target.name)}\.([1-9][0-9]{{0,8}})\.[0-9a-f]{{8}}\.part")
-    for orphan in target.parent.iterdir():
-        found = own.fullmatch(orphan.name)
-        if not found or not orphan.is_dir():
+    for entry in target.parent.iterdir():
+        match = own.fullmatch(entry.name)
+        if not match or not entry.is_dir():
             continue
-        with contextlib.suppress(OSError):  # somebody else swept it
-            fd = os.open(orphan, os.O_RDONLY)
+        with contextlib.suppress(OSError):  # removed by another process
+            fd = _open_for_lock(entry)
             try:
-                if _is_stale(orphan, fd, int(found[1])):
-                    shutil.rmtree(orphan, ignore_errors=True)
+                stale = _is_stale(entry, fd, int(match[1]))
+                if stale:
+                    shutil.rmtree(entry, ignore_errors=True)
             finally:
                 os.close(fd)
+            if stale and sys.platform == "win32":  # the lock file was open
+                shutil.rmtree(entry, ignore_errors=True)
 
 
 def _is_stale(staging: Path, fd: int, process: int) -> bool:
     locked = _try_lock(fd, wait=False)
-    if locked and any(staging.iterdir()):
+    if locked and any(entry.name != _LOCK_FILE for entry in staging.iterdir()):
         return True
-    # There are no locks, or whoever made it has not come to locking it yet.
+    # Without locks, or for a directory that its owner has not locked yet, ask for the process.
     return locked is not False and not _process_exists(process)
 
 
 def _process_exists(process: int) -> bool:
+    if sys.platform == "win32":
+        return True  # os.kill(process, 0) sends Ctrl-C there
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -122,9 +164,9 @@ def _process_exists(process: int) -> bool:
 
 
 def os_error_message(error: Exception) -> str:
-    """What the system says went wrong, in words."""
+    """Return the operating system's message of an error, in lower case."""
     text = str(error)
-    if "No space left" in text or getattr(error, "errno", None) == 28:
+    if "No space left" in text or getattr(error, "errno", None) == errno.ENOSPC:
         return "the disk is full (no space left on device)"
     strerror = getattr(error, "strerror", None)
     return str(strerror).lower() if strerror else text

@@ -1,4 +1,4 @@
-"""Artifacts and a CUDA device: straight there, and the same whoever saved."""
+"""Loading to a CUDA device, and probes across devices."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from zoo.spec.composition import compose
 
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device here"),
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
 ]
 SPECS = sorted(name for name in default_registry().specs if name.endswith("-tiny"))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_weights_come_to_the_device_in_the_dtype_asked_for(tmp_path: Path, dtype: str) -> None:
+def test_weights_are_loaded_to_device_and_dtype(tmp_path: Path, dtype: str) -> None:
     model = compose("bahdanau-reversal")
     file = save(model, tmp_path / "m.safetensors")
-    there = load(file, device="cuda", dtype=dtype, verify=True)
-    assert {(p.device.type, p.dtype) for p in there.parameters()} == {
+    loaded = load(file, device="cuda", dtype=dtype, verify=True)
+    assert {(p.device.type, p.dtype) for p in loaded.parameters()} == {
         ("cuda", getattr(torch, dtype))
     }
-    wanted = model.to(getattr(torch, dtype)).state_dict()
-    assert all(torch.equal(t.cpu(), wanted[name]) for name, t in there.state_dict().items())
+    expected = model.to(getattr(torch, dtype)).state_dict()
+    assert all(torch.equal(t.cpu(), expected[name]) for name, t in loaded.state_dict().items())
 
 
 @pytest.mark.parametrize("name", ["bahdanau-reversal", *SPECS])
-def test_a_probe_made_on_one_device_holds_on_the_other(tmp_path: Path, name: str) -> None:
+def test_probe_of_one_device_matches_on_the_other(tmp_path: Path, name: str) -> None:
     random = torch.cuda.get_rng_state()
     for device, other in (("cuda", "cpu"), ("cpu", "cuda")):
         file = save(compose(name, device=device), tmp_path / f"{device}.safetensors")

@@ -1,4 +1,4 @@
-"""A file that does not fit, a place that cannot be written: refused with a sentence that helps."""
+"""Invalid files and paths raise ArtifactError with a helpful message."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from zoo_bahdanau.additive import Additive
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A whole, good file of the tied model."""
+    """A valid file of the tied model."""
     return save(compose(TIED, registry=REGISTRY), tmp_path / "model.safetensors")
 
 
@@ -39,35 +39,41 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     ("change", "listed"),
     [
         (lambda t: t.pop("read.weight"), ["missing: read.weight [11, 4]"]),
-        (lambda t: t.update(extra=torch.ones(2)), ["surplus: extra [2]"]),
+        (lambda t: t.update(extra=torch.ones(2)), ["unexpected: extra [2]"]),
         (
             lambda t: t.update({"read.weight": torch.ones(4, 11)}),
-            ["misshapen: read.weight is [4, 11], should be [11, 4]"],
+            ["shape mismatch: read.weight is [4, 11], expected [11, 4]"],
         ),
         (
             lambda t: t.update({"read.weight": torch.ones(11, 4, dtype=torch.int64)}),
-            ["wrong dtype: read.weight is I64"],
+            ["dtype mismatch: read.weight is I64, expected F32"],
         ),
-        (lambda t: t.update(seen=torch.ones(3)), ["wrong dtype: seen is F32"]),
-        (lambda t: t.update(seen=torch.ones(3, dtype=torch.int8)), ["wrong dtype: seen is I8"]),
-        (lambda t: t.update(seen=torch.ones(3, dtype=torch.bool)), ["wrong dtype: seen is BOOL"]),
+        (lambda t: t.update(seen=torch.ones(3)), ["dtype mismatch: seen is F32, expected I64"]),
+        (
+            lambda t: t.update(seen=torch.ones(3, dtype=torch.int8)),
+            ["dtype mismatch: seen is I8, expected I64"],
+        ),
+        (
+            lambda t: t.update(seen=torch.ones(3, dtype=torch.bool)),
+            ["dtype mismatch: seen is BOOL, expected I64"],
+        ),
         (
             lambda t: (t.pop("seen"), t.update({"speak.weight": torch.ones(11, 4)})),
-            ["missing: seen [3]", "surplus: speak.weight [11, 4]"],
+            ["missing: seen [3]", "unexpected: speak.weight [11, 4]"],
         ),
     ],
-    ids=["missing", "surplus", "misshapen", "int", "float", "int8", "bool", "two at once"],
+    ids=["missing", "unexpected", "shape", "int", "float", "int8", "bool", "two"],
 )
-def test_tensors_that_do_not_fit_are_refused_with_every_difference(
+def test_mismatched_tensors_raise_with_every_difference(
     file: Path, change: Callable[[dict[str, Tensor]], object], listed: list[str]
 ) -> None:
     rewrite(file, change)
-    with pytest.raises(ArtifactError, match="does not hold the weights of its spec") as caught:
+    with pytest.raises(ArtifactError, match="the weights do not match the spec") as caught:
         load(file, registry=REGISTRY)
     assert all(line in str(caught.value) for line in listed)
 
 
-def test_a_long_list_of_differences_is_cut_with_a_count(file: Path) -> None:
+def test_long_lists_of_differences_are_truncated(file: Path) -> None:
     rewrite(file, lambda t: t.update({f"extra{i}": torch.ones(1) for i in range(20)}))
     with pytest.raises(ArtifactError, match=r"and 12 more$"):
         load(file, registry=REGISTRY)
@@ -81,46 +87,51 @@ ROW = {"kind": "model", "name": "kit-tied", "version": 1, "plugin": "kit"}
 DEEP = "[" * 100_000 + "]" * 100_000
 NESTED = '{"a": ' * 800 + "1" + "}" * 800
 BAD_HEADERS: dict[str, tuple[dict[str, str | None], str]] = {
-    "no zoo": ({"zoo": None}, "holds no spec"),
-    "another format": ({"zoo": "3"}, "is of format 3; the zoo reads formats 1 and 2"),
-    "no spec": ({"spec": None}, "spec or lock cannot be read"),
-    "no lock": ({"lock": None}, "spec or lock cannot be read"),
-    "spec no json": ({"spec": "{zoo: 1"}, "spec or lock cannot be read"),
-    "spec a list": ({"spec": "[]"}, "has not the right form"),
-    "spec empty": ({"spec": "{}"}, "its spec does not hold here"),
-    "spec deep": ({"spec": DEEP}, "spec or lock cannot be read"),
-    "spec nested": ({"spec": NESTED}, "its spec does not hold here"),
-    "model nested": ({"spec": '{"model": ' + NESTED + "}"}, "its spec does not hold here"),
-    "spec extends": ({"spec": '{"extends": "luong-2015"}'}, "a saved spec is complete"),
+    "no zoo": ({"zoo": None}, "contains no spec"),
+    "another format": ({"zoo": "3"}, "has format '3'; supported formats are 1 and 2"),
+    "no spec": ({"spec": None}, "the header has no 'spec'"),
+    "no lock": ({"lock": None}, "the header has no 'lock'"),
+    "spec not json": ({"spec": "{zoo: 1"}, "'spec' in the header is not valid JSON"),
+    "spec a list": ({"spec": "[]"}, "'spec' in the header is not valid"),
+    "spec empty": ({"spec": "{}"}, "its spec is not valid here"),
+    "spec deep": ({"spec": DEEP}, "'spec' in the header is not valid JSON"),
+    "spec nested": ({"spec": NESTED}, "its spec is not valid here"),
+    "model nested": ({"spec": '{"model": ' + NESTED + "}"}, "its spec is not valid here"),
+    "spec extends": ({"spec": '{"extends": "luong-2015"}'}, "without 'extends'"),
     "spec unknown key": ({"spec": spec_text(size=3)}, "unknown key 'size'"),
     "spec wrong value": ({"spec": spec_text(dim="4")}, "model.dim: is '4'"),
-    "spec not buildable": ({"spec": spec_text(vocab=10**7)}, "must be at most a million"),
+    "spec not buildable": ({"spec": spec_text(vocab=10**7)}, "must be at most 1,000,000"),
     "spec beyond memory": ({"spec": spec_text(dim=2**62)}, "model"),
-    "huge number": ({"spec": "9" * 5000}, "spec or lock cannot be read"),
-    "lock deep": ({"lock": DEEP}, "spec or lock cannot be read"),
-    "lock a mapping": ({"lock": "{}"}, "has not the right form"),
-    "lock null": ({"lock": "null"}, "has not the right form"),
-    "lock of numbers": ({"lock": "[1]"}, "has not the right form"),
-    "lock row empty": ({"lock": "[{}]"}, "has not the right form"),
-    "lock row odd": ({"lock": json.dumps([{**ROW, "kind": ["model"]}])}, "has not the right form"),
-    "lock lacks a row": ({"lock": "[]"}, "lock"),
-    "provenance odd": ({"provenance": "3"}, "has not the right form"),
-    "provenance deep": ({"provenance": DEEP}, "cannot be read"),
+    "huge number": ({"spec": "9" * 5000}, "'spec' in the header is not valid JSON"),
+    "lock deep": ({"lock": DEEP}, "'lock' in the header is not valid JSON"),
+    "lock a mapping": ({"lock": "{}"}, "'lock' in the header is not valid"),
+    "lock null": ({"lock": "null"}, "'lock' in the header is not valid"),
+    "lock of numbers": ({"lock": "[1]"}, "'lock' in the header is not valid"),
+    "lock row empty": ({"lock": "[{}]"}, "'lock' in the header is not valid"),
+    "lock row type": (
+        {"lock": json.dumps([{**ROW, "kind": ["model"]}])},
+        "'lock' in the header is not valid",
+    ),
+    "lock lacks a row": ({"lock": "[]"}, "does not list model 'kit-tied'"),
+    "provenance type": ({"provenance": "3"}, "'provenance' in the header is not valid"),
+    "provenance deep": ({"provenance": DEEP}, "'provenance' in the header is not valid JSON"),
 }
 
 
 @pytest.mark.parametrize("fault", BAD_HEADERS)
-def test_a_bad_header_is_refused_in_words(file: Path, fault: str) -> None:
-    words, sentence = BAD_HEADERS[fault]
-    rewrite(file, **words)
+def test_invalid_header_raises(file: Path, fault: str) -> None:
+    metadata, message = BAD_HEADERS[fault]
+    rewrite(file, **metadata)
     with pytest.raises(ArtifactError) as caught:
         load(file, registry=REGISTRY)
     assert str(file) in str(caught.value)
-    assert sentence in str(caught.value)
+    assert message in str(caught.value)
     assert "None==None" not in str(caught.value)
 
 
 class Bomb:
+    """Creates a directory when it is unpickled."""
+
     def __reduce__(self) -> tuple[Any, ...]:
         return os.mkdir, ("exploded",)
 
@@ -130,7 +141,7 @@ BAD_FILES: dict[str, Callable[[Path], object]] = {
     "directory": lambda file: (file.unlink(), file.mkdir()),
     "empty": lambda file: file.write_bytes(b""),
     "short": lambda file: file.write_bytes(b"\x01\x02"),
-    "text": lambda file: file.write_text("this is no model, whatever its name says\n" * 9),
+    "text": lambda file: file.write_text("this is not a model\n" * 9),
     "pickle": lambda file: file.write_bytes(pickle.dumps(Bomb())),
     "torch.save": lambda file: torch.save({"weights": torch.ones(3)}, file),
     "truncated header": lambda file: os.truncate(file, 40),
@@ -144,7 +155,7 @@ BAD_FILES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("fault", BAD_FILES)
-def test_a_file_that_is_no_model_is_refused_and_runs_nothing(
+def test_invalid_file_raises_and_executes_nothing(
     file: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     monkeypatch.chdir(file.parent)
@@ -156,35 +167,35 @@ def test_a_file_that_is_no_model_is_refused_and_runs_nothing(
     assert not Path("exploded").exists()
 
 
-def test_no_flipped_bit_of_the_header_ends_in_another_exception(file: Path) -> None:
-    whole = file.read_bytes()
-    header = 8 + int.from_bytes(whole[:8], "little")
-    draw = random.Random(0)
-    refused = 0
+def test_flipped_bits_of_the_header_raise_no_other_exception(file: Path) -> None:
+    data = file.read_bytes()
+    header = 8 + int.from_bytes(data[:8], "little")
+    generator = random.Random(0)
+    rejected = 0
     for _ in range(250):
-        at = draw.randrange(header)
-        flipped = bytes([whole[at] ^ 1 << draw.randrange(8)])
-        file.write_bytes(whole[:at] + flipped + whole[at + 1 :])
+        position = generator.randrange(header)
+        flipped = bytes([data[position] ^ 1 << generator.randrange(8)])
+        file.write_bytes(data[:position] + flipped + data[position + 1 :])
         try:
             load(file, registry=REGISTRY)
         except ArtifactError:
-            refused += 1
-    assert refused > 100
+            rejected += 1
+    assert rejected > 100
 
 
-def test_a_missing_plugin_says_what_to_install(tmp_path: Path, site: Site) -> None:
+def test_missing_plugin_of_the_model_names_what_to_install(tmp_path: Path, site: Site) -> None:
     site.add("kit-scorers", scorer("kit-mine"), point="mine", version="1.2")
-    chosen = ["model.decoder.attention.scorer=kit-mine"]
-    model = compose("bahdanau-reversal", overrides=chosen, registry=site.registry())
+    overrides = ["model.decoder.attention.scorer=kit-mine"]
+    model = compose("bahdanau-reversal", overrides=overrides, registry=site.registry())
     file = save(model, tmp_path / "m.safetensors")
-    assert "mine" in [row["plugin"] for row in load(file, registry=site.registry()).lock]
+    assert "mine" in [row["plugin"] for row in load(file, registry=site.registry()).providers]
     with pytest.raises(ArtifactError) as caught:
         load(file, registry=REGISTRY)
-    assert "needs scorer 'kit-mine' of plugin 'mine'" in str(caught.value)
+    assert "scorer 'kit-mine' of plugin 'mine' is not available" in str(caught.value)
     assert "pip install 'kit-scorers==1.2'" in str(caught.value)
 
 
-def test_another_version_of_a_component_is_refused(file: Path) -> None:
+def test_another_version_of_a_component_raises(file: Path) -> None:
     newer = ComponentRegistry.from_environment({"ZOO_PLUGINS": "none"}).with_components(
         [TiedV2], plugin="kit"
     )
@@ -192,7 +203,7 @@ def test_another_version_of_a_component_is_refused(file: Path) -> None:
         load(file, registry=newer)
 
 
-def test_a_file_replaced_while_it_is_read_gives_one_of_the_two_whole(
+def test_file_replaced_while_loading_gives_one_of_the_two_models(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wide = compose({**TIED, "model": {"type": "kit-tied", "dim": 6}}, registry=REGISTRY)
@@ -212,18 +223,18 @@ def test_a_file_replaced_while_it_is_read_gives_one_of_the_two_whole(
 
 
 @pytest.mark.parametrize("device", ["nonsense", "cuda:99"])
-def test_a_device_that_is_not_there_is_refused_in_words(file: Path, device: str) -> None:
+def test_unavailable_device_raises(file: Path, device: str) -> None:
     with pytest.raises(ZooError, match=device):
         load(file, device=device, registry=REGISTRY)
 
 
-def test_a_model_that_no_spec_describes_is_not_saved(tmp_path: Path) -> None:
+def test_model_without_a_spec_is_not_saved(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match="not composed from a spec"):
         save(Tied(), tmp_path / "m.safetensors")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_part_written_in_python_is_refused_on_save_or_comes_back(tmp_path: Path) -> None:
+def test_component_given_in_python_is_saved_or_raises(tmp_path: Path) -> None:
     attention = {"scorer": Blueprint.of(Additive, hidden=8)}
     spec = {"extends": "bahdanau-reversal", "model": {"decoder": {"attention": attention}}}
     model = compose({**spec, "name": "x"}, registry=REGISTRY)
@@ -234,21 +245,21 @@ def test_a_part_written_in_python_is_refused_on_save_or_comes_back(tmp_path: Pat
     assert_same_bits(all_tensors(load(file, registry=REGISTRY)), all_tensors(model))
 
 
-def test_provenance_that_json_cannot_hold_is_refused(tmp_path: Path) -> None:
+def test_provenance_that_is_not_json_raises(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match="provenance"):
         save(compose(TIED, registry=REGISTRY), tmp_path / "m", provenance={"data": object()})
 
 
 @pytest.mark.parametrize(
-    "place",
+    "path",
     ["folder", "missing/m.safetensors", "file/m.safetensors", "/proc/m", "n" * 300],
-    ids=["a folder", "in no folder", "in a file", "in proc", "too long a name"],
+    ids=["directory", "missing directory", "file as directory", "proc", "long name"],
 )
-def test_a_place_that_cannot_be_written_is_refused_in_words(tmp_path: Path, place: str) -> None:
+def test_unwritable_path_raises(tmp_path: Path, path: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(ArtifactError) as caught:
-        save(compose(TIED, registry=REGISTRY), tmp_path / place)
-    assert str(caught.value).startswith(str(tmp_path / place))
+        save(compose(TIED, registry=REGISTRY), tmp_path / path)
+    assert str(caught.value).startswith(str(tmp_path / path))
     assert sorted(tmp_path.rglob("*")) == before

@@ -1,4 +1,4 @@
-"""``zoo info`` and ``zoo verify`` as a person or a program calls them."""
+"""`zoo info` and `zoo verify`, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run(*arguments: Any, code: int = 0) -> str:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    model = compose("bahdanau-reversal", dtype="bfloat16")
+    model = compose("bahdanau-reversal", dtype="float16")
     model.tokenizer = {"source": "{}", "target": "{}"}
     return save(model, tmp_path / "model.safetensors", provenance={"data": "letters", "seed": 3})
 
@@ -38,50 +38,50 @@ def shards(tmp_path: Path) -> Path:
     return save(compose("bahdanau-reversal"), tmp_path / "model", shard_bytes="100kB")
 
 
-def test_info_shows_all_of_a_file(file: Path) -> None:
+def test_info_shows_the_header(file: Path) -> None:
     text = run("info", file)
-    for words in (
-        "68,048 numbers, BF16, ",
+    for expected in (
+        "68,048 elements, F16, ",
         "format: 2",
-        "hashes: sha256 of each of 23 tensors, ",
+        "hashes: sha256 of each of 23 tensors; identity ",
         "probe: source [2, 5], target [2, 7] -> logits [2, 6, 16]",
         "tokenizer: source, target",
         "data: letters",
         "type: bahdanau:additive",
         "attention-zoo 0.1.0",
     ):
-        assert words in text
-    told = json.loads(run("info", file, "--json"))
-    assert told["provenance"]["seed"] == 3
-    assert told["hashes"] is True
-    assert told["dtypes"] == ["BF16"]
-    assert told["tokenizer"] == ["source", "target"]
-    assert told["probe"]["outputs"]["logits"]["shape"] == [2, 6, 16]
-    assert all(len(tensor["sha256"]) == 64 for tensor in told["tensors"])
-    assert told["bytes"] == file.stat().st_size
+        assert expected in text
+    data = json.loads(run("info", file, "--json"))
+    assert data["provenance"]["seed"] == 3
+    assert data["hashes"] is True
+    assert data["dtypes"] == ["F16"]
+    assert data["tokenizer"] == ["source", "target"]
+    assert data["probe"]["outputs"]["logits"]["shape"] == [2, 6, 16]
+    assert all(len(tensor["sha256"]) == 64 for tensor in data["tensors"])
+    assert data["bytes"] == file.stat().st_size
 
 
-def test_info_shows_shards_with_their_sizes(shards: Path) -> None:
+def test_info_lists_shards_and_sizes(shards: Path) -> None:
     text = run("info", shards)
     assert "shards: model-00001-of-0000" in text
-    told = json.loads(run("info", shards, "--json"))
-    assert len(told["files"]) > 1
-    assert told["bytes"] == sum(row["bytes"] for row in told["files"])
+    data = json.loads(run("info", shards, "--json"))
+    assert len(data["files"]) > 1
+    assert data["bytes"] == sum(row["bytes"] for row in data["files"])
 
 
-def test_info_of_an_old_file_says_what_it_lacks(file: Path) -> None:
+def test_info_of_format_1_lists_what_is_absent(file: Path) -> None:
     rewrite(file, zoo="1", **dict.fromkeys(("hashes", "digest", "probe", "places")))
     text = run("info", file)
     assert "hashes: absent (format 1)" in text
     assert "probe: absent (format 1)" in text
 
 
-def test_info_lets_no_file_move_the_cursor(file: Path) -> None:
+def test_info_prints_no_control_characters(file: Path) -> None:
     rewrite(file, probe=json.dumps({"skipped": "\x1b[2Jgone"}), provenance='{"a": "\\u001b[2J"}')
     assert "\x1b" not in run("info", file)
 
 
-def test_verify_prints_a_line_for_each_check(file: Path, shards: Path) -> None:
+def test_verify_prints_one_line_per_check(file: Path, shards: Path) -> None:
     for path in (file, shards, shards / "model.safetensors.index.json"):
         lines = run("verify", path).splitlines()
         assert [line.split()[:2] for line in lines] == [
@@ -90,35 +90,35 @@ def test_verify_prints_a_line_for_each_check(file: Path, shards: Path) -> None:
             ["ok", "spec"],
             ["ok", "probe"],
         ]
-    told = json.loads(run("verify", file, "--json"))
-    assert told["ok"] is True
-    assert [check["status"] for check in told["checks"]] == ["ok"] * 4
+    data = json.loads(run("verify", file, "--json"))
+    assert data["ok"] is True
+    assert [check["status"] for check in data["checks"]] == ["ok"] * 4
 
 
-def damaged(file: Path) -> None:
+def damage(file: Path) -> None:
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)
 
 
-def test_verify_fails_with_the_reason(
+def test_verify_fails_with_a_reason(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    damaged(file)
+    damage(file)
     monkeypatch.setattr(sys, "argv", ["zoo", "verify", str(file)])
     with pytest.raises(SystemExit) as stop:
         main()
-    said = capsys.readouterr()
+    captured = capsys.readouterr()
     assert stop.value.code == 1
-    assert "FAILED   hashes" in said.out
-    assert "their sha256 does not match" in said.err
-    assert "Traceback" not in said.err
-    told = json.loads(run("verify", file, "--json", code=1))
-    assert told["ok"] is False
-    assert told["checks"][-1]["name"] == "hashes"
+    assert "FAILED   hashes" in captured.out
+    assert "sha256 does not match" in captured.err
+    assert "Traceback" not in captured.err
+    data = json.loads(run("verify", file, "--json", code=1))
+    assert data["ok"] is False
+    assert data["checks"][-1]["name"] == "hashes"
 
 
-def test_another_release_is_a_line_on_standard_error(
+def test_another_release_prints_one_warning(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -132,13 +132,13 @@ def test_another_release_is_a_line_on_standard_error(
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == (
-        f"warning: {file} was saved with attention-zoo 0.0.1 (here: attention-zoo 0.1.0); "
-        "its components are of the same versions, so it loads\n"
+        f"warning: {file} was saved with attention-zoo 0.0.1 (installed: attention-zoo 0.1.0); "
+        "component versions are the same\n"
     )
 
 
 @pytest.mark.slow
-def test_ctrl_c_in_verify_is_no_traceback(tmp_path: Path) -> None:
+def test_ctrl_c_in_verify_prints_no_traceback(tmp_path: Path) -> None:
     model = compose("bahdanau-reversal", overrides=["model.source.vocab=4000000"])
     file = save(model, tmp_path / "m.safetensors", probe=False)
     running = subprocess.Popen(

@@ -33,7 +33,7 @@ def test_a_spec_preserves_the_order_of_its_filters():
         {"type": "sampling:no-repeat-ngram", "n": 2},
         {"type": "sampling:repetition-penalty", "penalty": 1.2},
     ]
-    assert {"no-repeat-ngram", "repetition-penalty"} <= {row["name"] for row in loaded.lock()}
+    assert {"no-repeat-ngram", "repetition-penalty"} <= {row["name"] for row in loaded.providers()}
     assert zoo.load_spec(BASE).sections.filters == ()
 
 

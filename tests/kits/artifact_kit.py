@@ -1,4 +1,4 @@
-"""A small model with everything that is hard to save, and helpers to look at saved files."""
+"""A small model with shared weights and computed buffers, and helpers for saved files."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from zoo.artifact.layout import Layout, layout_tensors
+from zoo.artifact.layout import Layout, layout_tensors, tensor_bytes
 from zoo.errors import ZooError
 from zoo.interfaces import Model, Outputs
 from zoo.registry.component_registry import ComponentRegistry
 
 
 class Tied(Model):
-    """Reads and speaks through one table; one buffer is saved, one is computed."""
+    """Embedding and output share weights; one buffer is persistent, one is computed."""
 
     name: ClassVar[str] = "kit-tied"
     on_build: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
@@ -29,7 +29,7 @@ class Tied(Model):
         super().__init__()
         type(self).on_build()
         if vocab > 10**6:
-            raise ZooError(f"vocab ({vocab}) must be at most a million")
+            raise ZooError(f"vocab ({vocab}) must be at most 1,000,000")
         self.read = nn.Embedding(vocab, dim)
         self.speak = nn.Linear(dim, vocab, bias=False)
         self.speak.weight = self.read.weight
@@ -46,7 +46,7 @@ class Tied(Model):
 
 
 class TiedV2(Tied):
-    """The same, after its meaning changed."""
+    """Version 2, without a migration."""
 
     version: ClassVar[int] = 2
 
@@ -69,7 +69,7 @@ TIED = {"zoo": 1, "name": "kit", "model": "kit-tied"}
 
 
 def all_tensors(model: Model) -> dict[str, Tensor]:
-    """Parameters and all buffers, the computed ones too."""
+    """Return parameters and all buffers, including computed ones."""
     return dict(model.named_parameters()) | dict(model.named_buffers())
 
 
@@ -84,25 +84,23 @@ def assert_same_bits(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None
 def rewrite(
     file: Path, change: Callable[[dict[str, Tensor]], object] = dict, **metadata: str | None
 ) -> None:
-    """The file again, with other tensors or other words in its header; None drops a word.
+    """Rewrite a file with other tensors or metadata; None removes a key.
 
-    Hashes and digest are made anew, as a skilled forger would.
+    Hashes and digest are updated.
     """
     with safe_open(file, framework="pt") as opened:
-        words = {**opened.metadata(), **metadata}
+        merged = {**opened.metadata(), **metadata}
     tensors = {name: tensor.clone() for name, tensor in load_file(file).items()}
     change(tensors)
-    write_file(file, {key: word for key, word in words.items() if word is not None}, tensors)
+    write_file(file, {key: text for key, text in merged.items() if text is not None}, tensors)
 
 
-def write_file(file: Path, words: dict[str, str], tensors: dict[str, Tensor]) -> None:
-    """A file with these words and tensors, and with the hashes and the digest they need."""
+def write_file(file: Path, metadata: dict[str, str], tensors: dict[str, Tensor]) -> None:
+    """Write a file with these tensors and metadata; hashes and digest are computed."""
     table = layout_tensors(tensors)
-    raw = {
-        n: tensors[n].contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() for n in table
-    }
-    if "hashes" in words:
-        words["hashes"] = json.dumps({n: hashlib.sha256(raw[n]).hexdigest() for n in table})
-    if "digest" in words:
-        words["digest"] = Layout(words, table).digest()
-    file.write_bytes(Layout(words, table).encode() + b"".join(raw[name] for name in table))
+    raw = {name: tensor_bytes(tensors[name]) for name in table}
+    if "hashes" in metadata:
+        metadata["hashes"] = json.dumps({n: hashlib.sha256(raw[n]).hexdigest() for n in table})
+    if "digest" in metadata:
+        metadata["digest"] = Layout(metadata, table).digest()
+    file.write_bytes(Layout(metadata, table).encode() + b"".join(raw[name] for name in table))

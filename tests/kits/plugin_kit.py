@@ -16,14 +16,14 @@ _serial = itertools.count()
 
 SCORER = '''
 from typing import Annotated, Any, ClassVar
-from zoo.plugin import Given, Scorer, hookimpl
+from zoo.plugin import FromParent, Scorer, hookimpl
 
 class Plain(Scorer):
     """Scores by the inner product."""
 
     name: ClassVar[str] = "{name}"
 
-    def __init__(self, *, query_dim: Given[int], key_dim: Given[int]) -> None:
+    def __init__(self, *, query_dim: FromParent[int], key_dim: FromParent[int]) -> None:
         super().__init__()
 
     def score(self, query, prepared):

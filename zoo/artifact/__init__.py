@@ -1,7 +1,7 @@
-"""Artifacts: models on disk, with everything needed to rebuild them and to trust them.
+"""Artifacts: saved models with everything needed to rebuild and verify them.
 
-Nothing in a file is executed: names in its header are looked up in the registry, weights are
-plain numbers. A model is replaced whole or not at all.
+Loading executes no code from a file: component names are looked up in the registry, and weights
+are plain tensors.
 """
 
 from zoo.artifact.hashing import check_hashes

@@ -1,8 +1,8 @@
-"""Finished files put in the place of old ones, so that at every moment one model is whole.
+"""Atomic replacement of the files of an artifact.
 
-A directory's model is its ``model.safetensors``; without one, what its index names. A single file
-is swapped by one rename. For shards that rename is the index's: new shards get names that the old
-index does not use, then the index is replaced, then the old shards go.
+The model of a directory is its `model.safetensors` or, without that file, the shards listed in its
+index. A single file is replaced by one rename. For shards, new shards get names that the old index
+does not use, then the index is replaced, then the old shards are removed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SHARD = re.compile(r"model-([0-9a-f]{8}-)?\d{5}-of-\d{5}\.safetensors")
 
 
 def write_single_file(target: Path, write: Callable[[Path], object]) -> None:
-    """One file; the shards of a directory whose model it now is are removed."""
+    """Write one file. The shards of a directory whose model it replaces are removed."""
     with atomic_write(target) as temp_path:
         write(temp_path)
     folder = target.parent
@@ -39,14 +39,16 @@ def write_shards(
     count: int,
     write: Callable[[Sequence[Path]], Mapping[str, object]],
 ) -> None:
-    """Shards and their index into a directory, which is made if need be.
+    """Write shards and their index into a directory, which is created if it does not exist.
 
-    ``write`` fills the files it is given and returns what the index says of all of them.
+    Args:
+        shard_of: the number of the shard of each tensor.
+        write: writes the files and returns the metadata of the index.
     """
     if folder.is_dir() and not _is_zoo_model(folder):
         raise ArtifactError(
-            f"{folder} holds a model that is not the zoo's, or not whole; choose another "
-            "directory, or remove it first"
+            f"{folder} contains a model of another library or an incomplete model; choose another "
+            "directory or remove it first"
         )
     if count == 1:
         with _ensure_directory(folder):
@@ -71,7 +73,7 @@ def _replace_shards(
     def write_index(names: Sequence[str]) -> None:
         index = {
             "metadata": dict(index_metadata),
-            "weight_map": {n: names[at] for n, at in shard_of.items()},
+            "weight_map": {n: names[number] for n, number in shard_of.items()},
         }
         (staging / INDEX).write_text(json.dumps(index, indent=2), encoding="utf-8")
         fsync_path(staging / INDEX)
@@ -79,11 +81,11 @@ def _replace_shards(
         fsync_path(folder)
 
     count = len(new)
-    wanted = [f"model-{n + 1:05}-of-{count:05}.safetensors" for n in range(count)]
+    final_names = [f"model-{n + 1:05}-of-{count:05}.safetensors" for n in range(count)]
     token = secrets.token_hex(4)
-    names = [name.replace("model-", f"model-{token}-") for name in wanted]
-    if not set(wanted) & set(_list_shards(folder)):
-        names = wanted
+    names = [name.replace("model-", f"model-{token}-") for name in final_names]
+    if not set(final_names) & set(_list_shards(folder)):
+        names = final_names
     try:
         for file, name in zip(new, names, strict=True):
             os.replace(file, folder / name)
@@ -93,19 +95,19 @@ def _replace_shards(
         if sorted(names) != _indexed_shards(folder):
             _remove_files(folder, names)
         raise
-    _remove_files(folder, [SINGLE_FILE])
+    (folder / SINGLE_FILE).unlink(missing_ok=True)  # it would take precedence over the index
     _remove_files(folder, sorted(set(_list_shards(folder)) - set(names)))
-    if names != wanted:
-        # The same files by their usual names; where a disk has no links, the others stay.
+    if names != final_names:
+        # Link the usual names to the same files; without links the names with the token stay.
         with contextlib.suppress(OSError):
-            for name, final in zip(names, wanted, strict=True):
+            for name, final in zip(names, final_names, strict=True):
                 os.link(folder / name, folder / final)
-            write_index(wanted)
+            write_index(final_names)
         _remove_files(folder, sorted(set(_list_shards(folder)) - set(_indexed_shards(folder))))
 
 
 def _is_zoo_model(folder: Path) -> bool:
-    """Whether what a directory holds as its model, if anything, was written by the zoo."""
+    """Return whether a directory contains no model, or one written by this library."""
     try:
         if os.path.lexists(folder / SINGLE_FILE):
             ArtifactFile(folder / SINGLE_FILE)
@@ -117,12 +119,12 @@ def _is_zoo_model(folder: Path) -> bool:
 
 
 def _list_shards(folder: Path) -> list[str]:
-    """Files by the names of shards, also those that a killed process never listed."""
+    """Return the shards in a directory, including those that are not in its index."""
     return sorted(entry.name for entry in folder.iterdir() if _SHARD.fullmatch(entry.name))
 
 
 def _indexed_shards(folder: Path) -> list[str]:
-    """The shards that the index of a directory names, if it has a readable one."""
+    """Return the shards in the index of a directory, or an empty list without a valid index."""
     try:
         return sorted(set(read_index(folder / INDEX)[0].values()))
     except ArtifactError:
@@ -130,15 +132,16 @@ def _indexed_shards(folder: Path) -> list[str]:
 
 
 def _remove_files(folder: Path, names: Sequence[str]) -> None:
+    """Remove files that are no longer used; on Windows, those of a loaded model stay."""
     for name in names:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             os.unlink(folder / name)
     fsync_path(folder)
 
 
 @contextlib.contextmanager
 def _ensure_directory(folder: Path) -> Iterator[None]:
-    """The directory, made if it is not there, and removed again if it stays empty."""
+    """Create a directory, and remove it at the end if it is new and empty."""
     existed = folder.is_dir()
     folder.mkdir(exist_ok=True)
     fsync_path(folder.parent)

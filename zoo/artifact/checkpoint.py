@@ -1,30 +1,29 @@
-"""Safetensors of any maker, read and written tensor by tensor, so that size costs no memory."""
+"""Safetensors files of any library, read and written one tensor at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
-from zoo.artifact.layout import DTYPES, MAX_TENSORS, Layout, layout_tensors
+from zoo.artifact.layout import DTYPES, MAX_TENSORS, Layout, layout_tensors, tensor_bytes
 from zoo.artifact.mapped_file import MappedFile
 from zoo.errors import ArtifactError
 from zoo.interfaces.tensors import TensorMeta, TensorReader
 
 
 def open_tensors(paths: Sequence[Path]) -> TensorReader:
-    """The tensors of safetensors files, as of a checkpoint in shards."""
+    """Return a reader of the tensors in one or more files, such as the shards of a checkpoint."""
     files: dict[str, MappedFile] = {}
     for path in paths:
         file = MappedFile(path)
         for name in file.layout.tensors:
             if name in files:
-                raise ArtifactError(f"{path}: tensor '{name}' is in another file as well")
+                raise ArtifactError(f"{path}: tensor '{name}' is also in {files[name].path.name}")
             files[name] = file
     if len(files) > MAX_TENSORS:
-        raise ArtifactError(f"{paths[0].parent} holds more than {MAX_TENSORS:,} tensors")
+        raise ArtifactError(f"{paths[0].parent} contains more than {MAX_TENSORS:,} tensors")
     stored = {name: files[name].layout.tensors[name] for name in sorted(files)}
     metas = {name: TensorMeta(one.shape, DTYPES[one.dtype]) for name, one in stored.items()}
     return TensorReader(metas, lambda name: files[name].tensor(name))
@@ -33,7 +32,7 @@ def open_tensors(paths: Sequence[Path]) -> TensorReader:
 def write_tensors(
     path: Path, metas: Mapping[str, TensorMeta], tensors: Iterable[tuple[str, Tensor]]
 ) -> None:
-    """Write tensors as they come, in any order."""
+    """Write tensors to a file as they are produced, in any order."""
     table = layout_tensors({name: meta.empty() for name, meta in metas.items()})
     header = Layout({"format": "pt"}, table).encode()
     with open(path, "wb") as file:
@@ -41,4 +40,4 @@ def write_tensors(
         for name, tensor in tensors:
             assert TensorMeta.of(tensor) == metas[name], name
             file.seek(len(header) + table[name].begin)
-            file.write(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+            file.write(tensor_bytes(tensor))

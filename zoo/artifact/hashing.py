@@ -1,4 +1,4 @@
-"""The sha256 of each tensor, against what the header says."""
+"""Comparison of the sha256 of each tensor with the header."""
 
 from __future__ import annotations
 
@@ -8,52 +8,55 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from zoo.artifact.layout import tensor_bytes
 from zoo.artifact.mapped_file import ArtifactFile, open_artifact, resolve_path
 from zoo.errors import ArtifactError
 
 Progress = Callable[[int], None]
-"""Told of bytes as they are done."""
+"""Called with the number of bytes processed since the last call."""
 
 _MAX_SHOWN = 8
 _WORKERS = 4
 
 
 def check_hashes(path: str | os.PathLike[str], progress: Progress | None = None) -> bool:
-    """Whether every byte of an artifact, or of one shard, is the one that was written.
+    """Check the weights of an artifact, or of one shard, against the hashes in its header.
 
-    False if it is of a format without hashes; ArtifactError if something differs.
+    Returns False for format 1, which has no hashes. Raises ArtifactError if a hash differs.
     """
-    place = resolve_path(path)
-    files = open_artifact(place).files if place.suffix == ".json" else (ArtifactFile(place),)
+    location = resolve_path(path)
+    is_index = location.suffix == ".json"
+    files = open_artifact(location).files if is_index else (ArtifactFile(location),)
     return check_files(files, progress)
 
 
 def check_files(files: Sequence[ArtifactFile], progress: Progress | None = None) -> bool:
-    """The same for files that are open, so that what was checked is what is used."""
+    """Check open files, as `check_hashes` does, so that the bytes checked are the bytes used."""
     tasks = [(file, name) for file in files for name in file.layout.tensors]
     if any(file.hashes is None for file in files):
         return False
 
-    def is_intact(task: tuple[ArtifactFile, str]) -> bool:
+    def matches(task: tuple[ArtifactFile, str]) -> bool:
         file, name = task
-        return hashlib.sha256(file.raw(name)).hexdigest() == (file.hashes or {})[name]
+        digest = hashlib.sha256(tensor_bytes(file.tensor(name))).hexdigest()
+        return digest == (file.hashes or {})[name]
 
-    wrong: list[tuple[Path, str]] = []
+    changed: list[tuple[Path, str]] = []
     with ThreadPoolExecutor(min(_WORKERS, os.cpu_count() or 1)) as pool:
         try:
-            for (file, name), good in zip(tasks, pool.map(is_intact, tasks), strict=True):
-                if not good:
-                    wrong.append((file.path, name))
+            for (file, name), intact in zip(tasks, pool.map(matches, tasks), strict=True):
+                if not intact:
+                    changed.append((file.path, name))
                 if progress:
-                    progress(len(file.raw(name)))
+                    progress(file.layout.tensors[name].nbytes)
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)  # whoever interrupts need not wait
+            pool.shutdown(wait=False, cancel_futures=True)  # Ctrl-C does not wait for the queue
             raise
-    if wrong:
-        more = f"\n  and {len(wrong) - _MAX_SHOWN} more" if len(wrong) > _MAX_SHOWN else ""
-        listed = "".join(f"\n  {path.name}: {name}" for path, name in wrong[:_MAX_SHOWN])
+    if changed:
+        more = f"\n  and {len(changed) - _MAX_SHOWN} more" if len(changed) > _MAX_SHOWN else ""
+        listed = "".join(f"\n  {path.name}: {name}" for path, name in changed[:_MAX_SHOWN])
         raise ArtifactError(
-            f"{wrong[0][0].parent if len(files) > 1 else files[0].path}: weights were changed "
-            f"after they were written (their sha256 does not match):{listed}{more}"
+            f"{changed[0][0].parent if len(files) > 1 else files[0].path}: weights changed after "
+            f"they were saved; the sha256 does not match for:{listed}{more}"
         )
     return True

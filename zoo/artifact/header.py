@@ -1,9 +1,9 @@
-"""What an artifact says of itself: the words in the header, read and checked."""
+"""The header of an artifact: its metadata, parsed and validated."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,30 +13,31 @@ from zoo.errors import ArtifactError
 
 FORMAT = "2"
 SUPPORTED_FORMATS = ("1", FORMAT)
-"""Files of format 1 have no hashes, no digest and no probe; a file of format 2 has them all."""
+"""Format 1 has no hashes, digest, component paths or probe."""
 SHARED_KEYS = ("spec", "lock", "places", "provenance", "tokenizer", "probe")
-"""What a sharded artifact says once, in its first shard."""
+"""Metadata that is only in the first shard of an artifact."""
 
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
 class Header:
-    """Everything in an artifact but the weights.
+    """Everything in an artifact except the weights.
 
     Attributes:
-        component_paths: where each component stands, in the spec (path) and in the model (at).
-        tensors: dtype and shape by name.
-        hashes: the sha256 of each tensor's bytes; None in files of format 1.
-        probe: a small input and what the model made of it, or why there is none.
-        files: the files the weights lie in, with their sizes.
-        identity: a hash of the words above and of all weights; None in files of format 1.
+        providers: name, version, plugin and distribution of each component.
+        component_paths: the path of each component in the spec, and its module names.
+        tensors: dtype and shape of each tensor.
+        hashes: the sha256 of each tensor; None in format 1.
+        probe: a small input and the model's outputs for it, or the reason why there is none.
+        files: name and size of each file.
+        identity: one hash of the metadata and all weights; None in format 1.
     """
 
     path: Path
     format: str
     spec: dict[str, Any]
-    lock: list[dict[str, Any]]
+    providers: list[dict[str, Any]]
     component_paths: list[dict[str, Any]]
     provenance: dict[str, Any]
     tokenizer: dict[str, str]
@@ -64,7 +65,7 @@ class Header:
             "files": [{"name": name, "bytes": size} for name, size in self.files],
             "dtypes": self.dtypes,
             "spec": self.spec,
-            "lock": self.lock,
+            "lock": self.providers,
             "places": self.component_paths,
             "provenance": self.provenance,
             "tokenizer": sorted(self.tokenizer),
@@ -78,69 +79,53 @@ class Header:
 
 
 def check_digest(path: Path, layout: Layout) -> None:
-    """Refuse a header that is not the one that was written."""
-    words = layout.metadata
-    found = words.get("zoo")
-    if found not in SUPPORTED_FORMATS:
-        if found:
-            told = f"is of format {found}; the zoo reads formats {' and '.join(SUPPORTED_FORMATS)}"
-        else:
-            told = (
-                "holds no spec, so it is no model of the zoo; 'zoo import' brings in those of "
-                "other libraries"
-            )
-        raise ArtifactError(f"{path} {told}")
-    if found == FORMAT and "digest" not in words:
-        raise ArtifactError(f"{path}: its header lacks the digest that files of format 2 have")
-    if "digest" in words and words["digest"] != layout.digest():
+    """Raise ArtifactError if the header is of another format or does not match its digest."""
+    metadata = layout.metadata
+    found = metadata.get("zoo")
+    if not found:
         raise ArtifactError(
-            f"{path}: its header was changed after it was written (the digest does not match)"
+            f"{path} contains no spec, so it is not an artifact; "
+            "'zoo import' converts models of other libraries"
+        )
+    if found not in SUPPORTED_FORMATS:
+        raise ArtifactError(
+            f"{path} has format {found[:20]!a}; "
+            f"supported formats are {' and '.join(SUPPORTED_FORMATS)}"
+        )
+    if found == FORMAT and "digest" not in metadata:
+        raise ArtifactError(f"{path}: the header has no digest, which format {FORMAT} requires")
+    if "digest" in metadata and metadata["digest"] != layout.digest():
+        raise ArtifactError(
+            f"{path}: the header changed after it was saved; it does not match its digest"
         )
 
 
 def read_hashes(path: Path, layout: Layout) -> dict[str, str] | None:
-    """The hash of each tensor in one file; None if the file is of a format without."""
+    """Return the hash of each tensor in one file; None in format 1."""
     if layout.metadata["zoo"] == "1":
         return None
-    try:
-        hashes = parse_json(layout.metadata["hashes"])
-    except (KeyError, ValueError, RecursionError) as error:
-        raise ArtifactError(f"{path}: the hashes in its header cannot be read: {error}") from None
+    hashes = _parse_key(path, layout.metadata, "hashes", None)
     if not isinstance(hashes, dict) or hashes.keys() != layout.tensors.keys():
-        raise ArtifactError(f"{path}: the hashes in its header are not those of its tensors")
+        raise ArtifactError(f"{path}: the hashes in the header do not list exactly its tensors")
     if not all(isinstance(h, str) and _SHA256.fullmatch(h) for h in hashes.values()):
-        raise ArtifactError(f"{path}: the hashes in its header are no hashes")
+        raise ArtifactError(f"{path}: the hashes in the header are not sha256 hashes")
     return hashes
 
 
 def header_from_metadata(
     path: Path,
-    words: Mapping[str, str],
+    metadata: Mapping[str, str],
     layouts: Sequence[Layout],
     hashes: dict[str, str] | None,
     files: Sequence[tuple[str, int]],
 ) -> Header:
-    """The header that the words of the first file and the layouts of all files make."""
-    try:
-        spec, lock = parse_json(words["spec"]), parse_json(words["lock"])
-        provenance = parse_json(words.get("provenance", "{}"))
-        tokenizer = parse_json(words.get("tokenizer", "{}"))
-        places, probe = (
-            parse_json(words.get("places", "[]")),
-            parse_json(words.get("probe", "null")),
-        )
-    except (KeyError, ValueError, RecursionError) as error:
-        raise ArtifactError(f"{path}: the header's spec or lock cannot be read: {error}") from None
-    rows = isinstance(lock, list) and all(_is_lock_row(row) for row in lock)
-    placed = isinstance(places, list) and all(_is_place(place) for place in places)
-    dicts = all(isinstance(part, dict) for part in (spec, provenance, tokenizer))
-    known = dicts and rows and placed and _is_probe(probe)
-    if not known or not all(isinstance(text, str) for text in tokenizer.values()):
-        raise ArtifactError(f"{path}: the header's spec, lock or provenance has not the right form")
-    if "extends" in spec:
-        raise ArtifactError(
-            f"{path}: the header's spec builds on another; a saved spec is complete"
-        )
+    """Build the header from the metadata of the first file and the layouts of all files."""
+    parsed = {key: _parse_key(path, metadata, key, default) for key, default in _DEFAULTS.items()}
+    for key, is_valid in _VALIDATORS.items():
+        if not is_valid(parsed[key]):
+            raise ArtifactError(f"{path}: '{key}' in the header is not valid")
+    if "extends" in parsed["spec"]:
+        raise ArtifactError(f"{path}: the spec in the header must be resolved, without 'extends'")
     tensors = {
         name: (stored.dtype, stored.shape)
         for layout in layouts
@@ -148,41 +133,65 @@ def header_from_metadata(
     }
     return Header(
         path=path,
-        format=words["zoo"],
-        spec=spec,
-        lock=lock,
-        component_paths=places,
-        provenance=provenance,
-        tokenizer=tokenizer,
-        probe=probe,
+        format=metadata["zoo"],
+        spec=parsed["spec"],
+        providers=parsed["lock"],
+        component_paths=parsed["places"],
+        provenance=parsed["provenance"],
+        tokenizer=parsed["tokenizer"],
+        probe=parsed["probe"],
         hashes=hashes,
         tensors=tensors,
         files=tuple(files),
-        identity=None if hashes is None else identity(words, hashes),
+        identity=None if hashes is None else identity(metadata, hashes),
     )
 
 
-def identity(words: Mapping[str, str], hashes: Mapping[str, str]) -> str:
-    """One hash for the whole model: what it is and every weight, however it is cut into files."""
-    return hash_json([{key: words[key] for key in SHARED_KEYS if key in words}, dict(hashes)])
+def identity(metadata: Mapping[str, str], hashes: Mapping[str, str]) -> str:
+    """Return one hash of the model, which does not depend on how it is split into shards."""
+    return hash_json([{key: metadata[key] for key in SHARED_KEYS if key in metadata}, dict(hashes)])
 
 
-def _is_lock_row(row: Any) -> bool:
-    words = ("kind", "name", "plugin", "distribution", "distribution_version")
+_DEFAULTS = {
+    "spec": None,
+    "lock": None,
+    "places": "[]",
+    "provenance": "{}",
+    "tokenizer": "{}",
+    "probe": "null",
+}
+
+
+def _parse_key(path: Path, metadata: Mapping[str, str], key: str, default: str | None) -> Any:
+    text = metadata.get(key, default)
+    if text is None:
+        raise ArtifactError(f"{path}: the header has no '{key}'")
+    try:
+        return parse_json(text)
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"{path}: '{key}' in the header is not valid JSON: {error}") from None
+
+
+def _is_provider(row: Any) -> bool:
+    keys = ("kind", "name", "plugin", "distribution", "distribution_version")
     return (
         isinstance(row, dict)
-        and all(isinstance(row.get(word), str) for word in words)
+        and all(isinstance(row.get(key), str) for key in keys)
         and type(row.get("version")) is int
     )
 
 
-def _is_place(place: Any) -> bool:
+def _is_component_path(row: Any) -> bool:
     return (
-        isinstance(place, dict)
-        and all(isinstance(place.get(word), str) for word in ("path", "kind", "type"))
-        and isinstance(place.get("at"), list)
-        and all(isinstance(prefix, str) for prefix in place["at"])
+        isinstance(row, dict)
+        and all(isinstance(row.get(key), str) for key in ("path", "kind", "type"))
+        and isinstance(row.get("at"), list)
+        and all(isinstance(prefix, str) for prefix in row["at"])
     )
+
+
+def _is_tokenizer(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
 
 
 def _is_probe(probe: Any) -> bool:
@@ -190,5 +199,19 @@ def _is_probe(probe: Any) -> bool:
         return True
     sides = [probe.get(side) for side in ("inputs", "outputs")] if isinstance(probe, dict) else []
     rows = [row for side in sides if isinstance(side, dict) for row in side.values()]
-    whole = len(sides) == 2 and all(isinstance(side, dict) for side in sides)
-    return whole and all(isinstance(row, dict) and "shape" in row for row in rows)
+    complete = len(sides) == 2 and all(isinstance(side, dict) for side in sides)
+    return complete and all(isinstance(row, dict) and "shape" in row for row in rows)
+
+
+def _list_of(is_valid: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(is_valid(row) for row in value)
+
+
+_VALIDATORS: dict[str, Callable[[Any], bool]] = {
+    "spec": lambda value: isinstance(value, dict),
+    "lock": _list_of(_is_provider),
+    "places": _list_of(_is_component_path),
+    "provenance": lambda value: isinstance(value, dict),
+    "tokenizer": _is_tokenizer,
+    "probe": _is_probe,
+}

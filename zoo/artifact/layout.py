@@ -1,7 +1,7 @@
-"""The bytes of a safetensors file: a header of bounded size, then tensors without a gap.
+"""Headers of safetensors files: strict parsing within limits, and serialisation.
 
-Read here rather than by the library, which accepts duplicate names and takes many seconds for a
-header of many tensors, and which would open the file a second time after it was checked.
+Tensors are read by the `safetensors` library. The table in docs/architecture.md, "The artifact",
+gives the reason for each part of this module.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_DIMENSIONS = 32
 ALIGNMENT = 8
 
 _PREPARSE_LIMIT = 1_000_000
-"""A header of so many bytes is parsed at once; a longer one is first asked how much it lists."""
+"""Longer headers, in bytes, are checked for their number of entries before they are parsed."""
 
 DTYPES = {
     "F64": torch.float64,
@@ -50,34 +50,38 @@ _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 
 class InvalidSafetensorsError(ValueError):
-    """Bytes that are no safetensors header, in words that follow the file's name."""
+    """Bytes that are not a valid safetensors header. The message follows the name of the file."""
 
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """Where a tensor lies, counted from the end of the header."""
+    """Dtype, shape and byte range of a tensor, relative to the end of the header."""
 
     dtype: str
     shape: tuple[int, ...]
     begin: int
     end: int
 
+    @property
+    def nbytes(self) -> int:
+        return self.end - self.begin
+
 
 @dataclass(frozen=True)
 class Layout:
-    """What the header of one file says."""
+    """The contents of the header of one file."""
 
     metadata: dict[str, str]
     tensors: dict[str, StoredTensor]
 
     def digest(self) -> str:
-        """A hash of everything the header says, but for the digest in it."""
-        words = {key: word for key, word in self.metadata.items() if key != "digest"}
+        """Return the sha256 of the header without its key `digest`."""
+        metadata = {key: text for key, text in self.metadata.items() if key != "digest"}
         table = {n: [t.dtype, t.shape, t.begin, t.end] for n, t in self.tensors.items()}
-        return hash_json([words, table])
+        return hash_json([metadata, table])
 
     def encode(self) -> bytes:
-        """The header as it stands in a file, its length before it."""
+        """Return the bytes of the header, with its length in front."""
         table: dict[str, Any] = {"__metadata__": self.metadata} if self.metadata else {}
         for name, stored in self.tensors.items():
             offsets = [stored.begin, stored.end]
@@ -86,64 +90,68 @@ class Layout:
         text += b" " * (-len(text) % ALIGNMENT)
         if len(text) > MAX_HEADER:
             raise InvalidSafetensorsError(
-                f"its header would have {len(text):,} bytes, more than {MAX_HEADER:,}"
+                f"its header would have {len(text):,} bytes; at most {MAX_HEADER:,} are allowed"
             )
         return len(text).to_bytes(8, "little") + text
 
 
 def hash_json(data: Any) -> str:
-    """The sha256 of plain data, whatever the order of its keys."""
+    """Return the sha256 of plain data, independent of the order of keys."""
     text = json.dumps(data, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def parse_json(text: str) -> Any:
-    """JSON that says everything once and can be printed; ValueError otherwise."""
+    """Parse JSON. Raise ValueError for duplicate keys and unpaired surrogates."""
     data = json.loads(text, object_pairs_hook=_reject_duplicates)
     if "\\u" in text:
-        json.dumps(data, ensure_ascii=False).encode()  # refuses half characters
+        json.dumps(data, ensure_ascii=False).encode()  # raises for unpaired surrogates
     return data
 
 
+def tensor_bytes(tensor: Tensor) -> memoryview:
+    """Return the bytes of a tensor, copied only if it is not on the CPU or not contiguous."""
+    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
+
+
 def layout_tensors(tensors: Mapping[str, Tensor]) -> dict[str, StoredTensor]:
-    """A place for each tensor, the widest numbers first, so that all are aligned."""
-    table, at = {}, 0
+    """Return a byte range for each tensor, sorted by item size, so that all are aligned."""
+    table, end = {}, 0
     for name in sorted(tensors, key=lambda name: (-tensors[name].itemsize, name)):
         tensor = tensors[name]
         if tensor.dtype not in DTYPE_NAMES:
             raise InvalidSafetensorsError(
-                f"no safetensors file can hold {name}, which is {tensor.dtype}"
+                f"tensor {name} is {tensor.dtype}, which safetensors cannot store"
             )
-        size = tensor.numel() * tensor.itemsize
-        table[name] = StoredTensor(DTYPE_NAMES[tensor.dtype], tuple(tensor.shape), at, at + size)
-        at += size
+        begin, end = end, end + tensor.numel() * tensor.itemsize
+        table[name] = StoredTensor(DTYPE_NAMES[tensor.dtype], tuple(tensor.shape), begin, end)
     return table
 
 
 def decode_header(header: bytes, data_bytes: int) -> Layout:
-    """The layout a header describes, if it fills exactly the room behind it."""
+    """Parse a header. Its tensors must fill exactly the `data_bytes` after it, without gaps."""
     bare = _STRING.sub(b"", header) if len(header) > _PREPARSE_LIMIT else b""
     if bare.count(b"{") > MAX_TENSORS + 2 or bare.count(b",") > 16 * MAX_TENSORS:
-        raise InvalidSafetensorsError(f"its header lists more than {MAX_TENSORS:,} tensors")
+        raise InvalidSafetensorsError(f"its header contains more than {MAX_TENSORS:,} tensors")
     try:
         table = parse_json(header.decode())
     except (ValueError, RecursionError) as error:
-        why = str(error) if isinstance(error, InvalidSafetensorsError) else "its header is no JSON"
-        raise InvalidSafetensorsError(why) from None
+        own = isinstance(error, InvalidSafetensorsError)
+        raise InvalidSafetensorsError(str(error) if own else "its header is not JSON") from None
     if not isinstance(table, dict):
-        raise InvalidSafetensorsError("its header is no table")
+        raise InvalidSafetensorsError("its header is not a JSON object")
     metadata = table.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(w, str) for w in metadata.values()):
-        raise InvalidSafetensorsError("its metadata is not text by name")
+        raise InvalidSafetensorsError("its metadata must map names to strings")
     tensors = {name: _parse_entry(name, entry) for name, entry in table.items()}
-    at = 0
+    end = 0
     for name, stored in sorted(tensors.items(), key=lambda item: (item[1].begin, item[1].end)):
-        if stored.begin != at:
+        if stored.begin != end:
             raise InvalidSafetensorsError(f"there is a gap or an overlap before tensor {name}")
-        at = stored.end
-    if at != data_bytes:
+        end = stored.end
+    if end != data_bytes:
         raise InvalidSafetensorsError(
-            f"its tensors have {at:,} bytes, but {data_bytes:,} bytes follow the header"
+            f"its tensors have {end:,} bytes, but {data_bytes:,} bytes follow the header"
         )
     return Layout(metadata, tensors)
 
@@ -151,27 +159,33 @@ def decode_header(header: bytes, data_bytes: int) -> Layout:
 def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) < len(pairs):
-        raise InvalidSafetensorsError("its header says something twice")
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise InvalidSafetensorsError(f"the key {repeated[:60]!a} is repeated")
     return table
 
 
 def _parse_entry(name: str, entry: Any) -> StoredTensor:
     if not name.isprintable() or len(name) > MAX_NAME:
         raise InvalidSafetensorsError(
-            f"a tensor has the name {name[:40]!a}, which cannot be printed"
+            f"the tensor name {name[:40]!a} is not printable or is longer than {MAX_NAME:,}"
         )
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
-        raise InvalidSafetensorsError(f"tensor {name} is not described as safetensors does")
+        raise InvalidSafetensorsError(
+            f"tensor {name} must have exactly the keys dtype, shape and data_offsets"
+        )
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or dtype not in DTYPES:
-        raise InvalidSafetensorsError(f"tensor {name} has an unknown dtype")
+        raise InvalidSafetensorsError(
+            f"tensor {name} has an unsupported dtype: {str(dtype)[:20]!a}"
+        )
     if not _is_size_list(shape) or len(shape) > MAX_DIMENSIONS:
-        raise InvalidSafetensorsError(f"tensor {name} has no proper shape")
+        raise InvalidSafetensorsError(f"tensor {name} has an invalid shape")
     if not _is_size_list(offsets) or len(offsets) != 2:
-        raise InvalidSafetensorsError(f"tensor {name} has no proper place")
+        raise InvalidSafetensorsError(f"tensor {name} has invalid data_offsets")
     begin, end = offsets
     if end - begin != math.prod(shape) * DTYPES[dtype].itemsize:
-        raise InvalidSafetensorsError(f"the place of tensor {name} does not fit its shape")
+        raise InvalidSafetensorsError(f"the data_offsets of tensor {name} do not match its shape")
     return StoredTensor(dtype, tuple(shape), begin, end)
 
 

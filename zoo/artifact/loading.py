@@ -1,4 +1,4 @@
-"""Artifact to model: strict, straight to the device, running no code from the file."""
+"""Loading of artifacts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 from zoo.artifact.hashing import check_files
 from zoo.artifact.header import Header
-from zoo.artifact.mapped_file import open_artifact
+from zoo.artifact.mapped_file import Artifact, open_artifact
 from zoo.artifact.versions import resolve_versions
 from zoo.artifact.weights import load_weights
 from zoo.errors import ArtifactError
@@ -25,27 +25,40 @@ def load(
     verify: bool = False,
     registry: ComponentRegistry | None = None,
 ) -> Model:
-    """The model in a file or a directory, bit for bit; refused if anything does not fit.
+    """Load a model from a file or a directory, in evaluation mode.
+
+    Only the components of the spec's `model` section have to be installed.
 
     Args:
-        dtype: what floating-point weights become; as they are stored if not set.
-        verify: whether to hash the weights first; the header is checked in any case.
+        dtype: dtype of the floating-point weights; default: as stored.
+        verify: whether to check the hashes of the weights. The header is always checked.
     """
-    place = resolve_device(device)
-    kind = None if dtype is None else resolve_dtype(dtype)
+    target = resolve_device(device)
+    float_dtype = None if dtype is None else resolve_dtype(dtype)
     artifact = open_artifact(path)
     if verify and not check_files(artifact.files):
         raise ArtifactError(
-            f"{artifact.header.path} is of format 1, which has no hashes to verify; "
-            "load it without verify, and save it again"
+            f"{artifact.header.path} has format 1, which has no hashes to verify; "
+            "load it without verify and save it again"
         )
+    return build_model(artifact, registry or default_registry(), target, float_dtype)
+
+
+def build_model(
+    artifact: Artifact,
+    registry: ComponentRegistry,
+    device: torch.device,
+    dtype: torch.dtype | None = None,
+) -> Model:
+    """Build the model of an open artifact, in evaluation mode."""
     header = artifact.header
-    spec, tensors = resolve_versions(header, artifact, registry or default_registry())
-    model = load_weights(header.path, spec, tensors, device=place, dtype=kind)
+    resolved = resolve_versions(header, artifact, registry)
+    model = load_weights(header.path, resolved.spec, resolved.tensors, device=device, dtype=dtype)
+    resolved.attach_unavailable(model)
     model.tokenizer = header.tokenizer or None
-    return model
+    return model.eval()
 
 
 def read_header(path: str | os.PathLike[str]) -> Header:
-    """Everything in an artifact but the weights."""
+    """Return everything in an artifact except the weights."""
     return open_artifact(path).header

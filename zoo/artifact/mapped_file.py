@@ -1,8 +1,7 @@
-"""Artifacts opened: each file once, mapped into memory, its header checked before its weights."""
+"""Files of an artifact, opened with `safetensors` and mapped into memory."""
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
 import stat
@@ -13,16 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from zoo.artifact.header import Header, check_digest, read_hashes
 from zoo.artifact.header_builder import header_from_file, header_from_shards, shorten_list
 from zoo.artifact.layout import (
-    DTYPES,
     MAX_HEADER,
     InvalidSafetensorsError,
     Layout,
-    StoredTensor,
     decode_header,
     parse_json,
 )
@@ -39,61 +37,54 @@ _MAX_RETRIES = 50
 
 
 def header_length(head: bytes, size: int) -> int:
-    """How long the header is of a file of that size that begins so."""
+    """Return the header length of a file of `size` bytes that begins with `head`."""
     length = int.from_bytes(head[:8], "little")
-    # A sound header may have a length whose bytes look like a pickle's, as 640 has.
+    # The length of a valid header can have the first bytes of a pickle, as 640 has.
     if head.startswith(_PICKLES) and length > min(size - 8, MAX_HEADER):
-        raise InvalidSafetensorsError(
-            "it is a pickle, as torch.save writes, which can run code when opened"
-        )
+        raise InvalidSafetensorsError("it is a pickle (torch.save), which can execute code")
     if len(head) < 8 or length > size - 8:
-        raise InvalidSafetensorsError("it ends before its header does")
+        raise InvalidSafetensorsError("it ends before the end of its header")
     if length > MAX_HEADER:
-        raise InvalidSafetensorsError(f"its header has {length:,} bytes, more than {MAX_HEADER:,}")
+        raise InvalidSafetensorsError(
+            f"its header has {length:,} bytes; at most {MAX_HEADER:,} are allowed"
+        )
     return length
 
 
 class MappedFile:
-    """A safetensors file of any maker, its header bounded and checked, its weights mapped into
-    memory: tensors share its pages until someone writes to them."""
+    """A safetensors file of any library. The header is parsed strictly before it is mapped.
+
+    Tensors share the private pages of the mapping, so in-place updates do not change the file.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
             if not stat.S_ISREG(os.stat(path).st_mode):
-                raise InvalidSafetensorsError("it is no regular file")
+                raise InvalidSafetensorsError("it is not a regular file")
             with open(path, "rb") as file:
                 self.size = os.fstat(file.fileno()).st_size
-                self._begin = 8 + header_length(file.read(8), self.size)
-                header = file.read(self._begin - 8)
-                # Private pages: whoever trains the model does not write to the file.
-                self._map = mmap.mmap(file.fileno(), self.size, access=mmap.ACCESS_COPY)
-            self.layout: Layout = decode_header(header, self.size - self._begin)
-        except (OSError, ValueError) as error:
+                length = header_length(file.read(8), self.size)
+                self.layout: Layout = decode_header(file.read(length), self.size - 8 - length)
+                self._tensors = safe_open(path, framework="pt")
+                if not os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                    raise InvalidSafetensorsError("it was replaced while it was opened")
+        except (OSError, ValueError, SafetensorError) as error:
             raise ArtifactError(
-                f"{path} is no readable safetensors file: {os_error_message(error)}"
+                f"{path} is not a valid safetensors file: {os_error_message(error)}"
             ) from None
 
-    def raw(self, name: str) -> memoryview:
-        stored = self.layout.tensors[name]
-        return memoryview(self._map)[self._begin + stored.begin : self._begin + stored.end]
-
     def tensor(self, name: str) -> Tensor:
-        """The tensor as it lies in the file, without a copy."""
-        stored: StoredTensor = self.layout.tensors[name]
-        dtype = DTYPES[stored.dtype]
-        if stored.begin == stored.end:
-            return torch.empty(stored.shape, dtype=dtype)
-        at, count = self._begin + stored.begin, stored.end - stored.begin
-        if at % dtype.itemsize:  # other writers do not always align
-            loose = torch.frombuffer(self._map, dtype=torch.uint8, count=count, offset=at)
-            return loose.clone().view(dtype).view(stored.shape)
-        count //= dtype.itemsize
-        return torch.frombuffer(self._map, dtype=dtype, count=count, offset=at).view(stored.shape)
+        """Return a tensor without a copy, if its data is aligned."""
+        tensor: Tensor = self._tensors.get_tensor(name)  # type: ignore[no-untyped-call]
+        if tensor.data_ptr() % tensor.itemsize:  # not all writers align
+            aligned = tensor.reshape(-1).view(torch.uint8).clone()
+            return aligned.view(tensor.dtype).view(tensor.shape)
+        return tensor
 
 
 class ArtifactFile(MappedFile):
-    """One file of an artifact, its header as the zoo wrote it."""
+    """One file of an artifact, whose digest matches its header."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -103,7 +94,7 @@ class ArtifactFile(MappedFile):
 
 @dataclass(frozen=True)
 class Artifact(Mapping[str, Tensor]):
-    """An opened artifact: its header, and its tensors by name."""
+    """An open artifact: its header, and its tensors by name."""
 
     header: Header
     files: tuple[ArtifactFile, ...]
@@ -120,90 +111,91 @@ class Artifact(Mapping[str, Tensor]):
 
 
 def open_artifact(path: str | os.PathLike[str]) -> Artifact:
-    """The artifact at a path: a file, a directory with one, or the index of its shards."""
-    place = resolve_path(path)
-    if place.name.endswith(".json"):
-        return _retry_while_replaced(place, lambda: _open_shards(place))
-    file = ArtifactFile(place)
-    return Artifact(header_from_file(file), (file,), dict.fromkeys(file.layout.tensors, file))
+    """Open an artifact: a file, a directory that contains one, or the index of its shards."""
+    location = resolve_path(path)
+    opener = _open_shards if location.name.endswith(".json") else _open_single_file
+    return _retry_while_replaced(location, lambda: opener(location))
 
 
 def resolve_path(path: str | os.PathLike[str]) -> Path:
-    """The one file, or the index, that a path means."""
-    place = Path(path)
-    if not os.path.isdir(place):
-        return place
+    """Return the file or the index of the artifact at a path."""
+    location = Path(path)
+    if not os.path.isdir(location):
+        return location
     for name in (SINGLE_FILE, INDEX):
-        if os.path.lexists(place / name):
-            return place / name
-    raise ArtifactError(
-        f"{path} is a directory without {SINGLE_FILE} or {INDEX}, so it holds no model"
-    )
+        if os.path.lexists(location / name):
+            return location / name
+    raise ArtifactError(f"{path} is a directory without a model ({SINGLE_FILE} or {INDEX})")
 
 
-def _retry_while_replaced(index: Path, attempt: Callable[[], Artifact]) -> Artifact:
-    """Try again while somebody else is swapping the shards under our hands."""
+def _retry_while_replaced(path: Path, attempt: Callable[[], Artifact]) -> Artifact:
+    """Retry as long as another process replaces the file while it is opened."""
     for number in range(_MAX_RETRIES):
-        before = _file_state(index)
+        before = _file_state(path)
         try:
             return attempt()
         except ArtifactError:
-            if _file_state(index) == before:
+            if _file_state(path) == before:
                 raise
         time.sleep(number / 1000)
     return attempt()
 
 
-def _file_state(index: Path) -> tuple[int, ...] | None:
-    """Which of the files that ever had this name it is: one swapped in again counts as another."""
+def _file_state(path: Path) -> tuple[int, ...] | None:
+    """Return what changes when a file is replaced, even by one of the same content."""
     try:
-        seen = os.stat(index)
+        state = os.stat(path)
     except OSError:
         return None
-    return seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
+    return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
+
+
+def _open_single_file(path: Path) -> Artifact:
+    file = ArtifactFile(path)
+    return Artifact(header_from_file(file), (file,), dict.fromkeys(file.layout.tensors, file))
 
 
 def _open_shards(index: Path) -> Artifact:
-    weight_map, told = read_index(index)
+    weight_map, model_id = read_index(index)
     names = sorted(set(weight_map.values()))
-    absent = [name for name in names if not os.path.exists(index.parent / name)]
-    if absent:
-        raise ArtifactError(f"{index} names shards that are not there: {shorten_list(absent)}")
+    missing = [name for name in names if not os.path.exists(index.parent / name)]
+    if missing:
+        raise ArtifactError(f"{index} lists shards that do not exist: {shorten_list(missing)}")
     files = tuple(ArtifactFile(index.parent / name) for name in names)
-    header = header_from_shards(index, weight_map, told, files)
+    header = header_from_shards(index, weight_map, model_id, files)
     file_of = {name: file for file in files for name in file.layout.tensors}
     return Artifact(header, files, file_of)
 
 
 def read_index(index: Path) -> tuple[dict[str, str], str | None]:
-    """Which shard holds each tensor, and the identity of the model they make."""
+    """Return the shard of each tensor and the identity of the model, from an index."""
     try:
         data: Any = parse_json(_read_text(index))
     except (ValueError, RecursionError) as error:
-        raise ArtifactError(f"{index} is no readable index: {error}") from None
+        raise ArtifactError(f"{index} is not a valid index: {error}") from None
     weight_map = data.get("weight_map") if isinstance(data, dict) else None
     if not isinstance(weight_map, dict) or not weight_map:
-        raise ArtifactError(f"{index} is no readable index: it has no weight_map")
-    strange = [n for n in weight_map.values() if not isinstance(n, str) or not _SHARD.fullmatch(n)]
-    if strange:
-        raise ArtifactError(
-            f"{index} names {ascii(strange[0])[:80]}, which is no file of its own directory"
-        )
+        raise ArtifactError(f"{index} is not a valid index: it has no weight_map")
+    for name in weight_map.values():
+        if not isinstance(name, str) or not _SHARD.fullmatch(name):
+            raise ArtifactError(
+                f"{index} lists {ascii(name)[:80]}, which is not a safetensors file next to it"
+            )
     if len(set(weight_map.values())) > MAX_SHARDS:
-        raise ArtifactError(f"{index} names more than {MAX_SHARDS:,} shards")
-    about = data.get("metadata")
-    told = about.get("model") if isinstance(about, dict) else None
-    return weight_map, told if isinstance(told, str) else None
+        raise ArtifactError(f"{index} lists more than {MAX_SHARDS:,} shards")
+    metadata = data.get("metadata")
+    model_id = metadata.get("model") if isinstance(metadata, dict) else None
+    return weight_map, model_id if isinstance(model_id, str) else None
 
 
 def _read_text(index: Path) -> str:
     try:
         if not stat.S_ISREG(os.stat(index).st_mode):
-            raise ValueError("it is no regular file")
+            raise ValueError("it is not a regular file")
         with open(index, "rb") as file:
             content = file.read(MAX_HEADER + 1)
         if len(content) > MAX_HEADER:
             raise ValueError(f"it has more than {MAX_HEADER:,} bytes")
         return content.decode()
     except (OSError, ValueError) as error:
-        raise ArtifactError(f"{index} is no readable index: {os_error_message(error)}") from None
+        raise ArtifactError(f"{index} is not a valid index: {os_error_message(error)}") from None

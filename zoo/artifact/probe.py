@@ -1,7 +1,7 @@
-"""The golden probe: a small input, and what the model made of it when it was saved.
+"""The probe: a small input stored with the outputs that the model computed when it was saved.
 
-Weights can be whole and a model still answer otherwise than it did, because a plugin or torch
-has changed. The input is kept rather than its seed, since generators change too.
+It detects a changed implementation of a plugin or of torch, which the hashes of the weights cannot.
+The input is stored instead of its seed, because random generators can change too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoo.artifact.layout import DTYPE_NAMES, DTYPES
+from zoo.artifact.layout import DTYPE_NAMES, DTYPES, tensor_bytes
 from zoo.errors import truncate
 from zoo.interfaces import Model
 from zoo.interfaces.evaluation_mode import evaluation_mode
@@ -23,28 +23,30 @@ from zoo.registry.blueprint import format_error
 
 SEED = 0
 SIZES = ((2, 5), (1, 5), (1, 1))
-"""Batch and length of the input; smaller ones where the first is too much to keep."""
+"""Batch size and length of the input, in order of preference."""
 MAX_INPUT_BYTES = 1_000_000
 MAX_WEIGHT_BYTES = 4_000_000_000
-"""Bytes of input to keep, and of weights to run, at the most."""
+"""Maximum size of the input, and of a model that is run at each save."""
 MAX_SAMPLES = 256
 TOLERANCE = {torch.float64: 1e-7, torch.float32: 1e-4}
 DEFAULT_TOLERANCE = 3e-2
-"""What an output may differ by, against the largest of it: other machines add up otherwise."""
+"""Allowed difference, relative to the largest absolute output."""
 _RENAMED = {"choices": "samples", "counted": "loss_mask", "looks": "attention_weights"}
 """Batch keys and output fields that had another name in earlier versions."""
 
 
 def record_probe(model: Model) -> dict[str, Any]:
-    """What to keep of a run of the model, or ``{"skipped": why}``. Leaves the model as it was."""
+    """Return the probe of a model, or `{"skipped": reason}`. The model is not changed."""
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     if weights > MAX_WEIGHT_BYTES:
-        return {"skipped": f"{weights:,} bytes of weights are too many to run at each save"}
+        return {
+            "skipped": f"the weights have {weights:,} bytes; at most {MAX_WEIGHT_BYTES:,} are run"
+        }
     try:
         with _preserve_state(model):
             inputs = _example_inputs(model)
             if inputs is None:
-                return {"skipped": f"no example of it is smaller than {MAX_INPUT_BYTES:,} bytes"}
+                return {"skipped": f"its smallest example has more than {MAX_INPUT_BYTES:,} bytes"}
             return {
                 "inputs": {name: _encode_tensor(tensor) for name, tensor in inputs.items()},
                 "outputs": {
@@ -52,20 +54,24 @@ def record_probe(model: Model) -> dict[str, Any]:
                 },
             }
     except Exception as error:
-        return {"skipped": truncate(f"it does not run on its example: {format_error(error)}", 300)}
+        return {
+            "skipped": truncate(
+                f"the model does not run on its example: {format_error(error)}", 300
+            )
+        }
 
 
 def compare_probe(model: Model, probe: Mapping[str, Any]) -> list[str]:
-    """How the model's answers to the probe differ from those it gave; ValueError if it is odd."""
-    kept = {_current_name(name): _decode_tensor(row) for name, row in probe["inputs"].items()}
+    """Return how the model's outputs differ from the stored ones. Raise for an invalid probe."""
+    inputs = {_current_name(name): _decode_tensor(row) for name, row in probe["inputs"].items()}
     with _preserve_state(model):
-        now = _float_outputs(model, kept)
+        outputs = _float_outputs(model, inputs)
     expected = {_current_name(name): row for name, row in probe["outputs"].items()}
-    wrong = [f"{name} is missing" for name in expected if name not in now]
-    wrong += [f"{name} is new" for name in now if name not in expected]
-    for name, tensor in now.items():
+    wrong = [f"{name} is missing" for name in expected if name not in outputs]
+    wrong += [f"{name} is new" for name in outputs if name not in expected]
+    for name, tensor in outputs.items():
         if name in expected:
-            wrong += [f"{name} {why}" for why in _compare_output(tensor, expected[name])]
+            wrong += [f"{name} {text}" for text in _compare_output(tensor, expected[name])]
     return wrong
 
 
@@ -83,10 +89,10 @@ def _example_inputs(model: Model) -> dict[str, Tensor] | None:
 
 
 def _float_outputs(model: Model, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Every floating-point tensor the model answers with, by name."""
+    """Return the floating-point outputs of a model by name."""
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     batch = {name: tensor.to(device) for name, tensor in inputs.items()}
-    # Not called but its forward alone, so that no hook hears of it and nothing is compiled.
+    # `forward` instead of a call: saving must not run the user's hooks or compile the model.
     return dict(_iter_float_tensors(model.forward(batch), ""))
 
 
@@ -104,7 +110,7 @@ def _iter_float_tensors(value: Any, name: str) -> Iterator[tuple[str, Tensor]]:
 
 @contextlib.contextmanager
 def _preserve_state(model: Model) -> Iterator[None]:
-    """Evaluation without gradients; modes, random states and buffers come back as they were."""
+    """Switch to evaluation without gradients; restore modes, random states and buffers."""
     buffers = [
         (module._buffers, key, buffer, buffer.clone())
         for module in model.modules()
@@ -131,8 +137,7 @@ def _preserve_state(model: Model) -> Iterator[None]:
 
 
 def _encode_tensor(tensor: Tensor) -> dict[str, Any]:
-    raw = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-    data = base64.b64encode(raw).decode()
+    data = base64.b64encode(tensor_bytes(tensor)).decode()
     return {"dtype": DTYPE_NAMES[tensor.dtype], "shape": list(tensor.shape), "data": data}
 
 
@@ -143,7 +148,7 @@ def _decode_tensor(row: Mapping[str, Any]) -> Tensor:
 
 
 def _summarize_tensor(tensor: Tensor) -> dict[str, Any]:
-    """Some numbers of the tensor, evenly spread, and the length of all of them as one vector."""
+    """Return evenly spaced elements of a tensor, and its norm."""
     flat = tensor.reshape(-1)
     every = max(1, -(-flat.numel() // MAX_SAMPLES))
     return {
@@ -158,18 +163,19 @@ def _summarize_tensor(tensor: Tensor) -> dict[str, Any]:
 
 def _compare_output(tensor: Tensor, expected: Mapping[str, Any]) -> Iterator[str]:
     if list(tensor.shape) != expected["shape"]:
-        yield f"is {list(tensor.shape)}, was {expected['shape']}"
+        yield f"has shape {list(tensor.shape)}, expected {expected['shape']}"
         return
-    now = _summarize_tensor(tensor)
-    ours, theirs = _decode_tensor(now["sample"]), _decode_tensor(expected["sample"])
-    finite = theirs.isfinite()
-    if ours.shape != theirs.shape or not torch.equal(ours.isfinite(), finite):
-        yield "is not finite where it was, or was not where it is"
+    summary = _summarize_tensor(tensor)
+    sample, stored = _decode_tensor(summary["sample"]), _decode_tensor(expected["sample"])
+    finite = stored.isfinite()
+    if sample.shape != stored.shape or not torch.equal(sample.isfinite(), finite):
+        yield "is not finite at the same positions"
         return
-    scale = max(1.0, float(theirs[finite].abs().max()) if finite.any() else 0.0)
+    scale = max(1.0, float(stored[finite].abs().max()) if finite.any() else 0.0)
     allowed = expected["tolerance"] * scale
-    furthest = float((ours[finite] - theirs[finite]).abs().max()) if finite.any() else 0.0
-    if furthest > allowed:
-        yield f"differs by {furthest:.3g}, more than {allowed:.3g}"
-    elif abs(now["norm"] - expected["norm"]) > expected["tolerance"] * max(1.0, expected["norm"]):
-        yield f"has the norm {now['norm']:.6g}, had {expected['norm']:.6g}"
+    difference = float((sample[finite] - stored[finite]).abs().max()) if finite.any() else 0.0
+    norm, expected_norm = summary["norm"], expected["norm"]
+    if difference > allowed:
+        yield f"differs by {difference:.3g}; at most {allowed:.3g} is allowed"
+    elif abs(norm - expected_norm) > expected["tolerance"] * max(1.0, expected_norm):
+        yield f"has norm {norm:.6g}, expected {expected_norm:.6g}"

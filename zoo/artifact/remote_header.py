@@ -1,4 +1,4 @@
-"""Headers of files that are elsewhere, read from the first bytes of each."""
+"""Headers of remote files, read from the first bytes of each file."""
 
 from __future__ import annotations
 
@@ -12,28 +12,32 @@ from zoo.artifact.mapped_file import header_length, read_index
 from zoo.errors import ArtifactError
 
 _PREFIX_BYTES = 1 << 16
-"""Bytes that hold most headers."""
+"""Size of the first request; most headers are smaller."""
 
 
 class RemoteFile:
-    """A file of which only the header is here; it has no tensors to give."""
+    """The header of a remote file, without its tensors.
 
-    def __init__(self, path: Path, size: int, first: Callable[[int], bytes]) -> None:
+    Args:
+        read_prefix: returns the first bytes of the file, as many as it is called with.
+    """
+
+    def __init__(self, path: Path, size: int, read_prefix: Callable[[int], bytes]) -> None:
         self.path, self.size = path, size
         try:
-            head = first(min(_PREFIX_BYTES, size))
+            head = read_prefix(min(_PREFIX_BYTES, size))
             begin = 8 + header_length(head, size)
             if begin > len(head):
-                head = first(begin)
+                head = read_prefix(begin)
             self.layout: Layout = decode_header(head[8:begin], size - begin)
         except InvalidSafetensorsError as error:
-            raise ArtifactError(f"{path} is no readable safetensors file: {error}") from None
+            raise ArtifactError(f"{path} is not a valid safetensors file: {error}") from None
         check_digest(path, self.layout)
         self.hashes = read_hashes(path, self.layout)
 
 
 def read_remote_header(files: Sequence[RemoteFile], index: Path | None = None) -> Header:
-    """The header of a model, of which an index is here if it has one."""
+    """Return the header of a remote model; `index` is the local copy of its index, if any."""
     if index is None:
         return header_from_file(files[0])
     return header_from_shards(index, *read_index(index), files)

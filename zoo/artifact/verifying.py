@@ -1,4 +1,4 @@
-"""Is an artifact what it was, and does it still answer as it did?"""
+"""Verification of artifacts: header, hashes, spec and probe."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 import torch
 
 from zoo.artifact.hashing import Progress, check_files
+from zoo.artifact.loading import build_model
 from zoo.artifact.mapped_file import Artifact, open_artifact
 from zoo.artifact.probe import compare_probe
-from zoo.artifact.versions import resolve_versions
-from zoo.artifact.weights import load_weights
 from zoo.errors import ZooError
 from zoo.registry.blueprint import format_error
 from zoo.registry.component_registry import ComponentRegistry, default_registry
@@ -21,7 +20,7 @@ from zoo.spec.composition import resolve_device
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at: it holds, it failed, or there was nothing to look at."""
+    """The result of one check. The status is "ok", "failed", "absent" (format 1) or "skipped"."""
 
     name: str
     status: str
@@ -34,7 +33,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found, in the order it was looked for; after a failure of reading, no further."""
+    """The results of all checks in order. A failed check ends the list, except for the probe."""
 
     path: str
     checks: tuple[Check, ...]
@@ -54,11 +53,11 @@ def verify(
     registry: ComponentRegistry | None = None,
     progress: Progress | None = None,
 ) -> Verification:
-    """Header, hashes, spec and golden probe of an artifact, whatever is wrong with it.
+    """Check the header, the hashes, the spec and the probe of an artifact.
 
-    A check has the status "ok", "failed", "absent" (files of format 1) or "skipped".
+    Problems with the artifact are returned as failed checks, not raised.
     """
-    place = resolve_device(device)
+    target = resolve_device(device)
     checks: list[Check] = []
     try:
         step = "header"
@@ -67,9 +66,9 @@ def verify(
         step = "hashes"
         checks.append(_check_hashes(artifact, progress))
         step = "spec"
-        spec, tensors = resolve_versions(artifact.header, artifact, registry or default_registry())
-        model = load_weights(artifact.header.path, spec, tensors, device=place)
-        checks.append(Check(step, "ok", f"{len(artifact)} tensors fit {spec.name}"))
+        model = build_model(artifact, registry or default_registry(), target)
+        name = artifact.header.spec["name"]
+        checks.append(Check(step, "ok", f"{len(artifact)} tensors match the spec {name}"))
     except ZooError as error:
         checks.append(Check(step, "failed", str(error)))
     else:
@@ -80,26 +79,30 @@ def verify(
 def _check_header(artifact: Artifact) -> Check:
     header = artifact.header
     if header.identity is None:
-        return Check("header", "absent", "format 1 has no digest; save the model again for one")
+        return Check("header", "absent", "format 1 has no digest; save the model again to add it")
     files = "one file" if len(header.files) == 1 else f"{len(header.files)} shards"
-    return Check("header", "ok", f"as it was written, {files}")
+    return Check("header", "ok", f"matches its digest, {files}")
 
 
 def _check_hashes(artifact: Artifact, progress: Progress | None) -> Check:
     if not check_files(artifact.files, progress):
-        return Check("hashes", "absent", "format 1 has no hashes; save the model again for them")
-    return Check("hashes", "ok", f"{len(artifact)} tensors are as they were written")
+        return Check("hashes", "absent", "format 1 has no hashes; save the model again to add them")
+    return Check("hashes", "ok", f"{len(artifact)} tensors match their sha256")
 
 
 def _check_probe(model: Any, probe: dict[str, Any] | None) -> Check:
     if probe is None:
-        return Check("probe", "absent", "format 1 has no probe; save the model again for one")
+        return Check("probe", "absent", "format 1 has no probe; save the model again to add it")
     if "skipped" in probe:
         return Check("probe", "skipped", str(probe["skipped"]))
     try:
         wrong = compare_probe(model, probe)
     except Exception as error:
-        return Check("probe", "failed", f"the model no longer runs on it: {format_error(error)}")
+        return Check(
+            "probe", "failed", f"the model does not run on the stored input: {format_error(error)}"
+        )
     if wrong:
-        return Check("probe", "failed", "the model answers otherwise: " + "; ".join(wrong))
-    return Check("probe", "ok", "the model answers as it did when it was saved")
+        return Check(
+            "probe", "failed", "the outputs differ from the stored ones: " + "; ".join(wrong)
+        )
+    return Check("probe", "ok", "the outputs match the stored ones")

@@ -1,173 +1,130 @@
-"""The lock of an artifact against what is installed: the same, near enough, or migrated."""
+"""Comparison of the components of an artifact with the installed ones."""
 
 from __future__ import annotations
 
-import copy
-import re
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
 from zoo.artifact.header import Header
-from zoo.errors import ArtifactError, RegistryError, SpecError, ZooWarning
-from zoo.interfaces import Component, Entry
+from zoo.artifact.migration import OPTIONAL_SECTIONS, OutdatedComponents, migrate, section_of
+from zoo.errors import ArtifactError, SpecError, ZooWarning
+from zoo.interfaces import Component, Model
 from zoo.registry.component_registry import ComponentRegistry
+from zoo.spec.providers import Provider, missing_component, pip_command, reference, used_by
 from zoo.spec.spec import Spec, load_spec
 
-OutdatedComponents = dict[tuple[str, str], tuple[int, type[Component]]]
-"""Components that are newer here, by kind and reference: the artifact's version, and the class."""
+
+@dataclass(frozen=True)
+class ResolvedArtifact:
+    """The spec and the tensors of an artifact, as the installed components define them.
+
+    Attributes:
+        unavailable: sections of the stored spec whose components are not installed. They are
+            not in `spec`.
+    """
+
+    spec: Spec
+    tensors: Mapping[str, Tensor]
+    header: Header
+    unavailable: tuple[str, ...] = ()
+
+    def attach_unavailable(self, model: Model) -> None:
+        """Add the unavailable sections to the model's metadata, as they are stored."""
+        if model.spec is None or not self.unavailable:
+            return
+        stored = {section: self.header.spec[section] for section in self.unavailable}
+        known = {(row["kind"], reference(row)): row for row in model.providers}
+        for row in used_by(stored, self.header.providers):
+            known.setdefault((row["kind"], reference(row)), row)
+        paths = [row for row in self.header.component_paths if section_of(row) in self.unavailable]
+        order = ("model", *OPTIONAL_SECTIONS)
+        model.spec = {**model.spec, **stored}
+        model.providers = tuple(known[key] for key in sorted(known))
+        model.component_paths = tuple(
+            sorted([*model.component_paths, *paths], key=lambda row: order.index(section_of(row)))
+        )
 
 
 def resolve_versions(
     header: Header, tensors: Mapping[str, Tensor], registry: ComponentRegistry
-) -> tuple[Spec, Mapping[str, Tensor]]:
-    """The spec and the tensors as the installed components understand them."""
-    data, tensors, older = header.spec, dict(tensors), _find_outdated(header, registry)
-    if older:
-        data, tensors = _migrate(header, tensors, older)
+) -> ResolvedArtifact:
+    """Compare the components with the installed ones, and migrate older ones.
+
+    Sections other than `model` are left out if a component they use is not installed.
+    """
+    unavailable = _unavailable_sections(header, registry)
+    data = {key: value for key, value in header.spec.items() if key not in unavailable}
+    available = replace(header, spec=data)
+    outdated = _find_outdated(available, registry)
+    held: Mapping[str, Tensor] = dict(tensors)
+    if outdated:
+        data, held = migrate(available, held, outdated)
     try:
         spec = load_spec(data, registry=registry)
     except SpecError as error:
-        raise ArtifactError(f"{header.path}: its spec does not hold here:\n{error}") from None
-    listed = {(row["kind"], row["plugin"], row["name"]) for row in header.lock}
-    for row in spec.lock():
-        if not older and (row["kind"], row["plugin"], row["name"]) not in listed:
+        raise ArtifactError(f"{header.path}: its spec is not valid here:\n{error}") from None
+    listed = {(row["kind"], reference(row)) for row in header.providers}
+    for row in spec.providers():
+        if not outdated and (row["kind"], reference(row)) not in listed:
             raise ArtifactError(
-                f"{header.path}: its lock does not list {row['kind']} '{row['name']}', "
-                "which its spec uses"
+                f"{header.path}: 'lock' in the header does not list {row['kind']} "
+                f"'{row['name']}', which is in the spec"
             )
-    return spec, tensors
+    return ResolvedArtifact(spec, held, header, unavailable)
+
+
+def _unavailable_sections(header: Header, registry: ComponentRegistry) -> tuple[str, ...]:
+    """Return the sections with an unusable component; raise if the model needs one."""
+    users = {s: used_by(header.spec.get(s), header.providers) for s in OPTIONAL_SECTIONS}
+    model = used_by(header.spec.get("model"), header.providers)
+    unavailable = []
+    for row in header.providers:
+        message = missing_component(row, registry) or _version_problem(row, registry)
+        if message:
+            sections = [section for section, rows in users.items() if row in rows]
+            if row in model or not sections:
+                raise ArtifactError(f"{header.path}: {message}")
+            unavailable += sections
+    return tuple(section for section in OPTIONAL_SECTIONS if section in unavailable)
+
+
+def _version_problem(row: Provider, registry: ComponentRegistry) -> str | None:
+    """Return why a component of another version cannot be migrated, or None if it can."""
+    entry = registry.get(row["kind"], reference(row))
+    version, installed = row["version"], entry.cls.version
+    base = getattr(Component.migrate, "__func__", None)
+    if version == installed:
+        return None
+    if 1 <= version < installed and getattr(entry.cls.migrate, "__func__", None) is not base:
+        return None
+    lacking = " and no migration to it" if 1 <= version < installed else ""
+    return (
+        f"saved with version {version} of {entry.kind} '{entry.name}', but distribution "
+        f"{entry.distribution} {entry.distribution_version} has version {installed}{lacking}; "
+        f"install the distribution it was saved with: {pip_command(row)}"
+    )
 
 
 def _find_outdated(header: Header, registry: ComponentRegistry) -> OutdatedComponents:
-    """Refuses what is missing or too new, and warns of other releases."""
-    older: OutdatedComponents = {}
+    """Return the components with a newer installed version. Warn of other distributions."""
+    outdated: OutdatedComponents = {}
     releases = set()
-    for row in header.lock:
-        entry = _get_entry(header, row, registry)
+    for row in used_by(header.spec, header.providers):
+        entry = registry.get(row["kind"], reference(row))
         if entry.cls.version != row["version"]:
-            _check_migration_exists(header, row, entry)
-            older[entry.kind, entry.reference] = (row["version"], entry.cls)
-        had = f"{row['distribution']} {row['distribution_version']}"
-        has = f"{entry.distribution} {entry.distribution_version}"
-        if had != has:
-            releases.add(f"{had} (here: {has})")
+            outdated[entry.kind, entry.reference] = (row["version"], entry.cls)
+        saved = f"{row['distribution']} {row['distribution_version']}"
+        installed = f"{entry.distribution} {entry.distribution_version}"
+        if saved != installed:
+            releases.add(f"{saved} (installed: {installed})")
     if releases:
+        change = "components are migrated" if outdated else "component versions are the same"
         warnings.warn(
-            f"{header.path} was saved with {', '.join(sorted(releases))}; its components are of "
-            f"{'versions that migrate' if older else 'the same versions'}, so it loads",
+            f"{header.path} was saved with {', '.join(sorted(releases))}; {change}",
             ZooWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
-    return older
-
-
-def _get_entry(header: Header, row: Mapping[str, Any], registry: ComponentRegistry) -> Entry:
-    try:
-        return registry.get(row["kind"], f"{row['plugin']}:{row['name']}")
-    except RegistryError as error:
-        raise ArtifactError(
-            f"{header.path} needs {row['kind']} '{row['name']}' of plugin '{row['plugin']}'; "
-            f"install it with: {_pip_command(row)} ({error})"
-        ) from None
-
-
-def _check_migration_exists(header: Header, row: Mapping[str, Any], entry: Entry) -> None:
-    """Refuse another version of a component that no migration leads to."""
-    has = f"{entry.distribution} {entry.distribution_version}"
-    told = (
-        f"{header.path} was made with version {row['version']} of {entry.kind} '{entry.name}', "
-        f"but distribution {has} has version {entry.cls.version}"
-    )
-    if not 1 <= row["version"] < entry.cls.version:
-        raise ArtifactError(f"{told}; install what it was made with: {_pip_command(row)}")
-    if getattr(entry.cls.migrate, "__func__", None) is getattr(Component.migrate, "__func__", 0):
-        raise ArtifactError(
-            f"{told} and no migration to it; install what it was made with: {_pip_command(row)}"
-        )
-
-
-def _pip_command(row: Mapping[str, Any]) -> str:
-    return f"pip install '{row['distribution']}=={row['distribution_version']}'"
-
-
-def _migrate(
-    header: Header, tensors: Mapping[str, Tensor], older: OutdatedComponents
-) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The spec and the tensors, each older part brought forward, the innermost first."""
-    data, held = copy.deepcopy(header.spec), dict(tensors)
-    if not header.component_paths:
-        raise ArtifactError(
-            f"{header.path} does not say where its parts stand, so they cannot be migrated"
-        )
-    for place in sorted(header.component_paths, key=lambda place: -len(_parse_path(place["path"]))):
-        found = older.get((place["kind"], place["type"]))
-        if found is None:
-            continue
-        *above, last = _parse_path(place["path"])
-        try:
-            owner: Any = data
-            for step in above:
-                owner = owner[step]
-            node, outcomes = owner[last], []
-            for at in place["at"] or [None]:
-                params, moved = _migrate_component(
-                    header, place, found, node, _tensors_with_prefix(held, at)
-                )
-                outcomes.append(params)
-                for name in _tensors_with_prefix(held, at):
-                    del held[_qualified_name(at, name)]
-                held |= {_qualified_name(at, name): tensor for name, tensor in moved.items()}
-        except (KeyError, IndexError, TypeError) as error:
-            raise ArtifactError(
-                f"{header.path}: {place['path']} could not be migrated: "
-                f"{type(error).__name__}: {error}"
-            ) from error
-        if any(params != outcomes[0] for params in outcomes):
-            raise ArtifactError(
-                f"{header.path}: {place['path']} stands in several places of the model, and its "
-                "migration gives them different parameters"
-            )
-        owner[last] = {"type": place["type"], **outcomes[0]}
-    return data, held
-
-
-def _migrate_component(
-    header: Header,
-    place: Mapping[str, Any],
-    found: tuple[int, type[Component]],
-    node: Mapping[str, Any],
-    tensors: dict[str, Any],
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """One part, step by step from its version to the installed one."""
-    version, cls = found
-    params = {key: copy.deepcopy(value) for key, value in node.items() if key != "type"}
-    for step in range(version, cls.version):
-        try:
-            params, tensors = cls.migrate(step, params, tensors)
-        except Exception as error:
-            raise ArtifactError(
-                f"{header.path}: {place['kind']} '{cls.name}' at {place['path']} could not be "
-                f"migrated from version {step} to {step + 1}: {type(error).__name__}: {error}"
-            ) from error
-    return dict(params), dict(tensors)
-
-
-def _parse_path(path: str) -> list[str | int]:
-    """``model.layers[2].scorer`` as keys and indices."""
-    found = re.findall(r"\[(\d{1,6})\]|([^.\[\]]+)", path)
-    return [int(index) if index else key for index, key in found]
-
-
-def _qualified_name(at: str | None, name: str) -> str:
-    return f"{at}.{name}" if at else name
-
-
-def _tensors_with_prefix(tensors: Mapping[str, Any], at: str | None) -> dict[str, Any]:
-    """The tensors of the module of that name, by the names they have in it; no module, none."""
-    if at is None:
-        return {}
-    start = f"{at}." if at else ""
-    return {n[len(start) :]: t for n, t in tensors.items() if n.startswith(start)}
+    return outdated

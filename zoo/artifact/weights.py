@@ -1,4 +1,4 @@
-"""Weights and models put together: which tensors a model holds, and putting them in place."""
+"""Names of the tensors of a model, and assignment of weights to a model."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _MAX_SHOWN = 8
 
 
 def named_tensors(module: nn.Module) -> dict[str, Tensor]:
-    """Parameters and persistent buffers by name; what several places share counts once."""
-    held: dict[str, Tensor] = {}
+    """Return parameters and persistent buffers by name. Shared tensors are listed once."""
+    tensors: dict[str, Tensor] = {}
     seen: set[int] = set()
     for name, tensor in module.state_dict(keep_vars=True).items():
         if id(tensor) not in seen:
             seen.add(id(tensor))
-            held[name] = tensor
-    return held
+            tensors[name] = tensor
+    return tensors
 
 
 def load_weights(
@@ -37,12 +37,12 @@ def load_weights(
     device: torch.device,
     dtype: torch.dtype | None = None,
 ) -> Model:
-    """The model of a spec with these weights; not copied where device and dtype are theirs."""
+    """Build the model of a spec with these weights, without a copy if device and dtype match."""
     try:
         with _SkipInit():
-            tree = build_on_meta(spec)
+            tree = build_on_meta(spec.model_only())
     except SpecError as error:
-        raise ArtifactError(f"{source}: its spec does not hold here:\n{error}") from None
+        raise ArtifactError(f"{source}: its spec is not valid here:\n{error}") from None
     model = attach_metadata(tree, spec)
     expected = named_tensors(model)
     _check_tensors(source, tensors, expected)
@@ -64,7 +64,7 @@ def load_weights(
 def _check_tensors(
     source: object, found: Mapping[str, Tensor], expected: Mapping[str, Tensor]
 ) -> None:
-    """Refuse tensors that are not exactly the model's, and list the differences."""
+    """Raise ArtifactError, with the differences, unless the tensors are exactly the model's."""
     wrong = [
         f"missing: {name} {list(tensor.shape)}"
         for name, tensor in expected.items()
@@ -72,32 +72,32 @@ def _check_tensors(
     ]
     for name, tensor in found.items():
         if name not in expected:
-            wrong.append(f"surplus: {name} {list(tensor.shape)}")
+            wrong.append(f"unexpected: {name} {list(tensor.shape)}")
             continue
-        wanted = expected[name]
-        if tensor.dtype != wanted.dtype and not _is_compatible_dtype(tensor.dtype, wanted.dtype):
-            kind = DTYPE_NAMES.get(tensor.dtype, tensor.dtype)
-            wrong.append(f"wrong dtype: {name} is {kind}, should be like {wanted.dtype}")
-        if tensor.shape != wanted.shape:
-            shapes = f"is {list(tensor.shape)}, should be {list(wanted.shape)}"
-            wrong.append(f"misshapen: {name} {shapes}")
+        dtype, shape = expected[name].dtype, expected[name].shape
+        if tensor.dtype != dtype and not _is_compatible_dtype(tensor.dtype, dtype):
+            stored = DTYPE_NAMES.get(tensor.dtype, tensor.dtype)
+            wrong.append(f"dtype mismatch: {name} is {stored}, expected {DTYPE_NAMES[dtype]}")
+        if tensor.shape != shape:
+            shapes = f"is {list(tensor.shape)}, expected {list(shape)}"
+            wrong.append(f"shape mismatch: {name} {shapes}")
     if wrong:
         more = f"\n  and {len(wrong) - _MAX_SHOWN} more" if len(wrong) > _MAX_SHOWN else ""
         listed = "".join(f"\n  {line}" for line in wrong[:_MAX_SHOWN])
-        raise ArtifactError(f"{source} does not hold the weights of its spec:{listed}{more}")
+        raise ArtifactError(f"{source}: the weights do not match the spec:{listed}{more}")
 
 
 def _is_compatible_dtype(found: torch.dtype, expected: torch.dtype) -> bool:
-    """A float may be stored in any float's precision of 16 bits or more; all else is what it is."""
+    """Return whether a dtype can be loaded: floats of 16 bits or more are interchangeable."""
     return expected.is_floating_point and found.is_floating_point and found.itemsize >= 2
 
 
 def _assign_tensors(model: nn.Module, pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
-    """New tensors in the place of old ones, uncopied; what is shared is filled everywhere."""
+    """Replace tensors of a model without a copy, in every module that shares them."""
     fresh: dict[int, Tensor] = {}
     for old, new in pairs:
-        keeps = isinstance(old, nn.Parameter)
-        fresh[id(old)] = nn.Parameter(new, requires_grad=old.requires_grad) if keeps else new
+        is_parameter = isinstance(old, nn.Parameter)
+        fresh[id(old)] = nn.Parameter(new, requires_grad=old.requires_grad) if is_parameter else new
     for module in model.modules():
         for table in (module._parameters, module._buffers):
             for key, value in table.items():
@@ -106,10 +106,10 @@ def _assign_tensors(model: nn.Module, pairs: Sequence[tuple[Tensor, Tensor]]) ->
 
 
 def _computed_buffers(model: Model, spec: Spec) -> list[tuple[Tensor, Tensor]]:
-    """Buffers that no file holds, because the constructor computes them, and their values.
+    """Return the buffers that are not saved, with the values that the constructor computes.
 
-    The model is built again for them, but its parameters stay as the system hands out memory:
-    untouched, so that they cost neither time nor room.
+    The model is built a second time without initialising its parameters, so that their memory is
+    reserved but never used.
     """
     absent = {name: buffer for name, buffer in model.named_buffers() if buffer.is_meta}
     if not absent:
@@ -120,7 +120,7 @@ def _computed_buffers(model: Model, spec: Spec) -> list[tuple[Tensor, Tensor]]:
 
 
 class _SkipInit(TorchFunctionMode):
-    """Skips whatever fills a parameter in place."""
+    """Skips in-place initialisation of parameters."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None

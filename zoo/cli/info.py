@@ -1,4 +1,4 @@
-"""``zoo info``: what a model file says of itself."""
+"""`zoo info`: show the header of a model."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ EXAMPLE = "zoo info model.safetensors"
 
 
 def command(model: ModelArgument, as_json: JsonOption = False) -> None:
-    """Show a model's spec, lock, provenance, hashes, probe and sizes, without loading weights.
+    """Show the spec, providers, provenance, hashes, probe and sizes of a model.
 
-    Of a model on the Hub only the header is fetched.
+    Weights are not loaded. For a model on the Hub, only the header is downloaded.
     """
     from zoo.hub.models import read_header
 
@@ -31,8 +31,8 @@ def _print(header: Header) -> None:
     import yaml
     from rich.text import Text
 
-    numbers = sum(math.prod(shape) for _, shape in header.tensors.values())
-    sizes = f"{numbers:,} numbers, {', '.join(header.dtypes)}, {format_bytes(header.bytes)}"
+    elements = sum(math.prod(shape) for _, shape in header.tensors.values())
+    sizes = f"{elements:,} elements, {', '.join(header.dtypes)}, {format_bytes(header.bytes)}"
     print(f"{header.path}: {len(header.tensors)} tensors, {sizes}")
     if len(header.files) > 1:
         shards = (f"{name} ({format_bytes(size)})" for name, size in header.files)
@@ -45,7 +45,7 @@ def _print(header: Header) -> None:
     print(yaml.safe_dump(header.spec, sort_keys=False, allow_unicode=True))
     columns = ("kind", "component", "version", "plugin", "distribution")
     rows = table(*columns, no_wrap=columns)
-    for row in header.lock:
+    for row in header.providers:
         distribution = f"{row['distribution']} {row['distribution_version']}"
         cells = (row["kind"], row["name"], row["version"], row["plugin"], distribution)
         rows.add_row(*(Text(_printable(str(cell))) for cell in cells))
@@ -55,7 +55,7 @@ def _print(header: Header) -> None:
 def _describe_hashes(header: Header) -> str:
     if header.hashes is None:
         return "absent (format 1)"
-    return f"sha256 of each of {len(header.hashes)} tensors, {header.identity} for the whole"
+    return f"sha256 of each of {len(header.hashes)} tensors; identity {header.identity}"
 
 
 def _describe_probe(probe: dict[str, Any] | None) -> str:
@@ -71,5 +71,5 @@ def _describe_probe(probe: dict[str, Any] | None) -> str:
 
 
 def _printable(text: str) -> str:
-    """Without what could move a terminal's cursor; a stranger's file may say anything."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
+    """Replace control characters, which a file of unknown origin may contain."""
+    return "".join(char if char.isprintable() else "?" for char in text)

@@ -1,4 +1,4 @@
-"""``zoo pull``: a model from the Hub into the cache, its commit into zoo.lock."""
+"""`zoo pull`: download a model from the Hub and record its commit in zoo.lock."""
 
 from __future__ import annotations
 
@@ -16,30 +16,28 @@ def command(
     reference: Annotated[
         str,
         typer.Argument(
-            metavar="REF", help="ORG/NAME or hub:ORG/NAME@REVISION, or a catalogue's name."
+            metavar="REF", help="ORG/NAME, hub:ORG/NAME@REVISION or a name in the catalogue."
         ),
     ],
     revision: Annotated[
-        str | None, typer.Option(help="A branch, a tag or a commit; main if not set.")
+        str | None, typer.Option(help="Branch, tag or commit. Default: main.")
     ] = None,
     locked: Annotated[
-        bool, typer.Option("--locked", help="Take only what zoo.lock says, or fail.")
+        bool, typer.Option("--locked", help="Use the commit in zoo.lock, or fail.")
     ] = False,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Use what the cache has; ask nobody.")
+        bool, typer.Option("--offline", help="Use the cache only, without requests.")
     ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Download again what the cache has.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Download again, even if cached.")] = False,
     cache_dir: Annotated[
-        Path | None, typer.Option(help="Another cache than the one HF_HOME names.")
+        Path | None, typer.Option(help="Cache directory. Default: from HF_HOME.")
     ] = None,
     catalogues: CataloguesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fetch a model from the Hub, check every byte, and note its commit in ./zoo.lock.
+    """Download a model from the Hub, check its hashes, and record its commit in ./zoo.lock.
 
-    HF_TOKEN, HF_HOME, HF_ENDPOINT and HF_HUB_OFFLINE mean what they mean to huggingface_hub.
+    HF_TOKEN, HF_HOME, HF_ENDPOINT and HF_HUB_OFFLINE work as in huggingface_hub.
     """
     from zoo.hub.models import pull
 

@@ -1,4 +1,4 @@
-"""``zoo push``: a saved model to the Hub."""
+"""`zoo push`: upload a saved model to the Hub."""
 
 from __future__ import annotations
 
@@ -13,27 +13,32 @@ EXAMPLE = "zoo push model.safetensors zoo-team/bahdanau-reversal --private"
 
 def command(
     model: ModelArgument,
-    repo: Annotated[str, typer.Argument(metavar="REPO", help="ORG/NAME, made if there is none.")],
+    repo: Annotated[
+        str, typer.Argument(metavar="REPO", help="ORG/NAME, created if it does not exist.")
+    ],
     private: Annotated[
         bool | None,
-        typer.Option("--private/--public", help="For a new repository; the Hub's choice if unset."),
+        typer.Option(
+            "--private/--public", help="Visibility of a new repository. Default: the Hub's."
+        ),
     ] = None,
-    revision: Annotated[str | None, typer.Option(help="A branch; main if not set.")] = None,
-    message: Annotated[
-        str | None, typer.Option("--message", "-m", help="The commit's words.")
-    ] = None,
+    revision: Annotated[str | None, typer.Option(help="Branch. Default: main.")] = None,
+    message: Annotated[str | None, typer.Option("--message", "-m", help="Commit message.")] = None,
     licence: Annotated[
         str | None,
-        typer.Option(help="As apache-2.0; what the file or the catalogue says if not set."),
+        typer.Option(
+            help="Licence, for example apache-2.0. Default: from the file or the catalogue."
+        ),
     ] = None,
     shard_bytes: Annotated[
-        str | None, typer.Option(help="Cut the weights anew, into files of at most so much: 2GB.")
+        str | None,
+        typer.Option(help="Split the weights into files of at most this size, for example 2GB."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Publish a model with config.json, a model card and a picture of its parts, in one commit.
+    """Upload a model with config.json, a model card and a diagram of its parts, in one commit.
 
-    It takes a token with write access, from HF_TOKEN or 'hf auth login'.
+    Needs a token with write access, from HF_TOKEN or 'hf auth login'.
     """
     from zoo.hub.publish import push
 

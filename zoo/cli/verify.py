@@ -1,4 +1,4 @@
-"""``zoo verify``: is a model what it was, and does it answer as it did?"""
+"""`zoo verify`: check a saved model."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _STATUS_LABELS = {"ok": "ok", "failed": "FAILED", "absent": "absent", "skipped":
 
 def command(
     model: ModelArgument,
-    device: Annotated[str, typer.Option(help="Where to run the probe.")] = "cpu",
+    device: Annotated[str, typer.Option(help="Device that runs the probe.")] = "cpu",
     as_json: JsonOption = False,
 ) -> None:
-    """Check a model's header, the hashes of its weights, its spec and its golden probe."""
+    """Check the header, the hashes, the spec and the probe of a model."""
     from zoo.artifact import verify
     from zoo.errors import ArtifactError
     from zoo.hub.models import find
@@ -41,7 +41,7 @@ def command(
 
 
 def _total_bytes(path: Path) -> int:
-    """About how many bytes there are to hash; the bar needs no more."""
+    """Return the approximate number of bytes to hash."""
     files = path.glob("*.safetensors") if path.is_dir() else [path]
     with contextlib.suppress(OSError):
         return sum(file.stat().st_size for file in files)
@@ -50,7 +50,7 @@ def _total_bytes(path: Path) -> int:
 
 @contextlib.contextmanager
 def _progress_bar(total: int) -> Iterator[Callable[[int], None] | None]:
-    """A bar on the terminal while weights are hashed; none where nobody looks or waits."""
+    """Show a progress bar for large files, if standard error is a terminal."""
     if total < MIN_PROGRESS_BYTES or not sys.stderr.isatty():
         yield None
         return

@@ -77,7 +77,7 @@ class Model(Component, nn.Module, ABC):
         local_files_only: bool = False,
         force_download: bool = False,
     ) -> Self:
-        """Load a model with ``zoo.load``; raise ZooError if it is not an instance of this class."""
+        """Load a model with `zoo.load`, in evaluation mode, and check that it is of this class."""
         import zoo
 
         model = zoo.load(

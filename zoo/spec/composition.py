@@ -38,7 +38,8 @@ def compose(
 ) -> Model:
     """The model that a spec describes, checked, built and initialised from the seed.
 
-    The weights are drawn on the CPU, so a seed means the same model on every device.
+    The weights are drawn on the CPU, so a seed means the same model on every device. The model is
+    in training mode.
     """
     place = resolve_device(device)
     kind = resolve_dtype(dtype)
@@ -88,7 +89,7 @@ def build_on_meta(spec: Spec) -> BuildNode:
 
 
 def attach_metadata(tree: BuildNode, spec: Spec) -> Model:
-    """The model at the root of a built tree, with the spec and the lock it came from on it.
+    """The model at the root of a built tree, with the spec and the providers it came from on it.
 
     A part written in Python has no name that a file could give it, so such a model has no spec.
     """
@@ -96,7 +97,7 @@ def attach_metadata(tree: BuildNode, spec: Spec) -> Model:
     if any(b.entry is None and issubclass(b.cls, Component) for b in spec.root.walk()):
         return model
     model.spec = spec.resolve()
-    model.providers = tuple(spec.lock())
+    model.providers = tuple(spec.providers())
     model.component_paths = tuple(_component_paths(tree, spec))
     return model
 

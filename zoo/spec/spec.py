@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -63,8 +63,12 @@ class Spec:
         """The spec with nothing left to defaults and every name qualified."""
         return self.root.resolve()
 
-    def lock(self) -> list[dict[str, Any]]:
-        """Who provides each component, one row a component."""
+    def model_only(self) -> Spec:
+        """Return this spec without sampler, filters, objective and metrics."""
+        return replace(self, sections=Sections(zoo=1, name=self.name, model=self.sections.model))
+
+    def providers(self) -> list[dict[str, Any]]:
+        """Return name, version, plugin and distribution of each component."""
         rows: dict[tuple[str, str], dict[str, Any]] = {}
         for blueprint in self.root.walk():
             entry = blueprint.entry
