@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from zoo.interfaces.signature import FromParent as FromParent
     from zoo.interfaces.tensors import TensorReader as TensorReader
     from zoo.registry.blueprint import Blueprint as Blueprint
+    from zoo.registry.command import Command as Command
     from zoo.registry.component_registry import ComponentRegistry as ComponentRegistry
     from zoo.registry.hookspecs import hookimpl as hookimpl
 else:
