@@ -53,7 +53,7 @@ def test_a_shipped_model_comes_back_bit_for_bit(tmp_path: Path, name: str, dtype
     assert_same_bits(all_tensors(model), all_tensors(again))
     assert_same_bits({"logits": logits_of(model)}, {"logits": logits_of(again)})
     assert {t.dtype for t in again.parameters()} == {getattr(torch, dtype)}
-    assert (again.spec, again.lock) == (model.spec, model.providers)
+    assert (again.spec, again.providers) == (model.spec, model.providers)
 
 
 def test_another_process_reads_the_same_bits(tmp_path: Path) -> None:
@@ -122,10 +122,10 @@ def test_the_spec_inside_is_complete_and_the_lock_lists_every_component(tmp_path
         }
         if blueprint.entry:
             used.add((blueprint.entry.kind, blueprint.entry.reference))
-    assert used == {(row["kind"], f"{row['plugin']}:{row['name']}") for row in header.lock}
+    assert used == {(row["kind"], f"{row['plugin']}:{row['name']}") for row in header.providers}
     assert ("scorer", "bahdanau:additive") in used
-    assert len(header.lock) == len(used) == 10
-    for row in header.lock:
+    assert len(header.providers) == len(used) == 10
+    for row in header.providers:
         entry = REGISTRY.get(row["kind"], f"{row['plugin']}:{row['name']}")
         assert row["version"] == entry.cls.version
         assert row["distribution"] == "attention-zoo"

@@ -156,7 +156,7 @@ def moody_without_check(monkeypatch: pytest.MonkeyPatch) -> Model:
     """A model whose example is out of order, which composition would not let pass."""
     import zoo.spec.composition
 
-    monkeypatch.setattr(zoo.composition, "build_report", lambda *_: None)
+    monkeypatch.setattr(zoo.spec.composition, "build_report", lambda *_: None)
     return moody()
 
 

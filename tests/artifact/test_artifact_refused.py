@@ -177,7 +177,7 @@ def test_a_missing_plugin_says_what_to_install(tmp_path: Path, site: Site) -> No
     chosen = ["model.decoder.attention.scorer=kit-mine"]
     model = compose("bahdanau-reversal", overrides=chosen, registry=site.registry())
     file = save(model, tmp_path / "m.safetensors")
-    assert "mine" in [row["plugin"] for row in load(file, registry=site.registry()).lock]
+    assert "mine" in [row["plugin"] for row in load(file, registry=site.registry()).providers]
     with pytest.raises(ArtifactError) as caught:
         load(file, registry=REGISTRY)
     assert "needs scorer 'kit-mine' of plugin 'mine'" in str(caught.value)

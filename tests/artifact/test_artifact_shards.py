@@ -302,7 +302,9 @@ def test_the_caller_s_tensors_are_not_copied_to_be_written(
     import zoo.artifact.saving as saving
 
     seen: list[int] = []
-    monkeypatch.setattr(saving, "probed", lambda model: seen.append(model.read.weight.data_ptr()))
+    monkeypatch.setattr(
+        saving, "record_probe", lambda model: seen.append(model.read.weight.data_ptr())
+    )
     model = model_of()
     tensors = {"read.weight": model.read.weight.detach(), "seen": model.seen}
     write(model.spec, None, tensors, tmp_path / "m", registry=REGISTRY)

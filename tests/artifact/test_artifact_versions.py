@@ -171,7 +171,7 @@ def test_an_older_artifact_is_migrated_step_by_step(
     torch.testing.assert_close(logits(again), logits(model))
     assert verify(file, registry=registry(*newer)).ok
     saved = save(again, tmp_path / "new.safetensors")
-    assert {row["version"] for row in read_header(saved).lock} == {c.version for c in newer}
+    assert {row["version"] for row in read_header(saved).providers} == {c.version for c in newer}
     assert_same_bits(all_tensors(load(saved, registry=registry(*newer))), all_tensors(again))
 
 

@@ -33,7 +33,7 @@ def test_a_spec_keeps_its_filters_in_their_order():
         {"type": "sampling:no-repeat-ngram", "n": 2},
         {"type": "sampling:repetition-penalty", "penalty": 1.2},
     ]
-    assert {"no-repeat-ngram", "repetition-penalty"} <= {row["name"] for row in made.lock()}
+    assert {"no-repeat-ngram", "repetition-penalty"} <= {row["name"] for row in made.providers()}
     assert zoo.load_spec(BASE).sections.filters == ()
 
 

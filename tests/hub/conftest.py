@@ -12,7 +12,7 @@ from huggingface_hub import constants
 from huggingface_hub.utils import close_session
 
 import zoo
-from zoo.hub import wire
+from zoo.hub import client
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +45,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
-    monkeypatch.setattr(wire, "RETRY_DELAYS", (0.01, 0.02, 0.03))  # as often as ever, but sooner
+    monkeypatch.setattr(client, "RETRY_DELAYS", (0.01, 0.02, 0.03))  # as often as ever, but sooner
     with Hub() as running:
         for name, value in {
             "ENDPOINT": running.url,

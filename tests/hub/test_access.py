@@ -120,7 +120,7 @@ def test_the_token_goes_to_the_hub_and_never_to_the_cdn(
     hub.chunk = 100_000
     zoo.push(zoo.compose("bahdanau-reversal", seed=9), NAME)
     zoo.load(NAME)
-    at_hub, at_cdn = hub.asked(port="hub"), hub.asked(port="cdn")
+    at_hub, at_cdn = hub.requests_to(port="hub"), hub.requests_to(port="cdn")
     assert {r.method for r in at_cdn} == {"PUT", "GET"}
     assert len([r for r in at_cdn if "part=" in r.path]) == 3
     assert not [r for r in at_cdn if TOKEN in str(r.headers) or "authorization" in r.headers]

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import zoo
-from zoo.hub.card import CardData, card, config, eval_results, tree_svg
+from zoo.hub.card import CardData, config_json, eval_results, model_card, tree_svg
 from zoo.registry.component_registry import default_registry
 from zoo.spec.report import Report, ReportNode
 
@@ -44,21 +44,21 @@ def test_what_a_part_is_called_cannot_break_the_picture() -> None:
 
 @pytest.mark.parametrize("name", SPECS)
 def test_the_card_of_a_shipped_spec_has_its_paper_and_its_licence(name: str) -> None:
-    from zoo.hub.catalogue import catalogue
+    from zoo.hub.catalogue import load_catalogue
 
-    published = catalogue().get(name)
+    published = load_catalogue().get(name)
     spec = zoo.load_spec(name, registry=default_registry())
     card_data = CardData(
         "org/name",
         zoo.check(name),
         spec.resolve(),
-        spec.lock(),
+        spec.providers(),
         licence=published.licence,
         published=published,
     )
-    _, front, text = card(card_data).split("---\n", 2)
+    _, front, text = model_card(card_data).split("---\n", 2)
     assert yaml.safe_load(front)["license"] == "apache-2.0"
     assert published.paper in text
     assert f"{card_data.report.parameters:,} parameters" in text
-    assert json.loads(config(card_data))["zoo_spec"] == name
+    assert json.loads(config_json(card_data))["zoo_spec"] == name
     assert eval_results(card_data) is None

@@ -11,7 +11,7 @@ import pytest
 from plugin_kit import Site, scorer
 
 from zoo.errors import RegistryError, SpecError
-from zoo.hub.catalogue import Catalogue, builtin_file, catalogue, read
+from zoo.hub.catalogue import Catalogue, builtin_file, load_catalogue, read_catalogue
 from zoo.registry.component_registry import default_registry
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +38,7 @@ def listed(tmp_path: Path, text: str) -> Path:
 
 def test_a_catalogue_is_read(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text("zoo: 1")
-    mine, bare = read(listed(tmp_path, GOOD))
+    mine, bare = read_catalogue(listed(tmp_path, GOOD))
     assert mine.weights is not None
     assert (mine.weights.hub, mine.weights.file) == ("me/mine", "model.safetensors")
     assert mine.results[0].value == 28
@@ -84,18 +84,18 @@ BAD = {
 def test_a_fault_is_told_at_its_line(tmp_path: Path, fault: str) -> None:
     text, sentence = BAD[fault]
     with pytest.raises(SpecError, match=rf"more\.yaml:.*{sentence}|more\.yaml:{sentence}"):
-        read(listed(tmp_path, text))
+        read_catalogue(listed(tmp_path, text))
 
 
 def test_all_faults_come_at_once(tmp_path: Path) -> None:
     text = GOOD.replace(COMMIT, "main").replace("28", "many").replace("licence: MIT", "x: 1")
     with pytest.raises(SpecError) as caught:
-        read(listed(tmp_path, text))
+        read_catalogue(listed(tmp_path, text))
     assert len(caught.value.problems) == 4
 
 
 def test_a_name_in_two_catalogues_is_ambiguous(tmp_path: Path) -> None:
-    known = catalogue([listed(tmp_path, GOOD.replace("mine", "vit-base"))])
+    known = load_catalogue([listed(tmp_path, GOOD.replace("mine", "vit-base"))])
     with pytest.raises(RegistryError, match=r"'vit-base' is listed by .*registry.yaml and .*more"):
         known.get("vit-base")
 
@@ -118,11 +118,11 @@ def test_a_plugin_brings_a_catalogue_and_need_bring_no_parts(tmp_path: Path, sit
     site.add("kit-both", scorer("kit-both", HOOK.format(answer=f"[{str(file)!r}]")))
     other = tmp_path / "other.yaml"
     other.write_text(GOOD.replace("mine", "theirs").replace("bare", "plain"))
-    source = "from zoo import hookimpl\n" + HOOK.format(answer=f"[Path({str(other)!r})]")
+    source = "from zoo.plugin import hookimpl\n" + HOOK.format(answer=f"[Path({str(other)!r})]")
     site.add("kit-only", source)
     registry = site.registry()
     assert not [p.faults for p in registry.plugins if p.faults]
-    known = catalogue(registry=registry)
+    known = load_catalogue(registry=registry)
     assert {"mine", "bare", "theirs", "plain"} <= {model.name for model in known.models}
     assert known.get("theirs").file == other
 
@@ -141,15 +141,15 @@ def test_a_plugin_that_answers_rubbish_is_recorded(site: Site, answer: str, faul
     registry = site.registry()
     (plugin,) = (p for p in registry.plugins if p.distribution == "kit-odd")
     assert fault in plugin.faults[0]
-    assert catalogue(registry=registry).get("vit-base")
+    assert load_catalogue(registry=registry).get("vit-base")
 
 
 def test_a_plugins_broken_catalogue_takes_nobody_down(tmp_path: Path, site: Site) -> None:
     file = listed(tmp_path, "zoo: 1\nmodels: 3")
     site.add("kit-broken", scorer("kit-broken", HOOK.format(answer=f"[{str(file)!r}]")))
-    known = catalogue(registry=site.registry())
+    known = load_catalogue(registry=site.registry())
     assert known.get("vit-base")
-    (fault,) = known.faults
+    (fault,) = known.problems
     assert fault.startswith("plugin 'kit-broken' (kit-broken): ")
     assert "more.yaml:2:9" in fault
     with pytest.raises(RegistryError, match=r"some catalogues cannot be read: plugin 'kit-broken'"):
@@ -175,8 +175,8 @@ def test_the_wheel_brings_the_catalogue_and_finds_its_specs(tmp_path: Path) -> N
         assert archive.read("zoo/registry.yaml") == (ROOT / "registry.yaml").read_bytes()
         archive.extractall(tmp_path / "site")
     code = (
-        "from zoo.catalogue import catalogue, own_file; print(own_file());"
-        "print(*(m.spec_path() for m in catalogue().models), sep='\\n')"
+        "from zoo.hub.catalogue import builtin_file, load_catalogue; print(builtin_file());"
+        "print(*(m.spec_path() for m in load_catalogue().models), sep='\\n')"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -188,5 +188,5 @@ def test_the_wheel_brings_the_catalogue_and_finds_its_specs(tmp_path: Path) -> N
     )
     assert done.returncode == 0, done.stderr
     places = [Path(line) for line in done.stdout.splitlines()]
-    assert len(places) == 1 + len(read(ROOT / "registry.yaml"))
+    assert len(places) == 1 + len(read_catalogue(ROOT / "registry.yaml"))
     assert all(place.is_relative_to(tmp_path / "site") for place in places)

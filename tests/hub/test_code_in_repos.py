@@ -77,7 +77,7 @@ def test_code_beside_a_model_is_not_even_fetched_and_config_json_means_nothing(
     zoo.pull(NAME)
     fetch(NAME, ["*"])
     assert {p.name for p in cache.rglob("snapshots/*/*")} == {WEIGHTS, "config.json"}
-    assert not hub.asked(r"\.py")
+    assert not hub.requests_to(r"\.py")
     with pytest.raises(HubError, match="is not fetched: the zoo takes data only"):
         fetch(NAME, [f"{RAN}.py"])
 
@@ -161,7 +161,7 @@ def test_a_large_foreign_model_is_refused_before_it_is_fetched(hub: Hub, tmp_pat
         zoo.pull(NAME)
     with pytest.raises(ArtifactError, match="holds no spec"):
         zoo.load(NAME)
-    asked = [request.headers.get("range") for request in hub.asked("objects", "cdn")]
+    asked = [request.headers.get("range") for request in hub.requests_to("objects", "cdn")]
     assert asked == ["bytes=0-65535"] * 2
 
 

@@ -64,7 +64,7 @@ def test_a_fault_that_stays_fails_after_two_downloads_and_keeps_nothing(
     hub.fault("objects", SPOILT[fault], port="cdn")
     with pytest.raises(HubError, match=r"arrived twice with other bytes than its hash [0-9a-f]"):
         fetch(repo, [WEIGHTS])
-    assert len(hub.asked("objects", "cdn")) == 2
+    assert len(hub.requests_to("objects", "cdn")) == 2
     assert not [p for p in list_files(cache) if "blobs" in p or "snapshots" in p]
 
 
@@ -75,7 +75,7 @@ def test_a_connection_that_always_breaks_is_given_up_after_four_tries(
     before = time.monotonic()
     with pytest.raises(HubError, match=r"did not give model.safetensors .* in 4 tries"):
         fetch(repo, [WEIGHTS])
-    assert len(hub.asked("objects", "cdn")) == 4
+    assert len(hub.requests_to("objects", "cdn")) == 4
     assert time.monotonic() - before < 60
     assert not [p for p in list_files(cache) if "blobs" in p or "snapshots" in p]
 
@@ -83,7 +83,7 @@ def test_a_connection_that_always_breaks_is_given_up_after_four_tries(
 def test_a_broken_download_is_taken_up_where_it_broke(hub: Hub, repo: str) -> None:
     hub.fault("objects", SPOILT["a reset in the middle"], port="cdn", times=1)
     fetch(repo, [WEIGHTS])
-    first, second = hub.asked("objects", "cdn")
+    first, second = hub.requests_to("objects", "cdn")
     assert "range" not in first.headers
     start = int(second.headers["range"].removeprefix("bytes=").removesuffix("-"))
     assert 0 < start <= len(BYTES) // 2
@@ -101,7 +101,7 @@ def test_a_connection_that_stands_still_is_left_and_taken_up_again(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DOWNLOAD_TIMEOUT", 0.3)
     hub.fault("objects", lambda a: replace(a, cut=9000, end="stall"), port="cdn", times=1)
     assert (fetch(repo, [WEIGHTS]) / WEIGHTS).read_bytes() == BYTES
-    assert hub.asked("objects", "cdn")[1].headers["range"] == "bytes=9000-"
+    assert hub.requests_to("objects", "cdn")[1].headers["range"] == "bytes=9000-"
 
 
 def test_a_cdn_that_knows_no_ranges_is_read_from_the_start(hub: Hub, repo: str) -> None:
@@ -123,7 +123,7 @@ def test_a_damaged_blob_in_the_cache_is_thrown_away_and_fetched_again(
     blob(cache).write_bytes(bytes(len(BYTES)))
     folder = fetch(repo, [WEIGHTS])
     assert (folder / WEIGHTS).read_bytes() == BYTES
-    assert len(hub.asked("objects", "cdn")) == 2
+    assert len(hub.requests_to("objects", "cdn")) == 2
 
 
 def test_a_blob_is_read_for_its_hash_once_and_then_known_by_size_and_time(
@@ -154,7 +154,7 @@ def test_where_there_are_no_links_the_snapshot_has_the_bytes(
 def test_force_downloads_again(hub: Hub, repo: str) -> None:
     fetch(repo, [WEIGHTS])
     fetch(repo, [WEIGHTS], force_download=True)
-    assert len(hub.asked("objects", "cdn")) == 2
+    assert len(hub.requests_to("objects", "cdn")) == 2
 
 
 @pytest.mark.parametrize("answer", [b"<html>", b"[" * 100_000, b'"text"', b"{}", b'{"sha": 3}'])

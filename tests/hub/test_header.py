@@ -29,7 +29,7 @@ def told(header: artifact.Header) -> dict[str, object]:
 
 
 def ranges(hub: Hub) -> list[str]:
-    return [r.headers["range"] for r in hub.asked("objects", "cdn")]
+    return [r.headers["range"] for r in hub.requests_to("objects", "cdn")]
 
 
 def test_the_header_is_the_files_and_no_weights_are_fetched(

@@ -75,7 +75,7 @@ def test_a_file_name_that_leads_out_is_refused_before_anything_is_fetched(
     hub.fault("/tree/", rows(lambda page: page[-1].update(path=path)))
     with pytest.raises(HubError, match=r"is no file name the zoo accepts; nothing was written"):
         fetch(repo, ["*"])
-    assert not hub.asked("/resolve/")
+    assert not hub.requests_to("/resolve/")
     assert not [p for p in list_files(cache) if not p.endswith("refs/main")]
 
 
@@ -101,7 +101,7 @@ def test_a_row_that_is_not_what_it_should_be_is_refused(hub: Hub, repo: str, fau
     hub.fault("/tree/", rows(lambda page: page[-1].update(change)))
     with pytest.raises(HubError, match=sentence):
         fetch(repo, ["*"])
-    assert not hub.asked("/resolve/")
+    assert not hub.requests_to("/resolve/")
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_shard_that_leads_out_is_refused(hub: Hub, shard: Any) -> None:
     hub.repo(NAME).add({f"{WEIGHTS}.index.json": index, "x.bin": b"7"})
     with pytest.raises(HubError, match=r"index.json of zoo-team/kit: (7|')?.*(is no|should be a)"):
         pull(NAME)
-    assert len(hub.asked("/resolve/")) == 1
+    assert len(hub.requests_to("/resolve/")) == 1
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_a_next_page_at_another_host_is_refused(
     hub.fault("/tree/", lambda a: replace(a, headers={**a.headers, "Link": link}))
     with pytest.raises(HubError, match="goes on at another host"):
         fetch(repo, ["*"])
-    assert not hub.asked(port="cdn")
+    assert not hub.requests_to(port="cdn")
 
 
 def test_an_answer_without_end_is_left(
@@ -319,7 +319,7 @@ def test_a_long_listing_is_read_page_by_page(hub: Hub) -> None:
     hub.repo(NAME).add({f"{i}.json": str(i).encode() for i in range(8)})
     folder = fetch(NAME, ["*.json"])
     assert sorted(p.read_text() for p in folder.iterdir()) == [str(i) for i in range(8)]
-    assert len(hub.asked("/tree/")) == 3
+    assert len(hub.requests_to("/tree/")) == 3
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_pull_prints_the_commit_and_the_path(hub: Hub, published: str) -> None:
     run("pull", NAME, "--locked")
     assert hub.requests == []
     run("pull", NAME, "--force", "--revision", published)
-    assert len(hub.asked("objects", "cdn")) == 1
+    assert len(hub.requests_to("objects", "cdn")) == 1
 
 
 @pytest.mark.parametrize(

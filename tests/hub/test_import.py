@@ -51,4 +51,4 @@ def test_a_repository_comes_in_by_its_name(hub: Hub, tmp_path: Path) -> None:
     assert all(torch.equal(ours[name], theirs[name]) for name in NAMES)
     told = read_header(out).provenance
     assert (told["imported"], told["commit"]) == ("org/theirs", commit)
-    assert not hub.asked("modeling_trap|pytorch_model")
+    assert not hub.requests_to("modeling_trap|pytorch_model")

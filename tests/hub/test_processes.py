@@ -37,20 +37,20 @@ def worker(hub: Hub, mode: str, cache: Path) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("mode", ["together", "without_flock"])
+@pytest.mark.parametrize("mode", ["fetch_concurrently", "fetch_without_flock"])
 def test_six_processes_on_one_cache_all_get_the_right_bytes(
     repo: Hub, tmp_path: Path, mode: str
 ) -> None:
     cache = tmp_path / "shared"
     assert worker(repo, mode, cache) == ["right"] * 6
-    asked = len(repo.asked("objects", "cdn"))
+    asked = len(repo.requests_to("objects", "cdn"))
     # With real locks the others wait for the first; without, some may fetch it as well.
-    assert asked == 1 if mode == "together" else 1 <= asked <= 6
+    assert asked == 1 if mode == "fetch_concurrently" else 1 <= asked <= 6
     assert not [p for p in list_files(cache) if ".part" in p]
 
 
 def test_six_processes_on_one_lock_lose_nothing(repo: Hub, tmp_path: Path) -> None:
-    noted = worker(repo, "pinning", tmp_path / "project")
+    noted = worker(repo, "write_pins_concurrently", tmp_path / "project")
     assert noted == [f"a/b{number}@v{one}" for number in range(6) for one in range(4)]
 
 
@@ -81,9 +81,9 @@ def test_a_process_killed_at_any_moment_leaves_no_half_file_to_be_seen(
 ) -> None:
     repo.fault("objects", lambda a: replace(a, slow=0.015), port="cdn")
     cache = tmp_path / "shared"
-    seen = worker(repo, "killed", cache)
+    seen = worker(repo, "fetch_and_kill", cache)
     assert seen[:3] == [[], [], []]
-    assert len(repo.asked("objects", "cdn")) >= 4
+    assert len(repo.requests_to("objects", "cdn")) >= 4
     folder = fetch(NAME, ["*"], cache_dir=cache)
     assert (folder / WEIGHTS).read_bytes() == BYTES
     assert not list(cache.rglob("*.part"))  # what the dead left is swept
@@ -95,7 +95,9 @@ def test_a_cache_that_may_not_be_written_is_used_as_far_as_it_goes(repo: Hub) ->
     store.add({"config.json": b'{"new": 1}'}, "other")
     with tempfile.TemporaryDirectory() as staging:
         os.chmod(staging, 0o755)  # for somebody else to look into
-        pinned, moving, lacking, offline = worker(repo, "read_only", Path(staging) / "shared")
+        pinned, moving, lacking, offline = worker(
+            repo, "fetch_read_only_cache", Path(staging) / "shared"
+        )
         for folder, _, _ in os.walk(staging):
             os.chmod(folder, 0o755)
     assert (pinned, moving, offline) == ("right", "right", "right")

@@ -105,7 +105,7 @@ def test_results_of_the_catalogue_stand_on_the_card_and_in_the_hubs_newer_form(
     hub: Hub, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "registry.yaml").write_text(RESULTS)
-    monkeypatch.setattr("zoo.hub.catalogue.own_file", lambda: tmp_path / "registry.yaml")
+    monkeypatch.setattr("zoo.hub.catalogue.builtin_file", lambda: tmp_path / "registry.yaml")
     zoo.push(saved, NAME)
     card = ModelCard(file(hub, "README.md"))
     assert card.data.license == "apache-2.0"

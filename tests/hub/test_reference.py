@@ -90,7 +90,7 @@ def test_a_catalogues_name_is_the_commit_and_the_hash_it_says(
     file = tmp_path / "more.yaml"
     file.write_text(CATALOGUE.format(commit=commit, sha256=row.sha256))
     assert zoo.pull("kit", catalogues=[file]).commit == commit
-    monkeypatch.setattr("zoo.hub.catalogue.own_file", lambda: file)
+    monkeypatch.setattr("zoo.hub.catalogue.builtin_file", lambda: file)
     assert find("kit").read_bytes() == saved.read_bytes()
     assert zoo.load("kit").spec == zoo.load(saved).spec
     with pytest.raises(HubError, match=f"has 'kit' at revision {commit}, not 'main'"):

@@ -80,7 +80,7 @@ def test_every_file_comes_from_the_commit_that_was_resolved_once(
     folder = fetch(NAME, ["*"])
     assert folder.name == first.commit
     assert (folder / "config.json").read_bytes() != b"other"
-    commits = {r.path.split("/")[4] for r in hub.asked("/resolve/")}
+    commits = {r.path.split("/")[4] for r in hub.requests_to("/resolve/")}
     assert commits == {first.commit}
 
 
@@ -108,14 +108,14 @@ def test_a_class_that_is_not_the_models_is_refused(model: zoo.Model, tmp_path: P
 def test_a_large_file_goes_up_in_parts(hub: Hub, model: zoo.Model) -> None:
     hub.chunk = 50_000
     zoo.push(model, NAME)
-    assert len(hub.asked("part=", "cdn")) == 6
+    assert len(hub.requests_to("part=", "cdn")) == 6
     assert_same_bits(all_tensors(model), all_tensors(zoo.load(NAME)))
 
 
 def test_weights_the_hub_has_already_are_not_sent_again(hub: Hub, saved: Path, model) -> None:
     zoo.push(saved, NAME)
     zoo.push(saved, "zoo-team/again")
-    assert len([r for r in hub.asked(port="cdn") if r.method == "PUT"]) == 1
+    assert len([r for r in hub.requests_to(port="cdn") if r.method == "PUT"]) == 1
 
 
 def theirs(hub: Hub, home: Path, code: str, **more: str) -> Any:

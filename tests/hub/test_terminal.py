@@ -70,7 +70,7 @@ def test_a_push_that_is_interrupted_says_so_and_changes_nothing(
         path = zoo.save(zoo.load(saved), tmp_path / "shards", shard_bytes=100_000)
     hub.fault("upload", lambda a: Response(200, b"waiting", cut=0, end="stall"), port="cdn")
     said, took = interrupted(
-        hub, tmp_path, ["push", str(path), NAME], lambda: hub.asked("upload", "cdn")
+        hub, tmp_path, ["push", str(path), NAME], lambda: hub.requests_to("upload", "cdn")
     )
     assert said == "interrupted\n"
     assert took < 25

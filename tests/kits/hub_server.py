@@ -108,7 +108,7 @@ class Hub:
         """Spoil the next answers to paths that the pattern is found in."""
         self.faults.append(Fault(port, pattern, corrupt, times))
 
-    def asked(self, pattern: str = "", port: str | None = None) -> list[Request]:
+    def requests_to(self, pattern: str = "", port: str | None = None) -> list[Request]:
         return [r for r in self.requests if port in (None, r.port) and re.search(pattern, r.path)]
 
     def answer(self, request: Request, body: bytes) -> Response:

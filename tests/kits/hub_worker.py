@@ -20,7 +20,7 @@ from hub_kit import BYTES, NAME, WEIGHTS
 
 from zoo.errors import HubError
 from zoo.hub import fetch
-from zoo.hub.lock import Pin, read_lock, write_pin
+from zoo.hub.lock_file import Pin, read_lock, write_pin
 from zoo.hub.reference import Reference
 
 NOBODY = 65534
@@ -46,7 +46,7 @@ def fork_process(work: object, name: str, folder: Path) -> int:
         os._exit(0)
 
 
-def together(cache: Path) -> list[str]:
+def fetch_concurrently(cache: Path) -> list[str]:
     """Six processes on one empty cache."""
     notes = cache.parent
     pids = [fork_process(lambda: fetch_result(cache), f"said{n}", notes) for n in range(6)]
@@ -55,7 +55,7 @@ def together(cache: Path) -> list[str]:
     return [(notes / f"said{n}").read_text() for n in range(6)]
 
 
-def pinning(folder: Path) -> list[str]:
+def write_pins_concurrently(folder: Path) -> list[str]:
     """Six processes that each note four references in one zoo.lock."""
     folder.mkdir()
 
@@ -70,17 +70,17 @@ def pinning(folder: Path) -> list[str]:
     return sorted(read_lock(folder))
 
 
-def without_flock(cache: Path) -> list[str]:
+def fetch_without_flock(cache: Path) -> list[str]:
     """The same on a file system that knows no locks."""
 
     def refuse(*_: object) -> None:
         raise OSError(38, "Function not implemented")
 
     fcntl.flock = refuse
-    return together(cache)
+    return fetch_concurrently(cache)
 
 
-def killed(cache: Path) -> list[list[str]]:
+def fetch_and_kill(cache: Path) -> list[list[str]]:
     """Killed with so many bytes on disk, again and again; the blobs visible each time."""
     seen: list[list[str]] = []
     for count in (1, 40_000, 150_000, 250_000, len(BYTES)):
@@ -110,7 +110,7 @@ def _on_disk(cache: Path) -> int:
     return max(sizes)
 
 
-def read_only(cache: Path) -> list[str]:
+def fetch_read_only_cache(cache: Path) -> list[str]:
     """A cache that may be read and not written: whole, whole but unknown, and not whole."""
     commit = fetch(NAME, ["*"], cache_dir=cache).name
     for folder, _, _ in os.walk(cache):
@@ -133,7 +133,16 @@ def read_only(cache: Path) -> list[str]:
     return json.loads((notes / "said").read_text())
 
 
-MODES = {f.__name__: f for f in (together, pinning, without_flock, killed, read_only)}
+MODES = {
+    f.__name__: f
+    for f in (
+        fetch_concurrently,
+        write_pins_concurrently,
+        fetch_without_flock,
+        fetch_and_kill,
+        fetch_read_only_cache,
+    )
+}
 
 if __name__ == "__main__":
     print(json.dumps(MODES[sys.argv[1]](Path(sys.argv[2]))))

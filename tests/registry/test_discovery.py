@@ -38,7 +38,7 @@ def assert_others_work(registry: ComponentRegistry) -> None:
     assert plugin_of(registry, "kit-good").status == "ok"
     mixed = ["model.decoder.attention.scorer=kit-good"]
     spec = load_spec("bahdanau-reversal", overrides=mixed, registry=registry)
-    assert "kit-good" in [row["distribution"] for row in spec.lock()]
+    assert "kit-good" in [row["distribution"] for row in spec.providers()]
 
 
 @pytest.mark.parametrize("case", BROKEN)

@@ -113,7 +113,7 @@ def test_a_model_carries_its_resolved_spec_and_its_lock():
     model = zoo.compose(SPEC)
     spec = load_spec(SPEC)
     assert model.spec == spec.resolve()
-    assert list(model.providers) == spec.lock()
+    assert list(model.providers) == spec.providers()
     assert same(zoo.compose(model.spec), model)
 
 

@@ -282,7 +282,7 @@ def test_the_resolved_form_reads_back_as_the_same_spec(name):
         read_text(yaml.safe_dump(resolved), "x").data,
     ):
         assert load_spec(again).resolve() == resolved
-        assert load_spec(again).lock() == load_spec(name).lock()
+        assert load_spec(again).providers() == load_spec(name).providers()
 
 
 def test_reading_a_dict_leaves_it_as_it_was(base):
@@ -305,10 +305,10 @@ def test_the_resolved_form_leaves_nothing_to_defaults_and_qualifies_every_name(b
     assert model["target"] is None
 
 
-def test_the_lock_lists_each_component_once(base):
+def test_providers_list_each_component_once(base):
     base.write_text(BASE.replace("[bleu, accuracy]", "[bleu, bleu, accuracy]"))
-    lock = load_spec(base).lock()
-    assert [(row["kind"], row["name"]) for row in lock] == [
+    providers = load_spec(base).providers()
+    assert [(row["kind"], row["name"]) for row in providers] == [
         ("alignment", "soft"),
         ("decoder", "attentive-rnn"),
         ("embedding", "token"),
@@ -318,6 +318,6 @@ def test_the_lock_lists_each_component_once(base):
         ("model", "seq2seq"),
         ("scorer", "additive"),
     ]
-    assert {row["distribution"] for row in lock} == {"attention-zoo"}
-    assert lock[0]["plugin"] == "alignment"
-    assert lock[0]["version"] == 1
+    assert {row["distribution"] for row in providers} == {"attention-zoo"}
+    assert providers[0]["plugin"] == "alignment"
+    assert providers[0]["version"] == 1

@@ -36,7 +36,7 @@ class Header:
     path: Path
     format: str
     spec: dict[str, Any]
-    lock: list[dict[str, Any]]
+    providers: list[dict[str, Any]]
     component_paths: list[dict[str, Any]]
     provenance: dict[str, Any]
     tokenizer: dict[str, str]
@@ -64,7 +64,7 @@ class Header:
             "files": [{"name": name, "bytes": size} for name, size in self.files],
             "dtypes": self.dtypes,
             "spec": self.spec,
-            "lock": self.lock,
+            "lock": self.providers,
             "places": self.component_paths,
             "provenance": self.provenance,
             "tokenizer": sorted(self.tokenizer),
@@ -150,7 +150,7 @@ def header_from_metadata(
         path=path,
         format=words["zoo"],
         spec=spec,
-        lock=lock,
+        providers=lock,
         component_paths=places,
         provenance=provenance,
         tokenizer=tokenizer,

@@ -31,8 +31,8 @@ def resolve_versions(
         spec = load_spec(data, registry=registry)
     except SpecError as error:
         raise ArtifactError(f"{header.path}: its spec does not hold here:\n{error}") from None
-    listed = {(row["kind"], row["plugin"], row["name"]) for row in header.lock}
-    for row in spec.lock():
+    listed = {(row["kind"], row["plugin"], row["name"]) for row in header.providers}
+    for row in spec.providers():
         if not older and (row["kind"], row["plugin"], row["name"]) not in listed:
             raise ArtifactError(
                 f"{header.path}: its lock does not list {row['kind']} '{row['name']}', "
@@ -45,7 +45,7 @@ def _find_outdated(header: Header, registry: ComponentRegistry) -> OutdatedCompo
     """Refuses what is missing or too new, and warns of other releases."""
     older: OutdatedComponents = {}
     releases = set()
-    for row in header.lock:
+    for row in header.providers:
         entry = _get_entry(header, row, registry)
         if entry.cls.version != row["version"]:
             _check_migration_exists(header, row, entry)

@@ -23,11 +23,11 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """List published models: paper, licence, where weights are, what was measured."""
-    from zoo.hub.catalogue import catalogue
+    from zoo.hub.catalogue import load_catalogue
 
-    known = catalogue(catalogues or ())
+    known = load_catalogue(catalogues or ())
     found = known.search(words or ())
-    for fault in known.faults:
+    for fault in known.problems:
         print(f"left out: {fault}", file=sys.stderr)
     if as_json:
         print_json([model.as_json() for model in found])

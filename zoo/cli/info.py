@@ -45,7 +45,7 @@ def _print(header: Header) -> None:
     print(yaml.safe_dump(header.spec, sort_keys=False, allow_unicode=True))
     columns = ("kind", "component", "version", "plugin", "distribution")
     rows = table(*columns, no_wrap=columns)
-    for row in header.lock:
+    for row in header.providers:
         distribution = f"{row['distribution']} {row['distribution_version']}"
         cells = (row["kind"], row["name"], row["version"], row["plugin"], distribution)
         rows.add_row(*(Text(_printable(str(cell))) for cell in cells))

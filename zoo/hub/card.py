@@ -37,7 +37,7 @@ class CardData:
     repo: str
     report: Report
     spec: Mapping[str, Any]
-    lock: Sequence[Mapping[str, Any]]
+    providers: Sequence[Mapping[str, Any]]
     provenance: Mapping[str, Any] = field(default_factory=dict)
     licence: str | None = None
     generation_input: str | None = None
@@ -58,7 +58,7 @@ class CardData:
         return {str(name): value for name, value in rows if type(value) in (int, float)}
 
 
-def config(card_data: CardData) -> str:
+def config_json(card_data: CardData) -> str:
     """``config.json``: little, because the weights' file says it all; the Hub counts by it."""
     about = {
         "library_name": DISTRIBUTION,
@@ -69,7 +69,7 @@ def config(card_data: CardData) -> str:
     return json.dumps(about, indent=2) + "\n"
 
 
-def card(card_data: CardData) -> str:
+def model_card(card_data: CardData) -> str:
     """``README.md``: front matter for the Hub, the rest for people."""
     name = str(card_data.spec["name"])
     about = [GENERATED_MARK, f"# {name}", str(card_data.spec.get("description") or "").strip()]
@@ -83,7 +83,7 @@ def card(card_data: CardData) -> str:
     about += ["## Spec", _code_block("yaml", _yaml(dict(card_data.spec)))]
     rows = [
         (row["kind"], row["name"], f"{row['distribution']} {row['distribution_version']}")
-        for row in card_data.lock
+        for row in card_data.providers
     ]
     about += ["## Parts", _table(("kind", "part", "from"), rows)]
     kept = {k: v for k, v in card_data.provenance.items() if k != "metrics"}
@@ -192,7 +192,9 @@ def _licence_fields(name: str) -> dict[str, str]:
 
 
 def _usage_section(card_data: CardData) -> list[str]:
-    needed = " ".join(sorted({DISTRIBUTION, *(str(row["distribution"]) for row in card_data.lock)}))
+    needed = " ".join(
+        sorted({DISTRIBUTION, *(str(row["distribution"]) for row in card_data.providers)})
+    )
     code = f'import zoo\n\nmodel = zoo.load("{card_data.repo}")'
     if card_data.generation_input and card_data.has_tokenizer:
         code += '\nzoo.generate(model, ["…"])'

@@ -113,7 +113,7 @@ class Catalogue:
     """Everything that one or more catalogues list, in their order."""
 
     models: Sequence[CatalogueEntry]
-    faults: Sequence[str] = ()
+    problems: Sequence[str] = ()
     """What is wrong with catalogues of plugins; the others stay usable."""
 
     def get(self, name: str) -> CatalogueEntry:
@@ -124,8 +124,8 @@ class Catalogue:
             files = " and ".join(str(model.file) for model in found)
             raise RegistryError(f"'{name}' is listed by {files}; name its repository instead")
         tail = suggest(name, (model.name for model in self.models), list_command="zoo catalogue")
-        if self.faults:
-            tail += f"; some catalogues cannot be read: {'; '.join(self.faults)}"
+        if self.problems:
+            tail += f"; some catalogues cannot be read: {'; '.join(self.problems)}"
         raise RegistryError(f"no model named '{name}', here or in the catalogue{tail}")
 
     def weights(self, name: str) -> Weights:
@@ -144,21 +144,21 @@ class Catalogue:
         return [m for m in self.models if all(word in _search_text(m) for word in wanted)]
 
 
-def catalogue(
+def load_catalogue(
     extra_files: Sequence[str | os.PathLike[str]] = (), *, registry: ComponentRegistry | None = None
 ) -> Catalogue:
     """The zoo's own catalogue, those of plugins, and the further files."""
     registry = registry or default_registry()
-    models, faults = read(builtin_file(), registry), []
+    models, problems = read_catalogue(builtin_file(), registry), []
     for plugin in registry.plugins:
         for path in plugin.catalogues:
             try:
-                models += read(path, registry)
+                models += read_catalogue(path, registry)
             except SpecError as error:
-                faults.append(f"plugin '{plugin.name}' ({plugin.distribution}): {error}")
+                problems.append(f"plugin '{plugin.name}' ({plugin.distribution}): {error}")
     for path in map(Path, extra_files):
-        models += read(path, registry)
-    return Catalogue(models, faults)
+        models += read_catalogue(path, registry)
+    return Catalogue(models, problems)
 
 
 def builtin_file() -> Path:
@@ -168,7 +168,7 @@ def builtin_file() -> Path:
     return inside if inside.is_file() else package.parent / CATALOGUE_FILE
 
 
-def read(path: Path, registry: ComponentRegistry | None = None) -> list[CatalogueEntry]:
+def read_catalogue(path: Path, registry: ComponentRegistry | None = None) -> list[CatalogueEntry]:
     """The models a file lists, or SpecError with everything wrong with it."""
     document = read_file(path)
     reader = SpecReader(document, registry or default_registry())

@@ -13,8 +13,8 @@ from zoo.errors import HubError, suggest
 from zoo.hub import names
 from zoo.hub.cache import Cache
 from zoo.hub.client import HubClient
-from zoo.hub.credentials import offline
-from zoo.hub.lock import Pin
+from zoo.hub.credentials import is_offline
+from zoo.hub.lock_file import Pin
 from zoo.hub.reference import Reference
 from zoo.hub.tree import RepoFile, Tree, fetch_tree, load_tree, save_tree
 
@@ -52,7 +52,7 @@ class Checkout:
         self.repo = reference.repo
         self.revision = reference.revision
         self.options = options
-        self.offline = options.local_files_only or offline()
+        self.offline = options.local_files_only or is_offline()
         self.cache = Cache(self.repo, options.cache_dir, skip_hash_check=options.skip_hash_check)
         self._client: HubClient | None = None
         self.pin = pin
@@ -108,7 +108,7 @@ class Checkout:
 
     def _get_client(self) -> HubClient:
         if self._client is None:
-            self._client = HubClient.open(self.options.token)
+            self._client = HubClient.connect(self.options.token)
         return self._client
 
     def _resolve_commit(self) -> str:
@@ -126,7 +126,7 @@ class Checkout:
         path = f"api/models/{self.repo}/revision/{quote(self.revision, safe='')}"
         answer, _ = self._get_client().json(path, self.repo, revision=self.revision)
         told = answer.get("sha") if isinstance(answer, dict) else answer
-        commit = names.digest(told, "commit", f"{self.repo} at '{self.revision}'")
+        commit = names.validate_digest(told, "commit", f"{self.repo} at '{self.revision}'")
         self.cache.save_ref(self.revision, commit)
         return commit
 
@@ -147,7 +147,9 @@ class Checkout:
             oid = Path(os.readlink(path)).name if path.is_symlink() else ""
             if len(oid) not in (40, 64) or not path.is_file():
                 continue
-            name = names.file(path.relative_to(self.folder).as_posix(), str(self.folder))
+            name = names.validate_file_name(
+                path.relative_to(self.folder).as_posix(), str(self.folder)
+            )
             large = len(oid) == 64
             tree[name] = RepoFile(name, path.stat().st_size, oid[:40], oid if large else None)
         if not tree:

@@ -58,10 +58,10 @@ class HubClient:
     headers: Mapping[str, str]
 
     @classmethod
-    def open(cls, token: str | bool | None = None) -> HubClient:
+    def connect(cls, token: str | bool | None = None) -> HubClient:
         """The hub that HF_ENDPOINT names, with the token given or the one found."""
         address = hub_endpoint()
-        access = Credentials.found(token)
+        access = Credentials.resolve(token)
         headers = build_hf_headers(
             token=False, library_name=DISTRIBUTION, library_version=version()
         )
@@ -152,7 +152,7 @@ class HubClient:
             check_url(url, self.address)
             headers = {**self.headers, **wanted}
             if origin(url) == origin(self.address):
-                headers |= self.access.header()
+                headers |= self.access.auth_header()
             with get_session().stream(
                 "GET",
                 url,

@@ -23,7 +23,7 @@ class Credentials:
     source: str
 
     @classmethod
-    def found(cls, token: str | bool | None = None) -> Credentials:
+    def resolve(cls, token: str | bool | None = None) -> Credentials:
         """The token given, or the one huggingface_hub finds; False sends none."""
         if token is False:
             return cls(None, "no token was sent, as asked")
@@ -41,7 +41,7 @@ class Credentials:
     def __str__(self) -> str:
         return self.source
 
-    def header(self) -> dict[str, str]:
+    def auth_header(self) -> dict[str, str]:
         return {"authorization": f"Bearer {self.token}"} if self.token else {}
 
     def redact(self, text: str) -> str:
@@ -56,7 +56,7 @@ def _validate_token(token: str, where: str) -> str:
     return token
 
 
-def offline() -> bool:
+def is_offline() -> bool:
     return bool(constants.HF_HUB_OFFLINE)
 
 

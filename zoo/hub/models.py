@@ -17,9 +17,9 @@ from zoo.artifact.mapped_file import INDEX, SINGLE_FILE as WEIGHTS
 from zoo.artifact.remote_header import RemoteFile, read_remote_header
 from zoo.errors import ArtifactError, HubError, RegistryError
 from zoo.hub import names
-from zoo.hub.catalogue import Catalogue, Weights, catalogue
+from zoo.hub.catalogue import Catalogue, Weights, load_catalogue
 from zoo.hub.checkout import Checkout, Options
-from zoo.hub.lock import LOCK_FILE, Pin, read_lock, write_pin
+from zoo.hub.lock_file import LOCK_FILE, Pin, read_lock, write_pin
 from zoo.hub.reference import Reference, is_repository, local_path, parse_reference
 from zoo.interfaces import Model
 from zoo.registry.component_registry import ComponentRegistry
@@ -121,7 +121,7 @@ def pull(
     With ``locked``, nothing but what the lock says is taken.
     """
     try:
-        reference, pin = _resolve_reference(source, revision, catalogue(catalogues))
+        reference, pin = _resolve_reference(source, revision, load_catalogue(catalogues))
     except (HubError, RegistryError):
         if not os.path.exists(source):
             raise
@@ -192,7 +192,7 @@ def _find_weight_files(checkout: Checkout) -> list[str]:
     checkout.fetch([INDEX])
     try:
         shards = json.loads((checkout.folder / INDEX).read_bytes())["weight_map"].values()
-        named = sorted({names.shard(name, where) for name in shards})
+        named = sorted({names.validate_shard_name(name, where) for name in shards})
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
         raise HubError(f"{where} is no index of shards") from None
     absent = [name for name in named if name not in checkout.tree]
@@ -219,7 +219,7 @@ def _resolve_reference(
     """The repository a person means, and the pin if a catalogue has one."""
     if is_repository(text):
         return parse_reference(text, revision), None
-    known = known or catalogue()
+    known = known or load_catalogue()
     weights = known.weights(text)
     if revision not in (None, weights.revision):
         raise HubError(

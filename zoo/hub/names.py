@@ -17,7 +17,7 @@ _PATH_PART = re.compile(r"[^\x00-\x1f\x7f/\\:*?\"<>|]{1,255}")
 _HEX = {"commit": 40, "git blob": 40, "sha256": 64}
 
 
-def repository(text: str, original: str | None = None) -> str:
+def validate_repo_id(text: str, original: str | None = None) -> str:
     """``org/name``, as the Hub allows it; a message repeats what was said, if that was more."""
     bad = not _REPO.fullmatch(text) or len(text) > 96 or "--" in text or ".." in text
     if bad or text.endswith((".", "-", ".git")) or any(p[-1] in ".-" for p in text.split("/")):
@@ -28,7 +28,7 @@ def repository(text: str, original: str | None = None) -> str:
     return text
 
 
-def revision(text: str) -> str:
+def validate_revision(text: str) -> str:
     """A branch, a tag or a commit."""
     dotted = any(part.endswith((".", ".lock")) for part in text.split("/"))
     if not _REVISION.fullmatch(text) or len(text) > 200 or ".." in text or dotted:
@@ -42,7 +42,7 @@ def is_commit(text: str) -> bool:
     return _is_hex(text, _HEX["commit"])
 
 
-def digest(value: Any, kind: str, where: str) -> str:
+def validate_digest(value: Any, kind: str, where: str) -> str:
     """A commit or a hash that a hub or a file claims, in lower-case hexadecimal."""
     length = _HEX[kind]
     if not isinstance(value, str) or not _is_hex(value, length):
@@ -53,7 +53,7 @@ def digest(value: Any, kind: str, where: str) -> str:
     return value
 
 
-def file(value: Any, where: str) -> str:
+def validate_file_name(value: Any, where: str) -> str:
     """The path of a file inside a repository, that stays inside whatever folder it is put in."""
     fits = isinstance(value, str) and len(value) <= 1_000
     parts = value.split("/") if fits else []
@@ -70,9 +70,9 @@ def file(value: Any, where: str) -> str:
     return str(value)
 
 
-def shard(value: Any, where: str) -> str:
+def validate_shard_name(value: Any, where: str) -> str:
     """The name of one file of a sharded model: plain, and of safetensors."""
-    name = file(value, where)
+    name = validate_file_name(value, where)
     if "/" in name or not name.endswith(".safetensors"):
         raise HubError(
             f"{where}: shard {truncate(repr(name), 80)} should be a .safetensors file beside it"

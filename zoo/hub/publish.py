@@ -21,10 +21,10 @@ from zoo.artifact.mapped_file import INDEX, SINGLE_FILE as WEIGHTS
 from zoo.errors import ArtifactError, HubError, RegistryError, SpecError, truncate
 from zoo.files import atomic_write, os_error_message
 from zoo.hub import card, names
-from zoo.hub.catalogue import CatalogueEntry, catalogue
+from zoo.hub.catalogue import CatalogueEntry, load_catalogue
 from zoo.hub.checkout import Checkout, Options
 from zoo.hub.client import NETWORK_ERRORS, redact_url
-from zoo.hub.credentials import Credentials, hub_endpoint, offline
+from zoo.hub.credentials import Credentials, hub_endpoint, is_offline
 from zoo.hub.models import CONFIG, Source, find
 from zoo.hub.reference import Reference, parse_reference
 from zoo.interfaces import Model
@@ -110,8 +110,8 @@ def push(
     repo, branch = target.repo, target.revision
     if not target.is_mutable:
         raise HubError(f"{branch} is a commit; a push to {repo} needs a branch, such as main")
-    address, access = hub_endpoint(), Credentials.found(token)
-    if offline():
+    address, access = hub_endpoint(), Credentials.resolve(token)
+    if is_offline():
         raise HubError(f"{repo} cannot be pushed to: HF_HUB_OFFLINE is set")
     if not artifact.is_main_process():
         raise HubError("one process of a group pushes, the first; the others have nothing to do")
@@ -152,19 +152,19 @@ def write_model_card(folder: Path, repo: str, licence: str | None = None) -> Non
         repo,
         report,
         header.spec,
-        header.lock,
+        header.providers,
         header.provenance,
         licence or header.provenance.get("licence") or (known.licence if known else None),
         build_on_meta(spec).part.generation_input,
         bool(header.tokenizer),
         known,
-        _list_papers(header.lock),
+        _list_papers(header.providers),
     )
     texts = {
-        CONFIG: card.config(card_data),
+        CONFIG: card.config_json(card_data),
         card.PICTURE: card.tree_svg(report),
         card.RESULTS: card.eval_results(card_data),
-        CARD: card.card(card_data),
+        CARD: card.model_card(card_data),
     }
     for name, text in texts.items():
         try:
@@ -186,7 +186,7 @@ def _list_papers(lock: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _find_in_catalogue(name: str) -> CatalogueEntry | None:
     try:
-        return catalogue().get(name)
+        return load_catalogue().get(name)
     except (RegistryError, SpecError):
         return None
 
@@ -212,7 +212,7 @@ def _create_commit(
     url = api.create_repo(repo, private=private, exist_ok=True)
     if branch != "main":
         api.create_branch(repo, branch=branch, exist_ok=True)
-    there = _RemoteState.asked(api, repo, branch)
+    there = _RemoteState.fetch(api, repo, branch)
     files = sorted(p for p in folder.rglob("*") if p.is_file())
     added = {p.relative_to(folder).as_posix(): p.resolve() for p in files}
     if there.card and card.GENERATED_MARK not in there.card:
@@ -230,7 +230,7 @@ def _create_commit(
         revision=branch,
         parent_commit=there.commit,
     )
-    commit = names.digest(done.oid, "commit", f"{repo}, just pushed")
+    commit = names.validate_digest(done.oid, "commit", f"{repo}, just pushed")
     return PushResult(repo, commit, str(url), tuple(added))
 
 
@@ -262,7 +262,7 @@ class _RemoteState:
     card: str = ""
 
     @classmethod
-    def asked(cls, api: HfApi, repo: str, branch: str) -> _RemoteState:
+    def fetch(cls, api: HfApi, repo: str, branch: str) -> _RemoteState:
         with tempfile.TemporaryDirectory(prefix="zoo-push-") as staging:
             checkout = Checkout(Reference(repo, branch), Options(api.token, staging))
             text = ""

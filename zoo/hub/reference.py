@@ -34,7 +34,7 @@ def parse_reference(text: str, revision: str | None = None) -> Reference:
     if at and revision is not None and revision != said:
         raise HubError(f"{text} names revision '{said}', but revision '{revision}' is asked for")
     wanted = said if at else revision or "main"
-    return Reference(names.repository(repo, text), names.revision(wanted))
+    return Reference(names.validate_repo_id(repo, text), names.validate_revision(wanted))
 
 
 def local_path(source: str | os.PathLike[str]) -> Path | None:

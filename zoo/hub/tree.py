@@ -111,7 +111,7 @@ def _is_folder(row: Any) -> bool:
 def _parse_row(row: Any, where: str) -> RepoFile:
     if not isinstance(row, dict):
         raise HubError(f"{where}: a row of the list of files is no mapping")
-    name = names.file(row.get("path"), where)
+    name = names.validate_file_name(row.get("path"), where)
     here = f"{where}: {name}"
     large = row.get("lfs")
     if large is not None and not isinstance(large, dict):
@@ -119,8 +119,8 @@ def _parse_row(row: Any, where: str) -> RepoFile:
     size = row.get("size")
     if type(size) is not int or not 0 <= size < 1 << 50:
         raise HubError(f"{here}: {size!r} is no size")
-    sha256 = names.digest(large.get("oid"), "sha256", here) if large else None
-    return RepoFile(name, size, names.digest(row.get("oid"), "git blob", here), sha256)
+    sha256 = names.validate_digest(large.get("oid"), "sha256", here) if large else None
+    return RepoFile(name, size, names.validate_digest(row.get("oid"), "git blob", here), sha256)
 
 
 def _index_by_name(rows: Iterable[RepoFile], where: str) -> Tree:

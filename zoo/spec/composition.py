@@ -96,7 +96,7 @@ def attach_metadata(tree: BuildNode, spec: Spec) -> Model:
     if any(b.entry is None and issubclass(b.cls, Component) for b in spec.root.walk()):
         return model
     model.spec = spec.resolve()
-    model.providers = tuple(spec.lock())
+    model.providers = tuple(spec.providers())
     model.component_paths = tuple(_component_paths(tree, spec))
     return model
 

@@ -63,7 +63,7 @@ class Spec:
         """The spec with nothing left to defaults and every name qualified."""
         return self.root.resolve()
 
-    def lock(self) -> list[dict[str, Any]]:
+    def providers(self) -> list[dict[str, Any]]:
         """Who provides each component, one row a component."""
         rows: dict[tuple[str, str], dict[str, Any]] = {}
         for blueprint in self.root.walk():

@@ -90,9 +90,9 @@ def _parse_pin(document: Document, key: str) -> Pin:
         raise _format_error(document, ("models", key))
     where = str(document.place(("models", key)))
     return Pin(
-        names.digest(row.get("commit"), "commit", where),
+        names.validate_digest(row.get("commit"), "commit", where),
         {
-            names.file(name, where): names.digest(value, "sha256", where)
+            names.validate_file_name(name, where): names.validate_digest(value, "sha256", where)
             for name, value in weights.items()
         },
     )

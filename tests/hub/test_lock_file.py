@@ -12,7 +12,7 @@ from hub_server import TOKEN, Hub
 
 import zoo
 from zoo.errors import HubError
-from zoo.hub.lock import Pin, read_lock, write_pin
+from zoo.hub.lock_file import Pin, read_lock, write_pin
 from zoo.hub.reference import Reference
 
 LOCK = Path("zoo.lock")
