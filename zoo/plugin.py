@@ -1,7 +1,7 @@
-"""The interface for authors of plugins: kinds of components and what they exchange.
+"""The interface for authors of plugins: kinds of components, the data they exchange, and helpers.
 
-``zoo`` has what users of models need, `Model` and the errors among it; the names here are only
-needed to write a component. Names are imported on first use.
+``zoo`` has the names for users of models, such as `Model` and the errors; the names here are
+needed to write a plugin. Names are imported on first use.
 """
 
 from typing import TYPE_CHECKING
@@ -18,11 +18,19 @@ if TYPE_CHECKING:
         fused_softmax as fused_softmax,
         has_hooks as has_hooks,
     )
+    from zoo.cli.output import (
+        JsonOption as JsonOption,
+        print_json as print_json,
+        print_rows as print_rows,
+    )
     from zoo.errors import (
         MissingExtra as MissingExtra,
         RegistryError as RegistryError,
         WidthConflict as WidthConflict,
+        suggest as suggest,
+        truncate as truncate,
     )
+    from zoo.files import atomic_write as atomic_write
     from zoo.generation import decode as decode, speak as speak, stream as stream
     from zoo.interfaces import (
         Alignment as Alignment,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ import typer
 
 from zoo.cli.exchange_options import MIN_PROGRESS_BYTES
 from zoo.cli.output import JsonOption, ModelArgument, print_json
+from zoo.cli.verbosity import shows_progress
 
 EXAMPLE = "zoo verify model.safetensors"
 _STATUS_LABELS = {"ok": "ok", "failed": "FAILED", "absent": "absent", "skipped": "skipped"}
@@ -51,7 +51,7 @@ def _total_bytes(path: Path) -> int:
 @contextlib.contextmanager
 def _progress_bar(total: int) -> Iterator[Callable[[int], None] | None]:
     """A bar on the terminal while weights are hashed; none where nobody looks or waits."""
-    if total < MIN_PROGRESS_BYTES or not sys.stderr.isatty():
+    if total < MIN_PROGRESS_BYTES or not shows_progress():
         yield None
         return
     from rich.console import Console
