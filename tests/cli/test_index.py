@@ -236,3 +236,21 @@ def test_the_cache_directory_follows_the_platform(monkeypatch: pytest.MonkeyPatc
     assert cache_folder() == Path("/local/attention-zoo")
     monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
     assert cache_folder() == Path("/xdg/attention-zoo")
+
+
+def test_a_component_that_cannot_be_described_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("ZOO_PLUGINS", raising=False)
+    site = Site(tmp_path / "site", monkeypatch)
+    odd = (
+        "class Odd:\n    def __repr__(self): raise OSError('gone')\n"
+        "class Other(Plain):\n    name = 'kit-other'\n    paper = 2015\n"
+        "    def __init__(self, *, size: int = Odd()): super().__init__()\n"
+    )
+    site.add("kit-odd", scorer("kit-good", odd, result="[Plain, Other]"))
+    (plugin,) = (p for p in load_index().plugins if p.distribution == "kit-odd")
+    assert [component.name for component in plugin.components] == ["kit-good"]
+    assert "kit-other" in plugin.faults[0]
+    assert plugin.status == "faulty"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,7 @@ def invalid(value: "Nowhere") -> None:
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("ZOO_PLUGINS", raising=False)
+    monkeypatch.delitem(sys.modules, "kit_greet", raising=False)
     site = Site(tmp_path / "site", monkeypatch)
     (site.folder / "kit_greet.py").write_text(GREET)
     return site

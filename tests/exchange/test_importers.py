@@ -333,7 +333,7 @@ def zoo_importers():
     ("answer", "fault"),
     [
         ("3", "zoo_importers returned 3, not a list of importers"),
-        ("[3]", "3 is no importer"),
+        ("[3]", "3 is not an importer"),
     ],
 )
 def test_a_bad_answer_is_recorded(tmp_path, monkeypatch, answer, fault):

@@ -64,13 +64,21 @@ def _check_commands(plugin: Plugin) -> None:
 
 
 def _describe_plugin(plugin: Plugin) -> PluginRecord:
+    components = []
+    for entry in plugin.entries:
+        try:
+            components.append(_describe_component(entry))
+        except Exception as error:  # raised by a default value, for example
+            plugin.faults.append(
+                f"{entry.kind} '{entry.name}' cannot be described: {type(error).__name__}: {error}"
+            )
     return PluginRecord(
         plugin.name,
         plugin.target,
         plugin.distribution,
         plugin.version,
         plugin.status,
-        [_describe_component(entry) for entry in plugin.entries],
+        components,
         [_describe_file(file) for file in plugin.specs],
         [_describe_file(file) for file in plugin.maps],
         [importer.name for importer in plugin.importers],
@@ -90,7 +98,7 @@ def _describe_component(entry: Entry) -> ComponentRecord:
         entry.plugin,
         entry.distribution,
         entry.distribution_version,
-        entry.cls.paper,
+        str(entry.cls.paper),
         entry.summary,
         inspect.getdoc(entry.cls) or "",
         describe_parameters(entry.cls),
