@@ -19,11 +19,12 @@ FLOORS = [
     {"zoo.attention"},
     {"zoo.spec"},
     {"zoo.evaluation", "zoo.generation", "zoo.heatmap"},
-    {"zoo.artifact", "zoo.vectors"},
+    {"zoo.artifact"},
     {"zoo.hub"},
     {"zoo.exchange"},
     {"zoo.demo", "zoo.scaffold", "zoo.testing"},
-    {"zoo.cli", "zoo.plugin"},
+    {"zoo.cli"},
+    {"zoo.plugin"},
     {"zoo.__main__"},
 ]
 # `Model.from_pretrained` and its kin are conveniences: inside the methods, they use `import zoo`.

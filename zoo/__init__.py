@@ -36,6 +36,5 @@ if TYPE_CHECKING:
         compose as compose,
     )
     from zoo.spec.spec import Spec as Spec, load_spec as load_spec
-    from zoo.vectors import Vectors as Vectors, vectors_from_model as vectors_from_model
 else:
     __getattr__, __dir__, __all__ = lazy_exports(__name__)

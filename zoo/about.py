@@ -1,4 +1,4 @@
-"""The name and version of the distribution the zoo comes in."""
+"""The name and version of the distribution."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ DISTRIBUTION = "attention-zoo"
 
 
 def version() -> str:
-    """The installed version, or 'unknown' where the zoo runs from a bare checkout."""
-    import importlib.metadata  # slower to import than the rest of `zoo --help`
+    """Return the installed version, or 'unknown' if the distribution is not installed."""
+    import importlib.metadata  # slow to import
 
     try:
         return importlib.metadata.version(DISTRIBUTION)

@@ -1,4 +1,4 @@
-"""Public names that are imported on first use, so that importing the package is cheap."""
+"""Public names that are imported on first use."""
 
 from __future__ import annotations
 

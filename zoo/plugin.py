@@ -1,7 +1,7 @@
-"""The interface for authors of plugins: kinds of components and what they exchange.
+"""The interface for authors of plugins: kinds of components, the data they exchange, and helpers.
 
-``zoo`` has what users of models need, `Model` and the errors among it; the names here are only
-needed to write a component. Names are imported on first use.
+``zoo`` has the names for users of models, such as `Model` and the errors; the names here are
+needed to write a plugin. Names are imported on first use.
 """
 
 from typing import TYPE_CHECKING
@@ -18,11 +18,19 @@ if TYPE_CHECKING:
         fused_softmax as fused_softmax,
         has_hooks as has_hooks,
     )
+    from zoo.cli.output import (
+        JsonOption as JsonOption,
+        print_json as print_json,
+        print_rows as print_rows,
+    )
     from zoo.errors import (
         MissingExtra as MissingExtra,
         RegistryError as RegistryError,
         WidthConflict as WidthConflict,
+        suggest as suggest,
+        truncate as truncate,
     )
+    from zoo.files import atomic_write as atomic_write
     from zoo.generation import (
         DecodeRequest as DecodeRequest,
         decode as decode,
@@ -58,6 +66,7 @@ if TYPE_CHECKING:
     from zoo.interfaces.signature import FromParent as FromParent
     from zoo.interfaces.tensors import TensorReader as TensorReader
     from zoo.registry.blueprint import Blueprint as Blueprint
+    from zoo.registry.command import Command as Command
     from zoo.registry.component_registry import ComponentRegistry as ComponentRegistry
     from zoo.registry.hookspecs import hookimpl as hookimpl
 else:

@@ -1,4 +1,4 @@
-"""CBOW: the words around predict the one in the middle."""
+"""CBOW: predicts a word from its context."""
 
 from typing import ClassVar
 
@@ -10,19 +10,19 @@ from zoo_word2vec.word_model import WordModel, candidates
 
 
 class Cbow(WordModel):
-    r"""Predicts a word from the mean vector of those around it.
+    r"""Continuous bag of words (CBOW): predicts a word from the mean vector of its context.
 
     .. math:: p(c \mid o_{1..n}) = \mathrm{softmax}_c\Big(u_c^\top \frac{1}{n} \sum_j v_{o_j}\Big)
 
     Paper: Mikolov et al. 2013, section 3.1; negatives as in arXiv:1310.4546, equation 4.
 
     Args:
-        source: the vectors v, a table; `zoo_word2vec.training` learns it fast.
-        negatives: how many words are drawn beside the true one; 0 for the full softmax.
+        source: embedding with the input vectors v.
+        negatives: number of noise words for each target; 0 computes the full softmax.
 
     Shapes:
-        batch {source [B, W] the words around, padded, target [B]; with K negatives noise
-        [B, 1, K]} -> logits [B, 1, 1 + K], the true word first, or [B, 1, vocab].
+        batch {source [B, W] context words, padded, target [B]; with K negatives noise
+        [B, 1, K]} -> logits [B, 1, 1 + K], the target first, or [B, 1, vocab].
     """
 
     name: ClassVar[str] = "cbow"
@@ -31,9 +31,9 @@ class Cbow(WordModel):
     )
 
     def forward(self, batch: Batch) -> Outputs:
-        around = self.source.mask(batch["source"])  # [B, W]
-        count = around.sum(dim=1, keepdim=True)
-        vectors = self.source(batch["source"]) * around[..., None]
+        valid = self.source.mask(batch["source"])  # [B, W]
+        count = valid.sum(dim=1, keepdim=True)
+        vectors = self.source(batch["source"]) * valid[..., None]
         mean = vectors.sum(dim=1, keepdim=True) / count.clamp(min=1)[..., None]  # [B, 1, D]
         targets, mask = batch["target"][:, None], count > 0
         if not self.negatives:
@@ -47,8 +47,8 @@ class Cbow(WordModel):
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
-        drawn = self.source.example(batch, length + 1 + self.negatives, generator)
-        example = {"source": drawn[:, :length], "target": drawn[:, length]}
+        words = self.source.example(batch, length + 1 + self.negatives, generator)
+        example = {"source": words[:, :length], "target": words[:, length]}
         if self.negatives:
-            example["noise"] = drawn[:, None, length + 1 :]
+            example["noise"] = words[:, None, length + 1 :]
         return example

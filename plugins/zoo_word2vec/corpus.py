@@ -1,4 +1,4 @@
-"""Text as word ids: which words there are, how often, and which occurrences to learn from."""
+"""`Corpus`: text as word IDs, with the counts and sampling that word2vec needs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ PADDING = "<pad>"
 
 @dataclass(frozen=True)
 class Corpus:
-    """Sentences of known words, one after the other.
+    """Tokenised sentences as word IDs.
 
     Shapes:
-        words [V], the first stands for nothing, the others come by falling count; counts [V];
-        ids [N], the words in order; sentences [N], the number of the sentence each is in.
+        words [V], the padding token first, then words by decreasing count; counts [V];
+        ids [N], the words of all sentences; sentences [N], the index of each word's sentence.
     """
 
     words: Sequence[str]
@@ -30,46 +30,48 @@ class Corpus:
     sentences: Tensor
 
     @classmethod
-    def of(cls, sentences: Iterable[Sequence[str]], *, min_count: int = 5) -> Corpus:
-        """The corpus of tokenised sentences, without words rarer than min_count."""
+    def from_sentences(cls, sentences: Iterable[Sequence[str]], *, min_count: int = 5) -> Corpus:
+        """Return the corpus of tokenised sentences, without words rarer than min_count."""
         texts = []
         for sentence in sentences:
             if isinstance(sentence, str):
-                raise ZooError(f"a sentence is a list of words, not a text as '{sentence[:40]}'")
+                raise ZooError(
+                    f"a sentence must be a list of words, but got the string '{sentence[:40]}'"
+                )
             texts.append(list(sentence))
-        counted = Counter(chain.from_iterable(texts))
-        if PADDING in counted:
-            raise ZooError(f"the word '{PADDING}' stands for nothing and cannot be in a text")
-        kept = sorted((w for w, n in counted.items() if n >= min_count), key=lambda w: -counted[w])
-        if not kept:
+        counts = Counter(chain.from_iterable(texts))
+        if PADDING in counts:
+            raise ZooError(f"the word '{PADDING}' is reserved for padding")
+        words = sorted((w for w, n in counts.items() if n >= min_count), key=lambda w: -counts[w])
+        if not words:
             raise ZooError(
-                f"the vocabulary is empty: none of {len(counted):,} words comes "
-                f"{min_count} times or more"
+                f"the vocabulary is empty: none of {len(counts):,} words occurs at least "
+                f"{min_count} times (min_count)"
             )
-        index = {word: row for row, word in enumerate(kept, 1)}
+        index = {word: row for row, word in enumerate(words, 1)}
         ids = [[index[word] for word in text if word in index] for text in texts]
         lengths = torch.tensor([len(row) for row in ids])
         return cls(
-            [PADDING, *kept],
-            torch.tensor([0, *(counted[word] for word in kept)], dtype=torch.float64),
+            [PADDING, *words],
+            torch.tensor([0, *(counts[word] for word in words)], dtype=torch.float64),
             torch.tensor(list(chain.from_iterable(ids))),
             torch.arange(len(ids)).repeat_interleave(lengths),
         )
 
     def subsample(self, sample: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """ids and sentences [M] after frequent words were thinned out; 0 keeps all.
+        """Return ids and sentences [M] with frequent words randomly removed; 0 removes none.
 
-        A word of frequency f stays with probability sqrt(t / f) + t / f, as the authors' program
-        has it; Mikolov et al. 2013, section 2.3, print the first term only.
+        A word of frequency f is kept with probability sqrt(t / f) + t / f, as in the authors'
+        program; Mikolov et al. 2013, section 2.3, give the first term only.
         """
         if not sample:
             return self.ids, self.sentences
-        share = sample / (self.counts / self.counts.sum()).clamp(min=1e-12)
-        drawn = torch.rand(len(self.ids), generator=generator, dtype=torch.float64)
-        stays = drawn < (share.sqrt() + share)[self.ids]
-        return self.ids[stays], self.sentences[stays]
+        ratio = sample / (self.counts / self.counts.sum()).clamp(min=1e-12)
+        uniform = torch.rand(len(self.ids), generator=generator, dtype=torch.float64)
+        keep = uniform < (ratio.sqrt() + ratio)[self.ids]
+        return self.ids[keep], self.sentences[keep]
 
-    def noise(self) -> Tensor:
-        """Cumulated probabilities [V] of drawn words: counts to the power 3/4."""
+    def noise_cdf(self) -> Tensor:
+        """Return the cumulative distribution [V] of noise words: counts to the power 3/4."""
         powers = self.counts**0.75
         return powers.cumsum(0) / powers.sum()

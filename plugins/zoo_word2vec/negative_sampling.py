@@ -1,4 +1,4 @@
-"""Negative sampling: the true word against a few drawn ones."""
+"""Negative sampling loss."""
 
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ from zoo.plugin import Objective, full_precision
 
 
 class NegativeSampling(Objective):
-    r"""The mean surprise at telling the true word from those drawn beside it.
+    r"""Negative sampling: logistic loss of the target against K noise words.
 
     .. math:: L = -\frac{1}{N} \sum_t \Big[ \log \sigma(z_{t y_t})
         + \sum_{v \ne y_t} \log \sigma(-z_{tv}) \Big]
@@ -19,8 +19,8 @@ class NegativeSampling(Objective):
     Paper: Mikolov et al. 2013, equation 4.
 
     Shapes:
-        logits [B, T, 1 + K] of the true word and of K drawn ones, targets [B, T], which of them
-        is true, mask [B, T] -> scalar; 0 where nothing counts.
+        logits [B, T, 1 + K] of the target and K noise words, targets [B, T] the index of the
+        target among them, mask [B, T] -> scalar; 0 if the mask is empty.
     """
 
     name: ClassVar[str] = "negative-sampling"
@@ -31,15 +31,15 @@ class NegativeSampling(Objective):
     def forward(self, outputs: Outputs) -> Tensor:
         logits = full_precision(outputs.logits)
         targets = outputs.targets.where(outputs.mask, 0)
-        is_true = F.one_hot(targets, logits.shape[-1]).bool()
-        surprise = F.softplus(torch.where(is_true, -logits, logits)).sum(dim=-1)  # [B, T]
-        return surprise.where(outputs.mask, 0.0).sum() / outputs.mask.sum().clamp(min=1)
+        is_target = F.one_hot(targets, logits.shape[-1]).bool()
+        losses = F.softplus(torch.where(is_target, -logits, logits)).sum(dim=-1)  # [B, T]
+        return losses.where(outputs.mask, 0.0).sum() / outputs.mask.sum().clamp(min=1)
 
     def reference(self, outputs: Outputs) -> float:
-        total, counted = 0.0, 0
+        total, count = 0.0, 0
         for item, t in outputs.mask.nonzero().tolist():
             for v, logit in enumerate(outputs.logits[item, t].double()):
                 sign = 1 if v == outputs.targets[item, t] else -1
                 total -= (sign * logit).sigmoid().log().item()
-            counted += 1
-        return total / max(counted, 1)
+            count += 1
+        return total / max(count, 1)

@@ -1,4 +1,4 @@
-"""Skip-gram: a word predicts those around it."""
+"""Skip-gram: predicts the context of a word."""
 
 from typing import ClassVar
 
@@ -10,22 +10,23 @@ from zoo_word2vec.word_model import WordModel, candidates
 
 
 class SkipGram(WordModel):
-    r"""Predicts the words around a word, from its vector alone.
+    r"""Skip-gram: predicts the context words of a word from its vector.
 
     .. math:: p(o \mid c) = \frac{\exp(u_o^\top v_c)}{\sum_w \exp(u_w^\top v_c)}
 
-    With negatives, the logits are those of the true word and of the drawn ones instead, for the
-    objective `negative-sampling`. The table u starts small, not zero as in the authors' program.
+    With negatives, only the logits of the target and of the noise words are computed, for the
+    objective `negative-sampling`. u is initialised uniformly, not with zeros as in the authors'
+    program.
 
     Paper: Mikolov et al. 2013, equations 2 and 4.
 
     Args:
-        source: the vectors v, a table; `zoo_word2vec.training` learns it fast.
-        negatives: how many words are drawn beside each true one; 0 for the full softmax.
+        source: embedding with the input vectors v.
+        negatives: number of noise words for each target; 0 computes the full softmax.
 
     Shapes:
-        batch {source [B], target [B, W] the words around, padded; with K negatives noise
-        [B, W, K]} -> logits [B, W, 1 + K], the true word first, or [B, W, vocab].
+        batch {source [B], target [B, W] context words, padded; with K negatives noise
+        [B, W, K]} -> logits [B, W, 1 + K], the target first, or [B, W, vocab].
     """
 
     name: ClassVar[str] = "skip-gram"
@@ -49,8 +50,8 @@ class SkipGram(WordModel):
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
-        drawn = self.source.example(batch, 1 + length * (1 + self.negatives), generator)
-        example = {"source": drawn[:, 0], "target": drawn[:, 1 : 1 + length]}
+        words = self.source.example(batch, 1 + length * (1 + self.negatives), generator)
+        example = {"source": words[:, 0], "target": words[:, 1 : 1 + length]}
         if self.negatives:
-            example["noise"] = drawn[:, 1 + length :].view(batch, length, self.negatives)
+            example["noise"] = words[:, 1 + length :].view(batch, length, self.negatives)
         return example

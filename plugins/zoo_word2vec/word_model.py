@@ -1,4 +1,4 @@
-"""What skip-gram and CBOW share: two tables, of words and of words as they are predicted."""
+"""`WordModel`: the base of skip-gram and CBOW."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from zoo.plugin import Blueprint, Embedding
 
 
 class WordModel(Model):
-    """The words' vectors, and a second table of words as they are predicted."""
+    """Base of skip-gram and CBOW: input vectors (`source`) and output vectors."""
 
     def __init__(
         self,
@@ -23,39 +23,46 @@ class WordModel(Model):
         self.negatives = negatives
         self.source = source.build()
         if self.source.vocab is None:
-            raise ZooError(f"embedding '{self.source.name}' has no vocabulary to learn vectors of")
-        dim = self.source.dim
-        self.output = nn.Embedding(self.source.vocab, dim)
-        nn.init.uniform_(self.output.weight, -0.5 / dim, 0.5 / dim)  # small, but not zero
+            raise ZooError(
+                f"embedding '{self.source.name}' has no vocabulary; word vectors need one"
+            )
+        self.output = nn.Embedding(self.source.vocab, self.source.dim)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Initialise the output vectors."""
+        bound = 0.5 / self.source.dim
+        nn.init.uniform_(self.output.weight, -bound, bound)
 
     def get_embedding(self, side: str) -> Embedding:
         return self.source
 
 
 def get_table_weight(source: Embedding) -> nn.Parameter:
-    """The one table an embedding consists of, if it is nothing but that."""
+    """Return the weight of an embedding that is a plain table; ZooError if it is not."""
     weights = list(source.parameters())
     ids = torch.arange(source.vocab or 0, device=weights[0].device if weights else None)
     with torch.no_grad():
         plain = len(weights) == 1 and torch.equal(source(ids[None])[0], weights[0])
     if not plain:
         raise ZooError(
-            f"embedding '{source.name}' is more than a table of vectors, so it cannot be learned "
-            "in place; use a plain one, for example {type: token}"
+            f"embedding '{source.name}' is not a plain table of vectors, so it cannot be trained "
+            "this way; use for example {type: token}"
         )
     return weights[0]
 
 
-def candidates(truth: Tensor, batch: Batch, negatives: int) -> Tensor:
-    """The true words [...] before the drawn ones [..., K]: [..., 1 + K]."""
+def candidates(targets: Tensor, batch: Batch, negatives: int) -> Tensor:
+    """Return targets [...] followed by noise words [..., K]: [..., 1 + K]."""
     if "noise" not in batch:
         raise ZooError(
-            f"a model with negatives: {negatives} needs as many drawn words under 'noise'"
+            f"the batch has no 'noise', but negatives is {negatives}: expected {negatives} noise "
+            "words for each target"
         )
     noise = batch["noise"]
-    if noise.shape != (*truth.shape, negatives):
+    if noise.shape != (*targets.shape, negatives):
         raise ZooError(
-            f"'noise' is {list(noise.shape)}, should be {[*truth.shape, negatives]}: "
-            f"{negatives} drawn words for each true one"
+            f"'noise' has shape {list(noise.shape)}, expected {[*targets.shape, negatives]}: "
+            f"{negatives} noise words for each target"
         )
-    return torch.cat([truth[..., None], noise], dim=-1)
+    return torch.cat([targets[..., None], noise], dim=-1)

@@ -1,4 +1,4 @@
-"""What a person sees when something is wrong: plain words, exit code 1, no traceback."""
+"""Errors of the command line: one message, exit code 1, no traceback."""
 
 import os
 import signal
@@ -17,8 +17,8 @@ def run(*arguments, **options):
     )
 
 
-def test_many_faulty_files_in_one_go_never_print_a_traceback(tmp_path):
-    """One process per file costs seconds of importing torch, so a script runs them all."""
+def test_invalid_files_never_print_a_traceback(tmp_path):
+    """One process checks all files, because importing torch takes seconds."""
     files = {
         "tab.yaml": b"zoo: 1\nmodel:\n\ttype: seq2seq\n",
         "latin.yaml": "zoo: 1\nname: caf\xe9\n".encode("latin-1"),
@@ -48,26 +48,26 @@ def test_many_faulty_files_in_one_go_never_print_a_traceback(tmp_path):
         assert f"{path}:" in done.stderr
 
 
-def test_the_installed_command_and_the_module_say_the_same():
+def test_the_installed_command_and_the_module_print_the_same():
     script = os.path.join(os.path.dirname(sys.executable), "zoo")
     by_command = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
     assert by_command.stdout == run("--version").stdout
 
 
 @pytest.mark.parametrize("verb", ["list --json", "schema", "check bahdanau-reversal"])
-def test_a_reader_that_goes_away_is_no_error(verb):
+def test_a_closed_pipe_is_not_an_error(verb):
     command = f"{sys.executable} -m zoo {verb} | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_what_a_verb_cannot_print_is_told_in_a_line(tmp_path):
+def test_a_full_disk_is_reported_in_one_line():
     command = f"{sys.executable} -m zoo list > /dev/full"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (1, "no space left on device\n")
 
 
-def test_closed_streams_do_not_keep_a_verb_from_its_work(tmp_path):
+def test_a_command_works_with_closed_streams(tmp_path):
     model = tmp_path / "m.safetensors"
     command = f"{sys.executable} -m zoo compose bahdanau-reversal -o {model} <&- >&- 2>&-"
     assert subprocess.run(["bash", "-c", command]).returncode == 0
@@ -75,7 +75,7 @@ def test_closed_streams_do_not_keep_a_verb_from_its_work(tmp_path):
 
 
 @pytest.mark.slow
-def test_ctrl_c_in_the_demo_leaves_nothing_broken(tmp_path):
+def test_ctrl_c_in_the_demo_leaves_no_files(tmp_path):
     demo = subprocess.Popen(
         [*ZOO, "demo"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

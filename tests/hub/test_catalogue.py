@@ -131,8 +131,8 @@ def test_a_plugin_brings_a_catalogue_and_need_bring_no_parts(tmp_path: Path, sit
     ("answer", "fault"),
     [
         ("'x.yaml'", "zoo_catalogues returned 'x.yaml', not a list of paths"),
-        ("[7]", "zoo_catalogues names 7, which is no file"),
-        ("['/no/where.yaml']", "zoo_catalogues names '/no/where.yaml', which is no file"),
+        ("[7]", "zoo_catalogues returned 7, which is not a file"),
+        ("['/no/where.yaml']", "zoo_catalogues returned '/no/where.yaml', which is not a file"),
         ("1 / 0", "ZeroDivisionError"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Small real distributions, laid out as pip leaves them, for tests of discovery."""
+"""Small real distributions, in the layout that pip installs, for tests of plugins."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Annotated, Any, ClassVar
 from zoo.plugin import FromParent, Scorer, hookimpl
 
 class Plain(Scorer):
-    """Scores by the inner product."""
+    """Inner product score."""
 
     name: ClassVar[str] = "{name}"
 
@@ -35,20 +35,34 @@ class Plain(Scorer):
 HOOK = """
 @hookimpl
 def zoo_components():
-    return {answer}
+    return {result}
 """
 
 
-def scorer(name: str, more: str = "", *, answer: str = "[Plain]") -> str:
-    """The source of a plugin with a good scorer ``Plain``, further code, and an answer."""
-    return SCORER.format(name=name) + more + HOOK.format(answer=answer)
+COMMAND = """
+from zoo.plugin import Command, hookimpl
+
+@hookimpl
+def zoo_commands():
+    return {result}
+"""
+
+
+def scorer(name: str, more: str = "", *, result: str = "[Plain]") -> str:
+    """Return the source of a plugin with a valid scorer ``Plain`` and further code."""
+    return SCORER.format(name=name) + more + HOOK.format(result=result)
+
+
+def command(name: str, target: str) -> str:
+    """Return the source of a plugin that adds one command."""
+    return COMMAND.format(result=f"[Command({name!r}, {target!r}, 'Print a greeting.')]")
 
 
 class Site:
-    """A folder of distributions on sys.path for the length of a test."""
+    """A folder of distributions on ``sys.path`` for the duration of a test."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        default_registry()  # made once a process, so not while a test's plugins are about
+        default_registry()  # cached per process, so created before the plugins of a test exist
         folder.mkdir()
         self.folder = folder
         monkeypatch.syspath_prepend(folder)
@@ -62,9 +76,10 @@ class Site:
         version: str = "1.2",
         specs: Mapping[str, str] | None = None,
     ) -> str:
-        """A distribution with one plugin package; no source, no package. Gives its module's name.
+        """Add a distribution with one plugin, without a package if there is no source.
 
-        Module names are never used twice, so that no test finds another's in sys.modules.
+        Returns the name of its module, which is never used twice, so that a test does not find
+        a module of another test in ``sys.modules``.
         """
         module = f"{re.sub(r'[-.]', '_', distribution).lower()}_{next(_serial)}"
         if source is not None:
@@ -78,7 +93,7 @@ class Site:
         return module
 
     def declare(self, distribution: str, entry_points: str, *, version: str = "1.2") -> Path:
-        """A distribution's metadata alone."""
+        """Add the metadata of a distribution, and return its folder."""
         info = self.folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(
@@ -87,26 +102,26 @@ class Site:
         (info / "entry_points.txt").write_text(entry_points, encoding="utf-8")
         return info
 
-    def registry(self, allowed: str | None = None) -> ComponentRegistry:
-        """What the installed plugins offer now, ZOO_PLUGINS being as given."""
+    def registry(self, enabled: str | None = None) -> ComponentRegistry:
+        """Return the registry of the installed plugins, with this value of ZOO_PLUGINS."""
         importlib.invalidate_caches()
         return ComponentRegistry.from_environment(
-            {} if allowed is None else {"ZOO_PLUGINS": allowed}
+            {} if enabled is None else {"ZOO_PLUGINS": enabled}
         )
 
 
-# Plugins of which nothing is usable: the source, and what the recorded cause must say.
+# Plugins that cannot be used at all: the source, and a part of the recorded problem.
 BROKEN = {
     "raises-on-import": ("raise RuntimeError('no such driver')", "RuntimeError: no such driver"),
     "exits-on-import": ("import sys\nsys.exit(3)", "SystemExit: 3"),
     "syntax-error": ("def (:", "SyntaxError"),
     "imports-missing": ("import no_such_library_at_all", "no_such_library_at_all"),
     "raises-baseexception": (
-        "class Panic(BaseException): pass\nraise Panic('rust panicked')",
-        "Panic: rust panicked",
+        "class Panic(BaseException): pass\nraise Panic('panicked')",
+        "Panic: panicked",
     ),
     "raises-unprintable": (
-        "class Odd(Exception):\n    def __str__(self): raise ValueError('no words')\nraise Odd()",
+        "class Odd(Exception):\n    def __str__(self): raise ValueError('no text')\nraise Odd()",
         "Odd",
     ),
     "misspelt-hook": (
@@ -117,22 +132,22 @@ BROKEN = {
         scorer("kit-lost").replace("@hookimpl", ""),
         "'zoo_components' is not marked with @zoo.plugin.hookimpl",
     ),
-    "no-hook": ("value = 1", "implements no hook"),
+    "no-hook": ("value = 1", "not implement any hook"),
     "wrong-signature": (
         scorer("kit-lost").replace("zoo_components()", "zoo_components(surprise)"),
         "surprise",
     ),
-    "hook-raises": (scorer("kit-lost", answer="1 / 0"), "ZeroDivisionError: division by zero"),
-    "hook-exits": (scorer("kit-lost", answer="exit('bye')"), "SystemExit: bye"),
-    "returns-none": (scorer("kit-lost", answer="None"), "returned None, not a list"),
-    "returns-string": (scorer("kit-lost", answer="'Plain'"), "returned 'Plain', not a list"),
-    "returns-int": (scorer("kit-lost", answer="7"), "returned 7, not a list"),
-    "returns-class": (scorer("kit-lost", answer="Plain"), "Plain'>, not a list"),
+    "hook-raises": (scorer("kit-lost", result="1 / 0"), "ZeroDivisionError: division by zero"),
+    "hook-exits": (scorer("kit-lost", result="exit('bye')"), "SystemExit: bye"),
+    "returns-none": (scorer("kit-lost", result="None"), "returned None, not a list"),
+    "returns-string": (scorer("kit-lost", result="'Plain'"), "returned 'Plain', not a list"),
+    "returns-int": (scorer("kit-lost", result="7"), "returned 7, not a list"),
+    "returns-class": (scorer("kit-lost", result="Plain"), "Plain'>, not a list"),
     "iteration-raises": (
         scorer(
             "kit-lost",
             "class Odd(list):\n    def __iter__(self): raise OSError('gone')\n",
-            answer="Odd([1])",
+            result="Odd([1])",
         ),
         "gone",
     ),
@@ -140,32 +155,36 @@ BROKEN = {
 
 RAISING_REPR = "class Odd:\n    def __repr__(self): raise OSError('no')\n"
 
-# Bad items beside the good `Plain`: code, the item, and what the recorded cause must say.
+# Invalid items beside the valid `Plain`: code, the item, and a part of the recorded problem.
 INVALID_ITEMS = {
-    "no-class": ("", "7", "7 is no component class"),
-    "instance": ("", "object()", "is no component class"),
-    "foreign-class": ("class Other: pass", "Other", "Other'> is no component class"),
+    "no-class": ("", "7", "7 is not a component class"),
+    "instance": ("", "object()", "is not a component class"),
+    "foreign-class": ("class Other: pass", "Other", "Other'> is not a component class"),
     "no-kind": (
         "from zoo.interfaces import Component\nclass Other(Component): name = 'other'",
         "Other",
-        "Other implements none of the kinds",
+        "not implement any of the kinds",
     ),
     "kind-of-another": (
         "class Other(Plain): name, kind = 'other', 'decoder'",
         "Other",
-        "Other implements none of the kinds",
+        "not implement any of the kinds",
     ),
     "kind-unhashable": (
         "class Other(Plain): name, kind = 'other', ['scorer']",
         "Other",
-        "Other implements none of the kinds",
+        "not implement any of the kinds",
     ),
     "abstract": (
         "class Half(Scorer):\n    name = 'half'\n    def score(self, query, prepared): ...",
         "Half",
-        "Half lacks methods of its kind 'scorer': pairs",
+        "methods of its kind 'scorer': score_pairs",
     ),
-    "no-name": ("class Other(Scorer):\n    score = pairs = Plain.score", "Other", "Other.name"),
+    "no-name": (
+        "class Other(Scorer):\n    score = score_pairs = Plain.score",
+        "Other",
+        "Other.name",
+    ),
     "capital-name": ("class Other(Plain): name = 'Not Good'", "Other", "'Not Good'"),
     "path-name": ("class Other(Plain): name = '../x'", "Other", "'../x'"),
     "colon-name": ("class Other(Plain): name = 'a:b'", "Other", "'a:b'"),
@@ -200,7 +219,8 @@ INVALID_ITEMS = {
     ),
     "positional-in-a-slot": (
         (
-            "from zoo import Blueprint\nclass Inner:\n    def __init__(self, size: int): ...\n"
+            "from zoo.plugin import Blueprint\n"
+            "class Inner:\n    def __init__(self, size: int): ...\n"
             "class Other(Plain):\n    name = 'o'\n"
             "    def __init__(self, *, inner: Blueprint[Inner] | None = None): ..."
         ),
@@ -211,7 +231,7 @@ INVALID_ITEMS = {
     "repr-raises": (
         RAISING_REPR,
         "Odd()",
-        "an object whose repr raises OSError is no component class",
+        "an object whose repr raises OSError is not a component class",
     ),
     "repr-of-name-raises": (
         "class Odd:\n    def __repr__(self): raise OSError('no')\nclass Other(Plain): name = Odd()",

@@ -1,4 +1,4 @@
-"""Names resolve through the registry and nowhere else; a miss says what would help."""
+"""Lookup of names in the component registry, and its error messages."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 @pytest.fixture(scope="module")
 def registry() -> ComponentRegistry:
-    """The zoo's own parts, used once, so that torch has imported all that it imports late."""
+    """The zoo's own components, used once, so that torch has finished its lazy imports."""
     registry = ComponentRegistry.from_environment({"ZOO_PLUGINS": "none"})
     check("bahdanau-reversal", registry=registry)
     return registry
 
 
 def reversal(reference: object) -> dict[str, Any]:
-    """The small shipped spec with another scorer."""
+    """Return a small shipped spec with another scorer."""
     attention = {"scorer": reference}
     return {
         "extends": "bahdanau-reversal",
@@ -60,16 +60,16 @@ def test_every_registered_component_is_found_by_name_and_by_reference(
         assert entry.distribution == "attention-zoo"
 
 
-def test_components_come_by_kind_then_name(registry: ComponentRegistry) -> None:
+def test_components_are_sorted_by_kind_and_name(registry: ComponentRegistry) -> None:
     kinds = list(KINDS)
-    shown = [(kinds.index(e.kind), e.name) for e in registry.components()]
-    assert shown == sorted(shown)
+    keys = [(kinds.index(e.kind), e.name) for e in registry.components()]
+    assert keys == sorted(keys)
     assert {e.kind for e in registry.components("scorer")} == {"scorer"}
     with pytest.raises(RegistryError, match=r"no kind named 'scorers'; did you mean 'scorer'\?"):
         registry.components("scorers")
 
 
-def test_a_miss_suggests_the_nearest_name_and_lists_what_there_is(
+def test_an_unknown_name_gets_a_suggestion_and_the_list(
     registry: ComponentRegistry,
 ) -> None:
     with pytest.raises(RegistryError) as caught:
@@ -78,19 +78,19 @@ def test_a_miss_suggests_the_nearest_name_and_lists_what_there_is(
     assert "additive, concat, dot, gat, gatv2, general" in str(caught.value)
 
 
-def test_a_name_of_another_kind_is_told_apart_from_a_miss(registry: ComponentRegistry) -> None:
+def test_a_name_of_another_kind_is_reported_as_such(registry: ComponentRegistry) -> None:
     with pytest.raises(RegistryError, match=r"'dot' is a scorer, but this slot takes an alignment"):
         registry.get("alignment", "dot")
 
 
-def test_an_unknown_plugin_before_the_colon_is_named(registry: ComponentRegistry) -> None:
+def test_an_unknown_plugin_in_a_reference_is_reported(registry: ComponentRegistry) -> None:
     with pytest.raises(RegistryError, match=r"no plugin named 'luonk'.*did you mean 'luong'\?"):
         registry.get("scorer", "luonk:dot")
     with pytest.raises(RegistryError, match=r"no scorer named 'bahdanau:dot'"):
         registry.get("scorer", "bahdanau:dot")
 
 
-def test_one_name_from_two_plugins_is_ambiguous_until_the_plugin_is_named(site: Site) -> None:
+def test_a_name_of_two_plugins_is_ambiguous_unless_qualified(site: Site) -> None:
     site.add("kit-one", scorer("kit-same"), point="one")
     site.add("kit-two", scorer("kit-same"), point="two")
     registry = site.registry()
@@ -108,28 +108,28 @@ def test_one_name_from_two_plugins_is_ambiguous_until_the_plugin_is_named(site: 
         assert plugin in [part.plugin for part in parts]
 
 
-def test_taking_a_shipped_name_makes_it_ambiguous_but_never_replaces_it(site: Site) -> None:
-    site.add("kit-thief", scorer("additive"), point="thief")
+def test_a_plugin_cannot_replace_a_shipped_component(site: Site) -> None:
+    site.add("kit-other", scorer("additive"), point="other")
     registry = site.registry()
-    with pytest.raises(SpecError, match=r"attention-zoo.*kit-thief.*'bahdanau:additive'"):
+    with pytest.raises(SpecError, match=r"attention-zoo.*kit-other.*'bahdanau:additive'"):
         check("bahdanau-reversal", registry=registry)
     assert check(reversal("bahdanau:additive"), registry=registry).parameters > 0
     assert check("luong-2015", registry=registry).parameters > 0
 
 
-def test_a_lookup_that_fails_mentions_the_plugins_with_faults(site: Site) -> None:
-    site.add("kit-bad", "raise RuntimeError('no')", point="bad", specs={"kit-lost": "zoo: 1"})
+def test_a_failed_lookup_mentions_plugins_with_problems(site: Site) -> None:
+    site.add("kit-bad", "raise RuntimeError('no')", point="bad", specs={"kit-missing": "zoo: 1"})
     registry = site.registry()
-    mention = re.escape("plugins with faults: 'bad' (kit-bad), see 'zoo plugins'")
-    with pytest.raises(RegistryError, match=mention):
-        registry.get("scorer", "kit-lost")
-    with pytest.raises(RegistryError, match=mention):
-        registry.get("scorer", "bad:kit-lost")
-    with pytest.raises(RegistryError, match=mention):
-        registry.spec("kit-lost")
+    hint = re.escape("plugins with problems: 'bad' (kit-bad), see 'zoo plugins'")
+    with pytest.raises(RegistryError, match=hint):
+        registry.get("scorer", "kit-missing")
+    with pytest.raises(RegistryError, match=hint):
+        registry.get("scorer", "bad:kit-missing")
+    with pytest.raises(RegistryError, match=hint):
+        registry.spec("kit-missing")
 
 
-def test_a_plugins_specs_are_offered_by_file_name(site: Site) -> None:
+def test_specs_of_a_plugin_are_found_by_file_name(site: Site) -> None:
     text = SPEC.format(name="kit-model", scorer="kit-mine")
     module = site.add("kit-mine", scorer("kit-mine"), specs={"kit-model": text})
     registry = site.registry()
@@ -141,22 +141,22 @@ def test_a_plugins_specs_are_offered_by_file_name(site: Site) -> None:
         registry.spec("kit-modal")
 
 
-def test_a_spec_name_offered_by_two_plugins_is_an_error_that_names_both(site: Site) -> None:
+def test_a_spec_name_of_two_plugins_is_ambiguous(site: Site) -> None:
     text = SPEC.format(name="kit-model", scorer="additive")
     site.add("kit-one", scorer("kit-of-one"), point="one", specs={"kit-model": text})
     site.add("kit-two", scorer("kit-of-two"), point="two", specs={"kit-model": text})
     registry = site.registry()
     with pytest.raises(RegistryError, match=r"'kit-model' is offered by plugin 'one' and .*'two'"):
         registry.spec("kit-model")
-    with pytest.raises(SpecError, match=r"plugin 'one' and plugin 'two'; give the file's path"):
+    with pytest.raises(SpecError, match=r"plugin 'one' and plugin 'two'; use the file's path"):
         check("kit-model", registry=registry)
     path = registry.specs["kit-model"][0].path
     assert check(path, registry=registry).name == "kit-model"
 
 
-def test_plus_adds_to_a_new_registry_and_leaves_the_old_alone(registry: ComponentRegistry) -> None:
+def test_with_components_does_not_change_the_registry(registry: ComponentRegistry) -> None:
     class Mine(Dot):
-        """A scorer made here."""
+        """A scorer defined in a test."""
 
         name = "mine"
 
@@ -167,7 +167,7 @@ def test_plus_adds_to_a_new_registry_and_leaves_the_old_alone(registry: Componen
         registry.get("scorer", "mine")
 
 
-def test_the_shipped_specs_have_their_own_name_as_file_name(registry: ComponentRegistry) -> None:
+def test_shipped_specs_are_named_like_their_files(registry: ComponentRegistry) -> None:
     assert len(registry.specs) >= 4
     for name in registry.specs:
         path = find_spec(name, registry)
@@ -198,7 +198,7 @@ FOREIGN = (
 
 @pytest.fixture
 def decoy(site: Site) -> str:
-    """A module that could be imported, and must not be."""
+    """A module that must not be imported."""
     module = f"decoy_{site.folder.parent.name}"
     marker = site.folder / "imported"
     (site.folder / f"{module}.py").write_text(f"open({str(marker)!r}, 'w').close()\nrun = print\n")
@@ -206,7 +206,7 @@ def decoy(site: Site) -> str:
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_name_in_a_spec_imports_nothing_whatever_it_says(
+def test_a_name_in_a_spec_never_imports_a_module(
     registry: ComponentRegistry, site: Site, decoy: str, name: str
 ) -> None:
     before = set(sys.modules)
@@ -217,7 +217,7 @@ def test_a_name_in_a_spec_imports_nothing_whatever_it_says(
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_name_in_an_artifact_imports_nothing_whatever_it_says(
+def test_a_name_in_an_artifact_never_imports_a_module(
     registry: ComponentRegistry, site: Site, decoy: str, tmp_path: Path, name: str
 ) -> None:
     plugin, _, short = name.replace("DECOY", decoy).rpartition(":")
@@ -235,7 +235,7 @@ def test_a_name_in_an_artifact_imports_nothing_whatever_it_says(
     assert not (site.folder / "imported").exists()
 
 
-def test_a_spec_cannot_extend_what_is_no_spec(registry: ComponentRegistry, decoy: str) -> None:
+def test_extends_never_imports_a_module(registry: ComponentRegistry, decoy: str) -> None:
     before = set(sys.modules)
     for name in ("os.system", "builtins:eval", "../x", decoy, f"{decoy}.py", "/etc"):
         with pytest.raises(ZooError):

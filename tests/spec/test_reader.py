@@ -43,7 +43,7 @@ FAULTS = [
         "misspelt plugin",
         ("type: gru", "type: recurent:gru"),
         (6, 19, "model.encoder"),
-        "no plugin named 'recurent' offers anything; did you mean 'recurrent'?",
+        "no plugin named 'recurent' has components; did you mean 'recurrent'?",
     ),
     (
         "misspelt key",

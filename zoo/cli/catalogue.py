@@ -1,49 +1,54 @@
-"""``zoo catalogue``: published models, listed and searched."""
+"""``zoo catalogue``: published models."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 
-from zoo.cli.output import CataloguesOption, JsonOption, print_json, print_table, table
-
-if TYPE_CHECKING:
-    from zoo.hub.catalogue import CatalogueEntry
+from zoo.cli.output import CataloguesOption, JsonOption, print_json, print_rows
 
 EXAMPLE = "zoo catalogue transformer 2017"
 
 
 def command(
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="WORD", help="Only models with all of these.")
+        list[str] | None,
+        typer.Argument(metavar="WORD", help="List only models that match all of these words."),
     ] = None,
     catalogues: CataloguesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List published models: paper, licence, where weights are, what was measured."""
-    from zoo.hub.catalogue import load_catalogue
+    """List published models with paper, licence, weights and results."""
+    from zoo.cli.index import load_index
 
-    known = load_catalogue(catalogues or ())
-    found = known.search(words or ())
-    for fault in known.problems:
-        print(f"left out: {fault}", file=sys.stderr)
+    index = load_index()
+    models = list(index.models)
+    if catalogues:
+        from zoo.cli.index.build import read_models
+
+        models += read_models(catalogues)
+    terms = [word.casefold() for word in words or ()]
+    found = [model.data for model in models if all(term in model.text for term in terms)]
+    for problem in index.catalogue_problems:
+        print(f"ignored: {problem}", file=sys.stderr)
     if as_json:
-        print_json([model.as_json() for model in found])
+        print_json(found)
     elif found:
         _print(found)
     else:
-        print(f"none of {len(known.models)} models has {' '.join(words or ())}")
+        print(f"none of {len(models)} models matches {' '.join(words or ())}")
 
 
-def _print(found: list[CatalogueEntry]) -> None:
-    from rich.text import Text
+def _print(models: Sequence[Mapping[str, Any]]) -> None:
+    columns = ("name", "weights", "results", "licence", "paper")
+    print_rows(columns, (_cells(model) for model in models), no_wrap=("name", "licence"))
 
-    rows = table("name", "weights", "results", "licence", "paper", no_wrap=("name", "licence"))
-    for model in found:
-        weights = f"{model.weights.hub}@{model.weights.revision[:12]}" if model.weights else "-"
-        results = ", ".join(f"{r.metric} {r.value} ({r.dataset})" for r in model.results)
-        cells = (model.name, weights, results or "-", model.licence, model.paper)
-        rows.add_row(*(Text(cell) for cell in cells))
-    print_table(rows)
+
+def _cells(model: Mapping[str, Any]) -> tuple[str, ...]:
+    weights = model["weights"]
+    where = f"{weights['hub']}@{weights['revision'][:12]}" if weights else "-"
+    results = ", ".join(f"{r['metric']} {r['value']} ({r['dataset']})" for r in model["results"])
+    return (model["name"], where, results or "-", model["licence"], model["paper"])

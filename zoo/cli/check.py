@@ -1,4 +1,4 @@
-"""``zoo check``: a spec's tree with shapes and sizes, or everything wrong with it."""
+"""``zoo check``: validate a spec and print its parts with shapes and sizes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXAMPLE = "zoo check bahdanau-2015 --set model.encoder.hidden=64"
 
 
 def command(spec: SpecArgument, overrides: SetOption = None, as_json: JsonOption = False) -> None:
-    """Check a spec without allocating weights, and print its tree of parts."""
+    """Validate a spec without allocating weights, and print its parts with shapes and sizes."""
     from zoo.spec.composition import check
 
     try:
@@ -53,11 +53,11 @@ def _print(report: Report) -> None:
     console().print(f"\n[bold green]ok[/]  {report.name}: {total}")
 
 
-def _add_rows(rows: Table, part: ReportNode, lead: str, below: str) -> None:
+def _add_rows(rows: Table, part: ReportNode, prefix: str, child_prefix: str) -> None:
     name = part.path.rpartition(".")[2]
     times = f" x{part.count}" if part.count > 1 else ""
     rows.add_row(
-        f"[dim]{lead}[/]{name}{times}",
+        f"[dim]{prefix}[/]{name}{times}",
         f"[cyan]{part.type}[/]",
         (part.shape or "").replace("[", r"\["),
         f"{part.parameters:,}" if part.parameters else "",
@@ -66,4 +66,4 @@ def _add_rows(rows: Table, part: ReportNode, lead: str, below: str) -> None:
     for index, child in enumerate(part.children):
         last = index == len(part.children) - 1
         branch, trunk = ("└─ ", "   ") if last else ("├─ ", "│  ")
-        _add_rows(rows, child, below + branch, below + trunk)
+        _add_rows(rows, child, child_prefix + branch, child_prefix + trunk)

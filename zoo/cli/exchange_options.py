@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zoo.cli.output import console, print_json, print_table, table
+from zoo.cli.verbosity import shows_progress
 
 if TYPE_CHECKING:
     from zoo.exchange.mapping import TensorPlan
@@ -67,7 +68,7 @@ def report_spec_errors(*, as_json: bool) -> Iterator[None]:
 @contextlib.contextmanager
 def progress_bar(total: int) -> Iterator[Callable[[int], None] | None]:
     """Show a progress bar on standard error for large conversions."""
-    if total < MIN_PROGRESS_BYTES:
+    if total < MIN_PROGRESS_BYTES or not shows_progress():
         yield None
         return
     from rich.console import Console

@@ -1,4 +1,4 @@
-"""``zoo new-plugin``: a plugin of your own, complete and installable."""
+"""``zoo new-plugin``: create a plugin from a template."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ EXAMPLE = "zoo new-plugin cosine --kind scorer"
 
 def command(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Lower-case words joined by hyphens.")
+        str,
+        typer.Argument(
+            metavar="NAME", help="Name of the plugin: lower-case words joined by hyphens."
+        ),
     ],
-    kind: Annotated[str, typer.Option(help="What its component is, for example scorer.")],
+    kind: Annotated[str, typer.Option(help="Kind of its component, for example scorer.")],
     folder: Annotated[
-        Path, typer.Option("--output", "-o", help="Where the plugin's folder is made.")
+        Path, typer.Option("--output", "-o", help="Folder in which to create the plugin's folder.")
     ] = Path(),
 ) -> None:
-    """Write a third-party plugin: package, component, test that runs the laws, README."""
+    """Create a plugin with one component, a test that runs the laws, and a README."""
     from zoo.scaffold import write_plugin
 
-    made = write_plugin(name, kind, folder)
-    print(f"wrote {made}")
-    print(f"next: pip install -e {made} && zoo test-plugin {name}")
+    created = write_plugin(name, kind, folder)
+    print(f"wrote {created}")
+    print(f"next: pip install -e {created} && zoo test-plugin {name}")

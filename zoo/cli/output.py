@@ -1,10 +1,10 @@
-"""What the verbs share: options that mean the same everywhere, and ways to print."""
+"""Options that several commands share, and functions that print."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,8 +13,9 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -29,13 +30,13 @@ ModelArgument = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A model file or folder, a catalogue's name, or ORG/NAME or ORG/NAME@REVISION on "
-        "the Hub. What exists here under the name wins.",
+        help="A model file or folder, a name in the catalogue, or ORG/NAME or ORG/NAME@REVISION on "
+        "the Hub. An existing path takes precedence.",
     ),
 ]
 CataloguesOption = Annotated[
     list[Path] | None,
-    typer.Option("--catalogue", metavar="FILE", help="A further catalogue. Repeatable."),
+    typer.Option("--catalogue", metavar="FILE", help="An additional catalogue. Repeatable."),
 ]
 
 _WIDTH_WITHOUT_TERMINAL = 120
@@ -43,35 +44,35 @@ _NO_LIMIT = 10_000
 
 
 def console() -> Console:
-    """Where text for people goes; a reader that went away is told to the caller."""
+    """Return a console on standard output that raises BrokenPipeError to its caller."""
     from rich.console import Console
 
     class Raising(Console):
         def on_broken_pipe(self) -> None:
-            raise  # rich calls this while it handles the error
+            raise  # called by rich inside its except block
 
     width = None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL
     return Raising(width=width, highlight=False)
 
 
 def table(*columns: str, no_wrap: Collection[str] = (), right: Collection[str] = ()) -> Table:
-    """An empty table; the columns named in `no_wrap` are never broken, those in `right` numbers."""
+    """Return an empty table; columns in `right` are right-aligned."""
     from rich.table import Table
 
-    made = Table(box=None, header_style="bold", pad_edge=False)
+    created = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
-        made.add_column(
+        created.add_column(
             column,
             style="cyan" if column in ("name", "component", "metric", "word") else None,
             justify="right" if column in right else "left",
             no_wrap=column in no_wrap,
             overflow="fold",
         )
-    return made
+    return created
 
 
 def print_table(rows: Table) -> None:
-    """As wide as the terminal, or as what may not be broken needs; in pipes, a line a row."""
+    """Print a table as wide as the terminal, or wider for `no_wrap`; otherwise a line per row."""
     from rich.measure import Measurement
 
     out = console()
@@ -80,12 +81,36 @@ def print_table(rows: Table) -> None:
     out.print(rows, crop=False)
 
 
+def print_rows(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str | Text]],
+    *,
+    no_wrap: Collection[str] = (),
+    right: Collection[str] = (),
+) -> None:
+    """Print rows of text as a table.
+
+    Args:
+        columns: the headers.
+        rows: one cell for each column; strings are printed literally, without markup.
+        no_wrap: columns that are never broken into lines.
+        right: columns that are right-aligned.
+    """
+    from rich.text import Text
+
+    created = table(*columns, no_wrap=no_wrap, right=right)
+    for row in rows:
+        created.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    print_table(created)
+
+
 def print_json(data: Any) -> None:
+    """Print data as indented JSON."""
     print(json.dumps(data, indent=2, ensure_ascii=False))
 
 
 def format_bytes(count: int) -> str:
-    """Bytes as people say them."""
+    """Return a size with a decimal unit."""
     size = float(count)
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if size < 1000 or unit == "TB":

@@ -1,56 +1,75 @@
-"""``zoo plugins``: what is installed, what it offers, what is wrong with it."""
+"""``zoo plugins``: installed plugins, what they offer, and their problems."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
+from zoo.cli.output import JsonOption, console, print_json, print_rows
+from zoo.cli.verbosity import VerboseOption
 
-from zoo.cli.output import JsonOption, console, print_json, print_table, table
+if TYPE_CHECKING:
+    from zoo.cli.index import PluginRecord
 
 EXAMPLE = "zoo plugins --verbose"
+_COLOURS = {"ok": "green", "off": "dim", "clash": "yellow", "faulty": "red"}
 
 
-def command(
-    verbose: Annotated[bool, typer.Option("--verbose", help="Print tracebacks of faults.")] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """List plugins with their distribution and any fault. ZOO_PLUGINS switches them on and off."""
-    from zoo.registry.component_registry import default_registry
+def command(verbose: VerboseOption = False, as_json: JsonOption = False) -> None:
+    """List installed plugins with their distribution, components and problems.
 
-    found = default_registry().plugins
+    The environment variable ZOO_PLUGINS selects the third-party plugins to load: names of plugins
+    or distributions separated by commas, or 'none'. --verbose also prints tracebacks.
+    """
+    from zoo.cli.index import load_index
+
+    found = load_index().plugins
     if as_json:
-        print_json(
-            [
-                {
-                    "name": plugin.name,
-                    "target": plugin.target,
-                    "distribution": plugin.distribution,
-                    "version": plugin.version,
-                    "status": plugin.status,
-                    "components": [f"{e.kind} {e.name}" for e in plugin.entries],
-                    "specs": [offer.name for offer in plugin.specs],
-                    "faults": plugin.faults,
-                    "clashes": plugin.conflicts,
-                }
-                for plugin in found
-            ]
-        )
+        print_json([_as_json(plugin) for plugin in found])
         return
     from rich.text import Text
 
     columns = ("plugin", "distribution", "status", "offers")
-    rows = table(*columns, no_wrap=columns[:3])
-    colours = {"ok": "green", "off": "dim", "clash": "yellow", "faulty": "red"}
-    for plugin in found:
-        offers = ", ".join(entry.name for entry in plugin.entries)
-        status = Text(plugin.status, style=colours[plugin.status])
-        distribution = Text(f"{plugin.distribution} {plugin.version}")
-        rows.add_row(Text(plugin.name), distribution, status, Text(offers))
-    print_table(rows)
+    print_rows(
+        columns,
+        (
+            (
+                plugin.name,
+                f"{plugin.distribution} {plugin.version}",
+                Text(plugin.status, style=_COLOURS[plugin.status]),
+                _describe_offers(plugin),
+            )
+            for plugin in found
+        ),
+        no_wrap=columns[:3],
+    )
     out = console()
     for plugin in found:
-        for cause in plugin.faults + plugin.conflicts:
-            out.print(f"\n{plugin.name} ({plugin.distribution}): {cause}", markup=False)
+        for problem in (*plugin.faults, *plugin.conflicts):
+            out.print(f"\n{plugin.name} ({plugin.distribution}): {problem}", markup=False)
         if verbose and plugin.trace:
             out.print(plugin.trace, markup=False)
+
+
+def _describe_offers(plugin: PluginRecord) -> str:
+    names = [component.name for component in plugin.components]
+    names += [f"importer {name}" for name in plugin.importers]
+    names += [f"command {command.name}" for command in plugin.commands]
+    return ", ".join(names)
+
+
+def _as_json(plugin: PluginRecord) -> dict[str, Any]:
+    return {
+        "name": plugin.name,
+        "target": plugin.target,
+        "distribution": plugin.distribution,
+        "version": plugin.version,
+        "status": plugin.status,
+        "components": [f"{c.kind} {c.name}" for c in plugin.components],
+        "specs": [file.name for file in plugin.specs],
+        "maps": [file.name for file in plugin.maps],
+        "importers": plugin.importers,
+        "catalogues": plugin.catalogues,
+        "commands": [command.name for command in plugin.commands],
+        "faults": plugin.faults,
+        "clashes": plugin.conflicts,
+    }

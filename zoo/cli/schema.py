@@ -1,4 +1,4 @@
-"""``zoo schema``: JSON Schema of specs, for editors."""
+"""``zoo schema``: write the JSON Schema of specs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ EXAMPLE = "zoo schema -o zoo.schema.json"
 
 def command(
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A file; standard output if not set.")
+        Path | None, typer.Option("--output", "-o", help="File to write; default: standard output.")
     ] = None,
 ) -> None:
-    """Write the JSON Schema of specs made of the installed components.
+    """Write the JSON Schema of specs, for the installed components.
 
-    Editors complete and underline with it: put
-    '# yaml-language-server: $schema=zoo.schema.json' on a spec's first line.
+    Editors use it for completion and validation. The first line of the spec must be
+    '# yaml-language-server: $schema=zoo.schema.json'.
     """
     from zoo.errors import ZooError
     from zoo.registry.component_registry import default_registry
@@ -32,5 +32,7 @@ def command(
     try:
         output.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        raise ZooError(f"{output} could not be written: {error.strerror}") from None
+        raise ZooError(
+            f"{output} cannot be written: {(error.strerror or str(error)).lower()}"
+        ) from None
     print(f"wrote {output}")

@@ -1,14 +1,14 @@
-"""``zoo test-plugin``: the laws, tried on what a plugin offers."""
+"""``zoo test-plugin``: run the laws on the components of a plugin."""
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zoo.cli.output import JsonOption, console, print_json, print_table, table
+from zoo.cli.output import JsonOption, console, print_json, print_rows
+from zoo.cli.verbosity import shows_progress
 
 if TYPE_CHECKING:
     from zoo.testing import Outcome
@@ -17,12 +17,10 @@ EXAMPLE = "zoo test-plugin luong"
 
 
 def command(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The plugin, as 'zoo plugins' lists it.")
-    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A plugin that 'zoo plugins' lists.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Try every law of its kind on each component of a plugin; exit code 1 if one is broken."""
+    """Run all laws on each component of a plugin; the exit code is 1 if one fails."""
     from rich.console import Console
     from rich.progress import track
 
@@ -37,9 +35,9 @@ def command(
     faults = [fault for plugin in found for fault in plugin.faults]
     entries = [entry for plugin in found for entry in plugin.entries]
     outcomes: list[Outcome] = []
-    quiet = as_json or not sys.stderr.isatty()
-    seen = Console(stderr=True)
-    for entry in track(entries, "trying laws", transient=True, console=seen, disable=quiet):
+    silent = as_json or not shows_progress()
+    stderr = Console(stderr=True)
+    for entry in track(entries, "running laws", transient=True, console=stderr, disable=silent):
         outcomes += run_laws(entry.cls)
     if as_json:
         print_json({"faults": faults, "outcomes": [vars(outcome) for outcome in outcomes]})
@@ -52,27 +50,24 @@ def command(
 def _print(outcomes: list[Outcome], faults: list[str]) -> None:
     from rich.text import Text
 
-    columns = ("component", "law", "passed", "failed", "skipped", "why")
-    rows = table(*columns, no_wrap=columns[:5], right=columns[2:5])
+    columns = ("component", "law", "passed", "failed", "skipped", "reason")
     by_law: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
         by_law.setdefault((outcome.component, outcome.law), []).append(outcome)
-    for (component, law), tried in by_law.items():
-        counts = Counter(outcome.status for outcome in tried)
-        worst = next((o for o in tried if o.status == "failed"), tried[0])
-        why = f"[{worst.configuration}] " if worst.message and worst.configuration else ""
-        rows.add_row(
-            Text(component),
-            law,
-            str(counts["passed"] or ""),
-            Text(str(counts["failed"] or ""), style="red"),
-            str(counts["skipped"] or ""),
-            Text(why + worst.message),
+    rows = []
+    for (component, law), group in by_law.items():
+        counts = Counter(outcome.status for outcome in group)
+        worst = next((o for o in group if o.status == "failed"), group[0])
+        where = f"[{worst.configuration}] " if worst.message and worst.configuration else ""
+        passed, failed, skipped = (
+            str(counts[status] or "") for status in ("passed", "failed", "skipped")
         )
-    print_table(rows)
+        failures = Text(failed, style="red")
+        rows.append((component, law, passed, failures, skipped, where + worst.message))
+    print_rows(columns, rows, no_wrap=columns[:5], right=columns[2:5])
     out = console()
     for fault in faults:
-        out.print(Text.assemble(("fault", "red"), ": ", fault))
+        out.print(Text.assemble(("problem", "red"), ": ", fault))
     counts = Counter(outcome.status for outcome in outcomes)
     parts = (f"{counts[status]} {status}" for status in ("passed", "failed", "skipped"))
     out.print("\n" + ", ".join(parts))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ import typer
 
 from zoo.cli.exchange_options import MIN_PROGRESS_BYTES
 from zoo.cli.output import JsonOption, ModelArgument, print_json
+from zoo.cli.verbosity import shows_progress
 
 EXAMPLE = "zoo verify model.safetensors"
 _STATUS_LABELS = {"ok": "ok", "failed": "FAILED", "absent": "absent", "skipped": "skipped"}

@@ -8,6 +8,7 @@ noted beside it, with the size and time it had, so that it is read for that only
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import secrets
 import shutil
@@ -23,6 +24,8 @@ from zoo.files import atomic_write, os_error_message, remove_stale
 from zoo.hub import names
 from zoo.hub.client import HubClient
 from zoo.hub.tree import RepoFile
+
+_log = logging.getLogger(__name__)
 
 _CHUNK = 1 << 20
 _LOCK_TIMEOUT = 600.0
@@ -129,6 +132,7 @@ class Cache:
 
     def _download(self, client: HubClient, file: RepoFile, commit: str) -> None:
         """Twice at the most: what arrives with the wrong hash is thrown away at once."""
+        _log.info("downloading %s of %s (%d bytes)", file.name, self.repo, file.size)
         self.blob(file).parent.mkdir(parents=True, exist_ok=True)
         if not any(self._try_download(client, file, commit) for _ in range(2)):
             raise HubError(

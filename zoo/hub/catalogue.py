@@ -96,6 +96,13 @@ class CatalogueEntry:
             return beside
         return (registry or default_registry()).spec(Path(self.spec).stem)
 
+    @property
+    def search_text(self) -> str:
+        """Name, paper, licence, repository and results, in lower case."""
+        measured = (f"{r.metric} {r.dataset} {r.task or ''}" for r in self.results)
+        hub = self.weights.hub if self.weights else ""
+        return " ".join((self.name, self.paper, self.licence, hub, *measured)).casefold()
+
     def as_json(self) -> dict[str, Any]:
         return {
             "name": self.name,
@@ -141,7 +148,7 @@ class Catalogue:
     def search(self, words: Iterable[str]) -> list[CatalogueEntry]:
         """The models whose name, paper, licence or results hold every word."""
         wanted = [word.casefold() for word in words]
-        return [m for m in self.models if all(word in _search_text(m) for word in wanted)]
+        return [m for m in self.models if all(word in m.search_text for word in wanted)]
 
 
 def load_catalogue(
@@ -199,9 +206,3 @@ def _parse_entry(row: dict[str, Any], file: Path) -> CatalogueEntry:
         tuple(Result(**result.params) for result in row.get("results", ())),
         file,
     )
-
-
-def _search_text(model: CatalogueEntry) -> str:
-    measured = (f"{r.metric} {r.dataset} {r.task or ''}" for r in model.results)
-    hub = model.weights.hub if model.weights else ""
-    return " ".join((model.name, model.paper, model.licence, hub, *measured)).casefold()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from huggingface_hub.utils import build_hf_headers, get_session
 from zoo.about import DISTRIBUTION, version
 from zoo.errors import HubError, truncate
 from zoo.hub.credentials import Credentials, check_url, hub_endpoint, origin
+
+_log = logging.getLogger(__name__)
 
 MAX_RESPONSE_BYTES = 32_000_000
 RETRY_DELAYS = (0.2, 1.0, 3.0)
@@ -139,6 +142,7 @@ class HubClient:
                     raise  # the disk's, not the network's
                 reason = self.access.redact(str(error) or type(error).__name__)
             if wait is not None:
+                _log.warning("%s: %s; trying again in %.1f s", what, truncate(reason, 200), wait)
                 time.sleep(wait)
         tries = len(RETRY_DELAYS) + 1
         raise HubError(

@@ -1,4 +1,4 @@
-"""A Blueprint is a validated, unbuilt component; its parent builds it, as often as it needs."""
+"""`Blueprint`: a validated component that has not been built yet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ C = TypeVar("C", covariant=True)
 
 @dataclass(frozen=True)
 class Blueprint(Generic[C]):
-    """A part as its spec describes it.
+    """A component class with validated parameters; the parent builds it, once or several times.
 
     >>> from zoo.testing.tiny import TinyScorer
     >>> Blueprint.of(TinyScorer).build(query_dim=4, key_dim=6)
@@ -37,7 +37,7 @@ class Blueprint(Generic[C]):
 
     @classmethod
     def of(cls, component: type[C], **params: Any) -> Blueprint[C]:
-        """A blueprint written in Python; slots take blueprints."""
+        """Return a blueprint for use in Python; slots take blueprints."""
         known = {p.name: p for p in parameters(component) if not p.from_parent}
         problems = [
             Problem(f"{component.__name__} has no parameter '{key}'; it has: {', '.join(known)}")
@@ -60,41 +60,37 @@ class Blueprint(Generic[C]):
 
     @property
     def label(self) -> str:
-        """How messages call the part."""
+        """The name of the part in messages."""
         return self.entry.name if self.entry else getattr(self.cls, "name", self.cls.__name__)
 
     def build(self, **from_parent: Any) -> C:
-        """The part itself; the parent gives what only it knows, the part takes what it declares."""
+        """Build the part. Values that its constructor does not declare `FromParent` are ignored."""
         known = {p.name for p in parameters(self.cls) if p.from_parent}
         needed = {p.name for p in parameters(self.cls) if p.from_parent and p.required}
-        if needed - from_parent.keys():
-            lacking, offered = (
-                ", ".join(sorted(needed - from_parent.keys())),
-                ", ".join(sorted(from_parent)),
-            )
+        missing = needed - from_parent.keys()
+        if missing:
+            passed = ", ".join(sorted(from_parent)) or "nothing"
             raise self._spec_error(
-                f"needs {lacking} from its parent, which gives: {offered or 'nothing'}"
+                f"needs {', '.join(sorted(missing))} from its parent, which passes: {passed}"
             )
-        frame = BuildNode(self, {key: value for key, value in from_parent.items() if key in known})
-        parent_frames = _build_stack.get()
-        token = _build_stack.set((*parent_frames, frame))
+        node = BuildNode(self, {key: value for key, value in from_parent.items() if key in known})
+        parent_nodes = _build_stack.get()
+        token = _build_stack.set((*parent_nodes, node))
         try:
-            frame.part = self.cls(**self.params, **frame.from_parent)
+            node.part = self.cls(**self.params, **node.from_parent)
         except SpecError:
             raise
         except WidthConflict as conflict:
-            raise self._spec_error(
-                _explain_conflict(conflict, (*parent_frames, frame))
-            ) from conflict
+            raise self._spec_error(_explain_conflict(conflict, (*parent_nodes, node))) from conflict
         except ZooError as error:
             raise self._spec_error(str(error)) from error
         except Exception as error:
             raise self._spec_error(f"could not be built: {format_error(error)}") from error
         finally:
             _build_stack.reset(token)
-        if parent_frames:
-            parent_frames[-1].children.append(frame)
-        return cast(C, frame.part)
+        if parent_nodes:
+            parent_nodes[-1].children.append(node)
+        return cast(C, node.part)
 
     def _spec_error(self, message: str) -> SpecError:
         return SpecError(
@@ -108,7 +104,7 @@ class Blueprint(Generic[C]):
         )
 
     def resolve(self) -> dict[str, Any]:
-        """The part as a spec with nothing left to defaults and every name qualified."""
+        """Return the part as a spec with every default written out and every name qualified."""
         out: dict[str, Any] = {"type": self.entry.reference} if self.entry else {}
         for parameter in parameters(self.cls):
             if parameter.from_parent:
@@ -118,7 +114,7 @@ class Blueprint(Generic[C]):
         return out
 
     def children(self) -> Iterator[Blueprint[Any]]:
-        """The blueprints in this part's slots."""
+        """Yield the blueprints in the slots of this one."""
         for value in self.params.values():
             if isinstance(value, Blueprint):
                 yield value
@@ -126,14 +122,14 @@ class Blueprint(Generic[C]):
                 yield from (item for item in value if isinstance(item, Blueprint))
 
     def walk(self) -> Iterator[Blueprint[Any]]:
-        """This blueprint and all below it."""
+        """Yield this blueprint and all below it."""
         yield self
         for child in self.children():
             yield from child.walk()
 
 
 def format_error(error: BaseException) -> str:
-    """An error in one line; torch adds a stack trace to some."""
+    """Return the type and the first line of an error; torch appends a stack trace to some."""
     lines = str(error).splitlines()
     return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
 
@@ -159,7 +155,7 @@ def _resolve_value(value: Any, slot: Slot | None) -> Any:
 
 @dataclass
 class BuildNode:
-    """One part being built, or built: what its parent gave it, and the parts it built in turn."""
+    """A part being built: the values its parent passed, and the parts it has built."""
 
     blueprint: Blueprint[Any]
     from_parent: dict[str, Any]
@@ -167,18 +163,18 @@ class BuildNode:
     children: list[BuildNode] = field(default_factory=list)
 
     def walk(self) -> Iterator[BuildNode]:
-        """This frame and all below it."""
+        """Yield this node and all below it."""
         yield self
         for child in self.children:
             yield from child.walk()
 
 
-_build_stack: ContextVar[tuple[BuildNode, ...]] = ContextVar("frames", default=())
+_build_stack: ContextVar[tuple[BuildNode, ...]] = ContextVar("build_stack", default=())
 
 
 @contextmanager
 def record_build() -> Iterator[BuildNode]:
-    """Keep the tree of parts built inside the block; its root's children are the topmost."""
+    """Record the tree of parts built inside the block, as children of the yielded root."""
     root = BuildNode(Blueprint(object, {}), {})
     token = _build_stack.set((root,))
     try:
@@ -187,31 +183,33 @@ def record_build() -> Iterator[BuildNode]:
         _build_stack.reset(token)
 
 
-def _explain_conflict(conflict: WidthConflict, frames: Sequence[BuildNode]) -> str:
-    """The conflict with the origin of each width, so that both lines can be found."""
+def _explain_conflict(conflict: WidthConflict, nodes: Sequence[BuildNode]) -> str:
+    """Return the conflict with the origin of each width in the spec."""
     sides = []
     for name, width in conflict.widths.items():
-        origin = _trace_width(width, frames)
+        origin = _trace_width(width, nodes)
         sides.append(f"{name} is {width}" + (f" (from {origin})" if origin else ""))
     return f"{conflict.reason}: {', '.join(sides)}"
 
 
-def _trace_width(width: int, frames: Sequence[BuildNode]) -> str | None:
-    """Which keys or parts of the spec a width may come from: follow the value up the parents."""
-    found: list[str] = []
-    for frame in reversed(frames):
-        blueprint = frame.blueprint
+def _trace_width(width: int, nodes: Sequence[BuildNode]) -> str | None:
+    """Return the keys or parts of the spec a width may come from, searching up the parents."""
+    origins: list[str] = []
+    for node in reversed(nodes):
+        blueprint = node.blueprint
         for key, value in blueprint.params.items():
             if type(value) is int and value == width:
-                found.append(_format_location(f"{blueprint.path}.{key}", blueprint.places.get(key)))
-        for child in reversed(frame.children):
+                origins.append(
+                    _format_location(f"{blueprint.path}.{key}", blueprint.places.get(key))
+                )
+        for child in reversed(node.children):
             if width in (
                 getattr(child.part, name, None) for name in getattr(child.part, "widths", ())
             ):
-                found.append(_format_location(child.blueprint.path, child.blueprint.place))
-        if width not in [value for value in frame.from_parent.values() if isinstance(value, int)]:
+                origins.append(_format_location(child.blueprint.path, child.blueprint.place))
+        if width not in [value for value in node.from_parent.values() if isinstance(value, int)]:
             break
-    return " or ".join(dict.fromkeys(found)) or None
+    return " or ".join(dict.fromkeys(origins)) or None
 
 
 def _format_location(path: str, place: Place | None) -> str:

@@ -1,4 +1,4 @@
-"""(kind, name) -> component, from whatever plugins are installed."""
+"""The component registry: lookup from kind and name to a component class."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from pathlib import Path
 from zoo.errors import RegistryError, suggest, with_article
 from zoo.interfaces import KINDS, Component, Entry
 from zoo.interfaces.importer import Importer
-from zoo.registry.discovery import Plugin, PluginFile, discover
+from zoo.registry.discovery import discover
+from zoo.registry.lookup import find_file, group_by_name, select_kind
+from zoo.registry.plugin_data import Plugin, PluginFile
 
 
 @dataclass(frozen=True)
 class ComponentRegistry:
-    """What the installed plugins offer. Never changes once made."""
+    """The components, specs, maps and importers of the installed plugins. Immutable."""
 
     plugins: Sequence[Plugin] = ()
     entries: Sequence[Entry] = ()
@@ -24,30 +26,26 @@ class ComponentRegistry:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> ComponentRegistry:
-        """The plugins of this environment, as far as ZOO_PLUGINS allows them."""
+        """Load the plugins of this environment that ``ZOO_PLUGINS`` enables."""
         plugins = discover(environ)
         entries = [entry for plugin in plugins for entry in plugin.entries]
-        specs = _group_by_name(offer for plugin in plugins for offer in plugin.specs)
-        maps = _group_by_name(offer for plugin in plugins for offer in plugin.maps)
+        specs = group_by_name(file for plugin in plugins for file in plugin.specs)
+        maps = group_by_name(file for plugin in plugins for file in plugin.maps)
         return cls(plugins, entries, specs, maps)
 
     def with_components(
         self, components: Iterable[type[Component]], *, plugin: str
     ) -> ComponentRegistry:
-        """This registry and further components, for tests and notebooks."""
+        """Return a copy of this registry with further components, for tests and notebooks."""
         more = [Entry(cls, plugin, plugin, "0") for cls in components]
         return replace(self, entries=[*self.entries, *more])
 
     def components(self, kind: str | None = None) -> list[Entry]:
-        """All entries, or those of one kind, by kind and name."""
-        if kind is not None and kind not in KINDS:
-            raise RegistryError(f"no kind named '{kind}'{suggest(kind, KINDS)}")
-        order = list(KINDS)
-        chosen = [entry for entry in self.entries if kind in (None, entry.kind)]
-        return sorted(chosen, key=lambda e: (order.index(e.kind), e.name, e.plugin))
+        """Return all entries, or those of one kind, sorted by kind and name."""
+        return select_kind(self.entries, kind, list(KINDS))
 
     def get(self, kind: str, reference: str) -> Entry:
-        """The one component a spec means by ``name`` or ``plugin:name``."""
+        """Return the component named ``name`` or ``plugin:name``; RegistryError if not unique."""
         plugin, _, name = reference.rpartition(":")
         named = [e for e in self.entries if e.name == name and plugin in ("", e.plugin)]
         found = [e for e in named if e.kind == kind]
@@ -60,40 +58,26 @@ class ComponentRegistry:
 
     @property
     def importers(self) -> list[Importer]:
-        """How models of other libraries come in, whoever offers it."""
+        """The importers of all plugins."""
         return [importer for plugin in self.plugins for importer in plugin.importers]
 
     def spec(self, name: str) -> Path:
-        """The file of a spec that a plugin ships."""
-        return self._find_file("spec", self.specs, name)
+        """Return the file of a spec in a plugin's package."""
+        return find_file("spec", self.specs, name, self._broken_plugins_message())
 
     def map(self, name: str) -> Path:
-        """The file of a map that a plugin ships."""
-        return self._find_file("map", self.maps, name)
-
-    def _find_file(
-        self, what: str, available: Mapping[str, Sequence[PluginFile]], name: str
-    ) -> Path:
-        files = available.get(name, [])
-        if len(files) == 1:
-            return files[0].path
-        if files:
-            who = " and ".join(f"plugin '{o.plugin}'" for o in files)
-            raise RegistryError(
-                f"{what} '{name}' is offered by {who}; give the file's path instead"
-            )
-        tail = suggest(name, available, list_command=f"zoo list --{what}s")
-        raise RegistryError(f"no {what} named '{name}'{tail}{self._broken_plugins_message()}")
+        """Return the file of a map in a plugin's package."""
+        return find_file("map", self.maps, name, self._broken_plugins_message())
 
     @staticmethod
     def _ambiguous_message(kind: str, reference: str, found: Sequence[Entry]) -> str:
-        who = " and ".join(f"plugin '{e.plugin}' (distribution {e.distribution})" for e in found)
+        owners = (f"plugin '{e.plugin}' (distribution {e.distribution})" for e in found)
         qualified = sorted({e.reference for e in found})
         if len(qualified) == len(found):
-            way_out = f"write {' or '.join(repr(q) for q in qualified)}"
+            remedy = f"write {' or '.join(repr(q) for q in qualified)}"
         else:
-            way_out = "uninstall one of them, or choose with ZOO_PLUGINS"
-        return f"{kind} '{reference}' is offered by {who}; {way_out}"
+            remedy = "uninstall one of them, or select one with ZOO_PLUGINS"
+        return f"{kind} '{reference}' is offered by {' and '.join(owners)}; {remedy}"
 
     def _missing_message(
         self, kind: str, reference: str, plugin: str, name: str, available: Sequence[Entry]
@@ -102,27 +86,20 @@ class ComponentRegistry:
         if elsewhere:
             kinds = " and ".join(sorted({with_article(e.kind) for e in elsewhere}))
             names = ", ".join(sorted({e.name for e in available})) or "none"
-            wanted = with_article(kind)
-            return f"'{reference}' is {kinds}, but this slot takes {wanted} (available: {names})"
+            expected = with_article(kind)
+            return f"'{reference}' is {kinds}, but this slot takes {expected} (available: {names})"
         tail = suggest(name, (e.name for e in available))
         if plugin and plugin not in {e.plugin for e in self.entries}:
             known = sorted({e.plugin for e in self.entries})
-            tail = f": no plugin named '{plugin}' offers anything{suggest(plugin, known)}"
+            tail = f": no plugin named '{plugin}' has components{suggest(plugin, known)}"
         return f"no {kind} named '{reference}'{tail}{self._broken_plugins_message()}"
 
     def _broken_plugins_message(self) -> str:
         names = ", ".join(f"'{p.name}' ({p.distribution})" for p in self.plugins if p.faults)
-        return f"; plugins with faults: {names}, see 'zoo plugins'" if names else ""
-
-
-def _group_by_name(files: Iterable[PluginFile]) -> dict[str, list[PluginFile]]:
-    named: dict[str, list[PluginFile]] = {}
-    for offer in files:
-        named.setdefault(offer.name, []).append(offer)
-    return named
+        return f"; plugins with problems: {names}, see 'zoo plugins'" if names else ""
 
 
 @cache
 def default_registry() -> ComponentRegistry:
-    """The registry of this process's environment, made once."""
+    """Return the registry of this environment, created once per process."""
     return ComponentRegistry.from_environment()

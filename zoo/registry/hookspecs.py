@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pluggy
 
-from zoo.interfaces import Component
-from zoo.interfaces.importer import Importer
+from zoo.registry.distributions import GROUP
 
-GROUP = "zoo"
+if TYPE_CHECKING:  # a plugin that only adds commands does not import torch
+    from zoo.interfaces import Component
+    from zoo.interfaces.importer import Importer
+    from zoo.registry.command import Command
 
 hookspec = pluggy.HookspecMarker(GROUP)
 hookimpl = pluggy.HookimplMarker(GROUP)
@@ -23,14 +26,25 @@ hookimpl = pluggy.HookimplMarker(GROUP)
 
 @hookspec
 def zoo_components() -> Sequence[type[Component]]:  # type: ignore[empty-body]
-    """The component classes this plugin offers."""
+    """Return the component classes that this plugin offers."""
 
 
 @hookspec
 def zoo_importers() -> Sequence[Importer]:  # type: ignore[empty-body]
-    """How models of other libraries come in and go out."""
+    """Return the importers for models of other libraries."""
 
 
 @hookspec
 def zoo_catalogues() -> Sequence[str | os.PathLike[str]]:  # type: ignore[empty-body]
-    """Files in the form of ``registry.yaml`` that list models this plugin's makers published."""
+    """Return paths of files in the format of ``registry.yaml`` that list published models."""
+
+
+@hookspec
+def zoo_commands() -> Sequence[Command]:  # type: ignore[empty-body]
+    """Return the commands that this plugin adds to ``zoo``.
+
+    ``zoo --help`` lists them in a panel of the plugin. The module of a command is imported when
+    the command runs, so keep ``import torch`` out of the plugin's ``__init__`` if a command
+    should start quickly. A name that the zoo or an earlier plugin uses is ignored and reported
+    by ``zoo plugins``.
+    """

@@ -7,7 +7,7 @@ from typing import Any
 
 from zoo.errors import MissingExtra, SpecError
 from zoo.interfaces import Component
-from zoo.registry.discovery import validate_component
+from zoo.registry.component_validation import validate_component
 from zoo.testing.configuration import Configuration, configurations
 from zoo.testing.law import Law, LawViolation, NotApplicable, Outcome
 from zoo.testing.laws import LAWS

@@ -1,0 +1,55 @@
+"""An index of what installed plugins offer, so that commands print it without importing torch."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from pathlib import Path
+
+from zoo.cli.index.fingerprint import Fingerprint, distributions, environment, is_current, times
+from zoo.cli.index.records import ComponentRecord, Index, PluginRecord
+from zoo.cli.index.store import index_file, read_data, write_data
+
+__all__ = ["ComponentRecord", "Index", "PluginRecord", "load_index"]
+
+_log = logging.getLogger(__name__)
+
+_SETTLE_NS = 2_000_000_000
+"""A file changed less than this before the build may have been imported before the change."""
+
+
+def load_index() -> Index:
+    """Return the index of this environment, built again if anything has changed."""
+    file = index_file(environment())
+    data = read_data(file) if file else None
+    try:
+        if data is not None and is_current(data["fingerprint"]):
+            return Index.from_json(data["index"])
+    except (KeyError, TypeError, AttributeError):
+        _log.info("%s has another format", file)
+    return _rebuild(file)
+
+
+def _rebuild(file: Path | None) -> Index:
+    _log.info("building the index of plugins, which imports all of them")
+    loaded, installed, started = set(sys.modules), distributions(), time.time_ns()
+    from zoo.cli.index.build import build_index
+    from zoo.cli.index.watched import fingerprint_of
+
+    index, registry = build_index()
+    fingerprint = fingerprint_of(registry.plugins)
+    # Modules imported before may be older than their files.
+    targets = {plugin.target.partition(":")[0].strip() for plugin in registry.plugins}
+    is_first_import = not loaded & {"zoo.interfaces", *targets}
+    is_unchanged = installed == fingerprint["distributions"] and not _changed(fingerprint, started)
+    if file and is_first_import and is_unchanged:
+        written = write_data(file, {"fingerprint": fingerprint, "index": index.to_json()})
+        _log.info("%s %s", "wrote" if written else "cannot write", file)
+    return index
+
+
+def _changed(fingerprint: Fingerprint, started: int) -> bool:
+    """Return whether a file was changed shortly before or during the build."""
+    now = time.time_ns()
+    return any(started - _SETTLE_NS <= changed <= now for changed in times(fingerprint))

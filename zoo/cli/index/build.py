@@ -1,0 +1,113 @@
+"""Build the index: load all plugins and describe them as plain data."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from zoo.cli.commands import COMMANDS
+from zoo.cli.index.parameters import describe_parameters
+from zoo.cli.index.records import ComponentRecord, FileRecord, Index, ModelRecord, PluginRecord
+from zoo.cli.plugin_commands import load_command
+from zoo.errors import SpecError
+from zoo.hub.catalogue import Catalogue, CatalogueEntry, load_catalogue, read_catalogue
+from zoo.interfaces import KINDS, Entry
+from zoo.registry.component_registry import ComponentRegistry
+from zoo.registry.conflicts import remove_taken_commands
+from zoo.registry.plugin_data import Plugin, PluginFile
+
+
+def build_index() -> tuple[Index, ComponentRegistry]:
+    """Load all plugins; return the index and the registry that it describes."""
+    registry = ComponentRegistry.from_environment()
+    remove_taken_commands(registry.plugins, COMMANDS)
+    for plugin in registry.plugins:
+        _check_commands(plugin)
+    try:
+        catalogue = load_catalogue(registry=registry)
+    except SpecError as error:  # in the catalogue of the zoo itself
+        catalogue = Catalogue([], [str(error)])
+    index = Index(
+        list(KINDS),
+        [_describe_plugin(plugin) for plugin in registry.plugins],
+        [_describe_model(model) for model in catalogue.models],
+        list(catalogue.problems),
+    )
+    return index, registry
+
+
+def read_models(files: Sequence[Path]) -> list[ModelRecord]:
+    """Return the models of further catalogue files."""
+    return [
+        _describe_model(model)
+        for file in files
+        for model in read_catalogue(file, ComponentRegistry())
+    ]
+
+
+def _check_commands(plugin: Plugin) -> None:
+    """Record commands whose function cannot be imported or has an invalid signature."""
+    for command in plugin.commands:
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                load_command(command)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # also SystemExit
+            plugin.faults.append(
+                f"command '{command.name}': {command.target} cannot be loaded: "
+                f"{type(error).__name__}: {error}"
+            )
+
+
+def _describe_plugin(plugin: Plugin) -> PluginRecord:
+    components = []
+    for entry in plugin.entries:
+        try:
+            components.append(_describe_component(entry))
+        except Exception as error:  # raised by a default value, for example
+            plugin.faults.append(
+                f"{entry.kind} '{entry.name}' cannot be described: {type(error).__name__}: {error}"
+            )
+    return PluginRecord(
+        plugin.name,
+        plugin.target,
+        plugin.distribution,
+        plugin.version,
+        plugin.status,
+        components,
+        [_describe_file(file) for file in plugin.specs],
+        [_describe_file(file) for file in plugin.maps],
+        [importer.name for importer in plugin.importers],
+        [str(path) for path in plugin.catalogues],
+        plugin.commands,
+        plugin.faults,
+        plugin.conflicts,
+        plugin.trace,
+    )
+
+
+def _describe_component(entry: Entry) -> ComponentRecord:
+    return ComponentRecord(
+        entry.kind,
+        entry.name,
+        entry.cls.version,
+        entry.plugin,
+        entry.distribution,
+        entry.distribution_version,
+        str(entry.cls.paper),
+        entry.summary,
+        inspect.getdoc(entry.cls) or "",
+        describe_parameters(entry.cls),
+    )
+
+
+def _describe_file(file: PluginFile) -> FileRecord:
+    return FileRecord(file.name, file.plugin, str(file.path))
+
+
+def _describe_model(model: CatalogueEntry) -> ModelRecord:
+    return ModelRecord(model.as_json(), model.search_text)

@@ -1,0 +1,54 @@
+"""The parameters of a component in the words that ``zoo show`` prints."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from zoo.cli.index.records import ParameterRecord
+from zoo.interfaces.signature import Parameter, parameters
+
+_LIMITS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
+
+
+def describe_parameters(cls: type[Any]) -> list[ParameterRecord]:
+    """Return one row for each parameter of a component's constructor."""
+    return [
+        ParameterRecord(parameter.name, _describe_values(parameter), _describe_default(parameter))
+        for parameter in parameters(cls)
+    ]
+
+
+def _describe_default(parameter: Parameter) -> str:
+    """Return the default as it would be written in a spec."""
+    if parameter.from_parent:
+        return ""
+    if parameter.required:
+        return "required"
+    value = parameter.default
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def _describe_values(parameter: Parameter) -> str:
+    if parameter.from_parent:
+        return "set by the parent, not in a spec"
+    if parameter.slot:
+        kind = getattr(parameter.slot.target, "kind", parameter.slot.target.__name__.lower())
+        return (
+            f"list of components of kind {kind}"
+            if parameter.slot.many
+            else f"component of kind {kind}"
+        )
+    return _describe_schema(parameter.json_schema())
+
+
+def _describe_schema(schema: dict[str, Any]) -> str:
+    if "anyOf" in schema:
+        return " or ".join(_describe_schema(option) for option in schema["anyOf"])
+    if "enum" in schema:
+        return " | ".join(str(value) for value in schema["enum"])
+    if "const" in schema:
+        return str(schema["const"])
+    bounds = [f"{sign} {schema[key]}" for key, sign in _LIMITS.items() if key in schema]
+    name = str(schema.get("type", "any value"))
+    return " ".join([name, " and ".join(bounds)]).strip()

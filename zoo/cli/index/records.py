@@ -1,0 +1,133 @@
+"""The content of the index: what installed plugins offer, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from zoo.registry.command import Command
+from zoo.registry.lookup import group_by_name, select_kind
+
+
+@dataclass(frozen=True)
+class ParameterRecord:
+    """A row of the table of parameters that ``zoo show`` prints."""
+
+    name: str
+    values: str
+    default: str
+
+
+@dataclass(frozen=True)
+class ComponentRecord:
+    """A component, as ``zoo list`` and ``zoo show`` print it."""
+
+    kind: str
+    name: str
+    version: int
+    plugin: str
+    distribution: str
+    distribution_version: str
+    paper: str
+    summary: str
+    doc: str
+    parameters: Sequence[ParameterRecord]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields that ``zoo list --json`` prints."""
+        keys = ("kind", "name", "version", "plugin", "distribution", "paper", "summary")
+        return {key: getattr(self, key) for key in keys}
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """A spec or a map of a plugin."""
+
+    name: str
+    plugin: str
+    file: str
+
+    @property
+    def path(self) -> Path:
+        return Path(self.file)
+
+
+@dataclass(frozen=True)
+class PluginRecord:
+    """A plugin, as ``zoo plugins`` prints it."""
+
+    name: str
+    target: str
+    distribution: str
+    version: str
+    status: str
+    components: Sequence[ComponentRecord] = ()
+    specs: Sequence[FileRecord] = ()
+    maps: Sequence[FileRecord] = ()
+    importers: Sequence[str] = ()
+    catalogues: Sequence[str] = ()
+    commands: Sequence[Command] = ()
+    faults: Sequence[str] = ()
+    conflicts: Sequence[str] = ()
+    trace: str = ""
+
+
+@dataclass(frozen=True)
+class ModelRecord:
+    """A published model, as ``zoo catalogue`` prints it, and the text that it searches."""
+
+    data: Mapping[str, Any]
+    text: str
+
+
+@dataclass(frozen=True)
+class Index:
+    """Everything that ``zoo list``, ``show``, ``plugins``, ``catalogue`` and ``--help`` print."""
+
+    kinds: Sequence[str]
+    plugins: Sequence[PluginRecord]
+    models: Sequence[ModelRecord] = ()
+    catalogue_problems: Sequence[str] = field(default=())
+
+    def components(self, kind: str | None = None) -> list[ComponentRecord]:
+        """Return all components, or those of one kind, sorted by kind and name."""
+        every = (component for plugin in self.plugins for component in plugin.components)
+        return select_kind(every, kind, self.kinds)
+
+    @property
+    def specs(self) -> dict[str, list[FileRecord]]:
+        """The specs of all plugins, by name."""
+        return group_by_name(file for plugin in self.plugins for file in plugin.specs)
+
+    @property
+    def maps(self) -> dict[str, list[FileRecord]]:
+        """The maps of all plugins, by name."""
+        return group_by_name(file for plugin in self.plugins for file in plugin.maps)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Index:
+        """Return the index that `to_json` wrote."""
+        return cls(
+            data["kinds"],
+            [_plugin(row) for row in data["plugins"]],
+            [ModelRecord(**row) for row in data["models"]],
+            data["catalogue_problems"],
+        )
+
+
+def _plugin(row: dict[str, Any]) -> PluginRecord:
+    row["components"] = [_component(part) for part in row["components"]]
+    row["specs"] = [FileRecord(**file) for file in row["specs"]]
+    row["maps"] = [FileRecord(**file) for file in row["maps"]]
+    row["commands"] = [Command(**command) for command in row["commands"]]
+    return PluginRecord(**row)
+
+
+def _component(row: dict[str, Any]) -> ComponentRecord:
+    row["parameters"] = [ParameterRecord(**parameter) for parameter in row["parameters"]]
+    return ComponentRecord(**row)

@@ -1,0 +1,76 @@
+"""The file that keeps the index in the user's cache directory."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from zoo.about import DISTRIBUTION
+from zoo.files import atomic_write
+
+MAX_BYTES = 64_000_000
+"""A larger file is not read."""
+MAX_FILES = 8
+"""Index files kept; the oldest are removed."""
+
+
+def cache_folder() -> Path | None:
+    """Return the folder for index files, or None if the user has no cache directory."""
+    configured = os.environ.get("XDG_CACHE_HOME", "")
+    try:
+        if os.path.isabs(configured):
+            parent = Path(configured)
+        elif sys.platform == "win32":
+            parent = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+        elif sys.platform == "darwin":
+            parent = Path.home() / "Library" / "Caches"
+        else:
+            parent = Path.home() / ".cache"
+    except RuntimeError:  # there is no home directory
+        return None
+    return parent / DISTRIBUTION
+
+
+def index_file(environment: Mapping[str, Any]) -> Path | None:
+    """Return the file for an environment."""
+    folder = cache_folder()
+    key = hashlib.sha256(json.dumps(environment).encode()).hexdigest()[:16]
+    return folder / f"index-{key}.json" if folder else None
+
+
+def read_data(file: Path) -> Any:
+    """Return the data of an index file, or None if it is missing, damaged or too large."""
+    try:
+        with open(file, "rb") as opened:
+            digest, _, payload = opened.read(MAX_BYTES + 1).partition(b"\n")
+        if len(payload) > MAX_BYTES or digest.decode() != hashlib.sha256(payload).hexdigest():
+            return None
+        return json.loads(payload)
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def write_data(file: Path, data: Any) -> bool:
+    """Write an index file atomically; return False if the cache directory is not writable."""
+    payload = json.dumps(data, separators=(",", ":")).encode()
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with atomic_write(file) as temp_path:
+            temp_path.write_bytes(hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload)
+    except OSError:
+        return False
+    _remove_oldest(file.parent)
+    return True
+
+
+def _remove_oldest(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        files = sorted(folder.glob("index-*.json"), key=lambda f: f.stat().st_mtime, reverse=True)
+        for file in files[MAX_FILES:]:
+            file.unlink(missing_ok=True)

@@ -1,0 +1,75 @@
+"""Commands that plugins add: listed from the index, imported when they run."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from zoo.cli.wrapping import wrap_command
+from zoo.errors import ZooError
+from zoo.registry.command import Command
+
+CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+class _PluginCommand(TyperCommand):
+    """A row of ``zoo --help``; replaced by the real command before it runs."""
+
+    def __init__(self, plugin: str, record: Command) -> None:
+        super().__init__(record.name, help=record.help, rich_help_panel=f"Plugin {plugin}")
+        self.plugin = plugin
+        self.record = record
+
+
+class CommandGroup(TyperGroup):
+    """The commands of the zoo and those of plugins.
+
+    The index is read only for ``--help`` and for names that the zoo itself does not have.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        self._add_plugin_commands()
+        return super().list_commands(ctx)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in self.commands:
+            self._add_plugin_commands()
+        return super().get_command(ctx, cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        if isinstance(command, _PluginCommand):
+            command = _load(command)
+        return name, command, rest
+
+    def _add_plugin_commands(self) -> None:
+        from zoo.cli.index import load_index
+
+        for plugin in load_index().plugins:
+            for record in plugin.commands:
+                self.commands.setdefault(record.name, _PluginCommand(plugin.name, record))
+
+
+def _load(command: _PluginCommand) -> Any:
+    try:
+        return load_command(command.record)
+    except Exception as error:
+        raise ZooError(
+            f"command '{command.name}' of plugin '{command.plugin}' cannot be loaded: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def load_command(record: Command) -> Any:
+    """Import the function of a command, and return the command that typer makes of it."""
+    module, _, name = record.target.partition(":")
+    function: Callable[..., None] = getattr(importlib.import_module(module), name)
+    app = typer.Typer(add_completion=False, context_settings=CONTEXT_SETTINGS)
+    epilog = f"Example: {record.example}" if record.example else None
+    app.command(record.name, epilog=epilog)(wrap_command(function))
+    return get_command(app)

@@ -1,0 +1,65 @@
+"""What all commands share: errors of streams, and the options ``--verbose`` and ``--quiet``."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from zoo.cli.verbosity import QuietOption, VerboseOption, set_verbosity
+from zoo.errors import ZooError
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
+
+
+def wrap_command(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that also takes ``--verbose`` and ``--quiet``, and reports stream errors.
+
+    A function with a parameter ``verbose`` of its own receives the value.
+    """
+    signature = inspect.signature(function, eval_str=True)
+    own = {
+        name: parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, parameter in signature.parameters.items()
+    }
+
+    @functools.wraps(function)
+    def run(**options: Any) -> None:
+        set_verbosity(verbose=options["verbose"], quiet=options["quiet"])
+        try:
+            function(**{name: options[name] for name in own})
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:  # the reader has closed the pipe, as `head` does
+            _discard_output()
+            raise typer.Exit(0) from None
+        except OSError as error:
+            _discard_output()
+            where = f"{error.filename}: " if error.filename else ""
+            raise ZooError(f"{where}{(error.strerror or str(error)).lower()}") from error
+
+    added = {
+        name: inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation
+        )
+        for name, annotation in (("verbose", VerboseOption), ("quiet", QuietOption))
+    }
+    every = {**added, **own} if "verbose" in own else {**own, **added}
+    run.__signature__ = signature.replace(parameters=list(every.values()))  # type: ignore[attr-defined]
+    run.__annotations__ = {name: parameter.annotation for name, parameter in every.items()}
+    return run
+
+
+def _discard_output() -> None:
+    """Send buffered output to the null device, so that the interpreter's exit does not fail."""
+    with contextlib.suppress(OSError):  # a stream without a file, as in tests
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
