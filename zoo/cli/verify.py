@@ -51,7 +51,7 @@ def _total_bytes(path: Path) -> int:
 @contextlib.contextmanager
 def _progress_bar(total: int) -> Iterator[Callable[[int], None] | None]:
     """Show a progress bar for large files, if standard error is a terminal."""
-    if total < MIN_PROGRESS_BYTES or not sys.stderr.isatty():
+    if total < MIN_PROGRESS_BYTES or not shows_progress():
         yield None
         return
     from rich.console import Console
