@@ -11,6 +11,7 @@ from zoo.errors import Problem, SpecError, ZooError
 from zoo.interfaces import Component, Entry, Model
 from zoo.registry.blueprint import BuildNode, record_build
 from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo.spec.meta import SkipInit
 from zoo.spec.report import Report, build_report
 from zoo.spec.spec import Source, Spec, draft_spec
 
@@ -70,7 +71,7 @@ def build_on_meta(spec: Spec) -> BuildNode:
     """The tree of built parts, with shapes and no storage; the model is its root."""
     sections = spec.sections
     problems: list[Problem] = []
-    with record_build() as root, torch.device("meta"):
+    with record_build() as root, torch.device("meta"), SkipInit():
         for blueprint in (
             sections.model,
             sections.sampler,

@@ -120,7 +120,7 @@ def _shapes(tree: BuildNode) -> dict[int, str]:
             # Recording keeps attention on its reference path, where every part is called.
             with _trace_shapes(tree) as (shapes, failed), recording(tree.part), torch.no_grad():
                 tree.part.eval()
-                tree.part(tree.part.example(batch, length))
+                tree.part(tree.part.example(batch, length, torch.Generator()))
         except Exception as error:
             if isinstance(error, NotImplementedError) or "on meta tensors" in str(error):
                 return {}  # a part that needs real numbers to run; its shapes stay unknown
