@@ -146,7 +146,7 @@ def test_parameters_are_set_and_checked_as_in_a_spec(files, registry):
         values("counts.times=many")
     with pytest.raises(SpecError, match=r"unknown key 'tims'; did you mean 'times'\?"):
         values("counts.tims=3")
-    with pytest.raises(SpecError, match=r"should read KEY\.KEY=VALUE, for example bleu\.tokenize="):
+    with pytest.raises(SpecError, match=r"KEY\.KEY=VALUE.*bleu\.tokenize="):
         values("counts")
     with pytest.raises(RegistryError, match=r"'count' is none of the chosen metrics; did you mean"):
         values("count.times=3")

@@ -42,7 +42,7 @@ def test_dtype_casts_floats_and_nothing_else(file: Path, dtype: Any) -> None:
 
 
 def test_a_dtype_that_is_none_is_refused(file: Path) -> None:
-    with pytest.raises(ZooError, match="dtype 'int8' is none of float32"):
+    with pytest.raises(ZooError, match="dtype 'int8'.*float32"):
         load(file, dtype="int8", registry=REGISTRY)
 
 

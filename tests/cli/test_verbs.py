@@ -104,7 +104,7 @@ def test_show_of_an_unknown_name_suggests_and_lists_no_hundred_others(capsys):
     assert "'aditive'; did you mean 'additive'? ('zoo list [--specs]' names all " in text
     text = _error(["check", "bahdanau-2051"], capsys)
     assert "did you mean 'bahdanau-2015'? ('zoo list --specs' names all " in text
-    assert text.endswith("nor is there a file of that name\n")
+    assert text.endswith("no file has this name\n")
 
 
 def test_show_explains_a_component_and_prints_a_spec():

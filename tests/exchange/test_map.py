@@ -426,7 +426,7 @@ def test_a_file_that_is_no_map_is_refused(tmp_path):
     (tmp_path / "tag.yaml").write_text("zoo: !!python/name:os.system\n")
     for name, message in (
         ("list.yaml", "should be a mapping, but is a list"),
-        ("tag.yaml", "is refused; specs hold plain data"),
+        ("tag.yaml", "is not allowed; a spec contains plain data only"),
         ("none.yaml", "cannot be read: no such file or directory"),
     ):
         with pytest.raises(SpecError, match=message):

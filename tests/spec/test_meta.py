@@ -12,7 +12,7 @@ import zoo
 from zoo.spec.composition import build_on_meta
 from zoo.spec.meta import SkipInit, skip_dynamo_import
 
-SPECS = ["bahdanau-2015", "vit-tiny", "gat-tiny", "deepspeech-ctc-tiny", "llama-7b"]
+SPECS = ["bahdanau-2015", "vit-tiny", "gat-tiny", "deepspeech-ctc-tiny"]
 CODE = """
 import json, sys, zoo
 from zoo.spec.meta import skip_dynamo_import
