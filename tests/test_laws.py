@@ -15,5 +15,5 @@ def test_obeys_the_law(case):
 
 def test_everything_registered_is_under_the_laws():
     registered = {(entry.kind, entry.name) for entry in default_registry().components()}
-    tried = {(case.subject.cls.kind, case.subject.cls.name) for case in CASES}
+    tried = {(case.config.cls.kind, case.config.cls.name) for case in CASES}
     assert tried == registered
