@@ -41,14 +41,6 @@ def test_no_edges_named_is_every_edge_listed(encoder, scorer, loops):
     torch.testing.assert_close(_states(layers, features), _states(layers, features, every))
 
 
-def test_permuting_the_nodes_permutes_the_states(encoder, graph):
-    layers, (features, edges) = encoder(layers=2, heads=2), graph
-    order = torch.tensor([3, 6, 0, 5, 2, 4, 1])
-    renamed = order.argsort()[edges]
-    moved = _states(layers, features[:, order], renamed)
-    torch.testing.assert_close(moved, _states(layers, features, edges)[:, order])
-
-
 def test_an_edge_listed_twice_counts_twice(encoder):
     layer = encoder(self_loops=False)
     features = torch.randn(1, 3, 5)

@@ -48,41 +48,6 @@ def test_scores_equal_the_papers_formula_written_as_loops():
                 assert abs(scores[b, t, s].item() - expected) < 1e-12
 
 
-def test_pairs_are_the_diagonal_of_the_scores():
-    torch.manual_seed(0)
-    concat = Concat(query_dim=3, key_dim=4, hidden=5).double()
-    query = torch.randn(2, 6, 3, dtype=torch.float64)
-    key = torch.randn(2, 6, 4, dtype=torch.float64)
-
-    diagonal = concat(query, key).diagonal(dim1=-2, dim2=-1)
-
-    torch.testing.assert_close(concat.score_pairs(query, key), diagonal, rtol=0, atol=1e-12)
-
-
-def test_any_number_of_leading_dimensions_is_a_batch():
-    torch.manual_seed(0)
-    concat = Concat(query_dim=3, key_dim=4, hidden=5)
-    query, key = torch.randn(2, 3, 5, 3), torch.randn(2, 3, 6, 4)
-
-    scores = concat(query, key)
-
-    assert scores.shape == (2, 3, 5, 6)
-    torch.testing.assert_close(scores[1, 2], concat(query[1, 2], key[1, 2]), rtol=1e-6, atol=1e-6)
-
-
-def test_keys_prepared_once_serve_every_query():
-    torch.manual_seed(0)
-    concat = Concat(query_dim=3, key_dim=4, hidden=5).double()
-    query = torch.randn(2, 3, 3, dtype=torch.float64)
-    key = torch.randn(2, 6, 4, dtype=torch.float64)
-    prepared = concat.prepare(key)
-
-    one_by_one = [concat.score(query[:, t : t + 1], prepared) for t in range(3)]
-
-    assert prepared.shape == (2, 6, 5)
-    torch.testing.assert_close(torch.cat(one_by_one, dim=1), concat(query, key), rtol=0, atol=1e-12)
-
-
 def test_it_has_no_fused_path():
     torch.manual_seed(0)
     concat = Concat(query_dim=4, key_dim=4, hidden=4)

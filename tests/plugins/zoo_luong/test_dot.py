@@ -33,17 +33,6 @@ def test_scores_equal_the_papers_formula_written_as_loops():
                 assert abs(scores[b, t, s].item() - expected) < 1e-12
 
 
-def test_pairs_are_the_diagonal_of_the_scores():
-    torch.manual_seed(0)
-    dot = Dot(query_dim=4, key_dim=4)
-    query = torch.randn(2, 6, 4, dtype=torch.float64)
-    key = torch.randn(2, 6, 4, dtype=torch.float64)
-
-    diagonal = dot(query, key).diagonal(dim1=-2, dim2=-1)
-
-    torch.testing.assert_close(dot.score_pairs(query, key), diagonal, rtol=0, atol=1e-12)
-
-
 def test_the_fused_path_mixes_values_by_the_softmax_of_the_scores():
     torch.manual_seed(0)
     query = torch.randn(2, 1, 3, 4, dtype=torch.float64)

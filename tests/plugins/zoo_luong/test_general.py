@@ -52,21 +52,6 @@ def test_pairs_equal_torchs_bilinear_form():
     torch.testing.assert_close(general.score_pairs(query, key), expected, rtol=0, atol=1e-12)
 
 
-def test_keys_prepared_once_serve_every_query():
-    torch.manual_seed(0)
-    general = General(query_dim=3, key_dim=4).double()
-    query = torch.randn(2, 3, 3, dtype=torch.float64)
-    key = torch.randn(2, 6, 4, dtype=torch.float64)
-    prepared = general.prepare(key)
-
-    one_by_one = [general.score(query[:, t : t + 1], prepared) for t in range(3)]
-
-    assert prepared.shape == (2, 6, 3)
-    torch.testing.assert_close(
-        torch.cat(one_by_one, dim=1), general(query, key), rtol=0, atol=1e-12
-    )
-
-
 def test_the_fused_path_mixes_values_by_the_softmax_of_the_scores():
     torch.manual_seed(0)
     general = General(query_dim=3, key_dim=4).double()

@@ -46,17 +46,6 @@ def test_the_value_equals_a_comparison_of_padded_tensors():
     }
 
 
-def test_merged_shards_equal_the_whole():
-    predictions, references = Accuracy().example(9, random.Random(1))
-    shards = Accuracy(), Accuracy()
-    shards[0].update(predictions[:2], references[:2])
-    shards[1].update(predictions[2:], references[2:])
-
-    shards[0].merge(shards[1])
-
-    assert shards[0].compute() == {"accuracy": accuracy(predictions, references)}
-
-
 def test_no_tokens_have_no_accuracy():
     metric = Accuracy()
     metric.update([[1, 2]], [[]])

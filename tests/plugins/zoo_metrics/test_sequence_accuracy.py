@@ -41,17 +41,6 @@ def test_the_value_equals_a_comparison_of_texts():
     }
 
 
-def test_merged_shards_equal_the_whole():
-    predictions, references = SequenceAccuracy().example(9, random.Random(1))
-    shards = SequenceAccuracy(), SequenceAccuracy()
-    shards[0].update(predictions[:2], references[:2])
-    shards[1].update(predictions[2:], references[2:])
-
-    shards[0].merge(shards[1])
-
-    assert shards[0].compute() == {"sequence-accuracy": accuracy(predictions, references)}
-
-
 def test_no_sequences_have_no_accuracy():
     with pytest.raises(ZooError, match=r"^sequence-accuracy of no sequences has no value$"):
         SequenceAccuracy().compute()

@@ -115,49 +115,6 @@ def test_logits_equal_the_formula_after_a_bridge(cell, layers, reference_stack):
             np.testing.assert_allclose(logits[item, t], expected, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("init", ["bridge", "copy", "zeros"])
-@pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("cell", CELLS)
-def test_step_by_step_equals_all_at_once(cell, layers, init):
-    decoder = build(cell, layers, init)
-    given = memory(layers)
-
-    whole = decoder(TOKENS, given)
-    for sizes in ([1] * 5, [2, 1, 2]):
-        state = decoder.start(given, steps=5)
-        pieces = []
-        for tokens in TOKENS.split(sizes, dim=1):
-            logits, state = decoder.step(tokens, state)
-            pieces.append(logits)
-
-        torch.testing.assert_close(torch.cat(pieces, dim=1), whole, rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("cell", CELLS)
-def test_a_later_token_changes_no_earlier_logit(cell):
-    decoder, given = build(cell, layers=2), memory(2)
-    before = decoder(TOKENS, given)
-    changed = TOKENS.clone()
-    changed[:, 3] = (changed[:, 3] + 1) % 7
-
-    after = decoder(changed, given)
-
-    assert torch.equal(after[:, :3], before[:, :3])
-    assert (after[:, 3] != before[:, 3]).any(dim=-1).all()
-
-
-@pytest.mark.parametrize("cell", CELLS)
-def test_a_reordered_state_goes_on_as_its_parent_would(cell):
-    decoder, given = build(cell, layers=2), memory(2)
-    parents = torch.tensor([2, 0, 0])
-    _, state = decoder.step(TOKENS[:, :2], decoder.start(given, steps=3))
-
-    logits, _ = decoder.step(TOKENS[parents, 2:3], state.reorder(parents))
-
-    expected = decoder(TOKENS[:, :3], given)[parents, 2:]
-    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-5)
-
-
 def test_the_source_is_known_by_its_summary_alone():
     decoder, given = build(), memory()
 

@@ -1,6 +1,5 @@
 """Attentions that remember, count or draw, inside the decoders that look with them."""
 
-import dataclasses
 
 import pytest
 import torch
@@ -76,22 +75,6 @@ def memory() -> Memory:
 
 
 @DECODERS
-@pytest.mark.parametrize(("scorer", "align", "heads"), CASES)
-def test_step_by_step_equals_teacher_forcing(decoder, scorer, align, heads):
-    decoder, given = build(decoder, scorer, align, heads), memory()
-    whole = decoder(TOKENS, given)
-
-    assert whole.isfinite().all()
-    for sizes in ([1] * 5, [2, 1, 2]):
-        state = decoder.start(given, steps=5)
-        pieces = []
-        for tokens in TOKENS.split(sizes, dim=1):
-            logits, state = decoder.step(tokens, state)
-            pieces.append(logits)
-        torch.testing.assert_close(torch.cat(pieces, dim=1), whole, rtol=0, atol=1e-9)
-
-
-@DECODERS
 @pytest.mark.parametrize(("scorer", "align", "heads"), SEQUENTIAL)
 def test_a_reordered_state_goes_on_as_its_parent_would(decoder, scorer, align, heads):
     decoder, one = build(decoder, scorer, align, heads), memory()
@@ -108,28 +91,6 @@ def test_a_reordered_state_goes_on_as_its_parent_would(decoder, scorer, align, h
 
     expected = decoder(TOKENS[:, :4], given)[parents, 3:]
     torch.testing.assert_close(logits, expected, rtol=0, atol=1e-9)
-
-
-@DECODERS
-@pytest.mark.parametrize(("scorer", "align", "heads"), CASES)
-def test_a_masked_source_position_changes_no_bit(decoder, scorer, align, heads):
-    decoder, given = build(decoder, scorer, align, heads), memory()
-    states = given.states.masked_fill(~given.mask[..., None], 100.0)
-
-    after = decoder(TOKENS, dataclasses.replace(given, states=states))
-
-    assert torch.equal(after, decoder(TOKENS, given))
-
-
-@DECODERS
-@pytest.mark.parametrize(("scorer", "align", "heads"), CASES)
-def test_a_padded_item_equals_the_item_alone(decoder, scorer, align, heads):
-    decoder, given = build(decoder, scorer, align, heads, merge="mean"), memory()
-    alone = Memory(given.states[2:3, :3], given.mask[2:3, :3], given.summary[2:3])
-
-    torch.testing.assert_close(
-        decoder(TOKENS[2:3], alone), decoder(TOKENS, given)[2:3], rtol=0, atol=1e-9
-    )
 
 
 @DECODERS

@@ -44,17 +44,6 @@ def test_the_softmax_of_the_scores_mixes_values_as_torchs_attention_does():
     torch.testing.assert_close(context, expected, rtol=0, atol=1e-12)
 
 
-def test_pairs_are_the_diagonal_of_the_scores():
-    torch.manual_seed(0)
-    scaled = ScaledDot(query_dim=5, key_dim=5)
-    query = torch.randn(2, 6, 5, dtype=torch.float64)
-    key = torch.randn(2, 6, 5, dtype=torch.float64)
-
-    diagonal = scaled(query, key).diagonal(dim1=-2, dim2=-1)
-
-    torch.testing.assert_close(scaled.score_pairs(query, key), diagonal, rtol=0, atol=1e-12)
-
-
 def test_the_fused_path_mixes_values_by_the_softmax_of_the_scores():
     torch.manual_seed(0)
     query = torch.randn(2, 2, 3, 5, dtype=torch.float64)

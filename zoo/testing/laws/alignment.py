@@ -54,7 +54,7 @@ def masked_keys(config: Configuration) -> None:
         scores = randn(2, 1, 3, 4, seed=seed)
         weights = align(scores, _mask(), context)
         assert (weights.masked_select(~_mask()) == 0).all(), "a masked key has weight"
-        for value in (1e6, -1e6):
+        for value in (1e6, -1e6, math.inf, -math.inf, math.nan):
             other = scores.masked_fill(~_mask(), value)
             under = "a weight, by what stands under the mask,"
             assert_equal(align(other, _mask(), context), weights, under)
