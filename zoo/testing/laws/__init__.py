@@ -1,4 +1,4 @@
-"""The laws of each kind; those of `common` hold for every kind."""
+"""The laws of each kind; the laws of `common` apply to all kinds."""
 
 from zoo.testing.law import Law
 from zoo.testing.laws import (
