@@ -146,7 +146,7 @@ def test_overrides_are_validated_as_in_a_spec(files, registry):
         values("counts.times=many")
     with pytest.raises(SpecError, match=r"unknown key 'tims'; did you mean 'times'\?"):
         values("counts.tims=3")
-    with pytest.raises(SpecError, match=r"should read KEY\.KEY=VALUE, for example bleu\.tokenize="):
+    with pytest.raises(SpecError, match=r"KEY\.KEY=VALUE.*bleu\.tokenize="):
         values("counts")
     with pytest.raises(RegistryError, match=r"'count' is not one of.*did you mean 'counts'"):
         values("count.times=3")

@@ -1,4 +1,4 @@
-"""Imports go down only: the core knows no plugin, a floor only those below, plugins only `zoo`."""
+"""The import order of rooms: downward only, no plugin in the core, plugins import only `zoo`."""
 
 import ast
 from pathlib import Path
@@ -10,7 +10,7 @@ import zoo
 ROOT = Path(__file__).parents[1]
 SURFACES = {"zoo": zoo, "zoo.plugin": zoo.plugin}
 
-# From the ground up; modules on one line may not import each other.
+# From the lowest floor up; rooms of one floor do not import each other.
 FLOORS = [
     {"zoo.about", "zoo.files", "zoo.lazy"},
     {"zoo.errors"},
@@ -27,18 +27,18 @@ FLOORS = [
     {"zoo.plugin"},
     {"zoo.__main__"},
 ]
-# `Model.from_pretrained` and its kin are conveniences: inside the methods, they use `import zoo`.
-PUBLIC_DOOR = ("zoo.interfaces.model", "zoo")
+# `Model.from_pretrained`, `save_pretrained` and `push_to_hub` use `import zoo` inside the methods.
+EXCEPTION = ("zoo.interfaces.model", "zoo")
 HEIGHT = {module: height for height, floor in enumerate(FLOORS) for module in floor}
 
 
 def _room(module):
-    """zoo.cli.check -> zoo.cli"""
+    """Return the room of a module: zoo.cli for zoo.cli.check."""
     return ".".join(module.split(".")[:2])
 
 
 def _imports(path):
-    """The modules a file imports; `from zoo import x` counts as x's own module if it is one."""
+    """Yield the modules a file imports; `from zoo import x` is the room `zoo.x` if there is one."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -53,6 +53,17 @@ def _module(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+def _arrows():
+    """The pairs of different rooms of which the first imports the second."""
+    return {
+        (_room(_module(path)), _room(imported))
+        for path in CORE
+        for imported in _imports(path)
+        if imported.startswith("zoo.") and _module(path) != "zoo"
+        if _room(imported) != _room(_module(path))
+    }
+
+
 CORE = sorted((ROOT / "zoo").rglob("*.py"))
 PLUGINS = sorted((ROOT / "plugins").rglob("*.py"))
 
@@ -64,7 +75,7 @@ def test_the_core_imports_downward_only_and_no_plugin(path):
         assert not imported.startswith("zoo_"), f"{module} imports the plugin {imported}"
         if imported.split(".")[0] != "zoo" or module == "zoo":
             continue
-        if (module, imported) == PUBLIC_DOOR:
+        if (module, imported) == EXCEPTION:
             continue
         own, other = _room(module), _room(imported)
         assert own == other or HEIGHT[other] < HEIGHT[own], f"{module} imports {imported}"
@@ -74,8 +85,20 @@ def test_every_room_of_the_core_has_a_floor():
     assert {_room(_module(path)) for path in CORE} - {"zoo"} == set(HEIGHT)
 
 
+def test_the_rooms_are_few_and_have_no_cycle():
+    rooms, arrows = set(HEIGHT) - {"zoo.__main__"}, _arrows()
+    print(f"\n{len(rooms)} rooms on {len(FLOORS)} floors, {len(arrows)} arrows")
+    assert len(rooms) <= 20
+    remaining = set(arrows)
+    while rooms:
+        free = {room for room in rooms if not any(arrow[0] == room for arrow in remaining)}
+        assert free, f"cycle between {sorted(rooms)}"
+        rooms -= free
+        remaining = {arrow for arrow in remaining if arrow[1] not in free}
+
+
 @pytest.mark.parametrize("path", PLUGINS, ids=_module)
-def test_a_plugin_imports_only_the_public_zoo_and_itself(path):
+def test_a_plugin_imports_only_public_names_and_itself(path):
     own = path.relative_to(ROOT / "plugins").parts[0]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -92,5 +115,5 @@ def test_a_plugin_imports_only_the_public_zoo_and_itself(path):
 
 
 @pytest.mark.parametrize("path", [*CORE, *PLUGINS], ids=_module)
-def test_no_file_grows_beyond_three_hundred_lines(path):
+def test_a_file_has_at_most_300_lines(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 300

@@ -21,7 +21,7 @@ TINY = sorted(name for name in default_registry().specs if name.endswith(("-tiny
 @pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS, but there was no current CUDA")
 @pytest.mark.parametrize("case", cases(), ids=str)
 def test_obeys_the_law_on_the_gpu(case):
-    if case.subject.cls.kind == "model":
+    if case.config.cls.kind == "model":
         case.run()  # these compare the devices themselves
         return
     with torch.device("cuda"):
@@ -86,7 +86,7 @@ def test_a_tiny_spec_learns_on_the_gpu_without_a_warning(pair):
 @pytest.mark.parametrize("name", ["draw-tiny", "ram-tiny"])
 def test_a_spec_that_draws_trains_while_the_host_waits_for_nothing(name, dtype):
     model = zoo.compose(name).to("cuda", dtype).train()
-    objective = zoo.load_spec(name).sections.objective.build().to("cuda")
+    objective = zoo.objective(name).to("cuda")
     batch = _to_device(model.example(4, 8, torch.Generator().manual_seed(0)), "cuda")
     losses = []
     try:

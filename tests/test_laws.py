@@ -1,4 +1,4 @@
-"""Every law of its kind on every configuration of every registered component."""
+"""All laws on all configurations of all registered components."""
 
 import pytest
 
@@ -9,11 +9,11 @@ CASES = cases()
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_obeys_the_law(case):
+def test_component_satisfies_the_law(case):
     case.run()
 
 
-def test_everything_registered_is_under_the_laws():
+def test_every_registered_component_has_cases():
     registered = {(entry.kind, entry.name) for entry in default_registry().components()}
-    tried = {(case.subject.cls.kind, case.subject.cls.name) for case in CASES}
-    assert tried == registered
+    tested = {(case.config.cls.kind, case.config.cls.name) for case in CASES}
+    assert tested == registered

@@ -115,7 +115,7 @@ def test_a_shipped_spec_in_small_learns_generates_saves_and_compiles(name, tmp_p
     model = zoo.compose(name, overrides=changes)
     spec = zoo.load_spec(name, overrides=changes)
     batch = model.example(8, 5, torch.Generator().manual_seed(0))
-    objective = spec.sections.objective.build()
+    objective = zoo.objective(spec)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
     losses = []
     for _ in range(40):
@@ -144,7 +144,7 @@ def test_a_shipped_spec_in_small_learns_generates_saves_and_compiles(name, tmp_p
 def test_a_training_step_of_a_tiny_spec_asks_for_no_number(name):
     """On the meta device there is none to give."""
     model = zoo.compose(name).to("meta").train()
-    objective = zoo.load_spec(name).sections.objective.build().to("meta")
+    objective = zoo.objective(name).to("meta")
 
     objective(model(model.example(3, 5))).backward()
 

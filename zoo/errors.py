@@ -1,4 +1,4 @@
-"""What goes wrong, in words for the person who can mend it."""
+"""Exceptions and warnings, and helpers for their messages."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from zoo.about import DISTRIBUTION
 
 
 class ZooError(Exception):
-    """Anything the user can mend; the command line prints it without a traceback."""
+    """Base class of errors that the user can fix; printed without a traceback."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where something stands in a text, counted from 1."""
+    """Position in a text file; line and column start at 1."""
 
     file: str
     line: int
@@ -26,13 +26,13 @@ class Place:
 
 
 def truncate(text: str, max_chars: int = 1_000) -> str:
-    """The text, cut to a bearable length."""
+    """Return the text, cut to at most `max_chars` characters."""
     return text if len(text) <= max_chars else text[: max_chars - 3] + "..."
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One fault of a spec: what, at which path of the tree, and where in the file."""
+    """One error in a spec: the message, the path in the tree and the place in the file."""
 
     message: str
     path: str = ""
@@ -57,7 +57,7 @@ class Problem:
 
 
 class SpecError(ZooError):
-    """A spec that cannot become a model, with every fault found in it."""
+    """Invalid spec, with all problems found in it."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = list(problems)
@@ -65,11 +65,11 @@ class SpecError(ZooError):
 
 
 class WidthConflict(ZooError):
-    """Widths that do not fit together; raised by a part, given their origin by the core.
+    """Dimensions that do not match; raised by a part, and the core adds where each comes from.
 
-    >>> raise WidthConflict("dot needs queries and keys of one width", query_dim=4, key_dim=6)
+    >>> raise WidthConflict("dot needs queries and keys of equal size", query_dim=4, key_dim=6)
     Traceback (most recent call last):
-    zoo.errors.WidthConflict: dot needs queries and keys of one width: query_dim is 4, key_dim is 6
+    zoo.errors.WidthConflict: dot needs queries and keys of equal size: query_dim is 4, key_dim is 6
     """
 
     def __init__(self, reason: str, **widths: int) -> None:
@@ -79,23 +79,23 @@ class WidthConflict(ZooError):
 
 
 class RegistryError(ZooError):
-    """A name that no plugin, or more than one, answers to."""
+    """Name that no plugin, or more than one, provides."""
 
 
 class ArtifactError(ZooError):
-    """A model file that cannot be written, read or trusted."""
+    """Model file that cannot be written, read or verified."""
 
 
 class HubError(ZooError):
-    """A repository of the Hugging Face Hub that cannot be read, written or trusted."""
+    """Hugging Face Hub repository that cannot be read, written or verified."""
 
 
 class ZooWarning(UserWarning):
-    """Something that works, but that the user should know of; the command line prints it."""
+    """Warning to the user; the command line prints it."""
 
 
 class MissingExtra(ZooError):
-    """A library that an optional part needs is not installed."""
+    """Optional library that is not installed."""
 
     def __init__(self, what: str, *, library: str, extra: str) -> None:
         super().__init__(
@@ -105,11 +105,14 @@ class MissingExtra(ZooError):
 
 
 _MAX_LISTED = 30
-"""Names in a message; where there are more, the command that lists them says it better."""
+"""Longest list of names in a message."""
 
 
 def suggest(name: str, available: Iterable[str], *, list_command: str = "") -> str:
-    """The tail of a message about a name that was not found; `list_command` is the command that lists all."""
+    """Return the end of a message about an unknown name: the closest match and what is available.
+
+    `list_command` is the command to name instead of a long list.
+    """
     options = sorted(set(available))
     close = difflib.get_close_matches(truncate(name, 100), options, n=1, cutoff=0.6)
     hint = f"; did you mean '{close[0]}'?" if close else ""
@@ -119,5 +122,5 @@ def suggest(name: str, available: Iterable[str], *, list_command: str = "") -> s
 
 
 def with_article(kind: str) -> str:
-    """The kind with the article it takes."""
+    """Return the kind with its indefinite article."""
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"

@@ -12,8 +12,8 @@ from zoo.errors import RegistryError, SpecError, ZooError, suggest
 from zoo.interfaces import Metric
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.document import document_from_data
+from zoo.spec.merging import merge, parse_override
 from zoo.spec.reader import SpecReader
-from zoo.spec.spec import merge, parse_override
 
 PathLike = str | os.PathLike[str]
 

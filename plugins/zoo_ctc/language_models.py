@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from zoo import Model, ZooError, load
+import zoo
+from zoo import Model, ZooError
 from zoo_ctc.arpa import ArpaLanguageModel, read_arpa
 
 
@@ -72,7 +73,7 @@ def load_language_model(path: str, symbols: str | None) -> LabelLanguageModel:
         return ArpaLanguageModel(
             read_arpa(path), None if symbols is None else _read_token_names(symbols)
         )
-    return ZooLanguageModel(load(path))
+    return ZooLanguageModel(zoo.load(path))
 
 
 def _read_token_names(path: str) -> list[str]:

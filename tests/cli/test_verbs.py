@@ -103,6 +103,7 @@ def test_an_unknown_name_gets_a_suggestion_but_no_long_list(capsys):
     assert "'aditive'; did you mean 'additive'? ('zoo list [--specs]' " in text
     text = _error(["check", "bahdanau-2051"], capsys)
     assert "did you mean 'bahdanau-2015'? ('zoo list --specs' " in text
+    assert text.endswith("no file has this name\n")
 
 
 def test_show_prints_a_component_or_a_spec():

@@ -100,7 +100,7 @@ def test_a_header_or_a_spec_that_names_code_is_refused(
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / f"{RAN}.py").write_text(f"open({str(mark)!r}, 'w').write('ran')")
     spec = {"zoo": 1, "name": "kit", "model": NAMING_CODE[name]}
-    sentence = r"no model named|unknown key 'auto_map'|needs 'type'"
+    sentence = r"no model named|unknown key 'auto_map'|key 'type'"
     with pytest.raises(SpecError, match=sentence):
         zoo.check(spec)
     copy = tmp_path / "copy.safetensors"

@@ -30,19 +30,3 @@ def assert_matches_hugging_face(sampler: Sampler, *warpers: object) -> None:
 
 def temperature_warper(temperature: float) -> TemperatureLogitsWarper:
     return TemperatureLogitsWarper(temperature)
-
-
-def assert_sample_frequencies(
-    sampler: Sampler, probabilities: list[float], expected: list[float]
-) -> None:
-    """Assert that 40,000 samples follow the distribution (chi-square, 99.9th percentile)."""
-    logprobs = torch.tensor(probabilities).log().expand(40_000, 1, -1)
-    generator = torch.Generator().manual_seed(11)
-    tokens = sampler.select(logprobs, torch.zeros(40_000, 1), generator).tokens
-    counts = torch.bincount(tokens.flatten(), minlength=len(expected)).double()
-    means = torch.tensor(expected, dtype=torch.float64) * 40_000
-    assert (counts[means == 0] == 0).all()
-    possible = means > 0
-    chi_square = ((counts - means)[possible] ** 2 / means[possible]).sum().item()
-    limit = {1: 0.1, 2: 10.9, 3: 13.9, 4: 16.3}[int(possible.sum())]
-    assert chi_square < limit, chi_square

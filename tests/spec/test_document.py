@@ -1,6 +1,4 @@
-"""YAML text to plain data: YAML 1.2's scalars, exact places, and nothing hostile gets in."""
-
-import math
+"""YAML documents: places, invalid files, and limits against malicious input."""
 
 import pytest
 from timing_kit import assert_fast
@@ -13,50 +11,52 @@ from zoo.spec.document import (
     format_path,
     read_file,
     read_text,
-    resolve_scalar,
 )
 from zoo.spec.spec import draft_spec
 
 HEAD = "zoo: 1\nname: tiny\n"
 
-# What is wrong; the bytes; line and column; message.
-FAULTS = [
-    ("tab for indentation", b"zoo: 1\nmodel:\n\ttype: x\n", (3, 1), "a tab stands in the indent"),
-    ("tab after spaces", b"model:\n  type: x\n  \tfoo: 1\n", (3, 3), "a tab stands in the indent"),
-    ("bytes that are no UTF-8", b"zoo: 1\nname: \xff\n", (2, 7), "byte 0xff has no meaning here"),
-    ("no UTF-8 behind other letters", "name: é".encode() + b"\xff\n", (1, 8), "byte 0xff has no"),
-    ("no UTF-8 behind a BOM", b"\xef\xbb\xbfname: \xff\n", (1, 7), "byte 0xff has no meaning"),
+# Case; file content; line and column; message.
+INVALID = [
+    ("tab for indentation", b"zoo: 1\nmodel:\n\ttype: x\n", (3, 1), "tab in the indent"),
+    ("tab after spaces", b"model:\n  type: x\n  \tfoo: 1\n", (3, 3), "tab in the indent"),
+    ("invalid UTF-8", b"zoo: 1\nname: \xff\n", (2, 7), "byte 0xff"),
+    ("invalid UTF-8 after non-ASCII", "name: é".encode() + b"\xff\n", (1, 8), "byte 0xff"),
+    ("invalid UTF-8 after a BOM", b"\xef\xbb\xbfname: \xff\n", (1, 7), "byte 0xff"),
     ("UTF-16", "zoo: 1\n".encode("utf-16"), (1, 1), "is not UTF-8 text"),
-    ("nothing", b"", (1, 1), "is empty; it should begin with 'zoo: 1'"),
-    ("comments only", b"# zoo: 1\n\n", (1, 1), "is empty; it should begin with 'zoo: 1'"),
-    ("null", b"~\n", (1, 1), "is empty; it should begin with 'zoo: 1'"),
-    ("merge key", b"a: &a {b: 1}\nc:\n  <<: *a\n", (3, 3), "merge key '<<' is refused; use 'ext"),
-    ("second document", b"zoo: 1\n---\nzoo: 1\n", (2, 1), "holds a second document ('---')"),
-    ("list for a key", b"zoo: 1\n? [a, b]\n: c\n", (2, 3), "a key must be a plain word"),
-    ("mapping for a key", b"zoo: 1\n{a: 1}: c\n", (2, 1), "a key must be a plain word"),
-    ("alias for a key", b"a: &a b\n*a : c\n", (2, 1), "a key must be a plain word"),
-    ("alias before its anchor", b"a: *b\nb: &b 1\n", (1, 4), "alias '*b' stands for nothing"),
-    ("bracket left open", b"zoo: 1\nmetrics: [a, b\n", (3, 1), "is not YAML: "),
+    ("empty file", b"", (1, 1), "is empty"),
+    ("comments only", b"# zoo: 1\n\n", (1, 1), "is empty"),
+    ("null", b"~\n", (1, 1), "is empty"),
+    ("merge key", b"a: &a {b: 1}\nc:\n  <<: *a\n", (3, 3), "merge key '<<'"),
+    ("second document", b"zoo: 1\n---\nzoo: 1\n", (2, 1), "second document ('---')"),
+    ("list for a key", b"zoo: 1\n? [a, b]\n: c\n", (2, 3), "a key must be a plain scalar"),
+    ("mapping for a key", b"zoo: 1\n{a: 1}: c\n", (2, 1), "a key must be a plain scalar"),
+    ("alias for a key", b"a: &a b\n*a : c\n", (2, 1), "a key must be a plain scalar"),
+    ("alias before its anchor", b"a: *b\nb: &b 1\n", (1, 4), "alias '*b' has no anchor"),
+    ("unclosed bracket", b"zoo: 1\nmetrics: [a, b\n", (3, 1), "is not YAML: "),
     (
-        "quote left open",
+        "unclosed quote",
         b'zoo: 1\nname: "mine\nmodel: x\n',
         (4, 1),
-        "found unexpected end of stream (while scanning a quoted scalar, begun in line 2)",
+        "found unexpected end of stream (while scanning a quoted scalar, started in line 2)",
     ),
     ("bad indentation", b"a: 1\n  b: 2\n", (2, 4), "is not YAML: mapping values are not allowed"),
     ("null byte", b"zoo: 1\nname: a\0b\n", (2, 8), "character '\\x00' is not allowed in YAML"),
     ("control character", b"zoo: 1\nname: \x01\n", (2, 7), "character '\\x01' is not allowed"),
-    ("control among letters", "é: é\nb: é\x01\n".encode(), (2, 5), "character '\\x01' is not"),
-    ("number too long", b"zoo: 1\nname: " + b"1" * 41, (2, 7), "a number of more than 40 digits"),
+    (
+        "control after non-ASCII",
+        "é: é\nb: é\x01\n".encode(),
+        (2, 5),
+        "character '\\x01' is not",
+    ),
+    ("integer too long", b"zoo: 1\nname: " + b"1" * 41, (2, 7), "more than 40 digits"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("raw", "where", "message"), [f[1:] for f in FAULTS], ids=[f[0] for f in FAULTS]
+    ("raw", "where", "message"), [case[1:] for case in INVALID], ids=[case[0] for case in INVALID]
 )
-def test_a_text_that_cannot_be_read_is_refused_at_its_line_and_column(
-    tmp_path, raw, where, message
-):
+def test_invalid_yaml_raises_with_line_and_column(tmp_path, raw, where, message):
     file = tmp_path / "spec.yaml"
     file.write_bytes(raw)
     with pytest.raises(SpecError) as caught:
@@ -67,77 +67,36 @@ def test_a_text_that_cannot_be_read_is_refused_at_its_line_and_column(
     assert message in problem.message
 
 
-def test_a_tab_that_is_no_indentation_is_not_blamed():
+def test_a_tab_after_the_indentation_is_not_reported():
     with pytest.raises(SpecError, match="mapping values are not allowed"):
         read_text("a:\tb: c\n", "x")
 
 
-def test_a_directory_is_refused(tmp_path):
+def test_a_directory_raises(tmp_path):
     with pytest.raises(SpecError, match="is a directory, not a spec file") as caught:
         read_file(tmp_path)
     assert caught.value.problems[0].place == Place(str(tmp_path), 1, 1)
 
 
 @pytest.mark.parametrize("name", ["missing.yaml", "a" * 5000 + ".yaml", "nul\0.yaml"])
-def test_a_file_that_is_not_there_is_refused(tmp_path, name):
+def test_a_missing_file_raises(tmp_path, name):
     with pytest.raises(SpecError, match="cannot be read") as caught:
         read_file(tmp_path / name)
     assert caught.value.problems[0].place == Place(str(tmp_path / name), 1, 1)
 
 
-def test_what_was_found_before_a_fatal_fault_is_still_told():
+def test_problems_before_a_fatal_one_are_reported():
     with pytest.raises(SpecError) as caught:
         read_text("a: 1\na: 2\nb: !x 3\n", "x")
     assert [p.place.line for p in caught.value.problems] == [2, 3]
 
 
-SCALARS = [
-    ("1e-4", 1e-4),
-    ("1E3", 1000.0),
-    ("+1.5e+2", 150.0),
-    (".5", 0.5),
-    ("1.", 1.0),
-    ("-7", -7),
-    ("+7", 7),
-    ("010", 10),
-    ("0", 0),
-    (".inf", math.inf),
-    ("+.Inf", math.inf),
-    ("-.inf", -math.inf),
-    ("-.INF", -math.inf),
-    ("~", None),
-    ("null", None),
-    ("", None),
-    ("true", True),
-    ("False", False),
-    ("0x1F", 31),
-    ("0o17", 15),
-]
-WORDS = "no yes on off y n tRUE nUll 1_000 1:30 2015-05-09 2015-05-09T10:00:00Z 1e e3 . - + 1.2.3"
-
-
-@pytest.mark.parametrize(("text", "value"), SCALARS)
-def test_plain_scalars_follow_the_core_schema_of_yaml_1_2(text, value):
-    read = read_text(f"a: {text}\n", "x").data["a"]
-    assert (read, type(read)) == (value, type(value))
-
-
-@pytest.mark.parametrize("text", [".nan", ".NaN", ".NAN"])
-def test_not_a_number_is_a_number(text):
-    assert math.isnan(resolve_scalar(text))
-
-
-@pytest.mark.parametrize("word", WORDS.split())
-def test_words_that_older_yaml_takes_for_something_else_stay_words(word):
-    assert resolve_scalar(word) == word
-
-
 @pytest.mark.parametrize("text", ["'1'", '"1e-4"', "'true'", '"~"', "'null'", '".inf"', "''"])
-def test_quoted_scalars_stay_text(text):
+def test_quoted_scalars_are_strings(text):
     assert read_text(f"a: {text}\n", "x").data == {"a": text[1:-1]}
 
 
-def test_keys_are_text_whatever_they_look_like():
+def test_keys_are_strings():
     assert read_text("1: a\ntrue: b\n~: c\n", "x").data == {"1": "a", "true": "b", "~": "c"}
 
 
@@ -151,14 +110,14 @@ def test_every_key_and_value_has_its_place():
     assert document.place(("a", "é")) == Place("x", 3, 6)
 
 
-def test_the_place_of_what_is_missing_is_the_nearest_thing_around_it():
+def test_the_place_of_a_missing_value_is_that_of_the_innermost_value_around_it():
     document = read_text("a:\n  b: {c: 1}\n", "x")
     assert document.place(("a", "b", "nope", "deeper")) == Place("x", 2, 6)
     assert document.key(("a", "nope")) == Place("x", 2, 3)
     assert document_from_data({"a": 1}).place(("a",)) is None
 
 
-def test_an_alias_unfolds_to_a_copy_whose_values_keep_their_places():
+def test_an_alias_is_a_copy_whose_values_keep_their_places():
     document = read_text("a: &a {b: 1}\nc: *a\n", "x")
     assert document.data == {"a": {"b": 1}, "c": {"b": 1}}
     assert document.data["c"] is not document.data["a"]
@@ -166,7 +125,7 @@ def test_an_alias_unfolds_to_a_copy_whose_values_keep_their_places():
     assert document.place(("c",)) == Place("x", 2, 4)
 
 
-def test_a_bom_and_windows_line_ends_change_nothing(tmp_path):
+def test_a_bom_and_windows_line_endings_are_ignored(tmp_path):
     text = "zoo: 1\nname: tiny\nmetrics: [a]\n"
     plain, windows = tmp_path / "plain.yaml", tmp_path / "windows.yaml"
     plain.write_text(text)
@@ -176,24 +135,24 @@ def test_a_bom_and_windows_line_ends_change_nothing(tmp_path):
     assert other.place(("metrics", 0)) == Place(str(windows), 3, 11)
 
 
-def test_a_trail_is_written_with_dots_and_brackets():
+def test_format_path_uses_dots_and_brackets():
     assert format_path(("model", "layers", 2, "scorer")) == "model.layers[2].scorer"
     assert format_path(()) == ""
 
 
-def laughs() -> str:
+def billion_laughs() -> str:
     lines = ["a0: &a0 [ha, ha, ha, ha, ha, ha, ha, ha, ha]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 10)]
     return "{" + ", ".join(lines) + "}"
 
 
-HOSTILE = {
-    "billion laughs": laughs(),
+MALICIOUS = {
+    "billion laughs": billion_laughs(),
     "quadratic aliases": "{a: &a [" + "x, " * 5000 + "], b: [" + "*a, " * 5000 + "]}",
-    "list that holds itself": "&a [*a]",
-    "mapping that holds itself": "&a {b: *a}",
+    "list that contains itself": "&a [*a]",
+    "mapping that contains itself": "&a {b: *a}",
     "deep flow lists": "[" * 10_000 + "]" * 10_000,
-    "deep flow lists, never closed": "[" * 10_000,
+    "deep unclosed flow lists": "[" * 10_000,
     "deep flow mappings": "{a: " * 10_000 + "}" * 10_000,
     "deep block lists": "- " * 10_000 + "x",
     "deep block mappings": "".join(f"{' ' * i}a:\n" for i in range(1_400)),
@@ -210,15 +169,15 @@ HOSTILE = {
     "exponent of 900,000 digits": "{zoo: 1e" + "9" * 900_000 + "}",
     "long simple key": "{" + "k" * 900_000 + ": 1}",
     "long complex key": "{? " + "k" * 900_000 + " : 1}",
-    "long key of 1,000 letters": "{" + "k" * 1_000 + ": 1}",
+    "key of 1,000 letters": "{" + "k" * 1_000 + ": 1}",
     "long tag": "!" + "t" * 900_000 + " x",
     "long alias": "*" + "a" * 900_000,
     "20,000 keys": "{" + ", ".join(f"key{i}: 1" for i in range(20_000)) + "}",
     "5,000 unknown keys": "{" + ", ".join(f"metric{i}: 1" for i in range(5_000)) + "}",
-    "9,900 times one key": "{" + "a: 1, " * 9_900 + "}",
+    "one key 9,900 times": "{" + "a: 1, " * 9_900 + "}",
     "null bytes": "{a: \0\0\0}",
     "control characters": "{a: \x01\x02\x1b[31m}",
-    "directive of another YAML": "%YAML 9.9\n--- {}",
+    "directive of another YAML version": "%YAML 9.9\n--- {}",
 }
 
 
@@ -227,31 +186,31 @@ def _warm():
     zoo.check("bahdanau-reversal")
 
 
-def refused_quickly(source, overrides=()) -> None:
-    """Refused briefly and in under a second."""
+def assert_rejected_quickly(source, overrides=()) -> None:
+    """Check that reading reports short problems in less than a second."""
     problems = assert_fast(lambda: draft_spec(source, overrides=overrides).problems)
     assert problems
     assert max(len(problem.message) for problem in problems) < 2_000
 
 
-@pytest.mark.parametrize("way", ["file", "base", "override"])
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_yaml_is_refused_quickly_and_briefly(tmp_path, text, way):
+@pytest.mark.parametrize("source", ["file", "base", "override"])
+@pytest.mark.parametrize("text", MALICIOUS.values(), ids=MALICIOUS)
+def test_malicious_yaml_is_rejected_quickly_with_short_messages(tmp_path, text, source):
     (tmp_path / "file.yaml").write_text(text)
     (tmp_path / "base.yaml").write_text("extends: file.yaml\n")
-    if way == "override":
-        refused_quickly("bahdanau-reversal", [f"model={text}"])
+    if source == "override":
+        assert_rejected_quickly("bahdanau-reversal", [f"model={text}"])
     else:
-        refused_quickly(tmp_path / f"{way}.yaml")
+        assert_rejected_quickly(tmp_path / f"{source}.yaml")
 
 
-def test_a_long_override_is_not_repeated_in_full():
+def test_a_long_override_is_truncated_in_messages():
     (problem, *_) = draft_spec("bahdanau-reversal", overrides=["zoo=" + "1" * 5_000]).problems
     assert "--set zoo=111" in str(problem)
     assert len(str(problem)) < 1_000
 
 
-def test_a_lone_surrogate_from_the_command_line_is_refused():
+def test_a_lone_surrogate_in_an_override_is_rejected():
     (problem,) = draft_spec("bahdanau-reversal", overrides=["description=a\udcff"]).problems
     assert "is not allowed in YAML" in problem.message
     assert (problem.place.line, problem.place.column) == (1, 2)
@@ -273,32 +232,33 @@ TAGS = [
 
 
 @pytest.mark.parametrize("template", TAGS)
-def test_tags_are_refused_and_nothing_is_executed(tmp_path, template):
+def test_tags_are_rejected_and_nothing_is_executed(tmp_path, template):
     marker = tmp_path / "marker"
     text = template.format(marker=marker)
     file = tmp_path / "spec.yaml"
-    for hostile in (f"model: {text}\n", f"? {text}\n: 1\n", f"metrics: [{text} ]\n"):
-        file.write_text(HEAD + hostile)
+    for line in (f"model: {text}\n", f"? {text}\n: 1\n", f"metrics: [{text} ]\n"):
+        file.write_text(HEAD + line)
         (problem,) = draft_spec(file).problems
         assert problem.place.line == 3
-        assert "is refused; specs hold plain data" in problem.message
+        assert "tag '" in problem.message
     (problem,) = draft_spec("bahdanau-reversal", overrides=[f"model={text}"]).problems
-    assert "is refused; specs hold plain data" in problem.message
+    assert "tag '" in problem.message
     assert not marker.exists()
 
 
-def test_a_file_of_50_megabytes_is_refused_by_its_size(tmp_path):
+def test_a_file_of_50_megabytes_is_rejected_by_its_size(tmp_path):
     file = tmp_path / "spec.yaml"
     file.write_bytes(b"a: " + b"x" * 50_000_000)
-    refused_quickly(file)
+    assert_rejected_quickly(file)
     (problem,) = draft_spec(file).problems
-    assert problem.message == "has 50,000,003 bytes; a spec has at most 1,000,000"
+    assert "50,000,003" in problem.message
+    assert "1,000,000" in problem.message
 
 
-def test_a_file_without_end_is_refused():
-    with pytest.raises(SpecError, match="has more than the 1,000,000 bytes of a spec"):
+def test_a_file_without_an_end_raises():
+    with pytest.raises(SpecError, match="1,000,000 bytes"):
         read_file("/dev/zero")
 
 
-def test_a_document_of_python_data_is_taken_as_it_is():
+def test_a_document_of_python_data_has_no_places():
     assert document_from_data([1], "x") == Document([1], "x")

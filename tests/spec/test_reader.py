@@ -1,4 +1,4 @@
-"""Every fault of a spec comes at once, at its line and column, with a way out."""
+"""Validation: all problems of a spec, each with its line, column and a suggestion."""
 
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -25,8 +25,8 @@ model:
     attention: {scorer: additive, align: soft}
 """
 
-# What is wrong; the change to SPEC that makes it so; line, column and path; message.
-FAULTS = [
+# Case; change to SPEC; line, column and path; message.
+INVALID = [
     (
         "misspelt component, by its bare name",
         ("scorer: additive", "scorer: aditive"),
@@ -74,10 +74,10 @@ FAULTS = [
         "missing type",
         ("{type: gru, hidden: 8}", "{hidden: 8}"),
         (6, 12, "model.encoder"),
-        "needs 'type', the name of its encoder (available: dnc, graph-attention, gru, ",
+        "key 'type', the name of the encoder, is missing (available: dnc, graph-attention, gru, ",
     ),
     (
-        "type that is no name",
+        "type that is not a string",
         ("type: gru", "type: 3"),
         (6, 19, "model.encoder.type"),
         "encoder, but is 3",
@@ -89,7 +89,7 @@ FAULTS = [
         "encoder, but is a list",
     ),
     (
-        "word for a number",
+        "string for a number",
         ("hidden: 16", "hidden: many"),
         (9, 13, "model.decoder.hidden"),
         "is 'many', but should be a valid integer",
@@ -101,25 +101,20 @@ FAULTS = [
         "is '16', but should be a valid integer",
     ),
     (
-        "truth value for a number",
+        "boolean for a number",
         ("hidden: 16", "hidden: true"),
         (9, 13, "model.decoder.hidden"),
         "is True, but should be a valid integer",
     ),
+    ("boolean for the version", ("zoo: 1", "zoo: true"), (1, 6, "zoo"), "is True, but should be"),
     (
-        "truth value for the version of the format",
-        ("zoo: 1", "zoo: true"),
-        (1, 6, "zoo"),
-        "is True, but should be",
-    ),
-    (
-        "fraction for a whole number",
+        "float for an integer",
         ("hidden: 16", "hidden: 16.5"),
         (9, 13, "model.decoder.hidden"),
         "is 16.5, but should be a valid integer",
     ),
     (
-        "nothing for a number",
+        "null for a number",
         ("hidden: 16", "hidden:"),
         (9, 12, "model.decoder.hidden"),
         "is empty, but should be a valid integer",
@@ -137,22 +132,17 @@ FAULTS = [
         "is 1.5, but should be less than 1",
     ),
     (
-        "choice that is none",
+        "invalid choice",
         ("    hidden: 16", "    hidden: 16\n    cell: gruu"),
         (10, 11, "model.decoder.cell"),
         "is 'gruu', but should be 'rnn', 'lstm', 'gru' or 'gru-cho'",
     ),
-    (
-        "name with a blank",
-        ("name: tiny", "name: my spec"),
-        (2, 7, "name"),
-        "is 'my spec', but String should match pattern",
-    ),
+    ("name with a space", ("name: tiny", "name: my spec"), (2, 7, "name"), "is 'my spec', but"),
     (
         "duplicate key",
         ("    hidden: 16", "    hidden: 16\n    hidden: 16"),
         (10, 5, "model.decoder.hidden"),
-        "key 'hidden' stands here a second time; the first is in line 9",
+        "duplicate key 'hidden'; the first is in line 9",
     ),
     (
         "wrong kind in a slot",
@@ -161,13 +151,13 @@ FAULTS = [
         "'soft' is an alignment, but this slot takes a scorer (available: additive, ",
     ),
     (
-        "key that only the parent may set",
+        "key that the parent sets",
         ("type: gru, ", "type: gru, input_dim: 4, "),
         (6, 24, "model.encoder.input_dim"),
-        "key 'input_dim' is set by the part's parent, not by a spec; leave it out",
+        "key 'input_dim' is set by the parent",
     ),
     (
-        "list that is none",
+        "string for a list",
         ("name: tiny", "name: tiny\nmetrics: bleu"),
         (3, 10, "metrics"),
         "should be a list, but is 'bleu'",
@@ -179,7 +169,7 @@ FAULTS = [
         "no metric named 'acuracy'; did you mean 'accuracy'?",
     ),
     ("spec that is a list", (SPEC, "- a\n"), (1, 1, ""), "should be a mapping, but is a list"),
-    ("spec that is a word", (SPEC, "hello\n"), (1, 1, ""), "should be a mapping, but is 'hello'"),
+    ("spec that is a string", (SPEC, "hello\n"), (1, 1, ""), "should be a mapping, but is 'hello'"),
     (
         "part that fails while it is built",
         ("vocab: 16", "vocab: 16, padding: 16"),
@@ -195,10 +185,9 @@ def problems_of(source: Path | str, **options: object) -> list[Problem]:
     return caught.value.problems
 
 
-@pytest.mark.parametrize(
-    ("change", "where", "message"), [f[1:] for f in FAULTS], ids=[f[0] for f in FAULTS]
-)
-def test_a_fault_is_told_with_its_line_column_path_and_a_way_out(tmp_path, change, where, message):
+@pytest.mark.parametrize("case", INVALID, ids=lambda case: case[0])
+def test_a_problem_has_line_column_path_and_suggestion(tmp_path, case):
+    _, change, where, message = case
     assert SPEC.count(change[0]) == 1
     file = tmp_path / "spec.yaml"
     file.write_text(SPEC.replace(*change))
@@ -210,7 +199,7 @@ def test_a_fault_is_told_with_its_line_column_path_and_a_way_out(tmp_path, chang
     assert str(problem) == f"{file}:{where[0]}:{where[1]}: {path}{problem.message}"
 
 
-def test_all_faults_of_one_spec_come_at_once_in_order_of_the_parts(tmp_path):
+def test_all_problems_of_a_spec_are_reported_together(tmp_path):
     file = tmp_path / "spec.yaml"
     file.write_text("""\
 zoo: 2
@@ -245,7 +234,7 @@ metrics: [blue, accuracy, 3]
     }
 
 
-def test_a_surplus_key_does_not_hide_a_width_conflict(tmp_path):
+def test_an_unknown_key_does_not_hide_a_width_conflict(tmp_path):
     file = tmp_path / "spec.yaml"
     file.write_text(SPEC.replace("additive", "dot") + "extra: 1\n")
     assert [p.path for p in problems_of(file)] == ["extra", "model.decoder.attention.scorer"]
@@ -257,31 +246,31 @@ def test_a_misspelt_key_is_not_also_reported_as_missing(tmp_path):
     assert [p.path for p in problems_of(file)] == ["model.encoder.hiden"]
 
 
-def test_messages_put_the_right_article_before_a_kind(tmp_path):
+def test_messages_use_the_article_of_the_kind(tmp_path):
     file = tmp_path / "spec.yaml"
     file.write_text(SPEC.replace("{type: gru, hidden: 8}", "3"))
     (problem,) = problems_of(file)
-    assert problem.message == "should name an encoder, but is 3"
+    assert "an encoder" in problem.message
 
 
 @pytest.mark.parametrize(
     ("key", "shown"), [(1, "1"), (None, "None"), (True, "True"), ((1, 2), "(1, 2)"), (2.5, "2.5")]
 )
-def test_a_key_that_is_no_text_is_refused_like_any_unknown_key(key, shown):
+def test_a_key_that_is_not_a_string_is_an_unknown_key(key, shown):
     (problem, *_) = problems_of({key: 1})
     assert "unknown key" in problem.message
     assert shown in problem.message
 
 
-def test_a_number_too_long_to_print_is_refused_all_the_same():
+def test_an_integer_too_long_to_print_is_rejected():
     (problem, *_) = problems_of({"zoo": 10**5000})
     assert problem.path == "zoo"
 
 
-class Weighing(zoo.plugin.Scorer):
-    """Has a list for a parameter."""
+class Weighted(zoo.plugin.Scorer):
+    """Scorer with a list parameter."""
 
-    name: ClassVar[str] = "weighing"
+    name: ClassVar[str] = "weighted"
 
     def __init__(self, *, weights: list[Annotated[int, Field(ge=0)]]) -> None:
         super().__init__()
@@ -294,10 +283,10 @@ class Weighing(zoo.plugin.Scorer):
         return torch.zeros(query.shape[:-1], device=query.device)
 
 
-def test_faults_inside_a_list_point_at_its_items(tmp_path):
-    registry = default_registry().with_components([Weighing], plugin="stranger")
+def test_problems_inside_a_list_have_the_place_of_the_item(tmp_path):
+    registry = default_registry().with_components([Weighted], plugin="third-party")
     file = tmp_path / "spec.yaml"
-    text = SPEC.replace("additive", "{type: weighing, weights: [1, two, -3]}")
+    text = SPEC.replace("additive", "{type: weighted, weights: [1, two, -3]}")
     file.write_text(text)
     found = [(p.path, p.place.column, p.message) for p in problems_of(file, registry=registry)]
     path = "model.decoder.attention.scorer.weights"

@@ -1,4 +1,4 @@
-"""Reports: the parts of a spec with shapes, parameters and bytes."""
+"""Reports: output shapes, parameters and bytes of the parts of a spec."""
 
 import contextlib
 import json
@@ -32,19 +32,19 @@ model:
 """
 
 
-class Crooked(Additive):
-    """Multiplies what does not fit."""
+class Mismatched(Additive):
+    """Multiplies matrices of incompatible shapes."""
 
-    name: ClassVar[str] = "crooked"
+    name: ClassVar[str] = "mismatched"
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return query @ prepared
 
 
-class Careless(zoo.plugin.Encoder):
-    """Catches the failure of a part of its own, and then fails itself."""
+class Suppressing(zoo.plugin.Encoder):
+    """Suppresses the error of its inner encoder and then raises its own."""
 
-    name: ClassVar[str] = "careless"
+    name: ClassVar[str] = "suppressing"
 
     def __init__(
         self, *, input_dim: FromParent[int], inner: zoo.plugin.Blueprint[zoo.plugin.Encoder]
@@ -57,51 +57,51 @@ class Careless(zoo.plugin.Encoder):
     def forward(self, inputs: Tensor, mask: Tensor) -> zoo.plugin.Memory:
         with contextlib.suppress(Exception):
             return self.inner(inputs, mask)
-        raise ValueError("nothing left to try")
+        raise ValueError("no result")
 
 
-class Reading(Soft):
-    """Needs real numbers to run, each in its own way."""
+class NeedsValues(Soft):
+    """Needs tensor values to run."""
 
     def forward(self, scores, mask=None, look=None):
-        self.read(scores)
+        self.use_values(scores)
         return super().forward(scores, mask)
 
-    def read(self, scores: Tensor) -> None:
+    def use_values(self, scores: Tensor) -> None:
         raise NotImplementedError
 
 
-class Listing(Reading):
-    name: ClassVar[str] = "listing"
+class ToList(NeedsValues):
+    name: ClassVar[str] = "to-list"
 
-    def read(self, scores: Tensor) -> None:
+    def use_values(self, scores: Tensor) -> None:
         scores.tolist()
 
 
-class Choosing(Reading):
-    name: ClassVar[str] = "choosing"
+class BooleanIndex(NeedsValues):
+    name: ClassVar[str] = "boolean-index"
 
-    def read(self, scores: Tensor) -> None:
+    def use_values(self, scores: Tensor) -> None:
         scores[scores > 0]
 
 
-class Branching(Reading):
-    name: ClassVar[str] = "branching"
+class Branch(NeedsValues):
+    name: ClassVar[str] = "branch"
 
-    def read(self, scores: Tensor) -> None:
+    def use_values(self, scores: Tensor) -> None:
         if (scores > 0).any():
             scores.sum()
 
 
-class Itemising(Reading):
-    name: ClassVar[str] = "itemising"
+class Item(NeedsValues):
+    name: ClassVar[str] = "item"
 
-    def read(self, scores: Tensor) -> None:
+    def use_values(self, scores: Tensor) -> None:
         scores.max().item()
 
 
 class Buffered(Soft):
-    """Holds more than parameters."""
+    """Has a buffer and parameters of several dtypes."""
 
     name: ClassVar[str] = "buffered"
 
@@ -111,8 +111,8 @@ class Buffered(Soft):
         self.gain = nn.Parameter(torch.ones(3, dtype=torch.float64))
 
 
-STRANGERS = [Crooked, Careless, Listing, Choosing, Branching, Itemising, Buffered]
-REGISTRY = default_registry().with_components(STRANGERS, plugin="stranger")
+COMPONENTS = [Mismatched, Suppressing, ToList, BooleanIndex, Branch, Item, Buffered]
+REGISTRY = default_registry().with_components(COMPONENTS, plugin="third-party")
 
 
 def write(tmp_path, *, scorer: str = "additive", align: str = "soft", encoder: str | None = None):
@@ -130,16 +130,16 @@ def parts(report) -> dict[str, dict]:
 
 def size(model) -> tuple[int, int]:
     weights = sum(p.numel() for p in model.parameters())
-    held = [*model.parameters(), *model.buffers()]
-    return weights, sum(t.numel() * t.element_size() for t in held)
+    tensors = [*model.parameters(), *model.buffers()]
+    return weights, sum(t.numel() * t.element_size() for t in tensors)
 
 
 @pytest.mark.parametrize("name", ["bahdanau-reversal", "tiny", "buffered"])
-def test_the_numbers_are_those_of_the_composed_model(tmp_path, name):
+def test_sizes_match_the_built_model(tmp_path, name):
     align = "buffered" if name == "buffered" else "soft"
     source = name if name == "bahdanau-reversal" else write(tmp_path, align=align)
     report = zoo.check(source, registry=REGISTRY)
-    # Built as it is, since composing casts the weights.
+    # Built without compose, which casts the weights.
     model = load_spec(source, registry=REGISTRY).sections.model.build()
     assert (report.parameters, report.bytes) == size(model)
     found = parts(report)
@@ -150,7 +150,7 @@ def test_the_numbers_are_those_of_the_composed_model(tmp_path, name):
         assert (counted["parameters"], counted["bytes"]) == size(part)
 
 
-def test_the_parts_are_listed_as_a_tree_with_their_providers(tmp_path):
+def test_parts_are_listed_as_a_tree_with_their_plugins(tmp_path):
     report = zoo.check(write(tmp_path))
     found = parts(report)
     assert list(found) == [
@@ -168,7 +168,7 @@ def test_the_parts_are_listed_as_a_tree_with_their_providers(tmp_path):
     assert (attention["kind"], attention["type"], attention["plugin"]) == ("attention", "", None)
 
 
-def test_what_follows_batch_source_and_target_is_shown_as_a_letter(tmp_path):
+def test_batch_source_and_target_dimensions_are_shown_as_letters(tmp_path):
     shapes = {path: part["shape"] for path, part in parts(zoo.check(write(tmp_path))).items()}
     assert shapes == {
         "model": "[B, T, 16]",
@@ -181,18 +181,18 @@ def test_what_follows_batch_source_and_target_is_shown_as_a_letter(tmp_path):
     }
 
 
-def test_parts_that_a_parent_builds_alike_count_together(tmp_path):
+def test_parts_built_from_one_blueprint_are_one_node(tmp_path):
     one = parts(zoo.check(write(tmp_path)))
     file = write(tmp_path, scorer="additive, heads: 4")
     four = parts(zoo.check(file))
-    assert one["model.source"]["count"] == 2  # source and target tables
+    assert one["model.source"]["count"] == 2  # source and target embeddings
     assert one["model.source"]["parameters"] == 2 * 16 * 4
     scorers = four["model.decoder.attention.scorer"]
     assert scorers["count"] == 4
     assert scorers["parameters"] == 4 * (4 * 128 + 4 * 128 + 128)
 
 
-def test_a_report_is_plain_data_for_programs(tmp_path):
+def test_a_report_serialises_to_json(tmp_path):
     report = zoo.check(write(tmp_path))
     data = json.loads(json.dumps(report.as_json()))
     assert data["ok"] is True
@@ -200,29 +200,29 @@ def test_a_report_is_plain_data_for_programs(tmp_path):
     assert [part["path"] for part in data["parts"]] == [p.path for p in report.tree.walk()]
 
 
-def the_problem(file):
+def single_problem(file):
     with pytest.raises(SpecError) as caught:
         zoo.check(file, registry=REGISTRY)
     (problem,) = caught.value.problems
     return problem
 
 
-def test_a_strangers_part_that_cannot_run_is_reported_with_its_place(tmp_path):
-    problem = the_problem(write(tmp_path, scorer="crooked"))
+def test_a_part_whose_forward_fails_is_reported_with_its_place(tmp_path):
+    problem = single_problem(write(tmp_path, scorer="mismatched"))
     assert problem.path == "model.decoder.attention.scorer"
     assert (problem.place.line, problem.place.column) == (10, 25)
-    assert problem.message.startswith("fails on an example of its own: RuntimeError: ")
+    assert "RuntimeError: " in problem.message
 
 
-def test_a_part_that_fails_is_blamed_and_not_its_child_whose_failure_it_caught(tmp_path):
-    encoder = "{type: careless, inner: {type: gru, hidden: 8}}"
-    problem = the_problem(write(tmp_path, encoder=encoder))
+def test_the_failing_part_is_reported_and_not_a_child_whose_error_it_suppressed(tmp_path):
+    encoder = "{type: suppressing, inner: {type: gru, hidden: 8}}"
+    problem = single_problem(write(tmp_path, encoder=encoder))
     assert problem.path == "model.encoder"
-    assert "ValueError: nothing left to try" in problem.message
+    assert "ValueError: no result" in problem.message
 
 
-@pytest.mark.parametrize("align", ["listing", "choosing", "branching", "itemising"])
-def test_a_part_that_needs_real_numbers_passes_without_shapes(tmp_path, align):
+@pytest.mark.parametrize("align", ["to-list", "boolean-index", "branch", "item"])
+def test_a_part_that_needs_tensor_values_passes_without_shapes(tmp_path, align):
     file = write(tmp_path, align=align)
     report = zoo.check(file, registry=REGISTRY)
     assert {part.shape for part in report.tree.walk()} == {None}
@@ -231,8 +231,8 @@ def test_a_part_that_needs_real_numbers_passes_without_shapes(tmp_path, align):
     assert model(model.example(2, 3)).logits.shape == (2, 4, 16)
 
 
-@pytest.mark.parametrize("scorer", ["additive", "crooked"])
-def test_watching_a_model_leaves_its_methods_as_they_were(tmp_path, scorer):
+@pytest.mark.parametrize("scorer", ["additive", "mismatched"])
+def test_tracing_restores_the_methods_of_the_model(tmp_path, scorer):
     spec = load_spec(write(tmp_path, scorer=scorer), registry=REGISTRY)
     tree = build_on_meta(spec)
     before = [set(vars(module)) for module in tree.part.modules()]

@@ -1,4 +1,4 @@
-"""Whatever a spec holds, a check ends in a report or in faults that can be read."""
+"""Any input to a check gives a report or a list of problems."""
 
 import copy
 import re
@@ -21,10 +21,9 @@ TEXTS = [
     REGISTRY.spec("bahdanau-2015").read_bytes(),
 ]
 
-# A check takes time in proportion to these, some 50 ms each, so a fuzz keeps them small:
-# `layers: 1000000` would run for hours.
+# The time of a check is proportional to these, about 50 ms each, so they are limited.
 COUNTS = ("layers", "heads")
-MOST = 2
+MAX_COUNT = 2
 
 quick = settings(
     derandomize=True,
@@ -60,7 +59,7 @@ values = st.recursive(
 )
 
 
-def survives(source, overrides=()) -> None:
+def assert_report_or_problems(source, overrides=()) -> None:
     problems = []
     try:
         report = zoo.check(source, overrides=overrides)
@@ -73,7 +72,7 @@ def survives(source, overrides=()) -> None:
 
 
 def containers(data) -> list:
-    """Every mapping and list in the data, from the top down."""
+    """Return every mapping and list in the data, outer ones first."""
     if not isinstance(data, (dict, list)):
         return []
     inner = data.values() if isinstance(data, dict) else data
@@ -81,7 +80,7 @@ def containers(data) -> list:
 
 
 def mutate(draw, data) -> None:
-    """Deletes, copies, renames, moves or replaces one thing somewhere in the data."""
+    """Delete, copy, rename, move or replace one value of the data."""
     place = draw(st.sampled_from([c for c in containers(data) if c]))
     at = draw(st.sampled_from(list(place) if isinstance(place, dict) else range(len(place))))
     how = draw(st.sampled_from(["delete", "copy", "rename", "move", "replace", "replace", "add"]))
@@ -101,12 +100,12 @@ def mutate(draw, data) -> None:
             del place[new]
 
 
-def tame(data) -> None:
+def limit_counts(data) -> None:
     for place in containers(data):
         if isinstance(place, dict):
             for key in COUNTS:
                 if isinstance(place.get(key), int):
-                    place[key] = min(place[key], MOST)
+                    place[key] = min(place[key], MAX_COUNT)
 
 
 @st.composite
@@ -115,19 +114,19 @@ def mutated_data(draw):
     for _ in range(draw(st.integers(1, 3))):
         mutate(draw, data)
         assume(isinstance(data, dict) and data)
-    tame(data)
+    limit_counts(data)
     return data
 
 
 @st.composite
 def other_numbers(draw):
-    """The same spec with other numbers, many of which only the parts themselves can judge."""
+    """The same spec with other numbers, many of which only the components can reject."""
     data = copy.deepcopy(DATA)
-    held = [(c, k) for c in containers(data) if isinstance(c, dict) for k in c]
-    numeric = [(c, k) for c, k in held if type(c[k]) in (int, float) and k != "zoo"]
+    entries = [(c, k) for c in containers(data) if isinstance(c, dict) for k in c]
+    numeric = [(c, k) for c, k in entries if type(c[k]) in (int, float) and k != "zoo"]
     for place, key in draw(st.lists(st.sampled_from(numeric), min_size=1, max_size=3)):
         place[key] = draw(numbers)
-    tame(data)
+    limit_counts(data)
     return data
 
 
@@ -160,27 +159,27 @@ def mutated_text(draw) -> bytes:
 
 @given(mutated_data())
 @settings(quick, max_examples=150)
-def test_mutated_data_gives_a_report_or_faults(data):
-    survives(data)
+def test_mutated_data_gives_a_report_or_problems(data):
+    assert_report_or_problems(data)
 
 
 @given(other_numbers())
 @settings(quick, max_examples=50)
-def test_other_numbers_give_a_report_or_faults(data):
-    survives(data)
+def test_other_numbers_give_a_report_or_problems(data):
+    assert_report_or_problems(data)
 
 
 @given(raw=mutated_text())
 @settings(quick, max_examples=70)
-def test_mutated_text_gives_a_report_or_faults(tmp_path_factory, raw):
+def test_mutated_text_gives_a_report_or_problems(tmp_path_factory, raw):
     file = tmp_path_factory.getbasetemp() / "fuzz.yaml"
     file.write_bytes(raw)
-    survives(file)
+    assert_report_or_problems(file)
 
 
 @given(st.binary(max_size=200))
 @settings(quick, max_examples=150)
-def test_random_bytes_give_faults(tmp_path_factory, raw):
+def test_random_bytes_give_problems(tmp_path_factory, raw):
     file = tmp_path_factory.getbasetemp() / "fuzz.yaml"
     file.write_bytes(raw)
     with pytest.raises(SpecError):
@@ -192,20 +191,20 @@ paths = st.lists(st.one_of(st.sampled_from(["model", "encoder", "decoder", "hidd
 
 @given(st.lists(st.tuples(paths, words), min_size=1, max_size=3))
 @settings(quick, max_examples=60)
-def test_random_overrides_give_a_report_or_faults(drawn):
-    overrides = [f"{'.'.join(path)}={value}" for path, value in drawn]
+def test_random_overrides_give_a_report_or_problems(examples):
+    overrides = [f"{'.'.join(path)}={value}" for path, value in examples]
     assume(not any(re.search(r"(layers|heads)\W+\d\d", text) for text in overrides))
-    survives("bahdanau-reversal", overrides)
+    assert_report_or_problems("bahdanau-reversal", overrides)
 
 
 @given(st.one_of(words, st.text()))
 @settings(quick, max_examples=60)
-def test_random_names_of_specs_give_a_report_or_faults(name):
-    survives(name)
+def test_random_names_of_specs_give_a_report_or_problems(name):
+    assert_report_or_problems(name)
 
 
 @given(data=st.dictionaries(keys, values, max_size=5))
 @settings(quick, max_examples=60)
-def test_random_data_gives_faults(data):
+def test_random_data_gives_problems(data):
     with pytest.raises(SpecError):
         zoo.check(data)

@@ -1,4 +1,4 @@
-"""Broken parts that remember, count or draw, beside the sound ones they were made from."""
+"""Sequential and stochastic parts that violate a law, and the valid ones they are based on."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from zoo_objectives.reinforce import Reinforce
 
 
 class StatefulScorer(TinyScorer):
-    """Adds to its scores where it looked before, and how often it was asked."""
+    """Adds previous weights to the scores, scaled by the sum of previous queries."""
 
     sequential: ClassVar[bool] = True
 
@@ -35,20 +35,20 @@ class StateLeaksMasked(StatefulScorer):
     def step(
         self, query: Tensor, prepared: Tensor, state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        scores, own = super().step(query, prepared, state)
-        return scores, {"sum": own["sum"] + prepared.mean(dim=(1, 2))[:, None]}
+        scores, updated = super().step(query, prepared, state)
+        return scores, {"sum": updated["sum"] + prepared.mean(dim=(1, 2))[:, None]}
 
 
 class StateNotPerRow(StatefulScorer):
     def init_state(self, prepared: Tensor) -> dict[str, Tensor]:
-        self.kept = super().init_state(prepared)["sum"]
+        self.sums = super().init_state(prepared)["sum"]
         return {}
 
     def step(
         self, query: Tensor, prepared: Tensor, state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        scores, own = super().step(query, prepared, {**state, "sum": self.kept})
-        self.kept = own["sum"]
+        scores, updated = super().step(query, prepared, {**state, "sum": self.sums})
+        self.sums = updated["sum"]
         return scores, {}
 
 
@@ -56,8 +56,8 @@ class WrongFirstStep(Location):
     def step(
         self, query: Tensor, prepared: Tensor, state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        scores, own = super().step(query, prepared, state)
-        return scores / 2, own
+        scores, updated = super().step(query, prepared, state)
+        return scores / 2, updated
 
 
 class QueriesInteract(TinyScorer):
@@ -83,7 +83,7 @@ class PositionalScoresPairs(LocationWindow):
 
 
 class UnnormalizedAlignment(TinyAlignment):
-    """Not normalised, and says so."""
+    """Declares that its rows do not sum to 1."""
 
     normalised: ClassVar[bool] = False
 
@@ -108,14 +108,14 @@ class IgnoresStepIndex(LocalM):
 
 
 class ExpectedMonotonic(Monotonic):
-    """Monotonic in expectation, so that it never runs out of keys."""
+    """Monotonic alignment in expectation, which has weight at every step."""
 
     def __init__(self) -> None:
         super().__init__(mode="soft", r=0.0)
 
 
 class StopsAtMaskedKey(ExpectedMonotonic):
-    """A masked key stops the reader, and what is masked is taken away after."""
+    """Computes the alignment with masked keys and masks the weights afterwards."""
 
     def forward(
         self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
@@ -125,7 +125,7 @@ class StopsAtMaskedKey(ExpectedMonotonic):
 
 
 class HiddenState(ExpectedMonotonic):
-    """Remembers in itself where the last query stopped."""
+    """Stores the previous weights in the module instead of the state."""
 
     def forward(
         self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
@@ -186,8 +186,8 @@ class NegatedReward(Reinforce):
     def forward(self, outputs: Outputs) -> Tensor:
         if outputs.samples is None:
             return super().forward(outputs)
-        turned = Samples(-outputs.samples.logprob, outputs.samples.entropy)
-        return super().forward(Outputs(outputs.logits, outputs.targets, outputs.mask, turned))
+        negated = Samples(-outputs.samples.logprob, outputs.samples.entropy)
+        return super().forward(Outputs(outputs.logits, outputs.targets, outputs.mask, negated))
 
 
 class CountsPaddedSamples(Reinforce):
@@ -196,7 +196,7 @@ class CountsPaddedSamples(Reinforce):
         return loss if outputs.samples is None else loss + outputs.samples.logprob.mean()
 
 
-# (law, broken, sound)
+# (law, broken component, valid component)
 BROKEN = [
     ("masked-attention", StateLeaksMasked, StatefulScorer),
     ("stepwise-queries", StateNotPerRow, StatefulScorer),

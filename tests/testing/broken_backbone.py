@@ -1,4 +1,4 @@
-"""Backbones that break their laws."""
+"""Backbones that violate a law, and the valid one they are based on."""
 
 from torch import Tensor
 
@@ -22,6 +22,7 @@ class NoInputGradient(TinyBackbone):
         return super().forward(images * 0)
 
 
+# (law, broken component, valid component)
 BROKEN = [
     ("output-channels", WrongOutputChannels, TinyBackbone),
     ("batch-independence", MixesImages, TinyBackbone),

@@ -1,4 +1,4 @@
-"""For each law of samplers and filters a component that breaks it, beside the sound one."""
+"""Samplers and filters that violate a law, and the valid ones they are based on."""
 
 from typing import ClassVar
 
@@ -10,7 +10,7 @@ from zoo.testing.tiny import TinyFilter, TinySampler
 
 
 class SoftmaxSampler(Sampler):
-    name: ClassVar[str] = "draws"
+    name: ClassVar[str] = "softmax"
 
     def distribution(self, logprobs: Tensor) -> Tensor:
         return logprobs.exp()
@@ -34,8 +34,8 @@ class WrongScores(TinySampler):
     def select(
         self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
     ) -> Selection:
-        chosen = super().select(logprobs, scores, generator)
-        return Selection(chosen.tokens, chosen.parents, chosen.scores - scores)
+        selection = super().select(logprobs, scores, generator)
+        return Selection(selection.tokens, selection.parents, selection.scores - scores)
 
 
 class UniformSampler(TinySampler):
@@ -44,22 +44,21 @@ class UniformSampler(TinySampler):
     ) -> Selection:
         size = logprobs.shape[:2]
         tokens = torch.randint(0, logprobs.shape[-1], size, generator=generator)
-        gained = logprobs.gather(-1, tokens[..., None])[..., 0]
-        return Selection(tokens, torch.zeros_like(tokens), scores + gained.clamp(min=-9.0))
+        logprob = logprobs.gather(-1, tokens[..., None])[..., 0]
+        return Selection(tokens, torch.zeros_like(tokens), scores + logprob.clamp(min=-9.0))
 
 
 class SecondBest(TinySampler):
     def select(
         self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
     ) -> Selection:
-        gained, tokens = (each[..., 1] for each in logprobs.topk(2, dim=-1))
-        return Selection(tokens, torch.zeros_like(tokens), scores + gained.clamp(min=-9.0))
+        logprob, tokens = (each[..., 1] for each in logprobs.topk(2, dim=-1))
+        return Selection(tokens, torch.zeros_like(tokens), scores + logprob.clamp(min=-9.0))
 
 
 class RaisesScores(TinyFilter):
     def forward(self, logprobs: Tensor, tokens: Tensor) -> Tensor:
-        said = torch.zeros_like(logprobs).scatter(-1, tokens, 1.0)
-        return logprobs + said
+        return logprobs + torch.zeros_like(logprobs).scatter(-1, tokens, 1.0)
 
 
 class LowersWithoutHistory(TinyFilter):
@@ -77,8 +76,8 @@ class WritesInPlace(TinyFilter):
         return logprobs.scatter_(-1, tokens[..., -1:], float("-inf"))
 
 
-# (law, broken, sound)
-BROKEN_DECODING = [
+# (law, broken component, valid component)
+BROKEN = [
     ("seeded-sampling", IgnoresGenerator, SoftmaxSampler),
     ("matches-distribution", WrongDistribution, SoftmaxSampler),
     ("score-accumulation", WrongScores, TinySampler),

@@ -1,4 +1,4 @@
-"""Samplers of frames that break their laws."""
+"""Frame samplers that violate a law, and the valid one they are based on."""
 
 import torch
 from torch import Tensor
@@ -11,10 +11,10 @@ class MergesAfterBlanks(CtcGreedy):
     def decode_frames(
         self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int
     ) -> GenerationOutput:
-        read = super().decode_frames(logprobs, mask, blank=blank, pad=pad)
-        rows = [row[row != pad].unique_consecutive() for row in read.tokens[:, 0]]
+        output = super().decode_frames(logprobs, mask, blank=blank, pad=pad)
+        rows = [row[row != pad].unique_consecutive() for row in output.tokens[:, 0]]
         tokens = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
-        return GenerationOutput(tokens[:, None], read.scores)
+        return GenerationOutput(tokens[:, None], output.scores)
 
 
 class ReadsPaddingFrames(CtcGreedy):
@@ -28,17 +28,17 @@ class DuplicateHypotheses(CtcGreedy):
     def decode_frames(
         self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int
     ) -> GenerationOutput:
-        read = super().decode_frames(logprobs, mask, blank=blank, pad=pad)
-        return GenerationOutput(read.tokens.repeat(1, 2, 1), read.scores.repeat(1, 2))
+        output = super().decode_frames(logprobs, mask, blank=blank, pad=pad)
+        return GenerationOutput(output.tokens.repeat(1, 2, 1), output.scores.repeat(1, 2))
 
 
 class KeepsBlanks(CtcGreedy):
     def decode_frames(
         self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int
     ) -> GenerationOutput:
-        read = super().decode_frames(logprobs, mask, blank=blank, pad=pad)
+        output = super().decode_frames(logprobs, mask, blank=blank, pad=pad)
         return GenerationOutput(
-            torch.nn.functional.pad(read.tokens, (1, 0), value=blank), read.scores
+            torch.nn.functional.pad(output.tokens, (1, 0), value=blank), output.scores
         )
 
 
@@ -46,22 +46,22 @@ class OverestimatesScores(CtcGreedy):
     def decode_frames(
         self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int
     ) -> GenerationOutput:
-        read = super().decode_frames(logprobs, mask, blank=blank, pad=pad)
-        return GenerationOutput(read.tokens, read.scores / 9)
+        output = super().decode_frames(logprobs, mask, blank=blank, pad=pad)
+        return GenerationOutput(output.tokens, output.scores / 9)
 
 
 class WorstFirst(CtcGreedy):
     def decode_frames(
         self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int
     ) -> GenerationOutput:
-        read = super().decode_frames(logprobs, mask, blank=blank, pad=pad)
-        worse = torch.cat([read.scores - 1, read.scores], dim=1)
+        output = super().decode_frames(logprobs, mask, blank=blank, pad=pad)
+        worse = torch.cat([output.scores - 1, output.scores], dim=1)
         return GenerationOutput(
-            torch.cat([torch.full_like(read.tokens, pad), read.tokens], dim=1), worse
+            torch.cat([torch.full_like(output.tokens, pad), output.tokens], dim=1), worse
         )
 
 
-# (law, broken, sound)
+# (law, broken component, valid component)
 BROKEN = [
     ("certain-path", MergesAfterBlanks, CtcGreedy),
     ("padding-frames", ReadsPaddingFrames, CtcGreedy),

@@ -1,4 +1,4 @@
-"""Encoders of graphs that break their laws."""
+"""Encoders of graphs that violate a law, and the valid one they are based on."""
 
 import torch
 from torch import Tensor
@@ -9,8 +9,8 @@ from zoo_gat.graph_attention import GraphAttention
 
 class DependsOnNodeOrder(GraphAttention):
     def forward(self, inputs: Tensor, mask: Tensor, edges: Tensor | None = None) -> Memory:
-        place = torch.arange(inputs.shape[1], dtype=inputs.dtype)[:, None]
-        return super().forward(inputs + place, mask, edges)
+        index = torch.arange(inputs.shape[1], dtype=inputs.dtype)[:, None]
+        return super().forward(inputs + index, mask, edges)
 
 
 class DependsOnEdgeOrder(GraphAttention):
@@ -45,6 +45,7 @@ class ReversedEdges(GraphAttention):
         return super().forward(inputs, mask, None if edges is None else edges.flip(-1))
 
 
+# (law, broken component, valid component)
 BROKEN = [
     ("node-permutation", DependsOnNodeOrder, GraphAttention),
     ("node-permutation", DependsOnEdgeOrder, GraphAttention),

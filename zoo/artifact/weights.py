@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from zoo.artifact.layout import DTYPE_NAMES
 from zoo.errors import ArtifactError, SpecError
 from zoo.interfaces import Model
 from zoo.spec.composition import attach_metadata, build_on_meta
+from zoo.spec.meta import SkipInit
 from zoo.spec.spec import Spec
 
 _MAX_SHOWN = 8
@@ -39,8 +38,7 @@ def load_weights(
 ) -> Model:
     """Build the model of a spec with these weights, without a copy if device and dtype match."""
     try:
-        with _SkipInit():
-            tree = build_on_meta(spec.model_only())
+        tree = build_on_meta(spec.model_only())
     except SpecError as error:
         raise ArtifactError(f"{source}: its spec is not valid here:\n{error}") from None
     model = attach_metadata(tree, spec)
@@ -114,19 +112,6 @@ def _computed_buffers(model: Model, spec: Spec) -> list[tuple[Tensor, Tensor]]:
     absent = {name: buffer for name, buffer in model.named_buffers() if buffer.is_meta}
     if not absent:
         return []
-    with torch.random.fork_rng(devices=[]), _SkipInit():
+    with torch.random.fork_rng(devices=[]), SkipInit():
         real = dict(spec.sections.model.build().named_buffers())
     return [(buffer, real[name]) for name, buffer in absent.items()]
-
-
-class _SkipInit(TorchFunctionMode):
-    """Skips in-place initialisation of parameters."""
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        target = args[0] if args else (kwargs or {}).get("tensor")
-        name = getattr(func, "__name__", "")
-        if isinstance(target, nn.Parameter) and name.endswith("_") and not name.endswith("__"):
-            return target
-        return func(*args, **(kwargs or {}))

@@ -1,4 +1,4 @@
-"""Writes plugins for other people to fill in."""
+"""Project templates for plugins."""
 
 from zoo.scaffold.plugin import write_plugin
 

@@ -1,4 +1,4 @@
-"""A complete third-party plugin from templates: one for the project, one for each kind."""
+"""Writing a plugin project from templates."""
 
 from __future__ import annotations
 
@@ -24,15 +24,20 @@ _PROJECT_FILES = {
 
 
 def write_plugin(name: str, kind: str, folder: Path) -> Path:
-    """A folder ``zoo-NAME`` with everything a plugin needs; all of it or nothing is written."""
+    """Write a plugin project into a new folder ``zoo-NAME`` and return the folder.
+
+    The folder appears only when it is complete.
+    """
     if kind not in KINDS:
         raise ZooError(f"no kind named '{kind}'{suggest(kind, KINDS)}")
     module = name.replace("-", "_")
     if not _NAME.fullmatch(name) or keyword.iskeyword(module):
-        raise ZooError(f"'{name}' is no plugin name; use lower-case words joined by hyphens")
+        raise ZooError(
+            f"'{name}' is not a valid plugin name; use lower-case words joined by hyphens"
+        )
     target = folder / f"zoo-{name}"
     if target.exists():
-        raise ZooError(f"{target} exists already; nothing was written")
+        raise ZooError(f"{target} already exists; choose another name or folder")
     values = {
         "name": name,
         "module": module,
@@ -44,16 +49,16 @@ def write_plugin(name: str, kind: str, folder: Path) -> Path:
     files = {**_PROJECT_FILES, f"zoo_{module}/{module}.py": f"{kind}.py"}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=f".zoo-{name}-", dir=folder))
+        staging = Path(tempfile.mkdtemp(prefix=f".zoo-{name}-", dir=folder))
         try:
             for path, template in files.items():
-                file = draft / Template(path).substitute(values)
+                file = staging / Template(path).substitute(values)
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(_load_template(template).substitute(values), encoding="utf-8")
-            draft.chmod(0o755)
-            draft.rename(target)
+            staging.chmod(0o755)
+            staging.rename(target)
         finally:
-            shutil.rmtree(draft, ignore_errors=True)
+            shutil.rmtree(staging, ignore_errors=True)
     except OSError as error:
         raise ZooError(f"{target} could not be written: {error.strerror}") from None
     return target

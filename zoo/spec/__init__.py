@@ -1,1 +1,1 @@
-"""From YAML text to a checked model: documents, specs, JSON Schema, composition, reports."""
+"""Specs: YAML documents, validation, composition, reports and JSON Schema."""

@@ -1,4 +1,4 @@
-"""Blueprint tree to model: first on the meta device, where size costs nothing, then for real."""
+"""Building models from specs, on the meta device for checks and with weights."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from zoo.errors import Problem, SpecError, ZooError
 from zoo.interfaces import Component, Entry, Model
 from zoo.registry.blueprint import BuildNode, record_build
 from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo.spec.meta import SkipInit
 from zoo.spec.report import Report, build_report
 from zoo.spec.spec import Source, Spec, draft_spec
 
 
 def components(kind: str | None = None) -> list[Entry]:
-    """Everything the installed plugins offer, or what they offer of one kind."""
+    """Return the components of all installed plugins, or those of one kind."""
     return default_registry().components(kind)
 
 
 def check(
     source: Source, *, overrides: Iterable[str] = (), registry: ComponentRegistry | None = None
 ) -> Report:
-    """What the spec describes, or SpecError with all its faults; allocates no weights."""
+    """Check a spec without allocating weights; raise SpecError with all problems found."""
     return check_spec(source, overrides=overrides, registry=registry)[1]
 
 
@@ -36,24 +37,24 @@ def compose(
     overrides: Iterable[str] = (),
     registry: ComponentRegistry | None = None,
 ) -> Model:
-    """The model that a spec describes, checked, built and initialised from the seed.
+    """Check a spec and build its model with weights initialised from a seed.
 
-    The weights are drawn on the CPU, so a seed means the same model on every device. The model is
+    The weights are sampled on the CPU, so a seed gives the same model on every device. The model is
     in training mode.
     """
-    place = resolve_device(device)
-    kind = resolve_dtype(dtype)
+    target_device = resolve_device(device)
+    target_dtype = resolve_dtype(dtype)
     spec, _ = check_spec(source, overrides=overrides, registry=registry)
     with torch.random.fork_rng(devices=[]), record_build() as root:
-        torch.default_generator.manual_seed(seed)  # leaves the GPUs' generators alone
+        torch.default_generator.manual_seed(seed)  # does not seed the GPUs
         spec.sections.model.build()
-    return attach_metadata(root.children[0], spec).to(device=place, dtype=kind)
+    return attach_metadata(root.children[0], spec).to(device=target_device, dtype=target_dtype)
 
 
 def check_spec(
     source: Source, *, overrides: Iterable[str] = (), registry: ComponentRegistry | None = None
 ) -> tuple[Spec, Report]:
-    """The spec and its report, or SpecError with every fault of reading and of building."""
+    """Return the spec and its report; raise SpecError with all problems of reading and building."""
     draft = draft_spec(source, overrides=overrides, registry=registry)
     problems = list(draft.problems)
     if draft.spec is None:
@@ -68,10 +69,10 @@ def check_spec(
 
 
 def build_on_meta(spec: Spec) -> BuildNode:
-    """The tree of built parts, with shapes and no storage; the model is its root."""
+    """Build all parts on the meta device without initialising them; return the model's tree."""
     sections = spec.sections
     problems: list[Problem] = []
-    with record_build() as root, torch.device("meta"):
+    with record_build() as root, torch.device("meta"), SkipInit():
         for blueprint in (
             sections.model,
             sections.sampler,
@@ -89,9 +90,9 @@ def build_on_meta(spec: Spec) -> BuildNode:
 
 
 def attach_metadata(tree: BuildNode, spec: Spec) -> Model:
-    """The model at the root of a built tree, with the spec and the providers it came from on it.
+    """Attach the resolved spec and the providers to a built model, and return it.
 
-    A part written in Python has no name that a file could give it, so such a model has no spec.
+    A model with an unregistered part has no spec, because a file could not name the part.
     """
     model: Model = tree.part
     if any(b.entry is None and issubclass(b.cls, Component) for b in spec.root.walk()):
@@ -103,37 +104,37 @@ def attach_metadata(tree: BuildNode, spec: Spec) -> Model:
 
 
 def _component_paths(tree: BuildNode, spec: Spec) -> Iterator[dict[str, Any]]:
-    """Where each component stands: its path in the spec, and every place in the model."""
+    """Yield each component's path in the spec and its module names in the model."""
     names = {id(module): name for name, module in tree.part.named_modules()}
-    found: dict[str, list[str]] = {}
-    for frame in tree.walk():
-        if id(frame.part) in names:
-            found.setdefault(frame.blueprint.path, []).append(names[id(frame.part)])
+    modules: dict[str, list[str]] = {}
+    for node in tree.walk():
+        if id(node.part) in names:
+            modules.setdefault(node.blueprint.path, []).append(names[id(node.part)])
     for blueprint in spec.root.walk():
         entry, path = blueprint.entry, blueprint.path
         if entry:
-            at = list(dict.fromkeys(found.get(path, [])))
+            at = list(dict.fromkeys(modules.get(path, [])))
             yield {"path": path, "kind": entry.kind, "type": entry.reference, "at": at}
 
 
 def resolve_device(device: str | torch.device) -> torch.device:
-    """The device, or ZooError if there is none of that name here."""
+    """Return the device; raise ZooError if it is unknown or not available."""
     try:
-        chosen = torch.device(device)
+        resolved = torch.device(device)
     except RuntimeError as error:
         raise ZooError(f"device '{device}' is unknown: {str(error).splitlines()[0]}") from None
-    if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise ZooError(f"device '{device}' is asked for, but torch sees no CUDA device here")
+    if resolved.type == "cuda" and not torch.cuda.is_available():
+        raise ZooError(f"device '{device}' is not available: torch finds no CUDA device")
     try:
-        torch.empty(0, device=chosen)
+        torch.empty(0, device=resolved)
     except Exception as error:
         raise ZooError(f"device '{device}' cannot be used: {str(error).splitlines()[0]}") from None
-    return chosen
+    return resolved
 
 
 def resolve_dtype(dtype: Any) -> torch.dtype:
-    """The dtype of that name, float32 for None, or ZooError if weights cannot be of it."""
-    kinds = {
+    """Return a floating dtype by name, float32 for None; raise ZooError for any other."""
+    dtypes = {
         "float32": torch.float32,
         "bfloat16": torch.bfloat16,
         "float16": torch.float16,
@@ -141,8 +142,8 @@ def resolve_dtype(dtype: Any) -> torch.dtype:
     }
     if dtype is None:
         return torch.float32
-    if isinstance(dtype, torch.dtype) and dtype in kinds.values():
+    if isinstance(dtype, torch.dtype) and dtype in dtypes.values():
         return dtype
-    if dtype not in kinds:
-        raise ZooError(f"dtype '{dtype}' is none of {', '.join(kinds)}")
-    return kinds[dtype]
+    if dtype not in dtypes:
+        raise ZooError(f"dtype '{dtype}' is not one of {', '.join(dtypes)}")
+    return dtypes[dtype]

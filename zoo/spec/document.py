@@ -1,8 +1,8 @@
-"""YAML text to plain data with the place of every key and value.
+"""YAML documents as plain data, with the place of every key and value.
 
-Reads parser events rather than objects, so nothing in the text can name a Python type, and
-stops at a limit of size, depth and count, so nothing in it can take long. Plain scalars follow
-YAML 1.2's core schema: ``1e-4`` is a number, ``no`` is a word.
+The reader handles parser events and creates no objects, so a text cannot name a Python type. Size,
+depth and number of values are limited. Plain scalars follow the core schema of YAML 1.2: ``1e-4``
+is a number, ``no`` is a string.
 """
 
 from __future__ import annotations
@@ -16,35 +16,21 @@ from typing import Any
 import yaml
 
 from zoo.errors import Place, Problem, SpecError
+from zoo.spec.scalars import resolve_scalar
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 64
 MAX_NODES = 20_000
-MAX_DIGITS = 40
 
 KeyPath = tuple[str | int, ...]
-"""The keys and indices that lead from the top to a value."""
+"""The keys and indices from the root to a value."""
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_INT = re.compile(r"[-+]?[0-9]+")
-_BASED_INT = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_CONSTANTS: dict[str, Any] = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
-    **{
-        sign + word: float(sign + "inf")
-        for sign in ("", "+", "-")
-        for word in (".inf", ".Inf", ".INF")
-    },
-    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
-}
 
 
 def format_path(key_path: KeyPath) -> str:
-    """A trail as people write it: ``model.layers[2].scorer``."""
+    """Format a path: ``model.layers[2].scorer``."""
     text = ""
     for step in key_path:
         text += f"[{step}]" if type(step) is int else f".{step}" if text else str(step)
@@ -53,7 +39,7 @@ def format_path(key_path: KeyPath) -> str:
 
 @dataclass
 class Document:
-    """Plain data, and where each part of it stood."""
+    """Plain data with the place of each key and value."""
 
     data: Any
     file: str
@@ -62,17 +48,18 @@ class Document:
     problems: list[Problem] = field(default_factory=list)
 
     def place(self, key_path: KeyPath) -> Place | None:
-        """Where the value stands, or the nearest thing around it."""
+        """Return the place of a value, or of the innermost value around it."""
         while key_path and key_path not in self.values:
             key_path = key_path[:-1]
         return self.values.get(key_path)
 
     def key(self, key_path: KeyPath) -> Place | None:
+        """Return the place of a key, or of the innermost value around it."""
         return self.keys.get(key_path) or self.place(key_path)
 
 
 def read_file(path: str | Path) -> Document:
-    """The document in a file; SpecError if there is none to be read."""
+    """Read a document from a file; raise SpecError if it cannot be read or is empty."""
     name = str(path)
 
     def spec_error(message: str) -> SpecError:
@@ -83,26 +70,26 @@ def read_file(path: str | Path) -> Document:
             raise spec_error("is a directory, not a spec file")
         size = os.path.getsize(path)
         if size > MAX_BYTES:
-            raise spec_error(f"has {size:,} bytes; a spec has at most {MAX_BYTES:,}")
+            raise spec_error(f"has {size:,} bytes; the limit is {MAX_BYTES:,}")
         with open(path, "rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise spec_error(f"cannot be read: {reason.lower()}") from None
     if len(raw) > MAX_BYTES:
-        raise spec_error(f"has more than the {MAX_BYTES:,} bytes of a spec")
+        raise spec_error(f"has more than {MAX_BYTES:,} bytes, which is the limit")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        before = error.object[: error.start].decode()  # behind a BOM, which is not counted
-        message = f"is not UTF-8 text: byte 0x{error.object[error.start]:02x} has no meaning here"
+        before = error.object[: error.start].decode()  # without the BOM
+        message = f"is not UTF-8 text: invalid byte 0x{error.object[error.start]:02x}"
         raise SpecError([Problem(message, place=_place_after(before, name))]) from None
     document = read_text(text, name)
     if document.data is None:
         raise SpecError(
             [
                 *document.problems,
-                Problem("is empty; it should begin with 'zoo: 1'", place=Place(name, 1, 1)),
+                Problem("is empty; a spec starts with 'zoo: 1'", place=Place(name, 1, 1)),
             ]
         )
     return document
@@ -113,29 +100,18 @@ def _place_after(before: str, file: str) -> Place:
 
 
 def read_text(text: str, file: str) -> Document:
-    """The document in a text."""
+    """Read a document from a text; `file` is the name in its places."""
     return _EventReader(file).read(text)
 
 
 def document_from_data(data: Any, file: str = "") -> Document:
-    """A document of data that Python code made; it has no places."""
+    """Return a document of Python data, without places."""
     return Document(data, file)
-
-
-def resolve_scalar(text: str) -> Any:
-    """A plain scalar's value, by YAML 1.2's core schema."""
-    if text in _CONSTANTS:
-        return _CONSTANTS[text]
-    if _INT.fullmatch(text):
-        return int(text)
-    if _BASED_INT.fullmatch(text):
-        return int(text, 0)
-    return float(text) if _FLOAT.fullmatch(text) else text
 
 
 @dataclass
 class _OpenNode:
-    """A mapping or list whose end has not come yet."""
+    """Mapping or list that is not complete yet."""
 
     value: dict[str, Any] | list[Any]
     key_path: KeyPath
@@ -172,7 +148,7 @@ class _EventReader:
             self.documents += 1
             if self.documents > 1:
                 raise self._spec_error(
-                    event.start_mark, "holds a second document ('---'); a spec is one"
+                    event.start_mark, "contains a second document ('---'); expected one"
                 )
         if isinstance(event, yaml.NodeEvent):
             self._handle_node(event)
@@ -187,7 +163,8 @@ class _EventReader:
             raise self._spec_error(event.start_mark, f"has more than {MAX_NODES:,} values")
         if getattr(event, "tag", None):
             raise self._spec_error(
-                event.start_mark, f"tag '{event.tag}' is refused; specs hold plain data"
+                event.start_mark,
+                f"tag '{event.tag}' is not allowed; a spec contains plain data only",
             )
         top = self.stack[-1] if self.stack else None
         if top and isinstance(top.value, dict) and top.key is None:
@@ -201,22 +178,24 @@ class _EventReader:
             self._set_value(top, self._expand_alias(event, key_path), None, key_path)
         else:
             if len(self.stack) >= MAX_DEPTH:
-                raise self._spec_error(event.start_mark, f"is nested more than {MAX_DEPTH} deep")
+                raise self._spec_error(
+                    event.start_mark, f"is nested more than {MAX_DEPTH} levels deep"
+                )
             value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
             self._set_value(top, value, None, key_path)
             self.stack.append(_OpenNode(value, key_path, event.anchor))
 
     def _handle_key(self, event: Any, top: _OpenNode) -> None:
         if not isinstance(event, yaml.ScalarEvent):
-            raise self._spec_error(event.start_mark, "a key must be a plain word")
+            raise self._spec_error(event.start_mark, "a key must be a plain scalar")
         if event.value == "<<":
-            raise self._spec_error(event.start_mark, "merge key '<<' is refused; use 'extends'")
+            raise self._spec_error(event.start_mark, "merge key '<<' is not allowed; use 'extends'")
         key = event.value
         key_path = (*top.key_path, key)
         place = self._place(event.start_mark)
         if isinstance(top.value, dict) and key in top.value:
             first = self.document.keys[key_path]
-            message = f"key '{key}' stands here a second time; the first is in line {first.line}"
+            message = f"duplicate key '{key}'; the first is in line {first.line}"
             self.document.problems.append(Problem(message, format_path(key_path), place))
         else:
             self.document.keys[key_path] = place
@@ -243,29 +222,28 @@ class _EventReader:
     def _parse_scalar(self, event: Any) -> Any:
         if not event.implicit[0]:  # quoted
             return event.value
-        if len(event.value) > MAX_DIGITS and (
-            _INT.fullmatch(event.value) or _BASED_INT.fullmatch(event.value)
-        ):
-            raise self._spec_error(event.start_mark, f"a number of more than {MAX_DIGITS} digits")
-        return resolve_scalar(event.value)
+        try:
+            return resolve_scalar(event.value)
+        except ValueError as error:
+            raise self._spec_error(event.start_mark, str(error)) from None
 
     def _expand_alias(self, event: Any, key_path: KeyPath) -> Any:
-        """A copy of what the alias stands for, counted against the limit node by node."""
+        """Return a copy of the anchored value; every value in it counts against the limit."""
         if event.anchor not in self.anchors:
             raise self._spec_error(
-                event.start_mark, f"alias '*{event.anchor}' stands for nothing before it"
+                event.start_mark, f"alias '*{event.anchor}' has no anchor before it"
             )
-        source, origin = self.anchors[event.anchor]
+        anchored, origin = self.anchors[event.anchor]
 
         def copy(value: Any, was: KeyPath, now: KeyPath) -> Any:
             self.nodes += 1
             if self.nodes > MAX_NODES:
                 raise self._spec_error(
-                    event.start_mark, f"its aliases unfold to more than {MAX_NODES:,} values"
+                    event.start_mark, f"aliases expand to more than {MAX_NODES:,} values"
                 )
             if len(now) > MAX_DEPTH:
                 raise self._spec_error(
-                    event.start_mark, f"its aliases nest more than {MAX_DEPTH} deep"
+                    event.start_mark, f"aliases expand to more than {MAX_DEPTH} levels"
                 )
             for table in (self.document.values, self.document.keys):
                 if was in table:
@@ -276,23 +254,25 @@ class _EventReader:
                 return [copy(v, (*was, i), (*now, i)) for i, v in enumerate(value)]
             return value
 
-        return copy(source, origin, key_path)
+        return copy(anchored, origin, key_path)
 
     def _place(self, mark: Any) -> Place:
         return Place(self.document.file, mark.line + 1, mark.column + 1)
 
     def _spec_error(self, mark: Any, message: str) -> SpecError:
         place = self._place(mark) if mark else Place(self.document.file, 1, 1)
-        # What was found before the fatal fault is still worth saying.
+        # Problems found before the fatal one are reported too.
         return SpecError([*self.document.problems, Problem(message, place=place)])
 
 
 def _describe_yaml_error(error: yaml.MarkedYAMLError, text: str) -> str:
-    mark, began = error.problem_mark, error.context_mark
+    mark, start = error.problem_mark, error.context_mark
     line = _line(text, mark.line) if mark else ""
     if mark and "\t" in line[: len(line) - len(line.lstrip())][: mark.column + 1]:
-        return "a tab stands in the indentation; YAML takes spaces only"
-    far = f", begun in line {began.line + 1}" if began and mark and began.line != mark.line else ""
+        return "tab in the indentation; YAML allows spaces only"
+    far = (
+        f", started in line {start.line + 1}" if start and mark and start.line != mark.line else ""
+    )
     context = f" ({error.context}{far})" if error.context else ""
     return f"is not YAML: {error.problem or 'it cannot be parsed'}{context}"
 

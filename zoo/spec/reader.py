@@ -1,4 +1,4 @@
-"""Plain data to blueprints, every fault found and placed, none raised before the end."""
+"""Validation of plain data against component signatures; collects all problems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zoo.spec.document import Document, KeyPath, format_path
 
 
 class SpecReader:
-    """Reads one document against the signatures of the parts it names."""
+    """Reads a document into blueprints, and collects problems in `problems`."""
 
     def __init__(self, document: Document, registry: ComponentRegistry) -> None:
         self.document = document
@@ -23,7 +23,7 @@ class SpecReader:
         self.problems: list[Problem] = list(document.problems)
 
     def part(self, target: type, value: Any, key_path: KeyPath = ()) -> Blueprint[Any] | None:
-        """The blueprint for a slot of this target, or None if it can't be made."""
+        """Return the blueprint for a slot that takes `target`, or None if there are problems."""
         if isinstance(value, Blueprint):
             return self._check_blueprint(target, value, key_path)
         entry: Entry | None = None
@@ -43,14 +43,15 @@ class SpecReader:
     def _check_blueprint(
         self, target: type, value: Blueprint[Any], key_path: KeyPath
     ) -> Blueprint[Any] | None:
-        """A blueprint that Python code made, found among the registered ones."""
+        """Return a blueprint written in Python, with its registry entry if it is registered."""
         if not issubclass(value.cls, target):
             self._add_problem(
-                f"is a blueprint of {value.cls.__name__}, no {target.__name__}", key_path
+                f"is a blueprint of {value.cls.__name__}, but should be of {target.__name__}",
+                key_path,
             )
             return None
-        offered = [e for e in self.registry.entries if e.cls is value.cls]
-        return replace(value, path=format_path(key_path), entry=offered[0] if offered else None)
+        entry = next((e for e in self.registry.entries if e.cls is value.cls), None)
+        return replace(value, path=format_path(key_path), entry=entry)
 
     def _find_entry(self, kind: Any, value: Any, key_path: KeyPath) -> Entry | None:
         name = value.get("type") if isinstance(value, dict) else value
@@ -58,11 +59,13 @@ class SpecReader:
         if name is None and isinstance(value, dict):
             names = ", ".join(sorted({e.name for e in self.registry.components(kind.kind)}))
             self._add_problem(
-                f"needs 'type', the name of its {kind.kind} (available: {names})", key_path
+                f"key 'type', the name of the {kind.kind}, is missing (available: {names})",
+                key_path,
             )
         elif not isinstance(name, str):
             self._add_problem(
-                f"should name {with_article(kind.kind)}, but is {_describe_value(name)}", at
+                f"should be the name of {with_article(kind.kind)}, but is {_describe_value(name)}",
+                at,
             )
         else:
             try:
@@ -75,22 +78,22 @@ class SpecReader:
         self, cls: type, entry: Entry | None, value: dict[str, Any], key_path: KeyPath
     ) -> Blueprint[Any] | None:
         known = {p.name: p for p in parameters(cls)}
-        explained = self._report_unknown_keys(known, value, key_path)
-        whole = True
+        misspelt = self._report_unknown_keys(known, value, key_path)
+        complete = True
         params: dict[str, Any] = {}
         for parameter in known.values():
             if parameter.from_parent:
                 continue
             if parameter.name in value:
                 at = (*key_path, parameter.name)
-                good, read = self._read_parameter(parameter, value[parameter.name], at)
-                whole &= good
+                valid, read = self._read_parameter(parameter, value[parameter.name], at)
+                complete &= valid
                 params[parameter.name] = read
             elif parameter.required:
-                whole = False
-                if parameter.name not in explained:
+                complete = False
+                if parameter.name not in misspelt:
                     self._add_problem(f"key '{parameter.name}' is missing", key_path)
-        if not whole:
+        if not complete:
             return None
         places = {key: self.document.place((*key_path, key)) for key in params}
         return Blueprint(
@@ -105,35 +108,35 @@ class SpecReader:
     def _report_unknown_keys(
         self, known: dict[str, Parameter], value: dict[str, Any], key_path: KeyPath
     ) -> set[str]:
-        """Reports them; returns the missing keys that a misspelt one was meant for."""
-        open_keys = [name for name, parameter in known.items() if not parameter.from_parent]
-        explained = set()
+        """Add a problem for each unknown key; return the known keys closest to them."""
+        allowed = [name for name, parameter in known.items() if not parameter.from_parent]
+        misspelt = set()
         for key in value:
-            if key in open_keys:
+            if key in allowed:
                 continue
             place = self.document.key((*key_path, key))
             if key in known:
-                message = f"key '{key}' is set by the part's parent, not by a spec; leave it out"
+                message = f"key '{key}' is set by the parent of the part; remove it"
             else:
-                close = difflib.get_close_matches(str(key)[:100], open_keys, n=1)
-                explained.update(close)
+                close = difflib.get_close_matches(str(key)[:100], allowed, n=1)
+                misspelt.update(close)
                 hint = f"; did you mean '{close[0]}'?" if close else ""
-                listed = ", ".join(open_keys) or "none"
+                listed = ", ".join(allowed) or "none"
                 message = f"unknown key '{key}'{hint} (available: {listed})"
             self._add_problem(message, (*key_path, key), place)
-        return explained
+        return misspelt
 
     def _read_parameter(
         self, parameter: Parameter, value: Any, key_path: KeyPath
     ) -> tuple[bool, Any]:
         if parameter.slot:
             return self._read_slot(parameter.slot, value, key_path)
-        value, faults = parameter.parse(value)
-        for inside, why in faults:
+        value, errors = parameter.parse(value)
+        for inside, reason in errors:
             at, found = _locate(value, inside)
-            why = why.replace("Input should", "should", 1)
-            self._add_problem(f"is {_describe_value(found)}, but {why}", (*key_path, *at))
-        return not faults, value
+            reason = reason.replace("Input should", "should", 1)
+            self._add_problem(f"is {_describe_value(found)}, but {reason}", (*key_path, *at))
+        return not errors, value
 
     def _read_slot(self, slot: Slot, value: Any, key_path: KeyPath) -> tuple[bool, Any]:
         if slot.optional and value is None:
@@ -153,15 +156,15 @@ class SpecReader:
 
 
 def _locate(value: Any, key_path: KeyPath) -> tuple[KeyPath, Any]:
-    """How far a fault's path leads into the value; pydantic adds steps of its own for unions."""
-    walked: KeyPath = ()
+    """Return the path of an error that exists in the value; pydantic adds steps for unions."""
+    found: KeyPath = ()
     for step in key_path:
         try:
             value = value[step]
         except (TypeError, KeyError, IndexError):
             continue
-        walked = (*walked, step)
-    return walked, value
+        found = (*found, step)
+    return found, value
 
 
 def _describe_value(value: Any) -> str:
@@ -173,6 +176,6 @@ def _describe_value(value: Any) -> str:
         return "empty"
     try:
         text = repr(value)
-    except Exception:  # a number of too many digits, or a stranger's object
-        text = f"a {type(value).__name__} that cannot be shown"
+    except Exception:  # an integer with too many digits, or an object of a plugin
+        text = f"a {type(value).__name__} that cannot be printed"
     return text if len(text) <= 40 else text[:37] + "..."

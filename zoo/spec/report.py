@@ -1,4 +1,4 @@
-"""What a spec describes, in numbers: its parts with shapes, parameters and bytes."""
+"""Report of a checked spec: its parts with output shapes, parameters and bytes."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from zoo.errors import Problem, SpecError
 from zoo.registry.blueprint import BuildNode, format_error
 from zoo.spec.spec import Spec
 
-# Two runs at these sizes tell which dimensions follow the batch and the length.
+# Batch and length of two runs; dimensions that differ between them are shown as letters.
 _EXAMPLE_SIZES = ((2, 3), (3, 4))
 
 Failure = tuple[Exception, BuildNode]
-"""An error, and a part it came through."""
+"""An exception and a part it passed through."""
 
 
 @dataclass
 class ReportNode:
-    """One part of the tree; parts that a parent builds alike, layer by layer, count together."""
+    """One part of the tree; `count` parts built from one blueprint (layers) are one node."""
 
     path: str
     kind: str
@@ -48,7 +48,7 @@ class ReportNode:
 
 @dataclass
 class Report:
-    """A checked spec; parameters that two parts share count once in the total."""
+    """Report of a checked spec; shared parameters count once in the totals."""
 
     name: str
     parameters: int
@@ -66,27 +66,27 @@ class Report:
 
 
 def build_report(spec: Spec, tree: BuildNode) -> Report:
-    """Runs the model on the meta device to see its shapes, and counts."""
+    """Run the model on the meta device and return shapes and sizes of its parts."""
     shapes = _shapes(tree)
     root = _build_node(tree, shapes)
     return Report(spec.name, root.parameters, root.bytes, root)
 
 
-def _build_node(frame: BuildNode, shapes: dict[int, str]) -> ReportNode:
-    blueprint = frame.blueprint
+def _build_node(node: BuildNode, shapes: dict[int, str]) -> ReportNode:
+    blueprint = node.blueprint
     entry = blueprint.entry
-    parameters, size = _count(frame.part)
+    parameters, size = _count(node.part)
     part = ReportNode(
         path=blueprint.path,
-        kind=entry.kind if entry else type(frame.part).__name__.lower(),
+        kind=entry.kind if entry else type(node.part).__name__.lower(),
         type=blueprint.label if entry else "",
         plugin=entry.plugin if entry else None,
-        shape=shapes.get(id(frame.part)),
+        shape=shapes.get(id(node.part)),
         parameters=parameters,
         bytes=size,
     )
     by_path: dict[str, ReportNode] = {}
-    for child in (_build_node(below, shapes) for below in frame.children):
+    for child in (_build_node(child_node, shapes) for child_node in node.children):
         if child.path in by_path:
             _merge(by_path[child.path], child)
         else:
@@ -104,34 +104,34 @@ def _merge(part: ReportNode, other: ReportNode) -> None:
 
 
 def _count(part: Any) -> tuple[int, int]:
-    """Parameters, and the bytes of all that a saved model holds."""
+    """Return the number of parameters, and the bytes of parameters and buffers."""
     if not isinstance(part, nn.Module):
         return 0, 0
     weights = list(part.parameters())
-    held = weights + list(part.buffers())
-    return sum(w.numel() for w in weights), sum(t.numel() * t.element_size() for t in held)
+    tensors = weights + list(part.buffers())
+    return sum(w.numel() for w in weights), sum(t.numel() * t.element_size() for t in tensors)
 
 
 def _shapes(tree: BuildNode) -> dict[int, str]:
-    """The output shape of each part by id, with letters for what follows the input."""
-    seen: list[dict[int, tuple[int, ...]]] = []
+    """Return the output shape of each part by id, with letters for dimensions of the input."""
+    runs: list[dict[int, tuple[int, ...]]] = []
     for batch, length in _EXAMPLE_SIZES:
         try:
-            # Recording keeps attention on its reference path, where every part is called.
+            # Recording selects the reference path of attention, which calls every part.
             with _trace_shapes(tree) as (shapes, failed), recording(tree.part), torch.no_grad():
                 tree.part.eval()
-                tree.part(tree.part.example(batch, length))
+                tree.part(tree.part.example(batch, length, torch.Generator()))
         except Exception as error:
             if isinstance(error, NotImplementedError) or "on meta tensors" in str(error):
-                return {}  # a part that needs real numbers to run; its shapes stay unknown
-            last = next((frame for raised, frame in failed if raised is error), tree).blueprint
-            message = f"fails on an example of its own: {format_error(error)}"
-            raise SpecError([Problem(message, last.path, last.place)]) from error
-        seen.append(shapes)
+                return {}  # a part that needs values to run; its shapes are unknown
+            source = next((node for raised, node in failed if raised is error), tree).blueprint
+            message = f"forward pass on an example failed: {format_error(error)}"
+            raise SpecError([Problem(message, source.path, source.place)]) from error
+        runs.append(shapes)
     return {
-        key: _symbolic_shape(shape, seen[1][key])
-        for key, shape in seen[0].items()
-        if key in seen[1] and len(shape) == len(seen[1][key])
+        key: _symbolic_shape(shape, runs[1][key])
+        for key, shape in runs[0].items()
+        if key in runs[1] and len(shape) == len(runs[1][key])
     }
 
 
@@ -148,14 +148,14 @@ def _symbolic_shape(first: tuple[int, ...], second: tuple[int, ...]) -> str:
 
 @contextmanager
 def _trace_shapes(tree: BuildNode) -> Iterator[tuple[dict[int, tuple[int, ...]], list[Failure]]]:
-    """Notes the first output shape of each part, and the parts an error came through."""
+    """Collect the first output shape of each part, and the parts an exception passes through."""
     shapes: dict[int, tuple[int, ...]] = {}
     failed: list[Failure] = []
     wrapped: list[nn.Module] = []
-    for frame in tree.walk():
-        if isinstance(frame.part, nn.Module):
-            frame.part.forward = _wrap_forward(frame, frame.part.forward, shapes, failed)
-            wrapped.append(frame.part)
+    for node in tree.walk():
+        if isinstance(node.part, nn.Module):
+            node.part.forward = _wrap_forward(node, node.part.forward, shapes, failed)
+            wrapped.append(node.part)
     try:
         yield shapes, failed
     finally:
@@ -164,17 +164,17 @@ def _trace_shapes(tree: BuildNode) -> Iterator[tuple[dict[int, tuple[int, ...]],
 
 
 def _wrap_forward(
-    frame: BuildNode, method: Any, shapes: dict[int, tuple[int, ...]], failed: list[Failure]
+    node: BuildNode, method: Any, shapes: dict[int, tuple[int, ...]], failed: list[Failure]
 ) -> Any:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
             result = method(*args, **kwargs)
         except Exception as error:
-            failed.append((error, frame))  # innermost first
+            failed.append((error, node))  # innermost first
             raise
         tensor = _first_tensor(result)
         if tensor is not None:
-            shapes.setdefault(id(frame.part), tuple(tensor.shape))
+            shapes.setdefault(id(node.part), tuple(tensor.shape))
         return result
 
     return wrapper

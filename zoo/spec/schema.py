@@ -1,4 +1,4 @@
-"""JSON Schema of the spec language, from the signatures of what is registered."""
+"""JSON Schema of specs, from the signatures of the registered components."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ SCHEMA_DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def spec_schema(registry: ComponentRegistry) -> dict[str, Any]:
-    """What a spec may say, given the installed components."""
+    """Return the JSON Schema of a spec for the registered components."""
     definitions: dict[str, Any] = {}
     for kind in KINDS:
         entries = registry.components(kind)
         names = sorted({e.name for e in entries} | {e.reference for e in entries})
-        bare = {"enum": names} if names else False
-        full = [{"$ref": f"#/$defs/{_definition_name(entry)}"} for entry in entries]
-        definitions[kind] = {"anyOf": [bare, *full]}
+        by_name = {"enum": names} if names else False
+        in_full = [{"$ref": f"#/$defs/{_definition_name(entry)}"} for entry in entries]
+        definitions[kind] = {"anyOf": [by_name, *in_full]}
         for entry in entries:
             definitions[_definition_name(entry)] = _component_schema(entry, definitions)
     return {
@@ -34,12 +34,15 @@ def spec_schema(registry: ComponentRegistry) -> dict[str, Any]:
 
 
 def _extends_schema() -> dict[str, Any]:
-    """A spec that extends another says only what differs: its parts need not name their type."""
+    """Return the schema of a spec with `extends`, whose parts may omit keys of the base."""
     properties: dict[str, Any] = {
         parameter.name: True if parameter.slot else parameter.json_schema()
         for parameter in parameters(Sections)
     }
-    properties["extends"] = {"type": "string", "description": "The spec to build on."}
+    properties["extends"] = {
+        "type": "string",
+        "description": "Name or path of the spec that this one changes.",
+    }
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
@@ -83,7 +86,7 @@ def _slot_schema(slot: Slot, definitions: dict[str, Any]) -> dict[str, Any]:
     else:
         name = slot.target.__name__.lower()
         if name not in definitions:
-            definitions[name] = {}  # claimed first, in case it holds itself
+            definitions[name] = {}  # defined first, in case it contains itself
             definitions[name] = _object_schema(slot.target, definitions)
     one: dict[str, Any] = {"$ref": f"#/$defs/{name}"}
     if slot.many:

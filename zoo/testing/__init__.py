@@ -1,7 +1,7 @@
-"""The laws of each kind, for plugin authors and for the zoo itself.
+"""The laws of each kind, as a reusable test suite.
 
 >>> from zoo.testing import check
->>> check(MyScorer)          # raises LawViolation with the laws it breaks  # doctest: +SKIP
+>>> check(MyScorer)          # raises LawViolation if a law is violated  # doctest: +SKIP
 """
 
 from zoo.testing.cases import Case, cases

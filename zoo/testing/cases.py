@@ -1,4 +1,4 @@
-"""The laws as pytest parameters."""
+"""Laws as pytest parameters."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from zoo.interfaces import Component
 from zoo.registry.component_registry import default_registry
 from zoo.testing.configuration import Configuration, configurations
 from zoo.testing.law import Law
-from zoo.testing.laws import LAWS
-from zoo.testing.run import rejection_reason, run_law
+from zoo.testing.run import laws_for, rejection_reason, run_law
 
 
 @dataclass(frozen=True)
 class Case:
-    """One law on one configuration of one component: ``case.run()`` fails if it is broken."""
+    """One law for one configuration; ``case.run()`` fails the test if the law is violated."""
 
     config: Configuration
     law: Law
@@ -27,7 +26,7 @@ class Case:
         return f"{cls.kind}-{cls.name}{where}-{self.law.name}"
 
     def run(self) -> None:
-        import pytest  # the command line runs laws where pytest is not installed
+        import pytest  # not needed by `zoo test-plugin`
 
         outcome = run_law(self.law, self.config)
         if outcome.status == "skipped":
@@ -37,23 +36,23 @@ class Case:
 
 
 def cases(*, plugin: str | None = None) -> list[Case]:
-    """All laws over all that is registered, or over what one plugin offers.
+    """Return all laws for all registered components, or for those of one plugin.
 
     ``@pytest.mark.parametrize("case", zoo.testing.cases(plugin="mine"), ids=str)``
     """
     registry = default_registry()
-    chosen = [entry for entry in registry.components() if plugin in (None, entry.plugin)]
-    if not chosen:
+    selected = [entry for entry in registry.components() if plugin in (None, entry.plugin)]
+    if not selected:
         names = {entry.plugin for entry in registry.components()}
         raise RegistryError(
-            f"no plugin named '{plugin}' offers components{suggest(str(plugin), names)}"
+            f"no plugin named '{plugin}' has components{suggest(str(plugin), names)}"
         )
-    return [case for entry in chosen for case in component_cases(entry.cls)]
+    return [case for entry in selected for case in component_cases(entry.cls)]
 
 
 def component_cases(component: type[Component]) -> Iterator[Case]:
-    """All laws over the configurations of one component that it does not refuse."""
+    """Yield all laws for each configuration that the component accepts."""
     for index, config in enumerate(configurations(component)):
         if index == 0 or rejection_reason(config) is None:
-            for law in LAWS[component.kind]:
+            for law in laws_for(component, index):
                 yield Case(config, law)

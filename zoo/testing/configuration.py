@@ -1,4 +1,4 @@
-"""A component under test: small configurations of it, and instances with everything given."""
+"""Small configurations of a component under test."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from zoo.spec.reader import SpecReader
 from zoo.testing.tiny import PLUGIN, TINY_COMPONENTS, TinyEmbedding
 
 TINY = 8
-"""What a size becomes where the signature leaves it open, or sets it above LARGE."""
+"""Value of sizes without a default, or with a default above LARGE."""
 LARGE = 16
 _PLUGIN = "under-test"
 
-# Unequal widths first: they show more. Parts that refuse them get equal ones.
+# Values from the parent. Unequal sizes first; components that reject them get equal sizes.
 PARENT_VALUES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "backbone": ({"channels": 2}, {"channels": 3}),
     "position": ({"dim": 8, "heads": 2, "head_dim": 4, "causal": True},),
@@ -46,7 +46,7 @@ class Configuration:
     cls: type[Component]
     params: Mapping[str, Any]
     overrides: Mapping[str, Any]
-    """What sets this configuration apart from the plainest one."""
+    """The parameters that differ from the first configuration."""
 
     @property
     def label(self) -> str:
@@ -58,11 +58,11 @@ class Configuration:
 
     @property
     def data(self) -> dict[str, Any]:
-        """The configuration as a spec writes it."""
+        """The configuration as written in a spec."""
         return {"type": f"{_PLUGIN}:{self.cls.name}", **self.params}
 
     def blueprint(self) -> Blueprint[Any]:
-        """The configuration, validated; SpecError if it is no valid one."""
+        """Return the validated configuration; raise SpecError if it is invalid."""
         reader = SpecReader(document_from_data(self.data), self.registry)
         blueprint = reader.part(KINDS[self.cls.kind], self.data)
         if blueprint is None or reader.problems:
@@ -70,11 +70,11 @@ class Configuration:
         return blueprint
 
     def parent_values(self) -> Mapping[str, Any]:
-        """What a parent would give: the first set the component accepts."""
+        """Return the first set of values from the parent that the component accepts."""
         return self._accepted_parent_values()[0]
 
     def build(self, *, seed: int = 0, dtype: torch.dtype = torch.float64) -> Any:
-        """A fresh instance, in evaluation mode if it is a module."""
+        """Build a new instance; modules are in evaluation mode."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             from_parent = dict(self.parent_values())
@@ -84,18 +84,18 @@ class Configuration:
         return part.to(dtype).eval() if isinstance(part, nn.Module) else part
 
     def _accepted_parent_values(self) -> tuple[Mapping[str, Any], ...]:
-        kits = PARENT_VALUES.get(self.cls.kind, ({},))
-        for index, kit in enumerate(kits):
+        options = PARENT_VALUES.get(self.cls.kind, ({},))
+        for index, values in enumerate(options):
             extra = {"embedding": TinyEmbedding()} if self.cls.kind == "decoder" else {}
             try:
                 with torch.random.fork_rng(devices=[]):
-                    self.blueprint().build(**kit, **extra)
+                    self.blueprint().build(**values, **extra)
             except SpecError as error:
-                if isinstance(error.__cause__, WidthConflict) and index + 1 < len(kits):
+                if isinstance(error.__cause__, WidthConflict) and index + 1 < len(options):
                     continue
                 raise
-            return kits[index:]
-        return kits[-1:]
+            return options[index:]
+        return options[-1:]
 
 
 @cache
@@ -108,7 +108,7 @@ def _registry(cls: Any) -> ComponentRegistry:
 
 
 def configurations(cls: type[Component], **params: Any) -> Iterator[Configuration]:
-    """The plainest configuration, then one for each choice, switch and depth it offers."""
+    """Yield the smallest configuration, then one for each other choice, flag and depth."""
     base = {**_small_params(cls), **cls.test_params, **params}
     yield Configuration(cls, base, params)
     if params:
@@ -119,8 +119,8 @@ def configurations(cls: type[Component], **params: Any) -> Iterator[Configuratio
 
 
 def _small_params(cls: type) -> dict[str, Any]:
-    """Small values for what the signature requires, or sets too large to test."""
-    chosen: dict[str, Any] = {}
+    """Return small values for required parameters and for those with a large default."""
+    params: dict[str, Any] = {}
     for parameter in parameters(cls):
         if parameter.from_parent:
             continue
@@ -129,12 +129,12 @@ def _small_params(cls: type) -> dict[str, Any]:
                 target = parameter.slot.target
                 known = target in KINDS.values()
                 part = f"{PLUGIN}:tiny" if known else _small_params(target)
-                chosen[parameter.name] = [part] if parameter.slot.many else part
+                params[parameter.name] = [part] if parameter.slot.many else part
         elif parameter.required or _is_large(parameter.default):
             value = _small_value(parameter)
             if value is not None:
-                chosen[parameter.name] = value
-    return chosen
+                params[parameter.name] = value
+    return params
 
 
 def _is_large(default: Any) -> bool:
@@ -142,7 +142,7 @@ def _is_large(default: Any) -> bool:
 
 
 def _small_value(parameter: Parameter) -> Any:
-    """A small valid value; None where the signature gives no hint."""
+    """Return a small valid value, or None if none is found."""
     choices = _literal_values(parameter.annotation)
     for value in (*choices, TINY, 0.5, "tiny"):
         if not parameter.validate(value):
@@ -166,7 +166,7 @@ def _alternatives(parameter: Parameter, base: Mapping[str, Any]) -> Iterator[Any
 
 
 def _literal_values(annotation: Any) -> tuple[Any, ...]:
-    """The values of a Literal or a bool, also behind Annotated and unions."""
+    """Return the values of a Literal or a bool, also inside Annotated and unions."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if annotation is bool:
         return (False, True)

@@ -1,4 +1,4 @@
-"""What a law is, and what came of trying it."""
+"""Laws and their outcomes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Law:
-    """A statement that every component of a kind must satisfy; ``run`` asserts it."""
+    """A property of every component of a kind; ``run`` asserts it."""
 
     name: str
     run: Callable[[Configuration], None]
+    per_class: bool = False
+    """Whether the law depends on the class only and runs on the first configuration only."""
 
     @property
     def statement(self) -> str:
@@ -23,12 +25,12 @@ class Law:
 
 
 class NotApplicable(Exception):
-    """Raised by a law that says nothing about this component, or cannot be tried here."""
+    """Raised by a law that does not apply to a component or cannot run on this machine."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One law on one configuration of one component."""
+    """Result of one law on one configuration of a component."""
 
     component: str
     configuration: str
@@ -38,9 +40,9 @@ class Outcome:
 
 
 class LawViolation(AssertionError):
-    """A component breaks laws of its kind."""
+    """Raised by `zoo.testing.check` for a component that violates laws of its kind."""
 
     def __init__(self, outcomes: Sequence[Outcome]) -> None:
         self.outcomes = list(outcomes)
         lines = [f"  {o.law} [{o.configuration or 'defaults'}]: {o.message}" for o in outcomes]
-        super().__init__(f"{outcomes[0].component} breaks:\n" + "\n".join(lines))
+        super().__init__(f"{outcomes[0].component} violates:\n" + "\n".join(lines))

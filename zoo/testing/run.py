@@ -1,4 +1,4 @@
-"""Tries the laws on a component."""
+"""Running laws on a component."""
 
 from __future__ import annotations
 
@@ -14,36 +14,41 @@ from zoo.testing.laws import LAWS
 
 
 def check(component: type[Component], **params: Any) -> list[Outcome]:
-    """Every law of the component's kind, on every small configuration; LawViolation if one fails.
+    """Run all laws of the component's kind on all configurations; raise LawViolation on failure.
 
-    With parameters, only that configuration is tried.
+    With `params`, only that configuration is tested.
     """
     outcomes = list(run_laws(component, **params))
-    broken = [outcome for outcome in outcomes if outcome.status == "failed"]
-    if broken:
-        raise LawViolation(broken)
+    failed = [outcome for outcome in outcomes if outcome.status == "failed"]
+    if failed:
+        raise LawViolation(failed)
     return outcomes
 
 
 def run_laws(component: type[Component], **params: Any) -> Iterator[Outcome]:
-    """The outcomes, failures too, as they come."""
-    fault = validate_component(component)
-    if fault:
+    """Yield the outcome of each law, including failures."""
+    problem = validate_component(component)
+    if problem:
         yield Outcome(
-            getattr(component, "__name__", str(component)), "", "contract", "failed", fault
+            getattr(component, "__name__", str(component)), "", "contract", "failed", problem
         )
         return
     for index, config in enumerate(configurations(component, **params)):
-        refusal = rejection_reason(config)
-        if refusal and index > 0:
-            yield Outcome(component.name, config.label, "refused", "skipped", refusal)
+        reason = rejection_reason(config)
+        if reason and index > 0:
+            yield Outcome(component.name, config.label, "rejected", "skipped", reason)
             continue
-        for law in LAWS[component.kind]:
+        for law in laws_for(component, index):
             yield run_law(law, config)
 
 
+def laws_for(component: type[Component], index: int) -> list[Law]:
+    """Return the laws to run on the configuration with this index."""
+    return [law for law in LAWS[component.kind] if index == 0 or not law.per_class]
+
+
 def run_law(law: Law, config: Configuration) -> Outcome:
-    """One law on one configuration."""
+    """Run one law on one configuration."""
 
     def outcome(status: Any, message: str = "") -> Outcome:
         return Outcome(config.cls.name, config.label, law.name, status, message)
@@ -62,13 +67,13 @@ def run_law(law: Law, config: Configuration) -> Outcome:
 
 
 def rejection_reason(config: Configuration) -> str | None:
-    """Why a configuration is no valid one: components may refuse a combination, with a reason."""
+    """Return the reason for which the component rejects a configuration, or None."""
     try:
         config.build()
     except SpecError as error:
         return str(error)
     except Exception:
-        return None  # no refusal but a fault, for the laws to report
+        return None  # a bug, which the laws report
     return None
 
 

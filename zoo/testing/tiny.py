@@ -1,4 +1,4 @@
-"""The plainest component of each kind, to fill slots with while another is under test."""
+"""A minimal component of each kind, for the slots of components under test."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PLUGIN = "zoo-testing"
 
 
 class TinyEmbedding(Embedding):
-    """A table of few symbols."""
+    """Embedding of seven tokens."""
 
     name: ClassVar[str] = "tiny"
     vocab: int = 7
@@ -61,7 +61,7 @@ class TinyEmbedding(Embedding):
 
 
 class TinyBackbone(Backbone):
-    """One convolution."""
+    """A single convolution."""
 
     name: ClassVar[str] = "tiny"
 
@@ -76,13 +76,13 @@ class TinyBackbone(Backbone):
 
 
 class TinyPosition(Position):
-    """Adds nothing."""
+    """Position without effect."""
 
     name: ClassVar[str] = "tiny"
 
 
 class TinyScorer(Scorer):
-    """A bilinear form, so that any two widths fit."""
+    """Bilinear score, for queries and keys of any sizes."""
 
     name: ClassVar[str] = "tiny"
 
@@ -100,7 +100,7 @@ class TinyScorer(Scorer):
 
 
 class TinyAlignment(Alignment):
-    """The softmax."""
+    """Softmax over the unmasked keys."""
 
     name: ClassVar[str] = "tiny"
 
@@ -118,7 +118,7 @@ class TinyAlignment(Alignment):
 
 
 class TinyEncoder(Encoder):
-    """A linear map of each position; the mean is the summary."""
+    """Linear map of each position; the summary is the mean."""
 
     name: ClassVar[str] = "tiny"
 
@@ -134,7 +134,7 @@ class TinyEncoder(Encoder):
 
 
 class TinyDecoder(Decoder):
-    """Adds up the tokens so far and the summary."""
+    """Linear map of the sum of the summary and the embedded tokens so far."""
 
     name: ClassVar[str] = "tiny"
 
@@ -157,7 +157,7 @@ class TinyDecoder(Decoder):
 
 
 class TinyFilter(Filter):
-    """The last token is not said again."""
+    """Excludes the last token."""
 
     name: ClassVar[str] = "tiny"
 
@@ -166,7 +166,7 @@ class TinyFilter(Filter):
 
 
 class TinySampler(Sampler):
-    """The likeliest token."""
+    """Selects the most likely token."""
 
     name: ClassVar[str] = "tiny"
 
@@ -178,19 +178,19 @@ class TinySampler(Sampler):
 
 
 class TinyObjective(Objective):
-    """How far the logits of what should have been said are from 1, squared."""
+    """Mean squared difference between 1 and the logits of the targets."""
 
     name: ClassVar[str] = "tiny"
 
     def forward(self, outputs: Outputs) -> Tensor:
         targets = outputs.targets.where(outputs.mask, 0)[..., None]
-        off = (outputs.logits.gather(-1, targets)[..., 0] - 1).square()
-        return off.where(outputs.mask, 0.0).sum() / outputs.mask.sum().clamp(min=1)
+        errors = (outputs.logits.gather(-1, targets)[..., 0] - 1).square()
+        return errors.where(outputs.mask, 0.0).sum() / outputs.mask.sum().clamp(min=1)
 
     def reference(self, outputs: Outputs) -> float:
         rows, targets = outputs.logits[outputs.mask], outputs.targets[outputs.mask].tolist()
-        off = [(float(row[target]) - 1) ** 2 for row, target in zip(rows, targets, strict=True)]
-        return sum(off) / max(len(off), 1)
+        errors = [(float(row[target]) - 1) ** 2 for row, target in zip(rows, targets, strict=True)]
+        return sum(errors) / max(len(errors), 1)
 
 
 TINY_COMPONENTS: tuple[type[Component], ...] = (

@@ -1,7 +1,5 @@
 """Sequential, local and stochastic attentions inside the recurrent decoders."""
 
-import dataclasses
-
 import pytest
 import torch
 
@@ -76,22 +74,6 @@ def memory() -> Memory:
 
 
 @DECODERS
-@pytest.mark.parametrize(("scorer", "align", "heads"), CASES)
-def test_step_by_step_equals_teacher_forcing(decoder, scorer, align, heads):
-    decoder, source = build(decoder, scorer, align, heads), memory()
-    forced = decoder(TOKENS, source)
-
-    assert forced.isfinite().all()
-    for sizes in ([1] * 5, [2, 1, 2]):
-        state = decoder.start(source, steps=5)
-        pieces = []
-        for tokens in TOKENS.split(sizes, dim=1):
-            logits, state = decoder.step(tokens, state)
-            pieces.append(logits)
-        torch.testing.assert_close(torch.cat(pieces, dim=1), forced, rtol=0, atol=1e-9)
-
-
-@DECODERS
 @pytest.mark.parametrize(("scorer", "align", "heads"), SEQUENTIAL)
 def test_a_reordered_state_continues_as_its_parent(decoder, scorer, align, heads):
     decoder, batch = build(decoder, scorer, align, heads), memory()
@@ -108,28 +90,6 @@ def test_a_reordered_state_continues_as_its_parent(decoder, scorer, align, heads
 
     expected = decoder(TOKENS[:, :4], source)[parents, 3:]
     torch.testing.assert_close(logits, expected, rtol=0, atol=1e-9)
-
-
-@DECODERS
-@pytest.mark.parametrize(("scorer", "align", "heads"), CASES)
-def test_masked_source_positions_have_no_effect(decoder, scorer, align, heads):
-    decoder, source = build(decoder, scorer, align, heads), memory()
-    states = source.states.masked_fill(~source.mask[..., None], 100.0)
-
-    after = decoder(TOKENS, dataclasses.replace(source, states=states))
-
-    assert torch.equal(after, decoder(TOKENS, source))
-
-
-@DECODERS
-@pytest.mark.parametrize(("scorer", "align", "heads"), CASES)
-def test_a_padded_item_equals_the_item_alone(decoder, scorer, align, heads):
-    decoder, source = build(decoder, scorer, align, heads, merge="mean"), memory()
-    alone = Memory(source.states[2:3, :3], source.mask[2:3, :3], source.summary[2:3])
-
-    torch.testing.assert_close(
-        decoder(TOKENS[2:3], alone), decoder(TOKENS, source)[2:3], rtol=0, atol=1e-9
-    )
 
 
 @DECODERS

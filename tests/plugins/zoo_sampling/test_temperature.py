@@ -1,6 +1,6 @@
 import pytest
 import torch
-from sampling_kit import assert_matches_hugging_face, assert_sample_frequencies, temperature_warper
+from sampling_kit import assert_matches_hugging_face, temperature_warper
 
 from zoo_sampling.temperature import Temperature
 
@@ -18,11 +18,4 @@ def test_temperature_one_half_squares_the_probabilities():
 def test_distribution_equals_transformers(temperature):
     assert_matches_hugging_face(
         Temperature(temperature=temperature), temperature_warper(temperature)
-    )
-
-
-def test_samples_follow_the_distribution():
-    assert_sample_frequencies(Temperature(), [0.5, 0.3, 0.15, 0.05], [0.5, 0.3, 0.15, 0.05])
-    assert_sample_frequencies(
-        Temperature(temperature=0.5), [0.5, 0.3, 0.2], [25 / 38, 9 / 38, 4 / 38]
     )

@@ -1,4 +1,4 @@
-"""The laws of alignments, alone and inside an attention."""
+"""Laws of alignments, alone and inside an attention."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from zoo.testing.tiny import TinyScorer
 
 
 def _mask() -> Tensor:
-    """A mask that broadcasts to scores [B, H, T, S]."""
+    """Return a mask that broadcasts to scores [B, H, T, S]."""
     return torch.tensor([[True, True, False, True], [False, True, False, True]])[:, None, None]
 
 
 def _contexts(config: Configuration) -> list[AlignmentContext]:
-    """A first look, and one of three queries that come after two others."""
+    """Return the context of a first query, and of three queries after two others."""
     query = randn(2, 1, 3, config.parent_values()["query_dim"], seed=9)
     before = torch.tensor([[0.0, 0.75, 0.0, 0.25], [0.0, 0.5, 0.0, 0.0]]).double()[:, None]
     return [AlignmentContext(query), AlignmentContext(query, torch.tensor([2, 2]), before)]
 
 
 def valid_weights(config: Configuration) -> None:
-    """Weights are never negative and each row sums to 1, or to at most 1 if the alignment says
-    that it is not normalised, at any size of the scores."""
+    """Weights are not negative and each row sums to 1, or to at most 1 if the alignment is not
+    normalised, for small and large scores."""
     align = config.build()
     for scale in (1.0, 1e4):
         scores = randn(2, 1, 3, 4) * scale
@@ -48,81 +48,85 @@ def valid_weights(config: Configuration) -> None:
 
 
 def masked_keys(config: Configuration) -> None:
-    """A masked key gets exactly 0 and cannot influence the others."""
+    """A masked key has weight exactly 0, and its score does not change other weights."""
     align = config.build()
     for seed, context in product(range(4), _contexts(config)):
         scores = randn(2, 1, 3, 4, seed=seed)
         weights = align(scores, _mask(), context)
-        assert (weights.masked_select(~_mask()) == 0).all(), "a masked key has weight"
-        for value in (1e6, -1e6):
+        assert (weights.masked_select(~_mask()) == 0).all(), "the weight of a masked key is not 0"
+        for value in (1e6, -1e6, math.inf, -math.inf, math.nan):
             other = scores.masked_fill(~_mask(), value)
-            under = "a weight, by what stands under the mask,"
-            assert_equal(align(other, _mask(), context), weights, under)
+            what = f"a weight, with {value} at the masked keys,"
+            assert_equal(align(other, _mask(), context), weights, what)
 
 
 def fully_masked_rows(config: Configuration) -> None:
-    """A fully masked row gives zeros, never NaN, and its gradient is no NaN either."""
+    """A fully masked row gives zeros, and neither its weights nor its gradient are NaN."""
     align = config.build()
     scores = randn(2, 1, 3, 4).requires_grad_()
     mask = _mask() & torch.tensor([True, False])[:, None, None, None]
     for context in _contexts(config):
         weights = align(scores, mask, context)
         assert not weights.isnan().any(), "a fully masked row gives NaN"
-        assert (weights[1] == 0).all(), "a fully masked row has weight"
+        assert (weights[1] == 0).all(), "a weight of a fully masked row is not 0"
         if weights.requires_grad:
             loss = (weights * randn(2, 1, 3, 4, seed=1)).sum()
-            wanted = [scores, *align.parameters()]
-            for gradient in torch.autograd.grad(loss, wanted, allow_unused=True):
+            inputs = [scores, *align.parameters()]
+            for gradient in torch.autograd.grad(loss, inputs, allow_unused=True):
                 if gradient is not None:
                     assert not gradient.isnan().any(), "the gradient of a masked row is NaN"
 
 
 def sample_statistics(config: Configuration) -> None:
-    """One that draws looks at one key, in training at each as often as it says, and the
-    log-probability and entropy it tells are those of its draws."""
+    """A stochastic alignment selects one key; in training, frequencies, log-probabilities and
+    entropies are those of its distribution."""
     align = config.build()
     if not align.is_stochastic:
-        raise NotApplicable("it draws nothing")
-    draws = 4000
-    scores = randn(1, 1, 1, 4).expand(draws, -1, -1, -1)
+        raise NotApplicable("it is not stochastic")
+    count = 4000
+    scores = randn(1, 1, 1, 4).expand(count, -1, -1, -1)
     mask, context = (
         _mask()[:1],
-        AlignmentContext(randn(draws, 1, 1, config.parent_values()["query_dim"], seed=9)),
+        AlignmentContext(randn(count, 1, 1, config.parent_values()["query_dim"], seed=9)),
     )
     assert_equal(
-        align(scores, mask, context), align(scores, mask, context), "what evaluation looks at"
+        align(scores, mask, context), align(scores, mask, context), "the weights in evaluation mode"
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         weights, samples = align.train()(scores, mask, context, return_samples=True)
-    assert samples.logprob.shape == samples.entropy.shape == (draws, 1, 1), "choices not [B, H, T]"
-    where = weights[:, 0, 0]
-    assert ((where == 1).sum(dim=-1) == 1).all(), "a draw is no single key"
-    assert (where.sum(dim=-1) == 1).all(), "a draw has weight beside its key"
+    assert samples.logprob.shape == samples.entropy.shape == (count, 1, 1), (
+        "samples are not [B, H, T]"
+    )
+    selected = weights[:, 0, 0]
+    assert ((selected == 1).sum(dim=-1) == 1).all(), "a sample is not a single key"
+    assert (selected.sum(dim=-1) == 1).all(), "a sample has weight on other keys"
     entropy = 0.0
     for key in range(4):
-        drawn = where[:, key] == 1
-        if not drawn.any():
+        sampled = selected[:, key] == 1
+        if not sampled.any():
             continue
-        probability = samples.logprob[drawn].exp().unique()
+        probability = samples.logprob[sampled].exp().unique()
         assert probability.numel() == 1, "one key has several probabilities"
         chance = probability.item()
-        error = (chance * (1 - chance) / draws) ** 0.5
-        share = drawn.double().mean().item()
-        assert abs(share - chance) < 4 * error, f"drawn {share:.3f} of the time, not {chance:.3f}"
+        error = (chance * (1 - chance) / count) ** 0.5
+        share = sampled.double().mean().item()
+        assert abs(share - chance) < 4 * error, (
+            f"sampled with frequency {share:.3f}, not {chance:.3f}"
+        )
         entropy -= chance * math.log(chance)
     off = (samples.entropy - entropy).abs().max().item()
     assert off < 1e-9, f"the entropy is off by {off:.3g}"
 
 
 def masked_attention(config: Configuration) -> None:
-    """Inside an attention, masked and future keys change nothing."""
+    """Inside an attention, masked and future keys have no effect."""
     check_mask(config, _attention(config))
 
 
 def stepwise_queries(config: Configuration) -> None:
-    """Inside an attention, queries one by one get what they get all at once (of a sequential
-    alignment the first does), and what is remembered follows its row."""
+    """Inside an attention, queries one at a time give the same as in parallel (for a sequential
+    alignment: the first query), and the state can be reordered."""
     check_stepwise(config, _attention(config))
 
 

@@ -1,4 +1,4 @@
-"""What holds for every component, whatever its kind."""
+"""Laws of all kinds."""
 
 from __future__ import annotations
 
@@ -15,65 +15,65 @@ from zoo.testing.tiny import TinyEmbedding
 
 
 def documented(config: Configuration) -> None:
-    """The docstring opens with a sentence and has an equation, the shapes and every argument."""
+    """The docstring has a first sentence, an equation, the shapes and every argument."""
     text = inspect.getdoc(config.cls) or ""
     first = " ".join(text.split("\n\n")[0].split())
-    assert first.endswith("."), f"the docstring's first paragraph is no sentence: {first!r}"
+    assert first.endswith("."), f"the first paragraph of the docstring is not a sentence: {first!r}"
     assert ".. math::" in text, "the docstring has no equation (.. math::)"
     assert "Shapes:" in text, "the docstring has no section 'Shapes:'"
     missing = [
         p.name for p in parameters(config.cls) if not re.search(rf"^\s+{p.name}: ", text, re.M)
     ]
-    assert not missing, f"the docstring's 'Args:' leaves out: {', '.join(missing)}"
+    assert not missing, f"'Args:' in the docstring does not list: {', '.join(missing)}"
 
 
 def has_paper(config: Configuration) -> None:
-    """The component names the paper or book it comes from."""
+    """`paper` names the publication of the component."""
     assert config.cls.paper.strip(), "'paper' is empty"
 
 
 def valid_schema(config: Configuration) -> None:
-    """Every default obeys its own type and limits, and every parameter has a JSON Schema."""
+    """Every default has the declared type and limits, and every parameter has a JSON Schema."""
     for parameter in parameters(config.cls):
         if parameter.from_parent or parameter.slot:
             continue
         parameter.json_schema()
         if not parameter.required:
-            faults = parameter.validate(parameter.default)
-            assert not faults, f"default {parameter.name}={parameter.default!r}: {faults[0][1]}"
+            errors = parameter.validate(parameter.default)
+            assert not errors, f"default {parameter.name}={parameter.default!r}: {errors[0][1]}"
 
 
 def seeded_init(config: Configuration) -> None:
-    """One seed always makes the same weights, and another seed never matters to shapes."""
+    """Two builds with one seed have equal weights; shapes do not depend on the seed."""
     first, second = config.build(seed=3), config.build(seed=3)
     if not isinstance(first, nn.Module):
         raise NotApplicable("it has no weights")
     other = config.build(seed=4).state_dict()
     for (name, a), b in zip(first.state_dict().items(), second.state_dict().values(), strict=True):
         assert torch.equal(a, b), f"{name} differs between two builds with one seed"
-        assert other[name].shape == a.shape, f"{name} changes shape with the seed"
+        assert other[name].shape == a.shape, f"the shape of {name} depends on the seed"
 
 
 def meta_device(config: Configuration) -> None:
-    """It builds on the meta device, without storage, to the same shapes."""
-    real = config.build()
-    if not isinstance(real, nn.Module):
+    """It can be built on the meta device, with the same shapes."""
+    built = config.build()
+    if not isinstance(built, nn.Module):
         raise NotApplicable("it has no weights")
     from_parent = dict(config.parent_values())
     with torch.device("meta"):
         if config.cls.kind == "decoder":
             from_parent["embedding"] = TinyEmbedding()
         meta = config.blueprint().build(**from_parent)
-    shapes = {name: tensor.shape for name, tensor in real.state_dict().items()}
+    shapes = {name: tensor.shape for name, tensor in built.state_dict().items()}
     for name, tensor in meta.state_dict().items():
-        assert tensor.is_meta, f"{name} takes storage on {tensor.device} under torch.device('meta')"
-        assert tensor.shape == shapes[name], f"{name} has another shape on the meta device"
+        assert tensor.is_meta, f"{name} is on {tensor.device} under torch.device('meta')"
+        assert tensor.shape == shapes[name], f"{name} has a different shape on the meta device"
 
 
 LAWS = (
-    Law("documented", documented),
-    Law("has-paper", has_paper),
-    Law("valid-schema", valid_schema),
+    Law("documented", documented, per_class=True),
+    Law("has-paper", has_paper, per_class=True),
+    Law("valid-schema", valid_schema, per_class=True),
     Law("seeded-init", seeded_init),
     Law("meta-device", meta_device),
 )

@@ -1,4 +1,4 @@
-"""The laws of decoders."""
+"""Laws of decoders."""
 
 from __future__ import annotations
 
@@ -22,31 +22,30 @@ def _memory(config: Configuration) -> Memory:
 
 def _run_steps(decoder: Decoder, targets: Tensor, source: Memory, sizes: list[int]) -> Tensor:
     state = decoder.start(source, steps=targets.shape[1])
-    pieces, at = [], 0
-    for size in sizes:
-        logits, state = decoder.step(targets[:, at : at + size], state)
-        pieces.append(logits)
-        at += size
-    return torch.cat(pieces, dim=1)
+    outputs = []
+    for tokens in torch.split(targets, sizes, dim=1):
+        logits, state = decoder.step(tokens, state)
+        outputs.append(logits)
+    return torch.cat(outputs, dim=1)
 
 
 def step_matches_forward(config: Configuration) -> None:
-    """Step by step equals all at once, for steps of one token and of several."""
+    """Steps of one or more tokens give the same logits as the forward pass."""
     decoder, source = config.build(), _memory(config)
-    forced = decoder(_targets(), source)
+    expected = decoder(_targets(), source)
     vocab = 7
-    assert forced.shape == (3, 4, vocab), f"logits are {list(forced.shape)}, not [B, T, V]"
+    assert expected.shape == (3, 4, vocab), f"logits are {list(expected.shape)}, not [B, T, V]"
     for sizes in ([1, 1, 1, 1], [3, 1]):
         assert_close(
             _run_steps(decoder, _targets(), source, sizes),
-            forced,
+            expected,
             f"logits in steps of {sizes}",
             1e-7,
         )
 
 
 def causality(config: Configuration) -> None:
-    """Token t+1 cannot change the logits at t."""
+    """The logits at step t do not depend on later tokens."""
     decoder, source = config.build(), _memory(config)
     before = decoder(_targets(), source)
     other = _targets().clone()
@@ -57,7 +56,7 @@ def causality(config: Configuration) -> None:
 
 
 def masked_memory(config: Configuration) -> None:
-    """What stands under the memory's mask changes no bit of the logits."""
+    """Masked positions of the memory do not change the logits."""
     decoder, source = config.build(), _memory(config)
     states = source.states.masked_fill(~source.mask[..., None], 1e3)
     other = Memory(states, source.mask, source.summary, source.carry)
@@ -65,15 +64,15 @@ def masked_memory(config: Configuration) -> None:
 
 
 def state_reordering(config: Configuration) -> None:
-    """A repeated and reordered state goes on as its parent would have."""
+    """A repeated and reordered state gives the logits of the selected hypotheses."""
     decoder, source = config.build(), _memory(config)
     _, state = decoder.step(_targets()[:, :2], decoder.start(source, steps=4))
     expected, _ = decoder.step(_targets()[:, 2:3], state)
     doubled = _targets().repeat_interleave(2, dim=0)
     doubled[1::2, 1] = 4  # the second hypothesis of each item took another token
     _, split = decoder.step(doubled[:, :2], decoder.start(source, steps=4).repeat(2))
-    back = split.reorder(torch.tensor([0, 0, 2, 2, 4, 4]))
-    logits, _ = decoder.step(doubled[:, 2:3], back)
+    reordered = split.reorder(torch.tensor([0, 0, 2, 2, 4, 4]))
+    logits, _ = decoder.step(doubled[:, 2:3], reordered)
     assert_close(logits, expected.repeat_interleave(2, dim=0), "logits after reordering", 1e-7)
 
 

@@ -1,4 +1,4 @@
-"""The laws of embeddings."""
+"""Laws of embeddings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from zoo.testing.laws.helpers import assert_equal, make_generator
 
 
 def output_shape(config: Configuration) -> None:
-    """An example of B items and S positions becomes vectors [B, S, dim], none of them masked."""
+    """An example with B items and S positions gives vectors [B, S, dim], none of them masked."""
     embedding = config.build()
     inputs = embedding.example(2, 3, make_generator(0))
     assert embedding(inputs).shape == (2, 3, embedding.dim), "vectors are not [B, S, dim]"
@@ -16,10 +16,10 @@ def output_shape(config: Configuration) -> None:
 
 
 def inert_padding(config: Configuration) -> None:
-    """A padded position is masked, its vector is zero, and it changes no other vector."""
+    """A padded position is masked, its vector is zero, and other vectors do not change."""
     embedding = config.build()
     if embedding.padding is None:
-        raise NotApplicable("it has no padding symbol")
+        raise NotApplicable("it has no padding token")
     inputs = embedding.example(2, 4, make_generator(0))
     padded = inputs.clone()
     padded[0, 2:] = embedding.padding

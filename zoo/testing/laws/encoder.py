@@ -1,4 +1,4 @@
-"""The laws of encoders."""
+"""Laws of encoders."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from zoo.testing.laws.helpers import assert_close, assert_equal, length_mask, ra
 
 _LENGTHS = (5, 1, 3)
 
-# Of a graph of each length, (source, target). The first falls in two; its self-loops keep what
-# their nodes say from being lost on the way through many layers.
+# Edges (source, target) of a graph of each length. The first has two components, with self-loops
+# so that inputs have an effect after many layers.
 _EDGES = (((0, 0), (0, 1), (2, 1), (3, 3), (3, 4)), (), ((0, 1), (1, 2)))
 
 
@@ -22,7 +22,7 @@ def _memory_tensors(memory: Memory) -> dict[str, Tensor]:
 
 
 def memory_shape(config: Configuration) -> None:
-    """Memory has the widths and the carried state that the encoder declares."""
+    """Memory has the sizes and the final state that the encoder declares."""
     encoder = config.build()
     mask = length_mask(_LENGTHS)
     memory = encoder(randn(3, 5, config.parent_values()["input_dim"]), mask)
@@ -35,7 +35,7 @@ def memory_shape(config: Configuration) -> None:
 
 
 def padding_invariance(config: Configuration) -> None:
-    """A padded batch equals its items alone."""
+    """Padding does not change the memory of an item."""
     encoder = config.build()
     inputs, mask = randn(3, 5, config.parent_values()["input_dim"]), length_mask(_LENGTHS)
     together = encoder(inputs, mask)
@@ -48,20 +48,20 @@ def padding_invariance(config: Configuration) -> None:
 
 
 def inert_padding(config: Configuration) -> None:
-    """What stands under the mask changes no bit of the memory."""
+    """Values at masked positions do not change the memory."""
     encoder = config.build()
     inputs, mask = randn(3, 5, config.parent_values()["input_dim"]), length_mask(_LENGTHS)
     before = _memory_tensors(encoder(inputs, mask))
     after = _memory_tensors(encoder(inputs.masked_fill(~mask[..., None], 1e3), mask))
     for name, value in before.items():
         assert not value.isnan().any(), f"{name} has NaN"
-        seen = mask if name == "states" else slice(None)
-        assert_equal(after[name][seen], value[seen], name)
+        valid = mask if name == "states" else slice(None)
+        assert_equal(after[name][valid], value[valid], name)
 
 
 def node_permutation(config: Configuration) -> None:
-    """Of a relational encoder: permuting the nodes permutes the states, the order of the edges
-    does not matter, and a padded batch of graphs equals the graphs alone."""
+    """For encoders of graphs: permuting the nodes permutes the states, the order of edges has no
+    effect, and padding does not change the states of a graph."""
     encoder = _graph_encoder(config)
     inputs, mask = randn(3, 5, config.parent_values()["input_dim"]), length_mask(_LENGTHS)
     edges = _edge_tensor()
@@ -70,20 +70,20 @@ def node_permutation(config: Configuration) -> None:
         encoder(inputs, mask, edges.flip(1)).states, together.states, "states of shuffled edges"
     )
     for item, length in enumerate(_LENGTHS):
-        one, all_real = inputs[item : item + 1, :length], mask[item : item + 1, :length]
-        few = edges[item : item + 1, : len(_EDGES[item])]
-        alone = encoder(one, all_real, few)
+        one, valid = inputs[item : item + 1, :length], mask[item : item + 1, :length]
+        own_edges = edges[item : item + 1, : len(_EDGES[item])]
+        alone = encoder(one, valid, own_edges)
         states = together.states[item : item + 1, :length]
         assert_close(states, alone.states, f"states of a graph of {length} nodes")
         assert_close(together.summary[item : item + 1], alone.summary, "the summary of a graph")
         order = torch.arange(length).roll(1)
-        moved = encoder(one[:, order], all_real, (few + 1) % length)
-        assert_close(moved.states, alone.states[:, order], "states of permuted nodes")
-        assert_close(moved.summary, alone.summary, "the summary of permuted nodes")
+        permuted = encoder(one[:, order], valid, (own_edges + 1) % length)
+        assert_close(permuted.states, alone.states[:, order], "states of permuted nodes")
+        assert_close(permuted.summary, alone.summary, "the summary of permuted nodes")
 
 
 def edge_locality(config: Configuration) -> None:
-    """Of a relational encoder: a node hears of those from whom edges lead to it, of no other."""
+    """For encoders of graphs: the state of a node depends only on nodes with an edge to it."""
     encoder = _graph_encoder(config)
     inputs, mask, edges = (
         randn(1, 5, config.parent_values()["input_dim"]),
@@ -91,27 +91,29 @@ def edge_locality(config: Configuration) -> None:
         _edge_tensor()[:1],
     )
     before = encoder(inputs, mask, edges).states
-    for heard, deaf, changed in ((1, (2, 3, 4), 0), (4, (0, 1, 2), 3)):
+    for target, others, changed in ((1, (2, 3, 4), 0), (4, (0, 1, 2), 3)):
         inputs_after = inputs.clone()
         inputs_after[:, changed] += 1.0
         after = encoder(inputs_after, mask, edges).states
-        assert not torch.equal(after[:, heard], before[:, heard]), (
-            f"node {heard} does not hear of node {changed}, though an edge leads to it"
+        assert not torch.equal(after[:, target], before[:, target]), (
+            f"node {target} does not depend on node {changed}, which has an edge to it"
         )
         assert_close(
-            after[:, deaf], before[:, deaf], f"states of nodes {deaf}, far from node {changed}"
+            after[:, others],
+            before[:, others],
+            f"states of nodes {others} without an edge from {changed}",
         )
 
 
 def _graph_encoder(config: Configuration) -> Encoder:
     encoder: Encoder = config.build()
     if not encoder.accepts_edges:
-        raise NotApplicable("it reads no edges")
+        raise NotApplicable("it does not accept edges")
     return encoder
 
 
 def _edge_tensor() -> Tensor:
-    """The edges of the three graphs, padded: [3, 5, 2]."""
+    """Return the padded edges of the three graphs, [3, 5, 2]."""
     return torch.tensor([[*edges, *[(-1, -1)] * (5 - len(edges))] for edges in _EDGES])
 
 

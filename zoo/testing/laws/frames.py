@@ -1,4 +1,4 @@
-"""The laws of samplers that read all frames at once."""
+"""Laws of frame samplers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _LENGTHS = (5, 2, 4)
 def _sampler(config: Configuration) -> FrameSampler:
     sampler = config.build()
     if not isinstance(sampler, FrameSampler):
-        raise NotApplicable("it chooses token by token")
+        raise NotApplicable("it is not a frame sampler")
     return sampler
 
 
-def _build_stack(*, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Log-probabilities [B, T, V] in which the padding symbol is impossible, and their mask."""
+def _frames(*, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Return log-probabilities [B, T, V] without probability for padding, and their mask."""
     logits = randn(3, 5, 4, seed=seed)
     logits[..., _PAD] = float("-inf")
     return logits.log_softmax(dim=-1), length_mask(_LENGTHS)
@@ -36,79 +36,81 @@ def _decode(sampler: FrameSampler, logprobs: Tensor, mask: Tensor) -> Generation
 
 
 def _labels(row: Tensor) -> list[int]:
-    """Up to the padding."""
-    said: list[int] = row.tolist()
-    return said[: said.index(_PAD)] if _PAD in said else said
+    """Return the labels before the padding."""
+    labels: list[int] = row.tolist()
+    return labels[: labels.index(_PAD)] if _PAD in labels else labels
 
 
 def certain_path(config: Configuration) -> None:
-    """A path that has all the probability is read off: repeats merged, then blanks dropped."""
+    """A path with all the probability gives its labels: repeats merged, then blanks removed."""
     sampler = _sampler(config)
     paths = torch.tensor([[2, 2, 1, 2, 3, 3], [1, 1, 1, 1, 1, 1], [3, 2, 3, 1, 1, 3]])
     certain = torch.nn.functional.one_hot(paths, 4).double().log()
     decoded = _decode(sampler, certain, torch.ones_like(paths, dtype=torch.bool))
     for item, expected in enumerate(([2, 2, 3], [], [3, 2, 3, 3])):
-        read = _labels(decoded.tokens[item, 0])
-        assert read == expected, f"read {read} off a path of {expected}"
+        labels = _labels(decoded.tokens[item, 0])
+        assert labels == expected, f"labels are {labels}, not {expected}"
     best = decoded.scores[:, 0].double()
-    assert_close(best, torch.zeros_like(best), "the score of what is certain", 1e-6)
+    assert_close(best, torch.zeros_like(best), "the score of a certain path", 1e-6)
 
 
 def padding_frames(config: Configuration) -> None:
-    """Padding frames change nothing: not by what they hold, and a batch equals its items alone."""
+    """Padding frames do not change the labels and scores of an item."""
     sampler = _sampler(config)
-    logprobs, mask = _build_stack()
+    logprobs, mask = _frames()
     together = _decode(sampler, logprobs, mask)
-    louder = logprobs.masked_fill(~mask[..., None], -1e3)
-    louder[..., 2] = louder[..., 2].masked_fill(~mask, 0.0)
-    others = [_decode(sampler, louder, mask)] * len(_LENGTHS)
+    changed = logprobs.masked_fill(~mask[..., None], -1e3)
+    changed[..., 2] = changed[..., 2].masked_fill(~mask, 0.0)
+    others = [_decode(sampler, changed, mask)] * len(_LENGTHS)
     alone = [
         _decode(sampler, logprobs[i : i + 1, :length], mask[i : i + 1, :length])
         for i, length in enumerate(_LENGTHS)
     ]
     for item in range(len(_LENGTHS)):
         for row, other in ((item, others[item]), (0, alone[item])):
-            read, expected = other.tokens[row, 0], together.tokens[item, 0]
-            assert _labels(read) == _labels(expected), "the labels changed with the padding"
+            actual, expected = other.tokens[row, 0], together.tokens[item, 0]
+            assert _labels(actual) == _labels(expected), "the labels depend on padding frames"
             assert_close(
-                other.scores[row], together.scores[item], "a score, with the padding", 1e-6
+                other.scores[row], together.scores[item], "a score with padding frames", 1e-6
             )
 
 
 def valid_labels(config: Configuration) -> None:
-    """Hypotheses are distinct and hold labels: no blank, and padding only after the last."""
+    """Hypotheses are distinct, without blanks, and with padding only after the last label."""
     sampler = _sampler(config)
     for seed in range(5):
-        decoded = _decode(sampler, *_build_stack(seed=seed))
+        decoded = _decode(sampler, *_frames(seed=seed))
         for rows, scores in zip(decoded.tokens, decoded.scores.tolist(), strict=True):
-            real = [row for row, score in zip(rows, scores, strict=True) if score > -math.inf]
-            said = [tuple(_labels(row)) for row in real]
-            assert len(set(said)) == len(said), "a hypothesis is there twice"
-            for row, labels in zip(real, said, strict=True):
-                assert _BLANK not in labels, "a blank among the labels"
-                assert not row[len(labels) :].any(), "something follows the padding"
+            finite = [row for row, score in zip(rows, scores, strict=True) if score > -math.inf]
+            hypotheses = [tuple(_labels(row)) for row in finite]
+            assert len(set(hypotheses)) == len(hypotheses), "a hypothesis is repeated"
+            for row, labels in zip(finite, hypotheses, strict=True):
+                assert _BLANK not in labels, "a label is the blank"
+                assert not row[len(labels) :].any(), "a label follows padding"
 
 
 def score_bounds(config: Configuration) -> None:
-    """Scores come best first, none above the log-probability of its labels over all paths."""
+    """Scores are in descending order and not above the log-probability over all paths."""
     sampler = _sampler(config)
-    logprobs, mask = _build_stack()
+    logprobs, mask = _frames()
     decoded = _decode(sampler, logprobs, mask)
     later, earlier = decoded.scores[:, 1:], decoded.scores[:, :-1]
-    assert (later <= earlier).all(), "scores are not best first"
+    assert (later <= earlier).all(), "scores are not in descending order"
     for item, length in enumerate(_LENGTHS):
         sums = _likelihoods(logprobs[item, :length].exp().tolist())
         for row, score in zip(decoded.tokens[item], decoded.scores[item].tolist(), strict=True):
             limit = sums.get(tuple(_labels(row)), 0.0)
-            assert score == -math.inf or score <= math.log(limit) + 1e-5, "a score is too high"
+            assert score == -math.inf or score <= math.log(limit) + 1e-5, (
+                "a score is above the log-probability of its labels"
+            )
 
 
 def _likelihoods(frames: list[list[float]]) -> dict[tuple[int, ...], float]:
-    """The probability of every labelling, by trying every path."""
+    """Return the probability of every labelling, by enumerating all paths."""
     sums: dict[tuple[int, ...], float] = {}
     for path in itertools.product(range(len(frames[0])), repeat=len(frames)):
-        labels = tuple(symbol for symbol, _ in itertools.groupby(path) if symbol != _BLANK)
-        p = math.prod(row[symbol] for row, symbol in zip(frames, path, strict=True))
+        labels = tuple(label for label, _ in itertools.groupby(path) if label != _BLANK)
+        p = math.prod(row[label] for row, label in zip(frames, path, strict=True))
         sums[labels] = sums.get(labels, 0.0) + p
     return sums
 

@@ -1,4 +1,4 @@
-"""What the laws compare with."""
+"""Random inputs and comparisons for laws."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from zoo.interfaces import Memory
 
 
 def randn(*shape: int, seed: int = 0) -> Tensor:
-    """Standard normal numbers in float64, the same for one seed on every device."""
-    drawn = torch.Generator("cpu").manual_seed(seed)
-    numbers = torch.randn(*shape, generator=drawn, dtype=torch.float64, device="cpu")
-    return numbers.to(torch.empty(0).device)
+    """Return standard normal values in float64; a seed gives the same on every device."""
+    generator = torch.Generator("cpu").manual_seed(seed)
+    values = torch.randn(*shape, generator=generator, dtype=torch.float64, device="cpu")
+    return values.to(torch.empty(0).device)
 
 
 def make_generator(seed: int) -> torch.Generator:
-    """A generator on the device the laws run on."""
+    """Return a seeded generator on the default device."""
     return torch.Generator(torch.empty(0).device).manual_seed(seed)
 
 
 def length_mask(lengths: Sequence[int], longest: int | None = None) -> Tensor:
-    """A mask [B, S] with the real positions first."""
+    """Return a mask [B, S] of sequences with these lengths."""
     return torch.arange(longest or max(lengths)) < torch.tensor(lengths)[:, None]
 
 
 def assert_close(actual: Tensor, expected: Tensor, what: str, tolerance: float = 1e-9) -> None:
-    """Equal within the tolerance, NaN nowhere."""
+    """Raise AssertionError unless the tensors agree within the tolerance and have no NaN."""
     assert actual.shape == expected.shape, (
         f"{what}: {list(actual.shape)}, not {list(expected.shape)}"
     )
-    assert not actual.isnan().any(), f"{what}: has NaN"
+    assert not actual.isnan().any(), f"{what}: contains NaN"
     if actual.numel():
-        off = (actual - expected).abs().nan_to_num(nan=0.0, posinf=float("inf")).max().item()
-        assert off <= tolerance, f"{what}: off by {off:.3g}"
+        error = (actual - expected).abs().nan_to_num(nan=0.0, posinf=float("inf")).max().item()
+        assert error <= tolerance, f"{what}: differs by {error:.3g}"
 
 
 def assert_equal(actual: Tensor, expected: Tensor, what: str) -> None:
-    """Equal to the last bit."""
+    """Raise AssertionError unless the tensors are bitwise equal."""
     assert torch.equal(actual, expected), f"{what} changed"
 
 
 def random_memory(
     memory_dim: int, summary_dim: int, lengths: Sequence[int] = (4, 2, 3), *, seed: int = 0
 ) -> Memory:
-    """A memory of random states, padded."""
+    """Return a memory with random states and padding."""
     mask = length_mask(lengths)
     B, S = mask.shape
     states = randn(B, S, memory_dim, seed=seed) * mask[..., None]

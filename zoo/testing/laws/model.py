@@ -1,4 +1,4 @@
-"""The laws of models."""
+"""Laws of models."""
 
 from __future__ import annotations
 
@@ -26,22 +26,26 @@ def _batch(model: Model, batch: int = 3, length: int = 5) -> dict[str, Any]:
 
 
 def runs_example(config: Configuration) -> None:
-    """The model runs on its own example: logits beside targets, and all it says is finite."""
+    """The model runs on its example; logits, targets and masks match, and outputs are finite."""
     model = _compose(config)
     outputs = model(_batch(model))
     steps = outputs.logits.shape[:-1]
     assert outputs.mask.shape == steps, "logits and mask do not match"
     if outputs.target_mask is not None:
-        assert outputs.target_mask.shape == outputs.targets.shape, "targets and their mask differ"
-        assert outputs.targets.shape[0] == steps[0], "logits and targets differ in their batch"
+        assert outputs.target_mask.shape == outputs.targets.shape, (
+            "targets and target_mask have different shapes"
+        )
+        assert outputs.targets.shape[0] == steps[0], "logits and targets have different batch sizes"
     else:
-        fitting = (steps, outputs.logits.shape)
-        assert outputs.targets.shape in fitting, "logits and targets do not match"
-    assert all(tensor.isfinite().all() for tensor in outputs.differentiable()), "not all is finite"
+        allowed = (steps, outputs.logits.shape)
+        assert outputs.targets.shape in allowed, "logits and targets do not match"
+    assert all(tensor.isfinite().all() for tensor in outputs.differentiable()), (
+        "an output is not finite"
+    )
 
 
 def save_load(config: Configuration) -> None:
-    """Save then load is bit-exact, in weights and in logits."""
+    """A saved and loaded model has bitwise equal weights and logits."""
     model = _compose(config)
     with tempfile.TemporaryDirectory() as folder:
         path = save(model, Path(folder) / "model.safetensors")
@@ -54,18 +58,22 @@ def save_load(config: Configuration) -> None:
 
 
 def parameter_gradients(config: Configuration) -> None:
-    """Every parameter gets a gradient, from the logits or what is said beside: none is dead."""
+    """Every parameter has a gradient from the outputs."""
     model = _compose(config).train()
     generator = torch.Generator().manual_seed(1)
-    said = [tensor for tensor in model(_batch(model)).differentiable() if tensor.requires_grad]
-    loss = sum((tensor * torch.randn(tensor.shape, generator=generator)).sum() for tensor in said)
+    outputs = [tensor for tensor in model(_batch(model)).differentiable() if tensor.requires_grad]
+    loss = sum(
+        (tensor * torch.randn(tensor.shape, generator=generator)).sum() for tensor in outputs
+    )
     torch.autograd.backward(loss)
-    dead = [n for n, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
-    assert not dead, f"no gradient reaches {', '.join(dead)}"
+    missing = [
+        n for n, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0
+    ]
+    assert not missing, f"no gradient for {', '.join(missing)}"
 
 
 def compiles(config: Configuration) -> None:
-    """The forward pass compiles without graph breaks and gives the same."""
+    """The forward pass compiles without graph breaks and gives the same logits."""
     model = _compose(config)
     batch = _batch(model)
     torch.compiler.reset()
@@ -74,14 +82,14 @@ def compiles(config: Configuration) -> None:
 
 
 def matches_gpu(config: Configuration) -> None:
-    """The CPU equals the GPU within tolerance."""
+    """Logits on the CPU and on the GPU agree within tolerance."""
     if not torch.cuda.is_available():
-        raise NotApplicable("torch sees no CUDA device here")
+        raise NotApplicable("torch finds no CUDA device")
     model = _compose(config)
     batch = _batch(model)
     logits = model(batch).logits
-    there = model.to("cuda")({key: value.to("cuda") for key, value in batch.items()}).logits
-    assert_close(there.cpu(), logits, "logits on the GPU", 1e-4)
+    on_gpu = model.to("cuda")({key: value.to("cuda") for key, value in batch.items()}).logits
+    assert_close(on_gpu.cpu(), logits, "logits on the GPU", 1e-4)
 
 
 LAWS = (

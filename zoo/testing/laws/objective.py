@@ -1,4 +1,4 @@
-"""The laws of objectives."""
+"""Laws of objectives."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from zoo.testing.laws.helpers import assert_equal
 
 
 def brute_force(config: Configuration) -> None:
-    """The loss equals its brute-force reference on tiny cases, with drawn choices too."""
+    """The loss equals its brute-force reference on the examples."""
     objective = config.build()
     for outputs in objective.examples():
         loss = objective(outputs)
-        assert loss.shape == (), f"the loss is {list(loss.shape)}, not one number"
-        off = abs(loss.item() - objective.reference(outputs))
-        assert off < 1e-5, f"off by {off:.3g} from its reference"
+        assert loss.shape == (), f"the loss is {list(loss.shape)}, not a scalar"
+        error = abs(loss.item() - objective.reference(outputs))
+        assert error < 1e-5, f"differs by {error:.3g} from its reference"
 
 
 def masked_targets(config: Configuration) -> None:
-    """Targets, logits and choices that do not count change nothing; none counting gives no NaN."""
+    """Masked targets, logits and samples do not change the loss; a full mask does not give NaN."""
     objective = config.build()
     for outputs in objective.examples():
         assert_equal(
             objective(_perturb_masked(outputs)),
             objective(outputs),
-            "the loss, by what does not count,",
+            "the loss, with other values at masked positions,",
         )
         none = objective(_mask_all(outputs))
-        assert not none.isnan(), "the loss of nothing is NaN"
+        assert not none.isnan(), "the loss with all targets masked is NaN"
 
 
 def _perturb_masked(outputs: Outputs) -> Outputs:
-    """The same, but for what does not count."""
-    out = ~outputs.mask
-    masked_targets = out if outputs.target_mask is None else ~outputs.target_mask
+    """Return the outputs with other values at masked positions."""
+    masked = ~outputs.mask
+    masked_targets = masked if outputs.target_mask is None else ~outputs.target_mask
     if outputs.targets.dim() > masked_targets.dim():
         masked_targets = masked_targets[..., None]
     samples = outputs.samples and Samples(
-        outputs.samples.logprob.masked_fill(out, -1e3),
-        outputs.samples.entropy.masked_fill(out, 1e3),
+        outputs.samples.logprob.masked_fill(masked, -1e3),
+        outputs.samples.entropy.masked_fill(masked, 1e3),
     )
     return replace(
         outputs,
-        logits=outputs.logits.masked_fill(out[..., None], 1e3),
+        logits=outputs.logits.masked_fill(masked[..., None], 1e3),
         targets=outputs.targets.masked_fill(masked_targets, 3),
         samples=samples,
         parts={name: _perturb_masked(part) for name, part in outputs.parts.items()},
@@ -65,7 +65,7 @@ def _mask_all(outputs: Outputs) -> Outputs:
 
 
 def descent_direction(config: Configuration) -> None:
-    """A small step against the gradient makes the loss smaller."""
+    """A small step against the gradient decreases the loss."""
     objective = config.build()
     outputs = objective.examples()[0]
     logits = outputs.logits.detach().requires_grad_()
@@ -73,7 +73,7 @@ def descent_direction(config: Configuration) -> None:
     (gradient,) = torch.autograd.grad(loss, logits)
     assert gradient.abs().max() > 0, "the loss has no gradient"
     after = objective(replace(outputs, logits=logits.detach() - 0.1 * gradient))
-    assert after < loss, "a step against the gradient makes the loss larger"
+    assert after < loss, "a step against the gradient increases the loss"
 
 
 LAWS = (

@@ -1,4 +1,4 @@
-"""The laws of positions."""
+"""Laws of positions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from zoo.testing.laws.helpers import assert_close, randn
 
 
 def offset(config: Configuration) -> None:
-    """Positions o..o+n computed alone equal the slice of the whole."""
+    """Positions computed from an offset equal a slice of those computed from 0."""
     position = config.build()
     parent_values = config.parent_values()
     states = randn(2, 7, parent_values["dim"])
@@ -16,16 +16,16 @@ def offset(config: Configuration) -> None:
     assert_close(
         position.add(states[:, 3:6], offset=3), position.add(states)[:, 3:6], "add at an offset"
     )
-    turned = position.rotate(heads)
+    rotated = position.rotate(heads)
     assert_close(
-        position.rotate(heads[:, :, 3:6], offset=3), turned[:, :, 3:6], "rotate at an offset"
+        position.rotate(heads[:, :, 3:6], offset=3), rotated[:, :, 3:6], "rotate at an offset"
     )
     device = states.device
-    whole = position.bias(7, 7, device=device)
+    full = position.bias(7, 7, device=device)
     part = position.bias(3, 7, offset=3, device=device)
-    assert (whole is None) == (part is None), "bias comes and goes with the offset"
-    if whole is not None and part is not None:
-        assert_close(part, whole[:, 3:6], "bias at an offset")
+    assert (full is None) == (part is None), "whether there is a bias depends on the offset"
+    if full is not None and part is not None:
+        assert_close(part, full[:, 3:6], "bias at an offset")
 
 
 LAWS = (Law("offset", offset),)

@@ -1,4 +1,4 @@
-"""The laws of samplers."""
+"""Laws of samplers."""
 
 from __future__ import annotations
 
@@ -27,110 +27,108 @@ from zoo.testing.laws.helpers import (
 )
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding, TinySampler
 
-_DRAWS = 20_000
+_SAMPLES = 20_000
 
 
 def _step_sampler(config: Configuration) -> Sampler:
     sampler: Sampler = config.build()
     if isinstance(sampler, FrameSampler):
-        raise NotApplicable("it reads all frames at once")
+        raise NotApplicable("it is a frame sampler")
     return sampler
 
 
 def _example_step(sampler: Sampler, *, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Log-probabilities [B, W, V] and scores so far [B, W], as the loop offers them."""
+    """Return log-probabilities [B, W, V] and scores so far [B, W]."""
     logprobs = randn(2, sampler.width, 6, seed=seed).log_softmax(dim=-1)
     return logprobs, -randn(2, sampler.width, seed=seed + 1).abs()
 
 
 def _select(sampler: Sampler, logprobs: Tensor, scores: Tensor, seed: int) -> Selection:
-    """What the sampler chooses in the first step of a search that token 0 ends."""
+    """Return the selection in the first step of a search with end token 0."""
     B, W, V = logprobs.shape
     task = SearchConfig(B, V, total_length=4, max_length=3, pad=0, eos_ids=torch.tensor([0]))
-    said = torch.ones(B, W, task.total_length, dtype=torch.long)
+    tokens = torch.ones(B, W, task.total_length, dtype=torch.long)
     none, first = torch.zeros(B, W, dtype=torch.bool), torch.ones(B, dtype=torch.long)
     search = SearchState(
-        task, said, scores, none, first, cur_len=1, sampler_state=sampler.init_state(task)
+        task, tokens, scores, none, first, cur_len=1, sampler_state=sampler.init_state(task)
     )
-    return sampler.advance(logprobs, search, _generator(seed))[0]
-
-
-def _generator(generator_seed: int) -> torch.Generator:
-    return make_generator(generator_seed)
+    return sampler.advance(logprobs, search, make_generator(seed))[0]
 
 
 def seeded_sampling(config: Configuration) -> None:
-    """One seed always makes the same choice."""
+    """A seed always gives the same selection."""
     sampler = _step_sampler(config)
     logprobs, scores = _example_step(sampler)
-    for seed in range(20):  # draws that follow no seed agree by chance now and then
+    for seed in range(20):  # unseeded samples agree by chance sometimes
         first, second = (_select(sampler, logprobs, scores, seed) for _ in range(2))
-        assert_equal(second.tokens, first.tokens, "a token drawn with the same seed")
-        assert_equal(second.parents, first.parents, "a parent drawn with the same seed")
+        assert_equal(second.tokens, first.tokens, "a token sampled with the same seed")
+        assert_equal(second.parents, first.parents, "a parent sampled with the same seed")
 
 
 def score_accumulation(config: Configuration) -> None:
     """A score is its parent's score plus the log-probability of the token."""
     sampler = _step_sampler(config)
     logprobs, scores = _example_step(sampler)
-    chosen = _select(sampler, logprobs, scores, 0)
-    assert chosen.tokens.shape == scores.shape, "tokens are not [B, W]"
-    assert ((chosen.parents >= 0) & (chosen.parents < sampler.width)).all(), "no such parent"
-    rows = logprobs.gather(1, chosen.parents[..., None].expand(-1, -1, 6))
-    token = rows.gather(2, chosen.tokens[..., None])[..., 0]
-    assert_close(chosen.scores, scores.gather(1, chosen.parents) + token, "a score", 1e-6)
+    selection = _select(sampler, logprobs, scores, 0)
+    assert selection.tokens.shape == scores.shape, "tokens are not [B, W]"
+    assert ((selection.parents >= 0) & (selection.parents < sampler.width)).all(), (
+        "a parent is not a hypothesis"
+    )
+    rows = logprobs.gather(1, selection.parents[..., None].expand(-1, -1, 6))
+    token = rows.gather(2, selection.tokens[..., None])[..., 0]
+    assert_close(selection.scores, scores.gather(1, selection.parents) + token, "a score", 1e-6)
 
 
 def zero_probability(config: Configuration) -> None:
-    """A token of probability 0 is never chosen while there is another."""
+    """A token with probability 0 is not selected while another token is possible."""
     sampler = _step_sampler(config)
     logprobs, scores = _example_step(sampler)
-    barred = logprobs.clone()
-    barred[..., :4] = float("-inf")
+    restricted = logprobs.clone()
+    restricted[..., :4] = float("-inf")
     for seed in range(20):
-        chosen = _select(sampler, barred.log_softmax(dim=-1), scores, seed)
-        assert (chosen.tokens >= 4).all(), "an impossible token was chosen"
+        selection = _select(sampler, restricted.log_softmax(dim=-1), scores, seed)
+        assert (selection.tokens >= 4).all(), "a token with probability 0 was selected"
 
 
 def matches_distribution(config: Configuration) -> None:
-    """Draws follow the distribution that the sampler states (chi-square at a fixed seed)."""
+    """Sample frequencies follow `distribution` (chi-square test with a fixed seed)."""
     sampler = _step_sampler(config)
     if sampler.width != 1:
-        raise NotApplicable("it keeps several hypotheses, which are not independent draws")
+        raise NotApplicable("it keeps several hypotheses, which are not independent samples")
     logprobs = randn(6).log_softmax(dim=-1)
-    stated = sampler.distribution(logprobs)
-    assert_close(stated.sum(), torch.tensor(1.0).double(), "the stated distribution's sum", 1e-6)
-    many = logprobs.expand(_DRAWS, 1, 6)
-    tokens = _select(sampler, many, torch.zeros(_DRAWS, 1).double(), 0).tokens[:, 0]
-    seen = torch.bincount(tokens, minlength=6).double()
-    possible = stated > 0
-    assert (seen[~possible] == 0).all(), "a token outside the stated distribution was drawn"
-    expected = stated[possible] * _DRAWS
-    distance = ((seen[possible] - expected) ** 2 / expected).sum().item()
+    expected = sampler.distribution(logprobs)
+    assert_close(expected.sum(), torch.tensor(1.0).double(), "the sum of the distribution", 1e-6)
+    rows = logprobs.expand(_SAMPLES, 1, 6)
+    tokens = _select(sampler, rows, torch.zeros(_SAMPLES, 1).double(), 0).tokens[:, 0]
+    counts = torch.bincount(tokens, minlength=6).double()
+    possible = expected > 0
+    assert (counts[~possible] == 0).all(), "a token with probability 0 was sampled"
+    expected_counts = expected[possible] * _SAMPLES
+    distance = ((counts[possible] - expected_counts) ** 2 / expected_counts).sum().item()
     # 20.5 is the 99.9th percentile of chi-square with five degrees of freedom.
-    assert distance < 20.5, (
-        f"draws do not follow the stated distribution (chi-square {distance:.1f})"
-    )
+    assert distance < 20.5, f"samples do not follow the distribution (chi-square {distance:.1f})"
 
 
 def finished_stays_finished(config: Configuration) -> None:
-    """In the decoding loop, nothing but padding follows an end token."""
+    """In the decoding loop, only padding follows an end token."""
     out = _generate(_step_sampler(config), logit_scale=1.0)
     ended = (out == 2).cumsum(dim=-1) - (out == 2).long()
-    assert (out.masked_select(ended > 0) == 0).all(), "a finished hypothesis went on"
+    assert (out.masked_select(ended > 0) == 0).all(), "a finished hypothesis continued"
 
 
 def greedy_when_certain(config: Configuration) -> None:
-    """Where one token has all the probability, it is taken: every sampler is greedy then."""
-    said = _generate(_step_sampler(config), logit_scale=1e6)[:, 0]
+    """If one token has all the probability, every sampler selects it."""
+    tokens = _generate(_step_sampler(config), logit_scale=1e6)[:, 0]
     greedy = _generate(TinySampler(), logit_scale=1e6)[:, 0]
-    longest = max(said.shape[-1], greedy.shape[-1])
-    said, greedy = (torch.nn.functional.pad(x, (0, longest - x.shape[-1])) for x in (said, greedy))
-    assert_equal(said, greedy, "what is certain")
+    longest = max(tokens.shape[-1], greedy.shape[-1])
+    tokens, greedy = (
+        torch.nn.functional.pad(x, (0, longest - x.shape[-1])) for x in (tokens, greedy)
+    )
+    assert_equal(tokens, greedy, "a certain token")
 
 
 class _ScaledDecoder(TinyDecoder):
-    """Never pads, and is as sure of itself as it is told."""
+    """Never outputs padding; `logit_scale` sets how peaked the distribution is."""
 
     logit_scale = 1.0
 
@@ -141,14 +139,14 @@ class _ScaledDecoder(TinyDecoder):
 
 
 def _generate(sampler: Sampler, *, logit_scale: float) -> Tensor:
-    """tokens [B, N, T] from the decoding loop; 2 ends, 0 pads."""
+    """Return tokens [B, N, T] of the decoding loop; 2 is the end token, 0 padding."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         decoder = _ScaledDecoder(embedding=TinyEmbedding(), summary_dim=4).double()
     decoder.logit_scale = logit_scale
     source = random_memory(6, 4, lengths=(4,) * 8)
     inputs = GenerationInputs(decoder, source, bos=1, eos=2, pad=0)
-    request = DecodeRequest(sampler=sampler, max_length=12, generator=_generator(0))
+    request = DecodeRequest(sampler=sampler, max_length=12, generator=make_generator(0))
     return decode(inputs, request).tokens
 
 

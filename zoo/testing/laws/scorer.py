@@ -1,4 +1,4 @@
-"""The laws of scorers, alone and inside an attention."""
+"""Laws of scorers, alone and inside an attention."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _inputs(config: Configuration) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def key_permutation(config: Configuration) -> None:
-    """Permuting the keys permutes the scores; a scorer of places alone does not notice."""
+    """Permuting the keys permutes the scores, unless the scorer ignores keys."""
     scorer = config.build()
     query, key = _inputs(config)
     order = torch.tensor([2, 0, 3, 1])
@@ -34,19 +34,19 @@ def key_permutation(config: Configuration) -> None:
 
 
 def pair_form(config: Configuration) -> None:
-    """The pair form equals the dense form, also of listed edges and with no or more leading
-    dimensions; a scorer of places alone refuses pairs with a reason."""
+    """The pair form equals the dense form, also for edges and for other numbers of leading
+    dimensions; a scorer that ignores keys raises."""
     scorer = config.build()
     query, key = _inputs(config)
     dense = scorer(query, key)
-    both = query[:, :, None].expand(-1, -1, 4, -1), key[:, None].expand(-1, 3, -1, -1)
+    pairs = query[:, :, None].expand(-1, -1, 4, -1), key[:, None].expand(-1, 3, -1, -1)
     if scorer.ignores_keys:
-        _check_pairs_raise(scorer, *both)
+        _check_pairs_raise(scorer, *pairs)
     else:
-        assert_close(scorer.score_pairs(*both), dense, "pairs against dense")
+        assert_close(scorer.score_pairs(*pairs), dense, "scores of pairs")
         target, source = torch.tensor([2, 0, 2, 1]), torch.tensor([3, 3, 0, 1])
-        listed = scorer(query, key, edges=(target, source))
-        assert_close(listed, dense[:, target, source], "listed edges against dense")
+        edge_scores = scorer(query, key, edges=(target, source))
+        assert_close(edge_scores, dense[:, target, source], "scores of edges")
     assert_close(scorer(query[0], key[0]), dense[0], "scores without a batch")
     assert_close(
         scorer(query[:, None], key[:, None])[:, 0], dense, "scores with two leading dimensions"
@@ -54,21 +54,21 @@ def pair_form(config: Configuration) -> None:
 
 
 def _check_pairs_raise(scorer: Scorer, query: torch.Tensor, key: torch.Tensor) -> None:
-    said = None
+    message = None
     try:
         scorer.score_pairs(query, key)
     except ZooError as error:
-        said = str(error)
-    assert said is not None, "a scorer of places alone scores pairs"
-    assert scorer.name in said, f"the refusal does not name the scorer: {said}"
+        message = str(error)
+    assert message is not None, "a scorer that ignores keys scores pairs"
+    assert scorer.name in message, f"the error does not name the scorer: {message}"
 
 
 def prepared_keys(config: Configuration) -> None:
-    """Preparing the keys first, once, changes nothing."""
+    """Scores of prepared keys equal scores of keys."""
     scorer = config.build()
     query, key = _inputs(config)
     prepared = scorer.prepare(key)
-    assert prepared.shape[:-1] == key.shape[:-1], "prepare changes more than the last dimension"
+    assert prepared.shape[:-1] == key.shape[:-1], "prepare changes other dimensions than the last"
     assert_close(
         scorer(query, prepared, prepared=True), scorer(query, key), "scores of prepared keys"
     )
@@ -79,7 +79,7 @@ def prepared_keys(config: Configuration) -> None:
 
 
 def gradients(config: Configuration) -> None:
-    """Gradients are those of finite differences (gradcheck in float64), step by step too."""
+    """Gradients equal finite differences (gradcheck in float64), also step by step."""
     scorer = config.build()
     query, key = (tensor.requires_grad_() for tensor in _inputs(config))
     weights = list(scorer.parameters())
@@ -90,10 +90,10 @@ def gradients(config: Configuration) -> None:
 
     def step_scores(*inputs: torch.Tensor) -> torch.Tensor:
         query, prepared, previous_weights = inputs[0], scorer.prepare(inputs[1]), inputs[2]
-        own, steps = scorer.init_state(prepared), []
+        state, steps = scorer.init_state(prepared), []
         for t in range(3):
-            before = own | {"weights": previous_weights * (t > 0)}
-            step, own = scorer(query[:, t : t + 1], prepared, prepared=True, state=before)
+            before = state | {"weights": previous_weights * (t > 0)}
+            step, state = scorer(query[:, t : t + 1], prepared, prepared=True, state=before)
             steps.append(step)
         return torch.cat(steps, dim=1)
 
@@ -104,20 +104,20 @@ def gradients(config: Configuration) -> None:
 
 
 def masked_attention(config: Configuration) -> None:
-    """Inside an attention, masked and future keys change nothing, fused or not, in any heads."""
+    """Inside an attention, masked and future keys have no effect, on both paths and with heads."""
     for heads in (1, 2):
         check_mask(config, _attention(config, heads))
 
 
 def stepwise_queries(config: Configuration) -> None:
-    """Inside an attention, queries one by one get what they get all at once (of a sequential
-    scorer the first does), and what is remembered follows its row."""
+    """Inside an attention, queries one at a time give the same as in parallel (for a sequential
+    scorer: the first query), and the state can be reordered."""
     for heads in (1, 2):
         check_stepwise(config, _attention(config, heads))
 
 
 def fused_path(config: Configuration) -> None:
-    """The fused path equals the reference path, with masks of every form."""
+    """The fused path equals the reference path, with every form of mask."""
     attention = _attention(config, 1)
     query, memory = randn(2, 3, 8, seed=3), randn(2, 4, 8, seed=4)
     for mask in (Mask(), Mask(keys=length_mask([4, 2])), Mask(causal=True, offset=1)):

@@ -1,0 +1,102 @@
+"""Tests mirror the source: tests/ROOM/test_NAME.py tests zoo/ROOM/**/NAME.py.
+
+NAME may continue with what is tested (`test_spec_fuzz.py`), and may be the room's own name for
+tests of the room as a whole (`test_hub_cli.py`). Tests across several files are listed.
+"""
+
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+ROOT = TESTS.parent
+
+# Tests of behaviour that several source files share, by the reason.
+CROSS_CUTTING = {
+    "written by earlier versions": ["artifact/compatibility"],
+    "commands as they are run": ["cli/failures", "cli/verbs", "exchange/cli", "hub/terminal"],
+    "import, map and export together": [
+        "exchange/importers",
+        "exchange/map",
+        "exchange/map_fuzz",
+        "exchange/names",
+        "exchange/operations",
+        "exchange/trained",
+        "hub/import",
+    ],
+    "the decoding loop with samplers, filters and models": [
+        "generation/decoding",
+        "generation/decoding_gpu",
+        "generation/host_syncs",
+        "generation/hugging_face",
+        "generation/refusals",
+        "generation/specs",
+    ],
+    "a hub server against the whole client": [
+        "hub/access",
+        "hub/code_in_repos",
+        "hub/faults",
+        "hub/header",
+        "hub/hostile",
+        "hub/processes",
+        "hub/roundtrip",
+        "hub/shards",
+    ],
+    "every law with a component that breaks it": ["testing/broken_components"],
+    "training on a small task": [
+        "plugins/zoo_ctc/learning_slow",
+        "plugins/zoo_gat/learning",
+        "plugins/zoo_show_attend_tell/caption_learning",
+        "plugins/zoo_word2vec/learns_topics",
+    ],
+    "parity with another library or published weights": [
+        "plugins/zoo_gat/checkpoint",
+        "plugins/zoo_gat/parity",
+        "plugins/zoo_huggingface/hf_errors",
+        "plugins/zoo_huggingface/hf_generation",
+        "plugins/zoo_huggingface/hf_logits",
+        "plugins/zoo_huggingface/hf_older_layouts",
+        "plugins/zoo_huggingface/hf_published_configs",
+        "plugins/zoo_huggingface/hf_sentences",
+        "plugins/zoo_huggingface/hf_tokenizers",
+    ],
+    "several components of a plugin": [
+        "plugins/zoo_recurrent/sequential",
+        "plugins/zoo_show_attend_tell/hard_gradient",
+        "plugins/zoo_transformer/bfloat16",
+        "plugins/zoo_transformer/kv_cache",
+        "plugins/zoo_word2vec/vectors",
+    ],
+}
+LISTED = {name for names in CROSS_CUTTING.values() for name in names}
+
+
+def _name(path):
+    return (path.parent.relative_to(TESTS) / path.stem.removeprefix("test_")).as_posix()
+
+
+FILES = {_name(path): path for path in sorted(TESTS.glob("*/**/test_*.py"))}
+
+
+def _has_source(name):
+    """Whether a module of the room, or the room itself, has this name or the start of it."""
+    room, _, test = name.rpartition("/")
+    source = ROOT / (room if room.startswith("plugins/") else f"zoo/{room}")
+    modules = {path.stem for path in source.rglob("*.py")} | {source.name.removeprefix("zoo_")}
+    return any(test == module or test.startswith(f"{module}_") for module in modules)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_test_file_has_a_source_file_or_is_listed(name):
+    assert _has_source(name) != (name in LISTED)
+
+
+def test_every_listed_test_file_exists():
+    assert LISTED - set(FILES) == set()
+
+
+def test_every_folder_of_tests_is_a_room():
+    rooms = {name.split("/")[0] for name in FILES}
+    assert {room for room in rooms if not (ROOT / "zoo" / room).is_dir()} == {"plugins"}
+    plugins = {name.split("/")[1] for name in FILES if name.startswith("plugins/")}
+    assert {plugin for plugin in plugins if not (ROOT / "plugins" / plugin).is_dir()} == set()
