@@ -111,6 +111,7 @@ def test_a_broken_command_is_reported_and_the_rest_works(
     assert row["status"] == "faulty"
     assert "command 'broken'" in row["faults"][0]
     assert problem in row["faults"][0]
+    assert "Traceback" in run("plugins", "--verbose")
     assert "broken" in run("--help")
     assert "additive" in run("list")
     failed = CliRunner().invoke(app, ["broken"])

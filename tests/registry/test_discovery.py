@@ -92,8 +92,8 @@ def test_a_plugin_whose_module_is_missing_is_recorded(site: Site) -> None:
     module = site.add("kit-gone", None)
     site.add("kit-good", scorer("kit-good"))
     registry = site.registry()
-    (fault,) = plugin_of(registry, "kit-gone").faults
-    assert f"No module named '{module}'" in fault
+    (problem,) = plugin_of(registry, "kit-gone").faults
+    assert f"No module named '{module}'" in problem
     assert_others_work(registry)
 
 

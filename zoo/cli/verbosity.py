@@ -70,5 +70,5 @@ def _disable_hub_progress() -> None:
 
 
 def shows_progress() -> bool:
-    """Return whether progress bars are wanted: on a terminal, and not with ``--quiet``."""
+    """Return whether to show progress bars: on a terminal, and not with ``--quiet``."""
     return sys.stderr.isatty() and _log.isEnabledFor(logging.WARNING)

@@ -64,7 +64,7 @@ def _is_enabled(plugin: Plugin, setting: str | None) -> bool:
 
 
 def _load(plugin: Plugin, point: EntryPoint) -> None:
-    # One manager per plugin, because pluggy reports an invalid hook for the whole manager.
+    # One manager per plugin, because pluggy checks the hooks of all its plugins together.
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(hookspecs)
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -61,6 +62,7 @@ def _check_commands(plugin: Plugin) -> None:
                 f"command '{command.name}': {command.target} cannot be loaded: "
                 f"{type(error).__name__}: {error}"
             )
+            plugin.trace = plugin.trace or traceback.format_exc()
 
 
 def _describe_plugin(plugin: Plugin) -> PluginRecord:

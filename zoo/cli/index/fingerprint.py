@@ -81,14 +81,15 @@ def times(fingerprint: Fingerprint) -> Iterator[int]:
 
 
 def distributions() -> list[list[Any]]:
-    """Return the metadata folders on ``sys.path`` with the state of their files."""
-    return [
+    """Return the metadata folders and archives on ``sys.path`` with the state of their files."""
+    folders = [
         [folder, _stat(folder), *(_stat(os.path.join(folder, name)) for name in _METADATA_FILES)]
         for folder in metadata_folders()
     ]
+    return folders + [[entry, _stat(entry)] for entry in sys.path if os.path.isfile(entry)]
 
 
-def _locate(package: str) -> str | None:
+def _locate(package: str) -> str | list[str] | None:
     if "." in package:  # finding a submodule would import its parent
         return None
     module = sys.modules.get(package)
@@ -96,7 +97,7 @@ def _locate(package: str) -> str | None:
         spec = importlib.util.find_spec(package) if module is None else module.__spec__
     except (ImportError, ValueError, AttributeError):
         return None
-    return spec.origin if spec else None
+    return (spec.origin or list(spec.submodule_search_locations or ())) if spec else None
 
 
 def _list_tree(folder: str) -> list[list[Any]]:
