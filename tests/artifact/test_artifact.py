@@ -5,16 +5,18 @@ from __future__ import annotations
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 import torch
-from artifact_kit import REGISTRY, TIED, all_tensors, assert_same_bits
+from artifact_kit import REGISTRY, TIED, Tied, all_tensors, assert_same_bits
 from safetensors.torch import load_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from zoo.artifact import load, named_tensors, read_header, save
-from zoo.interfaces import Model
+from zoo.interfaces import Model, Outputs
 from zoo.interfaces.signature import parameters
 from zoo.spec.composition import compose
 from zoo.spec.spec import load_spec
@@ -134,6 +136,41 @@ def test_stored_spec_is_resolved_and_providers_list_every_component(tmp_path: Pa
         assert row["distribution_version"] == entry.distribution_version
     assert header.provenance["seed"] == 7
     assert header.provenance["torch"] == torch.__version__
+
+
+class WithDropout(Tied):
+    """The tied model with dropout on its logits."""
+
+    name: ClassVar[str] = "kit-dropout"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, batch: Any) -> Outputs:
+        outputs = super().forward(batch)
+        return replace(outputs, logits=self.drop(outputs.logits))
+
+
+def test_loaded_models_are_in_evaluation_mode_and_composed_ones_in_training_mode(
+    tmp_path: Path,
+) -> None:
+    registry = REGISTRY.with_components([WithDropout], plugin="kit")
+    model = compose({**TIED, "model": "kit-dropout"}, registry=registry)
+    assert all(module.training for module in model.modules())
+    file = save(model, tmp_path / "m.safetensors")
+    assert all(module.training for module in model.modules())
+    again = load(file, registry=registry)
+    assert not any(module.training for module in again.modules())
+    batch = model.example(2, 5)
+    with torch.no_grad():
+        assert (model(batch).logits == 0).any()
+        assert torch.equal(again(batch).logits, model.eval()(batch).logits)
+
+
+def test_from_pretrained_returns_a_model_in_evaluation_mode(tmp_path: Path) -> None:
+    folder = compose("bahdanau-reversal").save_pretrained(tmp_path / "folder")
+    assert not any(module.training for module in Model.from_pretrained(folder).modules())
 
 
 def test_saved_file_has_default_permissions(file: Path, tmp_path: Path) -> None:

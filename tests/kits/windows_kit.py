@@ -2,7 +2,7 @@
 
 The platform's functions are replaced, not the project's: directories cannot be opened, read-only
 files cannot be flushed, `os.kill(pid, 0)` is Ctrl-C, `fcntl` is missing, `msvcrt` locks, and open
-files cannot be removed.
+or mapped files can be neither removed nor replaced.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 PREAMBLE = """
 import errno, fcntl, os, shutil, sys, types
 
-_open, _fsync, _unlink = os.open, os.fsync, os.unlink
+_open, _fsync, _unlink, _replace = os.open, os.fsync, os.unlink, os.replace
 
 def open_file(path, flags, mode=0o777):
     if os.path.isdir(path):
@@ -36,15 +36,23 @@ def locking(fd, mode, count):
     except BlockingIOError:
         raise OSError(errno.EACCES, "Permission denied") from None
 
-def open_paths():
-    return {os.path.realpath(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd")}
+def check_not_in_use(path):
+    used = {os.path.realpath(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd")}
+    with open("/proc/self/maps") as maps:
+        used |= {line.split(maxsplit=5)[-1].strip() for line in maps}
+    if os.path.realpath(path) in used:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
 def unlink(path):
-    if os.path.realpath(path) in open_paths():
-        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+    check_not_in_use(path)
     _unlink(path)
 
-os.open, os.fsync, os.kill, os.unlink = open_file, fsync, kill, unlink
+def replace(source, target):
+    check_not_in_use(source)
+    check_not_in_use(target)
+    _replace(source, target)
+
+os.open, os.fsync, os.kill, os.unlink, os.replace = open_file, fsync, kill, unlink, replace
 shutil._use_fd_functions = False
 sys.modules["msvcrt"] = types.SimpleNamespace(LK_LOCK=1, LK_NBLCK=2, locking=locking)
 sys.modules["fcntl"] = None
