@@ -93,7 +93,7 @@ class CtcAttention(FrameModel):
         decoder_outputs = self._decoder_outputs(decoder_inputs, targets, memory)
         is_label = (targets != self.pad) & (targets != self.eos)
         ctc_outputs = Outputs(self.ctc(memory.states), targets, memory.mask, target_mask=is_label)
-        return replace(decoder_outputs, parts={"ctc": ctc_outputs})
+        return replace(decoder_outputs, auxiliary={"ctc": ctc_outputs})
 
     def _decoder_outputs(self, decoder_inputs: Tensor, targets: Tensor, memory: Memory) -> Outputs:
         if not self.is_stochastic:

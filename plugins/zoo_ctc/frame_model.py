@@ -36,7 +36,7 @@ class FrameModel(Model):
     def align(self, batch: Batch) -> ForcedAlignment:
         """Align the targets with the frames."""
         outputs = self(batch)
-        ctc = outputs.parts.get("ctc", outputs)
+        ctc = outputs.auxiliary.get("ctc", outputs)
         return align(ctc.logits, ctc.mask, ctc.targets, ctc.target_mask, blank=self.blank)
 
     @torch.no_grad()

@@ -73,13 +73,13 @@ class JointCtc(Objective):
 
     def examples(self) -> Sequence[Outputs]:
         pairs = zip(self.attention.examples(), self.ctc.examples(), strict=False)
-        return [replace(attention, parts={"ctc": ctc}) for attention, ctc in pairs]
+        return [replace(attention, auxiliary={"ctc": ctc}) for attention, ctc in pairs]
 
 
 def _ctc_outputs(outputs: Outputs) -> Outputs:
-    if "ctc" not in outputs.parts:
+    if "ctc" not in outputs.auxiliary:
         raise ZooError(
             "objective 'joint-ctc' needs a model with a further head 'ctc', for example "
-            f"ctc-attention, but this model has {', '.join(sorted(outputs.parts)) or 'none'}"
+            f"ctc-attention, but this model has {', '.join(sorted(outputs.auxiliary)) or 'none'}"
         )
-    return outputs.parts["ctc"]
+    return outputs.auxiliary["ctc"]

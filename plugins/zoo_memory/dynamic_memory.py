@@ -89,7 +89,7 @@ class DynamicMemory(Model):
         if "support" not in batch:
             return outputs
         gate_outputs = Outputs(torch.stack(gate_logits, dim=-1), batch["support"], fact_mask)
-        return replace(outputs, parts={"gates": gate_outputs})
+        return replace(outputs, auxiliary={"gates": gate_outputs})
 
     def _facts(self, story: Tensor) -> tuple[Tensor, Tensor]:
         """Return the state at the end of each sentence [B, S, D], and the mask [B, S]."""

@@ -49,16 +49,16 @@ class SupportingFacts(Objective):
 
     def forward(self, outputs: Outputs) -> Tensor:
         loss: Tensor = self.answer(outputs)
-        gates = outputs.parts.get("gates")
+        gates = outputs.auxiliary.get("gates")
         return loss if gates is None else loss + self.weight * self.facts(gates)
 
     def reference(self, outputs: Outputs) -> float:
         total = self.answer.reference(outputs)
-        gates = outputs.parts.get("gates")
+        gates = outputs.auxiliary.get("gates")
         return total if gates is None else total + self.weight * self.facts.reference(gates)
 
     def examples(self) -> Sequence[Outputs]:
         answers = self.answer.examples()
         gates = self.facts.examples()
-        joint = [replace(a, parts={"gates": g}) for a, g in zip(answers, gates, strict=False)]
+        joint = [replace(a, auxiliary={"gates": g}) for a, g in zip(answers, gates, strict=False)]
         return [*joint, *answers]

@@ -31,7 +31,12 @@ MAX_SAMPLES = 256
 TOLERANCE = {torch.float64: 1e-7, torch.float32: 1e-4}
 DEFAULT_TOLERANCE = 3e-2
 """Allowed difference, relative to the largest absolute output."""
-_RENAMED = {"choices": "samples", "counted": "loss_mask", "looks": "attention_weights"}
+_RENAMED = {
+    "choices": "samples",
+    "counted": "loss_mask",
+    "looks": "attention_weights",
+    "parts": "auxiliary",
+}
 """Batch keys and output fields that had another name in earlier versions."""
 
 

@@ -148,7 +148,7 @@ class Outputs:
         logits [B, T, V]; targets [B, T], or [B, T, V] for multi-label targets; mask [B, T], True
         where the loss is computed; samples [B, T], None without sampled positions; target_mask
         [B, U], only if targets [B, U] are not aligned with the logits; extras: further tensors for
-        specific objectives, batch first; parts: outputs of auxiliary heads for the same batch.
+        specific objectives, batch first; auxiliary: outputs of further heads for the same batch.
     """
 
     logits: Tensor
@@ -157,7 +157,7 @@ class Outputs:
     samples: Samples | None = None
     target_mask: Tensor | None = None
     extras: Mapping[str, Tensor] = field(default_factory=dict)
-    parts: Mapping[str, Outputs] = field(default_factory=dict)
+    auxiliary: Mapping[str, Outputs] = field(default_factory=dict)
 
     def get_extra(self, name: str, required_by: str) -> Tensor:
         """Return a tensor from extras; raise ZooError if it is missing."""
@@ -174,7 +174,7 @@ class Outputs:
         if self.samples is not None:
             yield from (self.samples.logprob, self.samples.entropy)
         yield from (tensor for tensor in self.extras.values() if tensor.is_floating_point())
-        for part in self.parts.values():
+        for part in self.auxiliary.values():
             yield from part.differentiable()
 
 

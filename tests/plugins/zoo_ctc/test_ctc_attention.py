@@ -54,7 +54,7 @@ def test_decoder_outputs_match_seq2seq(ctc_and_seq2seq):
 
 def test_ctc_targets_exclude_bos_and_eos():
     model = compose()
-    part = model(BATCH).parts["ctc"]
+    part = model(BATCH).auxiliary["ctc"]
     states = model.encode(BATCH["source"]).states
     torch.testing.assert_close(part.logits, states @ model.ctc.weight.T + model.ctc.bias)
     assert part.mask.tolist() == [[True] * 4, [True, True, False, False]]
@@ -85,7 +85,7 @@ def test_hard_attention_returns_samples():
     model = compose(decoder=PARTS["decoder"] | {"attention": attention}).train()
     outputs = model(BATCH)
     assert outputs.samples is not None
-    assert set(outputs.parts) == {"ctc"}
+    assert set(outputs.auxiliary) == {"ctc"}
 
 
 def test_an_example_has_labels_between_bos_and_eos():

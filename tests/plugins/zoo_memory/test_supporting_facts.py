@@ -15,7 +15,7 @@ def test_zero_gate_logits_give_log_two_times_the_weight():
     mask = torch.tensor([[True]])
     answer = Outputs(torch.tensor([[[99.0, 0.0]]]), torch.tensor([[0]]), mask)
     gates = Outputs(torch.zeros(1, 1, 3), torch.tensor([[[1.0, 0, 1]]]), mask)
-    joint = Outputs(answer.logits, answer.targets, mask, parts={"gates": gates})
+    joint = Outputs(answer.logits, answer.targets, mask, auxiliary={"gates": gates})
     assert _objective()(answer).item() == pytest.approx(0.0)
     assert _objective("objective.weight=2.0")(joint).item() == pytest.approx(2 * math.log(2))
 
@@ -23,10 +23,10 @@ def test_zero_gate_logits_give_log_two_times_the_weight():
 def test_the_model_returns_its_gates_if_facts_are_labelled():
     model = zoo.compose("dynamic-memory-tiny")
     batch = model.example(2, 3, torch.Generator().manual_seed(0))
-    assert not model(batch).parts
+    assert not model(batch).auxiliary
     support = torch.zeros(2, 3, 2)
     support[:, 1] = 1
-    gates = model(batch | {"support": support}).parts["gates"]
+    gates = model(batch | {"support": support}).auxiliary["gates"]
     assert gates.logits.shape == (2, 3, 2)
     assert gates.mask.all()
     objective = _objective()
@@ -36,7 +36,7 @@ def test_the_model_returns_its_gates_if_facts_are_labelled():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    gates = model(batch | {"support": support}).parts["gates"].logits.sigmoid()
+    gates = model(batch | {"support": support}).auxiliary["gates"].logits.sigmoid()
     assert gates[:, 1].min() > 0.9
     assert gates[:, [0, 2]].max() < 0.1
 
@@ -52,7 +52,7 @@ def test_loss_matches_its_reference():
             torch.randn(3, 1, 5, generator=generator, dtype=torch.float64),
             torch.tensor([[1], [2], [4]]),
             torch.tensor([[True], [False], [True]]),
-            parts={"gates": gates},
+            auxiliary={"gates": gates},
         )
         assert objective(answers).item() == pytest.approx(objective.reference(answers))
 

@@ -50,7 +50,7 @@ def _perturb_masked(outputs: Outputs) -> Outputs:
         logits=outputs.logits.masked_fill(masked[..., None], 1e3),
         targets=outputs.targets.masked_fill(masked_targets, 3),
         samples=samples,
-        parts={name: _perturb_masked(part) for name, part in outputs.parts.items()},
+        auxiliary={name: _perturb_masked(part) for name, part in outputs.auxiliary.items()},
     )
 
 
@@ -60,7 +60,7 @@ def _mask_all(outputs: Outputs) -> Outputs:
         outputs,
         mask=torch.zeros_like(outputs.mask),
         target_mask=None if target_mask is None else torch.zeros_like(target_mask),
-        parts={name: _mask_all(part) for name, part in outputs.parts.items()},
+        auxiliary={name: _mask_all(part) for name, part in outputs.auxiliary.items()},
     )
 
 
