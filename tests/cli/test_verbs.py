@@ -208,11 +208,11 @@ def test_test_plugin_prints_a_table_of_laws(capsys):
 def test_new_plugin_refuses_bad_names_kinds_and_existing_folders(tmp_path, capsys):
     for name in ("Bad", "1st", "a_b", "class", "../x", ""):
         text = _error(["new-plugin", name, "--kind", "scorer", "-o", str(tmp_path)], capsys)
-        assert "is no plugin name" in text
+        assert "plugin name" in text
     assert "did you mean 'scorer'?" in _error(["new-plugin", "x", "--kind", "score"], capsys)
     run("new-plugin", "x", "--kind", "scorer", "-o", tmp_path)
     again = ["new-plugin", "x", "--kind", "scorer", "-o", str(tmp_path)]
-    assert "exists already" in _error(again, capsys)
+    assert "already exists" in _error(again, capsys)
     assert [path.name for path in tmp_path.iterdir()] == ["zoo-x"]
 
 
