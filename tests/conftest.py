@@ -1,4 +1,4 @@
-"""What every test shares."""
+"""Settings of all tests."""
 
 import os
 import signal
@@ -6,13 +6,13 @@ import threading
 
 import torch
 
-# Tests are tiny and run side by side: a second thread each would only wait.
+# Tests use small tensors and run in parallel processes.
 torch.set_num_threads(1)
 
-# Somebody's own plugin in the environment is not what these tests are about.
+# Ignore third-party plugins that are installed in the environment.
 os.environ["ZOO_PLUGINS"] = "none"
 
-# A shell that runs the tests in the background has them ignore Ctrl-C, and their children too.
+# A shell ignores SIGINT in background jobs, and child processes would inherit that.
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     and threading.current_thread() is threading.main_thread()

@@ -1,4 +1,4 @@
-"""Any scorer x any alignment x heads x merge, all that is registered: masks hold, steps agree."""
+"""Every scorer with every alignment, with one and several heads: masks, steps and gradients."""
 
 import itertools
 
@@ -13,14 +13,15 @@ from zoo.testing.laws.helpers import length_mask, randn
 from zoo_alignment.hard import Hard
 
 
-def plainest(kind):
-    """The plainest configuration of each registered part of a kind."""
+def smallest(kind):
+    """Return the smallest configuration of each registered component of a kind."""
     entries = (e for e in default_registry().components() if e.kind == kind)
     return {entry.name: next(configurations(entry.cls)) for entry in entries}
 
 
-SCORERS, ALIGNMENTS = plainest("scorer"), plainest("alignment")
-CASES = list(itertools.product(SCORERS, ALIGNMENTS, [1, 2], ["concat", "mean"]))
+SCORERS, ALIGNMENTS = smallest("scorer"), smallest("alignment")
+FORMS = [(1, "concat"), (2, "concat"), (2, "mean")]
+CASES = [(*parts, *form) for *parts, form in itertools.product(SCORERS, ALIGNMENTS, FORMS)]
 
 
 def build(scorer, align, heads, merge):
@@ -37,14 +38,14 @@ def build(scorer, align, heads, merge):
 
 
 @pytest.mark.parametrize(("scorer", "align", "heads", "merge"), CASES)
-def test_it_obeys_its_mask_and_answers_in_turn(scorer, align, heads, merge):
+def test_masked_keys_have_no_effect_and_steps_equal_parallel_queries(scorer, align, heads, merge):
     attention = build(scorer, align, heads, merge)
     check_mask(SCORERS[scorer], attention)
     check_stepwise(SCORERS[scorer], attention)
 
 
 @pytest.mark.parametrize(("scorer", "align", "heads", "merge"), CASES)
-def test_every_weight_learns_unless_looks_are_drawn(scorer, align, heads, merge):
+def test_every_parameter_has_a_gradient(scorer, align, heads, merge):
     attention = build(scorer, align, heads, merge).train()
     if attention.align.is_stochastic:
         attention.align = Hard(straight_through=True)
@@ -53,6 +54,6 @@ def test_every_weight_learns_unless_looks_are_drawn(scorer, align, heads, merge)
     (context * randn(*context.shape, seed=3)).sum().backward()
 
     assert query.grad.abs().sum() > 0
-    dead = [n for n, p in attention.named_parameters() if not p.grad.abs().sum() > 0]
-    # The softmax of scores ignores what is the same for all keys.
-    assert not [name for name in dead if not name.endswith("key.bias")]
+    missing = [n for n, p in attention.named_parameters() if not p.grad.abs().sum() > 0]
+    # A bias that adds the same to all scores has no effect on their softmax.
+    assert not [name for name in missing if not name.endswith("key.bias")]

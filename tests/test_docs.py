@@ -1,4 +1,4 @@
-"""README and docs say what is true: their commands run, their lists are complete."""
+"""README and docs: commands and examples run, lists are complete."""
 
 import doctest
 import re
@@ -40,30 +40,30 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_readmes_commands_on_its_own_spec_run(folder):
+def test_the_commands_of_the_readme_run(folder):
     verbs = "check|compose|info|verify|eval|vectors"
     commands = re.findall(rf"^    zoo ((?:{verbs}) .*?)(?:  +#.*)?$", README, re.M)
     assert len(commands) >= 7
-    (folder / "hyp.txt").write_text("the cat sat\n")
-    (folder / "ref.txt").write_text("the cat sat down\n")
+    for name in re.findall(r"--(?:hyp|ref) (\S+)", " ".join(commands)):
+        (folder / name).write_text("the cat sat on the mat\n")
     (folder / "glove.txt").write_text("man 1 0\nking 1 1\nwoman 0 1\nqueen 0 2\n")
     for command in commands:
         _run(*command.split())
 
 
-def test_the_readmes_python_runs(folder):
+def test_the_python_of_the_readme_runs(folder):
     exec(compile(_block("python"), "README.md", "exec"), {})
     assert (folder / "model.safetensors").exists()
 
 
-def test_the_tree_in_the_readme_is_what_check_prints():
+def test_the_tree_in_the_readme_is_the_output_of_check():
     printed = [line.strip() for line in _run("check", "bahdanau-2015").splitlines()]
     shown = re.search(r"( +part +type.*?)\n\n", README, re.S)[1]
     for line in shown.splitlines():
         assert line.strip() in printed
 
 
-def test_the_errors_in_the_readme_are_what_check_prints(folder):
+def test_the_errors_in_the_readme_are_the_output_of_check(folder):
     text = _block("yaml").replace("hidden: 256,", "hidden: -3,").replace("additive", "aditive")
     (folder / "my.yaml").write_text(text)
     with pytest.raises(zoo.SpecError) as caught:
@@ -73,10 +73,10 @@ def test_the_errors_in_the_readme_are_what_check_prints(folder):
 
 
 @pytest.mark.parametrize("module", [zoo.registry.blueprint, zoo.errors], ids=lambda m: m.__name__)
-def test_the_examples_in_docstrings_run(module):
-    tried = doctest.testmod(module)
-    assert tried.attempted > 0
-    assert tried.failed == 0
+def test_docstring_examples_run(module):
+    results = doctest.testmod(module)
+    assert results.attempted > 0
+    assert results.failed == 0
 
 
 def test_the_readme_and_the_changelog_name_every_published_spec():
@@ -86,17 +86,17 @@ def test_the_readme_and_the_changelog_name_every_published_spec():
         assert f"`{model['name']}`" in README or model["name"].endswith("-lm")
 
 
-def test_every_file_the_readme_links_to_is_there():
+def test_every_link_of_the_readme_exists():
     for link in re.findall(r"\]\(([^)#:]+)\)", README):
         assert (ROOT / link).exists()
 
 
-ELSEWHERE = {"architecture.md", "glossary.md", "hub.md"}
-"""The first two have no commands; tests/hub runs those of the third."""
+NOT_RUN = {"architecture.md", "glossary.md", "hub.md"}
+"""The first two have no commands to run; tests/hub runs the third."""
 
 
-@pytest.mark.parametrize("page", sorted({path.name for path in DOCS.iterdir()} - ELSEWHERE))
-def test_a_page_can_be_followed_word_for_word(page, folder):
+@pytest.mark.parametrize("page", sorted({path.name for path in DOCS.iterdir()} - NOT_RUN))
+def test_the_code_and_commands_of_a_page_run(page, folder):
     assert run_page(page, skip=("weights.safetensors",)) >= 3
     assert len((DOCS / page).read_text(encoding="utf-8").splitlines()) <= 60
 
@@ -112,7 +112,7 @@ def test_the_architecture_lists_every_law_and_every_module():
         assert hidden or named in ARCHITECTURE, path.name
 
 
-def test_the_architectures_map_can_be_read_and_its_table_has_every_operation(tmp_path):
+def test_the_map_in_the_architecture_is_valid_and_its_table_lists_every_operation(tmp_path):
     text = re.search(r"```yaml\n(.*?)```", ARCHITECTURE, re.S)[1]
     (tmp_path / "map.yaml").write_text(text)
     spec = {"model": {"decoder": {"attention": {"heads": 4}}}}

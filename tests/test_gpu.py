@@ -1,6 +1,6 @@
-"""On a CUDA device: every law, and every tiny spec in float32, in bfloat16 and compiled.
+"""On a CUDA device: all laws, and all tiny specs in float32, in bfloat16 and compiled.
 
-Tolerances: float32 logits within 1e-4 of the CPU's, bfloat16 within 5 % of the largest.
+Tolerances: float32 logits within 1e-4 of the CPU, bfloat16 within 5 % of the largest logit.
 """
 
 import pytest
@@ -12,7 +12,7 @@ from zoo.testing import cases
 
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device here"),
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device"),
 ]
 
 TINY = sorted(name for name in default_registry().specs if name.endswith(("-tiny", "-reversal")))
@@ -20,9 +20,9 @@ TINY = sorted(name for name in default_registry().specs if name.endswith(("-tiny
 
 @pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS, but there was no current CUDA")
 @pytest.mark.parametrize("case", cases(), ids=str)
-def test_obeys_the_law_on_the_gpu(case):
+def test_component_satisfies_the_law_on_the_gpu(case):
     if case.config.cls.kind == "model":
-        case.run()  # these compare the devices themselves
+        case.run()  # compares the devices itself
         return
     with torch.device("cuda"):
         case.run()
@@ -33,8 +33,8 @@ def _to_device(batch, device):
 
 
 @pytest.fixture(autouse=True)
-def whole_float32(monkeypatch):
-    """Convolutions would else round what they multiply to ten bits, unlike the CPU."""
+def full_float32(monkeypatch):
+    """Disable TF32, which rounds the inputs of convolutions."""
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
 
 
@@ -46,25 +46,25 @@ def pair(request):
         return model, batch, model(batch).logits
 
 
-def test_a_tiny_spec_gives_the_cpus_logits_in_float32(pair):
+def test_float32_logits_equal_those_of_the_cpu(pair):
     model, batch, expected = pair
     with torch.no_grad():
         actual = model.to("cuda")(_to_device(batch, "cuda")).logits.cpu()
     torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-4)
 
 
-def test_a_tiny_spec_gives_close_logits_in_bfloat16(pair):
+def test_bfloat16_logits_are_close_to_float32(pair):
     model, batch, expected = pair
-    there = {k: v.to("cuda", torch.bfloat16) if v.is_floating_point() else v.to("cuda")
+    on_gpu = {k: v.to("cuda", torch.bfloat16) if v.is_floating_point() else v.to("cuda")
              for k, v in batch.items()}  # fmt: skip
     with torch.no_grad():
-        actual = model.to("cuda", torch.bfloat16)(there).logits.float().cpu()
+        actual = model.to("cuda", torch.bfloat16)(on_gpu).logits.float().cpu()
     assert (actual - expected).abs().max() <= 0.05 * expected.abs().max()
 
 
 @pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores")
 @pytest.mark.filterwarnings(r"ignore:\s*Online softmax is disabled:UserWarning")
-def test_a_tiny_spec_compiles_whole_and_agrees(pair):
+def test_a_tiny_spec_compiles_without_graph_breaks(pair):
     model, batch, expected = pair
     torch.compiler.reset()
     compiled = torch.compile(model.to("cuda"), fullgraph=True)
@@ -73,7 +73,7 @@ def test_a_tiny_spec_compiles_whole_and_agrees(pair):
     torch.testing.assert_close(actual, expected, atol=1e-3, rtol=1e-3)
 
 
-def test_a_tiny_spec_learns_on_the_gpu_without_a_warning(pair):
+def test_a_backward_pass_gives_finite_gradients(pair):
     model, batch, _ = pair
     model.to("cuda").train()
     logits = model(_to_device(batch, "cuda")).logits
@@ -84,7 +84,7 @@ def test_a_tiny_spec_learns_on_the_gpu_without_a_warning(pair):
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", ["draw-tiny", "ram-tiny"])
-def test_a_spec_that_draws_trains_while_the_host_waits_for_nothing(name, dtype):
+def test_a_stochastic_model_trains_without_synchronising(name, dtype):
     model = zoo.compose(name).to("cuda", dtype).train()
     objective = zoo.objective(name).to("cuda")
     batch = _to_device(model.example(4, 8, torch.Generator().manual_seed(0)), "cuda")

@@ -20,31 +20,31 @@ def test_no_name_is_public_twice():
     assert not set(zoo.__all__) & set(zoo.plugin.__all__)
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error():
+def test_an_unknown_name_raises_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'compoze'"):
         _ = zoo.compoze
 
 
-def test_a_public_name_never_hides_behind_a_module_of_the_same_name():
+def test_no_module_has_the_name_of_a_public_function():
     folder = Path(zoo.__file__).parent
     modules = {path.stem for path in folder.glob("*.py")} | {p.name for p in folder.iterdir()}
     assert not modules & set(zoo.__all__)
 
 
 @pytest.mark.parametrize("call", ["import zoo", "import zoo.cli.main"])
-def test_torch_is_not_imported_before_it_is_needed(call):
+def test_torch_is_imported_on_first_use_only(call):
     code = f"{call}\nimport sys; print([m for m in ('torch', 'pydantic') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_full_precision_widens_halves_and_leaves_the_rest():
+def test_full_precision_converts_half_precision_only():
     import torch
 
-    for half in (torch.float16, torch.bfloat16):
-        assert zoo.plugin.full_precision(torch.ones(2, dtype=half)).dtype is torch.float32
-    for wide in (torch.float32, torch.float64):
-        tensor = torch.ones(2, dtype=wide)
+    for dtype in (torch.float16, torch.bfloat16):
+        assert zoo.plugin.full_precision(torch.ones(2, dtype=dtype)).dtype is torch.float32
+    for dtype in (torch.float32, torch.float64):
+        tensor = torch.ones(2, dtype=dtype)
         assert zoo.plugin.full_precision(tensor) is tensor
 
 

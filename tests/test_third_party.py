@@ -1,4 +1,4 @@
-"""A stranger's plugin, from `zoo new-plugin` to uninstalling it, in environments of its own."""
+"""A third-party plugin from `zoo new-plugin` to its removal, in its own environment."""
 
 import json
 
@@ -13,7 +13,7 @@ def environment(tmp_path_factory):
 
 SPEC = """
 zoo: 1
-name: theirs
+name: third-party
 model:
   type: seq2seq
   source: {type: token, vocab: 9, dim: 4}
@@ -25,26 +25,26 @@ model:
 """
 
 
-def test_a_new_plugin_lives_and_leaves(environment, tmp_path):
+def test_a_new_plugin_can_be_installed_used_and_removed(environment, tmp_path):
     environment.zoo("new-plugin", "cosine", "--kind", "scorer", "-o", tmp_path)
     environment.install(tmp_path / "zoo-cosine")
 
     rows = json.loads(environment.zoo("list", "--json", "--kind", "scorer"))
-    (mine,) = [row for row in rows if row["name"] == "cosine"]
-    assert (mine["plugin"], mine["distribution"]) == ("cosine", "zoo-cosine")
+    (row,) = [row for row in rows if row["name"] == "cosine"]
+    assert (row["plugin"], row["distribution"]) == ("cosine", "zoo-cosine")
     laws = json.loads(environment.zoo("test-plugin", "cosine", "--json"))
     assert laws["faults"] == []
     assert {outcome["status"] for outcome in laws["outcomes"]} == {"passed", "skipped"}
 
-    spec, model = tmp_path / "theirs.yaml", tmp_path / "theirs.safetensors"
+    spec, model = tmp_path / "spec.yaml", tmp_path / "model.safetensors"
     spec.write_text(SPEC)
     assert json.loads(environment.zoo("check", spec, "--json"))["ok"] is True
     environment.zoo("compose", spec, "-o", model)
-    again = f"import zoo; m = zoo.load({str(model)!r}); print(sum(p.sum() for p in m.parameters()))"
-    environment.python("-c", again)
+    load = f"import zoo; m = zoo.load({str(model)!r}); print(sum(p.sum() for p in m.parameters()))"
+    environment.python("-c", load)
     environment.python("-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / "zoo-cosine"))
 
     environment.uninstall("zoo-cosine")
     assert "cosine" not in environment.zoo("list")
-    assert "pip install 'zoo-cosine==0.1.0'" in environment.python("-c", again, code=1)
+    assert "pip install 'zoo-cosine==0.1.0'" in environment.python("-c", load, code=1)
     assert "no scorer named 'cosine'" in environment.zoo("check", spec, code=1)

@@ -211,7 +211,7 @@ def test_new_plugin_rejects_invalid_names_kinds_and_existing_folders(tmp_path, c
     assert "did you mean 'scorer'?" in _error(["new-plugin", "x", "--kind", "score"], capsys)
     run("new-plugin", "x", "--kind", "scorer", "-o", tmp_path)
     again = ["new-plugin", "x", "--kind", "scorer", "-o", str(tmp_path)]
-    assert "exists already" in _error(again, capsys)
+    assert "already exists" in _error(again, capsys)
     assert [path.name for path in tmp_path.iterdir()] == ["zoo-x"]
 
 

@@ -1,4 +1,4 @@
-"""A page of docs/, followed word for word: its files written, its Python and its commands run."""
+"""Running a page of docs/: writes its YAML files, runs its Python and its commands."""
 
 import re
 import shlex
@@ -13,16 +13,16 @@ _PIECE = re.compile(r"```(python|yaml)\n(.*?)```|^    (zoo [^\n]*)$", re.S | re.
 
 
 def run_page(page, skip=()):
-    """Do in the current folder what the page says, but for commands with a word of `skip`."""
-    names = {}
-    done = 0
+    """Run a page in the current folder, except commands that contain a word of `skip`."""
+    namespace = {}
+    steps = 0
     for language, block, command in _PIECE.findall((DOCS / page).read_text(encoding="utf-8")):
         if language == "python":
-            exec(compile(block, page, "exec"), names)
+            exec(compile(block, page, "exec"), namespace)
         elif language == "yaml":
             Path(re.match(r"# (\S+)\n", block)[1]).write_text(block)
         elif not any(word in command for word in skip):
             result = CliRunner().invoke(app, shlex.split(command, comments=True)[1:])
             assert result.exit_code == 0, f"{command}\n{result.output}\n{result.exception}"
-        done += 1
-    return done
+        steps += 1
+    return steps

@@ -1,15 +1,15 @@
-"""Work with a limit on its time, counted in this thread's own seconds: others may be busy too."""
+"""Limits on processor time, which does not depend on other processes."""
 
 import time
 
 
-def assert_fast(act, seconds=1.0, tries=3):
-    """What the act gives, which must take less than the seconds at the best of its tries."""
+def assert_fast(function, seconds=1.0, tries=3):
+    """Return the result of the function; fail if every try takes longer than the limit."""
     took = []
     for _ in range(tries):
         start = time.thread_time()
-        given = act()
+        result = function()
         took.append(time.thread_time() - start)
         if took[-1] < seconds:
-            return given
-    raise AssertionError(f"took {took} s of processor time, {seconds} allowed")
+            return result
+    raise AssertionError(f"took {took} s of processor time, but the limit is {seconds}")
