@@ -28,9 +28,10 @@ class CtcAttention(FrameModel):
         h = \mathrm{encode}(x), \quad p(y \mid x) = \prod_t p(y_t \mid y_{<t}, h), \quad
         p_s(k) = \mathrm{softmax}(W h_s + b)_k
 
-    The outputs are those of the decoder, with those of the CTC head as "ctc". The labels of the CTC
-    head are the target without bos and eos; its blank is the padding. A frame sampler decodes the
-    CTC head, any other sampler the decoder.
+    where p_s(k) is the probability of label k at frame s. Returns the outputs of the decoder; the
+    outputs of the CTC head are in ``auxiliary["ctc"]``. The labels of the CTC head are the target
+    without bos and eos; the blank has the token ID of the padding. A frame sampler decodes the
+    outputs of the CTC head; any other sampler generates with the decoder.
 
     Paper: Kim et al. 2017, section 2.3; Watanabe et al. 2017, section III.
 
@@ -39,7 +40,7 @@ class CtcAttention(FrameModel):
         encoder: encoder of the frames.
         decoder: decoder that attends to the encoder states.
         target: embedding of the target.
-        bos: token ID before the first target token; may be the padding.
+        bos: token ID before the first target token; may equal that of the padding.
         eos: token ID after the last target token.
 
     Shapes:
@@ -73,7 +74,7 @@ class CtcAttention(FrameModel):
         embedding = target.build()
         self.blank = self.pad = embedding.validate_special_tokens(bos=bos, eos=eos)
         vocab = embedding.vocab or 0
-        self.labels = valid_labels(vocab, padding=self.pad, bos=bos, eos=eos)
+        self.label_ids = valid_labels(vocab, padding=self.pad, bos=bos, eos=eos)
         self.decoder = decoder.build(
             embedding=embedding,
             memory_dim=self.encoder.output_dim,
@@ -110,7 +111,7 @@ class CtcAttention(FrameModel):
         self, batch: int, length: int, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
         source = self.source.example(batch, length, generator)
-        labels = random_labels(batch, length, self.labels, generator)
+        labels = random_labels(batch, length, self.label_ids, generator)
         bos, eos = (labels.new_full((batch, 1), token) for token in (self.bos, self.eos))
         target = torch.cat([bos, labels, eos], dim=1)
         return {"source": source, "target": target.to(source.device)}

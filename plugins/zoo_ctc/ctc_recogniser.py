@@ -58,7 +58,7 @@ class CtcRecogniser(FrameModel):
         self.blank = blank
         self.pad = blank if padding is None else padding
         self.eos = self.pad  # outputs end at the first padding
-        self.labels = valid_labels(vocab, blank=blank, padding=self.pad)
+        self.label_ids = valid_labels(vocab, blank=blank, padding=self.pad)
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
         forbid_stochastic(self.encoder, "the encoder")
@@ -77,7 +77,7 @@ class CtcRecogniser(FrameModel):
         self, batch: int, length: int, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
         source = self.source.example(batch, length, generator)
-        target = random_labels(batch, length, self.labels, generator)
+        target = random_labels(batch, length, self.label_ids, generator)
         return {"source": source, "target": target.to(source.device)}
 
     def prepare_generation(self, batch: Batch) -> GenerationInputs:

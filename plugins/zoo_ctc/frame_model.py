@@ -20,13 +20,13 @@ class FrameModel(Model):
     Attributes:
         blank: label ID of the blank.
         pad: label ID of the padding.
-        labels: label IDs that can be generated.
+        label_ids: label IDs that can be generated.
     """
 
     generation_input: ClassVar[str | None] = "source"
     blank: int
     pad: int
-    labels: Sequence[int]
+    label_ids: Sequence[int]
 
     @abstractmethod
     def frame_logits(self, source: Tensor) -> tuple[Tensor, Tensor]:
@@ -76,7 +76,7 @@ class FrameModel(Model):
         if bool(logprobs[mask].isnan().any()):
             raise ZooError("the logits of the frames contain NaN or inf")
         excluded = torch.ones(logprobs.shape[-1], dtype=torch.bool, device=logprobs.device)
-        excluded[[self.blank, *self.labels]] = False
+        excluded[[self.blank, *self.label_ids]] = False
         logprobs = logprobs.masked_fill(excluded, float("-inf"))
         decoded = sampler.decode_frames(logprobs, mask, blank=self.blank, pad=self.pad)
         impossible = decoded.scores[:, 0].isneginf()

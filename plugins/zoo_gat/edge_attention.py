@@ -144,6 +144,6 @@ def _validate_scorer(scorer: Blueprint[Scorer]) -> None:
         )
     if scorer.cls.sequential:
         raise ZooError(
-            f"scorer '{scorer.label}' needs the attention weights of the previous query, but graph "
-            "attention processes all nodes in parallel"
+            f"scorer '{scorer.label}' depends on previous queries, but graph attention "
+            "processes all nodes in parallel"
         )

@@ -42,8 +42,8 @@ Config = Mapping[str, Any]
 class Architecture(Importer):
     """One model type of transformers: a spec template and the config fields that fill it.
 
-    Fields are read in both directions. Subclasses override `to_spec` (config to spec) and
-    `to_config` (spec to config) for everything else.
+    Fields are read in both directions. Subclasses override `update_spec` (config to spec) and
+    `update_config` (spec to config) for everything else.
     """
 
     model_classes: ClassVar[tuple[str, ...]]
@@ -56,8 +56,8 @@ class Architecture(Importer):
     tied_weight_names: ClassVar[tuple[str, ...]] = ()
     """Names of possible copies of the embedding table; only the first, the output, may differ."""
     dim_path: ClassVar[str] = "model.source.dim"
-    ignored_paths: ClassVar[tuple[str, ...]] = ()
-    """Paths of a spec that a config does not contain."""
+    unchecked_spec_paths: ClassVar[tuple[str, ...]] = ()
+    """Paths of a spec that a config does not contain, so the round-trip check ignores them."""
 
     def matches(self, config: Config) -> bool:
         return config.get("model_type") == self.name
@@ -91,7 +91,7 @@ class Architecture(Importer):
             value = field.read(config)
             for path in field.paths.split():
                 set_path(spec, path, value)
-        self.to_spec(spec, config)
+        self.update_spec(spec, config)
         for side in ("encoder", "decoder"):
             attention = get_path(spec, f"model.{side}.attention")
             if attention and attention["heads"] == 1:  # transformers projects one head too
@@ -113,7 +113,7 @@ class Architecture(Importer):
             path = field.paths.split()[0]
             value = get_path(spec, path) if field.default is None else self.require(spec, path)
             config[field.key] = None if value is None else field.write(value)
-        self.to_config(config, spec)
+        self.update_config(config, spec)
         self._check_roundtrip(spec, {**config, **self.implicit_config(spec)})
         return config
 
@@ -137,10 +137,10 @@ class Architecture(Importer):
         """Return what `extend_config` would add to the config of an export."""
         return {}
 
-    def to_spec(self, spec: dict[str, Any], config: Config) -> None:
+    def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         """Set the values of a spec that `fields` do not cover."""
 
-    def to_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+    def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         """Set the values of a config that `fields` do not cover."""
 
     def _validate_config(self, config: Config) -> None:
@@ -165,7 +165,7 @@ class Architecture(Importer):
             for resolved in (spec, imported)
         )
         for path, our_value, their_value in differences(ours, theirs):
-            if path not in self.ignored_paths:
+            if path not in self.unchecked_spec_paths:
                 raise ZooError(
                     f"{path} is {our_value!r}, but {self.name} in transformers has {their_value!r}"
                 )

@@ -2,9 +2,9 @@
 
 from zoo_huggingface.config_fields import ConfigField, RequiredValue
 from zoo_huggingface.masked_lm import MaskedLMArchitecture
-from zoo_huggingface.templates import activation_field, masked_lm, transformer
+from zoo_huggingface.templates import activation_field, masked_lm_template, transformer_template
 
-ENCODER = transformer(norm={"embedding": True}, position={"type": "learned"})
+ENCODER = transformer_template(norm={"embedding": True}, position={"type": "learned"})
 ABSOLUTE = RequiredValue(
     "position_embedding_type", "absolute", "only absolute position embeddings are supported"
 )
@@ -41,7 +41,7 @@ class Bert(MaskedLMArchitecture):
     base_model_class = "BertModel"
     embedding_key = "bert.embeddings.word_embeddings.weight"
     tied_weight_names = ("cls.predictions.decoder.weight",)
-    template = masked_lm(ENCODER)
+    template = masked_lm_template(ENCODER)
     fields = (
         *FIELDS,
         ConfigField("max_position_embeddings", "model.encoder.position.length"),

@@ -17,7 +17,7 @@ class CausalLMArchitecture(Architecture):
     tied_by_default: ClassVar[bool]
     """The default of ``tie_word_embeddings``."""
 
-    def to_spec(self, spec: dict[str, Any], config: Config) -> None:
+    def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         model, eos = spec["model"], get_eos_ids(config)
         pad = get_value(config, "pad_token_id", int, None)
         model["embedding"]["padding"] = None if pad in eos else pad
@@ -25,7 +25,7 @@ class CausalLMArchitecture(Architecture):
         model["eos"] = eos if len(eos) > 1 else eos[0]
         model["decoder"]["output"] = {"tied": not config.get("untied", not self.is_tied(config))}
 
-    def to_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+    def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         config["eos_token_id"] = get_path(spec, "model.eos")
         pad = get_path(spec, "model.embedding.padding")
         if pad is not None or config.get("pad_token_id") not in get_eos_ids(config):

@@ -3,7 +3,7 @@
 from zoo_huggingface.bert import ENCODER, TIED
 from zoo_huggingface.config_fields import ConfigField
 from zoo_huggingface.masked_lm import MaskedLMArchitecture
-from zoo_huggingface.templates import activation_field, masked_lm
+from zoo_huggingface.templates import activation_field, masked_lm_template
 
 
 class DistilBert(MaskedLMArchitecture):
@@ -15,7 +15,7 @@ class DistilBert(MaskedLMArchitecture):
     activation = "activation"
     embedding_key = "distilbert.embeddings.word_embeddings.weight"
     tied_weight_names = ("vocab_projector.weight",)
-    template = masked_lm({**ENCODER, "norm": {"embedding": True, "eps": 1e-12}}, eps=1e-12)
+    template = masked_lm_template({**ENCODER, "norm": {"embedding": True, "eps": 1e-12}}, eps=1e-12)
     fields = (
         ConfigField("vocab_size", "model.source.vocab"),
         ConfigField("dim", "model.source.dim"),

@@ -6,19 +6,29 @@ from typing import Any
 from zoo_huggingface.architecture import Config
 from zoo_huggingface.causal_lm import CausalLMArchitecture
 from zoo_huggingface.config_fields import ConfigField, RequiredValue, get_path, get_value
-from zoo_huggingface.templates import activation_field, language_model, transformer
+from zoo_huggingface.templates import (
+    activation_field,
+    language_model_template,
+    transformer_template,
+)
 
 
 class Gpt2(CausalLMArchitecture):
-    """GPT-2; its tokenizer adds no start token (Radford et al. 2019)."""
+    """GPT-2 (Radford et al. 2019). Its tokenizer does not add a bos token.
+
+    `embd_pdrop` is not imported: the dropout of the decoder, from `resid_pdrop`, is applied to the
+    embeddings as well.
+    """
 
     name = "gpt2"
     model_classes = ("GPT2LMHeadModel",)
     embedding_key = "transformer.wte.weight"
     adds_bos = False
     tied_by_default = True
-    ignored_paths = ("model.bos",)
-    template = language_model(transformer(norm={"place": "pre"}, position={"type": "learned"}))
+    unchecked_spec_paths = ("model.bos",)  # bos_token_id is not read (adds_bos)
+    template = language_model_template(
+        transformer_template(norm={"place": "pre"}, position={"type": "learned"})
+    )
     fields = (
         ConfigField("vocab_size", "model.embedding.vocab"),
         ConfigField("n_embd", "model.embedding.dim"),
@@ -34,17 +44,19 @@ class Gpt2(CausalLMArchitecture):
     required_values = (
         RequiredValue("scale_attn_weights", True, "unscaled attention scores are not supported"),
         RequiredValue(
-            "scale_attn_by_inverse_layer_idx", False, "a scale per layer is not supported"
+            "scale_attn_by_inverse_layer_idx",
+            False,
+            "scaling of attention scores by the layer index is not supported",
         ),
         RequiredValue("add_cross_attention", False, "cross-attention is not supported"),
     )
 
-    def to_spec(self, spec: dict[str, Any], config: Config) -> None:
-        super().to_spec(spec, config)
+    def update_spec(self, spec: dict[str, Any], config: Config) -> None:
+        super().update_spec(spec, config)
         inner = get_value(config, "n_inner", int, None)
         width = spec["model"]["embedding"]["dim"]
         spec["model"]["decoder"]["feed_forward"]["hidden"] = inner or 4 * width
 
-    def to_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
-        super().to_config(config, spec)
+    def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        super().update_config(config, spec)
         config["n_inner"] = get_path(spec, "model.decoder.feed_forward.hidden")

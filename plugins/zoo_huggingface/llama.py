@@ -13,7 +13,11 @@ from zoo_huggingface.config_fields import (
     get_path,
     get_value,
 )
-from zoo_huggingface.templates import activation_field, language_model, transformer
+from zoo_huggingface.templates import (
+    activation_field,
+    language_model_template,
+    transformer_template,
+)
 
 _THETA = 10000.0
 
@@ -28,8 +32,8 @@ class Llama(CausalLMArchitecture):
     default_kv_heads: ClassVar[Any] = None
     """The default of ``num_key_value_heads``."""
     tied_by_default = False
-    template = language_model(
-        transformer(
+    template = language_model_template(
+        transformer_template(
             attention={"scorer": "scaled-dot", "align": {"type": "soft"}, "bias": False},
             feed_forward={"gated": True, "bias": False},
             norm={"kind": "rms", "place": "pre"},
@@ -54,8 +58,8 @@ class Llama(CausalLMArchitecture):
     def map(self, config: Config) -> Any:
         return MAPS / "llama.yaml"
 
-    def to_spec(self, spec: dict[str, Any], config: Config) -> None:
-        super().to_spec(spec, config)
+    def update_spec(self, spec: dict[str, Any], config: Config) -> None:
+        super().update_spec(spec, config)
         decoder = spec["model"]["decoder"]
         attention = decoder["attention"]
         heads, width = attention["heads"], spec["model"]["embedding"]["dim"]
@@ -67,8 +71,8 @@ class Llama(CausalLMArchitecture):
         decoder["feed_forward"]["bias"] = get_value(config, "mlp_bias", bool, False)
         decoder["position"]["theta"] = _read_rope_theta(config)
 
-    def to_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
-        super().to_config(config, spec)
+    def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        super().update_config(config, spec)
         attention = get_path(spec, "model.decoder.attention")
         heads, width = attention["heads"], get_path(spec, self.dim_path)
         config["num_key_value_heads"] = attention["kv_heads"] or heads

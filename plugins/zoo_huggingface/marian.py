@@ -12,9 +12,9 @@ from zoo_huggingface.config_fields import (
     get_path,
     get_value,
 )
-from zoo_huggingface.templates import BOTH, activation_field, seq2seq, transformer
+from zoo_huggingface.templates import BOTH, activation_field, seq2seq_template, transformer_template
 
-_TRANSFORMER = transformer(
+_TRANSFORMER = transformer_template(
     norm={"place": "post"}, position={"type": "sinusoidal", "layout": "halves"}
 )
 
@@ -30,7 +30,9 @@ class Marian(Architecture):
         "model.encoder.embed_tokens.weight",
         "model.decoder.embed_tokens.weight",
     )
-    template = seq2seq(_TRANSFORMER, {**_TRANSFORMER, "output": {"tied": True, "bias": True}})
+    template = seq2seq_template(
+        _TRANSFORMER, {**_TRANSFORMER, "output": {"tied": True, "bias": True}}
+    )
     fields = (
         ConfigField("vocab_size", "model.source.vocab"),
         ConfigField("d_model", "model.source.dim"),
@@ -55,7 +57,7 @@ class Marian(Architecture):
         RequiredValue("tie_word_embeddings", True, "the output should share the table"),
     )
 
-    def to_spec(self, spec: dict[str, Any], config: Config) -> None:
+    def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         spec["model"]["eos"] = get_eos_id(config)
         decoder_vocab = get_value(config, "decoder_vocab_size", int, None)
         if decoder_vocab not in (None, spec["model"]["source"]["vocab"]):
@@ -67,7 +69,7 @@ class Marian(Architecture):
                 "tie_word_embeddings", True, f"but '{self.tied_weight_names[0]}' differs from it"
             )
 
-    def to_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+    def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         config["eos_token_id"] = get_path(spec, "model.eos")
         config["decoder_vocab_size"] = get_path(spec, "model.source.vocab")
         config["is_encoder_decoder"] = True

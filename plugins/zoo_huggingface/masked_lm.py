@@ -30,7 +30,7 @@ class MaskedLMArchitecture(Architecture):
     base_model_class: ClassVar[str]
     """The class in transformers without a head."""
     activation: ClassVar[str] = "hidden_act"
-    ignored_paths = ("model.scale",)
+    unchecked_spec_paths = ("model.scale",)
 
     @property
     def model_types(self) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ class MaskedLMArchitecture(Architecture):
             {**config, "sentence": _read_sentence_config(folder)} if modules.is_file() else config
         )
 
-    def to_spec(self, spec: dict[str, Any], config: Config) -> None:
+    def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         sentence = config.get("sentence")
         if isinstance(sentence, Mapping):
             spec["model"] |= {"type": "sentence-encoder", **sentence}
@@ -60,7 +60,7 @@ class MaskedLMArchitecture(Architecture):
                 self.activation, activation, "only gelu is supported in the masked-token head"
             )
 
-    def to_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+    def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         if get_path(spec, "model.pooling") is not None:
             config["architectures"] = [self.base_model_class]
 

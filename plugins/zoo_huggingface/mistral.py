@@ -18,8 +18,8 @@ class Mistral(Llama):
     model_classes = ("MistralForCausalLM",)
     default_kv_heads = REQUIRED
 
-    def to_spec(self, spec: dict[str, Any], config: Config) -> None:
-        super().to_spec(spec, config)
+    def update_spec(self, spec: dict[str, Any], config: Config) -> None:
+        super().update_spec(spec, config)
         window = config.get("sliding_window", _WINDOW)
         context = get_value(config, "max_position_embeddings", int, _CONTEXT)
         if window is not None and not (type(window) is int and window >= context):
@@ -29,8 +29,8 @@ class Mistral(Llama):
                 f"sliding windows shorter than the context of {context} are not supported",
             )
 
-    def to_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
-        super().to_config(config, spec)
+    def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        super().update_config(config, spec)
         config["sliding_window"] = None
 
     def _bias(self, config: Config) -> bool | str:

@@ -15,21 +15,21 @@ class Qwen2(Llama):
     model_classes = ("Qwen2ForCausalLM",)
     default_kv_heads = REQUIRED
     adds_bos = False
-    ignored_paths = ("model.bos",)
+    unchecked_spec_paths = ("model.bos",)
     required_values = (
         *Llama.required_values,
         RequiredValue("use_sliding_window", False, "sliding windows are not supported"),
         RequiredValue("mlp_bias", False, "Qwen2 in transformers has no bias there"),
     )
 
-    def to_spec(self, spec: dict[str, Any], config: Config) -> None:
-        super().to_spec(spec, config)
+    def update_spec(self, spec: dict[str, Any], config: Config) -> None:
+        super().update_spec(spec, config)
         layer_types = get_list(config, "layer_types", str)
         if any(layer_type != "full_attention" for layer_type in layer_types):
             raise config_error("layer_types", layer_types, "only full_attention is supported")
 
-    def to_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
-        super().to_config(config, spec)
+    def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+        super().update_config(config, spec)
         config["layer_types"] = ["full_attention"] * config["num_hidden_layers"]
         config["sliding_window"] = None
 

@@ -3,7 +3,7 @@
 from zoo_huggingface.bert import ABSOLUTE, ENCODER, ENCODER_ONLY, FIELDS, TIED
 from zoo_huggingface.config_fields import ConfigField, RequiredValue
 from zoo_huggingface.masked_lm import MaskedLMArchitecture
-from zoo_huggingface.templates import masked_lm
+from zoo_huggingface.templates import masked_lm_template
 
 POSITION_OFFSET = 2
 """Unused rows at the start of the position table; ``maps/roberta.yaml`` removes them."""
@@ -17,7 +17,7 @@ class Roberta(MaskedLMArchitecture):
     base_model_class = "RobertaModel"
     embedding_key = "roberta.embeddings.word_embeddings.weight"
     tied_weight_names = ("lm_head.decoder.weight",)
-    template = masked_lm(ENCODER, source={"type": "token", "padding": 1})
+    template = masked_lm_template(ENCODER, source={"type": "token", "padding": 1})
     fields = (
         *FIELDS,
         ConfigField(

@@ -13,9 +13,9 @@ from zoo_huggingface.config_fields import (
     get_path,
     get_value,
 )
-from zoo_huggingface.templates import ACTIVATIONS, BOTH, seq2seq, transformer
+from zoo_huggingface.templates import ACTIVATIONS, BOTH, seq2seq_template, transformer_template
 
-_TRANSFORMER = transformer(
+_TRANSFORMER = transformer_template(
     attention={"scorer": "dot", "align": {"type": "soft"}, "bias": False},
     feed_forward={"bias": False},
     norm={"kind": "rms", "place": "pre"},
@@ -35,7 +35,7 @@ class T5(Architecture):
         "encoder.embed_tokens.weight",
         "decoder.embed_tokens.weight",
     )
-    template = seq2seq(_TRANSFORMER, _TRANSFORMER)
+    template = seq2seq_template(_TRANSFORMER, _TRANSFORMER)
     fields = (
         ConfigField("vocab_size", "model.source.vocab"),
         ConfigField("d_model", "model.source.dim"),
@@ -65,7 +65,7 @@ class T5(Architecture):
             )
         return tensor_map
 
-    def to_spec(self, spec: dict[str, Any], config: Config) -> None:
+    def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         model = spec["model"]
         layers = get_value(config, "num_decoder_layers", int, None)
         model["decoder"]["layers"] = layers or model["encoder"]["layers"]
@@ -85,7 +85,7 @@ class T5(Architecture):
         scale = model["source"]["dim"] ** -0.5 if _scales_output(config) else 1.0
         model["decoder"]["output"] = {"tied": not config.get("untied"), "scale": scale}
 
-    def to_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+    def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         config["num_decoder_layers"] = get_path(spec, "model.decoder.layers")
         config["decoder_start_token_id"] = get_path(spec, "model.bos")
         config["eos_token_id"] = get_path(spec, "model.eos")

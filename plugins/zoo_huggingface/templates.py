@@ -32,7 +32,7 @@ def activation_field(key: str, side: str, default: str) -> ConfigField:
     )
 
 
-def transformer(**params: Any) -> SpecTemplate:
+def transformer_template(**params: Any) -> SpecTemplate:
     """Return a Transformer encoder or decoder with scaled dot-product attention."""
     return {
         "type": "transformer",
@@ -42,17 +42,17 @@ def transformer(**params: Any) -> SpecTemplate:
     }
 
 
-def masked_lm(encoder: SpecTemplate, **params: Any) -> SpecTemplate:
+def masked_lm_template(encoder: SpecTemplate, **params: Any) -> SpecTemplate:
     model = {"type": "masked-lm", "source": {"type": "token"}, "encoder": encoder, **params}
     return {"model": model, "objective": "cross-entropy"}
 
 
-def language_model(decoder: SpecTemplate) -> SpecTemplate:
+def language_model_template(decoder: SpecTemplate) -> SpecTemplate:
     model = {"type": "language-model", "embedding": {"type": "token"}, "decoder": decoder}
     return {"model": model, "sampler": "greedy", "objective": "cross-entropy"}
 
 
-def seq2seq(encoder: SpecTemplate, decoder: SpecTemplate) -> SpecTemplate:
+def seq2seq_template(encoder: SpecTemplate, decoder: SpecTemplate) -> SpecTemplate:
     """Return a sequence-to-sequence model with one embedding table for source and target."""
     model = {
         "type": "seq2seq",

@@ -14,7 +14,7 @@ from zoo_huggingface.config_fields import (
     get_path,
     get_value,
 )
-from zoo_huggingface.templates import activation_field, transformer
+from zoo_huggingface.templates import activation_field, transformer_template
 
 _LENGTH = "model.encoder.position.length"
 
@@ -28,7 +28,7 @@ class ViT(Architecture):
         "model": {
             "type": "classifier",
             "source": {"type": "patches"},
-            "encoder": transformer(norm={"place": "pre"}, position={"type": "learned"}),
+            "encoder": transformer_template(norm={"place": "pre"}, position={"type": "learned"}),
         },
         "objective": "cross-entropy",
     }
@@ -52,7 +52,7 @@ class ViT(Architecture):
         ),
     )
 
-    def to_spec(self, spec: dict[str, Any], config: Config) -> None:
+    def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         model = spec["model"]
         side, patch = get_value(config, "image_size", int, 224), model["source"]["size"]
         if side % patch:
@@ -63,7 +63,7 @@ class ViT(Architecture):
         labels = get_mapping(config, "id2label")
         model["classes"] = len(labels) or get_value(config, "num_labels", int, 2)
 
-    def to_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+    def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         length, patch = self.require(spec, _LENGTH), get_path(spec, "model.source.size")
         side = math.isqrt(length - 1)
         if side**2 != length - 1:

@@ -12,7 +12,7 @@ from zoo_huggingface.config_fields import (
     get_path,
     get_value,
 )
-from zoo_huggingface.templates import activation_field, transformer
+from zoo_huggingface.templates import activation_field, transformer_template
 
 
 class Wav2Vec2(Architecture):
@@ -24,7 +24,7 @@ class Wav2Vec2(Architecture):
         "model": {
             "type": "ctc-recogniser",
             "source": {"type": "waveform", "conv_position": {}},
-            "encoder": transformer(),
+            "encoder": transformer_template(),
         },
         "sampler": "ctc-greedy",
         "objective": {"type": "ctc"},
@@ -64,7 +64,7 @@ class Wav2Vec2(Architecture):
         RequiredValue("adapter_attn_dim", None, "adapters are not supported"),
     )
 
-    def to_spec(self, spec: dict[str, Any], config: Config) -> None:
+    def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         source, norm = spec["model"]["source"], spec["model"]["encoder"]["norm"]
         # transformers has one norm: before the first block, or after the last.
         norm["embedding"] = norm["place"] == "post"
@@ -84,7 +84,7 @@ class Wav2Vec2(Architecture):
             )
         source |= {"channels": widths[0], "kernels": kernels, "strides": strides}
 
-    def to_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
+    def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:
         source = get_path(spec, "model.source")
         count = len(source["kernels"])
         config["conv_dim"] = [source["channels"]] * count

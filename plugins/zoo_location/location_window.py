@@ -24,7 +24,7 @@ class LocationWindow(Scorer):
 
     Paper: Graves 2013, section 5.1, equations 46 to 51. As in the paper, positions start at u = 1
     and kappa at 0. The score is log phi, so that any alignment can be used: its softmax is
-    phi / sum_u phi, while the paper uses phi without normalisation. With a single component the
+    phi / sum_u phi, while the paper uses phi without normalisation. With one Gaussian, the
     softmax cancels alpha.
 
     Args:
@@ -32,8 +32,9 @@ class LocationWindow(Scorer):
         mixture_components: number of Gaussians.
 
     Shapes:
-        query [..., T, query_dim], key [..., S, any] -> [..., T, S], each query as the first;
-        `step`: query [B, 1, query_dim], kappa [B, mixture_components] -> [B, 1, S].
+        query [..., T, query_dim], key [..., S, any] -> [..., T, S]; every query is scored as if it
+        were the first (previous kappa 0); `step`: query [B, 1, query_dim], kappa
+        [B, mixture_components] -> [B, 1, S].
     """
 
     name: ClassVar[str] = "location-window"
@@ -61,12 +62,12 @@ class LocationWindow(Scorer):
         return params, tensors
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
-        alpha, beta, stride = self.W_p(query).chunk(3, dim=-1)  # [..., T, components]
-        return self._log_phi(alpha, beta, stride.exp(), prepared)
+        log_alpha, log_beta, log_stride = self.W_p(query).chunk(3, dim=-1)  # [..., T, K]
+        return self._log_phi(log_alpha, log_beta, log_stride.exp(), prepared)
 
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         raise ZooError(
-            f"scorer '{self.name}' scores positions of a sequence, so it cannot score single pairs"
+            f"scorer '{self.name}' depends on key positions, so it cannot score pairs without them"
         )
 
     def init_state(self, prepared: Tensor) -> dict[str, Tensor]:
@@ -75,14 +76,16 @@ class LocationWindow(Scorer):
     def step(
         self, query: Tensor, prepared: Tensor, state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        alpha, beta, stride = self.W_p(query).chunk(3, dim=-1)  # [B, 1, components]
-        kappa = state["kappa"][:, None] + stride.exp()
-        return self._log_phi(alpha, beta, kappa, prepared), {"kappa": kappa[:, 0]}
+        log_alpha, log_beta, log_stride = self.W_p(query).chunk(3, dim=-1)  # [B, 1, K]
+        kappa = state["kappa"][:, None] + log_stride.exp()
+        return self._log_phi(log_alpha, log_beta, kappa, prepared), {"kappa": kappa[:, 0]}
 
-    def _log_phi(self, alpha: Tensor, beta: Tensor, kappa: Tensor, prepared: Tensor) -> Tensor:
-        """Compute log phi [..., T, S] from log alpha, log beta and kappa [..., T, components]."""
+    def _log_phi(
+        self, log_alpha: Tensor, log_beta: Tensor, kappa: Tensor, prepared: Tensor
+    ) -> Tensor:
+        """Compute log phi [..., T, S] of K Gaussians with parameters [..., T, K]."""
         S = prepared.shape[-2]
         u = torch.arange(1, S + 1, device=kappa.device, dtype=kappa.dtype)[:, None]
-        distance = kappa[..., None, :] - u  # [..., T, S, components]
-        exponents = alpha[..., None, :] - beta.exp()[..., None, :] * distance.square()
+        distance = kappa[..., None, :] - u  # [..., T, S, K]
+        exponents = log_alpha[..., None, :] - log_beta.exp()[..., None, :] * distance.square()
         return exponents.logsumexp(dim=-1)

@@ -11,9 +11,11 @@ from zoo.plugin import Blueprint, Embedding, Encoder, forbid_stochastic, rename_
 
 
 class Tagger(Model):
-    r"""Linear classifier of each position: one label, or a binary decision for each label.
+    r"""Tagger: embedding, encoder and a linear layer at each position.
 
     .. math:: z_t = W h_t + b
+
+    where h are the encoder states.
 
     Paper: Graves et al. 2014, section 4.1, where the labels are bits to copy.
 
@@ -21,12 +23,12 @@ class Tagger(Model):
         source: embedding of the inputs.
         encoder: encoder of the inputs.
         labels: number of labels.
-        multi_label: a position has any number of labels, for `binary-cross-entropy`, instead of
-            one.
+        multi_label: whether a position can have any number of labels (objective
+            `binary-cross-entropy`) instead of exactly one (`cross-entropy`).
 
     Shapes:
         batch {source, target [B, S], or [B, S, labels] of 0 and 1 with multi_label; optional mask
-        [B, S], True for the positions of the loss} -> logits [B, S, labels].
+        [B, S], True where the loss is computed} -> logits [B, S, labels].
     """
 
     name: ClassVar[str] = "tagger"

@@ -1,4 +1,4 @@
-"""BLEU, by sacrebleu."""
+"""BLEU, computed with sacrebleu."""
 
 import math
 from collections import Counter
@@ -19,8 +19,8 @@ class BLEU(SacrebleuMetric):
 
     .. math:: \mathrm{BLEU} = 100 \cdot \min(1, e^{1 - r/c}) \prod_{n=1}^{N} p_n^{1/N}
 
-    Computed by sacrebleu (Post 2018) over the full corpus, with exponential smoothing of orders
-    without a match. The reference computation is the formula, on the tokens of sacrebleu.
+    Computed with sacrebleu (Post 2018) over the full corpus, with exponential smoothing of orders
+    without a match. The method `reference` computes the formula on the tokens of sacrebleu.
 
     Paper: Papineni et al. 2002, sections 2.1 to 2.3.
 
@@ -30,7 +30,7 @@ class BLEU(SacrebleuMetric):
         max_order: maximum n-gram order N.
 
     Shapes:
-        N texts, N lists of texts -> {bleu: from 0 to 100}.
+        N predictions, N lists of references -> {bleu: from 0 to 100}.
     """
 
     name: ClassVar[str] = "bleu"

@@ -1,4 +1,4 @@
-"""CER, by jiwer."""
+"""Character error rate (CER), computed with jiwer."""
 
 from typing import ClassVar
 
@@ -8,12 +8,13 @@ from zoo_metrics.edit_rate import EditRate
 class CER(EditRate):
     r"""CER: character error rate, edits per reference character.
 
-    .. math:: \mathrm{CER} = \frac{\sum_i S_i + D_i + I_i}{\sum_i |y_i|}
+    .. math:: \mathrm{CER} = \frac{\sum_i (S_i + D_i + I_i)}{\sum_i |y_i|}
 
-    S, D and I are the substitutions, deletions and insertions of the minimum edit distance. Spaces
-    are characters, except at the ends. Lower is better; values above 1 are possible. Of several
-    references, the one with the lowest rate is used. Computed by jiwer. The reference computation
-    is a Levenshtein distance without jiwer.
+    y_i are the characters of reference i; S, D and I are the substitutions, deletions and
+    insertions of the minimum edit distance. Spaces are characters, except at the ends. Lower is
+    better; values above 1 are possible. Of several references, the one with the lowest rate is
+    used. Computed with jiwer; the method `reference` computes the Levenshtein distance without
+    jiwer.
 
     Paper: Morris, Maier and Green 2004.
 
@@ -21,7 +22,7 @@ class CER(EditRate):
         lowercase: compare in lower case.
 
     Shapes:
-        N texts, N lists of texts -> {cer: 0 or above}.
+        N predictions, N lists of references -> {cer: at least 0}.
     """
 
     name: ClassVar[str] = "cer"
@@ -30,7 +31,7 @@ class CER(EditRate):
         "measures for connected speech recognition"
     )
     jiwer_function: ClassVar[str] = "process_characters"
-    unit: ClassVar[str] = "characters"
+    tokenization: ClassVar[str] = "characters"
 
     def split(self, text: str) -> list[str]:
         return list(text.strip())

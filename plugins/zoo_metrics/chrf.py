@@ -1,4 +1,4 @@
-"""chrF and chrF++, by sacrebleu."""
+"""chrF and chrF++, computed with sacrebleu."""
 
 import string
 from collections import Counter
@@ -21,8 +21,8 @@ class ChrF(SacrebleuMetric):
         \frac{\mathrm{chrP} \cdot \mathrm{chrR}}{\beta^2 \, \mathrm{chrP} + \mathrm{chrR}}
 
     chrP and chrR are n-gram precision and recall, averaged over the orders that occur. The defaults
-    are chrF2; ``word_order=2`` is chrF++. Computed by sacrebleu over the full corpus, with the best
-    reference of each prediction. The reference computation is the formula.
+    are chrF2; ``word_order=2`` is chrF++. Computed with sacrebleu over the full corpus, with the
+    best reference of each prediction. The method `reference` computes the formula.
 
     Paper: Popović 2015, eq. 1; with words, Popović 2017.
 
@@ -34,7 +34,7 @@ class ChrF(SacrebleuMetric):
         whitespace: include whitespace in character n-grams.
 
     Shapes:
-        N texts, N lists of texts -> {chrf: from 0 to 100}.
+        N predictions, N lists of references -> {chrf: from 0 to 100}.
     """
 
     name: ClassVar[str] = "chrf"

@@ -25,7 +25,7 @@ class CIDEr(CorpusMetric):
     have it in one of their references; l(y) is the number of bigrams in y. This is **CIDEr-D**,
     named CIDEr in pycocoevalcap. Texts are lower-cased and split at whitespace: tokenise captions
     first to compare with published values. A single caption scores 0, because df is N for every
-    n-gram. Implemented here; the reference computation uses dense count matrices in numpy.
+    n-gram. Implemented here; the method `reference` uses dense count matrices in numpy.
 
     Paper: Vedantam et al. 2015, eq. 6.
 
@@ -33,7 +33,7 @@ class CIDEr(CorpusMetric):
         sigma: standard deviation of the length penalty.
 
     Shapes:
-        N texts, N lists of texts -> {cider: from 0 to 10}.
+        N predictions, N lists of references -> {cider: from 0 to 10}.
     """
 
     name: ClassVar[str] = "cider"

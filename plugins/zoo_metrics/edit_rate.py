@@ -30,13 +30,14 @@ class EditCounts:
 class EditRate(TextMetric):
     """Error rate against the reference with the lowest rate.
 
-    Edits are counted by jiwer. The reference computation is a Levenshtein distance without jiwer.
+    Edits are counted by jiwer. The method `reference` computes the Levenshtein distance
+    without jiwer.
     """
 
     jiwer_function: ClassVar[str]
     """Function of jiwer that counts the edits."""
-    unit: ClassVar[str]
-    """Unit of the edits, for the signature."""
+    tokenization: ClassVar[str]
+    """How texts are split into units, for the signature."""
 
     def __init__(self, *, lowercase: bool = False) -> None:
         try:
@@ -71,7 +72,7 @@ class EditRate(TextMetric):
 
     def signature(self) -> str:
         case = "lc" if self.lowercase else "mixed"
-        return f"refs:closest|case:{case}|tok:{self.unit}|jiwer:{version('jiwer')}"
+        return f"refs:closest|case:{case}|tok:{self.tokenization}|jiwer:{version('jiwer')}"
 
     def reference(
         self, predictions: Sequence[str], references: Sequence[Sequence[str]]

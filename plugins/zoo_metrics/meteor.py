@@ -34,7 +34,7 @@ class METEOR(MeanMetric):
         gamma: maximum fragmentation penalty.
 
     Shapes:
-        N texts, N lists of texts -> {meteor: from 0 to 1}.
+        N predictions, N lists of references -> {meteor: from 0 to 1}.
     """
 
     name: ClassVar[str] = "meteor"

@@ -12,8 +12,9 @@ class MicroF1(RatioMetric):
 
     .. math:: F_1 = \frac{2 \sum_i |\hat Y_i \cap Y_i|}{\sum_i |\hat Y_i| + \sum_i |Y_i|}
 
-    A prediction or reference is the list of label IDs of an item, in any order, possibly empty; for
-    binary logits, the labels with a logit above 0.
+    A prediction or reference is the list of label IDs of an item, in any order, possibly empty.
+    Convert the logits of a multi-label model to label IDs first, with `(logits > 0).nonzero()`. If
+    all lists are empty, there is no value and ZooError is raised.
 
     Paper: Lewis 1991.
 
@@ -23,7 +24,7 @@ class MicroF1(RatioMetric):
 
     name: ClassVar[str] = "micro-f1"
     paper: ClassVar[str] = "Lewis 1991, Evaluating Text Categorization"
-    unit: ClassVar[str] = "name"  # part of the signature
+    unit: ClassVar[str] = "label"
 
     def count(self, predicted: Sequence[int], reference: Sequence[int]) -> tuple[int, int]:
         predicted_set, reference_set = set(predicted), set(reference)
@@ -38,6 +39,8 @@ class MicroF1(RatioMetric):
             for predicted, reference in zip(predictions, references, strict=True)
         ]
         correct = sum(map(sum, hits))
+        if not any([*predictions, *references]):
+            raise self.no_value_error()
         if not correct:
             return {"micro-f1": 0.0}
         precision = correct / sum(map(len, hits))

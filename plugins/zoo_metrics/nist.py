@@ -1,4 +1,4 @@
-"""NIST, by nltk."""
+"""NIST, computed with nltk."""
 
 import math
 from collections import Counter
@@ -20,8 +20,8 @@ class NIST(CorpusMetric):
 
     # counts n-grams in the references; beta makes the penalty 1/2 at two thirds of the reference
     length. Orders longer than every prediction add nothing. Texts are split at whitespace. Computed
-    by nltk over the full corpus, with the best reference of each prediction and order. The
-    reference computation is the formula.
+    with nltk over the full corpus, with the best reference of each prediction and order. The method
+    `reference` computes the formula.
 
     Paper: Doddington 2002, eqs. 2 and 3.
 
@@ -30,7 +30,7 @@ class NIST(CorpusMetric):
         lowercase: compare in lower case.
 
     Shapes:
-        N texts, N lists of texts -> {nist: 0 or above}.
+        N predictions, N lists of references -> {nist: at least 0}.
     """
 
     name: ClassVar[str] = "nist"

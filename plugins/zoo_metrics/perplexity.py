@@ -25,7 +25,7 @@ class Perplexity(Metric):
     Paper: Jelinek et al. 1977.
 
     Shapes:
-        N lists of log-probabilities, N lists of token IDs -> {perplexity: 1 or above}.
+        N lists of log-probabilities, N lists of token IDs -> {perplexity: at least 1}.
     """
 
     name: ClassVar[str] = "perplexity"

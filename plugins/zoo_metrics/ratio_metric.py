@@ -14,6 +14,7 @@ class RatioMetric(Metric):
 
     consumes: ClassVar[Literal["tokens"]] = "tokens"
     unit: ClassVar[str]
+    """What is counted, for the signature."""
 
     def __init__(self) -> None:
         self.correct = 0
@@ -37,8 +38,12 @@ class RatioMetric(Metric):
 
     def compute(self) -> dict[str, float]:
         if self.total == 0:
-            raise ZooError(f"{self.name} has no value: the total count is 0")
+            raise self.no_value_error()
         return {self.name: self.correct / self.total}
+
+    def no_value_error(self) -> ZooError:
+        """Return the error for a total count of 0."""
+        return ZooError(f"{self.name} has no value: the total count is 0")
 
     def signature(self) -> str:
         return f"{self.name}|unit:{self.unit}|version:1"

@@ -1,4 +1,4 @@
-"""RIBES, by nltk."""
+"""RIBES, computed with nltk."""
 
 import math
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ class RIBES(MeanMetric):
 
     tau is Kendall's rank correlation of the aligned words, P_1 their share of the prediction. The
     value is the mean over the predictions, each with its best reference. Texts are split at
-    whitespace. Computed by nltk, whose alignment lacks some refinements of the authors' script. The
-    reference computation is the formula with the same alignment, without nltk.
+    whitespace. Computed with nltk, whose alignment lacks some refinements of the authors' script.
+    The method `reference` computes the formula with the same alignment, without nltk.
 
     Paper: Isozaki et al. 2010, section 3.
 
@@ -32,7 +32,7 @@ class RIBES(MeanMetric):
         lowercase: compare in lower case.
 
     Shapes:
-        N texts, N lists of texts -> {ribes: from 0 to 1}.
+        N predictions, N lists of references -> {ribes: from 0 to 1}.
     """
 
     name: ClassVar[str] = "ribes"

@@ -23,7 +23,7 @@ class ROUGE(MeanMetric):
         R_L = \frac{\mathrm{LCS}(\hat y, y)}{|y|}
 
     G_n are the n-grams of a text. Each value is the mean over the predictions of F with the best
-    reference. Computed by rouge-score. The reference computation is the formula.
+    reference. Computed with rouge-score. The method `reference` computes the formula.
 
     Paper: Lin 2004, sections 2 and 3.1.
 
@@ -33,7 +33,7 @@ class ROUGE(MeanMetric):
         stem: apply the Porter stemmer; English only, with ``ascii``.
 
     Shapes:
-        N texts, N lists of texts -> {rouge-1, rouge-2, rouge-l: from 0 to 1}.
+        N predictions, N lists of references -> {rouge-1, rouge-2, rouge-l: from 0 to 1}.
     """
 
     name: ClassVar[str] = "rouge"

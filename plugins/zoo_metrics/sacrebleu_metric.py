@@ -1,4 +1,4 @@
-"""Base class of metrics computed by sacrebleu."""
+"""Base class of metrics computed with sacrebleu."""
 
 from collections.abc import Sequence
 from typing import Any

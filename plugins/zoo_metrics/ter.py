@@ -1,4 +1,4 @@
-"""TER, by sacrebleu."""
+"""TER, computed with sacrebleu."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -15,8 +15,8 @@ class TER(SacrebleuMetric):
         {\sum_i \frac{1}{K_i} \sum_k |y_{ik}|}
 
     An edit inserts, deletes or substitutes a word, or shifts a sequence of words. Lower is better;
-    values above 100 are possible. Computed by sacrebleu, which follows Tercom. The reference
-    computation is the greedy search of the paper, on the tokens of sacrebleu.
+    values above 100 are possible. Computed with sacrebleu, which follows Tercom. The method
+    `reference` runs the greedy search of the paper on the tokens of sacrebleu.
 
     Paper: Snover et al. 2006, section 2.
 
@@ -28,7 +28,7 @@ class TER(SacrebleuMetric):
         case_sensitive: compare with case.
 
     Shapes:
-        N texts, N lists of texts -> {ter: 0 or above, in percent}.
+        N predictions, N lists of references -> {ter: at least 0, in percent}.
     """
 
     name: ClassVar[str] = "ter"

@@ -1,4 +1,4 @@
-"""Edits of TER in plain Python, the reference computation of metric ter."""
+"""Edits of TER in plain Python, for the method `reference` of metric ter."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""WER, by jiwer."""
+"""Word error rate (WER), computed with jiwer."""
 
 import re
 from typing import ClassVar
@@ -9,12 +9,12 @@ from zoo_metrics.edit_rate import EditRate
 class WER(EditRate):
     r"""WER: word error rate, edits per reference word.
 
-    .. math:: \mathrm{WER} = \frac{\sum_i S_i + D_i + I_i}{\sum_i |y_i|}
+    .. math:: \mathrm{WER} = \frac{\sum_i (S_i + D_i + I_i)}{\sum_i |y_i|}
 
-    S, D and I are the substitutions, deletions and insertions of the minimum edit distance. Texts
-    are split at spaces. Lower is better; values above 1 are possible. Of several references, the
-    one with the lowest rate is used. Computed by jiwer. The reference computation is a Levenshtein
-    distance without jiwer.
+    y_i are the words of reference i; S, D and I are the substitutions, deletions and insertions of
+    the minimum edit distance. Texts are split at spaces. Lower is better; values above 1 are
+    possible. Of several references, the one with the lowest rate is used. Computed with jiwer; the
+    method `reference` computes the Levenshtein distance without jiwer.
 
     Paper: Woodard and Nelson 1982.
 
@@ -22,7 +22,7 @@ class WER(EditRate):
         lowercase: compare in lower case.
 
     Shapes:
-        N texts, N lists of texts -> {wer: 0 or above}.
+        N predictions, N lists of references -> {wer: at least 0}.
     """
 
     name: ClassVar[str] = "wer"
@@ -31,7 +31,7 @@ class WER(EditRate):
         "performance"
     )
     jiwer_function: ClassVar[str] = "process_words"
-    unit: ClassVar[str] = "spaces"
+    tokenization: ClassVar[str] = "spaces"
 
     def split(self, text: str) -> list[str]:
         return [word for word in re.sub(r"\s\s+", " ", text).strip().split(" ") if word]

@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from zoo.plugin import Attention, Blueprint, Embedding, FromParent
 from zoo_recurrent.cells import Cell
 from zoo_recurrent.initial_state import Init
-from zoo_recurrent.recurrent_decoder import AttentionalDecoder, Step, Tensors
+from zoo_recurrent.recurrent_decoder import AttentionDecoder, StepOutput, TensorMapping
 from zoo_recurrent.vocab_size import vocab_size
 
 
-class AttentiveRNN(AttentionalDecoder):
+class AttentiveRNN(AttentionDecoder):
     r"""Recurrent decoder with attention before the recurrent step, and a maxout output layer.
 
     .. math::
@@ -22,9 +22,11 @@ class AttentiveRNN(AttentionalDecoder):
 
         p(y_i) = \mathrm{softmax}(W_o\, \mathrm{maxout}(U_o s_i + V_o E y_{i-1} + C_o c_i))
 
+    where h are the encoder states, and maxout is the maximum over pairs of units.
+
     Paper: Bahdanau et al. 2015, section 3.1 and appendix A.2.2. The output layer uses s_i, as in
-    equation 4 (the appendix has s_{i-1}); the initial state is computed from the whole summary,
-    where the paper uses its backward half.
+    equation 4 (the appendix has s_{i-1}). With init 'bridge', the initial state is computed from
+    the whole summary; the paper uses its backward half.
 
     Args:
         embedding: target embedding.
@@ -33,10 +35,11 @@ class AttentiveRNN(AttentionalDecoder):
         carry: layers and width of each tensor of the encoder's final state.
         attention: attention over the encoder's states; the query is the top layer's state.
         hidden: width of the state.
-        readout: width of the maxout layer; hidden / 2 if not set.
+        readout: width of the maxout layer; by default hidden // 2, at least 1.
         cell: recurrent cell.
         layers: number of layers.
-        init: initial state; 'bridge' projects the summary, 'copy' uses the encoder's final state.
+        init: initial state: 'bridge' (tanh of a projection of the summary), 'copy' (the encoder's
+            final state) or 'zeros'.
         dropout: dropout probability of the embedded tokens, between layers and before the output.
 
     Shapes:
@@ -73,7 +76,9 @@ class AttentiveRNN(AttentionalDecoder):
         self.readout = nn.Linear(hidden + embedding.dim + context_dim, 2 * readout)
         self.out = nn.Linear(readout, vocab_size(embedding))
 
-    def decode_token(self, x: Tensor, state: Tensors, per_source: Tensors) -> Step:
+    def decode_token(
+        self, x: Tensor, state: TensorMapping, per_source: TensorMapping
+    ) -> StepOutput:
         context, updated = self.attend(state["h"][:, -1], state, per_source)
         updated |= self.cells(torch.cat([x, context], dim=-1), state)
         return torch.cat([updated["h"][:, -1], x, context], dim=-1), updated

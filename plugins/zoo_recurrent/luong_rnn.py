@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from zoo.plugin import Attention, Blueprint, Embedding, FromParent, Memory, State
 from zoo_recurrent.cells import Cell
 from zoo_recurrent.initial_state import Init
-from zoo_recurrent.recurrent_decoder import AttentionalDecoder, Step, Tensors
+from zoo_recurrent.recurrent_decoder import AttentionDecoder, StepOutput, TensorMapping
 from zoo_recurrent.vocab_size import vocab_size
 
 
-class LuongRNN(AttentionalDecoder):
+class LuongRNN(AttentionDecoder):
     r"""Recurrent decoder with attention after the recurrent step, optionally with input feeding.
 
     .. math::
@@ -34,7 +34,8 @@ class LuongRNN(AttentionalDecoder):
         hidden: width of the state.
         cell: recurrent cell.
         layers: number of layers.
-        init: initial state; 'bridge' projects the summary, 'copy' uses the encoder's final state.
+        init: initial state: 'bridge' (tanh of a projection of the summary), 'copy' (the encoder's
+            final state) or 'zeros'.
         input_feeding: concatenate the previous attentional state h̃ to the input of each step.
         dropout: dropout probability of the embedded tokens, between layers and before the output.
 
@@ -78,7 +79,9 @@ class LuongRNN(AttentionalDecoder):
         h = state.per_hypothesis["h"]
         return state.updated({**state.per_hypothesis, "fed": torch.zeros_like(h[:, -1])})
 
-    def decode_token(self, x: Tensor, state: Tensors, per_source: Tensors) -> Step:
+    def decode_token(
+        self, x: Tensor, state: TensorMapping, per_source: TensorMapping
+    ) -> StepOutput:
         inputs = torch.cat([x, state["fed"]], dim=-1) if self.input_feeding else x
         updated = {**state, **self.cells(inputs, state)}
         s = updated["h"][:, -1]

@@ -9,14 +9,14 @@ from torch import Tensor, nn
 from zoo.plugin import Embedding, FromParent
 from zoo_recurrent.cells import Cell
 from zoo_recurrent.initial_state import Init
-from zoo_recurrent.recurrent_decoder import RecurrentDecoder, Step, Tensors
+from zoo_recurrent.recurrent_decoder import RecurrentDecoder, StepOutput, TensorMapping
 from zoo_recurrent.vocab_size import vocab_size
 
 
 class PlainRNN(RecurrentDecoder):
-    r"""Recurrent decoder without attention, initialised from the encoder's final state.
+    r"""Recurrent decoder without attention.
 
-    .. math:: s_t = \mathrm{cell}(E y_{t-1}, s_{t-1}), \qquad p(y_t) = \mathrm{softmax}(W s_t)
+    .. math:: s_t = \mathrm{cell}(E y_{t-1}, s_{t-1}), \qquad p(y_t) = \mathrm{softmax}(W s_t + b)
 
     Paper: Sutskever et al. 2014, section 2.
 
@@ -27,7 +27,8 @@ class PlainRNN(RecurrentDecoder):
         hidden: width of the state.
         cell: recurrent cell.
         layers: number of layers.
-        init: initial state; 'bridge' projects the summary, 'copy' uses the encoder's final state.
+        init: initial state: 'bridge' (tanh of a projection of the summary), 'copy' (the encoder's
+            final state) or 'zeros'.
         dropout: dropout probability of the embedded tokens, between layers and before the output.
 
     Shapes:
@@ -55,6 +56,8 @@ class PlainRNN(RecurrentDecoder):
         self.cells = self.build_cells(embedding.dim)
         self.out = nn.Linear(hidden, vocab_size(embedding))
 
-    def decode_token(self, x: Tensor, state: Tensors, per_source: Tensors) -> Step:
+    def decode_token(
+        self, x: Tensor, state: TensorMapping, per_source: TensorMapping
+    ) -> StepOutput:
         updated: dict[str, Tensor] = self.cells(x, state)
         return updated["h"][:, -1], updated

@@ -10,8 +10,9 @@ from zoo.plugin import Attention, Decoder, Embedding, Mask, Memory, State
 from zoo_recurrent.cells import Cell, CellStack
 from zoo_recurrent.initial_state import Init, InitialState
 
-Tensors = Mapping[str, Tensor]
-Step = tuple[Tensor, dict[str, Tensor]]
+TensorMapping = Mapping[str, Tensor]
+StepOutput = tuple[Tensor, dict[str, Tensor]]
+"""The features or context of one step, and the updated per-hypothesis state."""
 _PREFIX = "attention."
 
 
@@ -47,7 +48,9 @@ class RecurrentDecoder(Decoder):
         return CellStack(self.cell, input_dim, self.hidden, self.layers, self.dropout.p)
 
     @abstractmethod
-    def decode_token(self, x: Tensor, state: Tensors, per_source: Tensors) -> Step:
+    def decode_token(
+        self, x: Tensor, state: TensorMapping, per_source: TensorMapping
+    ) -> StepOutput:
         """Embedded tokens x [B, E], per-hypothesis state -> features [B, F], updated state."""
 
     def output_features(self, features: Tensor) -> Tensor:
@@ -67,7 +70,7 @@ class RecurrentDecoder(Decoder):
         return logits, state.updated(per_hypothesis)
 
 
-class AttentionalDecoder(RecurrentDecoder):
+class AttentionDecoder(RecurrentDecoder):
     """Recurrent decoder with attention; a subclass creates `attention`.
 
     The decoder state holds the attention's state too, its names with a prefix.
@@ -80,7 +83,7 @@ class AttentionalDecoder(RecurrentDecoder):
         attention_state = _add_prefix(self.attention.init_state(prepared))
         return State(self.initial(memory) | attention_state, {**prepared, "mask": memory.mask})
 
-    def attend(self, query: Tensor, state: Tensors, per_source: Tensors) -> Step:
+    def attend(self, query: Tensor, state: TensorMapping, per_source: TensorMapping) -> StepOutput:
         """Queries [B, H], per-hypothesis state -> contexts [B, C], updated state."""
         previous = {k.removeprefix(_PREFIX): v for k, v in state.items() if k.startswith(_PREFIX)}
         mask = Mask(keys=per_source["mask"])
@@ -88,5 +91,5 @@ class AttentionalDecoder(RecurrentDecoder):
         return context[:, 0], {**state, **_add_prefix(updated)}
 
 
-def _add_prefix(attention_state: Tensors) -> dict[str, Tensor]:
+def _add_prefix(attention_state: TensorMapping) -> dict[str, Tensor]:
     return {_PREFIX + name: tensor for name, tensor in attention_state.items()}

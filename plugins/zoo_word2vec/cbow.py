@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from zoo import Batch, Outputs
-from zoo_word2vec.word_model import WordModel, candidates
+from zoo_word2vec.word_model import WordModel, concat_noise
 
 
 class Cbow(WordModel):
@@ -39,7 +39,7 @@ class Cbow(WordModel):
         if not self.negatives:
             return Outputs(mean @ self.output.weight.T, targets, mask)
         candidate_vectors = self.output(
-            candidates(targets, batch, self.negatives)
+            concat_noise(targets, batch, self.negatives)
         )  # [B, 1, 1 + K, D]
         logits = (candidate_vectors @ mean[..., None])[..., 0]
         return Outputs(logits, torch.zeros_like(targets), mask)

@@ -11,16 +11,18 @@ from zoo.plugin import Objective, full_precision
 
 
 class NegativeSampling(Objective):
-    r"""Negative sampling: logistic loss of the target against K noise words.
+    r"""Negative sampling: logistic loss of the target and K negative samples (noise words).
 
     .. math:: L = -\frac{1}{N} \sum_t \Big[ \log \sigma(z_{t y_t})
         + \sum_{v \ne y_t} \log \sigma(-z_{tv}) \Big]
+
+    where z are the logits, and t runs over the N positions where the mask is True.
 
     Paper: Mikolov et al. 2013, equation 4.
 
     Shapes:
         logits [B, T, 1 + K] of the target and K noise words, targets [B, T] the index of the
-        target among them, mask [B, T] -> scalar; 0 if the mask is empty.
+        target among them, mask [B, T] -> scalar; 0 if no position is selected.
     """
 
     name: ClassVar[str] = "negative-sampling"

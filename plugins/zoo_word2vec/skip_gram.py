@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from zoo import Batch, Outputs
-from zoo_word2vec.word_model import WordModel, candidates
+from zoo_word2vec.word_model import WordModel, concat_noise
 
 
 class SkipGram(WordModel):
@@ -42,7 +42,7 @@ class SkipGram(WordModel):
             logits = (words @ self.output.weight.T).expand(-1, targets.shape[1], -1)
             return Outputs(logits, targets, mask)
         candidate_vectors = self.output(
-            candidates(targets, batch, self.negatives)
+            concat_noise(targets, batch, self.negatives)
         )  # [B, W, 1 + K, D]
         logits = (candidate_vectors @ words[..., None])[..., 0]
         return Outputs(logits, torch.zeros_like(targets), mask)

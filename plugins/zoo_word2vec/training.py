@@ -35,7 +35,16 @@ more pairs are scaled down, so that frequent words do not overshoot."""
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """Hyperparameters, with the authors' defaults."""
+    """Hyperparameters, with the authors' defaults.
+
+    Args:
+        epochs: number of passes over the corpus.
+        window: maximum distance of context words.
+        lr: initial learning rate.
+        min_lr: final learning rate.
+        sample: threshold of the subsampling of frequent words; 0 disables it.
+        seed: seed of the random numbers.
+    """
 
     epochs: int = 5
     window: int = 5

@@ -1,4 +1,4 @@
-"""`WordModel`: the base of skip-gram and CBOW."""
+"""`WordModel`: the base class of skip-gram and CBOW."""
 
 from typing import Annotated
 
@@ -11,7 +11,12 @@ from zoo.plugin import Blueprint, Embedding
 
 
 class WordModel(Model):
-    """Base of skip-gram and CBOW: input vectors (`source`) and output vectors."""
+    """Base class of skip-gram and CBOW: input vectors (`source`), output vectors (`output`).
+
+    Args:
+        source: embedding with the input vectors.
+        negatives: number of noise words for each target; 0 computes the full softmax.
+    """
 
     def __init__(
         self,
@@ -35,6 +40,7 @@ class WordModel(Model):
         nn.init.uniform_(self.output.weight, -bound, bound)
 
     def get_embedding(self, side: str) -> Embedding:
+        """Return `source`; source and target share its vocabulary."""
         return self.source
 
 
@@ -46,13 +52,13 @@ def get_table_weight(source: Embedding) -> nn.Parameter:
         plain = len(weights) == 1 and torch.equal(source(ids[None])[0], weights[0])
     if not plain:
         raise ZooError(
-            f"embedding '{source.name}' is not a plain table of vectors, so it cannot be trained "
-            "this way; use for example {type: token}"
+            f"embedding '{source.name}' is not a single table with one row per word, which the "
+            "training of word vectors requires; use for example {type: token}"
         )
     return weights[0]
 
 
-def candidates(targets: Tensor, batch: Batch, negatives: int) -> Tensor:
+def concat_noise(targets: Tensor, batch: Batch, negatives: int) -> Tensor:
     """Return targets [...] followed by noise words [..., K]: [..., 1 + K]."""
     if "noise" not in batch:
         raise ZooError(

@@ -164,7 +164,7 @@ class Attention(RecordsAttention):
 
     @property
     def sequential(self) -> bool:
-        """Whether the weights of a query depend on those of the previous query."""
+        """Whether the weights of a query depend on previous queries."""
         return self.align.sequential or self.scorers.sequential
 
     def forbid_sequential(self, where: str) -> None:
@@ -173,7 +173,7 @@ class Attention(RecordsAttention):
         for part in parts:
             if part.sequential:
                 raise ZooError(
-                    f"{part.kind} '{part.name}' needs the attention weights of the previous query, "
+                    f"{part.kind} '{part.name}' depends on previous queries, "
                     f"but {where} processes all queries in parallel"
                 )
 

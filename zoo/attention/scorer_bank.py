@@ -43,7 +43,7 @@ class ScorerBank(nn.ModuleList):
 
     @property
     def sequential(self) -> bool:
-        """Whether the scores depend on the weights of the previous query."""
+        """Whether the scores depend on previous queries."""
         return self.first.sequential
 
     def forward(

@@ -26,7 +26,7 @@ class Alignment(Component, nn.Module, ABC):
     normalised: ClassVar[bool] = True
     """Whether rows sum to 1."""
     sequential: ClassVar[bool] = False
-    """Whether it needs the weights of the previous query."""
+    """Whether the weights depend on those of the previous query."""
     needs_step_index: ClassVar[bool] = False
     """Whether it needs the number of previous queries."""
 

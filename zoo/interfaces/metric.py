@@ -16,7 +16,7 @@ class Metric(Component, ABC):
     `consumes` defines the type of a prediction and its reference:
 
     - ``text``: the prediction is a string, the reference a list of one or more strings;
-    - ``tokens``: both are lists of token IDs;
+    - ``tokens``: both are lists of token IDs or label IDs;
     - ``logprobs``: the prediction is the list of log-probabilities that the model assigns to the
       tokens of the reference, a list of token IDs.
 

@@ -32,7 +32,7 @@ class Scorer(Component, nn.Module, ABC):
     supports_rotary: ClassVar[bool] = False
     """The score is an inner product, so rotated queries and keys encode relative positions."""
     sequential: ClassVar[bool] = False
-    """The score depends on the attention weights of the previous query; see `step`."""
+    """The score depends on previous queries (their weights, or a state of its own); see `step`."""
     ignores_keys: ClassVar[bool] = False
     """The score depends on positions only, so a single pair (an edge) has no score."""
 

@@ -108,7 +108,7 @@ def _registry(cls: Any) -> ComponentRegistry:
 
 
 def configurations(cls: type[Component], **params: Any) -> Iterator[Configuration]:
-    """Yield the smallest configuration, then one for each other choice, flag and depth."""
+    """Yield the smallest configuration, then one for each other value of a parameter to test."""
     base = {**_small_params(cls), **cls.test_params, **params}
     yield Configuration(cls, base, params)
     if params:

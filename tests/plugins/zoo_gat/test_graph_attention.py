@@ -114,7 +114,7 @@ def test_laws_hold_with_every_projection(attention, heads):
     ("scorer", "reason"),
     [
         (LocationWindow, "positions"),
-        (Location, "previous query"),
+        (Location, "previous queries"),
     ],
 )
 def test_a_scorer_that_cannot_score_edges_raises(scorer, reason):

@@ -29,6 +29,8 @@ def test_no_correct_labels_give_zero_and_no_labels_raise():
     metric.update([[]], [[]])
     with pytest.raises(ZooError, match=r"micro-f1.*0"):
         metric.compute()
+    with pytest.raises(ZooError, match=r"micro-f1.*0"):
+        metric.reference([[]], [[]])
     with pytest.raises(ZooError, match=r"micro-f1.*1 predictions.*2 references"):
         metric.update([[]], [[], []])
 

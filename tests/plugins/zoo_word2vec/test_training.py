@@ -32,7 +32,7 @@ def test_invalid_settings_and_models_are_rejected(compose_model):
         train(compose_model("skip-gram", vocab=9), corpus)
     with pytest.raises(ZooError, match="negatives: 0"):
         train(compose_model("skip-gram", negatives=0), corpus)
-    with pytest.raises(ZooError, match="embedding 'token' is not a plain table"):
+    with pytest.raises(ZooError, match="embedding 'token' is not a single table"):
         train(compose_model("skip-gram", scaled=True), corpus)
 
 
