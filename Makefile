@@ -26,6 +26,8 @@ bench: .venv/installed-test
 	$(BIN)/python benchmarks/generation.py
 	$(BIN)/python benchmarks/word2vec.py
 	$(BIN)/python benchmarks/load.py
+	$(BIN)/python benchmarks/save.py
+	$(BIN)/python benchmarks/headers.py
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis zoo-demo
