@@ -33,6 +33,8 @@ bench: .venv/installed-test
 	$(BIN)/python benchmarks/generation.py
 	$(BIN)/python benchmarks/word2vec.py
 	$(BIN)/python benchmarks/load.py
+	$(BIN)/python benchmarks/save.py
+	$(BIN)/python benchmarks/headers.py
 
 dist: .venv/installed-test
 	rm -rf dist

@@ -1,12 +1,10 @@
-"""What it costs to load a gigabyte: `zoo.load` against safetensors' `load_file`.
+"""Cost of loading one gigabyte: `zoo.load` against `load_file` of `safetensors`.
 
-Each load runs in a fresh process, in turn, so that a busy moment of the machine falls on all
-alike; the smallest of the runs counts. Imports and the discovery of plugins come first and are
-not counted. Both map the file, so bytes come into memory when they are used: "ready" is the call
-alone, "used" also adds up every weight. Memory is the peak that the load adds to the process,
-as the system counts it, mapped pages included. `load_file` gives tensors, `zoo.load` a model;
-"load_file, model" is what a model costs without the zoo's checks: its spec is built on the meta
-device, and torch puts the tensors of `load_file` in place.
+Each load runs in a new process, the loaders in turn; the minimum of the runs is shown. Imports and
+plugin discovery are not measured. Both loaders map the file: "ready" is the time of the call,
+"used" includes summing every weight. "peak" is the memory that loading adds to the process,
+including mapped pages. `load_file` returns tensors, `zoo.load` a model. "load_file, model" builds
+the spec on the meta device and assigns the tensors of `load_file`, without further checks.
 """
 
 import argparse
@@ -40,11 +38,11 @@ torch.set_num_threads(1)
 default_registry()
 float(torch.ones(4096).sum())
 def memory(row):
-    # Not getrusage, whose peak a process takes over from its parent.
+    # Not getrusage: a process inherits the peak of its parent.
     with open("/proc/self/status") as status:
         rows = dict(line.split(":", 1) for line in status)
     return int(rows[row].split()[0]) * 1024
-def bare(path):
+def build(path):
     from zoo.artifact import read_header
     from zoo.spec.composition import build_on_meta
     return build_on_meta(zoo.load_spec(read_header(path).spec)).part
@@ -61,7 +59,7 @@ print(json.dumps({"ready": ready, "used": used, "peak": peak}))
 LOADERS = {
     "load_file": "loaded = load_file(sys.argv[1])",
     "load_file, model": (
-        "loaded = bare(sys.argv[1])\n"
+        "loaded = build(sys.argv[1])\n"
         "loaded.load_state_dict(load_file(sys.argv[1]), assign=True, strict=False)"
     ),
     "zoo.load": "loaded = zoo.load(sys.argv[1])",
@@ -81,9 +79,9 @@ def measure(file: Path, loader: str) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--tensors", choices=["few", "many"], help="only this model")
+    parser.add_argument("--tensors", choices=["few", "many"], help="measure only this model")
     parser.add_argument(
-        "--cold", action="store_true", help="from the disk, not from the page cache"
+        "--cold", action="store_true", help="read from the disk, not from the page cache"
     )
     options = parser.parse_args()
     from zoo.artifact import read_header, save
@@ -100,34 +98,34 @@ def main() -> None:
 
 
 def report(file: Path, size: int, runs: int, cold: bool) -> None:
-    seen: dict[str, list[dict]] = {loader: [] for loader in LOADERS}
+    results: dict[str, list[dict]] = {loader: [] for loader in LOADERS}
     for _ in range(runs):
-        for loader, found in seen.items():
+        for loader, rows in results.items():
             if cold:
                 _drop_page_cache(file)
-            found.append(measure(file, loader))
+            rows.append(measure(file, loader))
     columns = ("ready s", "used s", "x", "used cpu s", "x", "peak / file")
     print(f"  {'':<20}" + "".join(f"{column:>12}" for column in columns))
-    base = _best(seen["load_file"])
-    for loader, found in seen.items():
-        ready, used, cpu, peak = _best(found)
+    base = _best(results["load_file"])
+    for loader, rows in results.items():
+        ready, used, cpu, peak = _best(rows)
         cells = (ready, used, used / base[1], cpu, cpu / base[2], peak / size)
         print(f"  {loader:<20}" + "".join(f"{cell:>12.3f}" for cell in cells))
 
 
 def _drop_page_cache(file: Path) -> None:
-    """Let the system read the file from the disk again."""
-    opened = os.open(file, os.O_RDONLY)
-    os.posix_fadvise(opened, 0, 0, os.POSIX_FADV_DONTNEED)
-    os.close(opened)
+    """Remove the file from the page cache."""
+    fd = os.open(file, os.O_RDONLY)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(fd)
 
 
-def _best(found: list[dict]) -> tuple[float, float, float, float]:
+def _best(rows: list[dict]) -> tuple[float, float, float, float]:
     return (
-        min(row["ready"][0] for row in found),
-        min(row["used"][0] for row in found),
-        min(row["used"][1] for row in found),
-        min(row["peak"] for row in found),
+        min(row["ready"][0] for row in rows),
+        min(row["used"][0] for row in rows),
+        min(row["used"][1] for row in rows),
+        min(row["peak"] for row in rows),
     )
 
 

@@ -46,7 +46,8 @@ DTYPES = {
 }
 DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{,]', re.DOTALL)
+"""A string, or a character that starts an entry."""
 
 
 class InvalidSafetensorsError(ValueError):
@@ -130,8 +131,7 @@ def layout_tensors(tensors: Mapping[str, Tensor]) -> dict[str, StoredTensor]:
 
 def decode_header(header: bytes, data_bytes: int) -> Layout:
     """Parse a header. Its tensors must fill exactly the `data_bytes` after it, without gaps."""
-    bare = _STRING.sub(b"", header) if len(header) > _PREPARSE_LIMIT else b""
-    if bare.count(b"{") > MAX_TENSORS + 2 or bare.count(b",") > 16 * MAX_TENSORS:
+    if len(header) > _PREPARSE_LIMIT and _has_too_many_entries(header):
         raise InvalidSafetensorsError(f"its header contains more than {MAX_TENSORS:,} tensors")
     try:
         table = parse_json(header.decode())
@@ -154,6 +154,18 @@ def decode_header(header: bytes, data_bytes: int) -> Layout:
             f"its tensors have {end:,} bytes, but {data_bytes:,} bytes follow the header"
         )
     return Layout(metadata, tensors)
+
+
+def _has_too_many_entries(header: bytes) -> bool:
+    """Count objects and commas outside strings, without building Python objects."""
+    counts = {b"{": 0, b",": 0}
+    for match in _TOKEN.finditer(header):
+        token = match[0] if match.end() - match.start() == 1 else b""
+        if token:
+            counts[token] += 1
+            if counts[b"{"] > MAX_TENSORS + 2 or counts[b","] > 16 * MAX_TENSORS:
+                return True
+    return False
 
 
 def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
