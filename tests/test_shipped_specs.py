@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import zoo
-from zoo.hub.catalogue import read
+from zoo.hub.catalogue import read_catalogue
 from zoo.registry.component_registry import default_registry
 from zoo.spec.document import read_file
 from zoo_objectives.cross_entropy import CrossEntropy
@@ -200,7 +200,7 @@ def test_a_catalogue_entry_is_complete_and_names_the_shipped_spec(model):
     required = {"name", "spec", "paper", "licence"}
     assert required <= set(model) <= required | {"weights", "results"}
     assert all(isinstance(model[key], str) and model[key] for key in required)
-    (listed,) = (entry for entry in read(ROOT / "registry.yaml") if entry.name == model["name"])
+    (listed,) = (entry for entry in read_catalogue(ROOT / "registry.yaml") if entry.name == model["name"])
     path = ROOT / model["spec"]
     assert listed.spec_path() == path
     assert path.samefile(default_registry().spec(model["name"]))

@@ -58,6 +58,7 @@ class CtcRecogniser(FrameModel):
         self.blank = blank
         self.pad = blank if padding is None else padding
         self.eos = self.pad  # outputs end at the first padding
+        self.vocab = vocab
         self.label_ids = valid_labels(vocab, blank=blank, padding=self.pad)
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)

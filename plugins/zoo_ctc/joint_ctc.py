@@ -51,6 +51,7 @@ class JointCtc(Objective):
         super().__init__()
         self.weight = weight
         self.attention = attention.build()
+        self.blank = blank
         self.ctc = Ctc(blank=blank, per_target=per_target, impossible=impossible)
 
     @classmethod

@@ -68,7 +68,7 @@ class LogMel(Embedding):
         normalise: bool = False,
     ) -> None:
         super().__init__()
-        self.dim = mels
+        self.dim = self.mels = mels
         self.rate = rate
         self.window = window
         self.hop = hop

@@ -88,6 +88,7 @@ class RAM(Model):
         self.cell = cell
         self.std = std
         self.start = start
+        self.channels = channels
         self.retina = retina.build(channels=channels)
         self.glimpse = Glimpse(
             input_dim=self.retina.output_dim,

@@ -30,6 +30,7 @@ class Identity(Encoder):
 
     def __init__(self, *, input_dim: FromParent[int]) -> None:
         super().__init__()
+        self.input_dim = input_dim
         self.output_dim = self.summary_dim = input_dim
         self.carry: Mapping[str, tuple[int, int]] = {}
 
