@@ -200,7 +200,9 @@ def test_a_catalogue_entry_is_complete_and_names_the_shipped_spec(model):
     required = {"name", "spec", "paper", "licence"}
     assert required <= set(model) <= required | {"weights", "results"}
     assert all(isinstance(model[key], str) and model[key] for key in required)
-    (listed,) = (entry for entry in read_catalogue(ROOT / "registry.yaml") if entry.name == model["name"])
+    (listed,) = (
+        entry for entry in read_catalogue(ROOT / "registry.yaml") if entry.name == model["name"]
+    )
     path = ROOT / model["spec"]
     assert listed.spec_path() == path
     assert path.samefile(default_registry().spec(model["name"]))

@@ -103,6 +103,13 @@ def test_saving_again_keeps_spec_providers_and_identity(
     assert after.identity == before.identity
 
 
+def test_directory_for_the_hub_can_be_saved(file: Path, site: Site, tmp_path: Path) -> None:
+    folder = zoo.save_folder(load(file, registry=site.registry()), tmp_path / "folder")
+    assert "kit-loss" in (folder / "README.md").read_text()
+    assert "pip install attention-zoo kit-training" in (folder / "README.md").read_text()
+    assert read_header(folder).identity == read_header(file).identity
+
+
 @pytest.mark.parametrize(
     ("section", "name"), [("objective", "kit-loss"), ("metrics", "kit-length")]
 )

@@ -1,4 +1,4 @@
-"""A hub of its own for every test, and the client pointed at it."""
+"""A test hub for every test, and a client that uses it."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from zoo.hub import client
 
 @pytest.fixture(scope="session")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A saved model; its file is not to be changed."""
+    """A saved model. Tests must not change the file."""
     model = zoo.compose("bahdanau-reversal", seed=3)
     return zoo.save(model, tmp_path_factory.mktemp("saved") / "model.safetensors")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def session() -> Iterator[None]:
-    """One session for all tests: it takes longer to make than most of them."""
+    """One HTTP session for all tests, because creating one is slow."""
     yield
     close_session()
 
 
 @pytest.fixture
 def cache(hub: Hub) -> Path:
-    """The cache that HF_HOME names."""
+    """The cache directory in HF_HOME."""
     return Path(constants.HF_HUB_CACHE)
 
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    """The hub, an empty cache, no token, and a folder of its own to be in."""
+    """A hub, with an empty cache, no token and an empty current directory."""
     for name in list(os.environ):
         if name.startswith(("HF_", "HUGGING")):
             monkeypatch.delenv(name)
@@ -45,7 +45,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
-    monkeypatch.setattr(client, "RETRY_DELAYS", (0.01, 0.02, 0.03))  # as often as ever, but sooner
+    monkeypatch.setattr(client, "RETRY_DELAYS", (0.01, 0.02, 0.03))
     with Hub() as running:
         for name, value in {
             "ENDPOINT": running.url,

@@ -1,4 +1,4 @@
-"""Cards and pictures of every shipped spec; what a push makes of them is tested with the Hub."""
+"""Model cards and diagrams of shipped specs."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ SPECS = ["bahdanau-2015", "transformer-base", "hierarchical-2015", "vit-base", "
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_the_picture_has_every_part_in_a_box_of_its_own(name: str) -> None:
+def test_diagram_has_one_box_for_each_part(name: str) -> None:
     report = zoo.check(name)
     picture = ElementTree.fromstring(tree_svg(report))
     boxes = [b for b in picture.iter(f"{SVG}rect") if "x" in b.attrib]
     parts = list(report.tree.walk())
     assert len(boxes) == len(parts)
-    words = [text.text or "" for text in picture.iter(f"{SVG}text")]
-    assert f"{report.parameters:,}" in words
+    texts = [text.text or "" for text in picture.iter(f"{SVG}text")]
+    assert f"{report.parameters:,}" in texts
     for part in parts:
-        assert any(part.type in word for word in words)
+        assert any(part.type in text for text in texts)
     shapes = min(float(t.attrib["x"]) for t in picture.iter(f"{SVG}text") if "class" in t.attrib)
     for box in boxes:
         assert float(box.attrib["x"]) + float(box.attrib["width"]) < shapes
     assert len({box.attrib["y"] for box in boxes}) == len(boxes)
 
 
-def test_what_a_part_is_called_cannot_break_the_picture() -> None:
-    odd = ReportNode("model.<b>&", "model", '"><script>', None, "[<B>]", 3, 12)
-    text = tree_svg(Report("<x>", 3, 12, odd))
+def test_names_are_escaped_in_the_diagram() -> None:
+    node = ReportNode("model.<b>&", "model", '"><script>', None, "[<B>]", 3, 12)
+    text = tree_svg(Report("<x>", 3, 12, node))
     ElementTree.fromstring(text)
     assert "<script>" not in text
     assert "&lt;script&gt;" in text
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_the_card_of_a_shipped_spec_has_its_paper_and_its_licence(name: str) -> None:
+def test_card_of_a_shipped_spec_has_paper_and_licence(name: str) -> None:
     from zoo.hub.catalogue import load_catalogue
 
     published = load_catalogue().get(name)

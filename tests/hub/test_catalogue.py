@@ -1,4 +1,4 @@
-"""The catalogue: read with every fault at its line, found wherever the zoo is installed."""
+"""The catalogue: line numbers of problems, catalogues of plugins, and the installed file."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ models:
 """
 
 
-def listed(tmp_path: Path, text: str) -> Path:
+def write_catalogue(tmp_path: Path, text: str) -> Path:
     file = tmp_path / "more.yaml"
     file.write_text(text, encoding="utf-8")
     return file
 
 
-def test_a_catalogue_is_read(tmp_path: Path) -> None:
+def test_catalogue_is_read(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text("zoo: 1")
-    mine, bare = read_catalogue(listed(tmp_path, GOOD))
+    mine, bare = read_catalogue(write_catalogue(tmp_path, GOOD))
     assert mine.weights is not None
     assert (mine.weights.hub, mine.weights.file) == ("me/mine", "model.safetensors")
     assert mine.results[0].value == 28
@@ -71,9 +71,9 @@ BAD = {
         "unknown key 'endpoint'",
     ),
     "no number": (GOOD.replace("28", "many"), "10:31: .*value: is 'many'"),
-    "a name twice": (
+    "repeated name": (
         GOOD.replace("bare", "mine"),
-        r"11:12: models\[1\].name: 'mine' is listed a se",
+        r"11:12: models\[1\].name: 'mine' is listed twice",
     ),
     "a tag": ("zoo: 1\nmodels: !!python/name:os.system x", "tag '.*' is refused"),
     "an empty file": ("", "is empty"),
@@ -81,22 +81,22 @@ BAD = {
 
 
 @pytest.mark.parametrize("fault", BAD)
-def test_a_fault_is_told_at_its_line(tmp_path: Path, fault: str) -> None:
-    text, sentence = BAD[fault]
-    with pytest.raises(SpecError, match=rf"more\.yaml:.*{sentence}|more\.yaml:{sentence}"):
-        read_catalogue(listed(tmp_path, text))
+def test_problem_has_its_line_number(tmp_path: Path, fault: str) -> None:
+    text, message = BAD[fault]
+    with pytest.raises(SpecError, match=rf"more\.yaml:.*{message}|more\.yaml:{message}"):
+        read_catalogue(write_catalogue(tmp_path, text))
 
 
-def test_all_faults_come_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported(tmp_path: Path) -> None:
     text = GOOD.replace(COMMIT, "main").replace("28", "many").replace("licence: MIT", "x: 1")
     with pytest.raises(SpecError) as caught:
-        read_catalogue(listed(tmp_path, text))
+        read_catalogue(write_catalogue(tmp_path, text))
     assert len(caught.value.problems) == 4
 
 
-def test_a_name_in_two_catalogues_is_ambiguous(tmp_path: Path) -> None:
-    known = load_catalogue([listed(tmp_path, GOOD.replace("mine", "vit-base"))])
-    with pytest.raises(RegistryError, match=r"'vit-base' is listed by .*registry.yaml and .*more"):
+def test_name_in_two_catalogues_raises(tmp_path: Path) -> None:
+    known = load_catalogue([write_catalogue(tmp_path, GOOD.replace("mine", "vit-base"))])
+    with pytest.raises(RegistryError, match=r"'vit-base' is listed in .*registry.yaml and .*more"):
         known.get("vit-base")
 
 
@@ -113,8 +113,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     return Site(tmp_path / "site", monkeypatch)
 
 
-def test_a_plugin_brings_a_catalogue_and_need_bring_no_parts(tmp_path: Path, site: Site) -> None:
-    file = listed(tmp_path, GOOD)
+def test_plugin_can_provide_a_catalogue_without_components(tmp_path: Path, site: Site) -> None:
+    file = write_catalogue(tmp_path, GOOD)
     site.add("kit-both", scorer("kit-both", HOOK.format(answer=f"[{str(file)!r}]")))
     other = tmp_path / "other.yaml"
     other.write_text(GOOD.replace("mine", "theirs").replace("bare", "plain"))
@@ -136,7 +136,7 @@ def test_a_plugin_brings_a_catalogue_and_need_bring_no_parts(tmp_path: Path, sit
         ("1 / 0", "ZeroDivisionError"),
     ],
 )
-def test_a_plugin_that_answers_rubbish_is_recorded(site: Site, answer: str, fault: str) -> None:
+def test_invalid_result_of_a_plugin_is_recorded(site: Site, answer: str, fault: str) -> None:
     site.add("kit-odd", scorer("kit-odd", HOOK.format(answer=answer)))
     registry = site.registry()
     (plugin,) = (p for p in registry.plugins if p.distribution == "kit-odd")
@@ -144,23 +144,23 @@ def test_a_plugin_that_answers_rubbish_is_recorded(site: Site, answer: str, faul
     assert load_catalogue(registry=registry).get("vit-base")
 
 
-def test_a_plugins_broken_catalogue_takes_nobody_down(tmp_path: Path, site: Site) -> None:
-    file = listed(tmp_path, "zoo: 1\nmodels: 3")
+def test_invalid_catalogue_of_a_plugin_is_skipped(tmp_path: Path, site: Site) -> None:
+    file = write_catalogue(tmp_path, "zoo: 1\nmodels: 3")
     site.add("kit-broken", scorer("kit-broken", HOOK.format(answer=f"[{str(file)!r}]")))
     known = load_catalogue(registry=site.registry())
     assert known.get("vit-base")
-    (fault,) = known.problems
-    assert fault.startswith("plugin 'kit-broken' (kit-broken): ")
-    assert "more.yaml:2:9" in fault
-    with pytest.raises(RegistryError, match=r"some catalogues cannot be read: plugin 'kit-broken'"):
+    (problem,) = known.problems
+    assert problem.startswith("plugin 'kit-broken' (kit-broken): ")
+    assert "more.yaml:2:9" in problem
+    with pytest.raises(RegistryError, match=r"invalid catalogues: plugin 'kit-broken'"):
         known.get("nothing")
 
 
-def test_the_zoos_own_is_the_one_of_the_checkout() -> None:
+def test_built_in_catalogue_is_that_of_the_checkout() -> None:
     assert builtin_file().samefile(ROOT / "registry.yaml")
 
 
-def test_the_wheel_brings_the_catalogue_and_finds_its_specs(tmp_path: Path) -> None:
+def test_wheel_contains_the_catalogue_and_its_specs(tmp_path: Path) -> None:
     pytest.importorskip("hatchling")
     built = subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
@@ -187,6 +187,6 @@ def test_the_wheel_brings_the_catalogue_and_finds_its_specs(tmp_path: Path) -> N
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    places = [Path(line) for line in done.stdout.splitlines()]
-    assert len(places) == 1 + len(read_catalogue(ROOT / "registry.yaml"))
-    assert all(place.is_relative_to(tmp_path / "site") for place in places)
+    paths = [Path(line) for line in done.stdout.splitlines()]
+    assert len(paths) == 1 + len(read_catalogue(ROOT / "registry.yaml"))
+    assert all(path.is_relative_to(tmp_path / "site") for path in paths)

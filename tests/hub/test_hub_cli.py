@@ -1,4 +1,4 @@
-"""The verbs: pull, push and catalogue, and every verb that takes a model takes any name of one."""
+"""`zoo pull`, `zoo push` and `zoo catalogue`, and references in other verbs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def published(hub: Hub, saved: Path) -> str:
     return hub.repo(NAME).add({WEIGHTS: saved.read_bytes()})
 
 
-def test_push_then_pull_then_every_verb_that_takes_a_model(
+def test_push_pull_and_every_verb_that_takes_a_model(
     hub: Hub, saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
@@ -42,18 +42,18 @@ def test_push_then_pull_then_every_verb_that_takes_a_model(
     assert pulled["files"] == [WEIGHTS]
     assert "bahdanau-reversal" in run("info", NAME)
     assert json.loads(run("info", f"hub:{NAME}@main", "--json"))["spec"]["name"]
-    spoken = run("generate", NAME, "3 4 5", "--ids")
-    assert spoken == run("generate", str(saved), "3 4 5", "--ids")
+    generated = run("generate", NAME, "3 4 5", "--ids")
+    assert generated == run("generate", str(saved), "3 4 5", "--ids")
     assert run("verify", NAME).startswith("ok")
     assert run("push", NAME, "zoo-team/copy").startswith(f"{hub.url}/zoo-team/copy: commit ")
 
 
-def test_the_page_on_the_hub_can_be_followed(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_of_the_documentation_run(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     assert run_page("hub.md", skip=("zoo import",)) >= 8
 
 
-def test_pull_prints_the_commit_and_the_path(hub: Hub, published: str) -> None:
+def test_pull_prints_commit_and_path(hub: Hub, published: str) -> None:
     first, second = run("pull", f"{NAME}@main").splitlines()
     assert first == f"{NAME}@main: commit {published}"
     assert Path(second).is_file()
@@ -66,31 +66,31 @@ def test_pull_prints_the_commit_and_the_path(hub: Hub, published: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "message"),
     [
         (["pull", NAME, "--locked"], r"zoo\.lock does not list"),
         (["pull", NAME, "--offline"], "is not in the cache"),
         (["pull", "nobody/nothing"], "no repository nobody/nothing"),
-        (["pull", "a/b/c"], "is no repository"),
-        (["pull", "x"], "no model named 'x'"),
-        (["pull", "hub:"], "'hub:' is no repository"),
-        (["pull", "./here.safetensors"], "here.safetensors is a path here; only what is on"),
-        (["pull", "here.safetensors"], "here.safetensors is a path here; only what is on"),
-        (["push", "x.safetensors", NAME, "--revision", "a" * 40], "a{40} is a commit; a push to"),
+        (["pull", "a/b/c"], "is not a repository name"),
+        (["pull", "x"], "no file or catalogue entry named 'x'"),
+        (["pull", "hub:"], "'hub:' is not a repository name"),
+        (["pull", "./here.safetensors"], "here.safetensors is a local path; only models on"),
+        (["pull", "here.safetensors"], "here.safetensors is a local path; only models on"),
+        (["push", "x.safetensors", NAME, "--revision", "a" * 40], "a{40} is a commit; pushing to"),
         (["push", "x.safetensors", NAME], "no such file"),
-        (["push", "x.safetensors", "x"], "is no repository"),
+        (["push", "x.safetensors", "x"], "is not a repository name"),
         (["info", "nobody/nothing"], "no repository nobody/nothing"),
         (["generate", "nobody/nothing", "x"], "no repository nobody/nothing"),
     ],
 )
-def test_mistakes_are_told_in_one_message(hub: Hub, arguments: list[str], sentence: str) -> None:
+def test_errors_are_one_message(hub: Hub, arguments: list[str], message: str) -> None:
     Path("here.safetensors").touch()
-    with pytest.raises(zoo.ZooError, match=sentence) as caught:
+    with pytest.raises(zoo.ZooError, match=message) as caught:
         run(*arguments)
     assert "\n" not in str(caught.value)
 
 
-def test_the_catalogue_is_listed_and_searched(tmp_path: Path) -> None:
+def test_catalogue_is_listed_and_searched(tmp_path: Path) -> None:
     everything = json.loads(run("catalogue", "--json"))
     assert {"name", "spec", "paper", "licence", "weights", "results", "catalogue"} == set(
         everything[0]
@@ -116,7 +116,7 @@ def test_the_catalogue_is_listed_and_searched(tmp_path: Path) -> None:
         run("catalogue", "--catalogue", str(file))
 
 
-def test_neither_the_zoo_nor_its_help_imports_the_client() -> None:
+def test_help_imports_neither_torch_nor_huggingface_hub() -> None:
     code = (
         "import sys, zoo\n"
         "from zoo.cli.main import app\n"
@@ -129,12 +129,12 @@ def test_neither_the_zoo_nor_its_help_imports_the_client() -> None:
     assert "Example: zoo pull" in done.stdout
 
 
-def test_help_shows_every_word_of_itself() -> None:
-    """Square brackets in it would be taken for markup, and not shown."""
+def test_help_shows_square_brackets() -> None:
+    """rich would read them as markup."""
     assert "ORG/NAME@REVISION" in run("info", "--help")
     assert "[OPTIONS] [WORD]..." in run("catalogue", "--help")
 
 
-def test_the_errors_are_the_zoos_own() -> None:
+def test_errors_are_zoo_errors() -> None:
     assert issubclass(HubError, zoo.ZooError)
     assert issubclass(RegistryError, zoo.ZooError)

@@ -1,4 +1,4 @@
-"""A repository of another library comes in from the Hub as a folder does."""
+"""Import of a repository of another library."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ NAMES = [
 ]
 
 
-def test_a_repository_comes_in_by_its_name(hub: Hub, tmp_path: Path) -> None:
-    theirs = zoo.compose(SPEC, seed=5).state_dict()
-    tensors = {f"t{index}": theirs[name] for index, name in enumerate(NAMES)}
+def test_repository_is_imported(hub: Hub, tmp_path: Path) -> None:
+    source = zoo.compose(SPEC, seed=5).state_dict()
+    tensors = {f"t{index}": source[name] for index, name in enumerate(NAMES)}
     index = {"weight_map": dict.fromkeys(tensors, "model-00001-of-00001.safetensors")}
-    commit = hub.repo("org/theirs").add(
+    commit = hub.repo("org/source").add(
         {
             "config.json": b"{}",
             "model-00001-of-00001.safetensors": save(tensors),
@@ -46,9 +46,9 @@ def test_a_repository_comes_in_by_its_name(hub: Hub, tmp_path: Path) -> None:
         }
     )
     mapped = {"zoo": 1, "rename": {name: f"t{i}" for i, name in enumerate(NAMES)}}
-    out = zoo.import_model("org/theirs", tmp_path / "m.safetensors", spec=SPEC, map=mapped)
-    ours = zoo.load(out).state_dict()
-    assert all(torch.equal(ours[name], theirs[name]) for name in NAMES)
-    told = read_header(out).provenance
-    assert (told["imported"], told["commit"]) == ("org/theirs", commit)
+    out = zoo.import_model("org/source", tmp_path / "m.safetensors", spec=SPEC, map=mapped)
+    imported = zoo.load(out).state_dict()
+    assert all(torch.equal(imported[name], source[name]) for name in NAMES)
+    provenance = read_header(out).provenance
+    assert (provenance["imported"], provenance["commit"]) == ("org/source", commit)
     assert not hub.requests_to("modeling_trap|pytorch_model")

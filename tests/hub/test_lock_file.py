@@ -1,4 +1,4 @@
-"""zoo.lock: what a moving reference stood for, kept, and kept to."""
+"""`zoo.lock`: recorded commits are used until the next pull."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ A, B = "a" * 40, "b" * 40
 
 @pytest.fixture
 def models(hub: Hub, saved: Path) -> tuple[str, str]:
-    """Two commits, one after the other, of two models."""
+    """Two commits of different models."""
     other = zoo.save(zoo.compose("bahdanau-reversal", seed=7), saved.with_name("other.safetensors"))
     repo = hub.repo(NAME)
     first = repo.add({WEIGHTS: saved.read_bytes()})
@@ -29,7 +29,7 @@ def models(hub: Hub, saved: Path) -> tuple[str, str]:
     return first, repo.add({WEIGHTS: other.read_bytes()})
 
 
-def test_a_pull_notes_the_commit_and_loading_keeps_to_it(hub: Hub, models: tuple[str, str]) -> None:
+def test_pull_records_the_commit_that_load_uses(hub: Hub, models: tuple[str, str]) -> None:
     first, second = models
     hub.repo(NAME).branches["main"] = first
     assert zoo.pull(NAME).commit == first
@@ -42,7 +42,7 @@ def test_a_pull_notes_the_commit_and_loading_keeps_to_it(hub: Hub, models: tuple
     assert not (pinned.source.table.weight == newest.source.table.weight).all()
 
 
-def test_a_pull_moves_the_pin_and_locked_does_not(hub: Hub, models: tuple[str, str]) -> None:
+def test_pull_updates_the_pin_unless_locked(hub: Hub, models: tuple[str, str]) -> None:
     first, second = models
     hub.repo(NAME).branches["main"] = first
     zoo.pull(NAME)
@@ -54,28 +54,30 @@ def test_a_pull_moves_the_pin_and_locked_does_not(hub: Hub, models: tuple[str, s
     assert read_lock()[f"{NAME}@main"].commit == second
 
 
-def test_locked_refuses_what_the_lock_does_not_list(hub: Hub, models: tuple[str, str]) -> None:
+def test_locked_raises_for_references_that_are_not_listed(
+    hub: Hub, models: tuple[str, str]
+) -> None:
     for reference in (NAME, f"{NAME}@v1"):
-        with pytest.raises(HubError, match=r"zoo\.lock does not list zoo-team/kit@.*refuses it"):
+        with pytest.raises(HubError, match=r"zoo\.lock does not list zoo-team/kit@"):
             zoo.pull(reference, locked=True)
     assert hub.requests == []
     zoo.pull(NAME)
     with pytest.raises(HubError, match=r"zoo\.lock does not list zoo-team/kit@v1"):
         zoo.pull(NAME, revision="v1", locked=True)
-    assert zoo.pull(f"{NAME}@{models[0]}", locked=True).commit == models[0]  # moves nowhere
+    assert zoo.pull(f"{NAME}@{models[0]}", locked=True).commit == models[0]  # a commit needs no pin
 
 
-def test_a_hub_that_changes_a_pinned_commit_is_caught(
+def test_changed_weights_of_a_pinned_commit_raise(
     hub: Hub, models: tuple[str, str], cache: Path
 ) -> None:
     zoo.pull(f"{NAME}@v1")
     repo = hub.repo(NAME)
     repo.commits[models[0]] = repo.commits[models[1]]
-    with pytest.raises(HubError, match=r"should have sha256 .*, but the hub says .*zoo.lock"):
+    with pytest.raises(HubError, match=r"has sha256 .* on the hub, but zoo.lock"):
         zoo.pull(f"{NAME}@v1", locked=True, cache_dir=cache.parent / "another")
 
 
-def test_several_references_stand_beside_each_other(hub: Hub, models: tuple[str, str]) -> None:
+def test_several_references_are_recorded(hub: Hub, models: tuple[str, str]) -> None:
     for reference in (NAME, f"hub:{NAME}@v1", f"{NAME}@{models[0]}"):
         zoo.pull(reference)
     pins = read_lock()
@@ -88,35 +90,41 @@ def test_several_references_stand_beside_each_other(hub: Hub, models: tuple[str,
 
 
 BAD = {
-    "no yaml": ("{", "the lock cannot be used: .*is not YAML"),
-    "empty": ("", "the lock cannot be used: .*is empty"),
-    "a list": ("- 1", "has not the form"),
-    "another version": ("zoo: 2\nmodels: {}", "has not the form"),
-    "no models": ("zoo: 1", "has not the form"),
-    "a key twice": (f"zoo: 1\nmodels:\n  a/b@c: {{commit: {A}}}\n  a/b@c: {{commit: {B}}}", "form"),
-    "no mapping": ("zoo: 1\nmodels:\n  a/b@c: 7", r"zoo.lock:3:10: the lock has not the form"),
-    "no commit": ("zoo: 1\nmodels:\n  a/b@c: {}", r"zoo.lock:3:10: None is no commit"),
-    "a path": ("zoo: 1\nmodels:\n  a/b@c: {commit: ../../x}", "is no commit of 40"),
+    "not yaml": ("{", "zoo.lock cannot be read: .*is not YAML"),
+    "empty": ("", "zoo.lock cannot be read: .*is empty"),
+    "a list": ("- 1", "not a valid lock file"),
+    "another version": ("zoo: 2\nmodels: {}", "not a valid lock file"),
+    "no models": ("zoo: 1", "not a valid lock file"),
+    "a key twice": (
+        f"zoo: 1\nmodels:\n  a/b@c: {{commit: {A}}}\n  a/b@c: {{commit: {B}}}",
+        "not a valid lock file",
+    ),
+    "no mapping": ("zoo: 1\nmodels:\n  a/b@c: 7", r"zoo.lock:3:10: not a valid lock file"),
+    "no commit": ("zoo: 1\nmodels:\n  a/b@c: {}", r"zoo.lock:3:10: None is not a commit"),
+    "a path": ("zoo: 1\nmodels:\n  a/b@c: {commit: ../../x}", "is not a commit of 40"),
     "a file outside": (
         f"zoo: 1\nmodels:\n  a/b@c: {{commit: {A}, weights: {{../x: {A}}}}}",
-        "is no file name",
+        "is not a valid file name",
     ),
-    "no hash": (f"zoo: 1\nmodels:\n  a/b@c: {{commit: {A}, weights: {{x: {A}}}}}", "is no sha256"),
+    "no hash": (
+        f"zoo: 1\nmodels:\n  a/b@c: {{commit: {A}, weights: {{x: {A}}}}}",
+        "is not a sha256",
+    ),
 }
 
 
 @pytest.mark.parametrize("fault", BAD)
-def test_a_lock_that_cannot_be_read_is_refused_at_its_line(hub: Hub, fault: str) -> None:
-    text, sentence = BAD[fault]
+def test_invalid_lock_file_raises_with_its_line(hub: Hub, fault: str) -> None:
+    text, message = BAD[fault]
     LOCK.write_text(text)
     for call in (lambda: zoo.load(NAME), lambda: zoo.pull(NAME, locked=True)):
-        with pytest.raises(HubError, match=sentence):
+        with pytest.raises(HubError, match=message):
             call()
     assert LOCK.read_text() == text
     assert hub.requests == []
 
 
-def test_a_lock_that_cannot_be_written_stays_as_it_was(tmp_path: Path) -> None:
+def test_failed_write_keeps_the_lock_file(tmp_path: Path) -> None:
     write_pin(Reference("a/b"), Pin(A), tmp_path)
     text = (tmp_path / "zoo.lock").read_text()
     blocked = tmp_path / "file"
@@ -128,13 +136,13 @@ def test_a_lock_that_cannot_be_written_stays_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("commit", ["1" * 40, "12e" + "3" * 37, "0" * 40])
-def test_a_commit_that_looks_like_a_number_stays_a_commit(tmp_path: Path, commit: str) -> None:
+def test_commit_of_digits_stays_a_string(tmp_path: Path, commit: str) -> None:
     pin = Pin(commit, {WEIGHTS: "7" * 64})
     write_pin(Reference("a/b"), pin, tmp_path)
     assert read_lock(tmp_path) == {"a/b@main": pin}
 
 
-def test_the_token_is_not_in_the_lock(
+def test_token_is_not_in_the_lock_file(
     hub: Hub, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
@@ -143,10 +151,10 @@ def test_the_token_is_not_in_the_lock(
 
 
 @pytest.mark.parametrize("added", [WEIGHTS, "other-00001-of-00001.safetensors"])
-def test_weights_that_the_lock_does_not_list_are_refused(
+def test_weights_that_are_not_pinned_raise(
     hub: Hub, saved: Path, tmp_path: Path, added: str
 ) -> None:
-    """A hub that leaves the pinned shards as they are, and has others loaded in their place."""
+    """The hub keeps the pinned shards, but its index lists another file."""
     folder = zoo.save(zoo.load(saved), tmp_path / "shards", shard_bytes=100_000)
     repo = hub.repo(NAME)
     commit = repo.add({path.name: path.read_bytes() for path in folder.iterdir()})
@@ -155,5 +163,5 @@ def test_weights_that_the_lock_does_not_list_are_refused(
     repo.add({added: saved.read_bytes(), f"{WEIGHTS}.index.json": index})
     repo.commits[commit] = repo.commits[repo.branches["main"]]
     for call in (partial(zoo.pull, NAME, locked=True), partial(zoo.load, NAME)):
-        with pytest.raises(HubError, match=rf"{added} at {commit[:12]} is not pinned, but"):
+        with pytest.raises(HubError, match=rf"{added} at {commit[:12]} is not pinned in zoo.lock"):
             call(cache_dir=tmp_path / "another")

@@ -1,4 +1,4 @@
-"""Real processes, real kills, real disks: no half file is ever seen, and the words are clear."""
+"""Concurrent, killed and read-only downloads leave no incomplete files."""
 
 from __future__ import annotations
 
@@ -38,25 +38,21 @@ def worker(hub: Hub, mode: str, cache: Path) -> Any:
 
 
 @pytest.mark.parametrize("mode", ["fetch_concurrently", "fetch_without_flock"])
-def test_six_processes_on_one_cache_all_get_the_right_bytes(
-    repo: Hub, tmp_path: Path, mode: str
-) -> None:
+def test_concurrent_downloads_get_the_right_bytes(repo: Hub, tmp_path: Path, mode: str) -> None:
     cache = tmp_path / "shared"
     assert worker(repo, mode, cache) == ["right"] * 6
-    asked = len(repo.requests_to("objects", "cdn"))
-    # With real locks the others wait for the first; without, some may fetch it as well.
-    assert asked == 1 if mode == "fetch_concurrently" else 1 <= asked <= 6
+    requests = len(repo.requests_to("objects", "cdn"))
+    # With locks the others wait for the first download; without, several may download.
+    assert requests == 1 if mode == "fetch_concurrently" else 1 <= requests <= 6
     assert not [p for p in list_files(cache) if ".part" in p]
 
 
-def test_six_processes_on_one_lock_lose_nothing(repo: Hub, tmp_path: Path) -> None:
-    noted = worker(repo, "write_pins_concurrently", tmp_path / "project")
-    assert noted == [f"a/b{number}@v{one}" for number in range(6) for one in range(4)]
+def test_concurrent_writes_to_the_lock_file_are_all_kept(repo: Hub, tmp_path: Path) -> None:
+    pins = worker(repo, "write_pins_concurrently", tmp_path / "project")
+    assert pins == [f"a/b{number}@v{one}" for number in range(6) for one in range(4)]
 
 
-def test_a_download_that_is_interrupted_leaves_nothing_half_behind(
-    repo: Hub, tmp_path: Path
-) -> None:
+def test_interrupted_download_leaves_no_incomplete_file(repo: Hub, tmp_path: Path) -> None:
     repo.fault("objects", lambda a: replace(a, cut=len(BYTES) // 2, end="stall"), port="cdn")
     cache = tmp_path / "shared"
     code = f"from zoo.hub import fetch; fetch('{NAME}', ['*'], cache_dir='{cache}')"
@@ -76,9 +72,7 @@ def test_a_download_that_is_interrupted_leaves_nothing_half_behind(
     assert not list(cache.rglob(f"snapshots/*/{WEIGHTS}"))
 
 
-def test_a_process_killed_at_any_moment_leaves_no_half_file_to_be_seen(
-    repo: Hub, tmp_path: Path
-) -> None:
+def test_killed_download_leaves_no_visible_incomplete_file(repo: Hub, tmp_path: Path) -> None:
     repo.fault("objects", lambda a: replace(a, slow=0.015), port="cdn")
     cache = tmp_path / "shared"
     seen = worker(repo, "fetch_and_kill", cache)
@@ -86,47 +80,45 @@ def test_a_process_killed_at_any_moment_leaves_no_half_file_to_be_seen(
     assert len(repo.requests_to("objects", "cdn")) >= 4
     folder = fetch(NAME, ["*"], cache_dir=cache)
     assert (folder / WEIGHTS).read_bytes() == BYTES
-    assert not list(cache.rglob("*.part"))  # what the dead left is swept
+    assert not list(cache.rglob("*.part"))  # left by killed processes
 
 
-def test_a_cache_that_may_not_be_written_is_used_as_far_as_it_goes(repo: Hub) -> None:
+def test_read_only_cache_is_used(repo: Hub) -> None:
     store = repo.repo(NAME)
     store.branches["other"] = store.branches["main"]
     store.add({"config.json": b'{"new": 1}'}, "other")
     with tempfile.TemporaryDirectory() as staging:
-        os.chmod(staging, 0o755)  # for somebody else to look into
+        os.chmod(staging, 0o755)  # readable for another user
         pinned, moving, lacking, offline = worker(
             repo, "fetch_read_only_cache", Path(staging) / "shared"
         )
         for folder, _, _ in os.walk(staging):
             os.chmod(folder, 0o755)
     assert (pinned, moving, offline) == ("right", "right", "right")
-    assert "of zoo-team/kit cannot be kept in the cache" in lacking
-    assert "permission denied; HF_HOME names another place" in lacking
+    assert "of zoo-team/kit cannot be stored in the cache" in lacking
+    assert "permission denied; set HF_HOME" in lacking
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 200 kilobytes, less than the weights have."""
+    """A file system of 200 kB, smaller than the weights."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(disk)]
     try:
         made = subprocess.run(mount, capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        pytest.skip("there is no mount command to make a small disk with")
+        pytest.skip("needs the mount command")
     if made.returncode:
-        pytest.skip(f"mounting a small disk is not permitted here: {made.stderr.strip()}")
+        pytest.skip(f"mount failed: {made.stderr.strip()}")
     try:
         yield disk
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
-def test_a_full_disk_is_said_plainly_and_nothing_of_the_file_is_left(
-    repo: Hub, small_disk: Path
-) -> None:
-    with pytest.raises(HubError, match=r"cannot be kept in the cache .*: the disk is full"):
+def test_full_disk_raises_and_leaves_no_file(repo: Hub, small_disk: Path) -> None:
+    with pytest.raises(HubError, match=r"cannot be stored in the cache .*: the disk is full"):
         fetch(NAME, ["*"], cache_dir=small_disk)
     assert not list(small_disk.rglob("*.part"))
     assert not [p for p in list_files(small_disk) if WEIGHTS in p]
@@ -134,17 +126,17 @@ def test_a_full_disk_is_said_plainly_and_nothing_of_the_file_is_left(
     assert (fetch(NAME, ["*"], cache_dir=small_disk) / WEIGHTS).read_bytes() == BYTES[:1000]
 
 
-def test_what_a_process_left_that_died_right_after_the_rename_is_swept(
+def test_staging_dir_of_a_process_killed_after_the_rename_is_removed(
     repo: Hub, tmp_path: Path
 ) -> None:
     cache = tmp_path / "shared"
     folder = fetch(NAME, ["*"], cache_dir=cache)
     blob = (folder / WEIGHTS).resolve()
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    left = blob.with_name(f".{blob.name}.{gone.pid}.0123abcd.part")
-    left.mkdir()
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    staging = blob.with_name(f".{blob.name}.{dead.pid}.0123abcd.part")
+    staging.mkdir()
     (folder / WEIGHTS).unlink()
     fetch(NAME, ["*"], cache_dir=cache)
     assert (folder / WEIGHTS).read_bytes() == BYTES
-    assert not left.exists()
+    assert not staging.exists()

@@ -1,4 +1,4 @@
-"""What a push leaves on the Hub: a layout the Hub understands, and nobody's work overwritten."""
+"""Pushed repositories: files, model card, branches and conflicts."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from huggingface_hub.utils import disable_progress_bars
 
 import zoo
 from zoo.errors import HubError
-from zoo.hub.card import GENERATED_MARK
+from zoo.hub.card import GENERATED_MARK, OLD_GENERATED_MARK
 
 disable_progress_bars()
-WORDS = json.dumps(
+TOKENIZER = json.dumps(
     {
         "version": "1.0",
         "pre_tokenizer": {"type": "Whitespace"},
@@ -48,27 +48,27 @@ def token(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
 
 
-def file(hub: Hub, name: str, branch: str = "main") -> str:
+def read_text(hub: Hub, name: str, branch: str = "main") -> str:
     repo = hub.repo(NAME)
     return repo.commits[repo.branches[branch]][name].body.decode()
 
 
-def test_the_layout_is_the_one_the_hub_knows(hub: Hub, saved: Path) -> None:
+def test_pushed_files(hub: Hub, saved: Path) -> None:
     pushed = zoo.push(saved, NAME, licence="apache-2.0")
     assert set(pushed.files) == {WEIGHTS, "config.json", "README.md", "tree.svg"}
     assert pushed.url == f"{hub.url}/{NAME}"
-    config = json.loads(file(hub, "config.json"))
+    config = json.loads(read_text(hub, "config.json"))
     assert config == {
         "library_name": "attention-zoo",
         "library_version": config["library_version"],
         "zoo_spec": "bahdanau-reversal",
         "architecture": "seq2seq",
     }
-    card = ModelCard(file(hub, "README.md"))
+    card = ModelCard(read_text(hub, "README.md"))
     assert card.data.library_name == "attention-zoo"
     assert card.data.license == "apache-2.0"
     assert card.data.tags == ["attention-zoo", "bahdanau-reversal", "seq2seq"]
-    for words in (
+    for text in (
         "68,048 parameters",
         "(tree.svg)",
         f'zoo.load("{NAME}")',
@@ -76,19 +76,19 @@ def test_the_layout_is_the_one_the_hub_knows(hub: Hub, saved: Path) -> None:
         "## Citation\n\n- ",
         "- Bahdanau",
     ):
-        assert words in card.text
-    picture = ElementTree.fromstring(file(hub, "tree.svg"))
-    words = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
-    assert "scorer: additive" in words
-    assert "68,048" in words
+        assert text in card.text
+    diagram = ElementTree.fromstring(read_text(hub, "tree.svg"))
+    texts = [text.text for text in diagram.iter("{http://www.w3.org/2000/svg}text")]
+    assert "scorer: additive" in texts
+    assert "68,048" in texts
 
 
-def test_the_code_and_the_spec_on_the_card_work(hub: Hub, saved: Path, tmp_path: Path) -> None:
+def test_code_and_spec_of_the_card_run(hub: Hub, saved: Path, tmp_path: Path) -> None:
     model = zoo.load(saved)
-    for tokenizer in (None, WORDS):  # a model that takes no texts has no line that gives it some
+    for tokenizer in (None, TOKENIZER):  # only models with a tokenizer show text generation
         model.tokenizer = tokenizer and {"source": tokenizer, "target": tokenizer}
         zoo.push(model, NAME)
-        text = file(hub, "README.md")
+        text = read_text(hub, "README.md")
         code = re.search(r"````python\n(.*?)````", text, re.S)
         assert code
         assert ("zoo.generate" in code[1]) == bool(tokenizer)
@@ -101,13 +101,13 @@ def test_the_code_and_the_spec_on_the_card_work(hub: Hub, saved: Path, tmp_path:
     assert zoo.check(tmp_path / "spec.yaml").parameters == 68_048
 
 
-def test_results_of_the_catalogue_stand_on_the_card_and_in_the_hubs_newer_form(
+def test_results_of_the_catalogue_are_in_card_and_eval_results(
     hub: Hub, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "registry.yaml").write_text(RESULTS)
     monkeypatch.setattr("zoo.hub.catalogue.builtin_file", lambda: tmp_path / "registry.yaml")
     zoo.push(saved, NAME)
-    card = ModelCard(file(hub, "README.md"))
+    card = ModelCard(read_text(hub, "README.md"))
     assert card.data.license == "apache-2.0"
     assert card.data.eval_results is not None
     first, second = card.data.eval_results
@@ -119,69 +119,70 @@ def test_results_of_the_catalogue_stand_on_the_card_and_in_the_hubs_newer_form(
     assert (second.dataset_type, second.metric_value) == ("org/bench", 28.4)
     assert "| accuracy | 0.996 | Reversal unseen |" in card.text
     assert "Bahdanau, Cho and Bengio 2015" in card.text
-    (row,) = yaml.safe_load(file(hub, ".eval_results/zoo.yaml"))
+    (row,) = yaml.safe_load(read_text(hub, ".eval_results/zoo.yaml"))
     entry = EvalResultEntry(row["dataset"]["id"], row["dataset"]["task_id"], row["value"])
     assert (entry.dataset_id, entry.task_id, entry.value) == ("org/bench", "default", 28.4)
 
 
-def test_what_training_noted_stands_on_the_card(hub: Hub, tmp_path: Path) -> None:
-    noted = {
-        "metrics": {"bleu": 12.5, "words": "no number"},
+def test_provenance_is_in_the_card(hub: Hub, tmp_path: Path) -> None:
+    provenance = {
+        "metrics": {"bleu": 12.5, "text": "not a number"},
         "datasets": ["multi30k"],
         "seed": 3,
         "licence": "mit",
         "note": "a | b\n<script>",
     }
     model = zoo.compose("gpt2-tiny")
-    zoo.push(zoo.save(model, tmp_path / "m.safetensors", provenance=noted), NAME)
-    card = ModelCard(file(hub, "README.md"))
+    zoo.push(zoo.save(model, tmp_path / "m.safetensors", provenance=provenance), NAME)
+    card = ModelCard(read_text(hub, "README.md"))
     assert card.data.datasets == ["multi30k"]
     assert card.data.pipeline_tag == "text-generation"
     assert card.data.license == "mit"
-    assert "| bleu | 12.5 | told by whoever saved it |" in card.text
-    assert "no number" not in card.text
+    assert "| bleu | 12.5 | reported by the author |" in card.text
+    assert "not a number" not in card.text
     assert "| note | a \\| b &lt;script&gt; |" in card.text
 
 
 @pytest.mark.parametrize(
-    ("said", "front"),
+    ("licence", "front"),
     [
         ("Apache-2.0", {"license": "apache-2.0"}),
         ("CC BY-NC 4.0", {"license": "cc-by-nc-4.0"}),
         ("My own: ask me", {"license": "other", "license_name": "my-own-ask-me"}),
     ],
 )
-def test_a_licence_the_hub_does_not_know_is_named_as_another(
-    hub: Hub, saved: Path, said: str, front: dict[str, str]
+def test_unknown_licence_is_other(
+    hub: Hub, saved: Path, licence: str, front: dict[str, str]
 ) -> None:
-    zoo.push(saved, NAME, licence=said)
-    card = ModelCard(file(hub, "README.md"))
+    zoo.push(saved, NAME, licence=licence)
+    card = ModelCard(read_text(hub, "README.md"))
     assert {key: card.data.get(key) for key in front} == front
-    assert f"## Licence\n\n{said}\n" in card.text
+    assert f"## Licence\n\n{licence}\n" in card.text
 
 
-def test_a_card_the_hub_refuses_is_told_and_nothing_is_committed(hub: Hub, saved: Path) -> None:
+def test_card_rejected_by_the_hub_is_not_committed(hub: Hub, saved: Path) -> None:
     zoo.push(saved, NAME)
     before = hub.repo(NAME).branches["main"]
-    refusal = {"errors": [{"message": "base_model is no model"}], "warnings": []}
-    hub.fault("/api/validate-yaml", lambda a: Response.of(refusal, 400))
+    rejection = {"errors": [{"message": "base_model is not a model"}], "warnings": []}
+    hub.fault("/api/validate-yaml", lambda a: Response.of(rejection, 400))
     with pytest.raises(HubError, match=f"{NAME} was not pushed to {hub.url}: "):
         zoo.push(zoo.compose("bahdanau-reversal", seed=8), NAME)
     assert hub.repo(NAME).branches["main"] == before
 
 
-def test_a_card_somebody_wrote_is_left_and_ours_is_renewed(hub: Hub, saved: Path) -> None:
+def test_generated_cards_are_replaced_and_others_kept(hub: Hub, saved: Path) -> None:
     zoo.push(saved, NAME)
-    assert GENERATED_MARK in file(hub, "README.md")
-    hub.repo(NAME).add({"README.md": f"{GENERATED_MARK}\nold".encode()})
-    zoo.push(saved, NAME)
-    assert "# bahdanau-reversal" in file(hub, "README.md")
+    assert GENERATED_MARK in read_text(hub, "README.md")
+    for mark in (GENERATED_MARK, OLD_GENERATED_MARK):
+        hub.repo(NAME).add({"README.md": f"{mark}\nold".encode()})
+        zoo.push(saved, NAME)
+        assert "# bahdanau-reversal" in read_text(hub, "README.md")
     hub.repo(NAME).add({"README.md": b"# Mine"})
     assert "README.md" not in zoo.push(saved, NAME).files
-    assert file(hub, "README.md") == "# Mine"
+    assert read_text(hub, "README.md") == "# Mine"
 
 
-def test_a_branch_is_made_and_main_stays_as_it_is(hub: Hub, saved: Path) -> None:
+def test_new_branch_does_not_change_main(hub: Hub, saved: Path) -> None:
     zoo.push(saved, NAME)
     before = hub.repo(NAME).branches["main"]
     for seed in (1, 2):
@@ -193,47 +194,45 @@ def test_a_branch_is_made_and_main_stays_as_it_is(hub: Hub, saved: Path) -> None
     assert hub.repo(NAME).branches["main"] == before
 
 
-def test_private_is_for_new_repositories(hub: Hub, saved: Path) -> None:
+def test_private_applies_to_new_repositories(hub: Hub, saved: Path) -> None:
     zoo.push(saved, NAME, private=True)
     assert hub.repo(NAME).private
     zoo.push(saved, NAME, private=False)
     assert hub.repo(NAME).private
 
 
-def test_somebody_elses_push_in_between_is_not_overwritten(hub: Hub, saved: Path) -> None:
+def test_concurrent_push_is_not_overwritten(hub: Hub, saved: Path) -> None:
     zoo.push(saved, NAME)
     hub.fault("/preupload/", lambda a: (hub.repo(NAME).add({"new.txt": b"1"}), a)[1], times=1)
-    with pytest.raises(HubError, match="was changed by somebody else during the push; push again"):
+    with pytest.raises(HubError, match="was changed by another commit"):
         zoo.push(zoo.compose("bahdanau-reversal", seed=8), NAME)
-    assert file(hub, "new.txt") == "1"
+    assert read_text(hub, "new.txt") == "1"
 
 
 @pytest.mark.parametrize("path", ["/preupload/", "/objects/batch", "/commit/", "/api/repos/create"])
 @pytest.mark.parametrize("body", [b"<html>", b"[]"])
-def test_a_hub_that_answers_rubbish_to_a_push_gives_one_sentence(
-    hub: Hub, path: str, body: bytes, saved: Path
-) -> None:
+def test_invalid_response_to_a_push_raises(hub: Hub, path: str, body: bytes, saved: Path) -> None:
     hub.fault(path, lambda a: Response(200, body, {"Content-Type": "application/json"}))
     with pytest.raises(HubError, match=f"{NAME} was not pushed to {hub.url}: "):
         zoo.push(saved, NAME)
 
 
-def test_a_commit_that_is_none_is_refused(hub: Hub, saved: Path) -> None:
+def test_invalid_commit_raises(hub: Hub, saved: Path) -> None:
     hub.fault(
         "/commit/",
         lambda a: Response.of({"commitOid": "../x", "commitUrl": f"{hub.url}/{NAME}/commit/x"}),
     )
-    with pytest.raises(HubError, match=r"just pushed: '../x' is no commit"):
+    with pytest.raises(HubError, match=r"after the push: '../x' is not a commit"):
         zoo.push(saved, NAME)
 
 
-def test_what_is_no_model_is_not_pushed(hub: Hub, tmp_path: Path) -> None:
-    (tmp_path / "x.safetensors").write_bytes(b"no model")
-    for path, sentence in (
-        (tmp_path / "x.safetensors", "is no readable safetensors file"),
+def test_invalid_files_are_not_pushed(hub: Hub, tmp_path: Path) -> None:
+    (tmp_path / "x.safetensors").write_bytes(b"not a model")
+    for path, message in (
+        (tmp_path / "x.safetensors", "is not a valid safetensors file"),
         (tmp_path / "nothing.safetensors", "no such file"),
-        (tmp_path, "holds no model"),
+        (tmp_path, "directory without a model"),
     ):
-        with pytest.raises(zoo.ArtifactError, match=sentence):
+        with pytest.raises(zoo.ArtifactError, match=message):
             zoo.push(path, NAME)
     assert hub.requests == []

@@ -1,4 +1,4 @@
-"""Compose, push, pull elsewhere, load: bit for bit; and again without asking anybody."""
+"""Pushed and loaded models are bit-identical; cached models need no requests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def model(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> zoo.Model:
 
 
 @pytest.mark.parametrize("shard_bytes", [None, 100_000], ids=["single", "shards"])
-def test_another_process_with_another_cache_gets_the_same_bits_and_asks_nobody_twice(
+def test_another_process_gets_identical_bits_and_then_needs_no_requests(
     hub: Hub, model: zoo.Model, tmp_path: Path, shard_bytes: int | None
 ) -> None:
     pushed = zoo.push(model, NAME, shard_bytes=shard_bytes)
@@ -40,22 +40,20 @@ def test_another_process_with_another_cache_gets_the_same_bits_and_asks_nobody_t
     here.mkdir()
     done = command(hub, home, "pull", NAME, "--json", here=here)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["commit"] == pushed.commit
-    assert Path(told["path"]).is_relative_to(home)
-    assert len(told["files"]) == (4 if shard_bytes else 1)
+    pulled = json.loads(done.stdout)
+    assert pulled["commit"] == pushed.commit
+    assert Path(pulled["path"]).is_relative_to(home)
+    assert len(pulled["files"]) == (4 if shard_bytes else 1)
     assert f'"commit": "{pushed.commit}"' in (here / "zoo.lock").read_text()
 
-    asked = len(hub.requests)
+    requests = len(hub.requests)
     done = python(hub, home, LOADED, here=here, HF_HUB_OFFLINE="1")
     assert done.returncode == 0, done.stderr
-    assert len(hub.requests) == asked
+    assert len(hub.requests) == requests
     assert_same_bits(dict(model.state_dict()), torch.load(here / "state.pt", weights_only=True))
 
 
-def test_what_the_cache_has_costs_no_request_when_the_commit_is_known(
-    hub: Hub, model: zoo.Model
-) -> None:
+def test_cached_commit_needs_no_request(hub: Hub, model: zoo.Model) -> None:
     pushed = zoo.push(model, NAME)
     zoo.load(NAME)
     hub.requests.clear()
@@ -70,10 +68,8 @@ def test_what_the_cache_has_costs_no_request_when_the_commit_is_known(
     assert [r.path for r in hub.requests] == [f"/api/models/{NAME}/revision/main"]
 
 
-def test_every_file_comes_from_the_commit_that_was_resolved_once(
-    hub: Hub, model: zoo.Model
-) -> None:
-    """Somebody pushes while we pull: all files are still of one commit."""
+def test_all_files_are_of_the_commit_resolved_first(hub: Hub, model: zoo.Model) -> None:
+    """A push during the download does not mix commits."""
     first = zoo.push(model, NAME)
     hub.requests.clear()
     hub.fault("/tree/", lambda a: (hub.repo(NAME).add({"config.json": b"other"}), a)[1])
@@ -84,7 +80,9 @@ def test_every_file_comes_from_the_commit_that_was_resolved_once(
     assert commits == {first.commit}
 
 
-def test_the_conventional_methods_push_and_load(hub: Hub, model: zoo.Model, tmp_path: Path) -> None:
+def test_from_pretrained_save_pretrained_and_push_to_hub(
+    hub: Hub, model: zoo.Model, tmp_path: Path
+) -> None:
     commit = model.push_to_hub(NAME, private=True, commit_message="First", token=TOKEN)
     again = zoo.Model.from_pretrained(
         NAME, revision=commit, token=TOKEN, cache_dir=tmp_path / "c", force_download=True
@@ -97,7 +95,7 @@ def test_the_conventional_methods_push_and_load(hub: Hub, model: zoo.Model, tmp_
     assert_same_bits(all_tensors(model), all_tensors(offline))
 
 
-def test_a_class_that_is_not_the_models_is_refused(model: zoo.Model, tmp_path: Path) -> None:
+def test_from_pretrained_of_another_class_raises(model: zoo.Model, tmp_path: Path) -> None:
     from zoo_language.language_model import LanguageModel
 
     folder = model.save_pretrained(tmp_path / "folder")
@@ -105,41 +103,43 @@ def test_a_class_that_is_not_the_models_is_refused(model: zoo.Model, tmp_path: P
         LanguageModel.from_pretrained(folder)
 
 
-def test_a_large_file_goes_up_in_parts(hub: Hub, model: zoo.Model) -> None:
+def test_large_file_is_uploaded_in_parts(hub: Hub, model: zoo.Model) -> None:
     hub.chunk = 50_000
     zoo.push(model, NAME)
     assert len(hub.requests_to("part=", "cdn")) == 6
     assert_same_bits(all_tensors(model), all_tensors(zoo.load(NAME)))
 
 
-def test_weights_the_hub_has_already_are_not_sent_again(hub: Hub, saved: Path, model) -> None:
+def test_weights_on_the_hub_are_not_uploaded_again(hub: Hub, saved: Path, model) -> None:
     zoo.push(saved, NAME)
     zoo.push(saved, "zoo-team/again")
     assert len([r for r in hub.requests_to(port="cdn") if r.method == "PUT"]) == 1
 
 
-def theirs(hub: Hub, home: Path, code: str, **more: str) -> Any:
-    """What the unmodified client makes of it: a process with nothing of the zoo in it."""
+def run_client(hub: Hub, home: Path, code: str, **more: str) -> Any:
+    """Run code with huggingface_hub in a process without this library. Return its JSON output."""
     code = f"import json, sys\nfrom huggingface_hub import *\n{code}"
     done = python(hub, home, code, here=home.parent, HF_HUB_DISABLE_PROGRESS_BARS="1", **more)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_the_real_client_reads_what_the_zoo_pushed(
+def test_huggingface_hub_downloads_a_pushed_model(
     hub: Hub, model: zoo.Model, tmp_path: Path
 ) -> None:
     pushed = zoo.push(model, NAME)
-    folder = Path(theirs(hub, tmp_path / "h", f"print(json.dumps(snapshot_download('{NAME}')))"))
+    folder = Path(
+        run_client(hub, tmp_path / "h", f"print(json.dumps(snapshot_download('{NAME}')))")
+    )
     assert list_files(folder).keys() == {*pushed.files, ".gitattributes"}
     assert_same_bits(all_tensors(model), all_tensors(zoo.load(folder)))
 
 
-def test_the_real_client_uses_what_the_zoo_cached(hub: Hub, model: zoo.Model, cache: Path) -> None:
+def test_huggingface_hub_uses_the_cache(hub: Hub, model: zoo.Model, cache: Path) -> None:
     zoo.push(model, NAME)
     pulled = zoo.pull(NAME)
     hub.requests.clear()
-    path, warnings, repos = theirs(
+    path, warnings, repos = run_client(
         hub,
         cache.parent,
         f"report = scan_cache_dir()\nprint(json.dumps([hf_hub_download('{NAME}', '{WEIGHTS}'), "
@@ -151,15 +151,15 @@ def test_the_real_client_uses_what_the_zoo_cached(hub: Hub, model: zoo.Model, ca
     assert hub.requests == []
 
 
-def test_what_the_real_client_cached_is_checked_and_used_offline(
+def test_cache_of_huggingface_hub_is_checked_and_used_offline(
     hub: Hub, model: zoo.Model, cache: Path
 ) -> None:
     zoo.push(model, NAME)
-    folder = Path(theirs(hub, cache.parent, f"print(json.dumps(snapshot_download('{NAME}')))"))
+    folder = Path(run_client(hub, cache.parent, f"print(json.dumps(snapshot_download('{NAME}')))"))
     hub.requests.clear()
     assert_same_bits(all_tensors(model), all_tensors(zoo.load(NAME, local_files_only=True)))
-    for kept in cache.rglob("trees/*.json"):  # an older client keeps none
-        kept.unlink()
+    for file_list in cache.rglob("trees/*.json"):  # older clients cache no file list
+        file_list.unlink()
     assert_same_bits(all_tensors(model), all_tensors(zoo.load(NAME, local_files_only=True)))
     assert hub.requests == []
     weights = (folder / WEIGHTS).resolve()
@@ -168,19 +168,17 @@ def test_what_the_real_client_cached_is_checked_and_used_offline(
         zoo.load(NAME, local_files_only=True)
 
 
-def test_hashing_what_the_cache_holds_can_be_switched_off(
-    hub: Hub, model: zoo.Model, cache: Path
-) -> None:
+def test_verify_false_skips_hashing_cached_files(hub: Hub, model: zoo.Model, cache: Path) -> None:
     zoo.push(model, NAME)
     weights = zoo.pull(NAME).path.resolve()
     flipped = bytearray(weights.read_bytes())
     flipped[-1] ^= 1  # in the last weight
     weights.write_bytes(flipped)
-    taken = all_tensors(zoo.load(NAME, local_files_only=True, verify=False))
+    loaded = all_tensors(zoo.load(NAME, local_files_only=True, verify=False))
     assert (
         sum(
             not torch.equal(a, b)
-            for a, b in zip(taken.values(), all_tensors(model).values(), strict=True)
+            for a, b in zip(loaded.values(), all_tensors(model).values(), strict=True)
         )
         == 1
     )
@@ -189,10 +187,10 @@ def test_hashing_what_the_cache_holds_can_be_switched_off(
     assert_same_bits(all_tensors(model), all_tensors(zoo.load(NAME)))
 
 
-def test_the_test_hub_answers_the_real_client(hub: Hub, model: zoo.Model, tmp_path: Path) -> None:
-    """So that a test against it says something about the real one."""
+def test_test_hub_works_with_huggingface_hub(hub: Hub, model: zoo.Model, tmp_path: Path) -> None:
+    """The test hub must behave like the real one."""
     pushed = zoo.push(model, NAME)
-    info, tree, there = theirs(
+    info, tree, exists = run_client(
         hub,
         tmp_path / "h",
         f"""
@@ -201,13 +199,13 @@ info = api.model_info("{NAME}", files_metadata=True)
 files = {{s.rfilename: [s.size, s.blob_id, s.lfs and s.lfs.sha256] for s in info.siblings}}
 tree = api.list_repo_tree("{NAME}", recursive=True)
 rows = {{r.path: [r.size, r.blob_id, r.lfs and r.lfs.sha256] for r in tree}}
-there = [api.file_exists("{NAME}", "config.json"), api.file_exists("{NAME}", "nothing.json"),
+exists = [api.file_exists("{NAME}", "config.json"), api.file_exists("{NAME}", "nothing.json"),
          api.repo_exists("{NAME}"), api.repo_exists("{NAME}x"), api.revision_exists("{NAME}", "v9")]
-print(json.dumps([[info.sha, files], rows, there]))
+print(json.dumps([[info.sha, files], rows, exists]))
 """,
         HF_TOKEN=TOKEN,
     )
     assert info == [pushed.commit, tree]
     assert tree.keys() == {*pushed.files, ".gitattributes"}
     assert tree[WEIGHTS][2] == hashlib.sha256(zoo.pull(NAME).path.read_bytes()).hexdigest()
-    assert there == [True, False, True, False, False]
+    assert exists == [True, False, True, False, False]

@@ -1,4 +1,4 @@
-"""Models in several files: pushed, pulled, checked and replaced like those in one."""
+"""Sharded models on the Hub."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ def weights(hub: Hub) -> set[str]:
     return {name for name in repo.commits[repo.branches["main"]] if "safetensors" in name}
 
 
-def test_shards_go_up_and_come_down_bit_for_bit_and_are_asked_for_once(
-    hub: Hub, model: zoo.Model
-) -> None:
+def test_shards_are_bit_identical_and_downloaded_once(hub: Hub, model: zoo.Model) -> None:
     pushed = zoo.push(model, NAME, shard_bytes=100_000)
     shards = weights(hub) - {INDEX}
     assert len(shards) == 3
@@ -42,9 +40,7 @@ def test_shards_go_up_and_come_down_bit_for_bit_and_are_asked_for_once(
     assert hub.requests == []
 
 
-def test_a_saved_directory_of_shards_is_pushed_as_it_is(
-    hub: Hub, model: zoo.Model, tmp_path: Path
-) -> None:
+def test_saved_shards_are_pushed_unchanged(hub: Hub, model: zoo.Model, tmp_path: Path) -> None:
     folder = zoo.save(model, tmp_path / "shards", shard_bytes=100_000)
     (folder / "diary.safetensors").write_bytes(b"private")
     zoo.push(folder, NAME)
@@ -52,9 +48,7 @@ def test_a_saved_directory_of_shards_is_pushed_as_it_is(
     assert_same_bits(all_tensors(model), all_tensors(zoo.load(NAME)))
 
 
-def test_a_saved_model_is_cut_anew_and_keeps_what_it_came_from(
-    hub: Hub, model: zoo.Model, tmp_path: Path
-) -> None:
+def test_resharded_model_keeps_its_provenance(hub: Hub, model: zoo.Model, tmp_path: Path) -> None:
     file = zoo.save(model, tmp_path / "m.safetensors", provenance={"seed": 41})
     pushed = zoo.push(file, NAME, shard_bytes="100kB")
     assert INDEX in pushed.files
@@ -63,9 +57,7 @@ def test_a_saved_model_is_cut_anew_and_keeps_what_it_came_from(
     assert_same_bits(all_tensors(model), all_tensors(zoo.load(path)))
 
 
-def test_a_push_removes_the_weights_it_replaces_and_nothing_else(
-    hub: Hub, model: zoo.Model
-) -> None:
+def test_push_removes_replaced_weights_only(hub: Hub, model: zoo.Model) -> None:
     hub.repo(NAME).add({"notes.txt": b"mine", "other.safetensors": b"mine"})
     zoo.push(model, NAME, shard_bytes=100_000)
     zoo.push(model, NAME)
@@ -77,9 +69,7 @@ def test_a_push_removes_the_weights_it_replaces_and_nothing_else(
     assert_same_bits(all_tensors(model), all_tensors(zoo.load(NAME)))
 
 
-def test_offline_a_partial_snapshot_names_what_is_missing(
-    hub: Hub, model: zoo.Model, cache: Path
-) -> None:
+def test_offline_missing_shards_are_listed(hub: Hub, model: zoo.Model, cache: Path) -> None:
     zoo.push(model, NAME, shard_bytes=100_000)
     pulled = zoo.pull(NAME)
     first, second = sorted(n for n in pulled.files if n != INDEX)[:2]
@@ -92,20 +82,18 @@ def test_offline_a_partial_snapshot_names_what_is_missing(
     zoo.load(NAME, local_files_only=True)
 
 
-def test_offline_an_empty_cache_says_so(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline_with_an_empty_cache_raises(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     for name in (NAME, f"{NAME}@{'a' * 40}"):
-        with pytest.raises(HubError, match=r"is not in the cache .* no going online"):
+        with pytest.raises(HubError, match=r"is not in the cache .* offline mode"):
             zoo.load(name)
     with pytest.raises(HubError, match="cannot be pushed to: HF_HUB_OFFLINE is set"):
         zoo.push("model.safetensors", NAME)
     assert hub.requests == []
 
 
-def test_only_the_first_of_a_group_of_processes_pushes(
-    hub: Hub, model: zoo.Model, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_rank_0_pushes(hub: Hub, model: zoo.Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "1")
-    with pytest.raises(HubError, match="one process of a group pushes, the first"):
+    with pytest.raises(HubError, match="only rank 0"):
         zoo.push(model, NAME)
     assert hub.requests == []

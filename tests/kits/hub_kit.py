@@ -1,4 +1,4 @@
-"""What the tests of the Hub share: weights to send, processes to start, folders to look at."""
+"""Helpers of the Hub tests: sample weights, processes and file lists."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ BYTES = random.Random(0).randbytes(300_000)
 WEIGHTS = "model.safetensors"
 
 
-def list_files(folder: Path, *but: Path) -> dict[str, int]:
-    """Every file below a folder with its size, but for those below the others."""
+def list_files(folder: Path, *excluded: Path) -> dict[str, int]:
+    """Return the size of every file below a directory, except below the excluded ones."""
     found = {}
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and not any(path.is_relative_to(other) for other in but):
+        if path.is_file() and not any(path.is_relative_to(other) for other in excluded):
             found[str(path.relative_to(folder))] = path.stat().st_size
     return found
 
 
 def environment(hub: Hub, home: Path, **more: str) -> dict[str, str]:
-    """A user's environment: this hub, that home, and nothing else of Hugging Face."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "HUGGING"))}
+    """Return an environment with this hub and home, without other HF_ variables."""
+    base = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "HUGGING"))}
     own = {
         "HF_ENDPOINT": hub.url,
         "HF_HOME": str(home),
         "HF_HUB_DISABLE_XET": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), kept.get("PYTHONPATH", "")]),
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), base.get("PYTHONPATH", "")]),
     }
-    return {**kept, **own, **more}
+    return {**base, **own, **more}
 
 
 def zoo(
     hub: Hub, home: Path, *arguments: str, here: Path, **more: str
 ) -> subprocess.CompletedProcess[str]:
-    """The command line, in a process of its own."""
+    """Run the command line in a new process."""
     return run_process(
         [sys.executable, "-m", "zoo", *arguments], environment(hub, home, **more), here
     )

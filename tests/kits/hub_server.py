@@ -1,6 +1,6 @@
-"""A hub on this machine that the real client talks to: two ports, the second plays the CDN.
+"""A local test hub for huggingface_hub, with two ports: the hub and its CDN.
 
-Standard library only. Every request is recorded; any answer can be spoilt by a fault.
+Standard library only. Every request is recorded; any response can be changed by a fault.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """What is sent; ``cut`` bytes of the body only, then a reset, a close or a stall."""
+    """A response. With `cut`, the body is cut after that many bytes and the connection ends."""
 
     status: int = 200
     body: bytes = b""
@@ -64,7 +64,7 @@ class Fault:
 
 
 class Hub:
-    """The store, the two servers, and what they have been asked."""
+    """The repositories, the two servers and the recorded requests."""
 
     def __init__(self) -> None:
         self.repos: dict[str, Repo] = {}
@@ -89,7 +89,7 @@ class Hub:
         self.running = False
         for server in self.servers.values():
             server.shutdown()
-            for connection in list(server.open):  # clients keep theirs for the next request
+            for connection in list(server.open):  # clients keep connections open
                 with contextlib.suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
             server.server_close()
@@ -105,7 +105,7 @@ class Hub:
         port: str = "hub",
         times: int = 99,
     ) -> None:
-        """Spoil the next answers to paths that the pattern is found in."""
+        """Change the next responses to paths that match the pattern."""
         self.faults.append(Fault(port, pattern, corrupt, times))
 
     def requests_to(self, pattern: str = "", port: str | None = None) -> list[Request]:
@@ -132,27 +132,27 @@ class Hub:
             return answer
 
     def get_repo(self, request: Request, name: str, *, write: bool = False) -> Repo | Response:
-        """The repository, if it is there for whoever asks."""
-        said = request.headers.get("authorization")
-        if said is not None and said != f"Bearer {TOKEN}":
+        """Return the repository, or an error if the request has no access."""
+        authorization = request.headers.get("authorization")
+        if authorization is not None and authorization != f"Bearer {TOKEN}":
             return Response.error(401, message="Invalid credentials in Authorization header")
         repo = self.repos.get(name)
-        if repo is None or (repo.private and said is None):
-            return Response.error(404 if said else 401, "RepoNotFound")
-        if write and said is None:
+        if repo is None or (repo.private and authorization is None):
+            return Response.error(404 if authorization else 401, "RepoNotFound")
+        if write and authorization is None:
             return Response.error(401)
         return repo
 
 
 def _create(hub: Hub, request: Request, body: bytes, query: Any) -> Response:
-    wanted = json.loads(body)
-    name = f"{wanted.get('organization') or 'me'}/{wanted['name']}"
+    data = json.loads(body)
+    name = f"{data.get('organization') or 'me'}/{data['name']}"
     if request.headers.get("authorization") != f"Bearer {TOKEN}":
         return Response.error(401)
-    there = name in hub.repos
-    private = wanted.get("visibility") == "private" or bool(wanted.get("private"))
+    exists = name in hub.repos
+    private = data.get("visibility") == "private" or bool(data.get("private"))
     hub.repos.setdefault(name, Repo(name, private=private))
-    return Response.of({"url": f"{hub.url}/{name}", "name": name}, 409 if there else 200)
+    return Response.of({"url": f"{hub.url}/{name}", "name": name}, 409 if exists else 200)
 
 
 def _validate(hub: Hub, request: Request, body: bytes, query: Any) -> Response:
@@ -185,8 +185,8 @@ def _batch(hub: Hub, request: Request, body: bytes, query: Any, repo: str) -> Re
     if isinstance(found := hub.get_repo(request, repo, write=True), Response):
         return found
     rows = []
-    for wanted in json.loads(body)["objects"]:
-        oid, size = wanted["oid"], wanted["size"]
+    for item in json.loads(body)["objects"]:
+        oid, size = item["oid"], item["size"]
         row: dict[str, Any] = {"oid": oid, "size": size}
         if oid not in hub.objects:
             upload: dict[str, Any] = {"href": f"{hub.cdn}/upload/{oid}"}
@@ -214,10 +214,10 @@ def _upload(hub: Hub, request: Request, body: bytes, query: Any, oid: str) -> Re
 
 def _complete(hub: Hub, request: Request, body: bytes, query: Any, oid: str) -> Response:
     parts = hub.parts.pop(oid)
-    whole = b"".join(parts[part["partNumber"]] for part in json.loads(body)["parts"])
-    if hashlib.sha256(whole).hexdigest() != oid:
+    content = b"".join(parts[part["partNumber"]] for part in json.loads(body)["parts"])
+    if hashlib.sha256(content).hexdigest() != oid:
         return Response.error(400)
-    hub.objects[oid] = whole
+    hub.objects[oid] = content
     return Response.of({})
 
 
@@ -275,8 +275,8 @@ def _info(
     for path, entry in found.commits[sha].items():
         row: dict[str, Any] = {"rfilename": path}
         if "blobs" in query:
-            whole = entry.row(path)
-            row |= {"size": whole["size"], "blobId": whole["oid"]}
+            listed = entry.row(path)
+            row |= {"size": listed["size"], "blobId": listed["oid"]}
             if entry.large:
                 size = {"size": len(entry.body), "pointerSize": len(entry.pointer)}
                 row["lfs"] = {"sha256": entry.sha256, **size}
@@ -347,14 +347,14 @@ def _object(hub: Hub, request: Request, body: bytes, query: Any, oid: str) -> Re
 
 
 def _ranged(request: Request, body: bytes, headers: dict[str, str]) -> Response:
-    wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("range", ""))
-    if not wanted:
+    match = re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("range", ""))
+    if not match:
         return Response(200, body, {**headers, "Accept-Ranges": "bytes"})
-    start, end = int(wanted[1]), int(wanted[2] or len(body) - 1)
+    start, end = int(match[1]), int(match[2] or len(body) - 1)
     if start >= len(body):
         return Response.error(416)
-    told = {"Content-Range": f"bytes {start}-{end}/{len(body)}"}
-    return Response(206, body[start : end + 1], {**headers, **told})
+    content_range = {"Content-Range": f"bytes {start}-{end}/{len(body)}"}
+    return Response(206, body[start : end + 1], {**headers, **content_range})
 
 
 def _harnesses(hub: Hub, request: Request, body: bytes, query: Any) -> Response:
@@ -384,19 +384,19 @@ _CDN: list[tuple[str, str, Callable[..., Response]]] = [
 
 
 class _Server(ThreadingHTTPServer):
-    daemon_threads = False  # joined at the end, so that no socket outlives its test
+    daemon_threads = False  # joined at the end, so that no socket stays open
     request_queue_size = 64
 
     def __init__(self, hub: Hub, port: str) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.hub, self.port = hub, port
         self.open: set[socket.socket] = set()
-        # Two names, because older clients tell hosts apart by name and not by port.
+        # Two host names, because older clients compare host names without ports.
         name = "127.0.0.1" if port == "hub" else "localhost"
         self.url = f"http://{name}:{self.server_address[1]}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that are killed leave broken pipes; that is what they are here for."""
+        """Ignore broken connections of killed clients."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -452,7 +452,7 @@ class _Handler(BaseHTTPRequestHandler):
                 time.sleep(0.02)
         if answer.end == "reset":
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            time.sleep(0.05)  # what was sent has to arrive before the reset
+            time.sleep(0.05)  # let the sent bytes arrive before the reset
         self.close_connection = True
         self.connection.close()
 

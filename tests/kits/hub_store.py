@@ -1,4 +1,4 @@
-"""What a hub keeps: repositories with branches, commits, small files and large ones."""
+"""Repositories of the test hub: branches, commits, small and large files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 def blob_id(body: bytes) -> str:
-    """The hash git gives a file."""
+    """Return the git hash of a file."""
     return hashlib.sha1(b"blob %d\0" % len(body) + body).hexdigest()
 
 
@@ -28,7 +28,7 @@ class Entry:
         return f"{head}\noid sha256:{self.sha256}\nsize {len(self.body)}\n".encode()
 
     def row(self, path: str) -> dict[str, object]:
-        """A row of the tree, as the Hub writes it."""
+        """Return a row of the file list, in the format of the Hub."""
         oid = blob_id(self.pointer if self.large else self.body)
         row: dict[str, object] = {
             "type": "file",
@@ -44,13 +44,13 @@ class Entry:
 
 @dataclass
 class Repo:
-    """A repository: every commit is a whole listing."""
+    """A repository. Every commit contains all files."""
 
     name: str
     private: bool = False
     gated: bool = False
     accepted: bool = False
-    """Whether whoever has the token agreed to the terms of a gated repository."""
+    """Whether the terms of a gated repository were accepted."""
     branches: dict[str, str] = field(default_factory=dict)
     commits: dict[str, dict[str, Entry]] = field(default_factory=dict)
 
@@ -66,7 +66,7 @@ class Repo:
         return sha
 
     def put(self, branch: str = "main", **files: bytes) -> str:
-        """A commit with further files, written straight into the store; dots as double _."""
+        """Add a commit with further files; `__` in a name stands for a dot."""
         return self.add({name.replace("__", "."): body for name, body in files.items()}, branch)
 
     def add(self, files: dict[str, bytes], branch: str = "main") -> str:

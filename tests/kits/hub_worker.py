@@ -1,6 +1,6 @@
-"""Processes that fetch at once, are killed, or may not write; started once, then forked.
+"""Forked processes that download concurrently, are killed, or have a read-only cache.
 
-Run as ``python hub_worker.py MODE CACHE``; prints what it saw as JSON.
+Run as `python hub_worker.py MODE CACHE`; prints the results as JSON.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NOBODY = 65534
 
 
 def fetch_result(cache: Path, **options: object) -> str:
-    """'right', 'wrong', or the error's words."""
+    """Return "right", "wrong" or the error message."""
     try:
         folder = fetch(NAME, ["*"], cache_dir=cache, **options)  # type: ignore[arg-type]
     except HubError as error:
@@ -36,7 +36,7 @@ def fetch_result(cache: Path, **options: object) -> str:
 
 
 def fork_process(work: object, name: str, folder: Path) -> int:
-    """A process that does the work and leaves what it returns in a file."""
+    """Fork a process that writes the result of `work` to a file."""
     pid = os.fork()
     if pid:
         return pid
@@ -47,31 +47,31 @@ def fork_process(work: object, name: str, folder: Path) -> int:
 
 
 def fetch_concurrently(cache: Path) -> list[str]:
-    """Six processes on one empty cache."""
-    notes = cache.parent
-    pids = [fork_process(lambda: fetch_result(cache), f"said{n}", notes) for n in range(6)]
+    """Download in six processes to one empty cache."""
+    results = cache.parent
+    pids = [fork_process(lambda: fetch_result(cache), f"result{n}", results) for n in range(6)]
     for pid in pids:
         os.waitpid(pid, 0)
-    return [(notes / f"said{n}").read_text() for n in range(6)]
+    return [(results / f"result{n}").read_text() for n in range(6)]
 
 
 def write_pins_concurrently(folder: Path) -> list[str]:
-    """Six processes that each note four references in one zoo.lock."""
+    """Write four pins to one zoo.lock in each of six processes."""
     folder.mkdir()
 
-    def note(number: int) -> str:
-        for one in range(4):
-            write_pin(Reference(f"a/b{number}", f"v{one}"), Pin(f"{number}" * 40), folder)
+    def write_pins(number: int) -> str:
+        for version in range(4):
+            write_pin(Reference(f"a/b{number}", f"v{version}"), Pin(f"{number}" * 40), folder)
         return ""
 
-    pids = [fork_process(partial(note, n), f"said{n}", folder.parent) for n in range(6)]
+    pids = [fork_process(partial(write_pins, n), f"result{n}", folder.parent) for n in range(6)]
     for pid in pids:
         os.waitpid(pid, 0)
     return sorted(read_lock(folder))
 
 
 def fetch_without_flock(cache: Path) -> list[str]:
-    """The same on a file system that knows no locks."""
+    """Do the same on a file system without locks."""
 
     def refuse(*_: object) -> None:
         raise OSError(38, "Function not implemented")
@@ -81,42 +81,42 @@ def fetch_without_flock(cache: Path) -> list[str]:
 
 
 def fetch_and_kill(cache: Path) -> list[list[str]]:
-    """Killed with so many bytes on disk, again and again; the blobs visible each time."""
+    """Kill downloads after a number of bytes. Return the hashes of visible blobs each time."""
     seen: list[list[str]] = []
     for count in (1, 40_000, 150_000, 250_000, len(BYTES)):
-        pid = fork_process(lambda: fetch_result(cache), "said", cache.parent)
+        pid = fork_process(lambda: fetch_result(cache), "result", cache.parent)
         deadline = time.monotonic() + 5
         while _on_disk(cache) < count and time.monotonic() < deadline:
             time.sleep(0.002)
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         files = [p for p in cache.rglob("*") if p.is_file() and ".part" not in str(p)]
-        whole = {hashlib.sha256(BYTES).hexdigest()}
+        expected = {hashlib.sha256(BYTES).hexdigest()}
         large = [p for p in files if len(p.name) == 64 and p.parent.name == "blobs"]
         seen.append([hashlib.sha256(p.read_bytes()).hexdigest() for p in large])
-        assert all(set(hashes) <= whole for hashes in seen)
+        assert all(set(hashes) <= expected for hashes in seen)
     return seen
 
 
 def _on_disk(cache: Path) -> int:
-    """How much of the large file has arrived, half or whole."""
+    """Return the number of downloaded bytes of the large file."""
     sizes = [0]
     for blobs in cache.glob("*/blobs"):
-        for folder, _, names in os.walk(blobs):  # which passes over folders that vanish meanwhile
+        for folder, _, names in os.walk(blobs):  # ignores directories that are removed meanwhile
             for name in names:
                 with contextlib.suppress(FileNotFoundError):
                     sizes.append(os.stat(os.path.join(folder, name)).st_size)
-    # The counts rise from kill to kill, so what the dead left behind does not deceive.
+    # The counts increase, so files of killed processes do not matter.
     return max(sizes)
 
 
 def fetch_read_only_cache(cache: Path) -> list[str]:
-    """A cache that may be read and not written: whole, whole but unknown, and not whole."""
+    """Use a read-only cache that is complete, unresolved, incomplete, and offline."""
     commit = fetch(NAME, ["*"], cache_dir=cache).name
     for folder, _, _ in os.walk(cache):
         os.chmod(folder, 0o555)
 
-    def asked() -> str:
+    def fetch_all() -> str:
         if os.getuid() == 0:
             os.setgid(NOBODY)
             os.setuid(NOBODY)
@@ -126,11 +126,11 @@ def fetch_read_only_cache(cache: Path) -> list[str]:
         offline = fetch_result(cache, local_files_only=True)
         return json.dumps([pinned, moving, lacking, offline])
 
-    notes = cache.parent / "notes"
-    notes.mkdir()
-    notes.chmod(0o777)
-    os.waitpid(fork_process(asked, "said", notes), 0)
-    return json.loads((notes / "said").read_text())
+    results = cache.parent / "results"
+    results.mkdir()
+    results.chmod(0o777)
+    os.waitpid(fork_process(fetch_all, "result", results), 0)
+    return json.loads((results / "result").read_text())
 
 
 MODES = {

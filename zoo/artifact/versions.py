@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from torch import Tensor
 
@@ -55,9 +56,9 @@ def resolve_versions(
 
     Sections other than `model` are left out if a component they use is not installed.
     """
-    unavailable = _unavailable_sections(header, registry)
-    data = {key: value for key, value in header.spec.items() if key not in unavailable}
+    data = available_spec(header, registry)
     available = replace(header, spec=data)
+    unavailable = tuple(section for section in header.spec if section not in data)
     outdated = _find_outdated(available, registry)
     held: Mapping[str, Tensor] = dict(tensors)
     if outdated:
@@ -76,19 +77,22 @@ def resolve_versions(
     return ResolvedArtifact(spec, held, header, unavailable)
 
 
-def _unavailable_sections(header: Header, registry: ComponentRegistry) -> tuple[str, ...]:
-    """Return the sections with an unusable component; raise if the model needs one."""
+def available_spec(header: Header, registry: ComponentRegistry) -> dict[str, Any]:
+    """Return the stored spec without sections whose components are not installed.
+
+    Raises ArtifactError if a component of the model is not installed.
+    """
     users = {s: used_by(header.spec.get(s), header.providers) for s in OPTIONAL_SECTIONS}
     model = used_by(header.spec.get("model"), header.providers)
-    unavailable = []
+    unavailable: set[str] = set()
     for row in header.providers:
         message = missing_component(row, registry) or _version_problem(row, registry)
         if message:
             sections = [section for section, rows in users.items() if row in rows]
             if row in model or not sections:
                 raise ArtifactError(f"{header.path}: {message}")
-            unavailable += sections
-    return tuple(section for section in OPTIONAL_SECTIONS if section in unavailable)
+            unavailable.update(sections)
+    return {key: value for key, value in header.spec.items() if key not in unavailable}
 
 
 def _version_problem(row: Provider, registry: ComponentRegistry) -> str | None:

@@ -1,3 +1,3 @@
-"""Models on the Hugging Face Hub: pulled with every byte checked, pushed with a card."""
+"""Models on the Hugging Face Hub: verified downloads, and uploads with a model card."""
 
 from zoo.hub.fetching import fetch as fetch

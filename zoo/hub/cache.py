@@ -1,8 +1,8 @@
-"""The cache that all Hugging Face libraries share: blobs by hash, snapshots by commit.
+"""The cache shared by all Hugging Face libraries: blobs by hash, snapshots by commit.
 
-Files are downloaded to a place of their own, checked, and only then renamed to what others see,
-so no process ever finds half a file and none depends on locks. That a blob was checked is
-noted beside it, with the size and time it had, so that it is read for that only once.
+Files are downloaded to a temporary path, checked, and then renamed, so other processes never see an
+incomplete file. A marker with size and modification time records that a blob was checked, so that
+it is hashed only once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,11 @@ _MIN_PROGRESS_BYTES = 1_000_000
 
 
 class Cache:
-    """One repository's part of the cache."""
+    """The cache of one repository.
+
+    Args:
+        skip_hash_check: whether to accept cached files of the right size without hashing them.
+    """
 
     def __init__(
         self,
@@ -58,7 +62,7 @@ class Cache:
         return self.folder / "blobs" / file.oid
 
     def cached_commit(self, revision: str) -> str | None:
-        """The commit a branch or tag had when it was last asked for."""
+        """Return the commit that a branch or tag had at the last request."""
         try:
             commit = (self.folder / "refs" / revision).read_text(encoding="ascii").strip()
         except (OSError, ValueError):
@@ -66,7 +70,7 @@ class Cache:
         return commit if names.is_commit(commit) else None
 
     def save_ref(self, revision: str, commit: str) -> None:
-        """Remember it for when there is no network; a read-only cache goes without."""
+        """Store the commit of a branch or tag for offline use, if the cache is writable."""
         path = self.folder / "refs" / revision
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -74,19 +78,19 @@ class Cache:
                 temp_path.write_text(commit)
 
     def contains(self, file: RepoFile, commit: str) -> bool:
-        """Whether the snapshot has the file, and its bytes are known to be the right ones."""
+        """Return whether the snapshot contains the file, with the expected hash."""
         pointer = self.snapshot(commit) / file.name
         try:
             return pointer.exists() and self._is_verified(file, pointer)
         except OSError:
-            return False  # not to be read, or gone in this moment
+            return False  # not readable, or removed by another process
 
     def discard(self, file: RepoFile) -> None:
         with contextlib.suppress(FileNotFoundError):
             self.blob(file).unlink()
 
     def fetch(self, client: HubClient, file: RepoFile, commit: str, *, force: bool = False) -> None:
-        """Put the file into the snapshot, from the cache or from the hub."""
+        """Add the file to the snapshot, from the cache or from the Hub."""
         try:
             with self._download_lock(file):
                 blob = self.blob(file)
@@ -97,12 +101,12 @@ class Cache:
                 self._link_to_blob(file, commit)
         except OSError as error:
             raise HubError(
-                f"{file.name} of {self.repo} cannot be kept in the cache {self.root}: "
-                f"{os_error_message(error)}; HF_HOME names another place"
+                f"{file.name} of {self.repo} cannot be stored in the cache {self.root}: "
+                f"{os_error_message(error)}; set HF_HOME to use another directory"
             ) from None
 
     def _is_verified(self, file: RepoFile, path: Path) -> bool:
-        """Whether the bytes are right: by the note about them, else by reading them once."""
+        """Return whether the file has the expected hash, from its marker or by hashing it."""
         state = path.stat()
         with contextlib.suppress(OSError, ValueError):
             if self._marker_path(file).read_text(encoding="ascii") == _stat_key(state):
@@ -112,8 +116,8 @@ class Cache:
         if self.skip_hash_check:
             return True
         digest = file.hasher()
-        with open(path, "rb") as opened:
-            while chunk := opened.read(_CHUNK):
+        with open(path, "rb") as stream:
+            while chunk := stream.read(_CHUNK):
                 digest.update(chunk)
         if digest.hexdigest() != file.oid:
             return False
@@ -124,27 +128,27 @@ class Cache:
         return self.folder / ".zoo-checked" / file.oid
 
     @staticmethod
-    def _write_marker(note: Path, state: os.stat_result) -> None:
+    def _write_marker(marker: Path, state: os.stat_result) -> None:
         with contextlib.suppress(OSError):
-            note.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_write(note) as temp_path:
+            marker.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_write(marker) as temp_path:
                 temp_path.write_text(_stat_key(state), encoding="ascii")
 
     def _download(self, client: HubClient, file: RepoFile, commit: str) -> None:
-        """Twice at the most: what arrives with the wrong hash is thrown away at once."""
+        """Download a file; a wrong hash is retried once."""
         _log.info("downloading %s of %s (%d bytes)", file.name, self.repo, file.size)
         self.blob(file).parent.mkdir(parents=True, exist_ok=True)
         if not any(self._try_download(client, file, commit) for _ in range(2)):
             raise HubError(
-                f"{file.name} of {self.repo} at {commit[:12]} arrived twice with other bytes than "
-                f"its hash {file.oid[:12]}… says ({file.size:,} bytes); nothing of it was kept"
+                f"{file.name} of {self.repo} at {commit[:12]} was downloaded twice, but does not "
+                f"match its hash {file.oid[:12]}… and size {file.size:,}; nothing was stored"
             )
 
     def _try_download(self, client: HubClient, file: RepoFile, commit: str) -> bool:
         try:
             with atomic_write(self.blob(file)) as temp_path:
-                with open(temp_path, "wb") as opened:
-                    sink = _FileSink(file, opened)
+                with open(temp_path, "wb") as stream:
+                    sink = _FileSink(file, stream)
                     with sink.bar:
                         client.download(self.repo, commit, file.name, sink)
                 if not sink.is_complete:
@@ -155,11 +159,11 @@ class Cache:
         return True
 
     def _link_to_blob(self, file: RepoFile, commit: str) -> None:
-        """The name in the snapshot: a link to the blob, or its bytes where there are no links."""
+        """Link the file in the snapshot to its blob, or copy it where links are not possible."""
         pointer, blob = self.snapshot(commit) / file.name, self.blob(file)
         if pointer.exists() and pointer.samefile(blob):
             return
-        remove_stale(blob)  # whoever brought it may have been killed right after
+        remove_stale(blob)  # of a process that was killed after the rename
         pointer.parent.mkdir(parents=True, exist_ok=True)
         temp_path = pointer.with_name(f".{secrets.token_hex(8)}.link")
         try:
@@ -175,12 +179,12 @@ class Cache:
 
     @contextlib.contextmanager
     def _download_lock(self, file: RepoFile) -> Iterator[None]:
-        """One download at a time of one file; only to save the others the work."""
+        """Let one process download a file while others wait. Only saves requests."""
         path = self.root / ".locks" / self.name / f"{file.oid}.lock"
-        with contextlib.ExitStack() as held:
-            with contextlib.suppress(OSError):  # timeouts and read-only caches
+        with contextlib.ExitStack() as stack:
+            with contextlib.suppress(OSError):  # timeout or read-only cache
                 path.parent.mkdir(parents=True, exist_ok=True)
-                held.enter_context(WeakFileLock(path, timeout=_LOCK_TIMEOUT))
+                stack.enter_context(WeakFileLock(path, timeout=_LOCK_TIMEOUT))
             yield
 
 
@@ -189,14 +193,14 @@ def _stat_key(state: os.stat_result) -> str:
 
 
 class _HashMismatch(Exception):
-    """Bytes with another hash."""
+    """The downloaded bytes do not match the hash."""
 
 
 class _FileSink:
-    """A download on its way into a file, hashed and counted as it comes."""
+    """Writes a download to a file, and computes its hash and size."""
 
-    def __init__(self, file: RepoFile, opened: Any) -> None:
-        self.file, self.opened = file, opened
+    def __init__(self, file: RepoFile, stream: Any) -> None:
+        self.file, self.stream = file, stream
         self.bar = tqdm(  # type: ignore[no-untyped-call]
             total=file.size,
             unit="B",
@@ -204,24 +208,24 @@ class _FileSink:
             desc=file.name,
             disable=file.size < _MIN_PROGRESS_BYTES,
         )
-        self.digest, self.taken = file.hasher(), 0
+        self.digest, self.received = file.hasher(), 0
 
     def restart(self) -> None:
-        self.opened.seek(0)
-        self.opened.truncate()
+        self.stream.seek(0)
+        self.stream.truncate()
         self.digest = self.file.hasher()
-        if self.taken:
-            self.taken = 0
+        if self.received:
+            self.received = 0
             self.bar.reset()
 
     def write_chunk(self, chunk: bytes) -> None:
-        self.taken += len(chunk)
-        if self.taken > self.file.size:
+        self.received += len(chunk)
+        if self.received > self.file.size:
             raise _HashMismatch
-        self.opened.write(chunk)
+        self.stream.write(chunk)
         self.digest.update(chunk)
         self.bar.update(len(chunk))
 
     @property
     def is_complete(self) -> bool:
-        return self.taken == self.file.size and bool(self.digest.hexdigest() == self.file.oid)
+        return self.received == self.file.size and bool(self.digest.hexdigest() == self.file.oid)

@@ -1,21 +1,21 @@
-"""The catalogue of published models, read from ``registry.yaml`` and from further files like it.
+"""The model catalogue, read from `registry.yaml` and other files of the same format.
 
 ::
 
     zoo: 1
     models:
       - name: my-translator
-        spec: specs/my-translator.yaml      # beside this file, or a shipped spec of that name
-        paper: Who, when, what, where
+        spec: specs/my-translator.yaml      # relative to this file, or the name of a shipped spec
+        paper: Authors, year, title, venue
         licence: Apache-2.0
-        weights:                            # optional: where trained weights are published
+        weights:                            # optional: trained weights
           hub: org/my-translator
           revision: 0123456789abcdef0123456789abcdef01234567
-          sha256: "..."                     # optional: of model.safetensors, or of `file`
-        results:                            # optional: what was measured
+          sha256: "..."                     # optional: sha256 of model.safetensors, or of `file`
+        results:                            # optional
           - {metric: bleu, value: 28.4, dataset: Multi30k, split: test}
 
-The classes' signatures are the schema, as for specs, so every fault comes with its line.
+The signatures of the classes are the schema, as for specs, so every problem has a line number.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NonEmptyText = Annotated[str, Field(min_length=1, max_length=1_000)]
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    """Where weights are published: a repository, a commit, and the hash of the weights' file."""
+    """Published weights: repository, commit, and sha256 of the file."""
 
     hub: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][\w.-]*/[A-Za-z0-9_][\w.-]*$")]
     revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
@@ -51,7 +51,7 @@ class Weights:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """One number that was measured, on what, and where that is told."""
+    """One evaluation result."""
 
     metric: NonEmptyText
     value: float
@@ -90,10 +90,10 @@ class CatalogueEntry:
     file: Path
 
     def spec_path(self, registry: ComponentRegistry | None = None) -> Path:
-        """The spec's file: beside the catalogue, else the shipped one of that name."""
-        beside = self.file.parent / self.spec
-        if beside.is_file():
-            return beside
+        """Return the path of the spec: relative to the catalogue, or a shipped spec."""
+        relative = self.file.parent / self.spec
+        if relative.is_file():
+            return relative
         return (registry or default_registry()).spec(Path(self.spec).stem)
 
     @property
@@ -117,11 +117,11 @@ class CatalogueEntry:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Everything that one or more catalogues list, in their order."""
+    """The models of one or more catalogue files."""
 
     models: Sequence[CatalogueEntry]
     problems: Sequence[str] = ()
-    """What is wrong with catalogues of plugins; the others stay usable."""
+    """Messages about invalid catalogues of plugins, which are skipped."""
 
     def get(self, name: str) -> CatalogueEntry:
         found = [model for model in self.models if model.name == name]
@@ -129,32 +129,32 @@ class Catalogue:
             return found[0]
         if found:
             files = " and ".join(str(model.file) for model in found)
-            raise RegistryError(f"'{name}' is listed by {files}; name its repository instead")
+            raise RegistryError(f"'{name}' is listed in {files}; use its repository name instead")
         tail = suggest(name, (model.name for model in self.models), list_command="zoo catalogue")
         if self.problems:
-            tail += f"; some catalogues cannot be read: {'; '.join(self.problems)}"
-        raise RegistryError(f"no model named '{name}', here or in the catalogue{tail}")
+            tail += f"; invalid catalogues: {'; '.join(self.problems)}"
+        raise RegistryError(f"no file or catalogue entry named '{name}'{tail}")
 
     def weights(self, name: str) -> Weights:
-        """Where the weights of a model are; RegistryError if it is published without."""
+        """Return the published weights of a model, or raise RegistryError."""
         model = self.get(name)
         if model.weights is None:
             raise RegistryError(
-                f"the catalogue has no weights for '{name}' yet; 'zoo compose {name} -o "
-                f"{name}.safetensors' makes the model with fresh ones"
+                f"the catalogue has no weights for '{name}'; 'zoo compose {name} -o "
+                f"{name}.safetensors' creates the model with random weights"
             )
         return model.weights
 
     def search(self, words: Iterable[str]) -> list[CatalogueEntry]:
-        """The models whose name, paper, licence or results hold every word."""
-        wanted = [word.casefold() for word in words]
-        return [m for m in self.models if all(word in m.search_text for word in wanted)]
+        """Return the models whose name, paper, licence or results contain every word."""
+        folded = [word.casefold() for word in words]
+        return [m for m in self.models if all(word in m.search_text for word in folded)]
 
 
 def load_catalogue(
     extra_files: Sequence[str | os.PathLike[str]] = (), *, registry: ComponentRegistry | None = None
 ) -> Catalogue:
-    """The zoo's own catalogue, those of plugins, and the further files."""
+    """Read the built-in catalogue, the catalogues of plugins, and further files."""
     registry = registry or default_registry()
     models, problems = read_catalogue(builtin_file(), registry), []
     for plugin in registry.plugins:
@@ -169,14 +169,14 @@ def load_catalogue(
 
 
 def builtin_file() -> Path:
-    """``registry.yaml``: inside the installed package, or beside it in a checkout."""
+    """Return the path of `registry.yaml`, in the installed package or in a checkout."""
     package = Path(__file__).parents[1]
-    inside = package / CATALOGUE_FILE
-    return inside if inside.is_file() else package.parent / CATALOGUE_FILE
+    installed = package / CATALOGUE_FILE
+    return installed if installed.is_file() else package.parent / CATALOGUE_FILE
 
 
 def read_catalogue(path: Path, registry: ComponentRegistry | None = None) -> list[CatalogueEntry]:
-    """The models a file lists, or SpecError with everything wrong with it."""
+    """Read one catalogue file. Raise SpecError with every problem in it."""
     document = read_file(path)
     reader = SpecReader(document, registry or default_registry())
     root = reader.part(_CatalogueFile, document.data)
@@ -187,7 +187,7 @@ def read_catalogue(path: Path, registry: ComponentRegistry | None = None) -> lis
     first: dict[str, int] = {}
     for index, model in enumerate(models):
         if first.setdefault(model.name, index) != index:
-            message = f"'{model.name}' is listed a second time"
+            message = f"'{model.name}' is listed twice"
             key_path = ("models", index, "name")
             problems.append(Problem(message, f"models[{index}].name", document.place(key_path)))
     if problems:

@@ -1,4 +1,4 @@
-"""A repository at one commit, as far as the cache has it and the hub gives it."""
+"""One commit of a repository, from the cache or from the Hub."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from zoo.hub.lock_file import Pin
 from zoo.hub.reference import Reference
 from zoo.hub.tree import RepoFile, Tree, fetch_tree, load_tree, save_tree
 
-# What a model is made of. Code and pickles are never fetched, whoever asks for them.
+# Code and pickles are never downloaded.
 DATA_SUFFIXES = (
     ".safetensors",
     ".json",
@@ -35,8 +35,7 @@ _PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".msgpack
 
 @dataclass(frozen=True)
 class Options:
-    """The conventional arguments: where from, where to, and with what token; and whether files
-    that are in the cache already are taken without having been hashed."""
+    """Options of huggingface_hub, and whether to accept cached files without hashing them."""
 
     token: str | bool | None = None
     cache_dir: str | os.PathLike[str] | None = None
@@ -46,7 +45,7 @@ class Options:
 
 
 class Checkout:
-    """One commit of one repository; every file of it comes from that commit."""
+    """One commit of a repository. A branch or tag is resolved once."""
 
     def __init__(self, reference: Reference, options: Options, pin: Pin | None = None) -> None:
         self.repo = reference.repo
@@ -65,45 +64,45 @@ class Checkout:
     def folder(self) -> Path:
         return self.cache.snapshot(self.commit)
 
-    def fetch(self, wanted: Iterable[str]) -> None:
-        """Have the named files in the snapshot, checked; says all that are missing offline."""
-        files = [self.tree[name] for name in wanted]
+    def fetch(self, file_names: Iterable[str]) -> None:
+        """Download and check files that are not in the cache. Raise offline if any is missing."""
+        files = [self.tree[name] for name in file_names]
         force = self.options.force_download and not self.offline
         missing = [f for f in files if force or not self.cache.contains(f, self.commit)]
         if missing and self.offline:
             raise HubError(
                 f"{self.repo} at {self.commit[:12]} is not complete in the cache "
-                f"{self.cache.root}, and there is no going online; missing or damaged: "
+                f"{self.cache.root}, and offline mode is on; missing or damaged: "
                 f"{', '.join(f.name for f in missing)}"
             )
         for file in missing:
             self.cache.fetch(self._get_client(), file, self.commit, force=force)
 
-    def contains(self, wanted: Iterable[str]) -> bool:
-        """Whether the snapshot has all of these already, checked."""
-        return all(self.cache.contains(self.tree[name], self.commit) for name in wanted)
+    def contains(self, file_names: Iterable[str]) -> bool:
+        """Return whether the cache contains all of these files, with the expected hashes."""
+        return all(self.cache.contains(self.tree[name], self.commit) for name in file_names)
 
     def read_prefix(self, name: str, count: int) -> bytes:
-        """The first bytes of a file, as the hub sends them: no hash vouches for a part."""
+        """Return the first bytes of a remote file, which cannot be hashed."""
         return self._get_client().read_prefix(self.repo, self.commit, name, count)
 
     def match_files(self, patterns: Sequence[str]) -> list[str]:
-        """The data files that the patterns name."""
+        """Return the data files that match the patterns."""
         for pattern in patterns:
             plain = not set(pattern) & set("*?[")
             if plain and not pattern.endswith(DATA_SUFFIXES):
                 raise HubError(
-                    f"{pattern} of {self.repo} is not fetched: the zoo takes data only "
+                    f"{pattern} of {self.repo} is not downloaded: only data files are allowed "
                     f"({', '.join(DATA_SUFFIXES)}), no code and no pickles"
                 )
-        hits = (name for name in self.tree if any(_matches_pattern(name, p) for p in patterns))
-        return [name for name in hits if name.endswith(DATA_SUFFIXES)]
+        matches = (name for name in self.tree if any(_matches_pattern(name, p) for p in patterns))
+        return [name for name in matches if name.endswith(DATA_SUFFIXES)]
 
     def describe_files(self) -> str:
-        """The tail of a message about a file that is not there: what is."""
+        """Return the end of a message about a missing file: the files that exist."""
         pickles = [name for name in self.tree if name.endswith(_PICKLE_SUFFIXES)]
         if pickles:
-            return f"; it has {', '.join(sorted(pickles)[:4])}, and the zoo never unpickles"
+            return f"; it has {', '.join(sorted(pickles)[:4])}, but pickles are not supported"
         return suggest("", self.tree) if len(self.tree) < 20 else ""
 
     def _get_client(self) -> HubClient:
@@ -112,28 +111,28 @@ class Checkout:
         return self._client
 
     def _resolve_commit(self) -> str:
-        """The commit that the revision stands for now; asked once."""
+        """Return the current commit of the revision."""
         if names.is_commit(self.revision):
             return self.revision
         if self.offline:
-            kept = self.cache.cached_commit(self.revision)
-            if kept is None:
+            cached = self.cache.cached_commit(self.revision)
+            if cached is None:
                 raise HubError(
                     f"{self.repo} at '{self.revision}' is not in the cache {self.cache.root}, and "
-                    "there is no going online (HF_HUB_OFFLINE, --offline or local_files_only)"
+                    "offline mode is on (HF_HUB_OFFLINE, --offline or local_files_only)"
                 )
-            return kept
+            return cached
         path = f"api/models/{self.repo}/revision/{quote(self.revision, safe='')}"
-        answer, _ = self._get_client().json(path, self.repo, revision=self.revision)
-        told = answer.get("sha") if isinstance(answer, dict) else answer
-        commit = names.validate_digest(told, "commit", f"{self.repo} at '{self.revision}'")
+        response, _ = self._get_client().json(path, self.repo, revision=self.revision)
+        sha = response.get("sha") if isinstance(response, dict) else response
+        commit = names.validate_digest(sha, "commit", f"{self.repo} at '{self.revision}'")
         self.cache.save_ref(self.revision, commit)
         return commit
 
     def _load_tree(self) -> Tree:
-        kept = load_tree(self.cache.tree(self.commit))
-        if kept is not None:
-            return kept
+        cached = load_tree(self.cache.tree(self.commit))
+        if cached is not None:
+            return cached
         if self.offline:
             return self._tree_from_cache()
         tree = fetch_tree(self._get_client(), self.repo, self.commit)
@@ -141,7 +140,7 @@ class Checkout:
         return tree
 
     def _tree_from_cache(self) -> Tree:
-        """What another library left in the cache; its blobs are named by their hashes."""
+        """Return the files that another library cached; its blobs are named by their hashes."""
         tree: Tree = {}
         for path in sorted(self.folder.rglob("*")):
             oid = Path(os.readlink(path)).name if path.is_symlink() else ""
@@ -155,12 +154,12 @@ class Checkout:
         if not tree:
             raise HubError(
                 f"{self.repo} at {self.commit[:12]} is not in the cache {self.cache.root}, and "
-                "there is no going online (HF_HUB_OFFLINE, --offline or local_files_only)"
+                "offline mode is on (HF_HUB_OFFLINE, --offline or local_files_only)"
             )
         return tree
 
 
 def _matches_pattern(name: str, pattern: str) -> bool:
-    """Folder by folder: ``*`` stays within one."""
-    parts, wanted = name.split("/"), pattern.split("/")
-    return len(parts) == len(wanted) and all(map(fnmatch.fnmatchcase, parts, wanted))
+    """Match directory by directory: `*` does not match `/`."""
+    parts, patterns = name.split("/"), pattern.split("/")
+    return len(parts) == len(patterns) and all(map(fnmatch.fnmatchcase, parts, patterns))

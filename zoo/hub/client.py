@@ -1,8 +1,8 @@
-"""What goes over the wire: bounded answers, bounded retries, and a token for the hub alone.
+"""HTTP requests to the Hub, with limited response sizes and retries.
 
-The session, the token, the endpoint and the user agent are huggingface_hub's, so proxies,
-certificates and the HF_* variables mean what they mean everywhere. Redirects are followed here,
-by hand, because the token must not leave the hub.
+Session, token, endpoint and user agent come from huggingface_hub, so proxies, certificates and the
+HF_* variables work as usual. Redirects are followed here, because the token must only be sent to
+the Hub.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _RETRY_STATUSES = (408, 425, 429, 500, 502, 503, 504)
 _REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 _MAX_REDIRECTS = 5
 
-# The library below differs between the majors (httpx, httpx2); huggingface_hub names its errors.
+# The HTTP library differs between major versions of huggingface_hub, which re-exports its errors.
 NETWORK_ERRORS: tuple[type[Exception], ...] = (errors.HTTPError, OSError)
 
 
 class TransientError(Exception):
-    """A failure that another try may not meet."""
+    """A failure that is worth a retry."""
 
     def __init__(self, reason: str, wait: float | None = None) -> None:
         super().__init__(reason)
@@ -45,7 +45,7 @@ class TransientError(Exception):
 
 
 class DownloadSink(Protocol):
-    """Where a download goes: restarted before its first byte, then fed."""
+    """Receives a download. `restart` is called before the first chunk."""
 
     def restart(self) -> None: ...
 
@@ -54,7 +54,7 @@ class DownloadSink(Protocol):
 
 @dataclass(frozen=True)
 class HubClient:
-    """One hub, spoken to with one token, always in the zoo's name."""
+    """A client for one hub and one token."""
 
     address: str
     access: Credentials
@@ -62,7 +62,7 @@ class HubClient:
 
     @classmethod
     def connect(cls, token: str | bool | None = None) -> HubClient:
-        """The hub that HF_ENDPOINT names, with the token given or the one found."""
+        """Create a client for HF_ENDPOINT, with the given token or the stored one."""
         address = hub_endpoint()
         access = Credentials.resolve(token)
         headers = build_hf_headers(
@@ -71,7 +71,7 @@ class HubClient:
         return cls(address, access, {**headers, "accept-encoding": "identity"})
 
     def json(self, path: str, repo: str, *, revision: str = "") -> tuple[Any, str | None]:
-        """The answer as data, and the address of its next page."""
+        """Return the parsed response, and the URL of the next page."""
 
         def send() -> tuple[Any, str | None]:
             with self._stream(urljoin(f"{self.address}/", path), {}) as response:
@@ -80,40 +80,44 @@ class HubClient:
                 for chunk in response.iter_bytes():
                     body += chunk
                     if len(body) > MAX_RESPONSE_BYTES:
-                        raise HubError(f"{self._host}: an answer about {repo} has no end")
+                        raise HubError(
+                            f"{self._host}: the response for {repo} exceeds "
+                            f"{MAX_RESPONSE_BYTES:,} bytes"
+                        )
                 return json.loads(bytes(body)), response.links.get("next", {}).get("url")
 
         try:
-            answer: tuple[Any, str | None] = self._retry(send, repo)
-            return answer
+            response: tuple[Any, str | None] = self._retry(send, repo)
+            return response
         except (ValueError, RecursionError):
-            raise HubError(f"{self._host}: its answer about {repo} is no JSON") from None
+            raise HubError(f"{self._host}: the response for {repo} is not JSON") from None
 
     def download(self, repo: str, commit: str, name: str, sink: DownloadSink) -> None:
-        """A file's bytes, handed on as they come; a broken connection is taken up again."""
+        """Download a file. A broken connection is resumed."""
         url = f"{self.address}/{repo}/resolve/{commit}/{quote(name)}"
-        taken = 0
+        received = 0
 
         def send() -> None:
-            nonlocal taken
-            wanted = {"range": f"bytes={taken}-"} if taken else {}
-            with self._stream(url, wanted, commit) as response:
-                if response.status_code == 416:  # nothing is left, or the file is another now
-                    taken = 0
+            nonlocal received
+            headers = {"range": f"bytes={received}-"} if received else {}
+            with self._stream(url, headers, commit) as response:
+                if response.status_code == 416:  # the range is outside the file
+                    received = 0
                     raise TransientError("status 416")
                 self._raise_for_status(response, repo, commit, name)
-                goes_on = response.headers.get("content-range", "").startswith(f"bytes {taken}-")
-                if not taken or response.status_code != 206 or not goes_on:
-                    taken = 0
+                content_range = response.headers.get("content-range", "")
+                resumed = content_range.startswith(f"bytes {received}-")
+                if not received or response.status_code != 206 or not resumed:
+                    received = 0
                     sink.restart()
                 for chunk in response.iter_bytes():
-                    taken += len(chunk)
+                    received += len(chunk)
                     sink.write_chunk(chunk)
 
         self._retry(send, f"{name} of {repo}")
 
     def read_prefix(self, repo: str, commit: str, name: str, count: int) -> bytes:
-        """A file's first bytes; a hub that sends the whole file is left when they are here."""
+        """Return the first bytes of a file, even if the hub ignores the range."""
         url = f"{self.address}/{repo}/resolve/{commit}/{quote(name)}"
 
         def send() -> bytes:
@@ -126,8 +130,8 @@ class HubClient:
                         break
                 return bytes(body[:count])
 
-        told: bytes = self._retry(send, f"{name} of {repo}")
-        return told
+        prefix: bytes = self._retry(send, f"{name} of {repo}")
+        return prefix
 
     def _retry(self, send: Callable[[], Any], what: str) -> Any:
         for wait in (*RETRY_DELAYS, None):
@@ -139,22 +143,22 @@ class HubClient:
                 raise HubError(f"{what}: {self.access.redact(str(error))}") from None
             except NETWORK_ERRORS as error:
                 if getattr(error, "errno", None) is not None:
-                    raise  # the disk's, not the network's
+                    raise  # of the file system, not of the network
                 reason = self.access.redact(str(error) or type(error).__name__)
             if wait is not None:
                 _log.warning("%s: %s; trying again in %.1f s", what, truncate(reason, 200), wait)
                 time.sleep(wait)
         tries = len(RETRY_DELAYS) + 1
         raise HubError(
-            f"{self._host} did not give {what} in {tries} tries: {truncate(reason, 200)}"
+            f"{self._host}: {what} failed after {tries} attempts: {truncate(reason, 200)}"
         ) from None
 
     @contextlib.contextmanager
-    def _stream(self, url: str, wanted: Mapping[str, str], commit: str = "") -> Iterator[Any]:
-        """An answer, wherever it is; all who say which commit they speak of say the same."""
+    def _stream(self, url: str, extra: Mapping[str, str], commit: str = "") -> Iterator[Any]:
+        """Yield a response, following redirects. Each must be for `commit`, if it names one."""
         for _ in range(_MAX_REDIRECTS):
             check_url(url, self.address)
-            headers = {**self.headers, **wanted}
+            headers = {**self.headers, **extra}
             if origin(url) == origin(self.address):
                 headers |= self.access.auth_header()
             with get_session().stream(
@@ -164,17 +168,17 @@ class HubClient:
                 follow_redirects=False,
                 timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT,
             ) as response:
-                told = response.headers.get("x-repo-commit", commit)
-                if commit and told != commit:
+                response_commit = response.headers.get("x-repo-commit", commit)
+                if commit and response_commit != commit:
                     raise HubError(
-                        f"{url} was asked for at commit {commit}, but the answer is of "
-                        f"{truncate(repr(told), 60)}; nothing was written"
+                        f"{url} was requested at commit {commit}, but the response is for "
+                        f"{truncate(repr(response_commit), 60)}; nothing was written"
                     )
                 if response.status_code not in _REDIRECT_STATUSES:
                     yield response
                     return
                 url = _join_url(url, response.headers.get("location", ""))
-        raise HubError(f"{self._host} sends from one address to the next without end")
+        raise HubError(f"{self._host} redirects more than {_MAX_REDIRECTS} times")
 
     def _raise_for_status(self, response: Any, repo: str, revision: str, name: str = "") -> None:
         status = response.status_code
@@ -187,8 +191,8 @@ class HubClient:
         code = response.headers.get("x-error-code", "")
         if code == "GatedRepo":
             reason = (
-                f"{repo} is gated: accept its terms at {self._host}/{repo}, with the account the "
-                f"token belongs to; {self.access}"
+                f"{repo} is gated: accept its terms at {self._host}/{repo} with the account of the "
+                f"token; {self.access}"
             )
         elif code == "RevisionNotFound":
             reason = f"{repo} has no revision '{revision}' at {self._host}"
@@ -198,13 +202,13 @@ class HubClient:
             reason = f"{self._host} does not accept the token; {self.access}"
         elif status in (401, 404) or code == "RepoNotFound":
             reason = (
-                f"no repository {repo} at {self._host}, or it is private and the token does not "
-                f"open it; {self.access}"
+                f"no repository {repo} at {self._host}, or it is private and the token has no "
+                f"access; {self.access}"
             )
         elif status == 403:
-            reason = f"{self._host} does not let you see {repo}; {self.access}"
+            reason = f"{self._host} denies access to {repo}; {self.access}"
         else:
-            reason = f"{self._host} answered status {status} when asked for {name or repo}"
+            reason = f"{self._host} returned status {status} for {name or repo}"
         raise HubError(reason)
 
     @property
@@ -216,10 +220,10 @@ def _join_url(url: str, location: str) -> str:
     try:
         return urljoin(url, location)
     except ValueError:
-        return location  # no address at all, which is refused as such
+        return location  # rejected by check_url
 
 
 def redact_url(address: str) -> str:
-    """An address as it may be printed: without a password somebody put into it."""
+    """Return a URL without user name and password."""
     scheme, _, rest = address.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}"

@@ -1,4 +1,4 @@
-"""Chosen files of any repository, for those who read other formats than the zoo's."""
+"""Download of selected files of any repository."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ def fetch(
     local_files_only: bool = False,
     force_download: bool = False,
 ) -> Path:
-    """A folder with the files of any repository that match, at one commit, every byte checked.
+    """Download the matching files of a repository and check their hashes. Return the directory.
 
-    The folder is named by the commit. Only data is fetched, never code or pickles.
+    All files are from one commit, which is the name of the directory. Only data files are
+    downloaded, no code and no pickles.
 
     Args:
-        source: ``org/name`` or ``hub:org/name@revision``.
-        patterns: names or globs, as ``config.json`` or ``*.safetensors``, of which at least one
-            has to match; ``*`` stays within one folder.
+        source: `org/name` or `hub:org/name@revision`.
+        patterns: file names or globs, such as `config.json` or `*.safetensors`. At least one must
+            match. `*` does not match `/`.
     """
     options = Options(token, cache_dir, local_files_only, force_download)
     checkout = Checkout(parse_reference(source, revision), options)
-    wanted = checkout.match_files(patterns)
-    if not wanted:
+    matches = checkout.match_files(patterns)
+    if not matches:
         raise HubError(
-            f"{checkout.repo} at {checkout.commit[:12]} has no data file that matches "
+            f"{checkout.repo} at {checkout.commit[:12]} has no data file matching "
             f"{', '.join(patterns)}{checkout.describe_files()}"
         )
-    checkout.fetch(wanted)
+    checkout.fetch(matches)
     return checkout.folder

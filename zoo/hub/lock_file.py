@@ -1,4 +1,4 @@
-"""``zoo.lock``: which commit each moving reference stood for, kept beside the user's project."""
+"""`zoo.lock`: the commit and the hashes recorded for each pulled reference."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ from zoo.hub.tree import Tree
 from zoo.spec.document import Document, read_file
 
 LOCK_FILE = "zoo.lock"
-_HEADER = "# Written by zoo pull: what each reference stood for. 'zoo pull --locked' keeps to it.\n"
+_HEADER = "# Written by 'zoo pull'. 'zoo pull --locked' uses these commits.\n"
 
 
 @dataclass(frozen=True)
 class Pin:
-    """A commit, and the hashes of its weights."""
+    """A commit and the sha256 of its weight files."""
 
     commit: str
     weights: Mapping[str, str] = field(default_factory=dict)
 
     def check(self, tree: Tree) -> None:
-        """Refuse a listing that gives pinned weights another hash."""
+        """Raise HubError if a file has another hash than the pinned one."""
         for name, sha256 in self.weights.items():
             found = tree[name].sha256 if name in tree else None
             if found != sha256:
                 raise HubError(
-                    f"{name} at {self.commit[:12]} should have sha256 {sha256}, but the hub says "
-                    f"{found or 'it has none'}; {LOCK_FILE} or the catalogue pins it"
+                    f"{name} at {self.commit[:12]} has sha256 {found or 'none'} on the hub, but "
+                    f"{LOCK_FILE} or the catalogue expects {sha256}"
                 )
 
-    def check_all_pinned(self, wanted: Iterable[str], tree: Tree) -> None:
-        """Refuse weights that are not pinned, where others are."""
-        for name in wanted:
+    def check_all_pinned(self, file_names: Iterable[str], tree: Tree) -> None:
+        """Raise HubError if some weight files are pinned, but not all."""
+        for name in file_names:
             if self.weights and tree[name].sha256 and name not in self.weights:
                 raise HubError(
-                    f"{name} at {self.commit[:12]} is not pinned, but {', '.join(self.weights)} "
-                    f"of this commit are; {LOCK_FILE} or the catalogue says so"
+                    f"{name} at {self.commit[:12]} is not pinned in {LOCK_FILE} or the catalogue, "
+                    f"but {', '.join(self.weights)} of the same commit are"
                 )
 
 
 def read_lock(folder: Path | None = None) -> dict[str, Pin]:
-    """Every pin by its reference; empty where there is no lock."""
+    """Return the pins by reference; empty without a lock file."""
     path = (folder or Path.cwd()) / LOCK_FILE
     if not path.is_file():
         return {}
     try:
         document = read_file(path)
     except SpecError as error:
-        raise HubError(f"the lock cannot be used: {error}") from None
+        raise HubError(f"{LOCK_FILE} cannot be read: {error}") from None
     rows = document.data.get("models") if isinstance(document.data, dict) else None
     if document.problems or not isinstance(rows, dict) or document.data.get("zoo") != 1:
         raise _format_error(document, ())
@@ -62,7 +62,7 @@ def read_lock(folder: Path | None = None) -> dict[str, Pin]:
 
 
 def write_pin(reference: Reference, pin: Pin, folder: Path | None = None) -> None:
-    """Note the pin beside the others; the lock is replaced whole or not at all."""
+    """Add or replace a pin. The file is replaced atomically."""
     path = (folder or Path.cwd()) / LOCK_FILE
     try:
         with lock_dir(path.parent):
@@ -78,7 +78,7 @@ def _write_lock(path: Path, pins: Mapping[str, Pin]) -> None:
         key: {"commit": pin.commit, "weights": dict(pin.weights)}
         for key, pin in sorted(pins.items())
     }
-    text = json.dumps({"zoo": 1, "models": rows}, indent=2)  # JSON is YAML, and quotes
+    text = json.dumps({"zoo": 1, "models": rows}, indent=2)  # valid YAML, with quoted commits
     with atomic_write(path) as temp_path:
         temp_path.write_text(f"{_HEADER}{text}\n", encoding="utf-8")
 
@@ -100,4 +100,4 @@ def _parse_pin(document: Document, key: str) -> Pin:
 
 def _format_error(document: Document, key_path: tuple[str, ...]) -> HubError:
     place = document.place(key_path) or document.file
-    return HubError(f"{place}: the lock has not the form zoo pull writes; remove it and pull again")
+    return HubError(f"{place}: not a valid lock file; remove it and run 'zoo pull' again")

@@ -1,4 +1,4 @@
-"""Models by any name: found, fetched, pinned and loaded."""
+"""Models by reference: resolve, download, pin and load."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from zoo.registry.component_registry import ComponentRegistry
 CONFIG = "config.json"
 _MAX_INDEX = 64_000_000
 _LARGE_BYTES = 10_000_000
-"""Bytes of weights that are worth a question before they are fetched."""
+"""Larger weight files are downloaded only after their header has been checked."""
 
 Source = str | os.PathLike[str]
-"""A model file or folder, a catalogue's name, or a repository as org/name or hub:org/name@x."""
+"""A model file or directory, a catalogue name, or `org/name` or `hub:org/name@revision`."""
 
 
 @dataclass(frozen=True)
 class PullResult:
-    """Where a pulled model is, and what it is."""
+    """A pulled model: its commit, path and weight files."""
 
     reference: Reference
     commit: str
@@ -65,15 +65,16 @@ def load(
     local_files_only: bool = False,
     force_download: bool = False,
 ) -> Model:
-    """The model in a file or folder, in a catalogue, or on the Hub, with its weights bit for bit.
+    """Load a model from a file or directory, a catalogue or the Hub, in evaluation mode.
 
-    What exists here under the name wins. A repository's branch is the commit that ``zoo.lock``
-    in the current folder says, if it says one, else the newest.
+    Call `model.train()` to train it. Only the components of the spec's `model` section have to be
+    installed. An existing path takes precedence over the Hub. A branch is loaded at the commit in
+    `zoo.lock` of the current directory, if listed there, else at its newest commit.
 
     Args:
-        dtype: what floating-point weights become; as they are stored if not set.
-        verify: whether to hash the weights first. If not set, a file of the Hub is hashed once,
-            and one of your own is not; False takes what the cache holds as it is.
+        dtype: dtype of the floating-point weights; default: as stored.
+        verify: whether to check the hashes of the weights. Default: downloaded files are hashed
+            once, local files are not. With False, cached files are not hashed.
     """
     skip_hash_check = verify is False
     options = Options(token, cache_dir, local_files_only, force_download, skip_hash_check)
@@ -82,7 +83,7 @@ def load(
 
 
 def find(source: Source, *, revision: str | None = None, options: Options | None = None) -> Path:
-    """The file or folder of a model, fetched if need be."""
+    """Return the path of a model, downloaded if necessary."""
     found = _resolve_source(source, revision, options or Options())
     if isinstance(found, Path):
         return found
@@ -93,16 +94,16 @@ def find(source: Source, *, revision: str | None = None, options: Options | None
 def read_header(
     source: Source, *, revision: str | None = None, options: Options | None = None
 ) -> artifact.Header:
-    """What a model says of itself; of one that is on the Hub alone, no weights are fetched."""
+    """Return the header of a model. For a model that is not cached, no weights are downloaded."""
     found = _resolve_source(source, revision, options or Options())
     if isinstance(found, Path):
         return artifact.read_header(found)
-    wanted = list_weight_files(found)
-    if found.offline or found.contains(wanted):
-        found.fetch(wanted)
+    file_names = list_weight_files(found)
+    if found.offline or found.contains(file_names):
+        found.fetch(file_names)
         return artifact.read_header(model_path(found.folder))
-    files = [_remote_file(found, name) for name in wanted if name != INDEX]
-    return read_remote_header(files, found.folder / INDEX if INDEX in wanted else None)
+    files = [_remote_file(found, name) for name in file_names if name != INDEX]
+    return read_remote_header(files, found.folder / INDEX if INDEX in file_names else None)
 
 
 def pull(
@@ -116,67 +117,68 @@ def pull(
     local_files_only: bool = False,
     force_download: bool = False,
 ) -> PullResult:
-    """Fetch a model into the cache and note its commit in ``zoo.lock``.
+    """Download a model and record its commit in `zoo.lock`.
 
-    With ``locked``, nothing but what the lock says is taken.
+    Args:
+        locked: use the commit in `zoo.lock`; raise if it does not list the reference.
     """
     try:
         reference, pin = _resolve_reference(source, revision, load_catalogue(catalogues))
     except (HubError, RegistryError):
         if not os.path.exists(source):
             raise
-        raise HubError(f"{source} is a path here; only what is on the Hub is pulled") from None
+        raise HubError(f"{source} is a local path; only models on the Hub can be pulled") from None
     if locked and pin is None and reference.is_mutable:
         pin = read_lock().get(str(reference))
         if pin is None:
-            raise HubError(f"{LOCK_FILE} does not list {reference}, so --locked refuses it")
+            raise HubError(f"{LOCK_FILE} does not list {reference}, which --locked requires")
     options = Options(token, cache_dir, local_files_only, force_download)
     checkout = Checkout(reference, options, pin)
     try:
-        wanted = fetch_model(checkout)
+        file_names = fetch_model(checkout)
         path = model_path(checkout.folder)
         artifact.read_header(path)
     except ArtifactError as error:
-        raise HubError(f"{reference} is no model of the zoo: {error}") from None
+        raise HubError(f"{reference} is not a model of this library: {error}") from None
     if not locked:
-        hashes = {n: checkout.tree[n].sha256 for n in wanted}
-        kept = {name: sha256 for name, sha256 in hashes.items() if sha256}
-        write_pin(reference, Pin(checkout.commit, kept))
-    return PullResult(reference, checkout.commit, path, tuple(wanted))
+        hashes = {name: checkout.tree[name].sha256 for name in file_names}
+        known = {name: sha256 for name, sha256 in hashes.items() if sha256}
+        write_pin(reference, Pin(checkout.commit, known))
+    return PullResult(reference, checkout.commit, path, tuple(file_names))
 
 
 def model_path(folder: Path) -> Path:
-    """The model file of a folder, or the folder itself if its model is in several."""
+    """Return the model file of a directory, or the directory of a sharded model."""
     return folder / WEIGHTS if (folder / WEIGHTS).exists() else folder
 
 
 def fetch_model(checkout: Checkout) -> list[str]:
-    """Have the model in the snapshot; its weight files.
+    """Download a model. Return the names of its weight files.
 
-    Large ones are first asked whether they are a model of the zoo at all. config.json comes along
-    where it can: the Hub counts downloads by it.
+    The header of a large file is checked first. `config.json` is downloaded too, because the Hub
+    counts downloads by it.
     """
-    wanted = list_weight_files(checkout)
-    large = [name for name in wanted if checkout.tree[name].size > _LARGE_BYTES]
-    if large and not checkout.offline and not checkout.contains(wanted):
+    file_names = list_weight_files(checkout)
+    large = [name for name in file_names if checkout.tree[name].size > _LARGE_BYTES]
+    if large and not checkout.offline and not checkout.contains(file_names):
         _remote_file(checkout, large[0])
-    along = [CONFIG] if CONFIG in checkout.tree and not checkout.offline else []
-    checkout.fetch([*along, *wanted])
-    return wanted
+    config = [CONFIG] if CONFIG in checkout.tree and not checkout.offline else []
+    checkout.fetch([*config, *file_names])
+    return file_names
 
 
 def _remote_file(checkout: Checkout, name: str) -> RemoteFile:
-    """The header of a weight file that is on the Hub alone."""
-    place = Path(f"{checkout.repo}@{checkout.commit[:12]}", name)
-    return RemoteFile(place, checkout.tree[name].size, partial(checkout.read_prefix, name))
+    """Return the header of a weight file on the Hub."""
+    path = Path(f"{checkout.repo}@{checkout.commit[:12]}", name)
+    return RemoteFile(path, checkout.tree[name].size, partial(checkout.read_prefix, name))
 
 
 def list_weight_files(checkout: Checkout) -> list[str]:
-    """The weight files of the model in a repository: one, or an index and the shards it names."""
-    wanted = _find_weight_files(checkout)
+    """Return the weight files of a repository: one file, or an index and its shards."""
+    file_names = _find_weight_files(checkout)
     if checkout.pin:
-        checkout.pin.check_all_pinned(wanted, checkout.tree)
-    return wanted
+        checkout.pin.check_all_pinned(file_names, checkout.tree)
+    return file_names
 
 
 def _find_weight_files(checkout: Checkout) -> list[str]:
@@ -188,43 +190,47 @@ def _find_weight_files(checkout: Checkout) -> list[str]:
         )
     where = f"{INDEX} of {checkout.repo}"
     if checkout.tree[INDEX].size > _MAX_INDEX:
-        raise HubError(f"{where} has {checkout.tree[INDEX].size:,} bytes; that is no index")
+        raise HubError(
+            f"{where} has {checkout.tree[INDEX].size:,} bytes; at most {_MAX_INDEX:,} are allowed"
+        )
     checkout.fetch([INDEX])
     try:
         shards = json.loads((checkout.folder / INDEX).read_bytes())["weight_map"].values()
         named = sorted({names.validate_shard_name(name, where) for name in shards})
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
-        raise HubError(f"{where} is no index of shards") from None
-    absent = [name for name in named if name not in checkout.tree]
-    if absent or not named:
-        raise HubError(f"{where} names files that are not there: {', '.join(absent) or 'none'}")
+        raise HubError(f"{where} is not a valid index") from None
+    if not named:
+        raise HubError(f"{where} lists no shards")
+    missing = [name for name in named if name not in checkout.tree]
+    if missing:
+        raise HubError(f"{where} lists files that do not exist: {', '.join(missing)}")
     return [INDEX, *named]
 
 
 def _resolve_source(source: Source, revision: str | None, options: Options) -> Path | Checkout:
-    """The path a person means, or the repository at its commit."""
+    """Return the local path, or the repository at its commit."""
     path = local_path(source)
     if path is None:
         reference, pin = _resolve_reference(str(source), revision)
         pin = pin or (read_lock().get(str(reference)) if reference.is_mutable else None)
         return Checkout(reference, options, pin)
     if revision is not None:
-        raise HubError(f"{source} is a path here; a revision is for repositories of the Hub")
+        raise HubError(f"{source} is a local path; revision is only for models on the Hub")
     return path
 
 
 def _resolve_reference(
     text: str, revision: str | None, known: Catalogue | None = None
 ) -> tuple[Reference, Pin | None]:
-    """The repository a person means, and the pin if a catalogue has one."""
+    """Return the repository, and the pin of the catalogue if it has one."""
     if is_repository(text):
         return parse_reference(text, revision), None
     known = known or load_catalogue()
     weights = known.weights(text)
     if revision not in (None, weights.revision):
         raise HubError(
-            f"the catalogue has '{text}' at revision {weights.revision}, not '{revision}'; "
-            f"hub:{weights.hub}@{revision} names the repository itself"
+            f"the catalogue lists '{text}' at revision {weights.revision}, not '{revision}'; "
+            f"use hub:{weights.hub}@{revision} for another revision"
         )
     return parse_reference(weights.hub, weights.revision), _pin_weights(weights)
 

@@ -1,7 +1,7 @@
-"""Names that come from people and from hubs, checked before anything is done with them.
+"""Validation of repository names, revisions, hashes and file names.
 
-A hub's answer may be hostile: a commit, a file name or a branch becomes part of a path in the
-cache, so each has to look exactly like what it claims to be.
+Responses of a hub may be hostile: commits, file names and branches become parts of paths in the
+cache, so each is validated before it is used.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ _HEX = {"commit": 40, "git blob": 40, "sha256": 64}
 
 
 def validate_repo_id(text: str, original: str | None = None) -> str:
-    """``org/name``, as the Hub allows it; a message repeats what was said, if that was more."""
-    bad = not _REPO.fullmatch(text) or len(text) > 96 or "--" in text or ".." in text
-    if bad or text.endswith((".", "-", ".git")) or any(p[-1] in ".-" for p in text.split("/")):
+    """Validate `org/name`; `original` is the text to show in the message."""
+    invalid = not _REPO.fullmatch(text) or len(text) > 96 or "--" in text or ".." in text
+    if invalid or text.endswith((".", "-", ".git")) or any(p[-1] in ".-" for p in text.split("/")):
         raise HubError(
-            f"'{truncate(original or text, 100)}' is no repository; one reads ORG/NAME, in letters, "
-            "digits and single . _ - between them, for example zoo-team/bahdanau-reversal"
+            f"'{truncate(original or text, 100)}' is not a repository name; expected ORG/NAME with "
+            "letters, digits and single . _ -, for example zoo-team/bahdanau-reversal"
         )
     return text
 
 
 def validate_revision(text: str) -> str:
-    """A branch, a tag or a commit."""
+    """Validate the name of a branch or tag, or a commit."""
     dotted = any(part.endswith((".", ".lock")) for part in text.split("/"))
     if not _REVISION.fullmatch(text) or len(text) > 200 or ".." in text or dotted:
         raise HubError(
-            f"'{truncate(text, 100)}' is no revision; one is a branch, a tag or a commit, as main"
+            f"'{truncate(text, 100)}' is not a revision; expected a branch, a tag or a commit"
         )
     return text
 
@@ -43,39 +43,38 @@ def is_commit(text: str) -> bool:
 
 
 def validate_digest(value: Any, kind: str, where: str) -> str:
-    """A commit or a hash that a hub or a file claims, in lower-case hexadecimal."""
+    """Validate a commit or a hash in lower-case hexadecimal."""
     length = _HEX[kind]
     if not isinstance(value, str) or not _is_hex(value, length):
         raise HubError(
-            f"{where}: {truncate(repr(value), 80)} is no {kind} of {length} hexadecimal digits; "
+            f"{where}: {truncate(repr(value), 80)} is not a {kind} of {length} hexadecimal digits; "
             "nothing was written"
         )
     return value
 
 
 def validate_file_name(value: Any, where: str) -> str:
-    """The path of a file inside a repository, that stays inside whatever folder it is put in."""
-    fits = isinstance(value, str) and len(value) <= 1_000
-    parts = value.split("/") if fits else []
+    """Validate a file path in a repository, which must not lead out of its directory."""
+    is_text = isinstance(value, str) and len(value) <= 1_000
+    parts = value.split("/") if is_text else []
     safe = all(_PATH_PART.fullmatch(part) and part.strip(" .") for part in parts)
     try:
         short = all(len(part.encode()) <= 255 for part in parts)
     except UnicodeEncodeError:
         short = False
-    if not fits or not safe or not short:
+    if not is_text or not safe or not short:
         raise HubError(
-            f"{where}: {truncate(repr(value), 80)} is no file name the zoo accepts; "
-            "nothing was written"
+            f"{where}: {truncate(repr(value), 80)} is not a valid file name; nothing was written"
         )
     return str(value)
 
 
 def validate_shard_name(value: Any, where: str) -> str:
-    """The name of one file of a sharded model: plain, and of safetensors."""
+    """Validate the file name of a shard."""
     name = validate_file_name(value, where)
     if "/" in name or not name.endswith(".safetensors"):
         raise HubError(
-            f"{where}: shard {truncate(repr(name), 80)} should be a .safetensors file beside it"
+            f"{where}: shard {truncate(repr(name), 80)} must be a .safetensors file next to it"
         )
     return name
 

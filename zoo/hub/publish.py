@@ -1,4 +1,4 @@
-"""A model to the Hub: weights, config.json, a card and a picture, in one commit."""
+"""Upload of a model to the Hub: weights, config.json, model card and diagram in one commit."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, er
 from zoo import artifact
 from zoo.about import DISTRIBUTION, version
 from zoo.artifact.mapped_file import INDEX, SINGLE_FILE as WEIGHTS
+from zoo.artifact.versions import available_spec
 from zoo.errors import ArtifactError, HubError, RegistryError, SpecError, truncate
 from zoo.files import atomic_write, os_error_message
 from zoo.hub import card, names
@@ -30,9 +31,10 @@ from zoo.hub.reference import Reference, parse_reference
 from zoo.interfaces import Model
 from zoo.registry.component_registry import default_registry
 from zoo.spec.composition import build_on_meta, check_spec
+from zoo.spec.providers import missing_component, reference
 
 CARD = "README.md"
-# Networks and disks fail in their ways; the client trips over a malformed answer in these.
+# huggingface_hub raises any of these for a malformed response.
 _PUSH_ERRORS: tuple[type[Exception], ...] = (
     *NETWORK_ERRORS,
     ValueError,
@@ -42,12 +44,13 @@ _PUSH_ERRORS: tuple[type[Exception], ...] = (
     AttributeError,
 )
 SHARD_BYTES = "5GB"
+_GENERATED_MARKS = (card.GENERATED_MARK, card.OLD_GENERATED_MARK)
 _SHARD = re.compile(r"model-([0-9a-f]{8}-)?\d{5}-of-\d{5}\.safetensors")
 
 
 @dataclass(frozen=True)
 class PushResult:
-    """A commit that now holds the model."""
+    """The commit of a pushed model."""
 
     repo: str
     commit: str
@@ -72,12 +75,12 @@ def save_folder(
     provenance: Mapping[str, Any] | None = None,
     shard_bytes: int | str = SHARD_BYTES,
 ) -> Path:
-    """The model as a folder in the form that is pushed: weights, config.json, card, picture."""
+    """Save a model with config.json, model card and diagram, as on the Hub."""
     target = Path(folder)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ArtifactError(f"{target} cannot be made: {os_error_message(error)}") from None
+        raise ArtifactError(f"{target} cannot be created: {os_error_message(error)}") from None
     artifact.save(model, target, provenance=provenance, shard_bytes=shard_bytes)
     if artifact.is_main_process():
         write_model_card(target, repo or target.name, licence)
@@ -96,36 +99,36 @@ def push(
     shard_bytes: int | str | None = None,
     token: str | bool | None = None,
 ) -> PushResult:
-    """Publish a model, or a saved one, as one commit; the repository is made if there is none.
+    """Upload a model or a saved model in one commit. The repository is created if necessary.
 
-    A card that somebody wrote by hand is left alone.
+    A model card that was not generated is kept.
 
     Args:
-        repo: ``org/name``, or ``org/name@branch``.
-        private: whether a new repository is; as the Hub decides if not set.
-        provenance: what a model that was not saved came from: data, seed, metrics.
-        shard_bytes: the most that one file should hold; a saved model goes as it is if not set.
+        repo: `org/name` or `org/name@branch`.
+        private: visibility of a new repository; default: the Hub's.
+        provenance: how the model was made: data, seed, metrics. A saved model has its own.
+        shard_bytes: the maximum size of one file; default: a saved model is uploaded as it is.
     """
     target = parse_reference(repo, revision)
     repo, branch = target.repo, target.revision
     if not target.is_mutable:
-        raise HubError(f"{branch} is a commit; a push to {repo} needs a branch, such as main")
+        raise HubError(f"{branch} is a commit; pushing to {repo} needs a branch such as main")
     address, access = hub_endpoint(), Credentials.resolve(token)
     if is_offline():
         raise HubError(f"{repo} cannot be pushed to: HF_HUB_OFFLINE is set")
     if not artifact.is_main_process():
-        raise HubError("one process of a group pushes, the first; the others have nothing to do")
+        raise HubError("only rank 0 of a process group can push")
     with tempfile.TemporaryDirectory(prefix="zoo-push-") as staging:
         folder = Path(staging)
-        most = shard_bytes or SHARD_BYTES
+        max_bytes = shard_bytes or SHARD_BYTES
         if isinstance(model, Model):
-            artifact.save(model, folder, provenance=provenance, shard_bytes=most)
+            artifact.save(model, folder, provenance=provenance, shard_bytes=max_bytes)
         elif shard_bytes is None:
             _link_weights(find(model), folder)
         else:
             path = find(model)
-            noted = artifact.read_header(path).provenance
-            artifact.save(artifact.load(path), folder, provenance=noted, shard_bytes=most)
+            stored = artifact.read_header(path).provenance
+            artifact.save(artifact.load(path), folder, provenance=stored, shard_bytes=max_bytes)
         write_model_card(folder, repo, licence)
         api = HfApi(
             endpoint=address,
@@ -139,14 +142,14 @@ def push(
             raise _push_error(error, repo, access, redact_url(address)) from None
         except _PUSH_ERRORS as error:
             cause = error.__cause__ if isinstance(error, RuntimeError) else None
-            told = access.redact(truncate(str(cause or error) or type(error).__name__, 300))
-            raise HubError(f"{repo} was not pushed to {redact_url(address)}: {told}") from None
+            detail = access.redact(truncate(str(cause or error) or type(error).__name__, 300))
+            raise HubError(f"{repo} was not pushed to {redact_url(address)}: {detail}") from None
 
 
 def write_model_card(folder: Path, repo: str, licence: str | None = None) -> None:
-    """Write config.json, card, picture and results beside the weights of a folder."""
+    """Write config.json, model card, diagram and results next to the weights of a directory."""
     header = artifact.read_header(folder)
-    spec, report = check_spec(header.spec)
+    spec, report = check_spec(available_spec(header, default_registry()))
     known = _find_in_catalogue(spec.name)
     card_data = card.CardData(
         repo,
@@ -178,9 +181,10 @@ def write_model_card(folder: Path, repo: str, licence: str | None = None) -> Non
             ) from None
 
 
-def _list_papers(lock: Sequence[Mapping[str, Any]]) -> list[str]:
+def _list_papers(providers: Sequence[Mapping[str, Any]]) -> list[str]:
     registry = default_registry()
-    parts = (registry.get(row["kind"], f"{row['plugin']}:{row['name']}") for row in lock)
+    installed = (row for row in providers if missing_component(row, registry) is None)
+    parts = (registry.get(row["kind"], reference(row)) for row in installed)
     return sorted({entry.cls.paper for entry in parts} - {""})
 
 
@@ -192,7 +196,7 @@ def _find_in_catalogue(name: str) -> CatalogueEntry | None:
 
 
 def _link_weights(path: Path, folder: Path) -> None:
-    """The weights of a saved model, under the names they have on the Hub; links, not copies."""
+    """Link the weights of a saved model, under their names on the Hub, or copy them."""
     header = artifact.read_header(path)
     files = {name: header.path.parent / name for name, _ in header.files}
     files = {**files, INDEX: header.path} if len(files) > 1 else {WEIGHTS: header.path}
@@ -212,33 +216,33 @@ def _create_commit(
     url = api.create_repo(repo, private=private, exist_ok=True)
     if branch != "main":
         api.create_branch(repo, branch=branch, exist_ok=True)
-    there = _RemoteState.fetch(api, repo, branch)
+    remote = _RemoteState.fetch(api, repo, branch)
     files = sorted(p for p in folder.rglob("*") if p.is_file())
     added = {p.relative_to(folder).as_posix(): p.resolve() for p in files}
-    if there.card and card.GENERATED_MARK not in there.card:
+    if remote.card and not any(mark in remote.card for mark in _GENERATED_MARKS):
         del added[CARD]
     additions = [CommitOperationAdd(name, str(path)) for name, path in added.items()]
     operations: Sequence[Any] = [
         *additions,
-        *(CommitOperationDelete(name) for name in there.weights if name not in added),
+        *(CommitOperationDelete(name) for name in remote.weights if name not in added),
     ]
     _upload(api, repo, branch, additions)
     done = api.create_commit(
         repo,
         operations,
-        commit_message=message or "Push from the zoo",
+        commit_message=message or "Upload model",
         revision=branch,
-        parent_commit=there.commit,
+        parent_commit=remote.commit,
     )
-    commit = names.validate_digest(done.oid, "commit", f"{repo}, just pushed")
+    commit = names.validate_digest(done.oid, "commit", f"{repo} after the push")
     return PushResult(repo, commit, str(url), tuple(added))
 
 
 def _upload(api: HfApi, repo: str, branch: str, additions: list[CommitOperationAdd]) -> None:
-    """Send what is large, before the commit that names it.
+    """Upload large files before the commit.
 
-    The client waits for its own threads, which nobody can call off, so Ctrl-C would wait as well;
-    a thread in between is left behind instead, and without a commit what it sends is nothing.
+    huggingface_hub waits for its upload threads, so Ctrl-C would wait too. A thread in between is
+    abandoned on Ctrl-C; without a commit its upload has no effect.
     """
     outcome: Future[None] = Future()
 
@@ -255,7 +259,7 @@ def _upload(api: HfApi, repo: str, branch: str, additions: list[CommitOperationA
 
 @dataclass(frozen=True)
 class _RemoteState:
-    """What the branch holds so far: weights that would be left over, and its card."""
+    """The current commit of the branch, its weight files and its model card."""
 
     commit: str | None = None
     weights: tuple[str, ...] = ()
@@ -277,10 +281,10 @@ def _push_error(error: Exception, repo: str, access: Credentials, host: str) -> 
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status in (401, 403, 404):
         return HubError(
-            f"{host} does not let you write to {repo} (status {status}); it takes a token with "
-            f"write access to '{repo.partition('/')[0]}'; {access}"
+            f"{host} denies writing to {repo} (status {status}); use a token with write access to "
+            f"'{repo.partition('/')[0]}'; {access}"
         )
     if status == 412:
-        return HubError(f"{repo} was changed by somebody else during the push; push again")
-    told = access.redact(truncate(str(error), 300)) if status is None else f"status {status}"
-    return HubError(f"{repo} was not pushed to {host}: {told}")
+        return HubError(f"{repo} was changed by another commit during the push; push again")
+    detail = access.redact(truncate(str(error), 300)) if status is None else f"status {status}"
+    return HubError(f"{repo} was not pushed to {host}: {detail}")

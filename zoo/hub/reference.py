@@ -1,4 +1,4 @@
-"""What people call a model: a path, a catalogue's name, or a repository of the Hub."""
+"""References to models: paths, catalogue names and Hub repositories."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SCHEME = "hub:"
 
 @dataclass(frozen=True)
 class Reference:
-    """A repository at a branch, a tag or a commit."""
+    """A repository and a branch, tag or commit."""
 
     repo: str
     revision: str = "main"
@@ -24,21 +24,21 @@ class Reference:
 
     @property
     def is_mutable(self) -> bool:
-        """Whether it may stand for something else tomorrow."""
+        """Return whether the revision can move: it is not a commit."""
         return not names.is_commit(self.revision)
 
 
 def parse_reference(text: str, revision: str | None = None) -> Reference:
-    """``org/name``, ``org/name@revision``, either after ``hub:``."""
-    repo, at, said = text.removeprefix(_SCHEME).partition("@")
-    if at and revision is not None and revision != said:
-        raise HubError(f"{text} names revision '{said}', but revision '{revision}' is asked for")
-    wanted = said if at else revision or "main"
-    return Reference(names.validate_repo_id(repo, text), names.validate_revision(wanted))
+    """Parse `org/name` or `org/name@revision`, with or without the prefix `hub:`."""
+    repo, separator, suffix = text.removeprefix(_SCHEME).partition("@")
+    if separator and revision is not None and revision != suffix:
+        raise HubError(f"{text} has revision '{suffix}', but revision='{revision}' was passed")
+    chosen = suffix if separator else revision or "main"
+    return Reference(names.validate_repo_id(repo, text), names.validate_revision(chosen))
 
 
 def local_path(source: str | os.PathLike[str]) -> Path | None:
-    """The path, if that is what is meant: whatever exists here wins over a repository's name."""
+    """Return the path if the source is one. An existing path takes precedence over the Hub."""
     text = os.fspath(source)
     if isinstance(source, os.PathLike) or (os.path.exists(text) and "\0" not in text):
         return Path(text)
@@ -50,5 +50,5 @@ def local_path(source: str | os.PathLike[str]) -> Path | None:
 
 
 def is_repository(text: str) -> bool:
-    """Whether the text is meant as a repository rather than as a catalogue's name."""
+    """Return whether the text is a repository and not a catalogue name."""
     return text.startswith(_SCHEME) or "/" in text

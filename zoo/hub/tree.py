@@ -1,7 +1,7 @@
-"""The files of a repository at one commit: what they are called, how long, and their hashes.
+"""The files of a repository at one commit: names, sizes and hashes.
 
-A commit never changes, so its listing is asked for once and kept in the cache, in the form and
-place in which huggingface_hub keeps it too: ``trees/COMMIT.json``.
+A commit does not change, so its file list is requested once and cached as `trees/COMMIT.json`, in
+the format of huggingface_hub.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class RepoFile:
-    """One file: large ones are known by their sha256, small ones by the hash git gives them."""
+    """One file. Large files have a sha256, small files only a git hash."""
 
     name: str
     size: int
@@ -36,11 +36,11 @@ class RepoFile:
 
     @property
     def oid(self) -> str:
-        """What the cache calls it."""
+        """Return the name of the blob in the cache."""
         return self.sha256 or self.blob
 
     def hasher(self) -> Any:
-        """A hash that comes to ``oid`` once it has seen the right bytes."""
+        """Return a hash object whose digest is `oid` for the right bytes."""
         if self.sha256:
             return hashlib.sha256()
         return hashlib.sha1(b"blob %d\0" % self.size, usedforsecurity=False)
@@ -50,7 +50,7 @@ Tree = dict[str, RepoFile]
 
 
 def fetch_tree(client: HubClient, repo: str, commit: str) -> Tree:
-    """The listing as the hub gives it, every row checked before any is used."""
+    """Request the file list of a commit, and validate every row."""
     rows: list[RepoFile] = []
     where = f"{repo} at {commit[:12]}"
     url: str | None = f"api/models/{repo}/tree/{commit}?recursive=true"
@@ -59,18 +59,18 @@ def fetch_tree(client: HubClient, repo: str, commit: str) -> Tree:
             return _index_by_name(rows, where)
         page, next_link = client.json(url, repo, revision=commit)
         if not isinstance(page, list):
-            raise HubError(f"{where}: the list of files is no list")
+            raise HubError(f"{where}: the file list is not a list")
         rows += [_parse_row(row, where) for row in page if not _is_folder(row)]
         if len(rows) > MAX_FILES:
             break
         url = _next_page(client, next_link)
-    raise HubError(f"{where} has more files than a model has ({len(rows):,} and more)")
+    raise HubError(f"{where} has too many files ({len(rows):,} or more)")
 
 
 def load_tree(path: Path) -> Tree | None:
-    """A listing kept in the cache; None if there is none, or none that can be used."""
+    """Return the cached file list of a commit, or None without a valid one."""
     try:
-        kept = json.loads(path.read_bytes())
+        cached = json.loads(path.read_bytes())
         rows = [
             _parse_row(
                 {
@@ -81,15 +81,15 @@ def load_tree(path: Path) -> Tree | None:
                 },
                 str(path),
             )
-            for name, entry in kept["files"].items()
+            for name, entry in cached["files"].items()
         ]
-        return _index_by_name(rows, str(path)) if kept["format_version"] == _FORMAT else None
+        return _index_by_name(rows, str(path)) if cached["format_version"] == _FORMAT else None
     except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError, HubError):
         return None
 
 
 def save_tree(path: Path, tree: Tree) -> None:
-    """Write the listing beside the snapshots; a cache that cannot be written goes without."""
+    """Cache the file list of a commit, if the cache is writable."""
     files = {}
     for file in tree.values():
         entry: dict[str, Any] = {"size": file.size, "blob_id": file.blob}
@@ -110,21 +110,21 @@ def _is_folder(row: Any) -> bool:
 
 def _parse_row(row: Any, where: str) -> RepoFile:
     if not isinstance(row, dict):
-        raise HubError(f"{where}: a row of the list of files is no mapping")
+        raise HubError(f"{where}: a row of the file list is not an object")
     name = names.validate_file_name(row.get("path"), where)
     here = f"{where}: {name}"
     large = row.get("lfs")
     if large is not None and not isinstance(large, dict):
-        raise HubError(f"{here}: its row has not the right form")
+        raise HubError(f"{here}: 'lfs' is not an object")
     size = row.get("size")
     if type(size) is not int or not 0 <= size < 1 << 50:
-        raise HubError(f"{here}: {size!r} is no size")
+        raise HubError(f"{here}: {size!r} is not a valid size")
     sha256 = names.validate_digest(large.get("oid"), "sha256", here) if large else None
     return RepoFile(name, size, names.validate_digest(row.get("oid"), "git blob", here), sha256)
 
 
 def _index_by_name(rows: Iterable[RepoFile], where: str) -> Tree:
-    """By name; two files of one name, or a file that is also a folder, cannot be written."""
+    """Index files by name. Raise if a name is repeated or is also a directory."""
     tree: Tree = {}
     for file in rows:
         if file.name in tree:
@@ -133,7 +133,7 @@ def _index_by_name(rows: Iterable[RepoFile], where: str) -> Tree:
     for name in tree:
         for folder in _parent_folders(name):
             if folder in tree:
-                raise HubError(f"{where}: '{folder}' is listed as a file and as a folder")
+                raise HubError(f"{where}: '{folder}' is listed as a file and as a directory")
     return tree
 
 
@@ -149,5 +149,7 @@ def _next_page(client: HubClient, next_link: str | None) -> str | None:
         return None
     url = urljoin(f"{client.address}/", next_link)
     if origin(url) != origin(client.address):
-        raise HubError("the hub's list of files goes on at another host; refused")
+        raise HubError(
+            "the next page of the hub's file list is on another host, which is not allowed"
+        )
     return url
