@@ -201,7 +201,7 @@ def test_nan_logits_and_a_full_context_raise(tokenizer):
     with pytest.raises(zoo.ZooError, match="NaN"):
         zoo.generate(model, [[4]])
     gpt = zoo.compose("gpt2-tiny")
-    with pytest.raises(zoo.ZooError, match="38 tokens.* 32 positions"):
+    with pytest.raises(zoo.ZooError, match=r"38 tokens.* 32 positions"):
         zoo.generate(gpt, [[4] * 30], max_length=8)
     with pytest.raises(zoo.ZooError, match="does not generate"):
         zoo.generate(zoo.compose("vit-tiny"), [[4]], sampler="greedy")

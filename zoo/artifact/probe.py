@@ -131,7 +131,10 @@ def _preserve_state(model: Model) -> Iterator[None]:
             for kind in {device.type for device in devices}:
                 stack.enter_context(torch.autocast(kind, enabled=False))
             stack.enter_context(evaluation_mode(model))
-            torch.manual_seed(SEED)
+            torch.default_generator.manual_seed(SEED)  # torch.manual_seed would seed all GPUs
+            for device in cuda:
+                with torch.cuda.device(device):
+                    torch.cuda.manual_seed(SEED)
             yield
     finally:
         with torch.no_grad():
