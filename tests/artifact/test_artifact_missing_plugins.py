@@ -11,10 +11,8 @@ from plugin_kit import Site
 import zoo
 from zoo.artifact import load, read_header, save, verify
 from zoo.errors import ArtifactError, RegistryError, ZooError
-from zoo.interfaces import Model
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.composition import compose
-from zoo.spec.providers import require_installed
 
 SOURCE = '''
 from typing import ClassVar
@@ -116,13 +114,20 @@ def test_directory_for_the_hub_can_be_saved(file: Path, site: Site, tmp_path: Pa
 def test_asking_for_a_missing_component_names_what_to_install(
     file: Path, site: Site, section: str, name: str
 ) -> None:
-    registry = site.registry()
-    model: Model = load(file, registry=registry)
-    assert model.spec is not None
+    model = load(file, registry=site.registry())
+    build = {"objective": zoo.objective, "metrics": zoo.metrics}[section]
     with pytest.raises(RegistryError, match=rf"'{name}' of plugin 'training' .*kit-training==1\.2"):
-        require_installed(model.spec[section], model.providers, registry)
-    require_installed(model.spec["model"], model.providers, registry)
-    require_installed(model.spec["sampler"], model.providers, registry)
+        build(model)
+
+
+def test_missing_metric_does_not_affect_the_objective(site: Site, tmp_path: Path) -> None:
+    spec = {**SPEC, "objective": "cross-entropy"}
+    file = save(compose(spec, registry=site.registry()), tmp_path / "m.safetensors")
+    shutil.rmtree(site.folder / "kit_training-1.2.dist-info")
+    model = load(file, registry=site.registry())
+    assert zoo.objective(model).name == "cross-entropy"
+    with pytest.raises(RegistryError, match="kit-length"):
+        zoo.metrics(model)
 
 
 def test_component_of_the_model_is_required(file: Path, site: Site) -> None:

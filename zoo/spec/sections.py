@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zoo.errors import ZooError
 from zoo.interfaces import Metric, Model, Objective
+from zoo.spec.providers import require_installed
 from zoo.spec.spec import Source, Spec, load_spec
 
 
@@ -14,7 +15,7 @@ def objective(spec: Source | Spec | Model) -> Objective:
         spec: name of a shipped spec, path, mapping, `Spec`, or a model composed from a spec.
 
     Raises:
-        ZooError: if the spec has no section ``objective``.
+        ZooError: if the spec has no section ``objective``, or its plugin is not installed.
     """
     read = _read(spec, "objective")
     if read.sections.objective is None:
@@ -29,7 +30,7 @@ def metrics(spec: Source | Spec | Model) -> list[Metric]:
         spec: name of a shipped spec, path, mapping, `Spec`, or a model composed from a spec.
 
     Raises:
-        ZooError: if the spec has no section ``metrics``.
+        ZooError: if the spec has no section ``metrics``, or a plugin of them is not installed.
     """
     read = _read(spec, "metrics")
     if not read.sections.metrics:
@@ -47,4 +48,6 @@ def _read(spec: Source | Spec | Model, section: str) -> Spec:
             f"this {type(spec).__name__} was not composed from a spec, so it has no {section}; "
             "pass the spec instead of the model"
         )
-    return load_spec(spec.spec)
+    require_installed(spec.spec.get(section), spec.providers)
+    keys = ("zoo", "name", "model", section)
+    return load_spec({key: spec.spec[key] for key in keys if key in spec.spec})
