@@ -184,8 +184,8 @@ class Attention(RecordsAttention):
         if position is not None and position.is_rotary and not self.scorers.first.supports_rotary:
             raise ZooError(
                 f"position '{position.name}' rotates queries and keys, which requires an inner "
-                f"product, but the score of '{self.scorers.first.name}' is not an inner product; "
-                "use another scorer, for example scaled-dot"
+                f"product, but the score of scorer '{self.scorers.first.name}' is not an inner "
+                "product; use another scorer, for example scaled-dot"
             )
 
     def extra_repr(self) -> str:
