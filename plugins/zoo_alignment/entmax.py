@@ -33,11 +33,11 @@ class Entmax(Alignment):
         z, z_sorted = shift_and_sort(scores / 2, mask)
         k = torch.arange(1, z_sorted.shape[-1] + 1, device=z_sorted.device, dtype=z_sorted.dtype)
         mean = z_sorted.cumsum(dim=-1) / k
-        spread = z_sorted.square().cumsum(dim=-1) / k - mean.square()
-        taus = mean - (1 / k - spread).clamp(min=0).sqrt()
-        size = (taus <= z_sorted).sum(dim=-1, keepdim=True)  # [..., T, 1]
-        support = mask & (z.detach() > taus.gather(-1, size - 1))
-        # tau is computed again from the support, for its exact gradient.
+        variance = z_sorted.square().cumsum(dim=-1) / k - mean.square()
+        taus = mean - (1 / k - variance).clamp(min=0).sqrt()
+        support_size = (taus <= z_sorted).sum(dim=-1, keepdim=True)  # [..., T, 1]
+        support = mask & (z.detach() > taus.gather(-1, support_size - 1))
+        # Recompute tau from the support, so that autograd gives the exact gradient.
         count = support.sum(dim=-1, keepdim=True).clamp(min=1)
         centre = z.masked_fill(~support, 0.0).sum(dim=-1, keepdim=True) / count
         square = (z - centre).masked_fill(~support, 0.0).square().sum(dim=-1, keepdim=True)

@@ -29,15 +29,17 @@ def valid_positions(mask: Tensor) -> tuple[Tensor, Tensor]:
     return position, mask.sum(dim=-1, keepdim=True)
 
 
-FLOOR = -2.0
+MIN_SCORE = -2.0
 """Scores this far below the maximum get weight 0 in sparsemax and entmax."""
 
 
 def shift_and_sort(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Return the scores shifted to a maximum of 0, with masked ones at 0, and a detached copy
-    sorted in descending order, with masked ones at FLOOR. Both [..., T, S]."""
+    sorted in descending order, with masked ones at MIN_SCORE. Both [..., T, S]."""
     lowest = torch.finfo(scores.dtype).min
     top = scores.detach().masked_fill(~mask, lowest).amax(dim=-1, keepdim=True)
     z = (scores.masked_fill(~mask, 0.0) - top).masked_fill(~mask, 0.0)
-    z_sorted = z.detach().masked_fill(~mask, FLOOR).clamp(min=FLOOR).sort(dim=-1, descending=True)
+    z_sorted = (
+        z.detach().masked_fill(~mask, MIN_SCORE).clamp(min=MIN_SCORE).sort(dim=-1, descending=True)
+    )
     return z, full_precision(z_sorted.values)

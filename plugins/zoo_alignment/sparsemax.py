@@ -37,10 +37,10 @@ class Sparsemax(Alignment):
         z, z_sorted = shift_and_sort(scores, mask)
         k = torch.arange(1, z_sorted.shape[-1] + 1, device=z_sorted.device, dtype=z_sorted.dtype)
         total = z_sorted.cumsum(dim=-1)
-        size = (1 + k * z_sorted > total).sum(dim=-1, keepdim=True)  # [..., T, 1]
-        threshold = (total.gather(-1, size - 1) - 1) / size
+        support_size = (1 + k * z_sorted > total).sum(dim=-1, keepdim=True)  # [..., T, 1]
+        threshold = (total.gather(-1, support_size - 1) - 1) / support_size
         support = mask & (z.detach() > threshold)
-        # tau is computed again from the support, for its exact gradient.
+        # Recompute tau from the support, so that autograd gives the exact gradient.
         count = support.sum(dim=-1, keepdim=True).clamp(min=1)
         tau = (z.masked_fill(~support, 0.0).sum(dim=-1, keepdim=True) - 1) / count
         return (z - tau).masked_fill(~support, 0.0)

@@ -24,11 +24,11 @@ class Ctc(Objective):
         L = -\frac{1}{B} \sum_b \log \sum_{\pi :\, \mathcal{B}(\pi) = y_b} \prod_t p_t(\pi_t)
 
     where B(π) merges repeated labels of a path and removes blanks. The sum is computed by the
-    forward recursion in log space, the gradient from forward and backward variables. Half precision
-    is computed in float32. Targets without a path, because they have more labels than frames (equal
-    neighbours need a blank in between), have the loss set by ``impossible`` and no gradient. So do
-    targets with an invalid label on an accelerator, where a check would synchronise; on the CPU an
-    invalid label raises ZooError.
+    forward recursion in log space, the gradient from forward and backward variables. Half-precision
+    logits are converted to float32. Targets without a path, because they have more labels than
+    frames (equal neighbours need a blank in between), have the loss set by ``impossible`` and no
+    gradient. So do targets with an invalid label on an accelerator, where a check would
+    synchronise; on the CPU an invalid label raises ZooError.
 
     Paper: Graves et al. 2006, equations 6 to 8 and 14 to 16.
 

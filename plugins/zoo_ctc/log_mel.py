@@ -19,9 +19,10 @@ class LogMel(Embedding):
         x_{sm} = \log \max\Big(\epsilon,\, \sum_k M_{km} \Big| \sum_{n<N} w_n\, a_{sH+n}\,
         e^{-2\pi i k n / F} \Big|^2 \Big), \qquad w_n = \tfrac12 - \tfrac12 \cos(2 \pi n / N)
 
-    Frame s covers the N samples from sH on, without padding at either end: n samples give
-    1 + (n - N) // H frames. Zeros at the end of a waveform are treated as padding, including
-    digital silence at the end of a recording. Half precision is computed in float32.
+    where ε is 1e-10. Frame s covers the N samples from sH on, without padding at either end: a
+    waveform of L samples gives 1 + (L - N) // H frames. Zeros at the end of a waveform are treated
+    as padding, including digital silence at the end of a recording. Half-precision inputs are
+    converted to float32.
 
     Paper: Davis and Mermelstein 1980, section 2; Slaney 1998, Auditory Toolbox, for the Slaney
     scale.
@@ -39,7 +40,7 @@ class LogMel(Embedding):
         normalise: normalise each band to mean 0 and variance 1 over the frames of an item.
 
     Shapes:
-        [B, n] -> [B, 1 + (n - window) // hop, mels].
+        [B, L] -> [B, 1 + (L - window) // hop, mels].
     """
 
     name: ClassVar[str] = "log-mel"
@@ -50,8 +51,8 @@ class LogMel(Embedding):
     )
     test_params: ClassVar[Mapping[str, Any]] = {"rate": 1000, "window": 32, "hop": 16, "mels": 4}
 
-    FLOOR: ClassVar[float] = 1e-10
-    like: Tensor
+    MIN_ENERGY: ClassVar[float] = 1e-10
+    dtype_buffer: Tensor
 
     def __init__(
         self,
@@ -85,8 +86,8 @@ class LogMel(Embedding):
                 f"low ({low:g}) must be less than high ({self.high:g}), and high at most half the "
                 f"rate ({rate / 2:g})"
             )
-        # Has the model's dtype, which is that of the output.
-        self.register_buffer("like", torch.empty(0), persistent=False)
+        # An empty buffer follows the model's dtype and device; the output has the same dtype.
+        self.register_buffer("dtype_buffer", torch.empty(0), persistent=False)
         empty = (
             (self._mel_filters(torch.empty(0, device="cpu")).sum(dim=0) == 0).nonzero().flatten()
         )
@@ -110,32 +111,40 @@ class LogMel(Embedding):
         frames = samples.unfold(1, self.window, self.hop)  # [B, S, N]
         spectrum = frames @ windowed_dft(self.window, self.fft, like=samples)
         power = spectrum.square().sum(dim=0)  # [B, S, F // 2 + 1]
-        vectors = (power @ self._mel_filters(samples)).clamp(min=self.FLOOR).log()
+        vectors = (power @ self._mel_filters(samples)).clamp(min=self.MIN_ENERGY).log()
         if self.normalise:
             vectors = _normalise(vectors, mask)
-        return vectors.masked_fill(~mask[..., None], 0.0).to(self.like.dtype)
+        return vectors.masked_fill(~mask[..., None], 0.0).to(self.dtype_buffer.dtype)
 
     def mask(self, inputs: Tensor) -> Tensor:
-        n = inputs.shape[-1]
+        length = inputs.shape[-1]
         if inputs.dim() != 2 or not inputs.is_floating_point():
             raise ZooError(
-                f"embedding '{self.name}' expects floating-point samples [B, n], but got "
+                f"embedding '{self.name}' expects floating-point samples [B, L], but got "
                 f"{inputs.dtype} {list(inputs.shape)}"
             )
-        if n < self.window:
-            raise ZooError(f"waveforms have {n} samples, but one window has {self.window}")
-        sample_index = torch.arange(1, n + 1, device=inputs.device)
+        if length < self.window:
+            raise ZooError(
+                f"waveforms have {length} samples, but one window has {self.window}; pad the "
+                "waveforms or use a shorter window"
+            )
+        sample_index = torch.arange(1, length + 1, device=inputs.device)
         lengths = (sample_index * (inputs != 0)).amax(dim=1)  # [B], up to the last non-zero sample
-        start = self.hop * torch.arange(1 + (n - self.window) // self.hop, device=inputs.device)
+        start = self.hop * torch.arange(
+            1 + (length - self.window) // self.hop, device=inputs.device
+        )
         return start + self.window <= lengths[:, None]
 
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
-        device = generator.device if generator else self.like.device
+        device = generator.device if generator else self.dtype_buffer.device
         shape = (batch, self.window + (length - 1) * self.hop)
-        return torch.randn(shape, generator=generator, device=device).to(self.like)
+        return torch.randn(shape, generator=generator, device=device).to(self.dtype_buffer)
 
     def _mel_filters(self, like: Tensor) -> Tensor:
-        """Compute the filters in full precision; a buffer would have the model's dtype."""
+        """Compute the filters in full precision.
+
+        They are not a buffer, because a buffer is converted to the model's dtype.
+        """
         return mel_filter_bank(
             self.dim,
             self.fft // 2 + 1,

@@ -42,8 +42,8 @@ class EdgeAttention(RecordsAttention):
         project: 'shared' uses one projection for queries, keys and values (GAT), 'kv' one for keys
             and values (GATv2), 'qkv' three projections (graph Transformer).
         bias: whether projections and outputs have a bias; 'out' for the outputs only.
-        residual: 'identity' adds the inputs if the widths are equal, 'linear' adds a linear map of
-            the inputs.
+        residual: 'identity' adds the inputs if the widths are equal, 'linear' adds a linear
+            projection of the inputs.
         dropout: dropout probability of the weights.
 
     Shapes:
@@ -140,10 +140,10 @@ def _validate_scorer(scorer: Blueprint[Scorer]) -> None:
     if scorer.cls.ignores_keys:
         raise ZooError(
             f"scorer '{scorer.label}' scores positions of a sequence, but the nodes of a graph "
-            "have no positions"
+            "have no positions; use another scorer"
         )
     if scorer.cls.sequential:
         raise ZooError(
             f"scorer '{scorer.label}' depends on previous queries, but graph attention "
-            "processes all nodes in parallel"
+            "processes all nodes in parallel; use another scorer"
         )

@@ -18,8 +18,8 @@ class EdgeList:
     """The edges of a batch of graphs as one list, with nodes indexed over the whole batch.
 
     Shapes:
-        target, source [M] in 0..B*N-1; valid [M], False for padding and for edges of masked nodes;
-        nodes = B*N; graphs = (B, M / B).
+        target, source [M] from 0 to B * N - 1; valid [M], False for padding and for edges of
+        masked nodes; nodes = B * N; graphs = (B, M / B).
     """
 
     target: Tensor

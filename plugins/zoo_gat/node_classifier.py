@@ -22,8 +22,8 @@ class NodeClassifier(Model):
         features: width of the node features.
         encoder: encodes nodes and edges.
         classes: number of classes.
-        readout: 'linear' computes the logits with a linear map of the states; 'states' uses the
-            states as logits.
+        readout: 'linear' computes the logits from the states with a linear layer; 'states' uses
+            the states as logits.
         multi_label: whether a node can have several classes; targets are then 0 or 1 per class.
 
     Shapes:

@@ -16,7 +16,7 @@ REQUIRED = object()
 
 
 def config_error(key: str, value: Any, reason: str) -> ZooError:
-    """Return the error for a value that the zoo does not support."""
+    """Return the error for an unsupported value."""
     return ZooError(f"config.json: '{key}' is {_format_value(value)}; {reason}")
 
 

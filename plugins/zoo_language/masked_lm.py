@@ -41,7 +41,9 @@ class MaskedLM(EncoderModel):
     ) -> None:
         super().__init__(source, encoder)
         if self.source.vocab is None:
-            raise ZooError(f"embedding '{self.source.name}' has no vocabulary to predict")
+            raise ZooError(
+                f"embedding '{self.source.name}' is not a token embedding and has no vocabulary"
+            )
         dim = self.source.dim
         self.transform = nn.Linear(self.encoder.output_dim, dim)
         self.norm = nn.LayerNorm(dim, eps=eps)

@@ -52,7 +52,9 @@ class NGram(Decoder):
     ) -> None:
         super().__init__()
         if embedding.vocab is None:
-            raise ZooError(f"embedding '{embedding.name}' has no vocabulary to predict")
+            raise ZooError(
+                f"embedding '{embedding.name}' is not a token embedding and has no vocabulary"
+            )
         if (embedding.vocab + 1) ** order >= _EMPTY_CODE:
             raise ZooError(
                 f"order ({order}) is too large for vocab ({embedding.vocab}): n-gram codes must "

@@ -12,7 +12,7 @@ from zoo_memory.memory_encoder import MemoryEncoder, content_weights, one_plus
 
 
 class DNC(MemoryEncoder):
-    r"""Differentiable neural computer encoder: a memory with allocation and temporal links.
+    r"""Differentiable neural computer encoder: external memory with allocation and temporal links.
 
     .. math::
         u_t = (u_{t-1} + w^w_{t-1} - u_{t-1} \odot w^w_{t-1}) \odot \psi_t, \quad
@@ -28,8 +28,8 @@ class DNC(MemoryEncoder):
     Args:
         input_dim: width of the inputs.
         hidden: width of the LSTM controller.
-        slots: number of memory slots, N.
-        width: width of a slot.
+        slots: number of memory locations, N.
+        width: width of a location.
         read_heads: number of read heads; there is one write head.
 
     Shapes:
@@ -106,20 +106,20 @@ class DNC(MemoryEncoder):
         return (reads @ memory).flatten(1), next_state
 
     def _usage(self, state: Mapping[str, Tensor], free: Tensor) -> Tensor:
-        """Return the usage [B, N]: written slots that no read head has freed."""
+        """Return the usage [B, N]: written locations that no read head has freed."""
         retention = (1 - free[..., None] * state["reads"]).prod(dim=1)
         usage, write = state["usage"], state["write"]
         return (usage + write - usage * write) * retention
 
     def _links(self, state: Mapping[str, Tensor], write: Tensor) -> Tensor:
-        """Return the links [B, N, N]: the degree to which slot i was written right after slot j."""
+        """Return the links [B, N, N]: the degree to which location i was written right after j."""
         rows, columns = write[..., None], write[:, None]
         links = (1 - rows - columns) * state["links"] + rows * state["precedence"][:, None]
         return links * (1 - torch.eye(self.slots, dtype=links.dtype, device=links.device))
 
 
 def allocation(usage: Tensor) -> Tensor:
-    """Return allocation weights for usage [..., N]; the least used slot has the largest."""
+    """Return allocation weights for usage [..., N]; the least used location has the largest."""
     exact = full_precision(usage)
     sorted_usage, order = exact.sort(dim=-1, stable=True)
     products = sorted_usage.cumprod(dim=-1).roll(1, dims=-1)

@@ -50,7 +50,10 @@ class MemoryEncoder(Encoder):
 
     @abstractmethod
     def memory_step(self, interface: Tensor, state: MemoryState) -> tuple[Tensor, MemoryState]:
-        """interface [B, interface_dim], memory -> read vector [B, read_dim], updated memory."""
+        """Compute the read vector [B, read_dim] and the updated memory.
+
+        interface [B, interface_dim] is the interface vector.
+        """
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
         B, S, _ = inputs.shape

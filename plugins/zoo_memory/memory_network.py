@@ -23,13 +23,13 @@ class MemoryNetwork(Model):
     Paper: Sukhbaatar et al. 2015, sections 2 and 4.1.
 
     Args:
-        source: word embedding, built for each hop.
+        source: word embedding; hops + 1 copies if tying is 'adjacent', else 2.
         attention: attention over the facts; dot product and softmax in the paper.
         hops: number of hops.
         memory_size: maximum number of facts, the size of the temporal encoding T.
         tying: 'adjacent' uses the value embedding of a hop as the key embedding of the next, and
             the last one as output; 'layerwise' shares the embeddings of all hops and adds a linear
-            map between hops.
+            layer between hops.
         position_encoding: weight words by their position in the sentence (l_j); a bag of words if
             False.
 
@@ -90,33 +90,34 @@ class MemoryNetwork(Model):
         story, question = validate_story(batch)
         if story.shape[1] > self.memory_size:
             raise ZooError(
-                f"the story has {story.shape[1]} facts, but memory_size is {self.memory_size}"
+                f"the story has {story.shape[1]} facts, but memory_size is {self.memory_size}; "
+                "increase memory_size or pass fewer facts"
             )
         fact_mask = self.source.mask(story.flatten(0, 1)).view(story.shape).any(dim=-1)  # [B, S]
-        facts = [self._facts(story, fact_mask, row) for row in range(len(self.embeddings))]
+        facts = [self._facts(story, fact_mask, index) for index in range(len(self.embeddings))]
         u = self._sentences(question[:, None], 0)  # [B, 1, D]
         for hop in range(self.hops):
-            row = hop if self.map is None else 0
-            prepared = self.attention.prepare(facts[row])
-            prepared |= {"values": self.attention.prepare(facts[row + 1])["values"]}
+            index = hop if self.map is None else 0
+            prepared = self.attention.prepare(facts[index])
+            prepared |= {"values": self.attention.prepare(facts[index + 1])["values"]}
             attended = self.attention(u, prepared, Mask(keys=fact_mask))
             u = attended + (u if self.map is None else self.map(u))
         last: Embedding = self.embeddings[-1]  # type: ignore[assignment]
         logits = last.unembed(u[:, 0]) if self.out is None else self.out(u[:, 0])
         return answer_outputs(logits, batch)
 
-    def _facts(self, story: Tensor, fact_mask: Tensor, row: int) -> Tensor:
+    def _facts(self, story: Tensor, fact_mask: Tensor, index: int) -> Tensor:
         """Return the vectors [B, S, D] of the facts, with their temporal encoding."""
         age = fact_mask.sum(dim=1, keepdim=True) - fact_mask.cumsum(dim=1)
-        temporal = self.times[row][age.clamp(min=0)]
-        facts: Tensor = (self._sentences(story, row) + temporal) * fact_mask[..., None]
+        temporal = self.times[index][age.clamp(min=0)]
+        facts: Tensor = (self._sentences(story, index) + temporal) * fact_mask[..., None]
         return facts
 
-    def _sentences(self, story: Tensor, row: int) -> Tensor:
+    def _sentences(self, story: Tensor, index: int) -> Tensor:
         """Return one vector [B, S, D] per sentence of the story [B, S, W]."""
         B, S, W = story.shape
         words = story.reshape(B * S, W)
-        embedding: Embedding = self.embeddings[row]  # type: ignore[assignment]
+        embedding: Embedding = self.embeddings[index]  # type: ignore[assignment]
         vectors, mask = embedding(words), embedding.mask(words)
         weights = mask[..., None].to(vectors)
         if self.position_encoding:
@@ -131,9 +132,10 @@ class MemoryNetwork(Model):
 
 
 def position_weights(mask: Tensor, vectors: Tensor) -> Tensor:
-    """Return l_kj = (1 - j/J) - (k/d)(1 - 2j/J) for mask [N, W] with J valid words a row.
+    """Return l_kj = (1 - j/J) - (k/d)(1 - 2j/J) for mask [N, W].
 
-    The result has the shape [N, W, d], dtype and device of the vectors.
+    J is the number of valid words in each row. The result has the shape [N, W, d], dtype and device
+    of the vectors.
     """
     W, d = vectors.shape[1:]
     lengths = mask.sum(dim=1).clamp(min=1)[:, None, None]

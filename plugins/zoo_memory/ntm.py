@@ -13,7 +13,7 @@ from zoo_memory.memory_encoder import MemoryEncoder, content_weights, one_plus
 
 
 class NTM(MemoryEncoder):
-    r"""Neural Turing machine encoder: a memory addressed by content and by location.
+    r"""Neural Turing machine encoder: external memory addressed by content and by location.
 
     .. math::
         w^c_t \propto \exp(\beta_t \cos(k_t, M_t)), \quad w^g_t = g_t w^c_t + (1 - g_t) w_{t-1}
@@ -22,14 +22,16 @@ class NTM(MemoryEncoder):
 
         M_t = M_{t-1} \odot (1 - w_t e_t^\top) + w_t a_t^\top, \qquad r_t = w_t^\top M_t
 
+    where the write head is addressed with M_{t-1} instead of M_t.
+
     Paper: Graves et al. 2014, equations 2 to 9. The initial state is not specified there; here all
-    heads start at the first slot and the memory at 1e-6.
+    heads start at the first location, and all memory elements are 1e-6.
 
     Args:
         input_dim: width of the inputs.
         hidden: width of the LSTM controller.
-        slots: number of memory slots, N.
-        width: width of a slot, M.
+        slots: number of memory locations, N.
+        width: width of a location.
         read_heads: number of read heads; there is one write head.
         shift: maximum shift of a head in one step, in each direction.
 
@@ -52,7 +54,7 @@ class NTM(MemoryEncoder):
         read_heads: Annotated[int, Field(ge=1, le=64)] = 1,
         shift: Annotated[int, Field(ge=0)] = 1,
     ) -> None:
-        # The interface of a head: key, strength, gate, sharpness and shift weights.
+        # Parameters of a head: key, strength, gate, sharpness and shift weights.
         head_dim = width + 3 + (2 * shift + 1)
         super().__init__(
             input_dim=input_dim,
@@ -84,7 +86,7 @@ class NTM(MemoryEncoder):
         return read, {"memory": memory, "weights": torch.cat([reads, write], dim=1)}
 
     def address(self, memory: Tensor, heads: Tensor, previous: Tensor) -> Tensor:
-        """heads [B, H, head_dim], previous weights [B, H, N] -> weights [B, H, N]."""
+        """Compute weights [B, H, N] from heads [B, H, head_dim] and previous weights [B, H, N]."""
         sizes = [self.width, 1, 1, 1, 2 * self.shift + 1]
         key, strength, gate, sharpness, shifts = torch.split(heads, sizes, dim=-1)
         content = content_weights(memory, key.tanh(), F.softplus(strength[..., 0]))
@@ -96,5 +98,5 @@ class NTM(MemoryEncoder):
             for i in range(2 * self.shift + 1)
         ]
         shifted = torch.stack(rolled).sum(dim=0)
-        # Powers are computed in log space, where those of small weights do not underflow.
+        # Computed in log space, so that powers of small weights do not underflow.
         return (one_plus(sharpness) * (shifted + 1e-12).log()).softmax(dim=-1)

@@ -29,7 +29,7 @@ def validate_story(batch: Batch) -> tuple[Tensor, Tensor]:
 def require_vocab(source: Embedding) -> int:
     """Return the vocabulary size, or raise ZooError if the embedding has no vocabulary."""
     if source.vocab is None:
-        raise ZooError(f"embedding '{source.name}' has no vocabulary for the answers")
+        raise ZooError(f"embedding '{source.name}' is not a token embedding and has no vocabulary")
     return source.vocab
 
 

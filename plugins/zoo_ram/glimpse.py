@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 
-class Glimpse(nn.Module):
+class GlimpseNetwork(nn.Module):
     """Glimpse network, g = ReLU(A ReLU(W patches) + B ReLU(U location)).
 
     Paper: Mnih et al. 2014, section 4.

@@ -11,13 +11,13 @@ from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs, ZooError
 from zoo.plugin import Blueprint, Samples, full_precision, rename_params
-from zoo_ram.glimpse import Glimpse
+from zoo_ram.glimpse import GlimpseNetwork
 from zoo_ram.policy import Policy
 from zoo_ram.retina import Retina
 
 
 @dataclass(frozen=True)
-class GlimpsePath:
+class Rollout:
     """Result of a rollout: logits [B, V], locations [B, G, 2], logprob, baselines [B, G - 1]."""
 
     logits: Tensor
@@ -35,10 +35,11 @@ class RAM(Model):
         p(y) = \mathrm{softmax}(V h_G + v)
 
     Locations are sampled in training. In evaluation they are the means, so outputs are
-    deterministic. The first location in training is uniform over the image, or its centre. As in
-    the paper's hybrid training, the classification loss trains core and glimpse network by
-    back-propagation; policy and baseline receive the detached state and are trained by the
-    objective `hybrid-reinforce`, or the policy alone by `reinforce`.
+    deterministic. In training the first location is sampled uniformly (start: random) or is the
+    centre; in evaluation it is the centre. As in the paper's hybrid training, the classification
+    loss trains the recurrent cell and the glimpse network by back-propagation; policy and baseline
+    receive the detached state and are trained by the objective `hybrid-reinforce`, or the policy
+    alone by `reinforce`.
 
     Paper: Mnih et al. 2014, sections 3 and 4.
 
@@ -49,8 +50,8 @@ class RAM(Model):
         channels: number of image channels.
         glimpse_hidden: width of the patch features in the glimpse network.
         location_hidden: width of the location features in the glimpse network.
-        hidden: width of a glimpse and of the state.
-        cell: the core, "rnn" with ReLU as in the paper, or "lstm".
+        hidden: width of the glimpse vector and of the recurrent state.
+        cell: recurrent cell, "rnn" with ReLU as in the paper, or "lstm".
         std: standard deviation of the sampled locations.
         start: first location in training, "random" or "centre"; in evaluation it is the centre.
 
@@ -90,7 +91,7 @@ class RAM(Model):
         self.start = start
         self.channels = channels
         self.retina = retina.build(channels=channels)
-        self.glimpse = Glimpse(
+        self.glimpse = GlimpseNetwork(
             input_dim=self.retina.output_dim,
             glimpse_hidden=glimpse_hidden,
             location_hidden=location_hidden,
@@ -114,25 +115,25 @@ class RAM(Model):
         return params, tensors
 
     def forward(self, batch: Batch) -> Outputs:
-        path = self.rollout(batch["source"], sample=self.training)
-        logprob = path.logprob.sum(dim=1, keepdim=True)
+        rollout = self.rollout(batch["source"], sample=self.training)
+        logprob = rollout.logprob.sum(dim=1, keepdim=True)
         entropy = torch.full_like(logprob, (self.glimpses - 1) * self.policy.entropy)
         targets = batch["target"][:, None]
         return Outputs(
-            path.logits[:, None],
+            rollout.logits[:, None],
             targets,
             torch.ones_like(targets, dtype=torch.bool),
             Samples(logprob, entropy),
             extras={
-                "locations": path.locations,
-                "logprob": path.logprob,
-                "baselines": path.baselines,
+                "locations": rollout.locations,
+                "logprob": rollout.logprob,
+                "baselines": rollout.baselines,
             },
         )
 
     def rollout(
         self, images: Tensor, *, sample: bool, generator: torch.Generator | None = None
-    ) -> GlimpsePath:
+    ) -> Rollout:
         """Apply the policy to images [B, channels, height, width] for all glimpses."""
         location = self._initial_location(images, sample, generator)
         state: Any = None
@@ -145,7 +146,7 @@ class RAM(Model):
                 locations.append(location)
                 logprobs.append(logprob)
                 baselines.append(full_precision(self.baseline(h.detach()))[:, 0])
-        return GlimpsePath(
+        return Rollout(
             self.out(h),
             torch.stack(locations, dim=1),
             torch.stack(logprobs, dim=1),
@@ -156,13 +157,13 @@ class RAM(Model):
     def predict(
         self, images: Tensor, num_samples: int, generator: torch.Generator | None = None
     ) -> Tensor:
-        """Return class log-probabilities [B, classes], averaged over sampled rollouts."""
+        """Return the log of the class probabilities [B, classes] averaged over sampled rollouts."""
         if num_samples < 1:
             raise ZooError(f"num_samples is {num_samples}, but must be at least 1")
-        path = self.rollout(
+        rollout = self.rollout(
             images.repeat_interleave(num_samples, dim=0), sample=True, generator=generator
         )
-        logprobs = full_precision(path.logits).log_softmax(dim=-1)
+        logprobs = full_precision(rollout.logits).log_softmax(dim=-1)
         logprobs = logprobs.view(-1, num_samples, logprobs.shape[-1])
         return logprobs.logsumexp(dim=1) - math.log(num_samples)
 

@@ -16,8 +16,8 @@ class Hierarchical(Encoder):
     .. math:: h_w = \mathrm{words}(x)_w, \quad g_k = \mathrm{sentences}(\mathrm{summary}_1, \ldots,
         \mathrm{summary}_K)_k, \quad \text{state}_w = [h_w; g_{k(w)}]
 
-    Paper: Li et al. 2015, section 3.3; here every sentence has a fixed number of words, to which
-    the caller pads it.
+    Paper: Li et al. 2015, section 3.3; here every sentence has a fixed number of words. The
+    caller must pad each sentence to `span` words, so padding can occur between valid positions.
 
     Args:
         input_dim: width of the inputs.
@@ -55,14 +55,16 @@ class Hierarchical(Encoder):
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
         B, S, D = inputs.shape
-        missing = -S % self.span
-        K = (S + missing) // self.span  # number of sentences
-        words = F.pad(inputs, (0, 0, 0, missing)).view(B * K, self.span, D)
-        word_mask = F.pad(mask, (0, missing)).view(B * K, self.span)
+        padding = -S % self.span
+        K = (S + padding) // self.span  # number of sentences
+        words = F.pad(inputs, (0, 0, 0, padding)).view(B * K, self.span, D)
+        word_mask = F.pad(mask, (0, padding)).view(B * K, self.span)
         word_memory = self.words(words, word_mask)
         sentence_mask = word_mask.any(dim=1).view(B, K)
-        text = self.sentences(word_memory.summary.view(B, K, -1), sentence_mask)
+        sentence_memory = self.sentences(word_memory.summary.view(B, K, -1), sentence_mask)
         word_states = word_memory.states.view(B, K * self.span, -1)[:, :S]
-        sentence_states = text.states.repeat_interleave(self.span, dim=1)[:, :S]
+        sentence_states = sentence_memory.states.repeat_interleave(self.span, dim=1)[:, :S]
         states = torch.cat([word_states, sentence_states], dim=-1)
-        return Memory(states * mask[..., None], mask, text.summary, text.carry)
+        return Memory(
+            states * mask[..., None], mask, sentence_memory.summary, sentence_memory.carry
+        )

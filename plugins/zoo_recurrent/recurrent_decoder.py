@@ -51,7 +51,7 @@ class RecurrentDecoder(Decoder):
     def decode_token(
         self, x: Tensor, state: TensorMapping, per_source: TensorMapping
     ) -> StepOutput:
-        """Embedded tokens x [B, E], per-hypothesis state -> features [B, F], updated state."""
+        """Compute features [B, F] and the updated state from embedded tokens x [B, E]."""
 
     def output_features(self, features: Tensor) -> Tensor:
         """Map the features [B, n, F] of all steps to the inputs of `out`; the identity here."""
@@ -84,7 +84,7 @@ class AttentionDecoder(RecurrentDecoder):
         return State(self.initial(memory) | attention_state, {**prepared, "mask": memory.mask})
 
     def attend(self, query: Tensor, state: TensorMapping, per_source: TensorMapping) -> StepOutput:
-        """Queries [B, H], per-hypothesis state -> contexts [B, C], updated state."""
+        """Compute contexts [B, C] and the updated state of queries [B, H]."""
         previous = {k.removeprefix(_PREFIX): v for k, v in state.items() if k.startswith(_PREFIX)}
         mask = Mask(keys=per_source["mask"])
         context, updated = self.attention(query[:, None], per_source, mask, state=previous)

@@ -55,7 +55,7 @@ class Stack(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
-        """inputs [B, S, D], mask [B, S] -> memory with states [B, S, output_dim]."""
+        """Encode inputs [B, S, D] with mask [B, S] as a memory with states [B, S, output_dim]."""
         use_reference = (
             self.cell not in _KERNELS
             or inputs.is_meta

@@ -7,5 +7,7 @@ from zoo.plugin import Embedding
 def vocab_size(embedding: Embedding) -> int:
     """Return the vocabulary size, or raise ZooError if the embedding has no vocabulary."""
     if embedding.vocab is None:
-        raise ZooError(f"embedding '{embedding.name}' has no vocabulary to predict")
+        raise ZooError(
+            f"embedding '{embedding.name}' is not a token embedding and has no vocabulary"
+        )
     return embedding.vocab

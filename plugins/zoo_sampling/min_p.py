@@ -12,13 +12,16 @@ from zoo_sampling.logits import apply_temperature, keep_tokens, validate_range
 class MinP(Sampler):
     r"""Min-p sampling: sample among tokens with at least p times the maximum probability.
 
-    .. math:: p'(v) \propto p(v) \, [\, p(v) \ge p_{\min} \max_u p(u) \,]
+    .. math:: q'(v) \propto q(v) \, [\, q(v) \ge p \max_u q(u) \,]
+
+    where q is the distribution after the temperature is applied.
 
     Paper: Nguyen et al. 2024, section 3.
 
     Args:
         p: minimum probability, relative to that of the most probable token.
-        temperature: applied before; below 1 the distribution is sharper, above 1 flatter.
+        temperature: applied before tokens are removed; below 1 the distribution is sharper, above 1
+            flatter.
 
     Shapes:
         logprobs [B, 1, V], scores [B, 1] -> tokens, parents, scores [B, 1].

@@ -17,7 +17,8 @@ class RepetitionPenalty(Filter):
     .. math:: x'_v = \begin{cases} x_v / \theta & x_v \ge 0 \\ x_v \, \theta & x_v < 0
         \end{cases} \quad \text{for } v \in y_{<t}
 
-    Paper: Keskar et al. 2019, section 4.1, with the sign handled as in transformers.
+    Paper: Keskar et al. 2019, section 4.1; negative scores are multiplied instead of divided, as in
+    transformers.
 
     Args:
         penalty: 1 leaves scores unchanged; the paper uses 1.2.
@@ -36,7 +37,7 @@ class RepetitionPenalty(Filter):
         self, *, penalty: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.2
     ) -> None:
         if not 1 <= penalty < math.inf:
-            raise ZooError(f"penalty is {penalty}; it must be at least 1")
+            raise ZooError(f"penalty is {penalty}; it must be finite and at least 1")
         self.penalty = penalty
 
     def forward(self, logprobs: Tensor, tokens: Tensor) -> Tensor:

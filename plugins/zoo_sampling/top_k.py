@@ -18,7 +18,8 @@ class TopK(Sampler):
 
     Args:
         k: number of tokens to keep.
-        temperature: applied before; below 1 the distribution is sharper, above 1 flatter.
+        temperature: applied before tokens are removed; below 1 the distribution is sharper, above 1
+            flatter.
 
     Shapes:
         logprobs [B, 1, V], scores [B, 1] -> tokens, parents, scores [B, 1].

@@ -13,14 +13,17 @@ from zoo_sampling.logits import apply_temperature, keep_tokens, validate_range
 class TopP(Sampler):
     r"""Nucleus sampling: sample among the fewest tokens whose total probability reaches p.
 
-    .. math:: p'(v) \propto p(v) \, [\, v \in V_p \,], \quad
-        V_p = \text{the smallest set with} \sum_{v \in V_p} p(v) \ge p
+    .. math:: q'(v) \propto q(v) \, [\, v \in V_p \,], \quad
+        V_p = \text{the smallest set with} \sum_{v \in V_p} q(v) \ge p
+
+    where q is the distribution after the temperature is applied.
 
     Paper: Holtzman et al. 2020, equations 2 and 3.
 
     Args:
         p: total probability to reach; the most probable token is always kept.
-        temperature: applied before; below 1 the distribution is sharper, above 1 flatter.
+        temperature: applied before tokens are removed; below 1 the distribution is sharper, above 1
+            flatter.
 
     Shapes:
         logprobs [B, 1, V], scores [B, 1] -> tokens, parents, scores [B, 1].

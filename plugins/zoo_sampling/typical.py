@@ -21,7 +21,8 @@ class Typical(Sampler):
 
     Args:
         mass: total probability that the kept tokens reach.
-        temperature: applied before; below 1 the distribution is sharper, above 1 flatter.
+        temperature: applied before tokens are removed; below 1 the distribution is sharper, above 1
+            flatter.
 
     Shapes:
         logprobs [B, 1, V], scores [B, 1] -> tokens, parents, scores [B, 1].

@@ -63,7 +63,9 @@ class ShowAttendTell(Decoder):
     ) -> None:
         super().__init__()
         if embedding.vocab is None:
-            raise ZooError(f"embedding '{embedding.name}' has no vocabulary to predict")
+            raise ZooError(
+                f"embedding '{embedding.name}' is not a token embedding and has no vocabulary"
+            )
         self.memory_dim, self.hidden, self.init_layers = memory_dim, hidden, init_layers
         self.gate = gate
         self.embedding = embedding

@@ -17,9 +17,9 @@ class FeedForward(nn.Module):
     Args:
         dim: width of the states.
         hidden: width of the hidden layer.
-        activation: f; 'gelu-tanh' is the approximation used by GPT-2.
+        activation: f; 'gelu-tanh' is the tanh approximation of GELU used by GPT-2.
         gated: whether to use a gate; 'silu' with a gate is SwiGLU (Shazeer 2020).
-        bias: whether the linear maps have a bias.
+        bias: whether the linear layers have a bias.
 
     Shapes:
         [B, T, dim] -> [B, T, dim].
@@ -36,6 +36,7 @@ class FeedForward(nn.Module):
     ) -> None:
         super().__init__()
         self.dim, self.hidden, self.activation, self.gated = dim, hidden, activation, gated
+        self.bias = bias
         self.up = nn.Linear(dim, hidden, bias=bias)
         self.gate = nn.Linear(dim, hidden, bias=bias) if gated else None
         self.down = nn.Linear(hidden, dim, bias=bias)
@@ -49,7 +50,7 @@ class FeedForward(nn.Module):
         return output
 
     def extra_repr(self) -> str:
-        names = ("dim", "hidden", "activation", "gated")
+        names = ("dim", "hidden", "activation", "gated", "bias")
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
     def _activate(self, x: Tensor) -> Tensor:

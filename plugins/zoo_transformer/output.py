@@ -35,7 +35,9 @@ class Output(nn.Module):
     ) -> None:
         super().__init__()
         if embedding.vocab is None:
-            raise ZooError(f"embedding '{embedding.name}' has no vocabulary to predict")
+            raise ZooError(
+                f"embedding '{embedding.name}' is not a token embedding and has no vocabulary"
+            )
         self.tied, self.scale = tied, scale
         self.embedding = embedding if tied else None
         self.map = None if tied else nn.Linear(embedding.dim, embedding.vocab, bias=False)

@@ -45,7 +45,7 @@ class TransformerDecoder(Decoder):
         norm: kind and place of the norms; LayerNorm after each residual sum if not set.
         position: position encoding; none if not set.
         dropout: dropout probability of the embeddings and of each sublayer's output.
-        output: output layer; an untied linear map if not set.
+        output: output layer; an untied linear layer if not set.
 
     Shapes:
         tokens [B, n] -> logits [B, n, V].

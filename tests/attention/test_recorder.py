@@ -4,7 +4,7 @@ from attention_kit import build, lengths_mask, randn
 from torch import nn
 
 from zoo import record_samples, recording
-from zoo.attention.recorder import Listener, attached
+from zoo.attention.recorder import Recorder, attach
 from zoo.plugin import Blueprint, Mask, RecordsAttention, Samples
 from zoo_alignment.hard import Hard
 
@@ -34,7 +34,7 @@ def test_recording_stores_the_weights_of_each_call_by_module_name():
     assert not torch.allclose(log["first"][0][:, 0], log["first"][0][:, 1])
 
 
-def test_recording_detaches_its_listeners():
+def test_recording_detaches_its_recorders():
     attention = build(heads=2)
     states = randn(1, 3, 6).requires_grad_()
     names = list(attention.state_dict())
@@ -43,7 +43,7 @@ def test_recording_detaches_its_listeners():
         attention(states, states)
     attention(states, states)
 
-    assert not attention.listeners
+    assert not attention.recorders
     assert len(log[""]) == 1
     assert not log[""][0].requires_grad
     assert list(attention.state_dict()) == names
@@ -62,7 +62,7 @@ def test_nested_recordings_are_independent():
     torch.testing.assert_close(inner[""][0], outer[""][0], rtol=0, atol=0)
     inner[""][0].square().sum().backward()
     assert states.grad.abs().sum() > 0
-    assert not attention.listeners
+    assert not attention.recorders
 
 
 def test_recording_ends_on_an_exception():
@@ -71,7 +71,7 @@ def test_recording_ends_on_an_exception():
     with pytest.raises(RuntimeError), recording(attention):
         attention(randn(1, 3, 6), randn(1, 3, 7))
 
-    assert not attention.listeners
+    assert not attention.recorders
 
 
 def test_context_is_the_memory_weighted_by_recorded_weights():
@@ -94,18 +94,18 @@ def test_samples_can_be_recorded_inside_a_recording():
         attention(query, memory)
 
     assert (len(weights[""]), len(samples.calls[""])) == (2, 1)
-    assert not attention.listeners
+    assert not attention.recorders
 
 
-def test_a_listener_receives_only_what_it_asks_for():
+def test_a_recorder_receives_only_what_it_needs():
     module = RecordsAttention()
     weights, samples = torch.ones(1, 1, 2, 3), Samples(torch.zeros(1, 1, 2), torch.zeros(1, 1, 2))
     received_weights, received_samples = [], []
 
-    with attached({module: Listener(weights=received_weights.append)}):
+    with attach({module: Recorder(weights=received_weights.append)}):
         assert (module.is_recording, module.is_recording_samples) == (True, False)
         module.record(weights, samples)
-    with attached({module: Listener(samples=received_samples.append)}):
+    with attach({module: Recorder(samples=received_samples.append)}):
         assert (module.is_recording, module.is_recording_samples) == (False, True)
         module.record(weights)
         module.record(weights, samples)
@@ -115,10 +115,10 @@ def test_a_listener_receives_only_what_it_asks_for():
     assert received_samples == [samples]
 
 
-def test_equal_listeners_are_detached_separately():
+def test_equal_recorders_are_detached_separately():
     module, received = RecordsAttention(), []
-    with attached({module: Listener(weights=received.append)}):
-        with attached({module: Listener(weights=received.append)}):
+    with attach({module: Recorder(weights=received.append)}):
+        with attach({module: Recorder(weights=received.append)}):
             module.record(torch.zeros(1))
         module.record(torch.zeros(1))
     assert len(received) == 3

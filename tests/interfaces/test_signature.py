@@ -114,8 +114,8 @@ def of_other_slots(self, *, parts: list[Blueprint[Scorer]]) -> None: ...
     ("constructor", "reason"),
     [
         (positional, "parameter 'width' must be keyword-only"),
-        (collecting, r"parameter 'options' collects arguments \(\*args or \*\*kwargs\)"),
-        (gathering, r"parameter 'items' collects arguments \(\*args or \*\*kwargs\)"),
+        (collecting, r"parameter 'options' must not be \*args or \*\*kwargs"),
+        (gathering, r"parameter 'items' must not be \*args or \*\*kwargs"),
         (untyped, "parameter 'width' has no type"),
         (typed_type, "parameter 'type'"),
         (unresolved, "Invalid.__init__.*Nowhere"),

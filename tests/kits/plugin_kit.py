@@ -195,7 +195,7 @@ INVALID_ITEMS = {
     "kwargs": (
         "class Other(Plain):\n    name = 'o'\n    def __init__(self, **kwargs: Any): ...",
         "Other",
-        "Other.__init__: parameter 'kwargs' collects arguments",
+        "Other.__init__: parameter 'kwargs' must not be *args or **kwargs",
     ),
     "positional": (
         "class Other(Plain):\n    name = 'o'\n    def __init__(self, size: int): ...",

@@ -2,9 +2,9 @@
 
 from zoo.attention.attention import Attention
 from zoo.attention.fused import fused_softmax
-from zoo.attention.hooks import has_hooks
+from zoo.attention.module_hooks import has_hooks
 from zoo.attention.recorder import RecordsAttention, recording
-from zoo.attention.sampling import find_stochastic, forbid_stochastic, record_samples
+from zoo.attention.sample_recorder import find_stochastic, forbid_stochastic, record_samples
 from zoo.attention.scorer_bank import ScorerBank
 
 __all__ = [

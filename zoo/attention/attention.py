@@ -13,7 +13,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.attention.hooks import has_hooks
+from zoo.attention.module_hooks import has_hooks
 from zoo.attention.recorder import RecordsAttention
 from zoo.attention.scorer_bank import ScorerBank
 from zoo.errors import ZooError
@@ -27,12 +27,12 @@ class Attention(RecordsAttention):
 
     .. math:: c_t = \sum_s \alpha_{ts} v_s, \qquad \alpha_t = \mathrm{align}(\mathrm{score}(q_t, k))
 
-    A single head without projections attends to the memory itself (Bahdanau, Luong); multi-head
+    A single head without projections attends to the states themselves (Bahdanau, Luong); multi-head
     attention projects queries, keys and values (Vaswani).
 
     Args:
         query_dim: width of the queries.
-        key_dim: width of the memory, from which keys and values are computed.
+        key_dim: width of the states from which keys and values are computed.
         scorer: computes the scores; each head has its own.
         align: normalises the scores into weights.
         heads: number of heads.
@@ -44,10 +44,11 @@ class Attention(RecordsAttention):
             values, 'none' uses no projections. 'auto' is 'none' for one head and 'qkv' for several
             ('kv' if the scorer ignores keys). With projections, the merged heads are projected to
             query_dim.
-        bias: whether the projections have a bias; 'qkv' for all but the output projection.
+        bias: whether the projections have a bias; 'qkv' adds a bias to all projections except the
+            output projection.
 
     Shapes:
-        query [B, T, query_dim], memory [B, S, key_dim] -> context [B, T, output_dim].
+        query [B, T, query_dim], states [B, S, key_dim] -> context [B, T, output_dim].
     """
 
     widths: ClassVar[tuple[str, ...]] = ("output_dim",)
@@ -76,25 +77,25 @@ class Attention(RecordsAttention):
             if head_dim is not None or kv_heads is not None:
                 name = "head_dim" if head_dim is not None else "kv_heads"
                 raise ZooError(f"{name} requires projections; set project: qkv")
-            self.head_dim, inner_key = query_dim, key_dim
+            self.head_dim, inner_key_dim = query_dim, key_dim
         else:
             if head_dim is None and query_dim % heads:
                 raise ZooError(
                     f"query_dim ({query_dim}) must be divisible by heads ({heads}), or set head_dim"
                 )
-            self.head_dim = inner_key = head_dim or query_dim // heads
-            self.query = nn.Linear(query_dim, heads * inner_key, bias=bool(bias))
-            self.key = nn.Linear(key_dim, self.kv_heads * inner_key, bias=bool(bias))
+            self.head_dim = inner_key_dim = head_dim or query_dim // heads
+            self.query = nn.Linear(query_dim, heads * inner_key_dim, bias=bool(bias))
+            self.key = nn.Linear(key_dim, self.kv_heads * inner_key_dim, bias=bool(bias))
             if self.project == "qkv":
-                self.value = nn.Linear(key_dim, self.kv_heads * inner_key, bias=bool(bias))
-        self.scorers = ScorerBank(scorer, heads, query_dim=self.head_dim, key_dim=inner_key)
+                self.value = nn.Linear(key_dim, self.kv_heads * inner_key_dim, bias=bool(bias))
+        self.scorers = ScorerBank(scorer, heads, query_dim=self.head_dim, key_dim=inner_key_dim)
         self.align: Alignment = align.build(query_dim=self.head_dim)
         if self.project == "none" and heads > 1 and self.scorers.shared:
             raise ZooError(
                 f"{heads} heads without projections are identical, because scorer "
                 f"'{scorer.label}' has no parameters; set project: qkv"
             )
-        self.output_dim = inner_key * (heads if merge == "concat" else 1)
+        self.output_dim = inner_key_dim * (heads if merge == "concat" else 1)
         if self.project != "none":
             self.out = nn.Linear(self.output_dim, query_dim, bias=bias is True)
             self.output_dim = query_dim
@@ -112,10 +113,10 @@ class Attention(RecordsAttention):
         """Compute the context [B, T, output_dim] of query [B, T, query_dim].
 
         Args:
-            memory: keys and values as one tensor [B, S, key_dim], or the output of `prepare`.
-            mask: the keys that each query attends to.
-            state: output of `init_state` or of the previous call. If set, the query is the next
-                single one ([B, 1, query_dim]) and the updated state is returned with the context.
+            memory: the states [B, S, key_dim] to attend to, or the output of `prepare`.
+            mask: attention mask; every query attends to every key if it is None.
+            state: output of `init_state` or of the previous call. If set, the query is one
+                step ([B, 1, query_dim]) and the updated state is returned with the context.
             position: rotates queries (and keys, if they are not prepared) or adds a bias.
             offset: position of the first query.
         """
@@ -138,7 +139,7 @@ class Attention(RecordsAttention):
     def prepare(
         self, memory: Tensor, *, position: Position | None = None, offset: int | Tensor = 0
     ) -> dict[str, Tensor]:
-        """Compute keys [B, Hkv, S, *] and values [B, Hkv, S, D] of a memory [B, S, key_dim]."""
+        """Compute keys [B, Hkv, S, *] and values [B, Hkv, S, D] of the states [B, S, key_dim]."""
         if self.project == "none":
             keys = values = memory[:, None].expand(-1, self.heads, -1, -1)
         else:
@@ -174,15 +175,17 @@ class Attention(RecordsAttention):
             if part.sequential:
                 raise ZooError(
                     f"{part.kind} '{part.name}' depends on previous queries, "
-                    f"but {where} processes all queries in parallel"
+                    f"but {where} processes all queries in parallel; use another {part.kind} or "
+                    "a recurrent decoder"
                 )
 
     def forbid_rotary(self, position: Position | None) -> None:
-        """Raise ZooError if the position is rotary and the scorer does not support it."""
+        """Raise ZooError if the position encoding is rotary and the scorer does not support it."""
         if position is not None and position.is_rotary and not self.scorers.first.supports_rotary:
             raise ZooError(
                 f"position '{position.name}' rotates queries and keys, which requires an inner "
-                f"product, but scorer '{self.scorers.first.name}' is not one"
+                f"product, but the score of scorer '{self.scorers.first.name}' is not an inner "
+                "product; use another scorer, for example scaled-dot"
             )
 
     def extra_repr(self) -> str:
@@ -221,8 +224,8 @@ class Attention(RecordsAttention):
     def _fused(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
         """Compute the context in one kernel, or return None if the reference path is needed.
 
-        The fused path does not call the scorer and the alignment, so it is not used while hooks
-        are registered on them.
+        The fused path does not call the scorer and the alignment, so it is not used while module
+        hooks are registered on them.
         """
         if self.is_recording or not self.align.is_softmax or has_hooks(self.align):
             return None
@@ -245,7 +248,7 @@ class Attention(RecordsAttention):
     def _project_query(
         self, query: Tensor, position: Position | None, offset: int | Tensor
     ) -> Tensor:
-        """[B, T, query_dim] -> [B, H, T, Dq]"""
+        """Compute the queries of each head: [B, T, query_dim] -> [B, H, T, Dq]."""
         if self.project == "none":
             queries = query[:, None].expand(-1, self.heads, -1, -1)
         else:
@@ -255,18 +258,18 @@ class Attention(RecordsAttention):
         return queries
 
     def _merge_heads(self, context: Tensor) -> Tensor:
-        """[B, H, T, Dv] -> [B, T, output_dim]"""
+        """Merge and project the heads: [B, H, T, Dv] -> [B, T, output_dim]."""
         concatenated = context.transpose(1, 2).flatten(2)  # [B, T, H * Dv]
         merged = concatenated if self.merge == "concat" else context.mean(dim=1)
         return self.out(merged) if self.project != "none" else merged
 
     def _split_heads(self, states: Tensor, heads: int) -> Tensor:
-        """[B, S, H * D] -> [B, H, S, D]"""
+        """Split the width into heads: [B, S, H * D] -> [B, H, S, D]."""
         B, S, _ = states.shape
         return states.view(B, S, heads, -1).transpose(1, 2)
 
     def _repeat_kv(self, states: Tensor) -> Tensor:
-        """[B, Hkv, S, D] -> [B, H, S, D]"""
+        """Repeat each key or value head for its query heads: [B, Hkv, S, D] -> [B, H, S, D]."""
         repeats = self.heads // states.shape[1]
         return states if repeats == 1 else states.repeat_interleave(repeats, dim=1)
 

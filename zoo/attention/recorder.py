@@ -12,8 +12,8 @@ from zoo.interfaces import Samples
 
 
 @dataclass(eq=False)
-class Listener:
-    """Receives what the attention modules of a model compute while it is attached.
+class Recorder:
+    """Receives the weights and samples of an attention module while it is attached.
 
     Args:
         weights: receives the attention weights of a call; None if they are not needed.
@@ -25,41 +25,41 @@ class Listener:
 
 
 class RecordsAttention(nn.Module):
-    """Base of modules that compute attention weights and report them to listeners."""
+    """Base of modules that compute attention weights and pass them to recorders."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.listeners: list[Listener] = []
+        self.recorders: list[Recorder] = []
 
     @property
     def is_recording(self) -> bool:
-        """Whether a listener needs the weights, which rules out the fused path."""
-        return any(listener.weights is not None for listener in self.listeners)
+        """Whether a recorder needs the weights, so that the fused path cannot be used."""
+        return any(recorder.weights is not None for recorder in self.recorders)
 
     @property
     def is_recording_samples(self) -> bool:
-        """Whether a listener needs the samples of a stochastic alignment."""
-        return any(listener.samples is not None for listener in self.listeners)
+        """Whether a recorder needs the samples of a stochastic alignment."""
+        return any(recorder.samples is not None for recorder in self.recorders)
 
     def record(self, weights: Tensor, samples: Samples | None = None) -> None:
-        """Pass the weights of this call, and its samples if there are some, to the listeners."""
-        for listener in self.listeners:
-            if listener.weights is not None:
-                listener.weights(weights)
-            if listener.samples is not None and samples is not None:
-                listener.samples(samples)
+        """Pass the weights of this call, and its samples if there are any, to the recorders."""
+        for recorder in self.recorders:
+            if recorder.weights is not None:
+                recorder.weights(weights)
+            if recorder.samples is not None and samples is not None:
+                recorder.samples(samples)
 
 
 @contextmanager
-def attached(listeners: dict[RecordsAttention, Listener]) -> Iterator[None]:
-    """Attach each listener to its module inside the block."""
-    for module, listener in listeners.items():
-        module.listeners.append(listener)
+def attach(recorders: dict[RecordsAttention, Recorder]) -> Iterator[None]:
+    """Attach each recorder to its module inside the block."""
+    for module, recorder in recorders.items():
+        module.recorders.append(recorder)
     try:
         yield
     finally:
-        for module, listener in listeners.items():
-            module.listeners.remove(listener)
+        for module, recorder in recorders.items():
+            module.recorders.remove(recorder)
 
 
 @contextmanager
@@ -76,5 +76,5 @@ def recording(model: nn.Module, *, gradients: bool = False) -> Iterator[dict[str
     def keep(calls: list[Tensor]) -> Callable[[Tensor], None]:
         return lambda weights: calls.append(weights if gradients else weights.detach())
 
-    with attached({m: Listener(weights=keep(log[name])) for name, m in found.items()}):
+    with attach({m: Recorder(weights=keep(log[name])) for name, m in found.items()}):
         yield log

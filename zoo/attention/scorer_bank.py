@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from zoo.attention.hooks import has_hooks
+from zoo.attention.module_hooks import has_hooks
 from zoo.interfaces import Mask, Scorer
 from zoo.registry.blueprint import Blueprint
 
@@ -30,8 +30,8 @@ class ScorerBank(nn.ModuleList):
     ) -> None:
         first = scorer.build(query_dim=query_dim, key_dim=key_dim)
         shared = not any(True for _ in first.parameters()) and not first.sequential
-        more = 0 if shared else heads - 1
-        others = [scorer.build(query_dim=query_dim, key_dim=key_dim) for _ in range(more)]
+        num_others = 0 if shared else heads - 1
+        others = [scorer.build(query_dim=query_dim, key_dim=key_dim) for _ in range(num_others)]
         super().__init__([first, *others])
         self.heads = heads
         self.shared = shared
@@ -76,7 +76,7 @@ class ScorerBank(nn.ModuleList):
         return torch.stack(each, dim=-3 if edges is None else -2)
 
     def prepare(self, keys: Tensor) -> Tensor:
-        """Compute what depends on the keys only: keys [..., H, S, D] -> [..., H, S, *]."""
+        """Compute the terms that depend on the keys only: keys [..., H, S, D] -> [..., H, S, *]."""
         if self.shared:
             return self.first.prepare(keys)
         each = [scorer.prepare(keys[..., h, :, :]) for h, scorer in enumerate(self._scorers())]
@@ -93,7 +93,7 @@ class ScorerBank(nn.ModuleList):
     def fused(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
         """Compute softmax attention in one kernel, or return None if no kernel applies.
 
-        A kernel does not call the scorer, so none is used while hooks are registered on it.
+        A kernel does not call the scorer, so none is used while module hooks are registered on it.
         """
         if len(self) > 1 or has_hooks(self):
             return None

@@ -19,7 +19,8 @@ class Alignment(Component, nn.Module, ABC):
     Laws:
         weights are not negative; a masked key gets weight 0 and does not affect other weights;
         rows sum to 1 (at most 1 if not `normalised`); fully masked rows are zero, not NaN;
-        processing queries one at a time gives the same weights as in parallel.
+        processing queries one at a time gives the same weights as in parallel, except for
+        sequential alignments.
     """
 
     kind: ClassVar[str] = "alignment"
@@ -52,5 +53,6 @@ class Alignment(Component, nn.Module, ABC):
 
         Args:
             mask: broadcastable to the scores, True where a key is attended to.
-            context: set by `Attention`, whose scores are [B, H, T, S].
+            context: query, step index and previous weights; set by `Attention`, whose scores are
+                [B, H, T, S].
         """

@@ -19,14 +19,14 @@ class Component:
     name: ClassVar[str]
     """The name that specs use."""
     version: ClassVar[int] = 1
-    """Raised when parameters or their meaning change; artifacts record it."""
+    """Increased when parameters or their meaning change; artifacts record it."""
     paper: ClassVar[str] = ""
     """The publication: authors, year, title, and a link if there is one."""
     widths: ClassVar[tuple[str, ...]] = ()
     """Attributes of the built component that set the widths of other parts; error messages about
     conflicting widths refer to them."""
     test_params: ClassVar[Mapping[str, Any]] = {}
-    """Parameters for the laws, where small values derived from the signature are not valid."""
+    """Parameters for the laws, for those whose automatically chosen small values are not valid."""
 
     def extra_repr(self) -> str:
         """Return the constructor parameters that are plain attributes, for the repr of a module."""
@@ -45,7 +45,7 @@ class Component:
 
         Args:
             version: the version to convert from.
-            params: the component's node of the spec, without its type.
+            params: the component's mapping in the spec, without the key 'type'.
             tensors: the component's tensors, by their names inside the component.
         """
         raise NotImplementedError

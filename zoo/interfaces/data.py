@@ -19,7 +19,7 @@ Batch = Mapping[str, Tensor]
 
 
 def full_precision(tensor: Tensor) -> Tensor:
-    """Convert half precision to float32; return other tensors unchanged."""
+    """Convert half precision and integers to float32; return float32 and float64 unchanged."""
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
@@ -65,7 +65,10 @@ class State:
         return State(per_hypothesis, self.per_source)
 
     def reorder(self, parents: Tensor) -> State:
-        """Return the state in which row i continues row parents[i] [B] of the same source."""
+        """Return the state whose row i is row parents[i] of this state.
+
+        parents [B] must stay within the same source.
+        """
         return self.updated({k: v.index_select(0, parents) for k, v in self.per_hypothesis.items()})
 
     def repeat(self, times: int) -> State:
@@ -79,11 +82,12 @@ class State:
 
 @dataclass(frozen=True)
 class Mask:
-    """The keys that each query attends to, in a form that is not materialised yet.
+    """An attention mask stored as separate conditions; `dense` combines them into one tensor.
 
     Shapes:
         keys [B, S], True where a key is not padding; pairs [B, T, S], True where a query attends
-        to a key; causal: query t attends to keys 0..offset+t; bias [H, T, S], added to the scores.
+        to a key; causal: query t attends to keys 0 to offset + t; bias [H, T, S], added to the
+        scores.
     """
 
     keys: Tensor | None = None
@@ -129,7 +133,7 @@ class AlignmentContext:
 
 @dataclass(frozen=True)
 class Samples:
-    """Log-probability of sampled positions and entropy of their distribution, with gradients.
+    """Log-probability of sampled positions and entropy of their distribution, both differentiable.
 
     Shapes:
         logprob, entropy: [B, H, T] from an attention; [B, T] from a model, summed over its heads
@@ -163,8 +167,8 @@ class Outputs:
         """Return a tensor from extras; raise ZooError if it is missing."""
         if name not in self.extras:
             raise ZooError(
-                f"objective '{required_by}' requires '{name}' in the model's extras, which has: "
-                f"{', '.join(sorted(self.extras)) or 'nothing'}"
+                f"objective '{required_by}' requires '{name}' in the model's extras, which contain "
+                f"{', '.join(sorted(self.extras)) or 'nothing'}; use a model that outputs '{name}'"
             )
         return self.extras[name]
 
@@ -183,7 +187,7 @@ class Selection:
     """The output of a sampler: W hypotheses per item, each continuing one of the previous W.
 
     Shapes:
-        tokens, parents, scores: [B, W]; parents in 0..W-1.
+        tokens, parents, scores: [B, W]; parents from 0 to W - 1.
     """
 
     tokens: Tensor

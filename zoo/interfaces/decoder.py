@@ -30,7 +30,11 @@ class Decoder(Component, nn.Module, ABC):
 
     @abstractmethod
     def start(self, memory: Memory, *, steps: int) -> State:
-        """Return the state before the first token, for at most ``steps`` tokens."""
+        """Return the state before the first token.
+
+        Args:
+            steps: maximum number of tokens that will be decoded.
+        """
 
     @abstractmethod
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:

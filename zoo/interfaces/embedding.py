@@ -47,18 +47,24 @@ class Embedding(Component, nn.Module, ABC):
         The pad token is `padding` or, if it is None, the first eos token.
         """
         if self.vocab is None:
-            raise ZooError(f"embedding '{self.name}' has no vocabulary to generate from")
+            raise ZooError(
+                f"embedding '{self.name}' is not a token embedding, so tokens cannot be generated"
+            )
         eos_ids = to_eos_ids(eos)
         for name, token in (("bos", bos), *(("eos", end) for end in eos_ids)):
             if token is not None and token >= self.vocab:
                 raise ZooError(f"{name} ({token}) must be less than vocab ({self.vocab})")
         if self.padding in eos_ids:
-            raise ZooError(f"eos ({eos}) must not contain padding ({self.padding})")
+            relation = "differ from" if isinstance(eos, int) else "not contain"
+            raise ZooError(f"eos ({eos}) must {relation} padding ({self.padding})")
         return eos_ids[0] if self.padding is None else self.padding
 
     def unembed(self, states: Tensor) -> Tensor:
-        """Compute logits [..., V] of states [..., D] with the embedding table."""
-        raise ZooError(f"embedding '{self.name}' has no table, so its weights cannot be tied")
+        """Compute logits [..., V] of states [..., D] with the embedding matrix."""
+        raise ZooError(
+            f"embedding '{self.name}' has no embedding matrix, so it cannot be tied to the output "
+            "layer"
+        )
 
     @abstractmethod
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:

@@ -40,4 +40,7 @@ class Encoder(Component, nn.Module, ABC):
 
     @abstractmethod
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
-        """Encode inputs [B, S, D]; mask [B, S] is True at valid positions, which come first."""
+        """Encode inputs [B, S, D]; mask [B, S] is True at valid positions.
+
+        Valid positions come first, unless the encoder documents another layout.
+        """

@@ -16,10 +16,10 @@ Config = Mapping[str, Any]
 
 
 class Importer(abc.ABC):
-    """Conversion of one model type of another library: its config to a spec, its tensors by a map.
+    """Converts one model type of another library: `spec` converts its config, `map` its tensors.
 
     `zoo import DIR` uses the importer that `matches` the config. `spec` should raise ZooError for
-    configs that the zoo does not support.
+    unsupported configs.
     """
 
     name: str

@@ -42,7 +42,10 @@ class Metric(Component, ABC):
 
     @abstractmethod
     def signature(self) -> str:
-        """Return the settings that make values comparable: library, version, tokenisation, case."""
+        """Return the settings that values depend on: library, version, tokenisation, case.
+
+        Values with equal settings are comparable.
+        """
 
     @abstractmethod
     def reference(self, predictions: Sequence[Any], references: Sequence[Any]) -> dict[str, float]:

@@ -26,7 +26,7 @@ class GenerationInputs:
     """Inputs of the decoding loop, after the source is encoded.
 
     Shapes:
-        prompt [B, P]: tokens to continue, starting with bos, right-padded; bos only if None;
+        prompt [B, P]: tokens to continue, starting with bos, right-padded; only bos if None;
         lengths [B]: length of each prompt; derived from the padding if None.
     """
 
@@ -53,7 +53,7 @@ class Model(Component, nn.Module, ABC):
     Attributes:
         spec: the resolved spec, or None if the model was not composed from one.
         providers: version, plugin and distribution of each component.
-        component_paths: path of each component in the spec and in the model.
+        component_paths: for each component, its path in the spec and its module names in the model.
         tokenizer: for "source" and "target", a tokenizer of the `tokenizers` library as JSON.
     """
 
@@ -127,7 +127,9 @@ class Model(Component, nn.Module, ABC):
 
     def get_embedding(self, side: str) -> Embedding:
         """Return the embedding of the "source" or the "target"."""
-        raise ZooError(f"model '{self.name}' does not generate, so it has no {side} vocabulary")
+        raise ZooError(
+            f"model '{self.name}' does not define get_embedding, so it has no {side} vocabulary"
+        )
 
     def vocab_size(self, side: str) -> int:
         """Return the vocabulary size of the "source" or the "target"."""

@@ -1,4 +1,4 @@
-"""Interface of positions."""
+"""Interface of position encodings."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from zoo.interfaces.component import Component
 class Position(Component, nn.Module, ABC):
     """Encodes positions: adds to states, rotates queries and keys, or adds a bias to scores.
 
-    A position is called as a module with the name of the operation. A subclass overrides `add`,
-    `rotate` or `bias`; the other operations have no effect.
+    A position encoding is called as a module with the name of the operation. A subclass overrides
+    `add`, `rotate` or `bias`; the other operations have no effect.
 
     From the parent: dim (width of the states), heads and head_dim of the attention, causal.
 
     Laws:
-        offset: computing positions o..o+n alone equals slicing the full sequence.
+        offset: the result for n states from position o on equals positions o to o + n - 1 of the
+        result for the full sequence.
     """
 
     kind: ClassVar[str] = "position"
@@ -46,15 +47,18 @@ class Position(Component, nn.Module, ABC):
         return self.bias(states.shape[-2], keys.shape[-2], offset=offset, device=states.device)
 
     def add(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
-        """Add positions offset..offset+T to states [B, T, D]."""
+        """Add positions offset to offset + T - 1 to states [B, T, D]."""
         return states
 
     def rotate(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
-        """Rotate queries or keys [B, H, T, D] at positions offset..offset+T."""
+        """Rotate queries or keys [B, H, T, D] at positions offset to offset + T - 1."""
         return states
 
     def bias(
         self, T: int, S: int, *, offset: int | Tensor = 0, device: torch.device
     ) -> Tensor | None:
-        """Return the bias [H, T, S] of the scores of queries offset..offset+T and keys 0..S."""
+        """Return the bias [H, T, S] of the scores.
+
+        Queries have positions offset to offset + T - 1, keys 0 to S - 1.
+        """
         return None

@@ -15,11 +15,15 @@ from zoo.interfaces.data import GenerationOutput, Selection
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """Constants of a search.
+    """Configuration of a search.
 
-    Shapes:
-        eos_ids [E]; total_length: maximum length of prompt and generated tokens; max_length:
-        maximum number of generated tokens, including eos.
+    Attributes:
+        batch: number of items.
+        vocab: vocabulary size.
+        total_length: maximum length of prompt and generated tokens.
+        max_length: maximum number of generated tokens, including eos.
+        pad: ID of the padding token.
+        eos_ids: IDs of the end tokens [E].
     """
 
     batch: int
@@ -54,9 +58,9 @@ class SearchState:
 
 
 class Sampler(Component):
-    """Selects the next token of each hypothesis, on the device and without synchronisation.
+    """Selects the next token of each hypothesis, without synchronising with the device.
 
-    A sampler that samples implements ``distribution``; others implement ``select``. A sampler
+    Random samplers implement ``distribution``; deterministic ones implement ``select``. A sampler
     that ranks finished hypotheses, such as beam search, keeps tensors between steps and overrides
     ``init_state``, ``advance``, ``done`` and ``finish``. The decoding loop keeps finished
     hypotheses finished: pad is their only possible token.
@@ -67,7 +71,8 @@ class Sampler(Component):
 
     Attributes:
         width: number of hypotheses per item.
-        groups: number of equal groups of hypotheses; the search starts from the first of each.
+        groups: number of equal groups of hypotheses; in the first step only the first hypothesis of
+            each group is active.
     """
 
     kind: ClassVar[str] = "sampler"
@@ -117,13 +122,14 @@ class Sampler(Component):
 
 
 class FrameSampler(Sampler):
-    """Decodes labels from all frames at once, for models such as CTC.
+    """Decodes labels from all frames in parallel, for models such as CTC.
 
     It is not used by the decoding loop: the model passes the logits of all frames.
 
     Laws:
-        a path of probability 1 is decoded; padding frames have no effect; labels contain neither
-        blank nor padding; scores are sorted, and no higher than the labels' log-probability.
+        if a frame path has probability 1, its labels are returned; padding frames have no effect;
+        labels contain neither blank nor padding; scores are sorted, and at most the
+        log-probability of the labels.
     """
 
     def decode_frames(

@@ -16,25 +16,27 @@ class Scorer(Component, nn.Module, ABC):
     """Computes a score for each query-key pair; the alignment normalises them to weights.
 
     A scorer is called as a module. A subclass implements `score` and `score_pairs`, and overrides
-    the other methods where it has something to add.
+    the other methods if needed.
 
     From the parent: query_dim, key_dim.
 
     Laws:
-        permuting the keys permutes the scores; the pair form, also of listed edges, equals the
-        dense form; preparing the keys first does not change the scores; gradients pass gradcheck;
-        the fused path, if there is one, equals the reference path and obeys the mask; queries
-        processed one at a time get the same scores as in parallel. `score` of a sequential scorer
-        is that of the first query.
+        permuting the keys permutes the scores; `score_pairs` and `score_edges` equal the
+        corresponding elements of `score`; preparing the keys first does not change the scores;
+        gradients pass gradcheck; the fused path, if there is one, equals the reference path and
+        obeys the mask; queries processed one at a time get the same scores as in parallel. For a
+        sequential scorer, `score` computes the scores of the first query.
     """
 
     kind: ClassVar[str] = "scorer"
     supports_rotary: ClassVar[bool] = False
-    """The score is an inner product, so rotated queries and keys encode relative positions."""
+    """Whether the score is an inner product, so that rotated queries and keys encode relative
+    positions."""
     sequential: ClassVar[bool] = False
-    """The score depends on previous queries (their weights, or a state of its own); see `step`."""
+    """Whether the score depends on previous queries (their weights, or a state of its own); see
+    `step`."""
     ignores_keys: ClassVar[bool] = False
-    """The score depends on positions only, so a single pair (an edge) has no score."""
+    """Whether the score depends on positions only, so that a single pair (an edge) has no score."""
 
     def forward(
         self,
@@ -60,12 +62,12 @@ class Scorer(Component, nn.Module, ABC):
         return self.score(query, keys) if state is None else self.step(query, keys, state)
 
     def prepare(self, key: Tensor) -> Tensor:
-        """Compute what depends on the keys only, once per sequence: [..., S, *]."""
+        """Compute the terms that depend on the keys only, once per sequence: [..., S, *]."""
         return key
 
     @abstractmethod
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
-        """query [..., T, Dq], prepared keys [..., S, *] -> scores [..., T, S]."""
+        """Compute the scores: query [..., T, Dq], prepared keys [..., S, *] -> [..., T, S]."""
 
     @abstractmethod
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:

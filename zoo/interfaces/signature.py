@@ -22,8 +22,9 @@ from pydantic.fields import FieldInfo
 from torch import nn
 
 T = TypeVar("T")
-ParameterError = tuple[tuple[str | int, ...], str]
+ParameterProblem = tuple[tuple[str | int, ...], str]
 """Path inside a value, and the error message."""
+_NOT_PLAIN = "should be a plain value: string, number, boolean, null, list or mapping"
 
 
 class _FromParent:
@@ -91,11 +92,11 @@ class Parameter:
     def _type(self) -> _TypeSchema:
         return _get_type_schema(self.annotation)
 
-    def validate(self, value: Any) -> list[ParameterError]:
+    def validate(self, value: Any) -> list[ParameterProblem]:
         """Return the errors of a value, empty if it is valid."""
         return self.parse(value)[1]
 
-    def parse(self, value: Any) -> tuple[Any, list[ParameterError]]:
+    def parse(self, value: Any) -> tuple[Any, list[ParameterProblem]]:
         """Return the value as the constructor takes it, and its errors.
 
         The value is validated as strict JSON: a list is valid for a tuple, but a string is not
@@ -107,7 +108,7 @@ class Parameter:
             errors = error.errors(include_url=False, include_context=False, include_input=False)
             return value, [(tuple(e["loc"]), _to_yaml_terms(e["msg"])) for e in errors]
         except (TypeError, ValueError, RecursionError):
-            return value, [((), "should be a plain value: string, number, list or mapping")]
+            return value, [((), _NOT_PLAIN)]
 
     def json_schema(self) -> dict[str, Any]:
         return copy.deepcopy(self._type.schema)
@@ -175,7 +176,7 @@ def _contains_slot(annotation: Any) -> bool:
 
 def _check_parameter(parameter: inspect.Parameter, hints: dict[str, Any]) -> str | None:
     if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-        return "collects arguments (*args or **kwargs), so misspelt keys would not be detected"
+        return "must not be *args or **kwargs; declare each parameter"
     if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
         return "must be keyword-only (put a bare * before it)"
     if parameter.name not in hints:

@@ -150,5 +150,5 @@ def test_inputs_that_are_not_waveforms_raise():
         embedding(torch.ones(1, 49))
     with pytest.raises(ZooError, match=r"'log-mel'.*torch\.int64 \[1, 60\]"):
         embedding(torch.ones(1, 60, dtype=torch.long))
-    with pytest.raises(ZooError, match=r"'log-mel'.*\[B, n\].*\[60\]"):
+    with pytest.raises(ZooError, match=r"'log-mel'.*\[B, L\].*\[60\]"):
         embedding(torch.ones(60))

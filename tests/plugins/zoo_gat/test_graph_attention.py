@@ -70,7 +70,7 @@ def test_recorded_weights_are_those_of_edges_then_self_loops(encoder, graph):
     sums = torch.zeros(3, 7).index_add(1, target, weights)
     torch.testing.assert_close(sums, torch.ones(3, 7))
     assert weights[:, 6].eq(0).all()  # (4, 4), which is masked and appended as a self-loop
-    assert not layers.layers[0].listeners
+    assert not layers.layers[0].recorders
 
 
 def test_dropout_is_applied_to_features_and_weights(encoder, graph):

@@ -166,7 +166,7 @@ def test_bos_and_eos_may_be_equal():
 @pytest.mark.parametrize(
     ("embedding", "match"),
     [
-        ({"type": "patches", "size": 2, "dim": 4}, "'patches'.*vocabulary"),
+        ({"type": "patches", "size": 2, "dim": 4}, "'patches' is not a token embedding"),
         (
             {"type": "grid", "vocab": 4, "dim": 4, "rows": 2, "columns": 2},
             "'grid'",

@@ -190,7 +190,10 @@ def test_bfloat16_is_supported():
 
 def test_an_embedding_without_a_vocabulary_raises():
     images = Regions(backbone=Blueprint.of(TinyBackbone))
-    with pytest.raises(ZooError, match="embedding 'regions' has no vocabulary to predict"):
+    with pytest.raises(
+        ZooError,
+        match="embedding 'regions' is not a token embedding and has no vocabulary",
+    ):
         ShowAttendTell(embedding=images, memory_dim=4, attention=attention_blueprint(), hidden=2)
 
 

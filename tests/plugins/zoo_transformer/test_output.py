@@ -45,7 +45,10 @@ def test_a_tied_output_has_gradients_for_the_embedding_table():
 
 
 def test_an_embedding_without_a_vocabulary_raises():
-    with pytest.raises(ZooError, match=r"^embedding 'patches' has no vocabulary to predict$"):
+    with pytest.raises(
+        ZooError,
+        match=r"^embedding 'patches' is not a token embedding and has no vocabulary$",
+    ):
         Output(embedding=Patches(size=2, dim=4))
 
 

@@ -219,7 +219,10 @@ def test_an_embedding_without_a_vocabulary_raises():
         attention=attention(),
         feed_forward=Blueprint.of(FeedForward, hidden=2),
     )
-    with pytest.raises(SpecError, match="embedding 'patches' has no vocabulary to predict"):
+    with pytest.raises(
+        SpecError,
+        match="embedding 'patches' is not a token embedding and has no vocabulary",
+    ):
         decoder.build(embedding=Patches(size=2, dim=4), memory_dim=0)
 
 

@@ -26,8 +26,13 @@ def _mask() -> Tensor:
 def _contexts(config: Configuration) -> list[AlignmentContext]:
     """Return the context of a first query, and of three queries after two others."""
     query = randn(2, 1, 3, config.parent_values()["query_dim"], seed=9)
-    before = torch.tensor([[0.0, 0.75, 0.0, 0.25], [0.0, 0.5, 0.0, 0.0]]).double()[:, None]
-    return [AlignmentContext(query), AlignmentContext(query, torch.tensor([2, 2]), before)]
+    previous_weights = torch.tensor([[0.0, 0.75, 0.0, 0.25], [0.0, 0.5, 0.0, 0.0]]).double()[
+        :, None
+    ]
+    return [
+        AlignmentContext(query),
+        AlignmentContext(query, torch.tensor([2, 2]), previous_weights),
+    ]
 
 
 def valid_weights(config: Configuration) -> None:
@@ -99,24 +104,26 @@ def sample_statistics(config: Configuration) -> None:
         "samples are not [B, H, T]"
     )
     selected = weights[:, 0, 0]
-    assert ((selected == 1).sum(dim=-1) == 1).all(), "a sample is not a single key"
+    assert ((selected == 1).sum(dim=-1) == 1).all(), (
+        "a sampled row does not have exactly one weight of 1"
+    )
     assert (selected.sum(dim=-1) == 1).all(), "a sample has weight on other keys"
     entropy = 0.0
     for key in range(4):
         sampled = selected[:, key] == 1
         if not sampled.any():
             continue
-        probability = samples.logprob[sampled].exp().unique()
-        assert probability.numel() == 1, "one key has several probabilities"
-        chance = probability.item()
-        error = (chance * (1 - chance) / count) ** 0.5
-        share = sampled.double().mean().item()
-        assert abs(share - chance) < 4 * error, (
-            f"sampled with frequency {share:.3f}, not {chance:.3f}"
+        probabilities = samples.logprob[sampled].exp().unique()
+        assert probabilities.numel() == 1, "one key has several probabilities"
+        probability = probabilities.item()
+        error = (probability * (1 - probability) / count) ** 0.5
+        frequency = sampled.double().mean().item()
+        assert abs(frequency - probability) <= 4 * error, (
+            f"key {key} is sampled with frequency {frequency:.3f}, expected {probability:.3f}"
         )
-        entropy -= chance * math.log(chance)
-    off = (samples.entropy - entropy).abs().max().item()
-    assert off < 1e-9, f"the entropy is off by {off:.3g}"
+        entropy -= probability * math.log(probability)
+    difference = (samples.entropy - entropy).abs().max().item()
+    assert difference < 1e-9, f"the entropy differs by {difference:.3g}"
 
 
 def masked_attention(config: Configuration) -> None:
@@ -125,8 +132,8 @@ def masked_attention(config: Configuration) -> None:
 
 
 def stepwise_queries(config: Configuration) -> None:
-    """Inside an attention, queries one at a time give the same as in parallel (for a sequential
-    alignment: the first query), and the state can be reordered."""
+    """Inside an attention, processing queries one at a time gives the same context as in parallel
+    (sequential alignments: for the first query only), and the state can be reordered."""
     check_stepwise(config, _attention(config))
 
 

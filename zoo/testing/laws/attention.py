@@ -66,15 +66,15 @@ def check_mask(config: Configuration, attention: Attention) -> None:
 
 
 def check_stepwise(config: Configuration, attention: Attention) -> None:
-    """Check that queries one at a time give the same as in parallel (if sequential: the first
-    query), and that the state can be reordered."""
+    """Check that processing queries one at a time gives the same context as in parallel (if
+    sequential: for the first query only), and that the state can be reordered."""
     query, memory = randn(3, 4, 8, seed=7), randn(1, 5, 8, seed=8).expand(3, -1, -1)
     for mask in (Mask(), Mask(causal=True)):
         steps = 1 if attention.sequential else 4
-        together = attention(query, memory, mask)[:, :steps]
+        parallel = attention(query, memory, mask)[:, :steps]
         assert_close(
             attend_stepwise(attention, query, memory, mask)[:, :steps],
-            together,
+            parallel,
             "the context of stepwise queries",
             1e-7,
         )

@@ -42,16 +42,16 @@ def _labels(row: Tensor) -> list[int]:
 
 
 def certain_path(config: Configuration) -> None:
-    """A path with all the probability gives its labels: repeats merged, then blanks removed."""
+    """A path of probability 1 gives its labels: repeats merged, then blanks removed."""
     sampler = _sampler(config)
     paths = torch.tensor([[2, 2, 1, 2, 3, 3], [1, 1, 1, 1, 1, 1], [3, 2, 3, 1, 1, 3]])
-    certain = torch.nn.functional.one_hot(paths, 4).double().log()
-    decoded = _decode(sampler, certain, torch.ones_like(paths, dtype=torch.bool))
+    logprobs = torch.nn.functional.one_hot(paths, 4).double().log()
+    decoded = _decode(sampler, logprobs, torch.ones_like(paths, dtype=torch.bool))
     for item, expected in enumerate(([2, 2, 3], [], [3, 2, 3, 3])):
         labels = _labels(decoded.tokens[item, 0])
         assert labels == expected, f"labels are {labels}, not {expected}"
     best = decoded.scores[:, 0].double()
-    assert_close(best, torch.zeros_like(best), "the score of a certain path", 1e-6)
+    assert_close(best, torch.zeros_like(best), "the score of a path of probability 1", 1e-6)
 
 
 def padding_frames(config: Configuration) -> None:

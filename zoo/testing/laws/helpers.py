@@ -11,7 +11,7 @@ from zoo.interfaces import Memory
 
 
 def randn(*shape: int, seed: int = 0) -> Tensor:
-    """Return standard normal values in float64; a seed gives the same on every device."""
+    """Return standard normal values in float64; a seed gives the same values on every device."""
     generator = torch.Generator("cpu").manual_seed(seed)
     values = torch.randn(*shape, generator=generator, dtype=torch.float64, device="cpu")
     return values.to(torch.empty(0).device)

@@ -1,4 +1,4 @@
-"""Laws of positions."""
+"""Laws of position encodings."""
 
 from __future__ import annotations
 

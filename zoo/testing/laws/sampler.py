@@ -48,9 +48,16 @@ def _select(sampler: Sampler, logprobs: Tensor, scores: Tensor, seed: int) -> Se
     B, W, V = logprobs.shape
     task = SearchConfig(B, V, total_length=4, max_length=3, pad=0, eos_ids=torch.tensor([0]))
     tokens = torch.ones(B, W, task.total_length, dtype=torch.long)
-    none, first = torch.zeros(B, W, dtype=torch.bool), torch.ones(B, dtype=torch.long)
+    finished = torch.zeros(B, W, dtype=torch.bool)
+    num_generated = torch.ones(B, dtype=torch.long)
     search = SearchState(
-        task, tokens, scores, none, first, cur_len=1, sampler_state=sampler.init_state(task)
+        task,
+        tokens,
+        scores,
+        finished,
+        num_generated,
+        cur_len=1,
+        sampler_state=sampler.init_state(task),
     )
     return sampler.advance(logprobs, search, make_generator(seed))[0]
 
@@ -59,7 +66,7 @@ def seeded_sampling(config: Configuration) -> None:
     """A seed always gives the same selection."""
     sampler = _step_sampler(config)
     logprobs, scores = _example_step(sampler)
-    for seed in range(20):  # unseeded samples agree by chance sometimes
+    for seed in range(20):  # without a seed, samples can agree by chance
         first, second = (_select(sampler, logprobs, scores, seed) for _ in range(2))
         assert_equal(second.tokens, first.tokens, "a token sampled with the same seed")
         assert_equal(second.parents, first.parents, "a parent sampled with the same seed")
@@ -104,9 +111,11 @@ def matches_distribution(config: Configuration) -> None:
     possible = expected > 0
     assert (counts[~possible] == 0).all(), "a token with probability 0 was sampled"
     expected_counts = expected[possible] * _SAMPLES
-    distance = ((counts[possible] - expected_counts) ** 2 / expected_counts).sum().item()
+    chi_square = ((counts[possible] - expected_counts) ** 2 / expected_counts).sum().item()
     # 20.5 is the 99.9th percentile of chi-square with five degrees of freedom.
-    assert distance < 20.5, f"samples do not follow the distribution (chi-square {distance:.1f})"
+    assert chi_square < 20.5, (
+        f"samples do not follow the distribution (chi-square {chi_square:.1f})"
+    )
 
 
 def finished_stays_finished(config: Configuration) -> None:
@@ -117,18 +126,18 @@ def finished_stays_finished(config: Configuration) -> None:
 
 
 def greedy_when_certain(config: Configuration) -> None:
-    """If one token has all the probability, every sampler selects it."""
+    """If one token has probability 1, every sampler selects it."""
     tokens = _generate(_step_sampler(config), logit_scale=1e6)[:, 0]
     greedy = _generate(TinySampler(), logit_scale=1e6)[:, 0]
     longest = max(tokens.shape[-1], greedy.shape[-1])
     tokens, greedy = (
         torch.nn.functional.pad(x, (0, longest - x.shape[-1])) for x in (tokens, greedy)
     )
-    assert_equal(tokens, greedy, "a certain token")
+    assert_equal(tokens, greedy, "the token of probability 1")
 
 
 class _ScaledDecoder(TinyDecoder):
-    """Never outputs padding; `logit_scale` sets how peaked the distribution is."""
+    """A decoder that never outputs padding; larger `logit_scale` gives a sharper distribution."""
 
     logit_scale = 1.0
 

@@ -34,8 +34,8 @@ def key_permutation(config: Configuration) -> None:
 
 
 def pair_form(config: Configuration) -> None:
-    """The pair form equals the dense form, also for edges and for other numbers of leading
-    dimensions; a scorer that ignores keys raises."""
+    """`score_pairs` and `score_edges` equal the corresponding elements of `score`, also for other
+    numbers of leading dimensions; a scorer that ignores keys raises."""
     scorer = config.build()
     query, key = _inputs(config)
     dense = scorer(query, key)
@@ -110,8 +110,8 @@ def masked_attention(config: Configuration) -> None:
 
 
 def stepwise_queries(config: Configuration) -> None:
-    """Inside an attention, queries one at a time give the same as in parallel (for a sequential
-    scorer: the first query), and the state can be reordered."""
+    """Inside an attention, processing queries one at a time gives the same context as in parallel
+    (sequential scorers: for the first query only), and the state can be reordered."""
     for heads in (1, 2):
         check_stepwise(config, _attention(config, heads))
 

@@ -1,4 +1,4 @@
-"""Detection of hooks on modules that a fused path would not call."""
+"""Detection of PyTorch hooks on modules that a fused path would not call."""
 
 from torch import nn
 
@@ -6,8 +6,8 @@ from torch import nn
 def has_hooks(module: nn.Module) -> bool:
     """Return whether a forward or backward hook is registered on the module or inside it.
 
-    A fused path computes the result of its submodules without calling them. It checks this first
-    and leaves the computation to the reference path, so that the hooks run.
+    A fused path computes the result of its submodules without calling them. The caller then uses
+    the reference path, so that the hooks run.
     """
     return any(
         inner._forward_hooks

@@ -66,12 +66,12 @@ def test_logprob_is_that_of_the_sampled_position():
     torch.testing.assert_close(log.calls[""][0].logprob.exp(), probability)
 
 
-def test_listeners_are_detached_after_an_exception():
+def test_recorders_are_detached_after_an_exception():
     attention = build()
     with pytest.raises(RuntimeError), record_samples(attention):
         attention(torch.randn(1, 3, 4), torch.randn(1, 3, 7))
 
-    assert not attention.listeners
+    assert not attention.recorders
 
 
 def test_total_is_none_without_samples():

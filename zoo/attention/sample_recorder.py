@@ -10,14 +10,14 @@ import torch
 from torch import nn
 
 from zoo.attention.attention import Attention
-from zoo.attention.recorder import Listener, attached
+from zoo.attention.recorder import Recorder, attach
 from zoo.errors import ZooError
 from zoo.interfaces import Alignment, Samples
 
 
 @dataclass(frozen=True)
 class SampleLog:
-    """The samples of each stochastic attention, call by call: [B, H, T], with gradients."""
+    """The samples of each stochastic attention, call by call: [B, H, T], differentiable."""
 
     calls: dict[str, list[Samples]]
 
@@ -43,13 +43,13 @@ def find_stochastic(module: nn.Module) -> Alignment | None:
 
 
 def forbid_stochastic(part: nn.Module, what: str) -> None:
-    """Raise ZooError if the part has a stochastic alignment, which no objective could train."""
+    """Raise ZooError if the part has a stochastic alignment, which would not be trained."""
     found = find_stochastic(part)
     if found is not None:
         raise ZooError(
-            f"alignment '{found.name}' samples the positions that {what} attends to, and no "
-            "objective receives these samples, so its scores would get no gradient; set "
-            "straight_through: true or use another alignment"
+            f"alignment '{found.name}' samples positions, but the samples of {what} are not passed "
+            "to the objective, so the scores would get no gradient; set straight_through: true or "
+            "use another alignment"
         )
 
 
@@ -62,5 +62,5 @@ def record_samples(model: nn.Module) -> Iterator[SampleLog]:
         if isinstance(module, Attention) and module.align.is_stochastic
     }
     log = SampleLog({name: [] for name in found})
-    with attached({m: Listener(samples=log.calls[name].append) for name, m in found.items()}):
+    with attach({m: Recorder(samples=log.calls[name].append) for name, m in found.items()}):
         yield log
