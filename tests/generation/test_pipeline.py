@@ -4,11 +4,12 @@ import json
 
 import pytest
 import torch
-from tokenizers import Tokenizer as Library, models, pre_tokenizers
+from tokenizers import Tokenizer as Library, decoders, models, pre_tokenizers
 from typer.testing import CliRunner
 
 import zoo
 from zoo.cli.main import app
+from zoo.generation.pipeline import _decode_pieces
 from zoo.generation.tokenizer import Tokenizer, attach_tokenizers, read_tokenizer
 
 WORDS = ["<pad>", "<s>", "</s>", "<unk>", "the", "cat", "sat", "on", "a", "mat"]
@@ -58,6 +59,16 @@ def test_a_reloaded_model_generates_the_same_text(kind, tokenizer, tmp_path):
         assert best.text == Tokenizer(model.tokenizer["target"]).decode(best.tokens)
         pieces = list(zoo.stream(model, text, max_length=6))
         assert "".join(pieces).split() == best.text.split()
+
+
+def test_stream_yields_an_incomplete_character_at_the_end(tmp_path):
+    bytes_of_e_acute = ["<0xC3>", "<0xA9>"]  # the second one is never generated
+    vocab = {"a": 0, **{byte: i for i, byte in enumerate(bytes_of_e_acute, 1)}}
+    library = Library(models.BPE(vocab, [], byte_fallback=True))
+    library.decoder = decoders.ByteFallback()
+    tokenizer = Tokenizer(library.to_str())
+    pieces = list(_decode_pieces(iter([0, 1]), tokenizer))
+    assert "".join(pieces) == tokenizer.decode([0, 1]) == "a\ufffd"
 
 
 def test_token_ids_without_a_tokenizer(tokenizer):
@@ -201,7 +212,7 @@ def test_nan_logits_and_a_full_context_raise(tokenizer):
     with pytest.raises(zoo.ZooError, match="NaN"):
         zoo.generate(model, [[4]])
     gpt = zoo.compose("gpt2-tiny")
-    with pytest.raises(zoo.ZooError, match="the context holds 32"):
+    with pytest.raises(zoo.ZooError, match="maximum of 32 positions"):
         zoo.generate(gpt, [[4] * 30], max_length=8)
     with pytest.raises(zoo.ZooError, match="does not generate"):
         zoo.generate(zoo.compose("vit-tiny"), [[4]], sampler="greedy")
@@ -246,5 +257,5 @@ def test_the_command_reads_arguments_files_and_standard_input(tokenizer, tmp_pat
             "--set", "n_best=2", "--json", *short)
     )  # fmt: skip
     assert row["input"] == "the cat"
-    assert len(row["answers"]) == 2
-    assert set(row["answers"][0]) == {"tokens", "score", "text"}
+    assert len(row["hypotheses"]) == 2
+    assert set(row["hypotheses"][0]) == {"tokens", "score", "text"}

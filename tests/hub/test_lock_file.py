@@ -88,7 +88,7 @@ def test_several_references_stand_beside_each_other(hub: Hub, models: tuple[str,
 
 
 BAD = {
-    "no yaml": ("{", "the lock cannot be used: .*is not YAML"),
+    "no yaml": ("{", "the lock cannot be used: .*invalid YAML"),
     "empty": ("", "the lock cannot be used: .*is empty"),
     "a list": ("- 1", "has not the form"),
     "another version": ("zoo: 2\nmodels: {}", "has not the form"),

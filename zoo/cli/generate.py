@@ -67,7 +67,7 @@ def command(
     if as_json:
         print_json(
             [
-                {"input": line, "answers": [vars(hypothesis) for hypothesis in hypotheses]}
+                {"input": line, "hypotheses": [vars(hypothesis) for hypothesis in hypotheses]}
                 for line, hypotheses in zip(lines, results, strict=True)
             ]
         )
@@ -127,6 +127,6 @@ def _sampler_config(name: str | None, settings: list[str], spec: Mapping[str, An
 
 
 def _parse_yaml(text: str, label: str) -> Any:
-    from zoo.spec.document import read_text
+    from zoo.spec.document import read_option
 
-    return read_text(text, label).data
+    return read_option(text, label).data

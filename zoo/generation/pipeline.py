@@ -125,6 +125,8 @@ def _decode_pieces(tokens: Iterator[int], tokenizer: Tokenizer | None) -> Iterat
         if not text.endswith("\ufffd"):  # an incomplete character of several tokens
             yield text[len(yielded) :]
             yielded = text
+    if generated and text != yielded:
+        yield text[len(yielded) :]
 
 
 def _to_hypothesis(
