@@ -45,7 +45,7 @@ def test_info_shows_the_header(file: Path) -> None:
     for expected in (
         "68,048 elements, F16, ",
         "format: 2",
-        "hashes: sha256 of each of 23 tensors; identity ",
+        "hashes: sha256 of each of 23 tensors; model hash ",
         "probe: source [2, 5], target [2, 7] -> logits [2, 6, 16]",
         "tokenizer: source, target",
         "data: letters",

@@ -112,7 +112,7 @@ def test_the_start_token_is_added_once_if_the_model_has_one():
         return zoo.generate(model, [row], max_length=6)[0][0].tokens
 
     assert generated(gpt, [5, 9]) == generated(gpt, [30, 5, 9]) == generated(plain, [30, 5, 9])
-    with pytest.raises(zoo.ZooError, match="text 1 is empty"):
+    with pytest.raises(zoo.ZooError, match="input 1 is empty"):
         generated(plain, [])
 
 
@@ -184,9 +184,9 @@ def test_stream_validates_its_arguments_when_called(tokenizer):
     ("inputs", "options", "message"),
     [
         ([], {}, "inputs is empty"),
-        ([[]], {}, "text 1 is empty"),
-        ([[4, 10]], {}, "text 1 contains token 10,.* 10 tokens"),
-        ([[-1]], {}, "text 1 contains token -1,"),
+        ([[]], {}, "input 1 is empty"),
+        ([[4, 10]], {}, "input 1 contains token ID 10,.* 10 tokens"),
+        ([[-1]], {}, "input 1 contains token ID -1,"),
         ([[4]], {"sampler": "gredy"}, "did you mean 'greedy'"),
         ([[4]], {"sampler": {"type": "top-p", "p": 0.0}}, "should be greater than 0"),
         ([[4]], {"sampler": {"type": "temperature", "temperature": -1.0}}, "greater than 0"),
@@ -201,7 +201,7 @@ def test_invalid_inputs_raise(tokenizer, inputs, options, message):
 
 
 def test_a_model_that_does_not_generate_raises():
-    with pytest.raises(zoo.ZooError, match="model 'sentence-encoder' does not generate"):
+    with pytest.raises(zoo.ZooError, match="model 'sentence-encoder' does not support generation"):
         zoo.generate(zoo.compose("minilm-tiny"), ["hello"])
 
 
@@ -214,7 +214,7 @@ def test_nan_logits_and_a_full_context_raise(tokenizer):
     gpt = zoo.compose("gpt2-tiny")
     with pytest.raises(zoo.ZooError, match="maximum of 32 positions"):
         zoo.generate(gpt, [[4] * 30], max_length=8)
-    with pytest.raises(zoo.ZooError, match="does not generate"):
+    with pytest.raises(zoo.ZooError, match="does not support generation"):
         zoo.generate(zoo.compose("vit-tiny"), [[4]], sampler="greedy")
 
 

@@ -121,7 +121,7 @@ def test_a_plugin_brings_a_catalogue_and_need_bring_no_parts(tmp_path: Path, sit
     source = "from zoo.plugin import hookimpl\n" + HOOK.format(answer=f"[Path({str(other)!r})]")
     site.add("kit-only", source)
     registry = site.registry()
-    assert not [p.faults for p in registry.plugins if p.faults]
+    assert not [p.errors for p in registry.plugins if p.errors]
     known = load_catalogue(registry=registry)
     assert {"mine", "bare", "theirs", "plain"} <= {model.name for model in known.models}
     assert known.get("theirs").file == other
@@ -140,7 +140,7 @@ def test_a_plugin_that_answers_rubbish_is_recorded(site: Site, answer: str, faul
     site.add("kit-odd", scorer("kit-odd", HOOK.format(answer=answer)))
     registry = site.registry()
     (plugin,) = (p for p in registry.plugins if p.distribution == "kit-odd")
-    assert fault in plugin.faults[0]
+    assert fault in plugin.errors[0]
     assert load_catalogue(registry=registry).get("vit-base")
 
 

@@ -72,6 +72,11 @@ class MappedFile:
         except FileNotFoundError:
             raise ArtifactError(f"{path}: no such file") from None
         except (OSError, ValueError, SafetensorError) as error:
+            if path.suffix in (".yaml", ".yml"):
+                raise ArtifactError(
+                    f"{path} is a spec, not a model; build one with "
+                    f"'zoo compose {path} -o model.safetensors'"
+                ) from None
             raise ArtifactError(
                 f"{path} is not a valid safetensors file: {os_error_message(error)}"
             ) from None

@@ -22,8 +22,8 @@ class ResolvedArtifact:
     """The spec and the tensors of an artifact, as the installed components define them.
 
     Attributes:
-        unavailable: sections of the stored spec whose components are not installed. They are
-            not in `spec`.
+        unavailable: sections of the stored spec with a component that is not installed or has an
+            incompatible version. They are not in `spec`.
     """
 
     spec: Spec
@@ -53,31 +53,34 @@ def resolve_versions(
 ) -> ResolvedArtifact:
     """Compare the components with the installed ones, and migrate older ones.
 
-    Sections other than `model` are left out if a component they use is not installed.
+    Sections other than `model` are left out if a component they use is not installed or has an
+    incompatible version.
     """
     unavailable = _unavailable_sections(header, registry)
     data = {key: value for key, value in header.spec.items() if key not in unavailable}
     available = replace(header, spec=data)
     outdated = _find_outdated(available, registry)
-    held: Mapping[str, Tensor] = dict(tensors)
+    current_tensors: Mapping[str, Tensor] = dict(tensors)
     if outdated:
-        data, held = migrate(available, held, outdated)
+        data, current_tensors = migrate(available, current_tensors, outdated)
     try:
         spec = load_spec(data, registry=registry)
     except SpecError as error:
-        raise ArtifactError(f"{header.path}: its spec is not valid here:\n{error}") from None
+        raise ArtifactError(
+            f"{header.path}: the spec is not valid with the installed components:\n{error}"
+        ) from None
     listed = {(row["kind"], reference(row)) for row in header.providers}
     for row in spec.providers():
         if not outdated and (row["kind"], reference(row)) not in listed:
             raise ArtifactError(
-                f"{header.path}: 'lock' in the header does not list {row['kind']} "
-                f"'{row['name']}', which is in the spec"
+                f"{header.path}: the list of providers ('lock' in the header) lacks {row['kind']} "
+                f"'{row['name']}', which the spec uses; the file is damaged or was edited"
             )
-    return ResolvedArtifact(spec, held, header, unavailable)
+    return ResolvedArtifact(spec, current_tensors, header, unavailable)
 
 
 def _unavailable_sections(header: Header, registry: ComponentRegistry) -> tuple[str, ...]:
-    """Return the sections with an unusable component; raise if the model needs one."""
+    """Return the sections with a missing or incompatible component; raise for the model's."""
     users = {s: used_by(header.spec.get(s), header.providers) for s in OPTIONAL_SECTIONS}
     model = used_by(header.spec.get("model"), header.providers)
     unavailable = []
@@ -100,7 +103,7 @@ def _version_problem(row: Provider, registry: ComponentRegistry) -> str | None:
         return None
     if 1 <= version < installed and getattr(entry.cls.migrate, "__func__", None) is not base:
         return None
-    lacking = " and no migration to it" if 1 <= version < installed else ""
+    lacking = f", which cannot migrate from {version}" if 1 <= version < installed else ""
     return (
         f"saved with version {version} of {entry.kind} '{entry.name}', but distribution "
         f"{entry.distribution} {entry.distribution_version} has version {installed}{lacking}; "
@@ -109,7 +112,7 @@ def _version_problem(row: Provider, registry: ComponentRegistry) -> str | None:
 
 
 def _find_outdated(header: Header, registry: ComponentRegistry) -> OutdatedComponents:
-    """Return the components with a newer installed version. Warn of other distributions."""
+    """Return the components with a newer installed version. Warn if distributions differ."""
     outdated: OutdatedComponents = {}
     releases = set()
     for row in used_by(header.spec, header.providers):

@@ -36,14 +36,22 @@ def command(
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="PARAM=VALUE", help="Set a parameter of the sampler. Repeatable."
+            "--set",
+            metavar="PARAM=VALUE",
+            help="Set a parameter of the sampler, for example width=4. Repeatable.",
         ),
     ] = None,
     max_length: Annotated[int, typer.Option(min=1, help="Maximum number of new tokens.")] = 64,
     seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
-    ids: Annotated[bool, typer.Option("--ids", help="Input texts are token IDs.")] = False,
+    ids: Annotated[
+        bool, typer.Option("--ids", help="Read each TEXT as token IDs separated by spaces.")
+    ] = False,
     stream: Annotated[
-        bool, typer.Option("--stream", help="Print tokens as they are generated.")
+        bool,
+        typer.Option(
+            "--stream",
+            help="Print the text while it is generated (samplers with one hypothesis only).",
+        ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
