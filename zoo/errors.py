@@ -15,14 +15,14 @@ class ZooError(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """Position in a text file; line and column start at 1."""
+    """Place in a text file, or a whole file or option; line and column start at 1."""
 
     file: str
-    line: int
-    column: int
+    line: int | None = None
+    column: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}"
+        return self.file if self.line is None else f"{self.file}:{self.line}:{self.column}"
 
 
 def truncate(text: str, max_chars: int = 1_000) -> str:
@@ -32,7 +32,7 @@ def truncate(text: str, max_chars: int = 1_000) -> str:
 
 @dataclass(frozen=True)
 class Problem:
-    """One error in a spec: the message, the path in the tree and the place in the file."""
+    """One error in a spec: the message, the key path in the spec and the place in the file."""
 
     message: str
     path: str = ""
@@ -57,7 +57,7 @@ class Problem:
 
 
 class SpecError(ZooError):
-    """Invalid spec, with all problems found in it."""
+    """Raised when a spec is invalid, with all problems found in it."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = list(problems)
@@ -65,11 +65,11 @@ class SpecError(ZooError):
 
 
 class WidthConflict(ZooError):
-    """Dimensions that do not match; raised by a part, and the core adds where each comes from.
+    """Raised by a part when widths do not match; the part's blueprint adds their origins.
 
-    >>> raise WidthConflict("dot needs queries and keys of equal size", query_dim=4, key_dim=6)
+    >>> raise WidthConflict("dot requires equal widths", query_dim=4, key_dim=6)
     Traceback (most recent call last):
-    zoo.errors.WidthConflict: dot needs queries and keys of equal size: query_dim is 4, key_dim is 6
+    zoo.errors.WidthConflict: dot requires equal widths: query_dim is 4, key_dim is 6
     """
 
     def __init__(self, reason: str, **widths: int) -> None:
@@ -79,15 +79,15 @@ class WidthConflict(ZooError):
 
 
 class RegistryError(ZooError):
-    """Name that no plugin, or more than one, provides."""
+    """Raised when no plugin, or more than one, provides a name."""
 
 
 class ArtifactError(ZooError):
-    """Model file that cannot be written, read or verified."""
+    """Raised when a model file cannot be written, read or verified."""
 
 
 class HubError(ZooError):
-    """Hugging Face Hub repository that cannot be read, written or verified."""
+    """Raised when a repository on the Hub cannot be read, written or verified."""
 
 
 class ZooWarning(UserWarning):
@@ -95,7 +95,7 @@ class ZooWarning(UserWarning):
 
 
 class MissingExtra(ZooError):
-    """Optional library that is not installed."""
+    """Raised when an optional library is not installed."""
 
     def __init__(self, what: str, *, library: str, extra: str) -> None:
         super().__init__(
@@ -105,7 +105,7 @@ class MissingExtra(ZooError):
 
 
 _MAX_LISTED = 30
-"""Longest list of names in a message."""
+"""Maximum number of names listed in a message."""
 
 
 def suggest(name: str, available: Iterable[str], *, list_command: str = "") -> str:
@@ -117,7 +117,7 @@ def suggest(name: str, available: Iterable[str], *, list_command: str = "") -> s
     close = difflib.get_close_matches(truncate(name, 100), options, n=1, cutoff=0.6)
     hint = f"; did you mean '{close[0]}'?" if close else ""
     if list_command and len(options) > _MAX_LISTED:
-        return f"{hint} ('{list_command}' lists all {len(options)})"
+        return f"{hint} (see '{list_command}')"
     return f"{hint} (available: {', '.join(options) or 'none'})"
 
 

@@ -35,7 +35,7 @@ def evaluate(
     overrides: Iterable[str] = (),
     registry: ComponentRegistry | None = None,
 ) -> list[Score]:
-    """Score a file of hypotheses, one per line, against one or more files of references.
+    """Score a file of predictions, one per line, against one or more files of references.
 
     Overrides set parameters of metrics: ``bleu.tokenize=intl``.
     """
@@ -48,7 +48,8 @@ def evaluate(
         if len(lines) != len(predictions):
             raise ZooError(
                 f"{file} has {_format_count(lines)}, but {hypotheses} has "
-                f"{_format_count(predictions)}; references must be on the line of their hypothesis"
+                f"{_format_count(predictions)}; each reference must be on the "
+                "same line as its prediction"
             )
     references_per_line = [list(group) for group in zip(*reference_lines, strict=True)]
     scores = []

@@ -12,7 +12,7 @@ from zoo_alignment.masking import expand_mask
 
 
 class Monotonic(Alignment):
-    r"""Monotonic alignment: each query starts at the key that the previous query selected.
+    r"""Monotonic alignment: probability that a scan from the previous key stops at each key.
 
     .. math::
         p_{ij} = \sigma(e_{ij} + r), \qquad

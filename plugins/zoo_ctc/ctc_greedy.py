@@ -10,7 +10,7 @@ from zoo.plugin import FrameSampler
 
 
 class CtcGreedy(FrameSampler):
-    r"""CTC greedy decoding: the most probable label of each frame, merged and without blanks.
+    r"""CTC greedy decoding: most probable label of each frame, repeats merged, blanks removed.
 
     .. math:: y = \mathcal{B}(\pi), \qquad \pi_t = \arg\max_k \log p_t(k)
 

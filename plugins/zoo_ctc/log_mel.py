@@ -13,7 +13,7 @@ from zoo_ctc.mel import MelScale, mel_filter_bank, windowed_dft
 
 
 class LogMel(Embedding):
-    r"""Log-mel spectrogram of a waveform; it has no weights.
+    r"""Log-mel spectrogram of a waveform, without learned parameters.
 
     .. math::
         x_{sm} = \log \max\Big(\epsilon,\, \sum_k M_{km} \Big| \sum_{n<N} w_n\, a_{sH+n}\,

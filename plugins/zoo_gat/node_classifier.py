@@ -12,7 +12,7 @@ from zoo.plugin import Blueprint, Encoder, WidthConflict, forbid_stochastic, ren
 
 
 class NodeClassifier(Model):
-    r"""Classifies the nodes of a graph.
+    r"""Node classifier: embedding, graph encoder and a linear layer over each node.
 
     .. math:: p(y_i) = \mathrm{softmax}(h_i) \quad \text{or} \quad \mathrm{softmax}(W h_i + b)
 

@@ -13,7 +13,7 @@ _EMPTY_CODE = torch.iinfo(torch.int64).max
 
 
 class NGram(Decoder):
-    r"""N-gram decoder with Witten-Bell smoothing.
+    r"""N-gram decoder: next-token probabilities from counts with Witten-Bell smoothing.
 
     .. math::
         p(w \mid h) = \frac{c(hw) + T(h)\, p(w \mid h')}{c(h) + T(h)}, \qquad p(w \mid \cdot) =

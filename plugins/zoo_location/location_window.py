@@ -12,7 +12,7 @@ from zoo.plugin import FromParent, Scorer, rename_params
 
 
 class LocationWindow(Scorer):
-    r"""Gaussian mixture over positions, whose means move forward with each query.
+    r"""Score of each position under a Gaussian mixture whose means move forward with each query.
 
     .. math::
         \phi(t, u) = \sum_k \alpha_t^k \exp(-\beta_t^k (\kappa_t^k - u)^2), \qquad

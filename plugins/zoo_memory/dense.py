@@ -11,7 +11,7 @@ from zoo.plugin import Embedding
 
 
 class Dense(Embedding):
-    r"""Linear projection of inputs that are vectors, without padding.
+    r"""Linear projection of each input vector; no position is masked.
 
     .. math:: x_t = W v_t + b
 

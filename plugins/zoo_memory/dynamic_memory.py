@@ -13,7 +13,7 @@ from zoo_memory.story import answer_outputs, random_story, require_vocab, valida
 
 
 class DynamicMemory(Model):
-    r"""Dynamic memory network: answers a question by several gated passes over the facts.
+    r"""Dynamic memory network: predicts the answer to a question from gated passes over facts.
 
     .. math::
         g^i_t = \sigma(W_2 \tanh(W_1 z(c_t, m^{i-1}, q) + b_1) + b_2), \quad

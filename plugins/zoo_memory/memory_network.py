@@ -12,7 +12,7 @@ from zoo_memory.story import answer_outputs, random_story, require_vocab, valida
 
 
 class MemoryNetwork(Model):
-    r"""End-to-end memory network: answers a question by several hops of attention over facts.
+    r"""End-to-end memory network: predicts an answer from several hops of attention over facts.
 
     .. math::
         p_i = \mathrm{softmax}(u^\top m_i), \quad o = \sum_i p_i c_i, \quad

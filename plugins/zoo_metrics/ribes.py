@@ -14,7 +14,7 @@ from zoo_metrics.text_metric import count_ngrams, split_words
 
 
 class RIBES(MeanMetric):
-    r"""RIBES: rank correlation of the words that prediction and reference have in common.
+    r"""RIBES: rank correlation of the order of words common to prediction and reference.
 
     .. math:: \mathrm{RIBES} = \frac{\tau + 1}{2} \cdot P_1^\alpha \cdot
         \min(1, e^{1 - |y| / |\hat y|})^\beta

@@ -27,7 +27,7 @@ class Rollout:
 
 
 class RAM(Model):
-    r"""RAM: recurrent image classifier that attends to a sequence of sampled locations.
+    r"""RAM: recurrent image classifier that attends to one predicted location per step.
 
     .. math::
         g_t = f_g(\rho(x, l_t), l_t), \qquad h_t = \mathrm{ReLU}(W h_{t-1} + U g_t + b), \qquad

@@ -20,7 +20,7 @@ from zoo_sampling.beam_pool import (
 
 
 class Beam(Sampler):
-    r"""Beam search with a length penalty.
+    r"""Beam search: keep the hypotheses with the highest length-normalised log-probability.
 
     .. math:: s(y) = \frac{1}{|y|^{\alpha}} \sum_{t=1}^{|y|} \log p(y_t \mid y_{<t}, x)
 

@@ -10,7 +10,7 @@ from zoo_sampling.logits import apply_temperature, keep_tokens, validate_range
 
 
 class MinP(Sampler):
-    r"""Min-p sampling: sample among tokens with at least p times the maximum probability.
+    r"""Min-p sampling: sample from the tokens with at least p times the maximum probability.
 
     .. math:: q'(v) \propto q(v) \, [\, q(v) \ge p \max_u q(u) \,]
 

@@ -12,7 +12,7 @@ from zoo_sampling.logits import validate_range
 
 
 class NoRepeatNgram(Filter):
-    r"""Mask tokens that would repeat an n-gram of the sequence.
+    r"""No-repeat n-grams: masks tokens that would repeat an n-gram of the sequence.
 
     .. math:: x'_v = -\infty \ \text{if}\ (y_{t-n+1}, \dots, y_{t-1}, v)
         \ \text{occurs in}\ y_{<t}

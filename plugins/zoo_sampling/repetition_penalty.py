@@ -12,7 +12,7 @@ from zoo.plugin import Filter
 
 
 class RepetitionPenalty(Filter):
-    r"""Lower the score of every token that occurs in the sequence, prompt included.
+    r"""Repetition penalty: lowers the score of tokens that occur in the prompt or the output.
 
     .. math:: x'_v = \begin{cases} x_v / \theta & x_v \ge 0 \\ x_v \, \theta & x_v < 0
         \end{cases} \quad \text{for } v \in y_{<t}

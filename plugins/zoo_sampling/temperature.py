@@ -10,7 +10,7 @@ from zoo_sampling.logits import apply_temperature, validate_range
 
 
 class Temperature(Sampler):
-    r"""Sample from the model's distribution, scaled by a temperature.
+    r"""Temperature sampling: sample from the softmax of the logits divided by a temperature.
 
     .. math:: p'(v) \propto p(v)^{1 / \tau}
 

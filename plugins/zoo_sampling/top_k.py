@@ -10,7 +10,7 @@ from zoo_sampling.logits import apply_temperature, keep_tokens, validate_range
 
 
 class TopK(Sampler):
-    r"""Top-k sampling: sample among the k most probable tokens and ties with the k-th.
+    r"""Top-k sampling: sample from the k most probable tokens and ties with the k-th.
 
     .. math:: p'(v) \propto p(v) \, [\, p(v) \ge p_{(k)} \,]
 

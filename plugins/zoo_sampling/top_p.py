@@ -11,7 +11,7 @@ from zoo_sampling.logits import apply_temperature, keep_tokens, validate_range
 
 
 class TopP(Sampler):
-    r"""Nucleus sampling: sample among the fewest tokens whose total probability reaches p.
+    r"""Nucleus sampling: sample from the fewest tokens whose total probability reaches p.
 
     .. math:: q'(v) \propto q(v) \, [\, v \in V_p \,], \quad
         V_p = \text{the smallest set with} \sum_{v \in V_p} q(v) \ge p

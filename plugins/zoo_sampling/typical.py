@@ -11,7 +11,7 @@ from zoo_sampling.logits import apply_temperature, keep_tokens, validate_range
 
 
 class Typical(Sampler):
-    r"""Locally typical sampling: sample among tokens with information close to the entropy.
+    r"""Locally typical sampling: sample from the tokens with information closest to the entropy.
 
     .. math:: p'(v) \propto p(v) \, [\, v \in C \,], \quad
         C = \arg\min_{C'} \sum_{v \in C'} |H(p) + \log p(v)|

@@ -13,7 +13,7 @@ from zoo.plugin import Objective, full_precision
 
 
 class DoublyStochastic(Objective):
-    r"""Cross-entropy with a penalty on regions whose attention weights do not sum to 1.
+    r"""Cross-entropy with a penalty on regions whose weights do not sum to 1 over target steps.
 
     .. math::
         L = \frac{1}{N} \sum_i \Big[ -\sum_t \log p(y_{it})

@@ -170,7 +170,7 @@ def compose_without_check(monkeypatch: pytest.MonkeyPatch) -> Model:
     ("name", "value", "message"),
     [
         ("MAX_WEIGHT_BYTES", 10, "the weights have"),
-        ("MAX_INPUT_BYTES", 3, "its smallest example has more than 3 bytes"),
+        ("MAX_INPUT_BYTES", 3, "the smallest example has more than 3 bytes"),
     ],
 )
 def test_large_models_and_inputs_are_skipped_with_the_reason(

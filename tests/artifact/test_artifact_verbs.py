@@ -16,7 +16,9 @@ from artifact_kit import rewrite
 from typer.testing import CliRunner
 
 from zoo.artifact import save
+from zoo.artifact.mapped_file import MappedFile
 from zoo.cli.main import app, main
+from zoo.errors import ArtifactError
 from zoo.spec.composition import compose
 
 
@@ -43,7 +45,7 @@ def test_info_shows_the_header(file: Path) -> None:
     for expected in (
         "68,048 elements, F16, ",
         "format: 2",
-        "hashes: sha256 of each of 23 tensors; identity ",
+        "hashes: sha256 of each of 23 tensors; model hash ",
         "probe: source [2, 5], target [2, 7] -> logits [2, 6, 16]",
         "tokenizer: source, target",
         "data: letters",
@@ -59,6 +61,11 @@ def test_info_shows_the_header(file: Path) -> None:
     assert data["probe"]["outputs"]["logits"]["shape"] == [2, 6, 16]
     assert all(len(tensor["sha256"]) == 64 for tensor in data["tensors"])
     assert data["bytes"] == file.stat().st_size
+
+
+def test_info_of_a_missing_file_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match=r"missing\.safetensors: no such file$"):
+        MappedFile(tmp_path / "missing.safetensors")
 
 
 def test_info_lists_shards_and_sizes(shards: Path) -> None:

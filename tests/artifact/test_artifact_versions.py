@@ -210,7 +210,7 @@ class NoneMigration(TableTwo):
 @pytest.mark.parametrize(
     ("newer", "message"),
     [
-        (WithoutMigration, "has version 2 and no migration to it; install"),
+        (WithoutMigration, "has version 2, which cannot migrate from 1; install"),
         (
             RaisingMigration,
             "'kit-table' at model.table could not be migrated from version 1 to 2: K",

@@ -252,5 +252,5 @@ def test_a_component_that_cannot_be_described_is_reported(
     site.add("kit-odd", scorer("kit-good", odd, result="[Plain, Other]"))
     (plugin,) = (p for p in load_index().plugins if p.distribution == "kit-odd")
     assert [component.name for component in plugin.components] == ["kit-good"]
-    assert "kit-other" in plugin.faults[0]
-    assert plugin.status == "faulty"
+    assert "kit-other" in plugin.errors[0]
+    assert plugin.status == "error"

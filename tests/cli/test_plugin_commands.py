@@ -80,9 +80,9 @@ def test_an_unknown_command_suggests_commands_of_plugins(site: Site) -> None:
 def test_a_name_in_use_is_reported_and_not_replaced(site: Site, name: str) -> None:
     site.add("kit-other", command(name, "kit_greet:greet"), point="aaa")
     row = plugins()["kit-other"]
-    assert row["status"] == "clash"
+    assert row["status"] == "conflict"
     assert row["commands"] == []
-    assert f"command '{name}'" in row["clashes"][0]
+    assert f"command '{name}'" in row["conflicts"][0]
     assert "Print a greeting" not in run(name, "--help")
 
 
@@ -90,7 +90,7 @@ def test_the_first_of_two_plugins_with_one_command_has_it(site: Site) -> None:
     site.add("kit-one", command("hello", "kit_greet:greet"))
     site.add("kit-two", command("hello", "kit_greet:report"))
     assert plugins()["kit-one"]["commands"] == ["hello"]
-    assert "plugin 'kit-one'" in plugins()["kit-two"]["clashes"][0]
+    assert "plugin 'kit-one'" in plugins()["kit-two"]["conflicts"][0]
     assert run("hello", "world") == "hello world\n"
 
 
@@ -108,9 +108,9 @@ def test_a_broken_command_is_reported_and_the_rest_works(
 ) -> None:
     site.add("kit-bad", command("broken", target))
     row = plugins()["kit-bad"]
-    assert row["status"] == "faulty"
-    assert "command 'broken'" in row["faults"][0]
-    assert problem in row["faults"][0]
+    assert row["status"] == "error"
+    assert "command 'broken'" in row["errors"][0]
+    assert problem in row["errors"][0]
     assert "Traceback" in run("plugins", "--verbose")
     assert "broken" in run("--help")
     assert "additive" in run("list")

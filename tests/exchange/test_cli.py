@@ -102,6 +102,7 @@ def test_a_dry_run_prints_the_table_and_writes_nothing(folder):
 def test_import_without_an_output_file_raises(folder):
     line = IMPORT.removesuffix(" -o model.safetensors")
     assert re.search("-o .*--dry-run", _error(line))
+    assert "missing.bin: no such file or folder" in _error("import missing.bin")
     assert _run(f"{line} --dry-run").startswith("target ")
 
 

@@ -114,5 +114,5 @@ def test_an_invalid_result_of_the_hook_is_recorded(tmp_path, monkeypatch, result
     site = Site(tmp_path / "site", monkeypatch)
     site.add("zoo-bad", INVALID.format(result=result))
     (plugin,) = [p for p in site.registry().plugins if p.distribution == "zoo-bad"]
-    (error,) = plugin.faults
+    (error,) = plugin.errors
     assert all(fact in error for fact in facts)

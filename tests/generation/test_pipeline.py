@@ -4,11 +4,12 @@ import json
 
 import pytest
 import torch
-from tokenizers import Tokenizer as Library, models, pre_tokenizers
+from tokenizers import Tokenizer as Library, decoders, models, pre_tokenizers
 from typer.testing import CliRunner
 
 import zoo
 from zoo.cli.main import app
+from zoo.generation.pipeline import _decode_pieces
 from zoo.generation.tokenizer import Tokenizer, attach_tokenizers, read_tokenizer
 
 WORDS = ["<pad>", "<s>", "</s>", "<unk>", "the", "cat", "sat", "on", "a", "mat"]
@@ -60,6 +61,16 @@ def test_a_reloaded_model_generates_the_same_text(kind, tokenizer, tmp_path):
         assert "".join(pieces).split() == best.text.split()
 
 
+def test_stream_yields_an_incomplete_character_at_the_end(tmp_path):
+    bytes_of_e_acute = ["<0xC3>", "<0xA9>"]  # the second one is never generated
+    vocab = {"a": 0, **{byte: i for i, byte in enumerate(bytes_of_e_acute, 1)}}
+    library = Library(models.BPE(vocab, [], byte_fallback=True))
+    library.decoder = decoders.ByteFallback()
+    tokenizer = Tokenizer(library.to_str())
+    pieces = list(_decode_pieces(iter([0, 1]), tokenizer))
+    assert "".join(pieces) == tokenizer.decode([0, 1]) == "a\ufffd"
+
+
 def test_token_ids_without_a_tokenizer(tokenizer):
     model = _model("seq2seq", tokenizer)
     (by_text,) = zoo.generate(model, ["the cat"], max_length=5)
@@ -101,7 +112,7 @@ def test_the_start_token_is_added_once_if_the_model_has_one():
         return zoo.generate(model, [row], max_length=6)[0][0].tokens
 
     assert generated(gpt, [5, 9]) == generated(gpt, [30, 5, 9]) == generated(plain, [30, 5, 9])
-    with pytest.raises(zoo.ZooError, match="text 1 is empty"):
+    with pytest.raises(zoo.ZooError, match="input 1 is empty"):
         generated(plain, [])
 
 
@@ -173,9 +184,9 @@ def test_stream_validates_its_arguments_when_called(tokenizer):
     ("inputs", "options", "message"),
     [
         ([], {}, "inputs is empty"),
-        ([[]], {}, "text 1 is empty"),
-        ([[4, 10]], {}, "text 1 contains token 10,.* 10 tokens"),
-        ([[-1]], {}, "text 1 contains token -1,"),
+        ([[]], {}, "input 1 is empty"),
+        ([[4, 10]], {}, "input 1 contains token ID 10,.* 10 tokens"),
+        ([[-1]], {}, "input 1 contains token ID -1,"),
         ([[4]], {"sampler": "gredy"}, "did you mean 'greedy'"),
         ([[4]], {"sampler": {"type": "top-p", "p": 0.0}}, "should be greater than 0"),
         ([[4]], {"sampler": {"type": "temperature", "temperature": -1.0}}, "greater than 0"),
@@ -190,7 +201,7 @@ def test_invalid_inputs_raise(tokenizer, inputs, options, message):
 
 
 def test_a_model_that_does_not_generate_raises():
-    with pytest.raises(zoo.ZooError, match="model 'sentence-encoder' does not generate"):
+    with pytest.raises(zoo.ZooError, match="model 'sentence-encoder' does not support generation"):
         zoo.generate(zoo.compose("minilm-tiny"), ["hello"])
 
 
@@ -203,7 +214,7 @@ def test_nan_logits_and_a_full_context_raise(tokenizer):
     gpt = zoo.compose("gpt2-tiny")
     with pytest.raises(zoo.ZooError, match=r"38 tokens.* 32 positions"):
         zoo.generate(gpt, [[4] * 30], max_length=8)
-    with pytest.raises(zoo.ZooError, match="does not generate"):
+    with pytest.raises(zoo.ZooError, match="does not support generation"):
         zoo.generate(zoo.compose("vit-tiny"), [[4]], sampler="greedy")
 
 
@@ -246,5 +257,5 @@ def test_the_command_reads_arguments_files_and_standard_input(tokenizer, tmp_pat
             "--set", "n_best=2", "--json", *short)
     )  # fmt: skip
     assert row["input"] == "the cat"
-    assert len(row["answers"]) == 2
-    assert set(row["answers"][0]) == {"tokens", "score", "text"}
+    assert len(row["hypotheses"]) == 2
+    assert set(row["hypotheses"][0]) == {"tokens", "score", "text"}

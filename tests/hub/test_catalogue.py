@@ -121,7 +121,7 @@ def test_plugin_can_provide_a_catalogue_without_components(tmp_path: Path, site:
     source = "from zoo.plugin import hookimpl\n" + HOOK.format(answer=f"[Path({str(other)!r})]")
     site.add("kit-only", source)
     registry = site.registry()
-    assert not [p.faults for p in registry.plugins if p.faults]
+    assert not [p.errors for p in registry.plugins if p.errors]
     known = load_catalogue(registry=registry)
     assert {"mine", "bare", "theirs", "plain"} <= {model.name for model in known.models}
     assert known.get("theirs").file == other
@@ -140,7 +140,7 @@ def test_invalid_result_of_a_plugin_is_recorded(site: Site, answer: str, fault: 
     site.add("kit-odd", scorer("kit-odd", HOOK.format(answer=answer)))
     registry = site.registry()
     (plugin,) = (p for p in registry.plugins if p.distribution == "kit-odd")
-    assert fault in plugin.faults[0]
+    assert fault in plugin.errors[0]
     assert load_catalogue(registry=registry).get("vit-base")
 
 

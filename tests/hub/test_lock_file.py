@@ -90,7 +90,7 @@ def test_several_references_are_recorded(hub: Hub, models: tuple[str, str]) -> N
 
 
 BAD = {
-    "not yaml": ("{", "zoo.lock cannot be read: .*is not YAML"),
+    "not yaml": ("{", "zoo.lock cannot be read: .*invalid YAML"),
     "empty": ("", "zoo.lock cannot be read: .*is empty"),
     "a list": ("- 1", "not a valid lock file"),
     "another version": ("zoo: 2\nmodels: {}", "not a valid lock file"),

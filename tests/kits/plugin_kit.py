@@ -132,7 +132,7 @@ BROKEN = {
         scorer("kit-lost").replace("@hookimpl", ""),
         "'zoo_components' is not marked with @zoo.plugin.hookimpl",
     ),
-    "no-hook": ("value = 1", "not implement any hook"),
+    "no-hook": ("value = 1", "not implement any plugin hook"),
     "wrong-signature": (
         scorer("kit-lost").replace("zoo_components()", "zoo_components(surprise)"),
         "surprise",
@@ -163,17 +163,17 @@ INVALID_ITEMS = {
     "no-kind": (
         "from zoo.interfaces import Component\nclass Other(Component): name = 'other'",
         "Other",
-        "not implement any of the kinds",
+        "not subclass an interface of zoo.plugin",
     ),
     "kind-of-another": (
         "class Other(Plain): name, kind = 'other', 'decoder'",
         "Other",
-        "not implement any of the kinds",
+        "not subclass an interface of zoo.plugin",
     ),
     "kind-unhashable": (
         "class Other(Plain): name, kind = 'other', ['scorer']",
         "Other",
-        "not implement any of the kinds",
+        "not subclass an interface of zoo.plugin",
     ),
     "abstract": (
         "class Half(Scorer):\n    name = 'half'\n    def score(self, query, prepared): ...",
@@ -227,7 +227,7 @@ INVALID_ITEMS = {
         "Other",
         "Inner.__init__: parameter 'size' must be keyword-only",
     ),
-    "twice": ("", "Plain", "scorer 'kit-half' is offered twice"),
+    "twice": ("", "Plain", "scorer 'kit-half' is listed twice in zoo_components"),
     "repr-raises": (
         RAISING_REPR,
         "Odd()",

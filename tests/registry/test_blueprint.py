@@ -122,9 +122,11 @@ def test_missing_values_of_the_parent_are_reported():
     with pytest.raises(SpecError) as caught:
         Blueprint.of(Additive).build(query_dim=4, value_dim=3)
     assert str(caught.value) == (
-        "'additive' needs key_dim from its parent, which passes: query_dim, value_dim"
+        "'additive' requires key_dim from its parent, but the parent passes query_dim, value_dim"
     )
-    with pytest.raises(SpecError, match="needs depth from its parent, which passes: nothing"):
+    with pytest.raises(
+        SpecError, match="requires depth from its parent, but the parent passes nothing"
+    ):
         Blueprint.of(Leaf).build()
 
 
@@ -135,7 +137,7 @@ def test_of_reports_all_problems_together():
         "GRU has no parameter 'hiden'; it has: hidden, layers, bidirectional, dropout, variant",
         "layers: Input should be a valid integer",
         "dropout: Input should be less than 1",
-        "GRU needs a value for 'hidden'",
+        "parameter 'hidden' of GRU is missing",
     ]
 
 
@@ -148,6 +150,15 @@ def test_of_rejects_values_of_the_parent():
 def test_a_slot_takes_only_a_blueprint_of_its_kind(value):
     with pytest.raises(SpecError, match="scorer"):
         Blueprint.of(Attention, scorer=value, align=Blueprint.of(Soft))
+
+
+def test_a_slot_for_several_parts_takes_a_list():
+    with pytest.raises(SpecError, match=r"leaves: expected a list of Blueprint\[Leaf\], got Blue"):
+        Blueprint.of(Tree, leaves=Blueprint.of(Leaf))
+
+
+def test_of_converts_values_as_a_spec_does():
+    assert Blueprint.of(Shaped, pair=[3, 4]).params == {"pair": (3, 4)}
 
 
 def test_a_blueprint_of_the_wrong_kind_in_a_dict_is_rejected():

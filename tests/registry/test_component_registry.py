@@ -97,8 +97,8 @@ def test_a_name_of_two_plugins_is_ambiguous_unless_qualified(site: Site) -> None
     with pytest.raises(RegistryError) as caught:
         registry.get("scorer", "kit-same")
     assert str(caught.value) == (
-        "scorer 'kit-same' is offered by plugin 'one' (distribution kit-one) and "
-        "plugin 'two' (distribution kit-two); write 'one:kit-same' or 'two:kit-same'"
+        "scorer 'kit-same' is provided by plugin 'one' (distribution kit-one) and "
+        "plugin 'two' (distribution kit-two); use 'one:kit-same' or 'two:kit-same'"
     )
     with pytest.raises(SpecError, match=r"kit-one.*kit-two.*'one:kit-same' or 'two:kit-same'"):
         check(reversal("kit-same"), registry=registry)
@@ -137,7 +137,9 @@ def test_specs_of_a_plugin_are_found_by_file_name(site: Site) -> None:
     report = check("kit-model", registry=registry)
     assert report.name == "kit-model"
     assert "kit-mine" in [part.plugin for part in report.tree.walk()]
-    with pytest.raises(RegistryError, match=r"no spec named 'kit-modal'; did you mean 'kit-model'"):
+    with pytest.raises(
+        RegistryError, match=r"no spec or file named 'kit-modal'; did you mean 'kit-model'"
+    ):
         registry.spec("kit-modal")
 
 
@@ -146,7 +148,7 @@ def test_a_spec_name_of_two_plugins_is_ambiguous(site: Site) -> None:
     site.add("kit-one", scorer("kit-of-one"), point="one", specs={"kit-model": text})
     site.add("kit-two", scorer("kit-of-two"), point="two", specs={"kit-model": text})
     registry = site.registry()
-    with pytest.raises(RegistryError, match=r"'kit-model' is offered by plugin 'one' and .*'two'"):
+    with pytest.raises(RegistryError, match=r"'kit-model' is provided by plugin 'one' and .*'two'"):
         registry.spec("kit-model")
     with pytest.raises(SpecError, match=r"plugin 'one' and plugin 'two'; use the file's path"):
         check("kit-model", registry=registry)

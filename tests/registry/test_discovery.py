@@ -34,7 +34,7 @@ def assert_others_work(registry: ComponentRegistry) -> None:
     """Check that the zoo's own plugins have no problems, and that ``kit-good`` can be used."""
     own = [p for p in registry.plugins if p.distribution == "attention-zoo"]
     assert len(own) >= 10
-    assert [(p.name, p.faults) for p in own if p.faults] == []
+    assert [(p.name, p.errors) for p in own if p.errors] == []
     assert plugin_of(registry, "kit-good").status == "ok"
     mixed = ["model.decoder.attention.scorer=kit-good"]
     spec = load_spec("bahdanau-reversal", overrides=mixed, registry=registry)
@@ -48,8 +48,8 @@ def test_a_broken_plugin_is_recorded(site: Site, case: str) -> None:
     site.add("Kit_Bad", source, point="bad", version="0.3")
     registry = site.registry()
     plugin = plugin_of(registry, "kit-bad")
-    assert (plugin.name, plugin.version, plugin.status) == ("bad", "0.3", "faulty")
-    assert problem in " ".join(plugin.faults)
+    assert (plugin.name, plugin.version, plugin.status) == ("bad", "0.3", "error")
+    assert problem in " ".join(plugin.errors)
     assert plugin.entries == []
     assert_others_work(registry)
 
@@ -61,9 +61,9 @@ def test_an_invalid_component_is_recorded_and_the_others_stay_usable(site: Site,
     site.add("kit-half", scorer("kit-half", more + "\n", result=f"[Plain, {item}]"))
     registry = site.registry()
     plugin = plugin_of(registry, "kit-half")
-    assert plugin.status == "faulty"
-    assert len(plugin.faults) == 1
-    assert problem in plugin.faults[0]
+    assert plugin.status == "error"
+    assert len(plugin.errors) == 1
+    assert problem in plugin.errors[0]
     assert [entry.name for entry in plugin.entries] == ["kit-half"]
     assert registry.get("scorer", "kit-half").distribution == "kit-half"
     assert_others_work(registry)
@@ -78,21 +78,21 @@ def test_shipped_specs_work_beside_all_broken_plugins(site: Site) -> None:
     for name in SHIPPED:
         assert check(name, registry=registry).name == name
     assert_others_work(registry)
-    assert sum(p.status == "faulty" for p in registry.plugins) == len(BROKEN) + 1
+    assert sum(p.status == "error" for p in registry.plugins) == len(BROKEN) + 1
 
 
 def test_a_problem_has_file_and_line_and_the_traceback_is_kept(site: Site) -> None:
     module = site.add("kit-bad", "x = 1\n\nraise RuntimeError('first line\\nsecond line')")
     plugin = plugin_of(site.registry(), "kit-bad")
-    assert plugin.faults == [f"RuntimeError: first line ({site.folder / module / '__init__.py'}:3)"]
-    assert "second line" in plugin.trace
+    assert plugin.errors == [f"RuntimeError: first line ({site.folder / module / '__init__.py'}:3)"]
+    assert "second line" in plugin.traceback
 
 
 def test_a_plugin_whose_module_is_missing_is_recorded(site: Site) -> None:
     module = site.add("kit-gone", None)
     site.add("kit-good", scorer("kit-good"))
     registry = site.registry()
-    (problem,) = plugin_of(registry, "kit-gone").faults
+    (problem,) = plugin_of(registry, "kit-gone").errors
     assert f"No module named '{module}'" in problem
     assert_others_work(registry)
 
@@ -111,7 +111,7 @@ def test_a_malformed_entry_point_does_not_affect_others(site: Site, entry_points
     site.add("kit-good", scorer("kit-good"))
     registry = site.registry()
     assert_others_work(registry)
-    assert plugin_of(registry, "kit-bad").faults
+    assert plugin_of(registry, "kit-bad").errors
 
 
 @pytest.mark.parametrize("file", ["METADATA", "entry_points.txt"])
@@ -151,7 +151,7 @@ def test_a_hook_function_may_have_another_name_with_specname(site: Site) -> None
     renamed = scorer("kit-named").replace("@hookimpl", "@hookimpl(specname='zoo_components')")
     site.add("kit-named", renamed.replace("def zoo_components", "def zoo_scorers"))
     plugin = plugin_of(site.registry(), "kit-named")
-    assert plugin.faults == []
+    assert plugin.errors == []
     assert [entry.name for entry in plugin.entries] == ["kit-named"]
 
 
@@ -169,7 +169,7 @@ def test_two_distributions_with_one_entry_point_name_conflict(site: Site) -> Non
     site.add("kit-two", scorer("kit-of-two"), point="twin")
     registry = site.registry()
     one, two = plugin_of(registry, "kit-one"), plugin_of(registry, "kit-two")
-    assert (one.status, two.status) == ("clash", "clash")
+    assert (one.status, two.status) == ("conflict", "conflict")
     assert "distribution kit-two" in one.conflicts[0]
     assert "distribution kit-one" in two.conflicts[0]
     assert registry.get("scorer", "twin:kit-of-one").distribution == "kit-one"
@@ -192,7 +192,7 @@ def test_two_distributions_with_one_component_name_conflict(site: Site) -> None:
     site.add("kit-two", scorer("kit-same"), point="two")
     registry = site.registry()
     one, two = plugin_of(registry, "kit-one"), plugin_of(registry, "kit-two")
-    assert (one.status, two.status) == ("clash", "clash")
+    assert (one.status, two.status) == ("conflict", "conflict")
     assert (
         "by plugin 'two' (distribution kit-two); specs must write 'one:kit-same'"
         in one.conflicts[0]
@@ -278,8 +278,8 @@ def test_an_invalid_command_is_recorded(site: Site, case: str) -> None:
     site.add("kit-bad", COMMAND.format(result=result))
     plugin = plugin_of(site.registry(), "kit-bad")
     assert plugin.commands == []
-    assert len(plugin.faults) == 1
-    assert problem in plugin.faults[0]
+    assert len(plugin.errors) == 1
+    assert problem in plugin.errors[0]
 
 
 def test_commands_are_recorded_without_importing_their_target(site: Site) -> None:

@@ -89,7 +89,7 @@ def test_an_override_can_remove_an_optional_part(base, empty):
         ("model.encoder.hidden.a.b=1", "model.encoder.hidden", "is a mapping, but should be a"),
         ("model.encoder={hidden: 1, hidden: 2}", "model.encoder.hidden", "duplicate key"),
         ("metrics.0=bleu", "metrics", "should be a list, but is a mapping"),
-        ("name=[", "", "is not YAML"),
+        ("name=[", "", "invalid YAML"),
         ("sampler=gredy", "sampler", "no sampler named 'gredy'; did you mean 'greedy'?"),
     ],
 )

@@ -202,7 +202,7 @@ def test_a_problem_has_line_column_path_and_suggestion(tmp_path, case):
 def test_all_problems_of_a_spec_are_reported_together(tmp_path):
     file = tmp_path / "spec.yaml"
     file.write_text("""\
-zoo: 2
+zoo: "1"
 name: tiny
 name: tiny
 trian: {}
@@ -237,7 +237,7 @@ metrics: [blue, accuracy, 3]
 def test_an_unknown_key_does_not_hide_a_width_conflict(tmp_path):
     file = tmp_path / "spec.yaml"
     file.write_text(SPEC.replace("additive", "dot") + "extra: 1\n")
-    assert [p.path for p in problems_of(file)] == ["extra", "model.decoder.attention.scorer"]
+    assert [p.path for p in problems_of(file)] == ["model.decoder.attention.scorer", "extra"]
 
 
 def test_a_misspelt_key_is_not_also_reported_as_missing(tmp_path):

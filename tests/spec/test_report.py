@@ -165,7 +165,11 @@ def test_parts_are_listed_as_a_tree_with_their_plugins(tmp_path):
     scorer = found["model.decoder.attention.scorer"]
     assert (scorer["kind"], scorer["type"], scorer["plugin"]) == ("scorer", "additive", "bahdanau")
     attention = found["model.decoder.attention"]
-    assert (attention["kind"], attention["type"], attention["plugin"]) == ("attention", "", None)
+    assert (attention["kind"], attention["type"], attention["plugin"]) == (
+        "attention",
+        "Attention",
+        None,
+    )
 
 
 def test_batch_source_and_target_dimensions_are_shown_as_letters(tmp_path):

@@ -100,12 +100,12 @@ def test_a_base_that_is_not_a_mapping_is_rejected(base, text):
     ("extends", "message"),
     [
         ("spec.yaml", "spec.yaml -> spec.yaml"),
-        ("missing.yaml", "missing.yaml: cannot be read: no such file or directory"),
-        ("bahdanau-2051", "no spec named 'bahdanau-2051'; did you mean 'bahdanau-2015'?"),
-        ("./", "is a directory, not a spec file"),
+        ("missing.yaml", "missing.yaml: no such file"),
+        ("bahdanau-2051", "no spec or file named 'bahdanau-2051'; did you mean 'bahdanau-2015'?"),
+        ("./", "is a directory; expected a spec file"),
         ("loop.yaml", "loop.yaml"),
         ('"nul\\0.yaml"', "cannot be read"),
-        ("a" * 300, "no spec named 'aaa"),
+        ("a" * 300, "no spec or file named 'aaa"),
         ("a" * 300 + ".yaml", "cannot be read: file name too long"),
         ("3", "should be the name or path of a spec"),
         ("[base.yaml]", "should be the name or path of a spec"),
@@ -190,3 +190,21 @@ def test_providers_list_each_component_once(base):
     assert {row["distribution"] for row in providers} == {"attention-zoo"}
     assert providers[0]["plugin"] == "alignment"
     assert providers[0]["version"] == 1
+
+
+def test_a_spec_of_another_format_is_not_read_further():
+    (problem,) = draft_spec({"zoo": 9, "name": "later", "modell": {}}).problems
+    assert problem.path == "zoo"
+    assert problem.message.startswith("spec format 9 is not supported; this version reads format 1")
+    assert "upgrade attention-zoo" in problem.message
+
+
+def test_problems_are_in_the_order_of_lines(tmp_path):
+    file = tmp_path / "spec.yaml"
+    file.write_text(
+        "zoo: 1\nname: mine\nmodel:\n  type: seq2seq\n"
+        "  encoder: {type: gru, hidden: -1}\n"
+        "  source: {type: token, vocab: -1, dim: 4}\n"
+        "  decoder: {type: plain-rnn, hidden: -1}\n"
+    )
+    assert [p.place.line for p in draft_spec(file).problems] == [5, 6, 7]

@@ -69,7 +69,14 @@ class MappedFile:
                 self._tensors = safe_open(path, framework="pt")
                 if not os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
                     raise InvalidSafetensorsError("it was replaced while it was opened")
+        except FileNotFoundError:
+            raise ArtifactError(f"{path}: no such file") from None
         except (OSError, ValueError, SafetensorError) as error:
+            if path.suffix in (".yaml", ".yml"):
+                raise ArtifactError(
+                    f"{path} is a spec, not a model; build one with "
+                    f"'zoo compose {path} -o model.safetensors'"
+                ) from None
             raise ArtifactError(
                 f"{path} is not a valid safetensors file: {os_error_message(error)}"
             ) from None

@@ -30,7 +30,7 @@ MAX_WEIGHT_BYTES = 4_000_000_000
 MAX_SAMPLES = 256
 TOLERANCE = {torch.float64: 1e-7, torch.float32: 1e-4}
 DEFAULT_TOLERANCE = 3e-2
-"""Allowed difference, relative to the largest absolute output."""
+"""Allowed difference, relative to the largest absolute output or to 1, whichever is larger."""
 _RENAMED = {
     "choices": "samples",
     "counted": "loss_mask",
@@ -45,13 +45,14 @@ def record_probe(model: Model) -> dict[str, Any]:
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     if weights > MAX_WEIGHT_BYTES:
         return {
-            "skipped": f"the weights have {weights:,} bytes; at most {MAX_WEIGHT_BYTES:,} are run"
+            "skipped": f"the weights have {weights:,} bytes; the probe is recorded for at "
+            f"most {MAX_WEIGHT_BYTES:,} bytes"
         }
     try:
         with _preserve_state(model):
             inputs = _example_inputs(model)
             if inputs is None:
-                return {"skipped": f"its smallest example has more than {MAX_INPUT_BYTES:,} bytes"}
+                return {"skipped": f"the smallest example has more than {MAX_INPUT_BYTES:,} bytes"}
             return {
                 "inputs": {name: _encode_tensor(tensor) for name, tensor in inputs.items()},
                 "outputs": {
@@ -67,17 +68,22 @@ def record_probe(model: Model) -> dict[str, Any]:
 
 
 def compare_probe(model: Model, probe: Mapping[str, Any]) -> list[str]:
-    """Return how the model's outputs differ from the stored ones. Raise for an invalid probe."""
+    """Return how the model's outputs differ from the stored ones.
+
+    Raises an exception of any type if the probe is invalid.
+    """
     inputs = {_current_name(name): _decode_tensor(row) for name, row in probe["inputs"].items()}
     with _preserve_state(model):
         outputs = _float_outputs(model, inputs)
     expected = {_current_name(name): row for name, row in probe["outputs"].items()}
-    wrong = [f"{name} is missing" for name in expected if name not in outputs]
-    wrong += [f"{name} is new" for name in outputs if name not in expected]
+    differences = [f"{name} is missing" for name in expected if name not in outputs]
+    differences += [
+        f"{name} is not in the stored probe" for name in outputs if name not in expected
+    ]
     for name, tensor in outputs.items():
         if name in expected:
-            wrong += [f"{name} {text}" for text in _compare_output(tensor, expected[name])]
-    return wrong
+            differences += [f"{name} {text}" for text in _compare_output(tensor, expected[name])]
+    return differences
 
 
 def _current_name(name: str) -> str:
@@ -115,7 +121,7 @@ def _iter_float_tensors(value: Any, name: str) -> Iterator[tuple[str, Tensor]]:
 
 @contextlib.contextmanager
 def _preserve_state(model: Model) -> Iterator[None]:
-    """Switch to evaluation without gradients; restore modes, random states and buffers."""
+    """Set evaluation mode and disable gradients; restore modes, random states and buffers."""
     buffers = [
         (module._buffers, key, buffer, buffer.clone())
         for module in model.modules()

@@ -23,8 +23,8 @@ class ResolvedArtifact:
     """The spec and the tensors of an artifact, as the installed components define them.
 
     Attributes:
-        unavailable: sections of the stored spec whose components are not installed. They are
-            not in `spec`.
+        unavailable: sections of the stored spec with a component that is not installed or has an
+            incompatible version. They are not in `spec`.
     """
 
     spec: Spec
@@ -54,27 +54,30 @@ def resolve_versions(
 ) -> ResolvedArtifact:
     """Compare the components with the installed ones, and migrate older ones.
 
-    Sections other than `model` are left out if a component they use is not installed.
+    Sections other than `model` are left out if a component they use is not installed or has an
+    incompatible version.
     """
     data = available_spec(header, registry)
     available = replace(header, spec=data)
     unavailable = tuple(section for section in header.spec if section not in data)
     outdated = _find_outdated(available, registry)
-    held: Mapping[str, Tensor] = dict(tensors)
+    current_tensors: Mapping[str, Tensor] = dict(tensors)
     if outdated:
-        data, held = migrate(available, held, outdated)
+        data, current_tensors = migrate(available, current_tensors, outdated)
     try:
         spec = load_spec(data, registry=registry)
     except SpecError as error:
-        raise ArtifactError(f"{header.path}: its spec is not valid here:\n{error}") from None
+        raise ArtifactError(
+            f"{header.path}: the spec is not valid with the installed components:\n{error}"
+        ) from None
     listed = {(row["kind"], reference(row)) for row in header.providers}
     for row in spec.providers():
         if not outdated and (row["kind"], reference(row)) not in listed:
             raise ArtifactError(
-                f"{header.path}: 'lock' in the header does not list {row['kind']} "
-                f"'{row['name']}', which is in the spec"
+                f"{header.path}: the list of providers ('lock' in the header) lacks {row['kind']} "
+                f"'{row['name']}', which the spec uses; the file is damaged or was edited"
             )
-    return ResolvedArtifact(spec, held, header, unavailable)
+    return ResolvedArtifact(spec, current_tensors, header, unavailable)
 
 
 def available_spec(header: Header, registry: ComponentRegistry) -> dict[str, Any]:
@@ -104,7 +107,7 @@ def _version_problem(row: Provider, registry: ComponentRegistry) -> str | None:
         return None
     if 1 <= version < installed and getattr(entry.cls.migrate, "__func__", None) is not base:
         return None
-    lacking = " and no migration to it" if 1 <= version < installed else ""
+    lacking = f", which cannot migrate from {version}" if 1 <= version < installed else ""
     return (
         f"saved with version {version} of {entry.kind} '{entry.name}', but distribution "
         f"{entry.distribution} {entry.distribution_version} has version {installed}{lacking}; "
@@ -113,7 +116,7 @@ def _version_problem(row: Provider, registry: ComponentRegistry) -> str | None:
 
 
 def _find_outdated(header: Header, registry: ComponentRegistry) -> OutdatedComponents:
-    """Return the components with a newer installed version. Warn of other distributions."""
+    """Return the components with a newer installed version. Warn if distributions differ."""
     outdated: OutdatedComponents = {}
     releases = set()
     for row in used_by(header.spec, header.providers):

@@ -1,1 +1,1 @@
-"""The command line: one file per verb, thin. Nothing here imports torch before it is needed."""
+"""The command line: one file per command, thin. Nothing here imports torch before it is needed."""

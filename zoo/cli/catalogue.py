@@ -21,7 +21,7 @@ def command(
     catalogues: CataloguesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List published models with paper, licence, weights and results."""
+    """List the models of the catalogue; '-' means that no weights or results are published."""
     from zoo.cli.index import load_index
 
     index = load_index()
@@ -39,7 +39,9 @@ def command(
     elif found:
         _print(found)
     else:
-        print(f"none of {len(models)} models matches {' '.join(words or ())}")
+        print(
+            f"no model matches '{' '.join(words or ())}' (the catalogue has {len(models)} models)"
+        )
 
 
 def _print(models: Sequence[Mapping[str, Any]]) -> None:

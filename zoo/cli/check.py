@@ -71,6 +71,8 @@ def _print(report: Report) -> None:
     rows = table(*columns, no_wrap=columns, right=("parameters", "bytes"))
     _add_rows(rows, report.tree, "", "")
     print_table(rows)
+    if any(part.shape for part in report.tree.walk()):
+        console().print("\nB batch, S source length, T other lengths", style="dim")
     total = f"{report.parameters:,} parameters, {format_bytes(report.bytes)}"
     console().print(f"\n[bold green]ok[/]  {report.name}: {total}")
 

@@ -166,4 +166,4 @@ def _check_reloaded(
     if not same:
         raise ArtifactError(f"the model reloaded from {path} differs from the saved model")
     count = f"{batch['target'][:, 1:].numel():,}"
-    out.print(f"saved to {path}; after reloading, logits at {count} positions are bit-exact")
+    out.print(f"saved to {path}; the reloaded model computes identical logits ({count} positions)")

@@ -17,7 +17,7 @@ EXAMPLE = "zoo eval --hyp H.txt --ref R1.txt --ref R2.txt --metrics bleu,cider,m
 
 def command(
     hyp: Annotated[
-        Path, typer.Option("--hyp", metavar="FILE", help="Hypotheses, one per line, UTF-8.")
+        Path, typer.Option("--hyp", metavar="FILE", help="Predictions, one per line, UTF-8.")
     ],
     ref: Annotated[
         list[Path],
@@ -36,7 +36,7 @@ def command(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compute metrics of text files, on the scale of each metric's reference library."""
+    """Compute metrics of predicted texts and their references, one text per line."""
     from zoo.evaluation import evaluate
 
     names = [name.strip() for name in metrics.split(",") if name.strip()]

@@ -18,7 +18,7 @@ MIN_PROGRESS_BYTES = 100_000_000
 """Size from which a progress bar is shown."""
 
 MapOption = Annotated[
-    str | None, typer.Option("--map", help="A map file, or the name of a shipped map.")
+    str | None, typer.Option("--map", help="A map file, or the name of a map of a plugin.")
 ]
 DtypeOption = Annotated[
     str | None, typer.Option(help="float32, bfloat16, float16 or float64; by default unchanged.")

@@ -25,7 +25,10 @@ def command(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to create.")],
     to: Annotated[
         str | None,
-        typer.Option(help="The importer whose format to write; by default that of the import."),
+        typer.Option(
+            help="Format to write, the name of an importer; by default the one the model was "
+            "imported with."
+        ),
     ] = None,
     map: MapOption = None,
     dtype: DtypeOption = None,

@@ -36,14 +36,22 @@ def command(
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="PARAM=VALUE", help="Set a parameter of the sampler. Repeatable."
+            "--set",
+            metavar="PARAM=VALUE",
+            help="Set a parameter of the sampler, for example width=4. Repeatable.",
         ),
     ] = None,
     max_length: Annotated[int, typer.Option(min=1, help="Maximum number of new tokens.")] = 64,
     seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
-    ids: Annotated[bool, typer.Option("--ids", help="Input texts are token IDs.")] = False,
+    ids: Annotated[
+        bool, typer.Option("--ids", help="Read each TEXT as token IDs separated by spaces.")
+    ] = False,
     stream: Annotated[
-        bool, typer.Option("--stream", help="Print tokens as they are generated.")
+        bool,
+        typer.Option(
+            "--stream",
+            help="Print the text while it is generated (samplers with one hypothesis only).",
+        ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -67,7 +75,7 @@ def command(
     if as_json:
         print_json(
             [
-                {"input": line, "answers": [vars(hypothesis) for hypothesis in hypotheses]}
+                {"input": line, "hypotheses": [vars(hypothesis) for hypothesis in hypotheses]}
                 for line, hypotheses in zip(lines, results, strict=True)
             ]
         )
@@ -127,6 +135,6 @@ def _sampler_config(name: str | None, settings: list[str], spec: Mapping[str, An
 
 
 def _parse_yaml(text: str, label: str) -> Any:
-    from zoo.spec.document import read_text
+    from zoo.spec.document import read_option
 
-    return read_text(text, label).data
+    return read_option(text, label).data

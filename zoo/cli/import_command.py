@@ -29,7 +29,8 @@ def command(
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The model file to write.")
+        Path | None,
+        typer.Option("--output", "-o", help="The model file to write. Required without --dry-run."),
     ] = None,
     spec: Annotated[
         str | None, typer.Option(help="The spec of the model; by default the importer creates it.")
@@ -46,9 +47,13 @@ def command(
     """Import a model of another library. Its weights are mapped; none of its code is executed."""
     from zoo.errors import ZooError
     from zoo.exchange.import_plan import plan_import
+    from zoo.exchange.source_files import resolve_source
+    from zoo.hub.reference import is_repository
 
     if output is None and not dry_run:
-        raise ZooError("no output file; set -o model.safetensors, or --dry-run")
+        if not is_repository(source):
+            resolve_source(source)  # a missing source is reported first
+        raise ZooError("-o is required without --dry-run, for example -o model.safetensors")
     with report_spec_errors(as_json=as_json):
         import_plan = plan_import(
             source, spec=spec, map=map, overrides=overrides or (), tokenizer=tokenizer, dtype=dtype

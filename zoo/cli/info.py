@@ -42,7 +42,8 @@ def _print(header: Header) -> None:
     print(f"probe: {_describe_probe(header.probe)}")
     print(f"tokenizer: {', '.join(sorted(header.tokenizer)) or 'none'}\n")
     print(yaml.safe_dump({"provenance": header.provenance}, sort_keys=False, allow_unicode=True))
-    print(yaml.safe_dump(header.spec, sort_keys=False, allow_unicode=True))
+    print(yaml.safe_dump({"spec": header.spec}, sort_keys=False, allow_unicode=True))
+    print("providers:")
     columns = ("kind", "component", "version", "plugin", "distribution")
     rows = table(*columns, no_wrap=columns)
     for row in header.providers:
@@ -55,7 +56,7 @@ def _print(header: Header) -> None:
 def _describe_hashes(header: Header) -> str:
     if header.hashes is None:
         return "absent (format 1)"
-    return f"sha256 of each of {len(header.hashes)} tensors; identity {header.identity}"
+    return f"sha256 of each of {len(header.hashes)} tensors; model hash {header.identity}"
 
 
 def _describe_probe(probe: dict[str, Any] | None) -> str:

@@ -16,8 +16,8 @@ def command(
     kind: Annotated[
         str | None, typer.Option(help="List components of this kind only, for example scorer.")
     ] = None,
-    specs: Annotated[bool, typer.Option("--specs", help="List shipped specs instead.")] = False,
-    maps: Annotated[bool, typer.Option("--maps", help="List shipped maps instead.")] = False,
+    specs: Annotated[bool, typer.Option("--specs", help="List specs of plugins instead.")] = False,
+    maps: Annotated[bool, typer.Option("--maps", help="List maps of plugins instead.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List the components of the installed plugins, or their specs or maps."""

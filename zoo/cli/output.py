@@ -23,7 +23,7 @@ SetOption = Annotated[
     ),
 ]
 SpecArgument = Annotated[
-    str, typer.Argument(metavar="SPEC", help="A spec file, or the name of a shipped spec.")
+    str, typer.Argument(metavar="SPEC", help="A spec file, or the name of a spec of a plugin.")
 ]
 
 ModelArgument = Annotated[

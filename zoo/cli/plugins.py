@@ -1,4 +1,4 @@
-"""``zoo plugins``: installed plugins, what they offer, and their problems."""
+"""``zoo plugins``: installed plugins, what they provide, and their problems."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from zoo.cli.index import PluginRecord
 
 EXAMPLE = "zoo plugins --verbose"
-_COLOURS = {"ok": "green", "off": "dim", "clash": "yellow", "faulty": "red"}
+_COLOURS = {"ok": "green", "off": "dim", "conflict": "yellow", "error": "red"}
 
 
 def command(verbose: VerboseOption = False, as_json: JsonOption = False) -> None:
@@ -28,7 +28,7 @@ def command(verbose: VerboseOption = False, as_json: JsonOption = False) -> None
         return
     from rich.text import Text
 
-    columns = ("plugin", "distribution", "status", "offers")
+    columns = ("plugin", "distribution", "status", "provides")
     print_rows(
         columns,
         (
@@ -36,7 +36,7 @@ def command(verbose: VerboseOption = False, as_json: JsonOption = False) -> None
                 plugin.name,
                 f"{plugin.distribution} {plugin.version}",
                 Text(plugin.status, style=_COLOURS[plugin.status]),
-                _describe_offers(plugin),
+                _describe_provided(plugin),
             )
             for plugin in found
         ),
@@ -44,14 +44,14 @@ def command(verbose: VerboseOption = False, as_json: JsonOption = False) -> None
     )
     out = console()
     for plugin in found:
-        for problem in (*plugin.faults, *plugin.conflicts):
+        for problem in (*plugin.errors, *plugin.conflicts):
             out.print(f"\n{plugin.name} ({plugin.distribution}): {problem}", markup=False)
-        if verbose and plugin.trace:
-            out.print(plugin.trace, markup=False)
+        if verbose and plugin.traceback:
+            out.print(plugin.traceback, markup=False)
 
 
-def _describe_offers(plugin: PluginRecord) -> str:
-    names = [component.name for component in plugin.components]
+def _describe_provided(plugin: PluginRecord) -> str:
+    names = [f"{component.kind} {component.name}" for component in plugin.components]
     names += [f"importer {name}" for name in plugin.importers]
     names += [f"command {command.name}" for command in plugin.commands]
     return ", ".join(names)
@@ -70,6 +70,6 @@ def _as_json(plugin: PluginRecord) -> dict[str, Any]:
         "importers": plugin.importers,
         "catalogues": plugin.catalogues,
         "commands": [command.name for command in plugin.commands],
-        "faults": plugin.faults,
-        "clashes": plugin.conflicts,
+        "errors": plugin.errors,
+        "conflicts": plugin.conflicts,
     }

@@ -19,7 +19,9 @@ def command(
     private: Annotated[
         bool | None,
         typer.Option(
-            "--private/--public", help="Visibility of a new repository. Default: the Hub's."
+            "--private/--public",
+            help="Visibility of a new repository. "
+            "Default: the default of the organisation on the Hub.",
         ),
     ] = None,
     revision: Annotated[str | None, typer.Option(help="Branch. Default: main.")] = None,
@@ -27,7 +29,8 @@ def command(
     licence: Annotated[
         str | None,
         typer.Option(
-            help="Licence, for example apache-2.0. Default: from the file or the catalogue."
+            help="Licence, for example apache-2.0. "
+            "Default: the licence in the model file or the catalogue."
         ),
     ] = None,
     shard_bytes: Annotated[

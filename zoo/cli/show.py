@@ -18,10 +18,12 @@ EXAMPLE = "zoo show additive"
 def command(
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", help="A component (NAME or PLUGIN:NAME) or a shipped spec."),
+        typer.Argument(
+            metavar="NAME", help="A component (NAME or PLUGIN:NAME) or a spec of a plugin."
+        ),
     ],
 ) -> None:
-    """Show the documentation of a component, or the text of a shipped spec.
+    """Show the documentation of a component, or the text of a plugin's spec.
 
     For a component: kind and version, the plugin and distribution that provide it, the paper,
     the docstring, and the parameters that a spec can set, with allowed values and defaults.
@@ -40,8 +42,14 @@ def command(
         path = find_file("spec", index.specs, name)
         console().print(path.read_text(encoding="utf-8"), markup=False)
     elif not found:
+        plugins = {c.plugin for c in components}
+        if plugin and plugin not in plugins:
+            raise RegistryError(
+                f"no plugin named '{plugin}' has components; expected NAME or PLUGIN:NAME"
+                f"{suggest(plugin, plugins)}"
+            )
         known = [c.name for c in components] + list(index.specs)
-        tail = suggest(bare, known, list_command="zoo list [--specs]")
+        tail = suggest(bare, known, list_command="zoo list' and 'zoo list --specs")
         raise RegistryError(f"no component or spec named '{name}'{tail}")
 
 
@@ -64,11 +72,11 @@ def _print_component(component: ComponentRecord) -> None:
 
 
 def _wrap_docstring(text: str, width: int) -> str:
-    """Wrap the paragraphs of a docstring to a width; indented lines stay separate."""
+    """Wrap the paragraphs of a docstring to a width; indented lines are not joined."""
     paragraphs = []
-    for paragraph in text.split("\n\n"):
+    for paragraph in text.replace(".. math::", "Formula:").split("\n\n"):
         lines = paragraph.splitlines()
-        if not any(line.startswith((" ", "..")) for line in lines):
+        if not any(line.startswith(" ") for line in lines):
             lines = [" ".join(lines)]
         paragraphs.append("\n".join(_wrap_line(line, width) for line in lines))
     return "\n\n".join(paragraphs)

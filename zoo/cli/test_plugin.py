@@ -32,7 +32,7 @@ def command(
     if not found:
         known = [plugin.name for plugin in default_registry().plugins]
         raise RegistryError(f"no plugin named '{name}' is installed{suggest(name, known)}")
-    faults = [fault for plugin in found for fault in plugin.faults]
+    faults = [fault for plugin in found for fault in plugin.errors]
     entries = [entry for plugin in found for entry in plugin.entries]
     outcomes: list[Outcome] = []
     silent = as_json or not shows_progress()

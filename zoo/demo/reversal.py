@@ -32,7 +32,15 @@ class Reversal:
         self.rng = random.Random(self.seed)
 
     def hold_out(self, count: int) -> list[Sequence]:
-        """Sample sequences and exclude them from training batches."""
+        """Sample different sequences and exclude them from training batches."""
+        letters = self.vocab - FIRST_LETTER
+        existing = sum(letters**length for length in range(MIN_LENGTH, MAX_LENGTH + 1))
+        needed = len(self.held_out) + count
+        if needed >= existing:
+            raise ZooError(
+                f"vocab is {self.vocab}, for which {existing} sequences exist; the reversal task "
+                f"holds out {needed} and needs more for training; use a larger vocab"
+            )
         sequences: list[Sequence] = []
         while len(sequences) < count:
             sequence = self._sample_sequence()

@@ -92,7 +92,7 @@ def plan_export(
     Args:
         model: the model file.
         to: the name of an importer, by default the one that the model was imported with.
-        map: a map file, the name of a shipped map, or its content; instead of `to`.
+        map: a map file, the name of a map of a plugin, or its content; instead of `to`.
         dtype: the dtype of floating-point tensors, by default unchanged.
         registry: the component registry, by default that of the installed plugins.
     """

@@ -67,7 +67,7 @@ def plan_import(
     Args:
         source: a safetensors file, a folder, or a repository of the Hub.
         spec: the spec of the model; by default the importer creates it.
-        map: a map file, the name of a shipped map, or its content; required with `spec`.
+        map: a map file, the name of a map of a plugin, or its content; required with `spec`.
         overrides: values of the spec to override, as ``key.key=value``.
         tokenizer: a ``tokenizer.json`` to store in the model file.
         dtype: the dtype of floating-point parameters, by default that of the weights.
@@ -127,7 +127,7 @@ def wrap_importer_errors(importer: Importer) -> Iterator[None]:
 
 
 def find_map(source: str | os.PathLike[str], registry: ComponentRegistry) -> Path:
-    """Return the file of a map, given its path or the name of a shipped map."""
+    """Return the file of a map, given its path or the name of a map of a plugin."""
     path = Path(source)
     is_name = path.name == str(source) and path.suffix not in (".yaml", ".yml")
     return registry.map(str(source)) if is_name and not path.is_file() else path

@@ -30,7 +30,7 @@ SYNC_EVERY = 8
 def decode(inputs: GenerationInputs, request: DecodeRequest) -> GenerationOutput:
     """Generate until every hypothesis has ended or has ``request.max_length`` tokens.
 
-    The padding token is never selected before the end, unless it is an end token itself.
+    The padding token is never selected before the end token, unless it is an end token itself.
 
     Shapes:
         B items of memory -> tokens [B, N, T] without the prompt and scores [B, N], best first;
@@ -41,15 +41,15 @@ def decode(inputs: GenerationInputs, request: DecodeRequest) -> GenerationOutput
     for search in _search_steps(inputs, request, prompts, sync_every):
         last = search
     tokens, scores = request.sampler.finish(last)
-    _require_continuation(scores)
+    _require_finite_score(scores)
     return GenerationOutput(strip_prompts(tokens, prompts, last.task.eos_ids), scores)
 
 
 def stream_tokens(inputs: GenerationInputs, request: DecodeRequest) -> Iterator[Tensor]:
     """Return an iterator over the tokens of `decode`, [B, 1] per step, as they are selected.
 
-    An item yields padding after its end. If prompts differ in length, items with a longer prompt
-    yield padding until their prompt is consumed.
+    The iterator yields padding for an item after its end token. If prompts differ in length,
+    items with a longer prompt yield padding until their prompt is consumed.
     """
     prompts = _validate(inputs, request)
     sampler = request.sampler
@@ -66,7 +66,7 @@ def _stream_steps(
     inputs: GenerationInputs, request: DecodeRequest, prompts: PromptBatch
 ) -> Iterator[Tensor]:
     for search in _search_steps(inputs, request, prompts, sync_every=1):
-        _require_continuation(search.scores)
+        _require_finite_score(search.scores)
         last_tokens = search.tokens[..., search.cur_len - 1]  # [B, 1]
         yield last_tokens.masked_fill(search.num_generated[:, None] <= 0, prompts.pad)
 
@@ -91,9 +91,9 @@ def _search_steps(
             logits, state = decoder.step(last_tokens, state)
             logits = logits[:, -1].reshape(-1, W, search.task.vocab)
         logprobs = _next_logprobs(logits, search, request.filters, is_pad, prompts.eos_ids)
-        alive = ~(search.finished | search.scores.isneginf())
+        active = ~(search.finished | search.scores.isneginf())
         nan_or_inf = ~(logits.amax(dim=-1) < float("inf"))  # [B, W]; amax propagates NaN
-        invalid = invalid | (nan_or_inf & alive).any()
+        invalid = invalid | (nan_or_inf & active).any()
         selection, sampler_state = sampler.advance(logprobs, search, request.generator)
         if step < prompts.suffix.shape[1]:
             selection, sampler_state = _force_prompt(
@@ -106,7 +106,7 @@ def _search_steps(
         done = sampler.done(search).all()
         if sync and bool(invalid | done):  # the only synchronisation with the device
             if bool(invalid):
-                raise ZooError(f"decoder logits contain NaN or inf (detected at step {step + 1})")
+                raise ZooError(f"decoder logits contain NaN or inf (at or before step {step + 1})")
             yield search
             return
         yield search
@@ -217,11 +217,14 @@ def _validate(inputs: GenerationInputs, request: DecodeRequest) -> PromptBatch:
             "token at a time; use a token sampler, for example greedy or beam"
         )
     if generator is not None and generator.device.type != device.type:
-        raise ZooError(f"generator is on {generator.device}, but memory is on {device}")
+        raise ZooError(
+            f"generator is on {generator.device}, but the model is on {device}; "
+            f"create it with torch.Generator('{device.type}')"
+        )
     return build_prompts(inputs, request.max_length)
 
 
-def _require_continuation(scores: Tensor) -> None:
+def _require_finite_score(scores: Tensor) -> None:
     """Raise ZooError if an item has no hypothesis with a finite score."""
     impossible = scores[:, 0].isneginf()
     if bool(impossible.any()):

@@ -125,6 +125,8 @@ def _decode_pieces(tokens: Iterator[int], tokenizer: Tokenizer | None) -> Iterat
         if not text.endswith("\ufffd"):  # an incomplete character of several tokens
             yield text[len(yielded) :]
             yielded = text
+    if generated and text != yielded:
+        yield text[len(yielded) :]
 
 
 def _to_hypothesis(
@@ -143,28 +145,34 @@ def _build_request(
     registry: ComponentRegistry | None,
 ) -> DecodeRequest:
     if model.generation_input is None:
-        raise ZooError(f"model '{model.name}' does not generate")
+        raise ZooError(f"model '{model.name}' does not support generation")
     spec = model.spec or {}
     sampler = sampler if sampler is not None else spec.get("sampler")
     filters = filters if filters is not None else spec.get("filters", ())
     if sampler is None:
         raise ZooError(
-            f"the spec of model '{model.name}' has no sampler; choose one, for example greedy"
+            f"the spec of model '{model.name}' has no sampler; pass one, for example "
+            "sampler='greedy' (command line: --sampler greedy)"
         )
     return DecodeRequest(
-        sampler=_build(Sampler, sampler, "sampler", registry),
+        sampler=_build_component(Sampler, sampler, "sampler", registry),
         max_length=max_length,
-        filters=[_build(Filter, part, f"filters[{i}]", registry) for i, part in enumerate(filters)],
+        filters=[
+            _build_component(Filter, part, f"filters[{i}]", registry)
+            for i, part in enumerate(filters)
+        ],
         generator=_make_generator(model, seed),
     )
 
 
-def _build(kind: Any, part: Any, label: str, registry: ComponentRegistry | None) -> Any:
-    if isinstance(part, kind):
-        return part
-    data = dict(part) if isinstance(part, Mapping) else part
+def _build_component(
+    interface: Any, value: Any, label: str, registry: ComponentRegistry | None
+) -> Any:
+    if isinstance(value, interface):
+        return value
+    data = dict(value) if isinstance(value, Mapping) else value
     reader = SpecReader(document_from_data(data), registry or default_registry())
-    blueprint = reader.part(kind, data, (label,))
+    blueprint = reader.part(interface, data, (label,))
     if blueprint is None or reader.problems:
         raise SpecError(reader.problems)
     return blueprint.build()
@@ -188,8 +196,8 @@ def _encode_batch(
         tokenizer = _get_tokenizer(model, side)
         if tokenizer is None:
             raise ZooError(
-                f"model '{model.name}' has no tokenizer, so inputs must be token IDs; to add one, "
-                "use the option --tokenizer of zoo compose or zoo import"
+                f"model '{model.name}' has no tokenizer; pass token IDs (command line: --ids), or "
+                "add a tokenizer with the option --tokenizer of zoo compose or zoo import"
             )
         rows = tokenizer.encode(inputs)  # type: ignore[arg-type]
     else:
@@ -198,11 +206,11 @@ def _encode_batch(
         rows = [_prepend_bos(row, getattr(model, "bos", None)) for row in rows]
     for number, row in enumerate(rows, 1):
         if not row:
-            raise ZooError(f"text {number} is empty; expected at least one token")
+            raise ZooError(f"input {number} is empty; expected at least one token")
         invalid = [token for token in row if not 0 <= token < vocab_size]
         if invalid:
             raise ZooError(
-                f"text {number} contains token {invalid[0]}, out of range for a vocabulary of "
+                f"input {number} contains token ID {invalid[0]}, out of range for a vocabulary of "
                 f"{vocab_size:,} tokens"
             )
     longest = max(len(row) for row in rows)

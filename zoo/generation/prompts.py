@@ -15,11 +15,11 @@ from zoo.interfaces import Decoder, GenerationInputs
 class PromptBatch:
     """Validated prompts and special tokens.
 
-    Decoders have no padding. All items start with as many tokens as the shortest prompt has; the
-    remaining tokens of longer prompts are forced, one step at a time.
+    Decoders do not accept padded prompts. The first P tokens of all prompts, P the length of the
+    shortest one, are processed in parallel; the remaining tokens are forced, one step at a time.
 
     Shapes:
-        prefix [B, P]: the first tokens, P the length of the shortest prompt; suffix [B, F]: the
+        prefix [B, P]: the first tokens; suffix [B, F]: the
         remaining tokens; forced_lengths [B]: the number of tokens of each item in ``suffix``.
     """
 

@@ -15,16 +15,18 @@ MAX_BYTES = 50_000_000
 class Tokenizer:
     """A tokenizer of the `tokenizers` library, read from its JSON.
 
-    `label` names the JSON in error messages.
+    Args:
+        text: the JSON.
+        label: the name of the JSON in error messages.
     """
 
     def __init__(self, text: str, label: str = "tokenizer") -> None:
         try:
-            from tokenizers import Tokenizer as Library
+            from tokenizers import Tokenizer as Backend
         except ImportError:
             raise MissingExtra("tokenization", library="tokenizers", extra="text") from None
         try:
-            self.backend: Any = Library.from_str(text)
+            self.backend: Any = Backend.from_str(text)
         except Exception as error:
             reason = str(error).splitlines()[0]
             raise ZooError(
@@ -73,6 +75,7 @@ def attach_tokenizers(model: Any, tokenizers: Mapping[str, str]) -> None:
         if size > vocab_size:
             raise ZooError(
                 f"the {side} tokenizer has {size:,} tokens, but the model's {side} vocabulary has "
-                f"{vocab_size:,}"
+                f"{vocab_size:,}; use a tokenizer with the same vocabulary, or "
+                "set vocab in the spec"
             )
     model.tokenizer = dict(tokenizers)

@@ -44,19 +44,21 @@ class Blueprint(Generic[C]):
             for key in params
             if key not in known
         ]
+        parsed = dict(params)
         for key, value in params.items():
             if key in known and known[key].slot is None:
-                problems += [Problem(f"{key}: {why}") for _, why in known[key].validate(value)]
+                parsed[key], errors = known[key].parse(value)
+                problems += [Problem(f"{key}: {why}") for _, why in errors]
             elif key in known:
                 problems += _validate_slot(key, known[key].slot, value)
         problems += [
-            Problem(f"{component.__name__} needs a value for '{key}'")
+            Problem(f"parameter '{key}' of {component.__name__} is missing")
             for key, parameter in known.items()
             if parameter.required and key not in params
         ]
         if problems:
             raise SpecError(problems)
-        return cls(component, params)
+        return cls(component, parsed)
 
     @property
     def label(self) -> str:
@@ -71,7 +73,8 @@ class Blueprint(Generic[C]):
         if missing:
             passed = ", ".join(sorted(from_parent)) or "nothing"
             raise self._spec_error(
-                f"needs {', '.join(sorted(missing))} from its parent, which passes: {passed}"
+                f"requires {', '.join(sorted(missing))} from its parent, "
+                f"but the parent passes {passed}"
             )
         node = BuildNode(self, {key: value for key, value in from_parent.items() if key in known})
         parent_nodes = _build_stack.get()
@@ -129,7 +132,7 @@ class Blueprint(Generic[C]):
 
 
 def format_error(error: BaseException) -> str:
-    """Return the type and the first line of an error; torch appends a stack trace to some."""
+    """Return the type and the first line of an error, without torch's stack trace."""
     lines = str(error).splitlines()
     return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
 
@@ -137,12 +140,21 @@ def format_error(error: BaseException) -> str:
 def _validate_slot(key: str, slot: Slot | None, value: Any) -> list[Problem]:
     if slot is None or (value is None and slot.optional):
         return []
-    items = value if slot.many and isinstance(value, (list, tuple)) else [value]
+    expected = f"Blueprint[{slot.target.__name__}]"
+    if slot.many and not isinstance(value, (list, tuple)):
+        return [Problem(f"{key}: expected a list of {expected}, got {_type_name(value)}")]
+    items = value if slot.many else [value]
     return [
-        Problem(f"{key}: should be a blueprint of {slot.target.__name__}")
+        Problem(f"{key}: expected {expected}, got {_type_name(item)}")
         for item in items
         if not isinstance(item, Blueprint) or not issubclass(item.cls, slot.target)
     ]
+
+
+def _type_name(value: Any) -> str:
+    return (
+        f"Blueprint[{value.cls.__name__}]" if isinstance(value, Blueprint) else type(value).__name__
+    )
 
 
 def _resolve_value(value: Any, slot: Slot | None) -> Any:

@@ -45,7 +45,10 @@ class ComponentRegistry:
         return select_kind(self.entries, kind, list(KINDS))
 
     def get(self, kind: str, reference: str) -> Entry:
-        """Return the component named ``name`` or ``plugin:name``; RegistryError if not unique."""
+        """Return the component named ``name`` or ``plugin:name``.
+
+        Raises RegistryError if there is none or more than one.
+        """
         plugin, _, name = reference.rpartition(":")
         named = [e for e in self.entries if e.name == name and plugin in ("", e.plugin)]
         found = [e for e in named if e.kind == kind]
@@ -63,21 +66,21 @@ class ComponentRegistry:
 
     def spec(self, name: str) -> Path:
         """Return the file of a spec in a plugin's package."""
-        return find_file("spec", self.specs, name, self._broken_plugins_message())
+        return find_file("spec", self.specs, name, self._plugin_problems_hint())
 
     def map(self, name: str) -> Path:
         """Return the file of a map in a plugin's package."""
-        return find_file("map", self.maps, name, self._broken_plugins_message())
+        return find_file("map", self.maps, name, self._plugin_problems_hint())
 
     @staticmethod
     def _ambiguous_message(kind: str, reference: str, found: Sequence[Entry]) -> str:
         owners = (f"plugin '{e.plugin}' (distribution {e.distribution})" for e in found)
         qualified = sorted({e.reference for e in found})
         if len(qualified) == len(found):
-            remedy = f"write {' or '.join(repr(q) for q in qualified)}"
+            remedy = f"use {' or '.join(repr(q) for q in qualified)}"
         else:
             remedy = "uninstall one of them, or select one with ZOO_PLUGINS"
-        return f"{kind} '{reference}' is offered by {' and '.join(owners)}; {remedy}"
+        return f"{kind} '{reference}' is provided by {' and '.join(owners)}; {remedy}"
 
     def _missing_message(
         self, kind: str, reference: str, plugin: str, name: str, available: Sequence[Entry]
@@ -92,10 +95,10 @@ class ComponentRegistry:
         if plugin and plugin not in {e.plugin for e in self.entries}:
             known = sorted({e.plugin for e in self.entries})
             tail = f": no plugin named '{plugin}' has components{suggest(plugin, known)}"
-        return f"no {kind} named '{reference}'{tail}{self._broken_plugins_message()}"
+        return f"no {kind} named '{reference}'{tail}{self._plugin_problems_hint()}"
 
-    def _broken_plugins_message(self) -> str:
-        names = ", ".join(f"'{p.name}' ({p.distribution})" for p in self.plugins if p.faults)
+    def _plugin_problems_hint(self) -> str:
+        names = ", ".join(f"'{p.name}' ({p.distribution})" for p in self.plugins if p.errors)
         return f"; plugins with problems: {names}, see 'zoo plugins'" if names else ""
 
 

@@ -20,7 +20,7 @@ def validate_component(item: object) -> str | None:
     label = item.__name__
     kind = getattr(item, "kind", None)
     if not isinstance(kind, str) or kind not in KINDS or not issubclass(item, KINDS[kind]):
-        return f"{label} does not implement any of the kinds ({', '.join(KINDS)})"
+        return f"{label} does not subclass an interface of zoo.plugin ({', '.join(KINDS)})"
     if inspect.isabstract(item):
         missing = ", ".join(sorted(getattr(item, "__abstractmethods__", ())))
         return f"{label} does not implement methods of its kind '{item.kind}': {missing}"
@@ -46,7 +46,7 @@ def _validate_signatures(cls: type[Any], parents: tuple[type[Any], ...] = ()) ->
 
 
 def short_repr(value: object) -> str:
-    """Return the ``repr`` of a value, at most 60 characters, also if ``repr`` raises."""
+    """Return the ``repr`` of a value, cut to 60 characters; a placeholder if ``repr`` raises."""
     try:
         text = repr(value)
     except Exception as error:

@@ -34,23 +34,24 @@ def _component_conflict(entry: Entry, other: Entry) -> str:
     if entry.reference == other.reference:
         remedy = "uninstall one of them, or select one with ZOO_PLUGINS"
     return (
-        f"{entry.kind} '{entry.name}' is also offered by plugin '{other.plugin}' "
+        f"{entry.kind} '{entry.name}' is also provided by plugin '{other.plugin}' "
         f"(distribution {other.distribution}); {remedy}"
     )
 
 
 def remove_taken_commands(plugins: Sequence[Plugin], reserved: Collection[str]) -> None:
     """Remove commands whose name is reserved or used by an earlier plugin, and record them."""
-    owners = dict.fromkeys(reserved, "the zoo itself")
+    reasons = dict.fromkeys(reserved, "it is the name of a built-in command")
     for plugin in plugins:
         accepted = []
         for command in plugin.commands:
-            if command.name in owners:
+            if command.name in reasons:
                 plugin.conflicts.append(
-                    f"command '{command.name}' is ignored: {owners[command.name]} already has a "
-                    "command of this name"
+                    f"command '{command.name}' is ignored: {reasons[command.name]}; rename it"
                 )
                 continue
-            owners[command.name] = f"plugin '{plugin.name}' (distribution {plugin.distribution})"
+            reasons[command.name] = (
+                f"plugin '{plugin.name}' (distribution {plugin.distribution}) has the same command"
+            )
             accepted.append(command)
         plugin.commands = accepted

@@ -35,7 +35,7 @@ def discover(environ: Mapping[str, str] | None = None) -> list[Plugin]:
             points = sorted(distribution.entry_points.select(group=GROUP), key=lambda p: p.name)
         except Exception as error:
             plugin = Plugin(name, "", name, "unknown")
-            plugin.faults.append(f"entry_points.txt cannot be read: {_format_error(error)}")
+            plugin.errors.append(f"entry_points.txt cannot be read: {_format_error(error)}")
             plugins.append(plugin)
             continue
         for point in points:
@@ -73,15 +73,15 @@ def _load(plugin: Plugin, point: EntryPoint) -> None:
             module = point.load()
             manager.register(module, plugin.name)
             manager.check_pending()
-            results = {hook: getattr(manager.hook, hook)() for hook in _ADDERS}
+            results = {hook: getattr(manager.hook, hook)() for hook in _HOOK_HANDLERS}
         _check_hook_markers(plugin, module, manager)
-        for hook, (expected, add) in _ADDERS.items():
+        for hook, (expected, add) in _HOOK_HANDLERS.items():
             for result in results[hook]:
                 if isinstance(result, Sequence) and not isinstance(result, str):
                     for item in result:
                         add(plugin, item)
                 else:
-                    plugin.faults.append(
+                    plugin.errors.append(
                         f"{hook} returned {short_repr(result)}, not a list of {expected}"
                     )
         plugin.specs = _list_files(plugin, point, "specs")
@@ -89,12 +89,12 @@ def _load(plugin: Plugin, point: EntryPoint) -> None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # also SystemExit, and panics of compiled libraries
-        plugin.faults.append(_format_error(error))
-        plugin.trace = traceback.format_exc()
+        plugin.errors.append(_format_error(error))
+        plugin.traceback = traceback.format_exc()
         return
     components = manager.hook.zoo_components.get_hookimpls()
-    if components and not results["zoo_components"] and not plugin.faults:
-        plugin.faults.append("zoo_components returned None, not a list of classes")
+    if components and not results["zoo_components"] and not plugin.errors:
+        plugin.errors.append("zoo_components returned None, not a list of classes")
 
 
 def _format_error(error: BaseException) -> str:
@@ -119,28 +119,28 @@ def _check_hook_markers(plugin: Plugin, module: Any, manager: pluggy.PluginManag
     }
     for name, value in vars(module).items():
         if name.startswith("zoo_") and inspect.isfunction(value) and name not in marked:
-            plugin.faults.append(f"function '{name}' is not marked with @zoo.plugin.hookimpl")
-    if not marked and not plugin.faults:
-        plugin.faults.append(f"{plugin.target} does not implement any hook of the zoo")
+            plugin.errors.append(f"function '{name}' is not marked with @zoo.plugin.hookimpl")
+    if not marked and not plugin.errors:
+        plugin.errors.append(f"{plugin.target} does not implement any plugin hook")
 
 
 def _add_component(plugin: Plugin, item: Any) -> None:
     problem = validate_component(item)
     names = {(e.kind, e.name) for e in plugin.entries}
     if problem is None and (item.kind, item.name) in names:
-        problem = f"{item.__name__}: {item.kind} '{item.name}' is offered twice"
+        problem = f"{item.__name__}: {item.kind} '{item.name}' is listed twice in zoo_components"
     if problem is None:
         plugin.entries.append(Entry(item, plugin.name, plugin.distribution, plugin.version))
     else:
-        plugin.faults.append(problem)
+        plugin.errors.append(problem)
 
 
 def _add_importer(plugin: Plugin, item: Any) -> None:
     name = getattr(item, "name", None)
     if not isinstance(item, Importer):
-        plugin.faults.append(f"{short_repr(item)} is not an importer")
+        plugin.errors.append(f"{short_repr(item)} is not an instance of zoo.plugin.Importer")
     elif not isinstance(name, str) or not NAME.fullmatch(name):
-        plugin.faults.append(
+        plugin.errors.append(
             f"{type(item).__name__}.name is {short_repr(name)}; expected lower-case words "
             "joined by hyphens"
         )
@@ -152,7 +152,7 @@ def _add_catalogue(plugin: Plugin, item: Any) -> None:
     if isinstance(item, (str, os.PathLike)) and os.path.isfile(item):
         plugin.catalogues.append(Path(os.fspath(item)))
     else:
-        plugin.faults.append(f"zoo_catalogues returned {short_repr(item)}, which is not a file")
+        plugin.errors.append(f"zoo_catalogues returned {short_repr(item)}, which is not a file")
 
 
 def _add_command(plugin: Plugin, item: Any) -> None:
@@ -164,10 +164,10 @@ def _add_command(plugin: Plugin, item: Any) -> None:
     if problem is None:
         plugin.commands.append(item)
     else:
-        plugin.faults.append(problem)
+        plugin.errors.append(problem)
 
 
-_ADDERS: dict[str, tuple[str, Callable[[Plugin, Any], None]]] = {
+_HOOK_HANDLERS: dict[str, tuple[str, Callable[[Plugin, Any], None]]] = {
     "zoo_components": ("classes", _add_component),
     "zoo_importers": ("importers", _add_importer),
     "zoo_catalogues": ("paths", _add_catalogue),

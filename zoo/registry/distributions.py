@@ -1,4 +1,4 @@
-"""Find installed distributions with plugins, without reading the metadata of all the others."""
+"""Find installed distributions with plugins; of the others only entry_points.txt is read."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ _SUFFIXES = (".dist-info", ".egg-info")
 
 
 def normalize_name(distribution: str) -> str:
-    """Return the name of a distribution in the form in which names are compared."""
+    """Return the normalized name of a distribution, as in PEP 503."""
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 def metadata_folders(path: Sequence[str] | None = None) -> Iterator[str]:
     """Yield the ``.dist-info`` and ``.egg-info`` entries of the directories on ``sys.path``.
 
-    Entries come in the order of the path. Entries of the path that are not directories are
-    skipped.
+    In the order of ``sys.path``; elements that are not directories are skipped.
     """
     for folder in dict.fromkeys(
         entry or os.curdir for entry in (sys.path if path is None else path)

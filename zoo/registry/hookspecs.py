@@ -26,7 +26,7 @@ hookimpl = pluggy.HookimplMarker(GROUP)
 
 @hookspec
 def zoo_components() -> Sequence[type[Component]]:  # type: ignore[empty-body]
-    """Return the component classes that this plugin offers."""
+    """Return the component classes that this plugin provides."""
 
 
 @hookspec
@@ -45,6 +45,6 @@ def zoo_commands() -> Sequence[Command]:  # type: ignore[empty-body]
 
     ``zoo --help`` lists them in a panel of the plugin. The module of a command is imported when
     the command runs, so keep ``import torch`` out of the plugin's ``__init__`` if a command
-    should start quickly. A name that the zoo or an earlier plugin uses is ignored and reported
-    by ``zoo plugins``.
+    should start quickly. A command whose name is already used is ignored and reported by
+    ``zoo plugins``.
     """

@@ -21,7 +21,7 @@ class PluginFile:
 
 @dataclass
 class Plugin:
-    """One entry point: its distribution, what it offers, and the problems found."""
+    """One entry point: its distribution, what it provides, and the problems found."""
 
     name: str
     target: str
@@ -34,13 +34,13 @@ class Plugin:
     importers: list[Importer] = field(default_factory=list)
     catalogues: list[Path] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
     conflicts: list[str] = field(default_factory=list)
-    trace: str = ""
+    traceback: str = ""
 
     @property
     def status(self) -> str:
-        """``off``, ``faulty``, ``clash`` or ``ok``."""
+        """``off``, ``error``, ``conflict`` or ``ok``."""
         if not self.enabled:
             return "off"
-        return "faulty" if self.faults else "clash" if self.conflicts else "ok"
+        return "error" if self.errors else "conflict" if self.conflicts else "ok"

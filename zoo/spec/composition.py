@@ -13,7 +13,7 @@ from zoo.registry.blueprint import BuildNode, record_build
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.meta import SkipInit
 from zoo.spec.report import Report, build_report
-from zoo.spec.spec import Source, Spec, draft_spec
+from zoo.spec.spec import Source, Spec, draft_spec, sort_problems
 
 
 def components(kind: str | None = None) -> list[Entry]:
@@ -64,7 +64,7 @@ def check_spec(
         if not problems:
             return draft.spec, build_report(draft.spec, tree)
     except SpecError as error:
-        problems += error.problems
+        problems = sort_problems([*problems, *error.problems])
     raise SpecError(problems)
 
 

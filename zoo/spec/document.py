@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,16 +63,18 @@ def read_file(path: str | Path) -> Document:
     name = str(path)
 
     def spec_error(message: str) -> SpecError:
-        return SpecError([Problem(message, place=Place(name, 1, 1))])
+        return SpecError([Problem(message, place=Place(name))])
 
     try:
         if os.path.isdir(path):
-            raise spec_error("is a directory, not a spec file")
+            raise spec_error("is a directory; expected a spec file")
         size = os.path.getsize(path)
         if size > MAX_BYTES:
             raise spec_error(f"has {size:,} bytes; the limit is {MAX_BYTES:,}")
         with open(path, "rb") as file:
             raw = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise spec_error("no such file") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise spec_error(f"cannot be read: {reason.lower()}") from None
@@ -89,7 +91,7 @@ def read_file(path: str | Path) -> Document:
         raise SpecError(
             [
                 *document.problems,
-                Problem("is empty; a spec starts with 'zoo: 1'", place=Place(name, 1, 1)),
+                Problem("is empty; a spec starts with 'zoo: 1'", place=Place(name)),
             ]
         )
     return document
@@ -102,6 +104,18 @@ def _place_after(before: str, file: str) -> Place:
 def read_text(text: str, file: str) -> Document:
     """Read a document from a text; `file` is the name in its places."""
     return _EventReader(file).read(text)
+
+
+def read_option(text: str, option: str) -> Document:
+    """Read the value of a command-line option; places name the option, without line and column."""
+    try:
+        document = read_text(text, option)
+    except SpecError as error:
+        raise SpecError([replace(p, place=Place(option)) for p in error.problems]) from None
+    document.values = dict.fromkeys(document.values, Place(option))
+    document.keys = dict.fromkeys(document.keys, Place(option))
+    document.problems = [replace(p, place=Place(option)) for p in document.problems]
+    return document
 
 
 def document_from_data(data: Any, file: str = "") -> Document:
@@ -140,7 +154,7 @@ class _EventReader:
             mark = error.problem_mark or error.context_mark
             raise self._spec_error(mark, _describe_yaml_error(error, text)) from None
         except yaml.YAMLError as error:
-            raise self._spec_error(None, f"is not YAML: {error}") from None
+            raise self._spec_error(None, f"invalid YAML: {error}") from None
         return self.document
 
     def _handle_event(self, event: Any) -> None:
@@ -260,7 +274,7 @@ class _EventReader:
         return Place(self.document.file, mark.line + 1, mark.column + 1)
 
     def _spec_error(self, mark: Any, message: str) -> SpecError:
-        place = self._place(mark) if mark else Place(self.document.file, 1, 1)
+        place = self._place(mark) if mark else Place(self.document.file)
         # Problems found before the fatal one are reported too.
         return SpecError([*self.document.problems, Problem(message, place=place)])
 
@@ -271,10 +285,12 @@ def _describe_yaml_error(error: yaml.MarkedYAMLError, text: str) -> str:
     if mark and "\t" in line[: len(line) - len(line.lstrip())][: mark.column + 1]:
         return "tab in the indentation; YAML allows spaces only"
     far = (
-        f", started in line {start.line + 1}" if start and mark and start.line != mark.line else ""
+        f" that starts in line {start.line + 1}"
+        if start and mark and start.line != mark.line
+        else ""
     )
     context = f" ({error.context}{far})" if error.context else ""
-    return f"is not YAML: {error.problem or 'it cannot be parsed'}{context}"
+    return f"invalid YAML: {error.problem or 'it cannot be parsed'}{context}"
 
 
 def _line(text: str, number: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from zoo.errors import Place, Problem, SpecError, truncate
-from zoo.spec.document import MAX_DEPTH, Document, KeyPath, document_from_data, read_text
+from zoo.spec.document import MAX_DEPTH, Document, KeyPath, document_from_data, read_option
 
 OVERRIDE_EXAMPLE = "model.encoder.hidden=64"
 
@@ -17,8 +17,8 @@ def parse_override(text: str, base: Document, example: str = OVERRIDE_EXAMPLE) -
     label = truncate(f"--set {text}", 100)
     if not equals or not all(keys) or len(keys) > MAX_DEPTH:
         message = f"should be KEY.KEY=VALUE, for example {example}"
-        raise SpecError([Problem(message, place=Place(label, 1, 1))])
-    read = read_text(value, label) if value.strip() else document_from_data(None, label)
+        raise SpecError([Problem(message, place=Place(label))])
+    read = read_option(value, label) if value.strip() else document_from_data(None, label)
     data: Any = read.data
     for key in reversed(keys):
         data = {key: data}
@@ -29,7 +29,7 @@ def parse_override(text: str, base: Document, example: str = OVERRIDE_EXAMPLE) -
     ]
     for depth in range(1, len(keys) + 1):
         if depth == len(keys) or prefix[:depth] not in base.values:
-            document.values[prefix[:depth]] = document.keys[prefix[:depth]] = Place(label, 1, 1)
+            document.values[prefix[:depth]] = document.keys[prefix[:depth]] = Place(label)
     document.values.update({(*prefix, *inner): place for inner, place in read.values.items()})
     document.keys.update({(*prefix, *inner): place for inner, place in read.keys.items()})
     return document
@@ -46,7 +46,7 @@ def merge(base: Document, over: Document) -> Document:
                 for stale in [t for t in table if t[: len(key_path)] == key_path]:
                     del table[stale]
         if key_path not in over.values and over.values:
-            values[key_path] = Place(over.file, 1, 1)
+            values[key_path] = Place(over.file)
 
     def merge_values(old: Any, new: Any, key_path: KeyPath) -> Any:
         if not isinstance(new, dict):

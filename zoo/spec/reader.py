@@ -116,7 +116,9 @@ class SpecReader:
                 continue
             place = self.document.key((*key_path, key))
             if key in known:
-                message = f"key '{key}' is set by the parent of the part; remove it"
+                parent = format_path(_parent(key_path))
+                by = f"the parent, '{parent}'" if parent else "the parent of the part"
+                message = f"key '{key}' is set by {by}; remove it"
             else:
                 close = difflib.get_close_matches(str(key)[:100], allowed, n=1)
                 misspelt.update(close)
@@ -153,6 +155,13 @@ class SpecReader:
     def _add_problem(self, message: str, key_path: KeyPath, place: Place | None = None) -> None:
         place = place or self.document.place(key_path)
         self.problems.append(Problem(message, format_path(key_path), place))
+
+
+def _parent(key_path: KeyPath) -> KeyPath:
+    """Return the path of the part that contains a part, which may be in a list."""
+    while key_path and isinstance(key_path[-1], int):
+        key_path = key_path[:-1]
+    return key_path[:-1]
 
 
 def _locate(value: Any, key_path: KeyPath) -> tuple[KeyPath, Any]:

@@ -24,7 +24,7 @@ Failure = tuple[Exception, BuildNode]
 
 @dataclass
 class ReportNode:
-    """One part of the tree; `count` parts built from one blueprint (layers) are one node."""
+    """A part of the tree; parts built from one blueprint, such as layers, are one node."""
 
     path: str
     kind: str
@@ -79,7 +79,7 @@ def _build_node(node: BuildNode, shapes: dict[int, str]) -> ReportNode:
     part = ReportNode(
         path=blueprint.path,
         kind=entry.kind if entry else type(node.part).__name__.lower(),
-        type=blueprint.label if entry else "",
+        type=blueprint.label,
         plugin=entry.plugin if entry else None,
         shape=shapes.get(id(node.part)),
         parameters=parameters,
@@ -99,8 +99,8 @@ def _merge(part: ReportNode, other: ReportNode) -> None:
     part.count += other.count
     part.parameters += other.parameters
     part.bytes += other.bytes
-    for mine, theirs in zip(part.children, other.children, strict=False):
-        _merge(mine, theirs)
+    for child, other_child in zip(part.children, other.children, strict=False):
+        _merge(child, other_child)
 
 
 def _count(part: Any) -> tuple[int, int]:

@@ -12,7 +12,7 @@ def objective(spec: Source | Spec | Model) -> Objective:
     """Build the objective of a spec.
 
     Args:
-        spec: name of a shipped spec, path, mapping, `Spec`, or a model composed from a spec.
+        spec: name of a spec of a plugin, path, mapping, `Spec`, or a model composed from a spec.
 
     Raises:
         ZooError: if the spec has no section ``objective``, or its plugin is not installed.
@@ -27,7 +27,7 @@ def metrics(spec: Source | Spec | Model) -> list[Metric]:
     """Build the metrics of a spec, in the order of the spec.
 
     Args:
-        spec: name of a shipped spec, path, mapping, `Spec`, or a model composed from a spec.
+        spec: name of a spec of a plugin, path, mapping, `Spec`, or a model composed from a spec.
 
     Raises:
         ZooError: if the spec has no section ``metrics``, or a plugin of them is not installed.

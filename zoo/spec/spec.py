@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from zoo.errors import Problem, RegistryError, SpecError
+from zoo.about import DISTRIBUTION
+from zoo.errors import Place, Problem, RegistryError, SpecError
 from zoo.interfaces import Filter, Metric, Model, Objective, Sampler
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry, default_registry
@@ -19,9 +20,12 @@ from zoo.spec.merging import merge, parse_override
 from zoo.spec.reader import SpecReader
 
 Source = str | os.PathLike[str] | Mapping[str, Any]
-"""Path of a spec file, name of a shipped spec, or the spec as a mapping."""
+"""Path of a spec file, name of a spec of a plugin, or the spec as a mapping."""
 
 MAX_EXTENDS = 8
+
+FORMAT = 1
+"""The value of the key ``zoo``: the format of specs."""
 
 
 class Sections:
@@ -30,7 +34,7 @@ class Sections:
     def __init__(
         self,
         *,
-        zoo: Annotated[int, Field(ge=1, le=1)],
+        zoo: Annotated[int, Field(ge=FORMAT, le=FORMAT)],
         name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=96)],
         model: Blueprint[Model],
         description: str = "",
@@ -65,7 +69,9 @@ class Spec:
 
     def model_only(self) -> Spec:
         """Return this spec without sampler, filters, objective and metrics."""
-        return replace(self, sections=Sections(zoo=1, name=self.name, model=self.sections.model))
+        return replace(
+            self, sections=Sections(zoo=FORMAT, name=self.name, model=self.sections.model)
+        )
 
     def providers(self) -> list[dict[str, Any]]:
         """Return name, version, plugin and distribution of each component."""
@@ -120,15 +126,38 @@ def draft_spec(
             fatal += error.problems
     if fatal:
         return Draft(None, fatal)
+    unsupported = _check_format(document)
+    if unsupported:
+        return Draft(None, [unsupported])
     reader = SpecReader(document, registry)
     root = reader.part(Sections, document.data)
-    if root is None:
-        return Draft(None, reader.problems)
-    return Draft(Spec(Sections(**root.params), root), reader.problems)
+    problems = sort_problems(reader.problems)
+    return Draft(Spec(Sections(**root.params), root) if root else None, problems)
+
+
+def sort_problems(problems: Sequence[Problem]) -> list[Problem]:
+    """Return the problems of each file in the order of its lines."""
+    files = list(dict.fromkeys(p.place.file if p.place else "" for p in problems))
+
+    def order(problem: Problem) -> tuple[int, int, int]:
+        place = problem.place or Place("")
+        return files.index(place.file), place.line or 0, place.column or 0
+
+    return sorted(problems, key=order)
+
+
+def _check_format(document: Document) -> Problem | None:
+    """Return the problem of a spec of another format, whose other keys are not known."""
+    number = document.data.get("zoo") if isinstance(document.data, dict) else None
+    if type(number) is not int or number not in range(10_000) or number == FORMAT:
+        return None
+    remedy = f"; upgrade {DISTRIBUTION}" if number > FORMAT else ""
+    message = f"spec format {number} is not supported; this version reads format {FORMAT}{remedy}"
+    return Problem(message, "zoo", document.place(("zoo",)))
 
 
 def find_spec(source: str | os.PathLike[str], registry: ComponentRegistry) -> Path:
-    """Return the file of a spec given by path or by the name of a shipped spec."""
+    """Return the file of a spec given by path or by the name of a plugin's spec."""
     path = Path(source)
     looks_like_path = path.suffix in (".yaml", ".yml") or path.name != str(source)
     if looks_like_path or os.path.isfile(path):
@@ -138,7 +167,7 @@ def find_spec(source: str | os.PathLike[str], registry: ComponentRegistry) -> Pa
     except RegistryError as error:
         if os.path.exists(path):
             return path
-        raise SpecError([Problem(f"{error}; and no file has this name")]) from None
+        raise SpecError([Problem(str(error))]) from None
 
 
 def _load_document(source: Source, registry: ComponentRegistry) -> Document:
@@ -173,7 +202,7 @@ def _resolve_extends(
     except SpecError as error:
         problems = [
             p
-            if p.place and (p.place.line, p.place.column) != (1, 1)
+            if p.place and p.place.line
             else Problem(f"{base_name}: {p.message}", p.path or "extends", place)
             for p in error.problems
         ]

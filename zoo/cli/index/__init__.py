@@ -1,4 +1,4 @@
-"""An index of what installed plugins offer, so that commands print it without importing torch."""
+"""An index of what installed plugins provide, so that commands print it without importing torch."""
 
 from __future__ import annotations
 

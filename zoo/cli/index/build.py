@@ -58,11 +58,11 @@ def _check_commands(plugin: Plugin) -> None:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # also SystemExit
-            plugin.faults.append(
+            plugin.errors.append(
                 f"command '{command.name}': {command.target} cannot be loaded: "
                 f"{type(error).__name__}: {error}"
             )
-            plugin.trace = plugin.trace or traceback.format_exc()
+            plugin.traceback = plugin.traceback or traceback.format_exc()
 
 
 def _describe_plugin(plugin: Plugin) -> PluginRecord:
@@ -71,7 +71,7 @@ def _describe_plugin(plugin: Plugin) -> PluginRecord:
         try:
             components.append(_describe_component(entry))
         except Exception as error:  # raised by a default value, for example
-            plugin.faults.append(
+            plugin.errors.append(
                 f"{entry.kind} '{entry.name}' cannot be described: {type(error).__name__}: {error}"
             )
     return PluginRecord(
@@ -86,9 +86,9 @@ def _describe_plugin(plugin: Plugin) -> PluginRecord:
         [importer.name for importer in plugin.importers],
         [str(path) for path in plugin.catalogues],
         plugin.commands,
-        plugin.faults,
+        plugin.errors,
         plugin.conflicts,
-        plugin.trace,
+        plugin.traceback,
     )
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from zoo.cli.index.records import ParameterRecord
-from zoo.interfaces.signature import Parameter, parameters
+from zoo.interfaces.signature import Parameter, Slot, parameters
 
 _LIMITS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
 
@@ -33,13 +33,18 @@ def _describe_values(parameter: Parameter) -> str:
     if parameter.from_parent:
         return "set by the parent, not in a spec"
     if parameter.slot:
-        kind = getattr(parameter.slot.target, "kind", parameter.slot.target.__name__.lower())
-        return (
-            f"list of components of kind {kind}"
-            if parameter.slot.many
-            else f"component of kind {kind}"
-        )
+        return _describe_slot(parameter.slot)
     return _describe_schema(parameter.json_schema())
+
+
+def _describe_slot(slot: Slot) -> str:
+    kind = getattr(slot.target, "kind", None)
+    if kind is None:  # a plain class, which a spec sets without naming a type
+        name = slot.target.__name__
+        one, many = f"parameters of {name}, without type", f"list of mappings for {name}"
+    else:
+        one, many = f"component of kind {kind}", f"list of components of kind {kind}"
+    return (many if slot.many else one) + (" or null" if slot.optional else "")
 
 
 def _describe_schema(schema: dict[str, Any]) -> str:

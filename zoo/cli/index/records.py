@@ -1,4 +1,4 @@
-"""The content of the index: what installed plugins offer, as plain data."""
+"""The content of the index: what installed plugins provide, as plain data."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ class PluginRecord:
     importers: Sequence[str] = ()
     catalogues: Sequence[str] = ()
     commands: Sequence[Command] = ()
-    faults: Sequence[str] = ()
+    errors: Sequence[str] = ()
     conflicts: Sequence[str] = ()
-    trace: str = ""
+    traceback: str = ""
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,8 @@ def fingerprint_of(plugins: Iterable[Plugin]) -> Fingerprint:
             trees |= folders
             files |= single_files
         # A module that failed to import is not in sys.modules.
-        files |= set(_TRACE_FILE.findall(plugin.trace))
-        packages |= set(_MISSING_MODULE.findall(plugin.trace))
+        files |= set(_TRACE_FILE.findall(plugin.traceback))
+        packages |= set(_MISSING_MODULE.findall(plugin.traceback))
     inside = tuple(folder + os.sep for folder in trees)
     files = {file for file in files if not file.startswith(inside)}
     return take_fingerprint(sorted(packages), sorted(trees), sorted(files))

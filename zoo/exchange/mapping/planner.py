@@ -223,7 +223,7 @@ class _Planner:
         return dropped, constant
 
     def _add_problem(self, message: str) -> None:
-        self.problems.append(Problem(message, place=Place(self.map.file, 1, 1)))
+        self.problems.append(Problem(message, place=Place(self.map.file)))
 
 
 def _truncate_problems(problems: Sequence[Problem]) -> list[Problem]:
