@@ -14,10 +14,7 @@ CROSS_CUTTING = {
     "written by earlier versions": ["artifact/compatibility"],
     "commands as they are run": ["cli/failures", "cli/verbs", "exchange/cli", "hub/terminal"],
     "import, map and export together": [
-        "exchange/importers",
-        "exchange/map",
         "exchange/map_fuzz",
-        "exchange/names",
         "exchange/operations",
         "exchange/trained",
         "hub/import",
@@ -27,7 +24,7 @@ CROSS_CUTTING = {
         "generation/decoding_gpu",
         "generation/host_syncs",
         "generation/hugging_face",
-        "generation/refusals",
+        "generation/invalid_inputs",
         "generation/specs",
     ],
     "a hub server against the whole client": [
@@ -45,7 +42,6 @@ CROSS_CUTTING = {
         "plugins/zoo_ctc/learning_slow",
         "plugins/zoo_gat/learning",
         "plugins/zoo_show_attend_tell/caption_learning",
-        "plugins/zoo_word2vec/learns_topics",
     ],
     "parity with another library or published weights": [
         "plugins/zoo_gat/checkpoint",
@@ -63,7 +59,6 @@ CROSS_CUTTING = {
         "plugins/zoo_show_attend_tell/hard_gradient",
         "plugins/zoo_transformer/bfloat16",
         "plugins/zoo_transformer/kv_cache",
-        "plugins/zoo_word2vec/vectors",
     ],
 }
 LISTED = {name for names in CROSS_CUTTING.values() for name in names}
@@ -80,7 +75,8 @@ def _has_source(name):
     """Whether a module of the room, or the room itself, has this name or the start of it."""
     room, _, test = name.rpartition("/")
     source = ROOT / (room if room.startswith("plugins/") else f"zoo/{room}")
-    modules = {path.stem for path in source.rglob("*.py")} | {source.name.removeprefix("zoo_")}
+    modules = {path.stem for path in source.rglob("*") if path.suffix in ("", ".py")}
+    modules.add(source.name.removeprefix("zoo_"))
     return any(test == module or test.startswith(f"{module}_") for module in modules)
 
 
