@@ -75,8 +75,8 @@ def _has_source(name):
     """Whether a module of the room, or the room itself, has this name or the start of it."""
     room, _, test = name.rpartition("/")
     source = ROOT / (room if room.startswith("plugins/") else f"zoo/{room}")
-    paths = [path for path in source.rglob("*") if path.suffix == ".py" or path.is_dir()]
-    modules = {path.stem for path in paths} | {source.name.removeprefix("zoo_")}
+    modules = {path.stem for path in source.rglob("*") if path.suffix in ("", ".py")}
+    modules.add(source.name.removeprefix("zoo_"))
     return any(test == module or test.startswith(f"{module}_") for module in modules)
 
 

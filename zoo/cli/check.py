@@ -56,12 +56,15 @@ def _check(spec: str, overrides: Iterable[str]) -> Report:
 
 @contextmanager
 def _gc_disabled() -> Iterator[None]:
-    """Disable garbage collection, which takes a seventh of the time of a check in imports."""
+    """Disable garbage collection, which takes a fifth of the time of a check in imports."""
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        # Moves all objects to the oldest generation, so that they are not scanned at once.
+        gc.freeze()
+        gc.unfreeze()
         if enabled:
             gc.enable()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 
@@ -61,10 +63,17 @@ def _replace_closed_streams() -> None:
             setattr(sys, name, stream)
 
 
+def _skip_last_collection() -> None:
+    """Skip the garbage collection at exit, which takes half a second after importing torch."""
+    if "triton" not in sys.modules:  # its bindings print the objects that were not freed
+        gc.freeze()
+
+
 def main() -> None:
     """Run a command. Exit code: 0, 1 for an error of the user, 2 for invalid usage."""
     _replace_closed_streams()
     configure_output()
+    atexit.register(_skip_last_collection)
     try:
         app()
     except ZooError as error:
