@@ -1,5 +1,5 @@
 """Project templates for plugins."""
 
-from zoo.scaffold.plugin import write_plugin
+from zoo.scaffold.plugin_writer import write_plugin
 
 __all__ = ["write_plugin"]
