@@ -45,6 +45,6 @@ def test_a_new_plugin_can_be_installed_used_and_removed(environment, tmp_path):
     environment.python("-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / "zoo-cosine"))
 
     environment.uninstall("zoo-cosine")
-    assert "cosine" not in environment.zoo("list")
+    assert "cosine" not in {row["name"] for row in json.loads(environment.zoo("list", "--json"))}
     assert "pip install 'zoo-cosine==0.1.0'" in environment.python("-c", load, code=1)
     assert "no scorer named 'cosine'" in environment.zoo("check", spec, code=1)
