@@ -224,7 +224,11 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The results of all processes, forked from one that imported torch."""
     folder = tmp_path_factory.mktemp("kill")
     command = [sys.executable, __file__, str(folder)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    # A process forked from one with threads of OpenMP can wait for them forever.
+    environ = {**os.environ, "OMP_NUM_THREADS": "1"}
+    ran = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, env=environ
+    )
     assert ran.returncode == 0, ran.stderr
     found: dict[str, Any] = json.loads(ran.stdout)
     return found

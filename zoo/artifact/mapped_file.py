@@ -71,7 +71,8 @@ class MappedFile:
                     raise InvalidSafetensorsError("it was replaced while it was opened")
         except FileNotFoundError:
             raise ArtifactError(f"{path}: no such file") from None
-        except (OSError, ValueError, SafetensorError) as error:
+        # safe_open opens the file a second time, and torch raises RuntimeError if it is gone.
+        except (OSError, ValueError, RuntimeError, SafetensorError) as error:
             if path.suffix in (".yaml", ".yml"):
                 raise ArtifactError(
                     f"{path} is a spec, not a model; build one with "
