@@ -108,7 +108,7 @@ def zoo_importers():
 
 @pytest.mark.parametrize(
     ("result", "facts"),
-    [("3", ("zoo_importers", "3", "importers")), ("[3]", ("3", "importer"))],
+    [("3", ("zoo_importers", "3", "importers")), ("[3]", ("3", "Importer"))],
 )
 def test_an_invalid_result_of_the_hook_is_recorded(tmp_path, monkeypatch, result, facts):
     site = Site(tmp_path / "site", monkeypatch)

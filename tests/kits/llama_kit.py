@@ -94,7 +94,7 @@ def llama_registry(folder, monkeypatch):
     site = Site(folder, monkeypatch)
     site.add("zoo-llama", LLAMA)
     registry = site.registry()
-    assert not [plugin.faults for plugin in registry.plugins if plugin.faults]
+    assert not [plugin.errors for plugin in registry.plugins if plugin.errors]
     others = [plugin for plugin in registry.plugins if plugin.name != "huggingface"]
     return replace(registry, plugins=others)
 

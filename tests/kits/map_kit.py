@@ -39,12 +39,13 @@ def run_plan(plan, tensors):
 
 
 def assert_problems(call, path, expected):
-    """Assert that a call raises exactly these problems: each a location and facts in it."""
+    """Assert that a call raises exactly these problems: each a location ("" for none) and facts."""
     with pytest.raises(SpecError) as caught:
         call()
     problems = str(caught.value).splitlines()
     for problem, (location, *facts) in zip(problems, expected, strict=False):
-        assert problem.startswith(f"{path}:{location}: "), (problem, location)
+        place = f"{path}:{location}" if location else str(path)
+        assert problem.startswith(f"{place}: "), (problem, location)
         for fact in facts:
             assert fact in problem, (problem, fact)
     assert len(problems) == len(expected), problems

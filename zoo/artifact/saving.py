@@ -111,7 +111,9 @@ def write(
     try:
         resolved = load_spec(spec, registry=registry)
     except SpecError as error:
-        raise ArtifactError(f"{path}: its spec is not valid here:\n{error}") from None
+        raise ArtifactError(
+            f"{path}: the spec is not valid with the installed components:\n{error}"
+        ) from None
     model = load_weights(path, resolved, dict(tensors), device=torch.device("cpu"))
     if providers is not None:
         model.providers = tuple(providers)

@@ -40,7 +40,9 @@ def load_weights(
     try:
         tree = build_on_meta(spec.model_only())
     except SpecError as error:
-        raise ArtifactError(f"{source}: its spec is not valid here:\n{error}") from None
+        raise ArtifactError(
+            f"{source}: the spec is not valid with the installed components:\n{error}"
+        ) from None
     model = attach_metadata(tree, spec)
     expected = named_tensors(model)
     _check_tensors(source, tensors, expected)
