@@ -49,6 +49,7 @@ class Torchvision(Backbone):
         super().__init__()
         if channels != 3:
             raise WidthConflict("torchvision models expect images of 3 channels", channels=channels)
+        self.channels = channels
         self.model = model
         available = _feature_modules(_load_model(model), model)
         if modules is not None and modules > len(available):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import register_dataclass
 
 from zoo.errors import ZooError
 
@@ -212,3 +213,8 @@ class GenerationOutput:
         """Return the best hypothesis of each item as a list, including eos and padding."""
         rows: list[list[int]] = self.tokens[:, 0].tolist()
         return rows
+
+
+# FSDP looks for the tensors of a module's output with pytree; torch 2.11 needs this to find them.
+for _output in (Memory, Samples, Outputs):
+    register_dataclass(_output)
