@@ -21,7 +21,6 @@ from zoo.testing.configuration import configurations
 MAX_PARAMETERS = 200_000
 # Submodules that no forward pass of the spec calls, and why.
 NOT_CALLED = {
-    ("cbow-tiny", "output"): "without negative samples, its table is used as a matrix",
     ("ngram-lm", "embedding"): "an n-gram model uses only the vocabulary size",
     ("ngram-lm", "embedding.table"): "an n-gram model uses only the vocabulary size",
 }

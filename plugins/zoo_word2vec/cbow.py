@@ -37,7 +37,7 @@ class Cbow(WordModel):
         mean = vectors.sum(dim=1, keepdim=True) / count.clamp(min=1)[..., None]  # [B, 1, D]
         targets, mask = batch["target"][:, None], count > 0
         if not self.negatives:
-            return Outputs(mean @ self.output.weight.T, targets, mask)
+            return Outputs(mean @ self.output_table().T, targets, mask)
         candidate_vectors = self.output(
             concat_noise(targets, batch, self.negatives)
         )  # [B, 1, 1 + K, D]

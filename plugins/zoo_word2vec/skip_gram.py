@@ -39,7 +39,7 @@ class SkipGram(WordModel):
         targets = batch["target"]
         mask = self.source.mask(targets)
         if not self.negatives:
-            logits = (words @ self.output.weight.T).expand(-1, targets.shape[1], -1)
+            logits = (words @ self.output_table().T).expand(-1, targets.shape[1], -1)
             return Outputs(logits, targets, mask)
         candidate_vectors = self.output(
             concat_noise(targets, batch, self.negatives)

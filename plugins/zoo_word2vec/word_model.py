@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, ZooError
-from zoo.plugin import Blueprint, Embedding
+from zoo.plugin import Blueprint, Embedding, has_hooks
 
 
 class WordModel(Model):
@@ -38,6 +38,14 @@ class WordModel(Model):
         """Initialise the output vectors."""
         bound = 0.5 / self.source.dim
         nn.init.uniform_(self.output.weight, -bound, bound)
+
+    def output_table(self) -> Tensor:
+        """Return all output vectors [V, D]; `output` is called while hooks are registered on it."""
+        if not has_hooks(self.output):
+            return self.output.weight
+        ids = torch.arange(self.output.num_embeddings, device=self.output.weight.device)
+        table: Tensor = self.output(ids)
+        return table
 
     def get_embedding(self, side: str) -> Embedding:
         """Return `source`; source and target share its vocabulary."""
