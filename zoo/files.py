@@ -44,7 +44,7 @@ def staging_dir(target: Path) -> Iterator[Path]:
 
 
 def _create_staging_dir(target: Path) -> tuple[Path, int]:
-    """Create a directory and lock it, which tells other processes that its owner is alive."""
+    """Create a directory and lock it, so that other processes do not remove it as stale."""
     while True:
         staging = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
         staging.mkdir()

@@ -75,7 +75,7 @@ class CtcPrefixBeam(FrameSampler):
             )
         for name, path in (("language_model", language_model), ("symbols", symbols)):
             if path is not None and not Path(path).is_file():
-                raise ZooError(f"{name}: there is no file {path}")
+                raise ZooError(f"{name}: {path}: no such file")
         self.width = width
         self.n_best = n_best or width
         self.language_model = language_model

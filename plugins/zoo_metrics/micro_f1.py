@@ -14,7 +14,7 @@ class MicroF1(RatioMetric):
 
     A prediction or reference is the list of label IDs of an item, in any order, possibly empty.
     Convert the logits of a multi-label model to label IDs first, with `(logits > 0).nonzero()`. If
-    all lists are empty, there is no value and ZooError is raised.
+    all lists are empty, ZooError is raised.
 
     Paper: Lewis 1991.
 

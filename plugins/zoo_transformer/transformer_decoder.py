@@ -76,7 +76,7 @@ class TransformerDecoder(Decoder):
         super().__init__()
         dim = embedding.dim
         if cross is not None and memory_dim == 0:
-            raise ZooError("'cross' is set, but there is no source; remove 'cross'")
+            raise ZooError("'cross' is set, but the model has no source; remove 'cross'")
         self.memory_dim, self.layers = memory_dim, layers
         self.embedding = embedding
         norms = norm.build() if norm else Norm()

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import pytest
+import spec_kit
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -19,18 +20,7 @@ from zoo_bahdanau.additive import Additive
 from zoo_luong.dot import Dot
 from zoo_recurrent.gru import GRU
 
-SPEC = """\
-zoo: 1
-name: tiny
-model:
-  type: seq2seq
-  source: {type: token, vocab: 16, dim: 4}
-  encoder: {type: gru, hidden: 8}
-  decoder:
-    type: attentive-rnn
-    hidden: 16
-    attention: {scorer: SCORER, align: soft}
-"""
+SPEC = spec_kit.SPEC.replace("ALIGN", "soft")
 
 
 class Faulty(Scorer):

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 import pytest
+import spec_kit
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -12,18 +13,7 @@ import zoo
 from zoo.errors import Problem, SpecError
 from zoo.registry.component_registry import default_registry
 
-SPEC = """\
-zoo: 1
-name: tiny
-model:
-  type: seq2seq
-  source: {type: token, vocab: 16, dim: 4}
-  encoder: {type: gru, hidden: 8}
-  decoder:
-    type: attentive-rnn
-    hidden: 16
-    attention: {scorer: additive, align: soft}
-"""
+SPEC = spec_kit.SPEC.replace("SCORER", "additive").replace("ALIGN", "soft")
 
 # Case; change to SPEC; line, column and path; message.
 INVALID = [

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import pytest
 import torch
+from spec_kit import SPEC
 from torch import Tensor, nn
 
 import zoo
@@ -17,19 +18,6 @@ from zoo.spec.report import build_report
 from zoo.spec.spec import load_spec
 from zoo_alignment.soft import Soft
 from zoo_bahdanau.additive import Additive
-
-SPEC = """\
-zoo: 1
-name: tiny
-model:
-  type: seq2seq
-  source: {type: token, vocab: 16, dim: 4}
-  encoder: {type: gru, hidden: 8}
-  decoder:
-    type: attentive-rnn
-    hidden: 16
-    attention: {scorer: SCORER, align: ALIGN}
-"""
 
 
 class Mismatched(Additive):

@@ -137,7 +137,7 @@ class Model(Component, nn.Module, ABC):
 
     def prepare_generation(self, batch: Batch) -> GenerationInputs:
         """Encode the batch and return the inputs of the decoding loop."""
-        raise ZooError(f"model '{self.name}' does not generate")
+        raise ZooError(f"model '{self.name}' does not support generation")
 
     @torch.no_grad()
     def generate(

@@ -113,7 +113,7 @@ def test_check_graph_validates_a_batch():
 
 
 def test_generate_raises():
-    with pytest.raises(ZooError, match="model 'node-classifier' does not generate"):
+    with pytest.raises(ZooError, match="model 'node-classifier' does not support generation"):
         compose().prepare_generation(batch())
 
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from artifact_kit import assert_same_bits
 from hf_model_kit import MODELS, hf_model, import_and_load
 from typer.testing import CliRunner
 
@@ -81,7 +82,11 @@ def test_unsupported_config_values_raise(folder, tmp_path, name, changes, messag
 
 
 def test_a_window_as_long_as_the_context_is_supported(folder, tmp_path):
-    import_and_load(folder("mistral", sliding_window=64, max_position_embeddings=64), tmp_path)
+    changes = {"sliding_window": 64, "max_position_embeddings": 64}
+    model = import_and_load(folder("mistral", **changes), tmp_path)
+    out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
+    assert model.generation_input == "prompt"
+    assert json.loads((out / "config.json").read_text())["max_position_embeddings"] == 64
 
 
 def test_an_end_token_that_also_pads_is_not_padding(folder, tmp_path):
@@ -168,8 +173,10 @@ def test_an_export_of_another_model_type_raises(tmp_path):
      ("minilm-tiny", "bert"), ("wav2vec2-tiny", "wav2vec2")],
 )  # fmt: skip
 def test_shipped_specs_can_be_exported(spec, to, tmp_path):
-    file = zoo.save(zoo.compose(spec), tmp_path / "m.safetensors")
+    model = zoo.compose(spec)
+    file = zoo.save(model, tmp_path / "m.safetensors")
     folder = zoo.export_model(file, tmp_path / "out", to=to)
     if spec != "minilm-tiny":
         MODELS[to][0].from_pretrained(folder)
-    zoo.import_model(folder, tmp_path / "imported.safetensors")
+    imported = zoo.load(zoo.import_model(folder, tmp_path / "imported.safetensors"))
+    assert_same_bits(imported.state_dict(), model.state_dict())

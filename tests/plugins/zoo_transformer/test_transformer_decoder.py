@@ -192,7 +192,7 @@ def test_dropout_is_applied_in_training_only():
 
 
 def test_cross_without_a_source_raises():
-    with pytest.raises(SpecError, match="'cross' is set, but there is no source"):
+    with pytest.raises(SpecError, match="'cross' is set, but the model has no source"):
         build(memory_dim=0, cross=attention(heads=2))
 
 

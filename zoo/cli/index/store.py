@@ -32,7 +32,7 @@ def cache_folder() -> Path | None:
             parent = Path.home() / "Library" / "Caches"
         else:
             parent = Path.home() / ".cache"
-    except RuntimeError:  # there is no home directory
+    except RuntimeError:  # no home directory
         return None
     return parent / DISTRIBUTION
 
