@@ -8,12 +8,14 @@ from zoo_metrics.bleu import BLEU
 from zoo_metrics.cer import CER
 from zoo_metrics.chrf import ChrF
 from zoo_metrics.cider import CIDEr
-from zoo_metrics.meteor import METEOR
+from zoo_metrics.meteor_15 import METEOR15
+from zoo_metrics.meteor_2005 import METEOR2005
 from zoo_metrics.micro_f1 import MicroF1
 from zoo_metrics.nist import NIST
 from zoo_metrics.perplexity import Perplexity
 from zoo_metrics.ribes import RIBES
-from zoo_metrics.rouge import ROUGE
+from zoo_metrics.rouge_coco import ROUGECoco
+from zoo_metrics.rouge_google import ROUGEGoogle
 from zoo_metrics.sequence_accuracy import SequenceAccuracy
 from zoo_metrics.ter import TER
 from zoo_metrics.wer import WER
@@ -29,8 +31,10 @@ def zoo_components() -> Sequence[type[Metric]]:
         BLEU,
         ChrF,
         TER,
-        ROUGE,
-        METEOR,
+        ROUGEGoogle,
+        ROUGECoco,
+        METEOR2005,
+        METEOR15,
         CIDEr,
         NIST,
         RIBES,

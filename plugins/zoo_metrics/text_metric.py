@@ -72,6 +72,17 @@ def count_ngrams(tokens: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
 
 
+def lcs_length(a: Sequence[str], b: Sequence[str]) -> int:
+    """Return the length of the longest common subsequence."""
+    row = [0] * (len(b) + 1)
+    for x in a:
+        previous = row
+        row = [0]
+        for j, y in enumerate(b):
+            row.append(previous[j] + 1 if x == y else max(previous[j + 1], row[j]))
+    return row[-1]
+
+
 def random_texts(count: int, rng: random.Random) -> tuple[list[str], list[list[str]]]:
     """Return random predictions, each with one to three references."""
     words = ["a", "cat", "sat", "on", "the", "mat", "and", "saw", "two", "dogs"]
@@ -82,3 +93,9 @@ def random_texts(count: int, rng: random.Random) -> tuple[list[str], list[list[s
     return [text() for _ in range(count)], [
         [text() for _ in range(rng.randint(1, 3))] for _ in range(count)
     ]
+
+
+def random_inflected_texts(count: int, rng: random.Random) -> tuple[list[str], list[list[str]]]:
+    """Return random texts in which predictions and references have words of the same stem."""
+    predictions, references = random_texts(count, rng)
+    return predictions, [[text.replace("dogs", "dog") for text in texts] for texts in references]

@@ -12,7 +12,7 @@ from zoo.cli.output import JsonOption, print_json, print_table, table
 if TYPE_CHECKING:
     from zoo.evaluation import Score
 
-EXAMPLE = "zoo eval --hyp H.txt --ref R1.txt --ref R2.txt --metrics bleu,cider,meteor --json"
+EXAMPLE = "zoo eval --hyp H.txt --ref R1.txt --ref R2.txt --metrics bleu,cider,meteor-1.5 --json"
 
 
 def command(

@@ -79,6 +79,18 @@ def recorded_scores() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
+def captions() -> dict[str, Any]:
+    """120 predictions with three references each, and scores of the reference programs."""
+    return json.loads((ROOT / "tests" / "data" / "metrics" / "captions.json").read_text())
+
+
+@pytest.fixture(scope="session")
+def caption_texts(captions: dict[str, Any]) -> Corpus:
+    items = captions["items"]
+    return [item["prediction"] for item in items], [item["references"] for item in items]
+
+
+@pytest.fixture(scope="session")
 def score() -> Callable[..., float]:
     """A function that updates a metric once and returns its value, or its values if several."""
 

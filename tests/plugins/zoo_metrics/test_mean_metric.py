@@ -5,9 +5,9 @@ from nltk.translate.meteor_score import meteor_score
 from nltk.translate.ribes_score import sentence_ribes
 from rouge_score.rouge_scorer import RougeScorer
 
-from zoo_metrics.meteor import METEOR
+from zoo_metrics.meteor_2005 import METEOR2005
 from zoo_metrics.ribes import RIBES
-from zoo_metrics.rouge import ROUGE
+from zoo_metrics.rouge_google import ROUGEGoogle
 
 
 class NoSynonyms:
@@ -20,7 +20,7 @@ class NoSynonyms:
 def nltk_meteor(prediction, texts, **options):
     references = [text.split() for text in texts]
     score = meteor_score(references, prediction.split(), wordnet=NoSynonyms(), **options)
-    return {"meteor": score}
+    return {"meteor-2005": score}
 
 
 def nltk_ribes(prediction, texts, **options):
@@ -38,12 +38,12 @@ def rouge_score(prediction, texts, *, stem=False):
 mean_metrics = pytest.mark.parametrize(
     ("metric", "expected_score", "options"),
     [
-        (METEOR, nltk_meteor, {}),
-        (METEOR, nltk_meteor, {"alpha": 0.5, "beta": 1.0, "gamma": 0.2}),
+        (METEOR2005, nltk_meteor, {}),
+        (METEOR2005, nltk_meteor, {"alpha": 0.5, "beta": 1.0, "gamma": 0.2}),
         (RIBES, nltk_ribes, {}),
         (RIBES, nltk_ribes, {"alpha": 0.5, "beta": 0.3}),
-        (ROUGE, rouge_score, {}),
-        (ROUGE, rouge_score, {"stem": True}),
+        (ROUGEGoogle, rouge_score, {}),
+        (ROUGEGoogle, rouge_score, {"stem": True}),
     ],
 )
 

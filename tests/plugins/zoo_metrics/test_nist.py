@@ -1,23 +1,9 @@
 import math
 
-import nltk
 import pytest
 from nltk.translate.nist_score import corpus_nist
 
 from zoo_metrics.nist import NIST
-
-HYPOTHESIS = (
-    "It is a guide to action which ensures that the military always obeys the commands of the party"
-)
-HYPOTHESIS_2 = "It is to insure the troops forever hearing the activity guidebook that party direct"
-REFERENCES = [
-    "It is a guide to action that ensures that the military will forever heed Party commands",
-    (
-        "It is the guiding principle which guarantees the military forces always being under the "
-        "command of the Party"
-    ),
-    "It is the practical guide for the army always to heed the directions of the party",
-]
 
 
 def nltk_nist(predictions: list[str], references: list[list[str]], order: int = 5) -> float:
@@ -27,10 +13,22 @@ def nltk_nist(predictions: list[str], references: list[list[str]], order: int = 
     )
 
 
-def test_published_examples(score):
-    """The examples of the nltk documentation."""
-    assert score(NIST(), [HYPOTHESIS], [REFERENCES]) == pytest.approx(3.3709, abs=1e-4)
-    assert score(NIST(), [HYPOTHESIS_2], [REFERENCES]) == pytest.approx(1.4619, abs=1e-4)
+def test_several_references_match_mteval(captions, caption_texts, score):
+    for order, expected in enumerate(captions["corpus"]["nist"], 1):
+        assert score(NIST(max_order=order), *caption_texts) == pytest.approx(expected, abs=5e-5)
+
+
+def test_matches_are_clipped_by_the_maximum_over_references(score):
+    value = score(NIST(max_order=1), ["a b c d"], [["a b x y", "x y c d"]])
+
+    assert value == pytest.approx(math.log2(8 / 1))  # each word is one of eight reference words
+
+
+def test_the_reference_length_is_the_mean(score):
+    short = score(NIST(max_order=1), ["a b"], [["a b", "a b c d"]])
+
+    # Information: log2(6/2) for each word; the mean length is 3.
+    assert short == pytest.approx(math.log2(3) * 0.5, abs=1e-12)
 
 
 def test_known_value(score):
@@ -47,6 +45,7 @@ def test_known_value(score):
 
 def test_each_pair_and_the_corpus_match_nltk(pairs, score):
     predictions, references = pairs
+    references = [texts[:1] for texts in references]  # nltk takes the best of several
     compared = 0
     for prediction, texts in zip(predictions, references, strict=True):
         words = len(prediction.split())
@@ -61,11 +60,12 @@ def test_each_pair_and_the_corpus_match_nltk(pairs, score):
 
 
 def test_edge_cases_match_nltk(edge_case, score):
-    order = min(5, max(len(prediction.split()) for prediction in edge_case[0]))
-    has_words = any(text.split() for texts in edge_case[1] for text in texts)
-    expected = nltk_nist(*edge_case, order) if order and has_words else 0
+    predictions, references = edge_case[0], [texts[:1] for texts in edge_case[1]]
+    order = min(5, max(len(prediction.split()) for prediction in predictions))
+    has_words = any(text.split() for texts in references for text in texts)
+    expected = nltk_nist(predictions, references, order) if order and has_words else 0
 
-    assert score(NIST(), *edge_case) == pytest.approx(expected, abs=1e-9)
+    assert score(NIST(), predictions, references) == pytest.approx(expected, abs=1e-9)
 
 
 def test_a_recorded_corpus_matches_nltk(recorded_scores, score):
@@ -85,5 +85,5 @@ def test_case_is_significant_by_default(score):
 
 
 def test_signature():
-    expected = f"order:4|case:lc|tok:spaces|nltk:{nltk.__version__}"
+    expected = "order:4|case:lc|tok:spaces|refs:max-clip,mean-length|version:2"
     assert NIST(max_order=4, lowercase=True).signature() == expected

@@ -13,7 +13,7 @@ from zoo_metrics.cer import CER
 from zoo_metrics.chrf import ChrF
 from zoo_metrics.nist import NIST
 from zoo_metrics.ribes import RIBES
-from zoo_metrics.rouge import ROUGE
+from zoo_metrics.rouge_google import ROUGEGoogle
 from zoo_metrics.ter import TER
 from zoo_metrics.wer import WER
 
@@ -22,9 +22,9 @@ LIBRARY = {
     "bleu": ("sacrebleu.metrics.bleu", "sacrebleu"),
     "chrf": ("sacrebleu.metrics.chrf", "sacrebleu"),
     "ter": ("sacrebleu.metrics.ter", "sacrebleu"),
-    "rouge": ("rouge_score.rouge_scorer", "rouge-score"),
-    "meteor": ("nltk.stem.porter", "nltk"),
-    "nist": ("nltk.translate.nist_score", "nltk"),
+    "rouge-google": ("rouge_score.rouge_scorer", "rouge-score"),
+    "meteor-2005": ("nltk.stem.porter", "nltk"),
+    "meteor-1.5": ("nltk.stem.snowball", "nltk"),
     "ribes": ("nltk.translate.ribes_score", "nltk"),
     "wer": ("jiwer", "jiwer"),
     "cer": ("jiwer", "jiwer"),
@@ -105,8 +105,8 @@ OPTIONS = [
     (ChrF, {"beta": 1, "char_order": 3, "lowercase": True}),
     (TER, {"normalized": True, "no_punct": True, "asian_support": True}),
     (TER, {"case_sensitive": True}),
-    (ROUGE, {"stem": True}),
-    (ROUGE, {"tokenize": "words"}),
+    (ROUGEGoogle, {"stem": True}),
+    (ROUGEGoogle, {"tokenize": "words"}),
     (NIST, {"max_order": 2, "lowercase": True}),
     (RIBES, {"alpha": 0.5, "beta": 0.3, "lowercase": True}),
     (WER, {"lowercase": True}),

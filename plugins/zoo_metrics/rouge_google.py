@@ -8,14 +8,14 @@ from typing import Any, ClassVar, Literal
 from zoo import ZooError
 from zoo.plugin import MissingExtra
 from zoo_metrics.mean_metric import MeanMetric
-from zoo_metrics.text_metric import count_ngrams
+from zoo_metrics.text_metric import count_ngrams, lcs_length
 
 # Names in rouge-score, and names of the values.
 TYPES = {"rouge1": "rouge-1", "rouge2": "rouge-2", "rougeL": "rouge-l"}
 
 
-class ROUGE(MeanMetric):
-    r"""ROUGE-1, ROUGE-2 and ROUGE-L: F1 of unigrams, bigrams and longest common subsequence.
+class ROUGEGoogle(MeanMetric):
+    r"""ROUGE-1, ROUGE-2 and ROUGE-L of Google's rouge-score: F1 of n-grams and subsequences.
 
     .. math:: F = \frac{2PR}{P + R}, \quad
         P_n = \frac{|\hat G_n \cap G_n|}{|\hat G_n|}, \quad R_n = \frac{|\hat G_n \cap G_n|}{|G_n|}
@@ -23,7 +23,8 @@ class ROUGE(MeanMetric):
         R_L = \frac{\mathrm{LCS}(\hat y, y)}{|y|}
 
     G_n are the n-grams of a text. Each value is the mean over the predictions of F with the best
-    reference. Computed with rouge-score. The method `reference` computes the formula.
+    reference. Computed with rouge-score. The method `reference` computes the formula. Papers on
+    captioning quote `rouge-coco`.
 
     Paper: Lin 2004, sections 2 and 3.1.
 
@@ -36,7 +37,7 @@ class ROUGE(MeanMetric):
         N predictions, N lists of references -> {rouge-1, rouge-2, rouge-l: from 0 to 1}.
     """
 
-    name: ClassVar[str] = "rouge"
+    name: ClassVar[str] = "rouge-google"
     paper: ClassVar[str] = "Lin 2004, ROUGE: A Package for Automatic Evaluation of Summaries"
 
     def __init__(
@@ -46,10 +47,13 @@ class ROUGE(MeanMetric):
         try:
             from rouge_score.rouge_scorer import RougeScorer
         except ImportError:
-            raise MissingExtra("metric 'rouge'", library="rouge-score", extra="metrics") from None
+            raise MissingExtra(
+                "metric 'rouge-google'", library="rouge-score", extra="metrics"
+            ) from None
         if stem and tokenize == "words":
             raise ZooError(
-                "rouge: stem supports English only; use tokenize 'ascii' or set stem to false"
+                "rouge-google: stem supports English only; use tokenize 'ascii', or set stem to "
+                "false"
             )
         self.tokenize = tokenize
         self.stem = stem
@@ -78,7 +82,7 @@ class ROUGE(MeanMetric):
                 {
                     "rouge-1": _ngram_f1(tokens, target, 1),
                     "rouge-2": _ngram_f1(tokens, target, 2),
-                    "rouge-l": _f1(_lcs_length(tokens, target), len(tokens), len(target)),
+                    "rouge-l": _f1(lcs_length(tokens, target), len(tokens), len(target)),
                 }
                 for target in targets
             ]
@@ -113,14 +117,3 @@ def _f1(matches: int, predicted: int, expected: int) -> float:
         return 0.0
     precision, recall = matches / predicted, matches / expected
     return 2 * precision * recall / (precision + recall)
-
-
-def _lcs_length(a: list[str], b: list[str]) -> int:
-    """Return the length of the longest common subsequence."""
-    row = [0] * (len(b) + 1)
-    for x in a:
-        previous = row
-        row = [0]
-        for j, y in enumerate(b):
-            row.append(previous[j] + 1 if x == y else max(previous[j + 1], row[j]))
-    return row[-1]

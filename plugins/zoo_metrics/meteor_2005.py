@@ -1,4 +1,4 @@
-"""METEOR with exact words and stems, without synonyms."""
+"""METEOR of 2005, with exact words and stems, without synonyms."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -9,11 +9,11 @@ from pydantic import Field
 
 from zoo.plugin import MissingExtra
 from zoo_metrics.mean_metric import MeanMetric
-from zoo_metrics.text_metric import random_texts, split_words
+from zoo_metrics.text_metric import random_inflected_texts, split_words
 
 
-class METEOR(MeanMetric):
-    r"""METEOR without synonyms: F-score of aligned words with a fragmentation penalty.
+class METEOR2005(MeanMetric):
+    r"""METEOR of 2005, as in nltk, without synonyms: F-score of aligned words, times a penalty.
 
     .. math:: \mathrm{METEOR} =
         \left(1 - \gamma \left(\frac{c}{m}\right)^\beta\right)
@@ -24,7 +24,7 @@ class METEOR(MeanMetric):
     reference word of the same form, then of the same Porter stem. **Synonyms are not used**,
     because they need the WordNet corpus. The value is the mean over the predictions, each with its
     best reference. Texts are lower-cased and split at whitespace. Implemented here; the reference
-    computation is that of nltk, without synonyms.
+    computation is that of nltk, without synonyms. Papers on captioning quote `meteor-1.5`.
 
     Paper: Banerjee and Lavie 2005; parameters of Lavie and Agarwal 2007, section 2.
 
@@ -34,10 +34,10 @@ class METEOR(MeanMetric):
         gamma: maximum fragmentation penalty.
 
     Shapes:
-        N predictions, N lists of references -> {meteor: from 0 to 1}.
+        N predictions, N lists of references -> {meteor-2005: from 0 to 1}.
     """
 
-    name: ClassVar[str] = "meteor"
+    name: ClassVar[str] = "meteor-2005"
     paper: ClassVar[str] = (
         "Banerjee and Lavie 2005, METEOR: An Automatic Metric for MT Evaluation with Improved "
         "Correlation with Human Judgments"
@@ -54,7 +54,7 @@ class METEOR(MeanMetric):
         try:
             from nltk.stem.porter import PorterStemmer
         except ImportError:
-            raise MissingExtra("metric 'meteor'", library="nltk", extra="metrics") from None
+            raise MissingExtra("metric 'meteor-2005'", library="nltk", extra="metrics") from None
         self.alpha = alpha
         self.beta = beta
         self.gamma = gamma
@@ -62,7 +62,7 @@ class METEOR(MeanMetric):
 
     def score(self, prediction: str, texts: Sequence[str]) -> dict[str, float]:
         hypothesis, *targets = (split_words(text, lowercase=True) for text in (prediction, *texts))
-        return {"meteor": max(self._score(hypothesis, target) for target in targets)}
+        return {"meteor-2005": max(self._score(hypothesis, target) for target in targets)}
 
     def _score(self, hypothesis: list[str], target: list[str]) -> float:
         matches = self._align(hypothesis, target)
@@ -111,12 +111,10 @@ class METEOR(MeanMetric):
             )
             for prediction, texts in zip(predictions, references, strict=True)
         ]
-        return {"meteor": sum(scores) / len(scores)}
+        return {"meteor-2005": sum(scores) / len(scores)}
 
     def example(self, count: int, rng: random.Random) -> tuple[list[str], list[list[str]]]:
-        predictions, references = random_texts(count, rng)
-        stems = [[text.replace("dogs", "dog") for text in texts] for texts in references]
-        return predictions, stems
+        return random_inflected_texts(count, rng)
 
 
 class _NoSynonyms:
