@@ -54,7 +54,7 @@ def train_gensim(texts, threads):
 def train_zoo(texts, threads):
     torch.set_num_threads(threads)
     corpus = Corpus.from_sentences(texts, min_count=MIN_COUNT)
-    source = {"type": "token", "vocab": len(corpus.words), "dim": DIM, "std": 0.003}
+    source = {"type": "token", "vocab": len(corpus.words), "dim": DIM}
     model = {"type": "skip-gram", "source": source, "negatives": NEGATIVES}
     built = zoo.compose({"zoo": 1, "name": "benchmark", "model": model})
     return train(built, corpus, TrainingConfig(epochs=1, window=WINDOW, sample=SAMPLE))

@@ -1,6 +1,6 @@
-"""N-gram decoder with Witten-Bell smoothing."""
+"""N-gram decoder with Witten-Bell or Kneser-Ney smoothing."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -13,22 +13,26 @@ _EMPTY_CODE = torch.iinfo(torch.int64).max
 
 
 class NGram(Decoder):
-    r"""N-gram decoder: next-token probabilities from counts with Witten-Bell smoothing.
+    r"""N-gram decoder: next-token probabilities from counts, Witten-Bell or Kneser-Ney smoothed.
 
     .. math::
-        p(w \mid h) = \frac{c(hw) + T(h)\, p(w \mid h')}{c(h) + T(h)}, \qquad p(w \mid \cdot) =
-        \frac{1}{V}
+        p_\mathrm{WB}(w \mid h) = \frac{c(hw) + T(h)\, p(w \mid h')}{c(h) + T(h)}, \qquad
+        p_\mathrm{KN}(w \mid h) = \frac{\max(c(hw) - D, 0) + D\, T(h)\, p(w \mid h')}{c(h)}
 
     where T(h) is the number of distinct tokens that follow h, and h' is h without its first token.
-    The recursion ends in the uniform distribution. The counts are buffers, filled by `fit`, and
-    are saved with the model.
+    The recursion ends in the uniform distribution 1/V. For Kneser-Ney, c is the number of
+    occurrences for the longest n-grams and the number of distinct preceding tokens for shorter
+    ones; D = n_1 / (n_1 + 2 n_2) for each length, where n_i n-grams have the count i. The counts
+    are buffers, filled by `fit`, and are saved with the model.
 
-    Paper: Witten and Bell 1991, method C; Chen and Goodman 1998, section 2.6.
+    Paper: Witten and Bell 1991, method C; Kneser and Ney 1995; Chen and Goodman 1998, sections 2.6
+    and 2.7.
 
     Args:
         embedding: target embedding; only its vocabulary size is used.
         order: length of the n-grams, including the predicted token.
         capacity: maximum number of distinct n-grams of each length.
+        smoothing: Witten-Bell, or interpolated Kneser-Ney.
 
     Shapes:
         tokens [B, n] -> logits [B, n, V], which are log-probabilities.
@@ -42,6 +46,8 @@ class NGram(Decoder):
 
     codes: Tensor
     counts: Tensor
+    continuations: Tensor
+    discounts: Tensor
 
     def __init__(
         self,
@@ -49,6 +55,7 @@ class NGram(Decoder):
         embedding: FromParent[Embedding],
         order: Annotated[int, Field(ge=1, le=8)] = 3,
         capacity: Annotated[int, Field(ge=1)] = 100_000,
+        smoothing: Literal["witten-bell", "kneser-ney"] = "witten-bell",
     ) -> None:
         super().__init__()
         if embedding.vocab is None:
@@ -64,9 +71,13 @@ class NGram(Decoder):
         self.vocab = embedding.vocab
         self.order = order
         self.capacity = capacity
+        self.smoothing = smoothing
         # An n-gram is stored as one integer whose digits are its tokens; codes are sorted.
         self.register_buffer("codes", torch.full((order, capacity), _EMPTY_CODE))
         self.register_buffer("counts", torch.zeros(order, capacity, dtype=torch.long))
+        if smoothing == "kneser-ney":
+            self.register_buffer("continuations", torch.zeros_like(self.counts))
+            self.register_buffer("discounts", torch.zeros(order))
 
     def fit(self, tokens: Tensor, mask: Tensor) -> None:
         """Add the n-grams of sequences [B, T] to the counts; the first token is not predicted."""
@@ -88,6 +99,20 @@ class NGram(Decoder):
             self.counts[n - 1].zero_()[: len(unique)] = torch.zeros_like(unique).index_add(
                 0, inverse, weight
             )
+        if self.smoothing == "kneser-ney":
+            self._update_continuations()
+
+    def _update_continuations(self) -> None:
+        """Compute the counts and discounts of Kneser-Ney smoothing from `codes` and `counts`."""
+        self.continuations.zero_()
+        self.continuations[-1] = self.counts[-1]
+        for n in range(1, self.order):
+            longer = self.codes[n][self.counts[n] > 0]
+            # The last n tokens of an (n + 1)-gram are its code without the first digit.
+            index = torch.searchsorted(self.codes[n - 1], longer % (self.vocab + 1) ** n)
+            self.continuations[n - 1].index_add_(0, index, torch.ones_like(index))
+        once, twice = ((self.continuations == k).sum(dim=1) for k in (1, 2))
+        self.discounts.copy_(once / (once + 2 * twice).clamp(min=1))
 
     def start(self, memory: Memory, *, steps: int) -> State:
         return State({"last": self._initial_context(memory.mask.shape[0], self.codes.device)})
@@ -112,9 +137,15 @@ class NGram(Decoder):
             query_codes = head[..., None] * (self.vocab + 1) + next_tokens  # [B, n, V]
             index = torch.searchsorted(self.codes[k - 1], query_codes).clamp(max=self.capacity - 1)
             found = self.codes[k - 1][index] == query_codes
-            counts = self.counts[k - 1][index] * found
-            total, distinct = counts.sum(-1, keepdim=True), found.sum(-1, keepdim=True)
-            interpolated = (counts + distinct * p) / (total + distinct).clamp(min=1)
+            if self.smoothing == "kneser-ney":
+                counts, discount = self.continuations[k - 1][index] * found, self.discounts[k - 1]
+                total, distinct = counts.sum(-1, keepdim=True), found.sum(-1, keepdim=True)
+                kept = (counts - discount).clamp(min=0)
+                interpolated = (kept + discount * distinct * p) / total.clamp(min=1)
+            else:
+                counts = self.counts[k - 1][index] * found
+                total, distinct = counts.sum(-1, keepdim=True), found.sum(-1, keepdim=True)
+                interpolated = (counts + distinct * p) / (total + distinct).clamp(min=1)
             p = torch.where(total > 0, interpolated.to(dtype), p)
         return p
 

@@ -40,7 +40,7 @@ class TrainingConfig:
     Args:
         epochs: number of passes over the corpus.
         window: maximum distance of context words.
-        lr: initial learning rate.
+        lr: initial learning rate; None: 0.05 for CBOW, 0.025 for skip-gram.
         min_lr: final learning rate.
         sample: threshold of the subsampling of frequent words; 0 disables it.
         seed: seed of the random numbers.
@@ -48,13 +48,14 @@ class TrainingConfig:
 
     epochs: int = 5
     window: int = 5
-    lr: float = 0.025
+    lr: float | None = None
     min_lr: float = 0.0001
     sample: float = 1e-3
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if min(self.epochs, self.window) < 1 or min(self.lr, self.min_lr) <= 0 or self.sample < 0:
+        rates = [self.min_lr] if self.lr is None else [self.lr, self.min_lr]
+        if min(self.epochs, self.window) < 1 or min(rates) <= 0 or self.sample < 0:
             raise ZooError(
                 "epochs and window must be at least 1, lr and min_lr above 0, sample at least 0; "
                 f"got {self}"
@@ -121,9 +122,11 @@ def train(
         )
     words = EmbeddingTable(get_table_weight(model.source))
     output = EmbeddingTable(model.output.weight)
-    step = _skip_gram_step if isinstance(model, SkipGram) else _cbow_step
+    step, lr_start = (_skip_gram_step, 0.025) if isinstance(model, SkipGram) else (_cbow_step, 0.05)
+    if config.lr is not None:
+        lr_start = config.lr
     for done, chunk in _chunks(corpus, config, words.rows.device):
-        lr = max(config.lr * (1 - done), config.min_lr)
+        lr = max(lr_start * (1 - done), config.min_lr)
         step(words, output, chunk, model.negatives, lr)
         if progress is not None:
             progress(done)
@@ -189,7 +192,11 @@ def _skip_gram_step(
 def _cbow_step(
     words: EmbeddingTable, output: EmbeddingTable, chunk: Chunk, k: int, lr: float
 ) -> None:
-    """Update both tables; the mean of the context words predicts the centre word."""
+    """Update both tables; the mean of the context words predicts the centre word.
+
+    As in the authors' program, each context word receives the gradient of the mean, which is not
+    divided by the number of context words.
+    """
     inputs, centers = words.rows[chunk.spans], output.rows[chunk.centers]
     noise, share = output.rows[chunk.noise], k / NUM_NOISE
     count = chunk.window_mask.sum(dim=2, keepdim=True)  # [C, L, 1]
@@ -198,8 +205,8 @@ def _cbow_step(
     true = (means * centers).sum(dim=2, keepdim=True).sigmoid_().neg_().add_(1) * counts * lr
     false = (means @ noise.mT).sigmoid_() * counts * (-lr * share)
     noise_pairs = (counts.sum(dim=1) * share).expand_as(chunk.noise)
-    change = mix.mT @ (true * centers + false @ noise)
-    words.add(lr, (chunk.spans, mix.sum(dim=1) * (1 + k), change))
+    change = chunk.window_mask.mT @ (true * centers + false @ noise)
+    words.add(lr, (chunk.spans, chunk.window_mask.sum(dim=1) * (1 + k), change))
     output.add(
         lr,
         (chunk.centers, counts, true * means),

@@ -34,10 +34,17 @@ class WordModel(Model):
         self.output = nn.Embedding(self.source.vocab, self.source.dim)
         self.reset_parameters()
 
+    @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Initialise the output vectors."""
+        """Initialise all vectors from U(±0.5 / dim), the authors' start of the input vectors.
+
+        The initialisation of the embedding itself is replaced; rows of zeros (padding) stay zero.
+        """
         bound = 0.5 / self.source.dim
-        nn.init.uniform_(self.output.weight, -bound, bound)
+        for weight in self.source.parameters():
+            padding = (weight == 0).all(dim=-1, keepdim=True)
+            weight.uniform_(-bound, bound).masked_fill_(padding, 0.0)
+        self.output.weight.uniform_(-bound, bound)
 
     def output_table(self) -> Tensor:
         """Return all output vectors [V, D]; `output` is called while hooks are registered on it."""

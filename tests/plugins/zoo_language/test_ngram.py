@@ -3,6 +3,7 @@ from collections import Counter
 
 import pytest
 import torch
+from nltk.lm import KneserNeyInterpolated, Vocabulary
 
 import zoo
 from zoo.plugin import Memory
@@ -10,9 +11,9 @@ from zoo_language.ngram import NGram
 from zoo_tokens.token import Token
 
 
-def _decoder(order, capacity=64, vocab=5):
+def _decoder(order, capacity=64, vocab=5, smoothing="witten-bell"):
     embedding = Token(vocab=vocab, dim=1)
-    return NGram(embedding=embedding, order=order, capacity=capacity)
+    return NGram(embedding=embedding, order=order, capacity=capacity, smoothing=smoothing)
 
 
 def _empty_memory(batch):
@@ -73,6 +74,73 @@ def test_every_probability_matches_the_formula(order):
         for word in range(5):
             expected = _reference_probability(rows, order, 5, rows[0][: t + 1], word)
             assert logits[t, word].exp().item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_known_kneser_ney_bigram():
+    # As above; the bigrams are 1a, ab, ba, ac, each once: D = 1, shared over all continuations.
+    decoder = _decoder(order=2, smoothing="kneser-ney")
+    sequence = torch.tensor([[1, 2, 3, 2, 4]])
+    decoder.fit(sequence, torch.ones_like(sequence, dtype=torch.bool))
+    assert decoder.discounts.tolist() == [pytest.approx(2 / 4), 1]
+    # a is preceded by 1 and b, b by a, c by a; the discount of unigrams is 1/2.
+    unigram = {v: (max(c - 0.5, 0) + 1.5 / 5) / 4 for v, c in enumerate([0, 0, 2, 1, 1])}
+    expected = torch.tensor([[math.log(unigram[v]) for v in range(5)]])
+    torch.testing.assert_close(_logits(decoder, [[2]])[0], expected, atol=1e-6, rtol=0)
+
+
+def _with_uniform_base(estimator, vocab):
+    """Let an nltk model of Kneser-Ney interpolate unigrams with the uniform distribution."""
+
+    def unigram_score(word):
+        count, total = estimator._continuation_counts(word)
+        known = [w for w in map(str, range(vocab)) if estimator._continuation_counts(w)[0]]
+        kept = max(count - estimator.discount, 0)
+        return (kept + estimator.discount * len(known) / vocab) / total
+
+    estimator.unigram_score = unigram_score
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_kneser_ney_matches_nltk(order):
+    generator = torch.Generator().manual_seed(order)
+    rows = torch.randint(1, 5, (3, 9), generator=generator)
+    decoder = _decoder(order, smoothing="kneser-ney")
+    decoder.fit(rows, rows > 0)
+    decoder.discounts.fill_(0.4)  # nltk has one discount for all lengths
+    padded = [["-"] * (order - 1) + [str(token) for token in row] for row in rows.tolist()]
+    grams = [
+        tuple(row[t - n + 1 : t + 1])
+        for row in padded
+        for t in range(order, len(row))
+        for n in range(1, order + 1)
+    ]
+    words = Vocabulary([*map(str, range(5)), "-"])
+    model = KneserNeyInterpolated(order, 0.4, vocabulary=words)
+    _with_uniform_base(model.estimator, 5)
+    model.counts.update([grams])
+    logits = _logits(decoder, rows.tolist())
+    torch.testing.assert_close(logits.exp().sum(-1), torch.ones(3, 9), atol=1e-5, rtol=0)
+    for t in range(9):
+        context = tuple(padded[0][t + 1 : t + order])
+        for word in range(5):
+            expected = model.score(str(word), context)
+            assert logits[0, t, word].exp().item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_kneser_ney_prefers_words_with_many_contexts():
+    # "3" follows only 2, five times; "4" follows 1, 2 and 5, once each.
+    decoder = _decoder(order=2, vocab=8, smoothing="kneser-ney")
+    tokens = torch.tensor([[6, 2, 3], [6, 2, 3], [6, 2, 3], [6, 2, 3], [6, 2, 3]])
+    decoder.fit(tokens, tokens > 0)
+    tokens = torch.tensor([[6, 1, 4], [6, 2, 4], [6, 5, 4]])
+    decoder.fit(tokens, tokens > 0)
+    after_unseen = _logits(decoder, [[7]])[0, 0]
+    assert after_unseen[4] > after_unseen[3]
+    smoothed = _decoder(order=2, vocab=8)
+    for row in ([[6, 2, 3]] * 5, [[6, 1, 4], [6, 2, 4], [6, 5, 4]]):
+        smoothed.fit(torch.tensor(row), torch.tensor(row) > 0)
+    after_unseen = _logits(smoothed, [[7]])[0, 0]
+    assert after_unseen[3] > after_unseen[4]
 
 
 def test_steps_equal_teacher_forcing_and_a_state_can_be_reordered():

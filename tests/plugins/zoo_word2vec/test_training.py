@@ -64,7 +64,9 @@ def _loss(kind, words, output, chunk, k):
             u = output[chunk.centers[c, m]]
             context = [words[chunk.spans[c, s]] for s in range(7) if chunk.window_mask[c, m, s]]
             if kind == "cbow" and context:
-                context = [torch.stack(context).mean(dim=0)]
+                total = torch.stack(context).sum(dim=0)
+                # The value of the mean, with the gradient of the sum.
+                context = [total + (total / len(context) - total).detach()]
             for v in context:
                 loss = loss - F.logsigmoid(v @ u)
                 for noise in chunk.noise[c]:
@@ -82,6 +84,17 @@ def test_the_training_step_matches_autograd(kind, step):
     step(EmbeddingTable(updated), EmbeddingTable(updated_output), chunk, 3, 0.1)
     torch.testing.assert_close(updated, words.detach() - 0.1 * words.grad)
     torch.testing.assert_close(updated_output, output.detach() - 0.1 * output.grad)
+
+
+@pytest.mark.parametrize(("kind", "lr"), [("skip-gram", 0.025), ("cbow", 0.05)])
+def test_the_default_learning_rate_is_that_of_the_authors(compose_model, kind, lr):
+    corpus = Corpus.from_sentences(TEXT * 50, min_count=1)
+    default, explicit, other = (
+        train(compose_model(kind), corpus, TrainingConfig(epochs=1, lr=rate))
+        for rate in (None, lr, 0.01)
+    )
+    assert (default.matrix == explicit.matrix).all()
+    assert (default.matrix != other.matrix).any()
 
 
 def test_updates_of_many_pairs_are_scaled_down():
@@ -148,7 +161,7 @@ def _sentences(seed):
 def test_nearest_words_have_the_same_topic(kind, seed):
     """Of the ten nearest words, 95 % have the same topic (chance: 19 %)."""
     corpus = Corpus.from_sentences(_sentences(seed), min_count=1)
-    source = {"type": "token", "vocab": len(corpus.words), "dim": 24, "std": 0.02}
+    source = {"type": "token", "vocab": len(corpus.words), "dim": 24}
     spec = {"zoo": 1, "name": "topics", "model": {"type": kind, "source": source}}
     model = zoo.compose(spec, seed=seed)
     vectors = train(model, corpus, TrainingConfig(epochs=10, sample=0.0, lr=0.05, seed=seed))

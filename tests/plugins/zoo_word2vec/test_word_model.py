@@ -22,6 +22,16 @@ def test_skip_gram_logits_are_inner_products(compose_model):
     assert outputs.targets.tolist() == [[0, 0]]
 
 
+@pytest.mark.parametrize("name", ["skip-gram-2013", "cbow-2013"])
+def test_vectors_start_as_in_the_authors_program(name):
+    model = zoo.compose(name, overrides=["model.source.vocab=500"])
+    weight = model.source.table.weight
+    bound = 0.5 / model.source.dim
+    assert not weight[0].any()  # padding
+    assert 0.99 * bound < weight.abs().max() <= bound
+    assert weight[1:].std().item() == pytest.approx(bound / 3**0.5, rel=0.02)
+
+
 def test_without_negatives_the_softmax_is_over_all_words(compose_model):
     model = compose_model("skip-gram", negatives=0)
     batch = {"source": torch.tensor([3]), "target": torch.tensor([[4, 2]])}
