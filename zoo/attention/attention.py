@@ -168,6 +168,10 @@ class Attention(RecordsAttention):
         """Whether the weights of a query depend on previous queries."""
         return self.align.sequential or self.scorers.sequential
 
+    @property
+    def stochastic_part(self) -> nn.Module | None:
+        return self.align if self.align.is_stochastic else None
+
     def forbid_sequential(self, where: str) -> None:
         """Raise ZooError if this attention is sequential, for modules that run in parallel."""
         parts: list[Scorer | Alignment] = [self.scorers.first, self.align]
