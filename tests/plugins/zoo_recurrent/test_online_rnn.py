@@ -183,7 +183,9 @@ def filtering_batch(B, generator):
 def trained_accuracy(lambda_r, steps=250):
     torch.manual_seed(0)
     model = zoo.compose("luo-tiny")
-    objective = zoo.objective(zoo.load_spec("luo-tiny", overrides=[f"objective.lambda_r={lambda_r}"]))
+    objective = zoo.objective(
+        zoo.load_spec("luo-tiny", overrides=[f"objective.lambda_r={lambda_r}"])
+    )
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     generator = torch.Generator().manual_seed(0)
     for _ in range(steps):
