@@ -64,4 +64,5 @@ class NormalisedAdditive(Scorer):
 
     def _project(self, hidden: Tensor) -> Tensor:
         """Compute the scores [...] of the hidden layer [..., hidden] before its activation."""
-        return hidden.tanh() @ (self.g * self.v / torch.linalg.vector_norm(self.v))
+        direction: Tensor = self.g * self.v / torch.linalg.vector_norm(self.v)
+        return hidden.tanh() @ direction
