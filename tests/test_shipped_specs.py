@@ -35,9 +35,10 @@ SMALL = {
         "model.decoder.hidden=5",
     ],
     "luo-2016": [
-        "model.source={vocab: 16, dim: 6}",
-        "model.encoder.hidden=5",
-        "model.decoder={hidden: 7, readout: 4, attention: {scorer: {hidden: 3}}}",
+        "model.source={rate: 1000, window: 64, hop: 32, mels: 8}",
+        "model.target={vocab: 12, dim: 6}",
+        "model.encoder={hidden: 5, layers: 1}",
+        "model.decoder.hidden=7",
     ],
     "hierarchical-2015": [
         "model.source={vocab: 16, dim: 6}",

@@ -17,10 +17,9 @@ class Hard(Alignment):
         \alpha_{ts} = \frac{\exp e_{ts}}{\sum_{s'} \exp e_{ts'}}, \qquad
         w_{ts} = [s = s_t]
 
-    Paper: Xu et al. 2015, equations 8 and 9, without the occasional use of the expectation; Luo
-    et al. 2016 for online alignments. Sampling has no gradient: the objective `reinforce` uses the
-    log-probability of the sample (equations 11 to 14), and the straight-through estimator uses the
-    gradient of alpha for w.
+    Paper: Xu et al. 2015, equations 8 and 9, without the occasional use of the expectation.
+    Sampling has no gradient: the objective `reinforce` uses the log-probability of the sample
+    (equations 11 to 14), and the straight-through estimator uses the gradient of alpha for w.
 
     Args:
         straight_through: whether to use the straight-through estimator (Bengio et al. 2013).

@@ -6,7 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import FromParent, Scorer
+from zoo import ZooError
+from zoo.plugin import FromParent, Scorer, WidthConflict
 
 
 class Additive(Scorer):
@@ -14,12 +15,15 @@ class Additive(Scorer):
 
     .. math:: a(q, k) = v^\top \tanh(W q + U k)
 
-    Paper: Bahdanau et al. 2015, appendix A.1.2; U k is computed once per sequence.
+    Paper: Bahdanau et al. 2015, appendix A.1.2; U k is computed once per sequence. With project:
+    false, the score is vᵀ tanh(q + k), as in AdditiveAttention of Keras, whose scale is v.
 
     Args:
         query_dim: width of the queries.
         key_dim: width of the keys.
-        hidden: width of the hidden layer.
+        hidden: width of the hidden layer; by default 128, and with project: false the width of
+            queries and keys.
+        project: whether queries and keys are projected by W and U.
 
     Shapes:
         query [..., T, query_dim], key [..., S, key_dim] -> [..., T, S].
@@ -36,13 +40,17 @@ class Additive(Scorer):
         *,
         query_dim: FromParent[int],
         key_dim: FromParent[int],
-        hidden: Annotated[int, Field(ge=1)] = 128,
+        hidden: Annotated[int, Field(ge=1)] | None = None,
+        project: bool = True,
     ) -> None:
         super().__init__()
-        self.query_dim, self.key_dim, self.hidden = query_dim, key_dim, hidden
-        self.W = nn.Linear(query_dim, hidden, bias=False)
-        self.U = nn.Linear(key_dim, hidden, bias=False)
-        self.v = nn.Parameter(torch.empty(hidden))
+        self.query_dim, self.key_dim, self.project = query_dim, key_dim, project
+        self.hidden = hidden or (128 if project else query_dim)
+        if not project:
+            _require_equal_widths(query_dim, key_dim, self.hidden)
+        self.W = nn.Linear(query_dim, self.hidden, bias=False) if project else nn.Identity()
+        self.U = nn.Linear(key_dim, self.hidden, bias=False) if project else nn.Identity()
+        self.v = nn.Parameter(torch.empty(self.hidden))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -61,3 +69,17 @@ class Additive(Scorer):
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         scores: Tensor = (self.W(query) + self.U(key)).tanh() @ self.v
         return scores
+
+
+def _require_equal_widths(query_dim: int, key_dim: int, hidden: int) -> None:
+    if query_dim != key_dim:
+        raise WidthConflict(
+            "project: false needs queries and keys of the same width",
+            query_dim=query_dim,
+            key_dim=key_dim,
+        )
+    if hidden != query_dim:
+        raise ZooError(
+            f"hidden ({hidden}) must be the width of the queries ({query_dim}) with project: "
+            "false; remove it"
+        )

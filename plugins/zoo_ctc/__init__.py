@@ -10,6 +10,7 @@ from zoo_ctc.ctc_greedy import CtcGreedy
 from zoo_ctc.ctc_prefix_beam import CtcPrefixBeam
 from zoo_ctc.ctc_recogniser import CtcRecogniser
 from zoo_ctc.joint_ctc import JointCtc
+from zoo_ctc.joint_ctc_search import JointCtcSearch
 from zoo_ctc.log_mel import LogMel
 from zoo_ctc.subsampled import Subsampled
 
@@ -25,4 +26,5 @@ def zoo_components() -> Sequence[type[Embedding | Model | Objective | Sampler]]:
         CtcAttention,
         CtcGreedy,
         CtcPrefixBeam,
+        JointCtcSearch,
     ]

@@ -1,5 +1,6 @@
 """Joint CTC and attention model."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, ClassVar
 
@@ -7,18 +8,21 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo import Batch, Outputs, record_samples
+from zoo import Batch, GenerationOutput, Outputs, record_samples
 from zoo.plugin import (
     Blueprint,
     Decoder,
     Embedding,
     Encoder,
+    Filter,
     GenerationInputs,
     Memory,
+    Sampler,
     find_stochastic,
     forbid_stochastic,
 )
 from zoo_ctc.frame_model import FrameModel, random_labels, valid_labels
+from zoo_ctc.joint_ctc_search import JointCtcSearch
 
 
 class CtcAttention(FrameModel):
@@ -31,7 +35,8 @@ class CtcAttention(FrameModel):
     where p_s(k) is the probability of label k at frame s. Returns the outputs of the decoder; the
     outputs of the CTC head are in ``auxiliary["ctc"]``. The labels of the CTC head are the target
     without bos and eos; the blank has the token ID of the padding. A frame sampler decodes the
-    outputs of the CTC head; any other sampler generates with the decoder.
+    outputs of the CTC head, joint-ctc-search uses both heads, and any other sampler generates with
+    the decoder.
 
     Paper: Kim et al. 2017, section 2.3; Watanabe et al. 2017, section III.
 
@@ -115,6 +120,23 @@ class CtcAttention(FrameModel):
         bos, eos = (labels.new_full((batch, 1), token) for token in (self.bos, self.eos))
         target = torch.cat([bos, labels, eos], dim=1)
         return {"source": source, "target": target.to(source.device)}
+
+    @torch.no_grad()
+    def generate(
+        self,
+        batch: Batch,
+        sampler: Sampler,
+        *,
+        max_length: int,
+        generator: torch.Generator | None = None,
+        filters: Sequence[Filter] = (),
+    ) -> GenerationOutput:
+        if isinstance(sampler, JointCtcSearch):
+            logprobs, mask = self.frame_logprobs(batch["source"])
+            sampler = sampler.with_frames(logprobs, mask, blank=self.blank)
+        return super().generate(
+            batch, sampler, max_length=max_length, generator=generator, filters=filters
+        )
 
     def prepare_generation(self, batch: Batch) -> GenerationInputs:
         memory = self.encode(batch["source"])

@@ -56,6 +56,14 @@ class FrameModel(Model):
             batch, sampler, max_length=max_length, generator=generator, filters=filters
         )
 
+    def frame_logprobs(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        """Compute the log-probabilities [B, T, V] and the mask [B, T] of the frames."""
+        logits, mask = self.frame_logits(source)
+        logprobs = logits.float().log_softmax(dim=-1)
+        if bool(logprobs[mask].isnan().any()):
+            raise ZooError("the logits of the frames contain NaN or inf")
+        return logprobs, mask
+
     def _decode_frames(
         self, source: Tensor, sampler: FrameSampler, max_length: int, filters: Sequence[Filter]
     ) -> GenerationOutput:
@@ -71,10 +79,7 @@ class FrameModel(Model):
             )
         if max_length < 1:
             raise ZooError(f"max_length is {max_length}, but must be at least 1")
-        logits, mask = self.frame_logits(source)
-        logprobs = logits.float().log_softmax(dim=-1)
-        if bool(logprobs[mask].isnan().any()):
-            raise ZooError("the logits of the frames contain NaN or inf")
+        logprobs, mask = self.frame_logprobs(source)
         excluded = torch.ones(logprobs.shape[-1], dtype=torch.bool, device=logprobs.device)
         excluded[[self.blank, *self.label_ids]] = False
         logprobs = logprobs.masked_fill(excluded, float("-inf"))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 from torch import Tensor
@@ -13,27 +13,33 @@ from zoo_ctc.ctc import Ctc, ImpossibleMode
 
 
 class JointCtc(Objective):
-    r"""Weighted sum of the CTC loss and the decoder's loss.
+    r"""Weighted sum of the CTC loss and the decoder's loss, both of whole sequences.
 
-    .. math:: L = \lambda\, L_{\mathrm{CTC}} + (1 - \lambda)\, L_{\mathrm{attention}}
+    .. math::
+        L = -\frac{1}{B} \sum_b \big[ \lambda \log p_{\mathrm{CTC}}(y_b \mid x_b)
+            + (1 - \lambda) \log p_{\mathrm{attention}}(y_b \mid x_b) \big]
 
     The outputs are those of the decoder, with those of the CTC head as "ctc".
 
     Paper: Kim et al. 2017, equation 9; Watanabe et al. 2017, equation 14.
 
     Args:
-        attention: objective of the decoder, for example cross-entropy.
+        attention: objective of the decoder, a mean over the targets that are not masked, such as
+            cross-entropy.
         weight: weight lambda of the CTC loss.
         blank: label ID of the blank, as in ctc.
         per_target: divide the CTC loss of each item by its number of labels.
         impossible: CTC loss of an item without a path, as in ctc.
+        attention_reduction: 'sum' multiplies the decoder's loss by the number of targets per item,
+            as in the equation; 'mean' keeps the mean over targets; 'auto' is 'mean' with
+            per_target and 'sum' without it, so that both losses have the same unit.
 
     Shapes:
         outputs as for ``attention``, with "ctc" as for the objective ctc -> scalar.
     """
 
     name: ClassVar[str] = "joint-ctc"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     paper: ClassVar[str] = (
         "Kim et al. 2017, Joint CTC-Attention based End-to-End Speech Recognition using Multi-task "
         "Learning, arXiv:1609.06773"
@@ -47,9 +53,13 @@ class JointCtc(Objective):
         blank: Annotated[int, Field(ge=0)] = 0,
         per_target: bool = False,
         impossible: ImpossibleMode = "infinite",
+        attention_reduction: Literal["auto", "sum", "mean"] = "auto",
     ) -> None:
         super().__init__()
         self.weight = weight
+        if attention_reduction == "auto":
+            attention_reduction = "mean" if per_target else "sum"
+        self.attention_reduction = attention_reduction
         self.attention = attention.build()
         self.blank = blank
         self.ctc = Ctc(blank=blank, per_target=per_target, impossible=impossible)
@@ -58,15 +68,22 @@ class JointCtc(Objective):
     def migrate(
         cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
+        if version == 2:  # the decoder's loss was always a mean over targets
+            params["attention_reduction"] = "mean"
+            return params, tensors
         return Ctc.migrate(version, params, tensors)
 
     def forward(self, outputs: Outputs) -> Tensor:
         attention_loss: Tensor = self.attention(outputs)
+        if self.attention_reduction == "sum":
+            attention_loss = attention_loss * (outputs.mask.sum() / max(len(outputs.mask), 1))
         ctc_loss: Tensor = self.ctc(_ctc_outputs(outputs))
         return self.weight * ctc_loss + (1 - self.weight) * attention_loss
 
     def reference(self, outputs: Outputs) -> float:
         attention_loss = self.attention.reference(outputs)
+        if self.attention_reduction == "sum":
+            attention_loss *= outputs.mask.sum().item() / max(len(outputs.mask), 1)
         return (
             self.weight * self.ctc.reference(_ctc_outputs(outputs))
             + (1 - self.weight) * attention_loss

@@ -23,9 +23,9 @@ class LocationWindow(Scorer):
         \kappa_t = \kappa_{t-1} + \exp \hat\kappa_t
 
     Paper: Graves 2013, section 5.1, equations 46 to 51. As in the paper, positions start at u = 1
-    and kappa at 0. The score is log phi, so that any alignment can be used: its softmax is
-    phi / sum_u phi, while the paper uses phi without normalisation. With one Gaussian, the
-    softmax cancels alpha.
+    and kappa at 0. The score is log phi, so that any alignment can be used: the weights of
+    `exponential` are phi, as in the paper; those of `soft` are phi / sum_u phi, and with one
+    Gaussian the softmax cancels alpha.
 
     Args:
         query_dim: width of the queries.

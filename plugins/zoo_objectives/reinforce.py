@@ -32,6 +32,9 @@ class Reinforce(Objective):
         lambda_r: weight of the reward.
         lambda_e: weight of the entropy of the sampled positions.
         gamma: decay of the baseline.
+        reward_to_go: the factor of log p of target t is the sum of the losses of targets t and
+            later, minus the same fraction of the baseline (Luo et al. 2016, section 2.1): a sample
+            does not change the losses of earlier targets.
 
     Shapes:
         logits [B, T, V], targets [B, T], mask [B, T], samples [B, T] -> scalar; 0 if all
@@ -51,11 +54,13 @@ class Reinforce(Objective):
         lambda_r: Annotated[float, Field(ge=0)] = 1.0,
         lambda_e: Annotated[float, Field(ge=0)] = 0.01,
         gamma: Annotated[float, Field(ge=0, lt=1)] = 0.9,
+        reward_to_go: bool = False,
     ) -> None:
         super().__init__()
         self.lambda_r = lambda_r
         self.lambda_e = lambda_e
         self.gamma = gamma
+        self.reward_to_go = reward_to_go
         self.register_buffer("baseline", torch.zeros(()))
 
     def forward(self, outputs: Outputs) -> Tensor:
@@ -65,14 +70,23 @@ class Reinforce(Objective):
         nll = losses.where(outputs.mask, 0.0).sum(dim=1)  # [B]
         loss = nll
         if outputs.samples is not None:
-            logprob = outputs.samples.logprob.where(outputs.mask, 0.0).sum(dim=1)
+            logprob = outputs.samples.logprob.where(outputs.mask, 0.0)  # [B, T]
             entropy = outputs.samples.entropy.where(outputs.mask, 0.0).sum(dim=1)
-            # The backward pass needs the value from before the update below.
-            advantage = nll.detach() - self.baseline.clone()
-            loss = nll + self.lambda_r * advantage * logprob - self.lambda_e * entropy
+            advantage = self._advantage(losses.detach().where(outputs.mask, 0.0), outputs.mask)
+            reward = (advantage * logprob).sum(dim=1)
+            loss = nll + self.lambda_r * reward - self.lambda_e * entropy
             if self.training:
                 self._update_baseline(nll.detach(), outputs.mask.any(dim=1))
         return loss.sum() / outputs.mask.sum().clamp(min=1)
+
+    def _advantage(self, losses: Tensor, mask: Tensor) -> Tensor:
+        """Return the factor of each log-probability [B, T], given losses [B, T], 0 if masked."""
+        # The backward pass needs the value from before the baseline is updated.
+        baseline = self.baseline.clone()
+        if not self.reward_to_go:
+            return (losses.sum(dim=1, keepdim=True) - baseline).expand_as(losses)
+        future, remaining = (x.flip(1).cumsum(dim=1).flip(1) for x in (losses, mask.to(losses)))
+        return future - baseline * remaining / remaining[:, :1].clamp(min=1)
 
     @torch.no_grad()
     def _update_baseline(self, nll: Tensor, valid: Tensor) -> None:
@@ -84,16 +98,16 @@ class Reinforce(Objective):
     def reference(self, outputs: Outputs) -> float:
         total, count = 0.0, 0
         for item in range(outputs.targets.shape[0]):
-            nll = logprob = entropy = 0.0
-            for t in range(outputs.targets.shape[1]):
-                if not outputs.mask[item, t]:
-                    continue
-                logprobs = outputs.logits[item, t].double().log_softmax(dim=-1)
-                nll -= logprobs[outputs.targets[item, t]].item()
-                if outputs.samples is not None:
-                    logprob += outputs.samples.logprob[item, t].item()
-                    entropy += outputs.samples.entropy[item, t].item()
-                count += 1
-            reward = (nll - self.baseline.item()) * logprob
-            total += nll + self.lambda_r * reward - self.lambda_e * entropy
+            steps = outputs.mask[item].nonzero()[:, 0].tolist()
+            rows = outputs.logits[item].double().log_softmax(dim=-1)
+            losses = [-rows[t, outputs.targets[item, t]].item() for t in steps]
+            total, count = total + sum(losses), count + len(steps)
+            if outputs.samples is None:
+                continue
+            for index, t in enumerate(steps):
+                first = index if self.reward_to_go else 0
+                baseline = self.baseline.item() * (len(steps) - first) / len(steps)
+                advantage = sum(losses[first:]) - baseline
+                total += self.lambda_r * advantage * outputs.samples.logprob[item, t].item()
+                total -= self.lambda_e * outputs.samples.entropy[item, t].item()
         return total / max(count, 1)

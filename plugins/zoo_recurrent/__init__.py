@@ -8,10 +8,12 @@ from zoo_recurrent.gru import GRU
 from zoo_recurrent.hierarchical import Hierarchical
 from zoo_recurrent.lstm import LSTM
 from zoo_recurrent.luong_rnn import LuongRNN
+from zoo_recurrent.online_rnn import OnlineRNN
 from zoo_recurrent.plain_rnn import PlainRNN
+from zoo_recurrent.pointer_rnn import PointerRNN
 from zoo_recurrent.rnn import RNN
 
 
 @hookimpl
 def zoo_components() -> Sequence[type[Encoder] | type[Decoder]]:
-    return [RNN, LSTM, GRU, Hierarchical, PlainRNN, AttentiveRNN, LuongRNN]
+    return [RNN, LSTM, GRU, Hierarchical, PlainRNN, AttentiveRNN, LuongRNN, OnlineRNN, PointerRNN]

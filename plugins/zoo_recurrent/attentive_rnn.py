@@ -1,12 +1,13 @@
 """Recurrent decoder that attends before its recurrent step (Bahdanau)."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from zoo import ZooError
 from zoo.plugin import Attention, Blueprint, Embedding, FromParent
 from zoo_recurrent.cells import Cell
 from zoo_recurrent.initial_state import Init
@@ -15,14 +16,15 @@ from zoo_recurrent.vocab_size import vocab_size
 
 
 class AttentiveRNN(AttentionDecoder):
-    r"""Recurrent decoder with attention before the recurrent step, and a maxout output layer.
+    r"""Recurrent decoder with attention before the recurrent step.
 
     .. math::
         c_i = \mathrm{attend}(s_{i-1}, h), \quad s_i = \mathrm{cell}([E y_{i-1}; c_i], s_{i-1})
 
         p(y_i) = \mathrm{softmax}(W_o\, \mathrm{maxout}(U_o s_i + V_o E y_{i-1} + C_o c_i))
 
-    where h are the encoder states, and maxout is the maximum over pairs of units.
+    where h are the encoder states, and maxout is the maximum over pairs of units. With output
+    'linear', p(y_i) = softmax(W [s_i; c_i] + b).
 
     Paper: Bahdanau et al. 2015, section 3.1 and appendix A.2.2. The output layer uses s_i, as in
     equation 4 (the appendix has s_{i-1}). With init 'bridge', the initial state is computed from
@@ -36,6 +38,7 @@ class AttentiveRNN(AttentionDecoder):
         attention: attention over the encoder's states; the query is the top layer's state.
         hidden: width of the state.
         readout: width of the maxout layer; by default hidden // 2, at least 1.
+        output: 'maxout' as in the paper, or 'linear': logits W [s; c] + b without a hidden layer.
         cell: recurrent cell.
         layers: number of layers.
         init: initial state: 'bridge' (tanh of a projection of the summary), 'copy' (the encoder's
@@ -66,12 +69,19 @@ class AttentiveRNN(AttentionDecoder):
         layers: Annotated[int, Field(ge=1, le=64)] = 1,
         init: Init = "bridge",
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
+        output: Literal["maxout", "linear"] = "maxout",
     ) -> None:
         super().__init__(embedding, summary_dim, carry, hidden, cell, layers, init, dropout)
         self.memory_dim = memory_dim
         self.attention = attention.build(query_dim=hidden, key_dim=memory_dim)
         context_dim = self.attention.output_dim
         self.cells = self.build_cells(embedding.dim + context_dim)
+        self.output = output
+        if output == "linear":
+            if readout is not None:
+                raise ZooError(f"readout ({readout}) needs output: maxout, but output is linear")
+            self.out = nn.Linear(hidden + context_dim, vocab_size(embedding))
+            return
         readout = readout or max(hidden // 2, 1)
         self.readout = nn.Linear(hidden + embedding.dim + context_dim, 2 * readout)
         self.out = nn.Linear(readout, vocab_size(embedding))
@@ -81,9 +91,13 @@ class AttentiveRNN(AttentionDecoder):
     ) -> StepOutput:
         context, updated = self.attend(state["h"][:, -1], state, per_source)
         updated |= self.cells(torch.cat([x, context], dim=-1), state)
-        return torch.cat([updated["h"][:, -1], x, context], dim=-1), updated
+        s = updated["h"][:, -1]
+        parts = [s, context] if self.output == "linear" else [s, x, context]
+        return torch.cat(parts, dim=-1), updated
 
     def output_features(self, features: Tensor) -> Tensor:
+        if self.output == "linear":
+            return features
         pieces = self.readout(features)  # [B, n, 2 * readout]
         maxout: Tensor = pieces.unflatten(-1, (-1, 2)).amax(dim=-1)
         return maxout

@@ -1,7 +1,7 @@
 """Recurrent decoder that attends after its recurrent step (Luong)."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -23,6 +23,8 @@ class LuongRNN(AttentionDecoder):
 
         \tilde h_t = \tanh(W_c [c_t; s_t]), \qquad p(y_t) = \mathrm{softmax}(W_s \tilde h_t)
 
+    With output 'linear', h̃ = [c; s], so the logits are W [c; s] + b.
+
     Paper: Luong et al. 2015, equations 5 and 6, and section 3.3 for input feeding.
 
     Args:
@@ -36,6 +38,7 @@ class LuongRNN(AttentionDecoder):
         layers: number of layers.
         init: initial state: 'bridge' (tanh of a projection of the summary), 'copy' (the encoder's
             final state) or 'zeros'.
+        output: 'tanh' as in the paper, or 'linear': no hidden layer before the logits.
         input_feeding: concatenate the previous attentional state h̃ to the input of each step.
         dropout: dropout probability of the embedded tokens, between layers and before the output.
 
@@ -63,21 +66,27 @@ class LuongRNN(AttentionDecoder):
         init: Init = "bridge",
         input_feeding: bool = True,
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
+        output: Literal["tanh", "linear"] = "tanh",
     ) -> None:
         super().__init__(embedding, summary_dim, carry, hidden, cell, layers, init, dropout)
         self.memory_dim = memory_dim
         self.input_feeding = input_feeding
-        self.cells = self.build_cells(embedding.dim + (hidden if input_feeding else 0))
+        self.output = output
         self.attention = attention.build(query_dim=hidden, key_dim=memory_dim)
-        self.combine = nn.Linear(self.attention.output_dim + hidden, hidden, bias=False)
-        self.out = nn.Linear(hidden, vocab_size(embedding))
+        combined_dim = self.attention.output_dim + hidden
+        self.output_dim = combined_dim if output == "linear" else hidden
+        self.cells = self.build_cells(embedding.dim + (self.output_dim if input_feeding else 0))
+        if output == "tanh":
+            self.combine = nn.Linear(combined_dim, hidden, bias=False)
+        self.out = nn.Linear(self.output_dim, vocab_size(embedding))
 
     def start(self, memory: Memory, *, steps: int) -> State:
         state = super().start(memory, steps=steps)
         if not self.input_feeding:
             return state
         h = state.per_hypothesis["h"]
-        return state.updated({**state.per_hypothesis, "fed": torch.zeros_like(h[:, -1])})
+        fed = h.new_zeros(len(h), self.output_dim)
+        return state.updated({**state.per_hypothesis, "fed": fed})
 
     def decode_token(
         self, x: Tensor, state: TensorMapping, per_source: TensorMapping
@@ -86,7 +95,9 @@ class LuongRNN(AttentionDecoder):
         updated = {**state, **self.cells(inputs, state)}
         s = updated["h"][:, -1]
         context, updated = self.attend(s, updated, per_source)
-        attentional = torch.tanh(self.combine(torch.cat([context, s], dim=-1)))
+        attentional = torch.cat([context, s], dim=-1)
+        if self.output == "tanh":
+            attentional = torch.tanh(self.combine(attentional))
         if self.input_feeding:
             updated["fed"] = attentional
         return attentional, updated

@@ -66,8 +66,13 @@ class RecurrentDecoder(Decoder):
         for x in embedded.unbind(dim=1):
             features, per_hypothesis = self.decode_token(x, per_hypothesis, state.per_source)
             steps.append(features)
-        logits: Tensor = self.out(self.dropout(self.output_features(torch.stack(steps, dim=1))))
+        logits = self.logits(torch.stack(steps, dim=1), state.per_source)
         return logits, state.updated(per_hypothesis)
+
+    def logits(self, features: Tensor, per_source: TensorMapping) -> Tensor:
+        """Compute the logits [B, n, V] of the features [B, n, F] of all steps."""
+        logits: Tensor = self.out(self.dropout(self.output_features(features)))
+        return logits
 
 
 class AttentionDecoder(RecurrentDecoder):
@@ -85,10 +90,23 @@ class AttentionDecoder(RecurrentDecoder):
 
     def attend(self, query: Tensor, state: TensorMapping, per_source: TensorMapping) -> StepOutput:
         """Compute contexts [B, C] and the updated state of queries [B, H]."""
-        previous = {k.removeprefix(_PREFIX): v for k, v in state.items() if k.startswith(_PREFIX)}
-        mask = Mask(keys=per_source["mask"])
+        mask, previous = Mask(keys=per_source["mask"]), _attention_state(state)
         context, updated = self.attention(query[:, None], per_source, mask, state=previous)
         return context[:, 0], {**state, **_add_prefix(updated)}
+
+    def attend_with_weights(
+        self, query: Tensor, state: TensorMapping, per_source: TensorMapping
+    ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+        """Compute contexts [B, C], weights averaged over heads [B, S], and the updated state."""
+        mask, previous = Mask(keys=per_source["mask"]), _attention_state(state)
+        context, updated, weights = self.attention(
+            query[:, None], per_source, mask, state=previous, return_weights=True
+        )
+        return context[:, 0], weights[:, :, 0].mean(dim=1), {**state, **_add_prefix(updated)}
+
+
+def _attention_state(state: TensorMapping) -> dict[str, Tensor]:
+    return {k.removeprefix(_PREFIX): v for k, v in state.items() if k.startswith(_PREFIX)}
 
 
 def _add_prefix(attention_state: TensorMapping) -> dict[str, Tensor]:

@@ -86,6 +86,8 @@ class Seq2Seq(Model):
             summary_dim=self.encoder.summary_dim,
             carry=self.encoder.carry,
         )
+        if self.decoder.needs_source_tokens:
+            _require_shared_vocabulary(self.decoder, self.source, embedding)
         self.is_stochastic = find_stochastic(self.decoder) is not None
         self.return_attention = return_attention
         if return_attention:
@@ -102,7 +104,7 @@ class Seq2Seq(Model):
     def encode(self, source: Tensor) -> Memory:
         """Encode the source [B, S]."""
         memory: Memory = self.encoder(self.source(source), self.source.mask(source))
-        return memory
+        return memory if self.source.vocab is None else replace(memory, tokens=source)
 
     def forward(self, batch: Batch) -> Outputs:
         inputs, targets = batch["target"][:, :-1], batch["target"][:, 1:]
@@ -142,6 +144,19 @@ class Seq2Seq(Model):
     def _target_embedding(self) -> Embedding:
         embedding: Embedding = self.decoder.embedding  # type: ignore[assignment]
         return embedding
+
+
+def _require_shared_vocabulary(decoder: Decoder, source: Embedding, target: Embedding) -> None:
+    if source.vocab is None or source.vocab != target.vocab:
+        raise ZooError(
+            f"decoder '{decoder.name}' copies source tokens, so source and target need the same "
+            f"vocabulary, but the source embedding '{source.name}' has {_size(source)} and the "
+            f"target embedding '{target.name}' has {_size(target)}"
+        )
+
+
+def _size(embedding: Embedding) -> str:
+    return "no vocabulary" if embedding.vocab is None else f"{embedding.vocab:,} tokens"
 
 
 def _require_single_attention(decoder: Decoder) -> None:

@@ -119,6 +119,12 @@ class DecoderIgnoresMask(TinyDecoder):
         return State({"sum": state.per_hypothesis["sum"] + memory.states.sum(dim=(1, 2))[:, None]})
 
 
+class DecoderUsesMaskedTokens(TinyDecoder):
+    def start(self, memory: Memory, *, steps: int) -> State:
+        state = super().start(memory, steps=steps)
+        return State({"sum": state.per_hypothesis["sum"] + memory.tokens.sum(dim=1)[:, None]})
+
+
 class StateNotReordered(TinyDecoder):
     def start(self, memory: Memory, *, steps: int) -> State:
         self.sums = super().start(memory, steps=steps).per_hypothesis["sum"]
@@ -151,5 +157,6 @@ BROKEN = [
     ("step-matches-forward", StepLosesState, TinyDecoder),
     ("causality", NonCausal, TinyDecoder),
     ("masked-memory", DecoderIgnoresMask, TinyDecoder),
+    ("masked-memory", DecoderUsesMaskedTokens, TinyDecoder),
     ("state-reordering", StateNotReordered, TinyDecoder),
 ]

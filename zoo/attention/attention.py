@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -109,7 +109,8 @@ class Attention(RecordsAttention):
         state: Mapping[str, Tensor] | None = None,
         position: Position | None = None,
         offset: int | Tensor = 0,
-    ) -> Tensor | tuple[Tensor, dict[str, Tensor]]:
+        return_weights: bool = False,
+    ) -> Tensor | tuple[Any, ...]:
         """Compute the context [B, T, output_dim] of query [B, T, query_dim].
 
         Args:
@@ -119,6 +120,7 @@ class Attention(RecordsAttention):
                 step ([B, 1, query_dim]) and the updated state is returned with the context.
             position: rotates queries (and keys, if they are not prepared) or adds a bias.
             offset: position of the first query.
+            return_weights: also return the weights [B, H, T, S], last.
         """
         prepared = (
             self.prepare(memory, position=position, offset=offset)
@@ -130,11 +132,22 @@ class Attention(RecordsAttention):
         mask = mask or Mask()
         if position is not None:
             mask = replace(mask, bias=position("bias", queries, keys, offset=offset))
+        updated = dict(state or {})
         if state:
-            context, updated = self._step(queries, keys, values, mask, state)
-            return self._merge_heads(context), updated
-        merged = self._merge_heads(self._attend(queries, keys, values, mask, offset))
-        return merged if state is None else (merged, {})
+            offset = state["step"]
+            updated["step"] = offset + 1
+        needs_weights = return_weights or (bool(state) and self.sequential)
+        context = None if needs_weights else self._fused(queries, keys, values, mask)
+        if context is None:
+            weights, changed = self._weigh(queries, keys, mask, state, offset)
+            context = weights @ values
+            updated |= changed
+        outputs: tuple[Any, ...] = (self._merge_heads(context),)
+        if state is not None:
+            outputs += (updated,)
+        if return_weights:
+            outputs += (weights,)
+        return outputs if len(outputs) > 1 else outputs[0]
 
     def prepare(
         self, memory: Tensor, *, position: Position | None = None, offset: int | Tensor = 0
@@ -168,6 +181,10 @@ class Attention(RecordsAttention):
         """Whether the weights of a query depend on previous queries."""
         return self.align.sequential or self.scorers.sequential
 
+    @property
+    def stochastic_part(self) -> nn.Module | None:
+        return self.align if self.align.is_stochastic else None
+
     def forbid_sequential(self, where: str) -> None:
         """Raise ZooError if this attention is sequential, for modules that run in parallel."""
         parts: list[Scorer | Alignment] = [self.scorers.first, self.align]
@@ -192,34 +209,22 @@ class Attention(RecordsAttention):
         names = ("query_dim", "key_dim", "heads", "kv_heads", "head_dim", "merge", "project")
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
-    def _attend(
-        self, queries: Tensor, keys: Tensor, values: Tensor, mask: Mask, offset: int | Tensor
-    ) -> Tensor:
-        """Process all queries in parallel: [B, H, T, Dv]."""
-        context = self._fused(queries, keys, values, mask)
-        if context is None:
-            scores = self.scorers(queries, keys, prepared=True)  # [B, H, T, S]
-            weights = self._compute_weights(scores, mask, AlignmentContext(queries, offset))
-            context = weights @ values
-        return context
-
-    def _step(
+    def _weigh(
         self,
         queries: Tensor,
         keys: Tensor,
-        values: Tensor,
         mask: Mask,
-        state: Mapping[str, Tensor],
+        state: Mapping[str, Tensor] | None,
+        offset: int | Tensor,
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Process the next query [B, H, 1, Dq]: its context [B, H, 1, Dv] and the new state."""
-        step = state["step"]
-        updated = {**state, "step": step + 1}
-        if not self.sequential:
-            return self._attend(queries, keys, values, mask, step), updated
+        """Compute the weights [B, H, T, S], and the updated state of a sequential attention."""
+        if not state or not self.sequential:
+            scores = self.scorers(queries, keys, prepared=True)  # [B, H, T, S]
+            return self._compute_weights(scores, mask, AlignmentContext(queries, offset)), {}
         scores, scorer_state = self.scorers(queries, keys, prepared=True, state=state)
-        align_context = AlignmentContext(queries, step, state["weights"])
-        weights = self._compute_weights(scores, mask, align_context)  # [B, H, 1, S]
-        return weights @ values, {**updated, **scorer_state, "weights": weights[:, :, 0]}
+        context = AlignmentContext(queries, offset, state["weights"])
+        weights = self._compute_weights(scores, mask, context)  # [B, H, 1, S]
+        return weights, {**scorer_state, "weights": weights[:, :, 0]}
 
     def _fused(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
         """Compute the context in one kernel, or return None if the reference path is needed.

@@ -37,6 +37,11 @@ class RecordsAttention(nn.Module):
         return any(recorder.weights is not None for recorder in self.recorders)
 
     @property
+    def stochastic_part(self) -> nn.Module | None:
+        """The part that samples in training and passes no gradient; None if no part does."""
+        return None
+
+    @property
     def is_recording_samples(self) -> bool:
         """Whether a recorder needs the samples of a stochastic alignment."""
         return any(recorder.samples is not None for recorder in self.recorders)

@@ -1,4 +1,4 @@
-"""Recording of the positions that stochastic alignments sample."""
+"""Recording of what stochastic parts sample: positions, or decisions to emit a token."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from zoo.attention.attention import Attention
-from zoo.attention.recorder import Recorder, attach
+from zoo.attention.recorder import Recorder, RecordsAttention, attach
 from zoo.errors import ZooError
 from zoo.interfaces import Alignment, Samples
 
@@ -34,20 +33,21 @@ class SampleLog:
         return Samples(torch.stack(logprobs).sum(dim=0), torch.stack(entropies).sum(dim=0))
 
 
-def find_stochastic(module: nn.Module) -> Alignment | None:
-    """Return the first stochastic alignment inside the module, or None."""
+def find_stochastic(module: nn.Module) -> nn.Module | None:
+    """Return the first stochastic part inside the module, such as an alignment, or None."""
     for inner in module.modules():
-        if isinstance(inner, Attention) and inner.align.is_stochastic:
-            return inner.align
+        if isinstance(inner, RecordsAttention) and inner.stochastic_part is not None:
+            return inner.stochastic_part
     return None
 
 
 def forbid_stochastic(part: nn.Module, what: str) -> None:
-    """Raise ZooError if the part has a stochastic alignment, which would not be trained."""
+    """Raise ZooError if the part has a stochastic part, which would not be trained."""
     found = find_stochastic(part)
     if found is not None:
+        name = f"'{found.name}'" if isinstance(found, Alignment) else type(found).__name__
         raise ZooError(
-            f"alignment '{found.name}' samples positions, but the samples of {what} are not passed "
+            f"alignment {name} samples positions, but the samples of {what} are not passed "
             "to the objective, so the scores would get no gradient; set straight_through: true or "
             "use another alignment"
         )
@@ -59,7 +59,7 @@ def record_samples(model: nn.Module) -> Iterator[SampleLog]:
     found = {
         name: module
         for name, module in model.named_modules()
-        if isinstance(module, Attention) and module.align.is_stochastic
+        if isinstance(module, RecordsAttention) and module.stochastic_part is not None
     }
     log = SampleLog({name: [] for name in found})
     with attach({m: Recorder(samples=log.calls[name].append) for name, m in found.items()}):

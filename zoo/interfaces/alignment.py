@@ -18,14 +18,16 @@ class Alignment(Component, nn.Module, ABC):
 
     Laws:
         weights are not negative; a masked key gets weight 0 and does not affect other weights;
-        rows sum to 1 (at most 1 if not `normalised`); fully masked rows are zero, not NaN;
-        processing queries one at a time gives the same weights as in parallel, except for
-        sequential alignments.
+        rows sum to 1 (at most 1 if not `normalised`, any value if not `bounded`); fully masked
+        rows are zero, not NaN; processing queries one at a time gives the same weights as in
+        parallel, except for sequential alignments.
     """
 
     kind: ClassVar[str] = "alignment"
     normalised: ClassVar[bool] = True
     """Whether rows sum to 1."""
+    bounded: ClassVar[bool] = True
+    """Whether rows sum to at most 1."""
     sequential: ClassVar[bool] = False
     """Whether the weights depend on those of the previous query."""
     needs_step_index: ClassVar[bool] = False

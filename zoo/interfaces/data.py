@@ -30,13 +30,15 @@ class Memory:
 
     Shapes:
         states [B, S, D]; mask [B, S], True where a state is not padding; summary [B, Ds], one
-        vector for the whole input; carry: final state of a recurrent encoder, each [B, L, D].
+        vector for the whole input; carry: final state of a recurrent encoder, each [B, L, D];
+        tokens [B, S], the source token ID of each state, None if the source is not tokens.
     """
 
     states: Tensor
     mask: Tensor
     summary: Tensor
     carry: Mapping[str, Tensor] = field(default_factory=dict)
+    tokens: Tensor | None = None
 
     @classmethod
     def empty(

@@ -22,6 +22,8 @@ class Decoder(Component, nn.Module, ABC):
     """
 
     kind: ClassVar[str] = "decoder"
+    needs_source_tokens: ClassVar[bool] = False
+    """Whether it needs memory.tokens, for example to copy source tokens."""
 
     def forward(self, targets: Tensor, memory: Memory) -> Tensor:
         """Compute the logits [B, T, V] of the token that follows each of targets [B, T]."""

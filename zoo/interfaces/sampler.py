@@ -76,6 +76,8 @@ class Sampler(Component):
     """
 
     kind: ClassVar[str] = "sampler"
+    needs_frames: ClassVar[bool] = False
+    """Whether it also uses the frames of a CTC head, so that only some models support it."""
     width: int = 1
     groups: int = 1
 

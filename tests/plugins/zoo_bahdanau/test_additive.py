@@ -64,3 +64,20 @@ def test_state_dict_keys():
     }
 
     assert shapes == {"v": (5,), "W.weight": (5, 3), "U.weight": (5, 4)}
+
+
+def test_score_without_projections_has_known_values():
+    additive = Additive(query_dim=2, key_dim=2, project=False).double()
+    additive.load_state_dict({"v": torch.tensor([0.5, 2.0])})
+    query = torch.tensor([[0.1, -0.3]], dtype=torch.float64)
+    key = torch.tensor([[0.2, 1.0], [0.0, -1.0]], dtype=torch.float64)
+
+    first = 0.5 * math.tanh(0.1 + 0.2) + 2 * math.tanh(-0.3 + 1.0)
+    second = 0.5 * math.tanh(0.1) + 2 * math.tanh(-0.3 - 1.0)
+    expected = torch.tensor([[first, second]], dtype=torch.float64)
+    torch.testing.assert_close(additive(query, key), expected, rtol=0, atol=1e-12)
+
+
+def test_default_width_of_the_hidden_layer():
+    assert Additive(query_dim=3, key_dim=4).v.shape == (128,)
+    assert Additive(query_dim=3, key_dim=3, project=False).v.shape == (3,)

@@ -26,7 +26,55 @@ def test_loss_is_the_weighted_sum(weight):
     outputs = joint_outputs()
     loss = JointCtc(attention=CROSS_ENTROPY, weight=weight)(outputs)
     losses = Ctc()(outputs.auxiliary["ctc"]), CrossEntropy(smoothing=0.1)(outputs)
-    torch.testing.assert_close(loss, weight * losses[0] + (1 - weight) * losses[1])
+    torch.testing.assert_close(loss, weight * losses[0] + (1 - weight) * losses[1] * 5 / 2)
+
+
+@pytest.mark.parametrize("weight", [0.2, 0.3, 0.5])
+def test_loss_is_the_log_probability_of_the_sequences_as_torch_computes_it(weight):
+    """λ log p_ctc + (1 - λ) log p_attention of each utterance, with torch's two losses."""
+    outputs = joint_outputs()
+    part = outputs.auxiliary["ctc"]
+    ctc = torch.nn.CTCLoss(reduction="none")(
+        part.logits.log_softmax(dim=-1).transpose(0, 1),
+        part.targets,
+        part.mask.sum(dim=1),
+        part.target_mask.sum(dim=1),
+    )
+    attention = torch.nn.functional.cross_entropy(
+        outputs.logits.transpose(1, 2), outputs.targets, ignore_index=0, reduction="none"
+    ).sum(dim=1)
+    expected = (weight * ctc + (1 - weight) * attention).mean()
+    loss = JointCtc(attention=Blueprint.of(CrossEntropy), weight=weight)(outputs)
+    torch.testing.assert_close(loss, expected)
+
+
+def test_the_loss_of_two_equal_utterances_is_the_loss_of_one():
+    outputs = joint_outputs()
+    one = _take(outputs, torch.tensor([0]))
+    joint = JointCtc(attention=CROSS_ENTROPY)
+    torch.testing.assert_close(joint(_take(outputs, torch.tensor([0, 0]))), joint(one))
+    both = (joint(one) + joint(_take(outputs, torch.tensor([1])))) / 2
+    torch.testing.assert_close(joint(outputs), both)
+
+
+def _take(outputs, rows):
+    target_mask = outputs.target_mask
+    return replace(
+        outputs,
+        logits=outputs.logits[rows],
+        targets=outputs.targets[rows],
+        mask=outputs.mask[rows],
+        target_mask=None if target_mask is None else target_mask[rows],
+        auxiliary={name: _take(part, rows) for name, part in outputs.auxiliary.items()},
+    )
+
+
+def test_version_2_keeps_the_mean_over_targets():
+    outputs = joint_outputs()
+    params, _ = JointCtc.migrate(2, {"weight": 0.4}, {})
+    loss = JointCtc(attention=CROSS_ENTROPY, **params)(outputs)
+    losses = Ctc()(outputs.auxiliary["ctc"]), CrossEntropy(smoothing=0.1)(outputs)
+    torch.testing.assert_close(loss, 0.4 * losses[0] + 0.6 * losses[1])
 
 
 def test_parameters_are_passed_to_ctc():

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from zoo import ZooError
-from zoo.plugin import Attention, Blueprint
+from zoo.plugin import Attention, Blueprint, Mask
+from zoo_alignment.exponential import Exponential
 from zoo_alignment.soft import Soft
 from zoo_location.location_window import LocationWindow
 
@@ -91,3 +92,39 @@ def test_state_dict_keys():
 def test_version_1_is_migrated():
     params, _ = LocationWindow.migrate(1, {"bumps": 7}, {})
     assert params == {"mixture_components": 7}
+
+
+def test_with_the_exponential_alignment_the_context_is_the_sum_of_phi_times_the_values():
+    """Graves 2013, equations 46 to 51, as loops; the weights do not sum to 1."""
+    torch.manual_seed(0)
+    attention = Attention(
+        query_dim=3,
+        key_dim=4,
+        scorer=Blueprint.of(LocationWindow, mixture_components=2),
+        align=Blueprint.of(Exponential),
+    ).double()
+    W, bias = (p.tolist() for p in attention.scorers.first.W_p.parameters())
+    query, states = torch.randn(2, 3, 3).double(), torch.randn(2, 5, 4).double()
+    mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+    state, sums = attention.init_state(attention.prepare(states)), []
+    kappa = [[0.0, 0.0], [0.0, 0.0]]
+
+    for t in range(3):
+        context, state = attention(query[:, t : t + 1], states, Mask(keys=mask), state=state)
+        for b in range(2):
+            q = query[b, t].tolist()
+            hat = [bias[n] + sum(W[n][d] * q[d] for d in range(3)) for n in range(6)]
+            kappa[b] = [kappa[b][k] + math.exp(hat[4 + k]) for k in range(2)]
+            phi = [
+                sum(
+                    math.exp(hat[k]) * math.exp(-math.exp(hat[2 + k]) * (kappa[b][k] - u) ** 2)
+                    for k in range(2)
+                )
+                * mask[b, u - 1].item()
+                for u in range(1, 6)
+            ]
+            expected = sum(w * c for w, c in zip(phi, states[b], strict=True))
+            torch.testing.assert_close(context[b, 0], expected, rtol=0, atol=1e-12)
+            sums.append(sum(phi))
+    assert min(sums) < 0.9
+    assert max(sums) > 1.1

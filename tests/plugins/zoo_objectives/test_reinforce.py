@@ -36,6 +36,20 @@ def test_loss_of_a_known_case():
     assert objective.reference(batch_outputs) == pytest.approx(expected, abs=1e-6)
 
 
+def test_reward_to_go_of_a_known_case():
+    # Targets of probability 1/4 and 1/2: the first factor has both losses, the second its own.
+    logits = torch.tensor([[[0.0, math.log(3)], [0.0, 0.0]]])
+    samples = Samples(torch.tensor([[-1.0, -0.5]]), torch.zeros(1, 2))
+    batch_outputs = Outputs(logits, torch.tensor([[0, 0]]), torch.ones(1, 2).bool(), samples)
+    objective = Reinforce(reward_to_go=True).eval()
+    objective.baseline.fill_(0.5)
+
+    nll = math.log(4) + math.log(2)
+    expected = (nll + (nll - 0.5) * -1.0 + (math.log(2) - 0.25) * -0.5) / 2
+    assert objective(batch_outputs).item() == pytest.approx(expected, abs=1e-6)
+    assert objective.reference(batch_outputs) == pytest.approx(expected, abs=1e-6)
+
+
 def test_without_samples_the_loss_is_the_cross_entropy():
     batch_outputs = outputs()
     plain = Outputs(batch_outputs.logits, batch_outputs.targets, batch_outputs.mask)
@@ -87,8 +101,10 @@ def test_the_baseline_is_updated_in_training_only_and_after_its_use():
 POSITIONS = list(itertools.product(range(3), range(3)))
 
 
-def enumerable_problem():
+def enumerable_problem(causal=False):
     """Return a problem of two steps that each sample one of three positions.
+
+    If ``causal``, the second sample does not change the logits of the first step.
 
     Returns theta [2, 3], the logits [9, T, V] of each pair of samples, the targets, and the exact
     gradient of the expected cross-entropy.
@@ -96,6 +112,8 @@ def enumerable_problem():
     generator = torch.Generator().manual_seed(0)
     theta = torch.randn(2, 3, generator=generator, dtype=torch.float64, requires_grad=True)
     path_logits = 3 * torch.randn(9, 2, 4, generator=generator, dtype=torch.float64)
+    if causal:
+        path_logits[:, 0] = path_logits[::3, 0].repeat_interleave(3, dim=0)
     targets = torch.tensor([1, 3])
     p = theta.softmax(dim=-1)
     expected = 0
@@ -131,10 +149,11 @@ def test_sampled_gradients_match_the_exact_one_within_their_standard_error(basel
     assert exact.abs().max() > 10 * error.max()  # the test has power
 
 
-def test_the_mean_over_all_samples_is_the_exact_gradient():
-    theta, path_logits, targets, exact = enumerable_problem()
+@pytest.mark.parametrize("reward_to_go", [False, True])
+def test_the_mean_over_all_samples_is_the_exact_gradient(reward_to_go):
+    theta, path_logits, targets, exact = enumerable_problem(causal=reward_to_go)
     theta.requires_grad_()
-    objective = Reinforce(lambda_e=0.0).double().eval()
+    objective = Reinforce(lambda_e=0.0, reward_to_go=reward_to_go).double().eval()
     objective.baseline.fill_(1.5)
     total = torch.zeros(2, 3, dtype=torch.float64)
     for (s1, s2), logits in zip(POSITIONS, path_logits, strict=True):

@@ -56,10 +56,12 @@ def causality(config: Configuration) -> None:
 
 
 def masked_memory(config: Configuration) -> None:
-    """Masked positions of the memory do not change the logits."""
+    """Masked states and source tokens of the memory do not change the logits."""
     decoder, source = config.build(), _memory(config)
     states = source.states.masked_fill(~source.mask[..., None], 1e3)
-    other = Memory(states, source.mask, source.summary, source.carry)
+    assert source.tokens is not None
+    tokens = source.tokens.masked_fill(~source.mask, 4)
+    other = Memory(states, source.mask, source.summary, source.carry, tokens)
     assert_equal(decoder(_targets(), other), decoder(_targets(), source), "a logit")
 
 

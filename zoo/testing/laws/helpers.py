@@ -46,8 +46,9 @@ def assert_equal(actual: Tensor, expected: Tensor, what: str) -> None:
 def random_memory(
     memory_dim: int, summary_dim: int, lengths: Sequence[int] = (4, 2, 3), *, seed: int = 0
 ) -> Memory:
-    """Return a memory with random states and padding."""
+    """Return a memory with random states, source tokens 1 to 6 and padding."""
     mask = length_mask(lengths)
     B, S = mask.shape
     states = randn(B, S, memory_dim, seed=seed) * mask[..., None]
-    return Memory(states, mask, randn(B, summary_dim, seed=seed + 1))
+    tokens = (1 + torch.arange(B * S).view(B, S) * 5 % 6) * mask
+    return Memory(states, mask, randn(B, summary_dim, seed=seed + 1), tokens=tokens)

@@ -34,6 +34,8 @@ def _step_sampler(config: Configuration) -> Sampler:
     sampler: Sampler = config.build()
     if isinstance(sampler, FrameSampler):
         raise NotApplicable("it is a frame sampler")
+    if sampler.needs_frames:
+        raise NotApplicable("it needs the frames of a CTC head")
     return sampler
 
 

@@ -1,0 +1,68 @@
+"""Additive scorer with a normalised vector."""
+
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from zoo.plugin import FromParent, Scorer
+
+
+class NormalisedAdditive(Scorer):
+    r"""Additive score whose vector is normalised and multiplied by a learned gain.
+
+    .. math:: a(q, k) = g \frac{v^\top}{\lVert v \rVert} \tanh(W q + U k + b)
+
+    Paper: Raffel et al. 2017, modified energy function. Its offset r is a parameter of the
+    alignment `monotonic`, because with a softmax it has no effect. The initial gain is
+    hidden ** -0.5, as in the paper.
+
+    Args:
+        query_dim: width of the queries.
+        key_dim: width of the keys.
+        hidden: width of the hidden layer.
+
+    Shapes:
+        query [..., T, query_dim], key [..., S, key_dim] -> [..., T, S].
+    """
+
+    name: ClassVar[str] = "normalised-additive"
+    paper: ClassVar[str] = (
+        "Raffel et al. 2017, Online and Linear-Time Attention by Enforcing Monotonic Alignments, "
+        "arXiv:1704.00784"
+    )
+
+    def __init__(
+        self,
+        *,
+        query_dim: FromParent[int],
+        key_dim: FromParent[int],
+        hidden: Annotated[int, Field(ge=1)] = 128,
+    ) -> None:
+        super().__init__()
+        self.query_dim, self.key_dim, self.hidden = query_dim, key_dim, hidden
+        self.W = nn.Linear(query_dim, hidden)  # its bias is b
+        self.U = nn.Linear(key_dim, hidden, bias=False)
+        self.v = nn.Parameter(torch.empty(hidden))
+        self.g = nn.Parameter(torch.empty(()))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.v)
+        nn.init.constant_(self.g, self.hidden**-0.5)
+
+    def prepare(self, key: Tensor) -> Tensor:
+        projected: Tensor = self.U(key)
+        return projected  # [..., S, hidden]
+
+    def score(self, query: Tensor, prepared: Tensor) -> Tensor:
+        return self._project(self.W(query)[..., :, None, :] + prepared[..., None, :, :])
+
+    def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
+        return self._project(self.W(query) + self.U(key))
+
+    def _project(self, hidden: Tensor) -> Tensor:
+        """Compute the scores [...] of the hidden layer [..., hidden] before its activation."""
+        direction: Tensor = self.g * self.v / torch.linalg.vector_norm(self.v)
+        return hidden.tanh() @ direction
