@@ -39,11 +39,6 @@ SMALL = {
         "model.encoder.hidden=5",
         "model.decoder={hidden: 7, readout: 4, attention: {scorer: {hidden: 3}}}",
     ],
-    "hierarchical-2015": [
-        "model.source={vocab: 16, dim: 6}",
-        "model.encoder={words: {hidden: 5, layers: 1}, sentences: {hidden: 5, layers: 1}, span: 2}",
-        "model.decoder={hidden: 5, layers: 1}",
-    ],
     "skip-gram-2013": ["model.source={vocab: 16, dim: 6}"],
     "cbow-2013": ["model.source={vocab: 16, dim: 6}"],
     "ntm-copy": ["model.encoder={hidden: 16, slots: 8, width: 6}"],

@@ -56,8 +56,8 @@ class CharacterCNN(Embedding):
         dim: Size,
         character_dim: Size = 16,
         filters: Annotated[Sequence[tuple[Size, Size]], Field(min_length=1)],
-        highway: Annotated[int, Field(ge=0)] = 2,
-        length: Size = 50,
+        highway: Annotated[int, Field(ge=0, le=64)] = 2,
+        length: Annotated[int, Field(ge=1, le=1024)] = 50,
     ) -> None:
         super().__init__()
         widest = max(width for width, _ in filters)
