@@ -46,6 +46,7 @@ CROSS_CUTTING = {
     "parity with another library or published weights": [
         "plugins/zoo_gat/checkpoint",
         "plugins/zoo_gat/parity",
+        "plugins/zoo_gat/ppi_residual",
         "plugins/zoo_huggingface/hf_errors",
         "plugins/zoo_huggingface/hf_generation",
         "plugins/zoo_huggingface/hf_logits",

@@ -40,11 +40,6 @@ SMALL = {
         "model.encoder={hidden: 5, layers: 1}",
         "model.decoder.hidden=7",
     ],
-    "hierarchical-2015": [
-        "model.source={vocab: 16, dim: 6}",
-        "model.encoder={words: {hidden: 5, layers: 1}, sentences: {hidden: 5, layers: 1}, span: 2}",
-        "model.decoder={hidden: 5, layers: 1}",
-    ],
     "skip-gram-2013": ["model.source={vocab: 16, dim: 6}"],
     "cbow-2013": ["model.source={vocab: 16, dim: 6}"],
     "ntm-copy": ["model.encoder={hidden: 16, slots: 8, width: 6}"],
@@ -72,7 +67,6 @@ SMALL = {
         "model.target={vocab: 16, dim: 6}",
         "model.decoder={hidden: 7, readout: 4, dropout: 0.0, attention: {scorer: {hidden: 3}}}",
     ],
-    "elmo-2018": ["model.embedding={vocab: 16, dim: 6}", "model.decoder.hidden=7"],
     "gat-cora": ["model={features: 6, encoder: {dropout: 0.0, attention: {dropout: 0.0}}}"],
     "gat-ppi": ["model={features: 6, classes: 5, encoder: {hidden: 4, output: 5}}"],
     "lstm-lm": ["model.embedding={vocab: 16, dim: 6}", "model.decoder={hidden: 7, dropout: 0.0}"],
@@ -113,6 +107,7 @@ def _has_tiny_version(name):
 # Parameters of the authors' own code.
 PUBLISHED_SIZES = {
     "bert-base": 109_514_298,
+    "elmo-2018": 93_600_864 + 793_471 * (512 + 1),  # released weights, and the softmax
     "gat-cora": 92_391,
     "gpt2-small": 124_439_808,
     "minilm-l6": 22_565_376,

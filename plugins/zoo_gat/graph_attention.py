@@ -1,6 +1,7 @@
 """Graph attention encoder."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch.nn.functional as F
@@ -33,6 +34,8 @@ class GraphAttention(Encoder):
         merge: how the heads of the last layer are combined.
         activation: activation after each layer but the last.
         self_loops: whether each node attends to itself, in addition to the edges.
+        residual_layers: the layers to which the residual of the attention applies: 'all', or
+            'inner' for all but the first and the last, as in the authors' code.
         dropout: dropout probability of the inputs of each layer.
 
     Shapes:
@@ -59,6 +62,7 @@ class GraphAttention(Encoder):
         merge: Literal["mean", "concat"] = "mean",
         activation: Literal["elu", "relu", "none"] = "elu",
         self_loops: bool = True,
+        residual_layers: Literal["all", "inner"] = "all",
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     ) -> None:
         super().__init__()
@@ -67,13 +71,18 @@ class GraphAttention(Encoder):
         self.output, self.output_heads = output or hidden, output_heads or heads
         self.activation, self.self_loops = activation, self_loops
         self.dropout = nn.Dropout(dropout)
+        outer = attention
+        if residual_layers == "inner":
+            _require_inner_layer(attention, layers)
+            outer = replace(attention, params={**attention.params, "residual": "none"})
         self.layers = nn.ModuleList()
         width = input_dim
-        for _ in range(layers - 1):
-            layer = attention.build(input_dim=width, head_dim=hidden, heads=heads, merge="concat")
+        for index in range(layers - 1):
+            blueprint = attention if index else outer
+            layer = blueprint.build(input_dim=width, head_dim=hidden, heads=heads, merge="concat")
             self.layers.append(layer)
             width = layer.output_dim
-        last = attention.build(
+        last = outer.build(
             input_dim=width,
             head_dim=self.output,
             heads=self.output_heads,
@@ -107,3 +116,12 @@ class GraphAttention(Encoder):
 
     def _layers(self) -> list[EdgeAttention]:
         return list(self.layers)  # type: ignore[arg-type]
+
+
+def _require_inner_layer(attention: Blueprint[EdgeAttention], layers: int) -> None:
+    """Raise ZooError if the attention has a residual but no layer is an inner one."""
+    if attention.params.get("residual", "none") != "none" and layers < 3:
+        raise ZooError(
+            f"residual_layers 'inner' requires at least 3 layers, but there are {layers}; set "
+            "residual_layers: all, or residual: none"
+        )

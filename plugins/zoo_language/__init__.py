@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
-from zoo import Model
-from zoo.plugin import Decoder, hookimpl
+from zoo.plugin import Component, hookimpl
 from zoo_language.bilm import BiLM
+from zoo_language.character_cnn import CharacterCNN
+from zoo_language.elmo_encoder import ElmoEncoder
+from zoo_language.elmo_model import ElmoModel
 from zoo_language.language_model import LanguageModel
 from zoo_language.masked_lm import MaskedLM
 from zoo_language.ngram import NGram
@@ -12,5 +14,14 @@ from zoo_language.sentence_encoder import SentenceEncoder
 
 
 @hookimpl
-def zoo_components() -> Sequence[type[Model] | type[Decoder]]:
-    return [LanguageModel, MaskedLM, BiLM, SentenceEncoder, NGram]
+def zoo_components() -> Sequence[type[Component]]:
+    return [
+        LanguageModel,
+        MaskedLM,
+        BiLM,
+        ElmoModel,
+        ElmoEncoder,
+        CharacterCNN,
+        SentenceEncoder,
+        NGram,
+    ]

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs, ZooError
 from zoo.plugin import Attention, Blueprint, Embedding, Mask, WidthConflict, rename_params
+from zoo_memory.linear_start import LinearStart
 from zoo_memory.story import answer_outputs, random_story, require_vocab, validate_story
 
 
@@ -20,7 +21,9 @@ class MemoryNetwork(Model):
 
     where the keys are m_i = Σ_j l_j ⊙ A x_ij + T_A(i), and the values c_i likewise with C and T_C.
 
-    Paper: Sukhbaatar et al. 2015, sections 2 and 4.1.
+    Paper: Sukhbaatar et al. 2015, sections 2 and 4.1. With linear_start, the softmax of the hops is
+    left out (p_i = uᵀ m_i) until the training loop calls `end_linear_start`, when the validation
+    loss stops decreasing (section 4.2; the paper's initial learning rate is then 0.005).
 
     Args:
         source: word embedding; hops + 1 copies if tying is 'adjacent', else 2.
@@ -32,6 +35,8 @@ class MemoryNetwork(Model):
             layer between hops.
         position_encoding: weight words by their position in the sentence (l_j); a bag of words if
             False.
+        linear_start: start training without the softmax of the hops. The phase is part of the
+            weights: a saved model continues in the phase in which it was saved.
 
     Shapes:
         batch {story [B, S, W], question [B, Q], both padded, target [B]} -> logits [B, 1, vocab].
@@ -50,6 +55,7 @@ class MemoryNetwork(Model):
         memory_size: Annotated[int, Field(ge=1)] = 50,
         tying: Literal["adjacent", "layerwise"] = "adjacent",
         position_encoding: bool = True,
+        linear_start: bool = False,
     ) -> None:
         super().__init__()
         self.hops, self.memory_size, self.tying = hops, memory_size, tying
@@ -62,7 +68,10 @@ class MemoryNetwork(Model):
             nn.Parameter(torch.empty(memory_size, width)) for _ in self.embeddings
         )
         self.reset_parameters()
+        self.linear_start = linear_start
         self.attention = attention.build(query_dim=width, key_dim=width)
+        if linear_start:
+            self.attention.align = LinearStart(self.attention.align)
         if self.attention.output_dim != width:
             raise WidthConflict(
                 "the output of the attention is added to the question, so both need the same width",
@@ -85,6 +94,18 @@ class MemoryNetwork(Model):
         if version == 1:
             rename_params(params, memories="memory_size", ordered="position_encoding")
         return params, tensors
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the softmax of the hops is left out."""
+        align = self.attention.align
+        return isinstance(align, LinearStart) and bool(align.linear)
+
+    def end_linear_start(self) -> None:
+        """Insert the softmax of the hops; it has no effect if they already have one."""
+        align = self.attention.align
+        if isinstance(align, LinearStart):
+            align.linear.fill_(False)
 
     def forward(self, batch: Batch) -> Outputs:
         story, question = validate_story(batch)

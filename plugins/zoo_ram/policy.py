@@ -1,30 +1,48 @@
 """The location policy."""
 
 import math
+from typing import Annotated, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import full_precision
+from zoo.plugin import FromParent, full_precision
 
 
 class Policy(nn.Module):
-    r"""Gaussian location policy: sample u from N(tanh(W h + b), std^2) and clamp it to the image.
+    r"""Gaussian location policy: sample u from N(tanh(W h + b), std^2) and bound it to the image.
 
-    The log-density is that of u before clamping, which keeps REINFORCE unbiased. Gradients flow
-    through the log-density, not through the location.
+    The log-density is that of u before it is bounded, which keeps REINFORCE unbiased. Gradients
+    flow through the log-density, not through the location.
 
-    Paper: Mnih et al. 2014, sections 3 and 4; the tanh keeps the mean inside the image.
+    Paper: Mnih et al. 2014, sections 3 and 4; the tanh keeps the mean inside the image. The paper
+    does not state how samples outside the image are treated; open implementations use both bounds.
+
+    Args:
+        input_dim: width of the states.
+        std: standard deviation of u.
+        bound: 'clamp' for locations clamp(u, -1, 1), 'tanh' for tanh(u).
+        hidden: width of a ReLU layer before the mean; none if not set.
 
     Shapes:
         states [B, D] -> locations [B, 2], log-densities [B], both in float32 or higher, because
         half precision is coarser than a pixel.
     """
 
-    def __init__(self, *, input_dim: int, std: float) -> None:
+    def __init__(
+        self,
+        *,
+        input_dim: FromParent[int],
+        std: FromParent[float],
+        bound: Literal["clamp", "tanh"] = "clamp",
+        hidden: Annotated[int, Field(ge=1)] | None = None,
+    ) -> None:
         super().__init__()
         self.std = std
-        self.mean = nn.Linear(input_dim, 2)
+        self.bound = bound
+        self.hidden = nn.Linear(input_dim, hidden) if hidden else None
+        self.mean = nn.Linear(hidden or input_dim, 2)
 
     @property
     def entropy(self) -> float:
@@ -32,16 +50,17 @@ class Policy(nn.Module):
         return 1 + math.log(2 * math.pi * self.std**2)
 
     def extra_repr(self) -> str:
-        return f"std={self.std}"
+        return f"std={self.std}, bound={self.bound}"
 
     def forward(
         self, states: Tensor, sample: bool, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
-        mean = full_precision(self.mean(states)).tanh()
+        features = states if self.hidden is None else self.hidden(states).relu()
+        mean = full_precision(self.mean(features)).tanh()
         u = mean.detach()
         if sample:
             device = generator.device if generator else u.device
             noise = torch.randn(u.shape, dtype=u.dtype, device=device, generator=generator)
             u = u + self.std * noise.to(u.device)
         logs = -((u - mean) / self.std).square() / 2 - math.log(2 * math.pi * self.std**2) / 2
-        return u.clamp(-1, 1), logs.sum(dim=-1)
+        return u.tanh() if self.bound == "tanh" else u.clamp(-1, 1), logs.sum(dim=-1)

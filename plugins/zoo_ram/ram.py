@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs, ZooError
 from zoo.plugin import Blueprint, Samples, full_precision, rename_params
+from zoo_ram.baseline import Baseline
 from zoo_ram.glimpse import GlimpseNetwork
 from zoo_ram.policy import Policy
 from zoo_ram.retina import Retina
@@ -54,6 +55,8 @@ class RAM(Model):
         cell: recurrent cell, "rnn" with ReLU as in the paper, or "lstm".
         std: standard deviation of the sampled locations.
         start: first location in training, "random" or "centre"; in evaluation it is the centre.
+        policy: parameters of the location policy; by default locations are clamped to the image.
+        baseline: "linear", or "relu" for a baseline that is not negative, like the reward.
 
     Shapes:
         batch {source [B, channels, height, width], target [B]} -> logits [B, 1, classes]; extras
@@ -79,6 +82,8 @@ class RAM(Model):
         cell: Literal["rnn", "lstm"] = "rnn",
         std: Annotated[float, Field(gt=0)] = 0.17,
         start: Literal["random", "centre"] = "random",
+        policy: Blueprint[Policy] | None = None,
+        baseline: Literal["linear", "relu"] = "linear",
     ) -> None:
         super().__init__()
         self.classes = classes
@@ -102,8 +107,10 @@ class RAM(Model):
             if cell == "lstm"
             else nn.RNNCell(hidden, hidden, nonlinearity="relu")
         )
-        self.policy = Policy(input_dim=hidden, std=std)
-        self.baseline = nn.Linear(hidden, 1)
+        self.policy = (
+            policy.build(input_dim=hidden, std=std) if policy else Policy(input_dim=hidden, std=std)
+        )
+        self.baseline = Baseline(hidden, baseline)
         self.out = nn.Linear(hidden, classes)
 
     @classmethod
@@ -145,7 +152,7 @@ class RAM(Model):
                 location, logprob = self.policy(h.detach(), sample, generator)
                 locations.append(location)
                 logprobs.append(logprob)
-                baselines.append(full_precision(self.baseline(h.detach()))[:, 0])
+                baselines.append(self.baseline(h.detach()))
         return Rollout(
             self.out(h),
             torch.stack(locations, dim=1),

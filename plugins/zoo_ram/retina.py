@@ -1,6 +1,6 @@
 """The retina: patches of an image at several resolutions around a location."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
@@ -21,15 +21,18 @@ class Retina(nn.Module):
     r^k x r^k pixels it covers, fully or in part. If the corner of the square coincides with the
     corner of a pixel, this is crop and average pooling; otherwise the output changes linearly with
     the location, at the first scale as in bilinear interpolation, so it is differentiable with
-    respect to the location.
+    respect to the location. With crop 'pixel', the location is rounded down to the corner of a
+    pixel, so the output is a crop and average pooling and has no gradient with respect to it.
 
-    Paper: Mnih et al. 2014, sections 3 and 4.
+    Paper: Mnih et al. 2014, sections 3 and 4, which do not state how a location between pixels is
+    cropped; open implementations use whole pixels.
 
     Args:
         channels: number of image channels.
         size: side g of each square in cells, and of the smallest square in pixels.
         scales: number of squares.
         ratio: factor r between the sides of consecutive squares.
+        crop: 'area' for squares at any position, 'pixel' for squares at whole pixels.
 
     Shapes:
         images [B, channels, height, width], locations [B, 2] -> [B, scales, channels, size, size].
@@ -43,12 +46,14 @@ class Retina(nn.Module):
         size: Annotated[int, Field(ge=1)],
         scales: Annotated[int, Field(ge=1)] = 1,
         ratio: Annotated[int, Field(ge=2)] = 2,
+        crop: Literal["area", "pixel"] = "area",
     ) -> None:
         super().__init__()
         self.channels = channels
         self.size = size
         self.scales = scales
         self.ratio = ratio
+        self.crop = crop
         self.cells = [ratio**scale for scale in range(scales)]
 
     @property
@@ -57,7 +62,8 @@ class Retina(nn.Module):
         return self.scales * self.channels * self.size**2
 
     def extra_repr(self) -> str:
-        return f"{self.channels}, size={self.size}, scales={self.scales}, ratio={self.ratio}"
+        names = ("size", "scales", "ratio", "crop")
+        return ", ".join([f"{self.channels}", *(f"{n}={getattr(self, n)}" for n in names)])
 
     def forward(self, images: Tensor, locations: Tensor) -> Tensor:
         self._validate_images(images)
@@ -71,8 +77,12 @@ class Retina(nn.Module):
 
     def _coverage(self, centre: Tensor, pixels: int, cell: int) -> Tensor:
         """Return the fraction of a cell that each pixel covers on one axis: [B, size, pixels]."""
-        index = torch.arange(self.size, device=centre.device) - self.size / 2
-        start = ((centre + 1) / 2 * pixels)[:, None, None] + (index * cell)[:, None]
+        middle = (centre + 1) / 2 * pixels
+        half = self.size * cell / 2
+        if self.crop == "pixel":
+            middle, half = middle.floor(), half // 1
+        index = torch.arange(self.size, device=centre.device)
+        start = (middle - half)[:, None, None] + (index * cell)[:, None]
         pixel = torch.arange(pixels, device=centre.device)
         overlap = torch.minimum(start + cell, pixel + 1) - torch.maximum(start, pixel)
         return overlap.clamp(min=0) / cell

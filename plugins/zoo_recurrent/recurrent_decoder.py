@@ -51,7 +51,12 @@ class RecurrentDecoder(Decoder):
     def decode_token(
         self, x: Tensor, state: TensorMapping, per_source: TensorMapping
     ) -> StepOutput:
-        """Compute features [B, F] and the updated state from embedded tokens x [B, E]."""
+        """Compute features [B, F] and the updated state from the inputs x [B, E] of a step."""
+
+    def step_inputs(self, tokens: Tensor) -> Tensor:
+        """Map tokens [B, n] to the inputs [B, n, E] of their steps; the embedded tokens here."""
+        embedded: Tensor = self.dropout(self.embedding(tokens))
+        return embedded
 
     def output_features(self, features: Tensor) -> Tensor:
         """Map the features [B, n, F] of all steps to the inputs of `out`; the identity here."""
@@ -61,9 +66,8 @@ class RecurrentDecoder(Decoder):
         return State(self.initial(memory))
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        embedded = self.dropout(self.embedding(tokens))  # [B, n, E]
         per_hypothesis, steps = state.per_hypothesis, []
-        for x in embedded.unbind(dim=1):
+        for x in self.step_inputs(tokens).unbind(dim=1):
             features, per_hypothesis = self.decode_token(x, per_hypothesis, state.per_source)
             steps.append(features)
         logits = self.logits(torch.stack(steps, dim=1), state.per_source)
@@ -85,14 +89,14 @@ class AttentionDecoder(RecurrentDecoder):
 
     def start(self, memory: Memory, *, steps: int) -> State:
         prepared = self.attention.prepare(memory.states)
-        attention_state = _add_prefix(self.attention.init_state(prepared))
+        attention_state = add_prefix(_PREFIX, self.attention.init_state(prepared))
         return State(self.initial(memory) | attention_state, {**prepared, "mask": memory.mask})
 
     def attend(self, query: Tensor, state: TensorMapping, per_source: TensorMapping) -> StepOutput:
         """Compute contexts [B, C] and the updated state of queries [B, H]."""
         mask, previous = Mask(keys=per_source["mask"]), _attention_state(state)
         context, updated = self.attention(query[:, None], per_source, mask, state=previous)
-        return context[:, 0], {**state, **_add_prefix(updated)}
+        return context[:, 0], {**state, **add_prefix(_PREFIX, updated)}
 
     def attend_with_weights(
         self, query: Tensor, state: TensorMapping, per_source: TensorMapping
@@ -102,12 +106,17 @@ class AttentionDecoder(RecurrentDecoder):
         context, updated, weights = self.attention(
             query[:, None], per_source, mask, state=previous, return_weights=True
         )
-        return context[:, 0], weights[:, :, 0].mean(dim=1), {**state, **_add_prefix(updated)}
+        return (
+            context[:, 0],
+            weights[:, :, 0].mean(dim=1),
+            {**state, **add_prefix(_PREFIX, updated)},
+        )
 
 
 def _attention_state(state: TensorMapping) -> dict[str, Tensor]:
     return {k.removeprefix(_PREFIX): v for k, v in state.items() if k.startswith(_PREFIX)}
 
 
-def _add_prefix(attention_state: TensorMapping) -> dict[str, Tensor]:
-    return {_PREFIX + name: tensor for name, tensor in attention_state.items()}
+def add_prefix(prefix: str, tensors: TensorMapping) -> dict[str, Tensor]:
+    """Return the tensors with names that start with the prefix."""
+    return {prefix + name: tensor for name, tensor in tensors.items()}

@@ -30,8 +30,8 @@ def test_position_weights_match_the_formula():
             assert weights[0, j - 1, k - 1].item() == pytest.approx(expected)
 
 
-def _reference_memory_network(model, batch, item, tying):
-    """Compute Sukhbaatar et al. 2015, section 2, for one item."""
+def _reference_memory_network(model, batch, item, tying, linear=False):
+    """Compute Sukhbaatar et al. 2015, section 2, for one item; linear leaves out the softmax."""
     tables = [embedding.table.weight for embedding in model.embeddings]
 
     def sentence(words, table):
@@ -54,7 +54,8 @@ def _reference_memory_network(model, batch, item, tying):
             sentence(f, tables[row + 1]) + model.times[row + 1][t]
             for f, t in zip(facts, age, strict=True)
         ]
-        p = torch.stack([u @ fact for fact in m]).softmax(dim=0)
+        scores = torch.stack([u @ fact for fact in m])
+        p = scores if linear else scores.softmax(dim=0)
         o = sum(weight * fact for weight, fact in zip(p, c, strict=True))
         u = o + (u if tying == "adjacent" else model.map.weight @ u)
     return (tables[-1] if tying == "adjacent" else model.out.weight) @ u
@@ -71,6 +72,38 @@ def test_memory_network_matches_the_paper(tying):
             atol=1e-5,
             rtol=1e-5,
         )
+
+
+@pytest.mark.parametrize("tying", ["adjacent", "layerwise"])
+def test_linear_start_leaves_out_the_softmax_of_the_hops_until_it_ends(tying, tmp_path):
+    overrides = (f"model.tying={tying}", "model.linear_start=true")
+    model = _model("memory-network-tiny", *overrides)
+
+    def assert_matches(model, linear):
+        assert model.is_linear == linear
+        logits = model(_batch()).logits
+        for item in range(2):
+            expected = _reference_memory_network(model, _batch(), item, tying, linear)
+            torch.testing.assert_close(logits[item, 0], expected, atol=1e-5, rtol=1e-5)
+
+    assert_matches(model, linear=True)
+    assert_matches(zoo.load(zoo.save(model, tmp_path / "linear.safetensors")), linear=True)
+    model.end_linear_start()
+    assert_matches(model, linear=False)
+    assert_matches(zoo.load(zoo.save(model, tmp_path / "softmax.safetensors")), linear=False)
+
+
+def test_linear_start_is_the_setting_of_the_published_spec():
+    published, tiny = zoo.compose("memory-network-2015"), zoo.compose("memory-network-tiny")
+    assert published.is_linear
+    assert not tiny.is_linear
+    tiny.end_linear_start()
+    assert not tiny.is_linear
+    assert published.state_dict().keys() - tiny.state_dict().keys() == {
+        "attention.align.linear",
+        "embeddings.3.table.weight",
+        "times.3",
+    }
 
 
 def test_dynamic_memory_matches_the_paper():

@@ -92,3 +92,30 @@ def test_last_location_task(spec, changes, steps, seed):
         predictions = model(batch).logits[:, 0].argmax(dim=-1)
     accuracy = (predictions == batch["target"]).float().mean().item()
     assert accuracy >= 0.95, accuracy
+
+
+def test_linear_start_ends_when_the_validation_loss_stops_decreasing(seed):
+    """A loop with linear start learns to answer as well as one without."""
+    changes = ["model.source={vocab: 16, dim: 24, std: 0.1}", "model.linear_start=true"]
+    model = zoo.compose("memory-network-tiny", overrides=changes, seed=seed)
+    objective = zoo.objective("memory-network-tiny")
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    generator = torch.Generator().manual_seed(seed)
+    validation = _visits_batch(torch.Generator().manual_seed(seed + 1000), batch=1000)
+    best, ended = float("inf"), None
+    for step in range(2000):
+        if step % 100 == 0 and model.is_linear:
+            with torch.no_grad():
+                loss = objective(model(validation)).item()
+            if loss > 0.999 * best:
+                model.end_linear_start()
+                ended = step
+            best = min(loss, best)
+        optimizer.zero_grad()
+        objective(model(_visits_batch(generator))).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    assert ended is not None
+    predictions = model(validation).logits[:, 0].argmax(dim=-1)
+    accuracy = (predictions == validation["target"]).float().mean().item()
+    assert accuracy >= 0.95, (accuracy, ended)

@@ -127,3 +127,17 @@ def test_integer_images_raise():
     message = "uint8.*floating-point"
     with pytest.raises(ZooError, match=message):
         Retina(channels=1, size=2)(torch.zeros(1, 1, 4, 4).byte(), torch.zeros(1, 2))
+
+
+@pytest.mark.parametrize(("size", "scales", "ratio"), [(4, 3, 2), (3, 2, 3)])
+def test_whole_pixels_are_cropped_where_the_location_is_rounded_down(size, scales, ratio):
+    height, width = 9, 12
+    image = images(height, width)
+    retina = Retina(channels=2, size=size, scales=scales, ratio=ratio, crop="pixel")
+    for x, y in [(0.0, 0.0), (3.2, 4.9), (11.99, 0.5), (12.0, 9.0)]:
+        patches = retina(image, location(x, y, height, width))
+        for scale in range(scales):
+            side = size * ratio**scale
+            middle_x, middle_y = (int(v) - side // 2 + side / 2 for v in (x, y))
+            expected = reference_crop(image, middle_x, middle_y, size, ratio**scale)
+            torch.testing.assert_close(patches[:, scale], expected, rtol=0, atol=1e-12)

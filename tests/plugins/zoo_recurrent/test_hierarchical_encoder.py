@@ -2,16 +2,17 @@ import torch
 
 from zoo.plugin import Blueprint
 from zoo_recurrent.gru import GRU
-from zoo_recurrent.hierarchical import Hierarchical
+from zoo_recurrent.hierarchical_encoder import HierarchicalEncoder
 
 
-def _encoder(span=3):
+def _encoder(span=3, states="words"):
     torch.manual_seed(0)
-    return Hierarchical(
+    return HierarchicalEncoder(
         input_dim=4,
         words=Blueprint.of(GRU, hidden=5, bidirectional=True),
         sentences=Blueprint.of(GRU, hidden=6),
         span=span,
+        states=states,
     ).eval()
 
 
@@ -41,3 +42,12 @@ def test_parameter_names():
         "words.stack.layers.0.1",
         "sentences.stack.layers.0.0",
     }
+
+
+def test_sentence_states_are_repeated_for_each_word():
+    with_words, sentences = _encoder(), _encoder(states="sentences")
+    sentences.load_state_dict(with_words.state_dict())
+    inputs, mask = torch.randn(1, 8, 4), torch.ones(1, 8, dtype=torch.bool)
+    memory = sentences(inputs, mask)
+    assert memory.states.shape == (1, 8, sentences.output_dim) == (1, 8, 6)
+    torch.testing.assert_close(memory.states, with_words(inputs, mask).states[..., 10:])

@@ -1,0 +1,40 @@
+"""Alignment that can be replaced by the scores during the first phase of training."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from zoo.plugin import Alignment, AlignmentContext
+
+
+class LinearStart(Alignment):
+    r"""Alignment whose weights are the scores themselves until `linear` is set to False.
+
+    .. math:: p_i = u^\top m_i \text{ while linear, then } p = \mathrm{align}(u^\top m)
+
+    Paper: Sukhbaatar et al. 2015, section 4.2. `linear` is a buffer, so that a saved model
+    continues in the phase in which it was saved.
+
+    Args:
+        align: the alignment after the first phase.
+
+    Shapes:
+        scores [..., T, S], mask broadcastable to it -> weights [..., T, S], 0 for masked keys.
+    """
+
+    name: ClassVar[str] = "linear-start"
+
+    linear: Tensor
+
+    def __init__(self, align: Alignment) -> None:
+        super().__init__()
+        self.align = align
+        self.register_buffer("linear", torch.tensor(True))
+
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
+    ) -> Tensor:
+        weights = self.align(scores, mask, context)
+        linear = scores if mask is None else scores.masked_fill(~mask, 0.0)
+        return torch.where(self.linear, linear, weights)
