@@ -15,6 +15,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from zoo.artifact.layout import MAX_HEADER
 from zoo.artifact.mapped_file import INDEX, SINGLE_FILE, ArtifactFile, read_index
 from zoo.errors import ArtifactError
 from zoo.files import atomic_write, fsync_path, lock_dir, staging_dir
@@ -75,7 +76,12 @@ def _replace_shards(
             "metadata": dict(index_metadata),
             "weight_map": {n: names[number] for n, number in shard_of.items()},
         }
-        (staging / INDEX).write_text(json.dumps(index, indent=2), encoding="utf-8")
+        text = json.dumps(index, indent=2)
+        if len(text) > MAX_HEADER:
+            raise ValueError(
+                f"its index would have {len(text):,} bytes; at most {MAX_HEADER:,} are allowed"
+            )
+        (staging / INDEX).write_text(text, encoding="utf-8")
         fsync_path(staging / INDEX)
         os.replace(staging / INDEX, folder / INDEX)
         fsync_path(folder)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -137,6 +138,8 @@ def _preserve_state(model: Model) -> Iterator[None]:
             for kind in {device.type for device in devices}:
                 stack.enter_context(torch.autocast(kind, enabled=False))
             stack.enter_context(evaluation_mode(model))
+            if "torch._dynamo" in sys.modules:  # compiled modules run without compiling again
+                stack.enter_context(torch.compiler.set_stance("force_eager"))
             torch.default_generator.manual_seed(SEED)  # torch.manual_seed would seed all GPUs
             for device in cuda:
                 with torch.cuda.device(device):

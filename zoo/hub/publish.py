@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, errors
+from torch import nn
 
 from zoo import artifact
 from zoo.about import DISTRIBUTION, version
@@ -121,14 +122,16 @@ def push(
     with tempfile.TemporaryDirectory(prefix="zoo-push-") as staging:
         folder = Path(staging)
         max_bytes = shard_bytes or SHARD_BYTES
-        if isinstance(model, Model):
+        if isinstance(model, nn.Module):
             artifact.save(model, folder, provenance=provenance, shard_bytes=max_bytes)
-        elif shard_bytes is None:
-            _link_weights(find(model), folder)
         else:
             path = find(model)
-            stored = artifact.read_header(path).provenance
-            artifact.save(artifact.load(path), folder, provenance=stored, shard_bytes=max_bytes)
+            saved = artifact.load(path)  # raises if the file cannot be loaded
+            if shard_bytes is None:
+                _link_weights(path, folder)
+            else:
+                stored = artifact.read_header(path).provenance
+                artifact.save(saved, folder, provenance=stored, shard_bytes=max_bytes)
         write_model_card(folder, repo, licence)
         api = HfApi(
             endpoint=address,
