@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from zoo.artifact.loadable import check_loadable
 from zoo.artifact.probe import record_probe
 from zoo.artifact.weights import check_plain, load_weights, named_tensors, unwrap_compiled
 from zoo.errors import ArtifactError, SpecError
-from zoo.files import os_error_message
+from zoo.files import os_error_message, resolve_target
 from zoo.interfaces import Model
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.spec import load_spec
@@ -59,9 +61,7 @@ def save(
         return Path(path)
     shards = [tensors] if max_bytes is None else _split_into_shards(tensors, max_bytes)
     try:
-        # Replace the target of a symbolic link, not the link.
-        target = Path(os.path.realpath(path))
-        _check_target(path, target, is_sharded=max_bytes is not None)
+        target = _resolve_target(path, is_sharded=max_bytes is not None)
         contents = FileContents(shards, _build_metadata(model, provenance or {}, probe))
         check_loadable(path, model, tensors, contents)
         if max_bytes is None:
@@ -129,13 +129,18 @@ def _unwrap_model(model: nn.Module) -> Model:
     return inner
 
 
-def _check_target(path: str | os.PathLike[str], target: Path, *, is_sharded: bool) -> None:
-    if is_sharded and (target.suffix == ".safetensors" or target.is_file()):
-        raise ArtifactError(f"{path} is a file name; shards are saved to a directory")
-    if not is_sharded and target.is_dir():
+def _resolve_target(path: str | os.PathLike[str], *, is_sharded: bool) -> Path:
+    """Return the file or directory to write, after following symbolic links."""
+    if is_sharded:
+        with contextlib.suppress(FileNotFoundError):
+            if Path(path).suffix == ".safetensors" or not stat.S_ISDIR(os.stat(path).st_mode):
+                raise ArtifactError(f"{path} is not a directory; shards are saved to a directory")
+        return Path(os.path.realpath(path))
+    if os.path.isdir(path):
         raise ArtifactError(
             f"{path} is a directory; use a file name such as {path}/model.safetensors"
         )
+    return resolve_target(path)
 
 
 def _build_metadata(model: Model, provenance: Mapping[str, Any], probe: bool) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.errors import HubError, SpecError
-from zoo.files import atomic_write, lock_dir, os_error_message
+from zoo.files import atomic_write, lock_dir, os_error_message, resolve_target
 from zoo.hub import names
 from zoo.hub.reference import Reference
 from zoo.hub.tree import Tree
@@ -49,10 +49,12 @@ class Pin:
 def read_lock(folder: Path | None = None) -> dict[str, Pin]:
     """Return the pins by reference; empty without a lock file."""
     path = (folder or Path.cwd()) / LOCK_FILE
-    if not path.is_file():
-        return {}
     try:
+        if not resolve_target(path).exists():
+            return {}
         document = read_file(path)
+    except OSError as error:
+        raise HubError(f"{path} cannot be read: {os_error_message(error)}") from None
     except SpecError as error:
         raise HubError(f"{LOCK_FILE} cannot be read: {error}") from None
     rows = document.data.get("models") if isinstance(document.data, dict) else None
