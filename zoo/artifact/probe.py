@@ -21,6 +21,7 @@ from zoo.errors import truncate
 from zoo.interfaces import Model
 from zoo.interfaces.evaluation_mode import evaluation_mode
 from zoo.registry.blueprint import format_error
+from zoo.registry.plugin_call import PluginCall
 
 SEED = 0
 SIZES = ((2, 5), (1, 5), (1, 1))
@@ -50,7 +51,7 @@ def record_probe(model: Model) -> dict[str, Any]:
             f"most {MAX_WEIGHT_BYTES:,} bytes"
         }
     try:
-        with _preserve_state(model):
+        with PluginCall(), _preserve_state(model):
             inputs = _example_inputs(model)
             if inputs is None:
                 return {"skipped": f"the smallest example has more than {MAX_INPUT_BYTES:,} bytes"}

@@ -53,6 +53,8 @@ def read_lock(folder: Path | None = None) -> dict[str, Pin]:
         if not resolve_target(path).exists():
             return {}
         document = read_file(path)
+    except NotADirectoryError:
+        return {}
     except OSError as error:
         raise HubError(f"{path} cannot be read: {os_error_message(error)}") from None
     except SpecError as error:
