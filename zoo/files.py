@@ -1,4 +1,4 @@
-"""Atomic file replacement, directory locks and fsync."""
+"""Atomic replacement of regular files, directory locks and fsync."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,24 +17,79 @@ _LOCK_FILE = ".zoo-lock"
 """Locked on Windows, which cannot open directories, in place of the directory that holds it."""
 
 
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a character device",
+    stat.S_IFBLK: "a block device",
+}
+
+
 @contextlib.contextmanager
 def atomic_write(target: Path) -> Iterator[Path]:
     """Yield a temporary path next to `target`, and replace `target` with it when the block ends.
 
+    Only regular files are replaced: a symbolic link is followed, and OSError is raised for
+    directories, devices, pipes and sockets. An existing file keeps its permissions; those of a new
+    file follow the umask.
+
     Windows cannot replace a file that a process has open or mapped, such as the weights of a
     loaded model; the replacement then raises PermissionError.
     """
+    target = resolve_target(target)
     with staging_dir(target) as staging:
         temporary = staging / "new"
         yield temporary
-        fsync_path(temporary)
-        os.replace(temporary, target)
+        fsync_path(temporary, permissions(target))
+        replace_file(temporary, target)
         fsync_path(target.parent)
+
+
+def resolve_target(path: str | os.PathLike[str]) -> Path:
+    """Return the regular file that a write to `path` replaces or creates, after following links.
+
+    Raises OSError for a loop of links, and for anything that is not a regular file.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        _check_regular(path, os.stat(path).st_mode)
+    return Path(os.path.realpath(path))
+
+
+def replace_file(source: Path, target: Path) -> None:
+    """Rename a file, over a regular file or a symbolic link; raise OSError for other kinds."""
+    check_replaceable(target)
+    os.replace(source, target)
+
+
+def check_replaceable(path: Path) -> None:
+    """Raise OSError if something other than a regular file or a symbolic link is at `path`."""
+    with contextlib.suppress(FileNotFoundError):
+        mode = os.lstat(path).st_mode
+        if not stat.S_ISLNK(mode):
+            _check_regular(path, mode)
+
+
+def _check_regular(path: str | os.PathLike[str], mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "a special file")
+        raise OSError(errno.EINVAL, f"it is {kind}, not a regular file", os.fspath(path))
+
+
+def permissions(path: Path) -> int | None:
+    """Return the permission bits of a file, or None if it does not exist."""
+    try:
+        return os.stat(path).st_mode & 0o777
+    except FileNotFoundError:
+        return None
 
 
 @contextlib.contextmanager
 def staging_dir(target: Path) -> Iterator[Path]:
-    """Yield a locked temporary directory next to `target`, removed when the block ends."""
+    """Yield a locked temporary directory next to `target`, removed when the block ends.
+
+    Other users cannot read it.
+    """
     remove_stale(target)
     staging, fd = _create_staging_dir(target)
     try:
@@ -47,7 +103,7 @@ def _create_staging_dir(target: Path) -> tuple[Path, int]:
     """Create a directory and lock it, so that other processes do not remove it as stale."""
     while True:
         staging = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
-        staging.mkdir()
+        staging.mkdir(mode=0o700)
         with contextlib.suppress(FileNotFoundError):
             fd = _open_for_lock(staging)
             _try_lock(fd, wait=True)
@@ -56,13 +112,19 @@ def _create_staging_dir(target: Path) -> tuple[Path, int]:
             os.close(fd)  # another process removed it before it was locked
 
 
-def fsync_path(path: Path) -> None:
-    """Flush a file, or the entries of a directory, to the disk; on Windows only files."""
+def fsync_path(path: Path, mode: int | None = None) -> None:
+    """Flush a file, or the entries of a directory, to the disk; on Windows only files.
+
+    Args:
+        mode: permissions to set on the file; default: unchanged.
+    """
     is_dir = path.is_dir()
     if sys.platform == "win32" and is_dir:
         return
     fd = os.open(path, os.O_RDONLY if is_dir else os.O_RDWR)  # Windows flushes writable files only
     try:
+        if mode is not None and sys.platform != "win32" and mode != permissions(path):
+            os.fchmod(fd, mode)
         os.fsync(fd)
     finally:
         os.close(fd)

@@ -8,7 +8,8 @@ from pathlib import Path
 from rich.text import Text
 from torch import Tensor
 
-from zoo.errors import MissingExtra
+from zoo.errors import MissingExtra, ZooError
+from zoo.files import atomic_write, os_error_message
 
 _SHADES = " ░▒▓█"
 
@@ -38,7 +39,7 @@ def save_png(
     xlabel: str = "source",
     ylabel: str = "output",
 ) -> None:
-    """Save weights [T, S] as a PNG file; needs matplotlib."""
+    """Save weights [T, S] as a PNG file, atomically; needs matplotlib."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -59,4 +60,8 @@ def save_png(
     bar = figure.colorbar(image, ax=axes, shrink=0.8, label="weight")
     bar.outline.set_visible(False)
     figure.suptitle(title, fontsize=10)
-    figure.savefig(path)
+    try:
+        with atomic_write(path) as temp_path:
+            figure.savefig(temp_path, format="png")
+    except OSError as error:
+        raise ZooError(f"{path} cannot be written: {os_error_message(error)}") from None

@@ -51,10 +51,7 @@ def write_vectors(
             f"the word {invalid!r} is empty or contains white space; vector files cannot store it"
         )
     try:
-        with (
-            atomic_write(Path(os.path.realpath(path))) as temp_path,
-            open(temp_path, "wb") as file,
-        ):
+        with atomic_write(Path(path)) as temp_path, open(temp_path, "wb") as file:
             for row in _encode_rows(words, matrix, file_format):
                 file.write(row)
     except OSError as error:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 from hub_kit import NAME, WEIGHTS
 from hub_server import TOKEN, Hub
+from hub_store import Entry
 
 import zoo
 from zoo.errors import HubError
 from zoo.hub.lock_file import Pin, read_lock, write_pin
 from zoo.hub.reference import Reference
+from zoo.spec import document
 
 LOCK = Path("zoo.lock")
 A, B = "a" * 40, "b" * 40
@@ -159,9 +163,77 @@ def test_weights_that_are_not_pinned_raise(
     repo = hub.repo(NAME)
     commit = repo.add({path.name: path.read_bytes() for path in folder.iterdir()})
     zoo.pull(NAME)
+    # Lock files of earlier versions do not list the index.
+    (pin,) = read_lock().values()
+    shards = {name: sha256 for name, sha256 in pin.weights.items() if name.endswith("tensors")}
+    write_pin(Reference(NAME), Pin(commit, shards))
     index = json.dumps({"metadata": {}, "weight_map": {"w": added}}).encode()
     repo.add({added: saved.read_bytes(), f"{WEIGHTS}.index.json": index})
     repo.commits[commit] = repo.commits[repo.branches["main"]]
     for call in (partial(zoo.pull, NAME, locked=True), partial(zoo.load, NAME)):
         with pytest.raises(HubError, match=rf"{added} at {commit[:12]} is not pinned in zoo.lock"):
             call(cache_dir=tmp_path / "another")
+
+
+def add_outside_lfs(hub: Hub, folder: Path) -> str:
+    """Add a commit whose weights are not stored in LFS, so that the hub lists no sha256."""
+    files = {path.name: Entry(path.read_bytes(), False) for path in folder.iterdir()}
+    return hub.repo(NAME).commit("main", files)
+
+
+@pytest.mark.parametrize("shard_bytes", [10**6, 100_000], ids=["file", "shards"])
+def test_weights_outside_lfs_are_pinned(
+    hub: Hub, tmp_path: Path, shard_bytes: int, cache: Path
+) -> None:
+    first, second = (
+        zoo.save(
+            zoo.compose("bahdanau-reversal", seed=seed),
+            tmp_path / str(seed),
+            shard_bytes=shard_bytes,
+        )
+        for seed in (1, 2)
+    )
+    commit = add_outside_lfs(hub, first)
+    zoo.pull(NAME)
+    pin = read_lock()[f"{NAME}@main"]
+    hashes = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in first.iterdir()}
+    assert pin == Pin(commit, hashes)
+    again = zoo.load(NAME, cache_dir=tmp_path / "another").state_dict()
+    assert all(torch.equal(again[n], t) for n, t in zoo.load(first).state_dict().items())
+    add_outside_lfs(hub, second)
+    hub.repo(NAME).commits[commit] = hub.repo(NAME).commits[hub.repo(NAME).branches["main"]]
+    for call in (partial(zoo.pull, NAME, locked=True), partial(zoo.load, NAME)):
+        with pytest.raises(HubError, match=r"has sha256 .* on the hub, but zoo.lock"):
+            call(cache_dir=tmp_path / "third")
+
+
+def test_pinned_weights_cannot_be_replaced_by_a_file_outside_lfs(
+    hub: Hub, models: tuple[str, str], saved: Path, tmp_path: Path
+) -> None:
+    zoo.pull(NAME)
+    hub.repo(NAME).commits[models[1]][WEIGHTS] = Entry(saved.read_bytes(), False)
+    with pytest.raises(HubError, match=r"has sha256 .* on the hub, but zoo.lock"):
+        zoo.load(NAME, cache_dir=tmp_path / "another")
+
+
+@pytest.mark.parametrize("limit", ["MAX_BYTES", "MAX_NODES"])
+def test_lock_file_that_could_not_be_read_is_not_written(
+    tmp_path: Path, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_pin(Reference("a/b"), Pin(A), tmp_path)
+    text = (tmp_path / "zoo.lock").read_text()
+    monkeypatch.setattr(document, limit, len(text) + 10 if limit == "MAX_BYTES" else 12)
+    with pytest.raises(
+        HubError, match=r"the commit was not recorded: with 2 references, zoo\.lock"
+    ):
+        write_pin(Reference("c/d"), Pin(A), tmp_path)
+    assert (tmp_path / "zoo.lock").read_text() == text
+    assert list(read_lock(tmp_path)) == ["a/b@main"]
+
+
+def test_lock_file_over_a_megabyte_is_not_written(tmp_path: Path) -> None:
+    shards = {f"model-{n:05}-of-06000.safetensors": "7" * 64 for n in range(6000)}
+    write_pin(Reference("a/b"), Pin(A, shards), tmp_path)
+    with pytest.raises(HubError, match=r"has 1,\d{3},\d{3} bytes; the limit is 1,000,000; remove"):
+        write_pin(Reference("c/d"), Pin(A, shards), tmp_path)
+    assert read_lock(tmp_path) == {"a/b@main": Pin(A, shards)}

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
+from artifact_kit import rewrite
 from hub_kit import NAME, WEIGHTS
 from hub_server import TOKEN, Hub, Response
 from huggingface_hub import EvalResultEntry, ModelCard
 from huggingface_hub.utils import disable_progress_bars
+from torch import nn
 
 import zoo
 from zoo.errors import HubError
@@ -236,3 +240,22 @@ def test_invalid_files_are_not_pushed(hub: Hub, tmp_path: Path) -> None:
         with pytest.raises(zoo.ArtifactError, match=message):
             zoo.push(path, NAME)
     assert hub.requests == []
+
+
+def test_models_that_cannot_be_loaded_are_not_pushed(hub: Hub, saved: Path, tmp_path: Path) -> None:
+    changed = zoo.compose("bahdanau-reversal")
+    changed.extra = nn.Linear(3, 3)
+    file = Path(shutil.copy(saved, tmp_path / "x.safetensors"))
+    rewrite(file, lambda tensors: tensors.update({"extra.weight": torch.ones(3)}))
+    for model in (changed, file):
+        with pytest.raises(zoo.ArtifactError, match=r"unexpected: extra\.weight"):
+            zoo.push(model, NAME)
+    assert hub.requests == []
+
+
+def test_compiled_model_is_pushed_as_the_model(hub: Hub) -> None:
+    model = zoo.compose("bahdanau-reversal", seed=5)
+    zoo.push(torch.compile(model, backend="eager"), NAME)
+    again = zoo.load(NAME).state_dict()
+    assert again.keys() == model.state_dict().keys()
+    assert all(torch.equal(again[name], value) for name, value in model.state_dict().items())

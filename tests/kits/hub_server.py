@@ -35,7 +35,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """A response. With `cut`, the body is cut after that many bytes and the connection ends."""
+    """A response. With `cut`, the body is cut after that many bytes and the connection ends.
+
+    With `drip`, headers or body are sent byte by byte, this many seconds apart.
+    """
 
     status: int = 200
     body: bytes = b""
@@ -43,6 +46,7 @@ class Response:
     cut: int | None = None
     end: str = "reset"
     slow: float = 0.0
+    drip: tuple[str, float] | None = None
 
     @classmethod
     def of(cls, data: Any, status: int = 200, **headers: str) -> Response:
@@ -431,16 +435,23 @@ class _Handler(BaseHTTPRequestHandler):
         return body
 
     def _send(self, answer: Response) -> None:
+        part, seconds = answer.drip or ("", 0.0)
         self.send_response(answer.status)
         for key, value in answer.headers.items():
             self.send_header(key, value)
         if "Content-Length" not in answer.headers:
             self.send_header("Content-Length", str(len(answer.body)))
+        if part == "headers":
+            head = b"".join(self._headers_buffer)
+            self._headers_buffer.clear()
+            self._send_slowly(head, seconds, size=1)
         self.end_headers()
         if self.command == "HEAD":
             return
         body = answer.body if answer.cut is None else answer.body[: answer.cut]
-        if answer.slow:
+        if part == "body":
+            self._send_slowly(body, seconds, size=1)
+        elif answer.slow:
             self._send_slowly(body, answer.slow)
         else:
             self.wfile.write(body)
@@ -456,9 +467,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self.connection.close()
 
-    def _send_slowly(self, body: bytes, seconds: float) -> None:
-        for start in range(0, len(body), 4096):
-            self.wfile.write(body[start : start + 4096])
+    def _send_slowly(self, data: bytes, seconds: float, size: int = 4096) -> None:
+        for start in range(0, len(data), size):
+            if not self.server.hub.running:
+                return
+            self.wfile.write(data[start : start + size])
             time.sleep(seconds)
 
     def log_message(self, format: str, *args: object) -> None:

@@ -114,6 +114,11 @@ class Site:
 BROKEN = {
     "raises-on-import": ("raise RuntimeError('no such driver')", "RuntimeError: no such driver"),
     "exits-on-import": ("import sys\nsys.exit(3)", "SystemExit: 3"),
+    "interrupts-on-import": ("raise KeyboardInterrupt('stop')", "KeyboardInterrupt: stop"),
+    "hook-interrupts": (
+        scorer("kit-lost", "def stop(): raise KeyboardInterrupt('stop')\n", result="stop()"),
+        "KeyboardInterrupt: stop",
+    ),
     "syntax-error": ("def (:", "SyntaxError"),
     "imports-missing": ("import no_such_library_at_all", "no_such_library_at_all"),
     "raises-baseexception": (

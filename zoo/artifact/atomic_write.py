@@ -15,18 +15,26 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from zoo.artifact.layout import MAX_HEADER
 from zoo.artifact.mapped_file import INDEX, SINGLE_FILE, ArtifactFile, read_index
 from zoo.errors import ArtifactError
-from zoo.files import atomic_write, fsync_path, lock_dir, staging_dir
+from zoo.files import (
+    atomic_write,
+    fsync_path,
+    lock_dir,
+    permissions,
+    replace_file,
+    staging_dir,
+)
 
 _SHARD = re.compile(r"model-([0-9a-f]{8}-)?\d{5}-of-\d{5}\.safetensors")
 
 
 def write_single_file(target: Path, write: Callable[[Path], object]) -> None:
     """Write one file. The shards of a directory whose model it replaces are removed."""
+    folder = target.parent
     with atomic_write(target) as temp_path:
         write(temp_path)
-    folder = target.parent
     if target.name == SINGLE_FILE and os.path.lexists(folder / INDEX) and _is_zoo_model(folder):
         with lock_dir(folder):
             _remove_files(folder, [INDEX])
@@ -57,8 +65,9 @@ def write_shards(
     with _ensure_directory(folder), staging_dir(folder / "model") as staging:
         new = [staging / str(number) for number in range(count)]
         index_metadata = write(new)
+        mode = _model_permissions(folder)
         for file in new:
-            fsync_path(file)
+            fsync_path(file, mode)
         with lock_dir(folder):
             _replace_shards(folder, staging, new, shard_of, index_metadata)
 
@@ -75,20 +84,25 @@ def _replace_shards(
             "metadata": dict(index_metadata),
             "weight_map": {n: names[number] for n, number in shard_of.items()},
         }
-        (staging / INDEX).write_text(json.dumps(index, indent=2), encoding="utf-8")
-        fsync_path(staging / INDEX)
-        os.replace(staging / INDEX, folder / INDEX)
+        text = json.dumps(index, indent=2)
+        if len(text) > MAX_HEADER:
+            raise ValueError(
+                f"its index would have {len(text):,} bytes; at most {MAX_HEADER:,} are allowed"
+            )
+        (staging / INDEX).write_text(text, encoding="utf-8")
+        fsync_path(staging / INDEX, _model_permissions(folder))
+        replace_file(staging / INDEX, folder / INDEX)
         fsync_path(folder)
 
     count = len(new)
     final_names = [f"model-{n + 1:05}-of-{count:05}.safetensors" for n in range(count)]
     token = secrets.token_hex(4)
     names = [name.replace("model-", f"model-{token}-") for name in final_names]
-    if not set(final_names) & set(_list_shards(folder)):
+    if not any(os.path.lexists(folder / name) for name in final_names):
         names = final_names
     try:
         for file, name in zip(new, names, strict=True):
-            os.replace(file, folder / name)
+            replace_file(file, folder / name)
         fsync_path(folder)
         write_index(names)
     except BaseException:
@@ -118,9 +132,16 @@ def _is_zoo_model(folder: Path) -> bool:
     return True
 
 
+def _model_permissions(folder: Path) -> int | None:
+    """Return the permissions of the model in a directory, or None if it has none."""
+    single = permissions(folder / SINGLE_FILE)
+    return permissions(folder / INDEX) if single is None else single
+
+
 def _list_shards(folder: Path) -> list[str]:
     """Return the shards in a directory, including those that are not in its index."""
-    return sorted(entry.name for entry in folder.iterdir() if _SHARD.fullmatch(entry.name))
+    named = (entry for entry in folder.iterdir() if _SHARD.fullmatch(entry.name))
+    return sorted(entry.name for entry in named if entry.is_file())
 
 
 def _indexed_shards(folder: Path) -> list[str]:

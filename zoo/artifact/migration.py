@@ -12,6 +12,8 @@ from torch import Tensor
 from zoo.artifact.header import Header
 from zoo.errors import ArtifactError
 from zoo.interfaces import Component
+from zoo.registry.blueprint import format_error
+from zoo.registry.plugin_call import PluginCall
 from zoo.spec.providers import reference
 
 OutdatedComponents = dict[tuple[str, str], tuple[int, type[Component]]]
@@ -75,12 +77,13 @@ def _migrate_component(
     params = {key: copy.deepcopy(value) for key, value in node.items() if key != "type"}
     for step in range(version, cls.version):
         try:
-            params, tensors = cls.migrate(step, params, tensors)
+            with PluginCall():
+                params, tensors = cls.migrate(step, params, tensors)
         except Exception as error:
             hint = "" if header.component_paths else " (format 1 does not store module names)"
             raise ArtifactError(
                 f"{header.path}: {row['kind']} '{cls.name}' at {row['path']} could not be "
-                f"migrated from version {step} to {step + 1}: {type(error).__name__}: {error}{hint}"
+                f"migrated from version {step} to {step + 1}: {format_error(error)}{hint}"
             ) from error
     return dict(params), dict(tensors)
 

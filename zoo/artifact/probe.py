@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from zoo.errors import truncate
 from zoo.interfaces import Model
 from zoo.interfaces.evaluation_mode import evaluation_mode
 from zoo.registry.blueprint import format_error
+from zoo.registry.plugin_call import PluginCall
 
 SEED = 0
 SIZES = ((2, 5), (1, 5), (1, 1))
@@ -49,7 +51,7 @@ def record_probe(model: Model) -> dict[str, Any]:
             f"most {MAX_WEIGHT_BYTES:,} bytes"
         }
     try:
-        with _preserve_state(model):
+        with PluginCall(), _preserve_state(model):
             inputs = _example_inputs(model)
             if inputs is None:
                 return {"skipped": f"the smallest example has more than {MAX_INPUT_BYTES:,} bytes"}
@@ -137,6 +139,8 @@ def _preserve_state(model: Model) -> Iterator[None]:
             for kind in {device.type for device in devices}:
                 stack.enter_context(torch.autocast(kind, enabled=False))
             stack.enter_context(evaluation_mode(model))
+            if "torch._dynamo" in sys.modules:  # compiled modules run without compiling again
+                stack.enter_context(torch.compiler.set_stance("force_eager"))
             torch.default_generator.manual_seed(SEED)  # torch.manual_seed would seed all GPUs
             for device in cuda:
                 with torch.cuda.device(device):

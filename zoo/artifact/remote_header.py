@@ -16,7 +16,7 @@ _PREFIX_BYTES = 1 << 16
 
 
 class RemoteFile:
-    """The header of a remote file, without its tensors.
+    """The header of a remote file, or of one that is not written yet, without its tensors.
 
     Args:
         read_prefix: returns the first bytes of the file, as many as it is called with.

@@ -1,33 +1,33 @@
-"""Saving of artifacts. Each tensor is hashed as it is written."""
+"""Saving of artifacts. Everything is checked before an existing file is replaced."""
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import json
 import os
 import re
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from zoo.about import version
 from zoo.artifact.atomic_write import write_shards, write_single_file
-from zoo.artifact.header import FORMAT, identity
-from zoo.artifact.layout import Layout, layout_tensors, tensor_bytes
+from zoo.artifact.file_contents import FileContents
+from zoo.artifact.layout import parse_json
+from zoo.artifact.loadable import check_loadable
 from zoo.artifact.probe import record_probe
-from zoo.artifact.weights import load_weights, named_tensors
+from zoo.artifact.weights import check_plain, load_weights, named_tensors, unwrap_compiled
 from zoo.errors import ArtifactError, SpecError
-from zoo.files import os_error_message
+from zoo.files import os_error_message, resolve_target
 from zoo.interfaces import Model
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.spec import load_spec
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_HASH_PLACEHOLDER = "0" * 64
-"""Has the length of a hash, until the tensors have been written."""
 
 
 def save(
@@ -40,7 +40,10 @@ def save(
 ) -> Path:
     """Save a model. An existing model is replaced atomically.
 
-    In distributed training only rank 0 writes. On Windows a file cannot be replaced while a model
+    A compiled model is saved as the model that was compiled. A model that was changed after it
+    was composed, so that its spec does not describe it any more, is rejected: parts that were
+    added, removed or replaced, and (unless `probe` is False) other changes of its outputs. In
+    distributed training only rank 0 writes. On Windows a file cannot be replaced while a model
     loaded from it is in use.
 
     Args:
@@ -50,38 +53,21 @@ def save(
         shard_bytes: the maximum size of one file, for example 2_000_000_000 or "2GB".
         probe: whether to store a small input with the model's outputs, for `zoo verify`.
     """
-    if model.spec is None:
-        raise ArtifactError(
-            "this model cannot be saved: it was not composed from a spec of registered components"
-        )
+    model = _unwrap_model(model)
     tensors = named_tensors(model)
-    if any(tensor.is_meta for tensor in tensors.values()):
-        raise ArtifactError(
-            "this model cannot be saved: it is on the meta device and has no weights"
-        )
+    check_plain(tensors)
     max_bytes = None if shard_bytes is None else _parse_bytes(shard_bytes)
     if not is_main_process():
         return Path(path)
-    metadata = _build_metadata(model, provenance or {}, probe)
+    shards = [tensors] if max_bytes is None else _split_into_shards(tensors, max_bytes)
     try:
-        # Replace the target of a symbolic link, not the link.
-        target = Path(os.path.realpath(path))
+        target = _resolve_target(path, is_sharded=max_bytes is not None)
+        contents = FileContents(shards, _build_metadata(model, provenance or {}, probe))
+        check_loadable(path, model, tensors, contents)
         if max_bytes is None:
-            if target.is_dir():
-                raise ArtifactError(
-                    f"{path} is a directory; use a file name such as {path}/model.safetensors"
-                )
-            write_single_file(
-                target, lambda temp_path: _write_files([temp_path], [tensors], metadata)
-            )
+            write_single_file(target, lambda temp_path: contents.write([temp_path]))
         else:
-            if target.suffix == ".safetensors" or target.is_file():
-                raise ArtifactError(f"{path} is a file name; shards are saved to a directory")
-            shards = _split_into_shards(tensors, max_bytes)
-            shard_of = {name: n for n, shard in enumerate(shards) for name in shard}
-            write_shards(
-                target, shard_of, len(shards), lambda files: _write_files(files, shards, metadata)
-            )
+            write_shards(target, contents.shard_of, len(shards), contents.write)
     except (OSError, ValueError) as error:
         unchanged = "; the existing file is unchanged" if os.path.exists(path) else ""
         raise ArtifactError(
@@ -128,61 +114,62 @@ def is_main_process() -> bool:
     return os.environ.get("RANK", "0") in ("", "0")
 
 
+def _unwrap_model(model: nn.Module) -> Model:
+    """Return the model itself if it is compiled; raise ArtifactError if it cannot be saved."""
+    inner = unwrap_compiled(model)
+    if not isinstance(inner, Model):
+        raise ArtifactError(
+            f"a {type(inner).__name__} cannot be saved; expected a zoo.Model, such as the "
+            "attribute 'module' of a DistributedDataParallel"
+        )
+    if inner.spec is None:
+        raise ArtifactError(
+            "this model cannot be saved: it was not composed from a spec of registered components"
+        )
+    return inner
+
+
+def _resolve_target(path: str | os.PathLike[str], *, is_sharded: bool) -> Path:
+    """Return the file or directory to write, after following symbolic links."""
+    if is_sharded:
+        with contextlib.suppress(FileNotFoundError):
+            if Path(path).suffix == ".safetensors" or not stat.S_ISDIR(os.stat(path).st_mode):
+                raise ArtifactError(f"{path} is not a directory; shards are saved to a directory")
+        return Path(os.path.realpath(path))
+    if os.path.isdir(path):
+        raise ArtifactError(
+            f"{path} is a directory; use a file name such as {path}/model.safetensors"
+        )
+    return resolve_target(path)
+
+
 def _build_metadata(model: Model, provenance: Mapping[str, Any], probe: bool) -> dict[str, str]:
     """Return the metadata of an artifact, as JSON texts."""
-    about = {"zoo": version(), "torch": str(torch.__version__), **provenance}
-    try:
-        metadata = {"provenance": json.dumps(about, allow_nan=False)}
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ArtifactError(f"provenance cannot be stored as JSON: {error}") from None
-    metadata |= {
-        "spec": json.dumps(model.spec),
-        "lock": json.dumps(list(model.providers)),
-        "places": json.dumps(list(model.component_paths)),
-        "probe": json.dumps(
-            record_probe(model) if probe else {"skipped": "saved with probe=False"}
-        ),
+    values: dict[str, Any] = {
+        "provenance": {"zoo": version(), "torch": str(torch.__version__), **provenance},
+        "spec": model.spec,
+        "lock": list(model.providers),
+        "places": list(model.component_paths),
+        "probe": record_probe(model) if probe else {"skipped": "saved with probe=False"},
     }
     if model.tokenizer:
-        metadata["tokenizer"] = json.dumps(dict(model.tokenizer))
-    return metadata
+        values["tokenizer"] = dict(model.tokenizer)
+    return {key: _encode_json(key, value) for key, value in values.items()}
 
 
-def _write_files(
-    files: Sequence[Path], shards: Sequence[Mapping[str, Tensor]], metadata: Mapping[str, str]
-) -> dict[str, object]:
-    """Write and hash the tensors of each shard. Return the metadata of the index.
-
-    Headers are written twice: hashes have the length of their placeholder.
-    """
-    tables = [layout_tensors(shard) for shard in shards]
-    hashes: dict[str, str] = dict.fromkeys(
-        (n for table in tables for n in table), _HASH_PLACEHOLDER
-    )
-
-    def header(number: int, model: str) -> bytes:
-        table = tables[number]
-        own = {"format": "pt", "zoo": FORMAT, **(metadata if number == 0 else {})}
-        if len(files) > 1:
-            own |= {"shard": f"{number + 1}/{len(files)}", "model": model}
-        own |= {"hashes": json.dumps({name: hashes[name] for name in table})}
-        layout = Layout(own, table)
-        own["digest"] = layout.digest()
-        return layout.encode()
-
-    for number, file in enumerate(files):
-        with open(file, "wb") as out:
-            out.write(header(number, _HASH_PLACEHOLDER))
-            for name in tables[number]:
-                raw = tensor_bytes(shards[number][name])
-                hashes[name] = hashlib.sha256(raw).hexdigest()
-                out.write(raw)
-    model = identity(metadata, hashes)
-    for number, file in enumerate(files):
-        with open(file, "rb+") as patched:
-            patched.write(header(number, model))
-    total = sum(stored.nbytes for table in tables for stored in table.values())
-    return {"total_size": total, "model": model}
+def _encode_json(key: str, value: Any) -> str:
+    """Return a value as JSON that the reader accepts."""
+    try:
+        text = json.dumps(value, allow_nan=key != "provenance")
+        parse_json(text)
+    except UnicodeEncodeError as error:
+        raise ArtifactError(
+            f"{key} cannot be stored: {error.object[error.start]!a} is half of a surrogate pair, "
+            "which UTF-8 cannot encode"
+        ) from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ArtifactError(f"{key} cannot be stored as JSON: {error}") from None
+    return text
 
 
 def _split_into_shards(tensors: Mapping[str, Tensor], max_bytes: int) -> list[dict[str, Tensor]]:

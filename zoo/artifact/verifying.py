@@ -15,6 +15,7 @@ from zoo.artifact.probe import compare_probe
 from zoo.errors import ZooError
 from zoo.registry.blueprint import format_error
 from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo.registry.plugin_call import PluginCall
 from zoo.spec.composition import resolve_device
 
 
@@ -96,7 +97,8 @@ def _check_probe(model: Any, probe: dict[str, Any] | None) -> Check:
     if "skipped" in probe:
         return Check("probe", "skipped", str(probe["skipped"]))
     try:
-        wrong = compare_probe(model, probe)
+        with PluginCall():
+            wrong = compare_probe(model, probe)
     except Exception as error:
         return Check(
             "probe", "failed", f"the model does not run on the stored input: {format_error(error)}"

@@ -15,17 +15,45 @@ from zoo.spec.meta import SkipInit
 from zoo.spec.spec import Spec
 
 _MAX_SHOWN = 8
+_COMPILED = "_orig_mod"
+"""The name of a compiled module inside the wrapper that `torch.compile` returns."""
 
 
 def named_tensors(module: nn.Module) -> dict[str, Tensor]:
-    """Return parameters and persistent buffers by name. Shared tensors are listed once."""
+    """Return parameters and persistent buffers by name. Shared tensors are listed once.
+
+    Names do not contain the wrappers that `torch.compile` adds.
+    """
     tensors: dict[str, Tensor] = {}
     seen: set[int] = set()
     for name, tensor in module.state_dict(keep_vars=True).items():
         if id(tensor) not in seen:
             seen.add(id(tensor))
-            tensors[name] = tensor
+            tensors[".".join(part for part in name.split(".") if part != _COMPILED)] = tensor
     return tensors
+
+
+def unwrap_compiled(module: nn.Module) -> nn.Module:
+    """Return the module that `torch.compile` wrapped, or the module itself."""
+    while isinstance(inner := module._modules.get(_COMPILED), nn.Module):
+        module = inner
+    return module
+
+
+def check_plain(tensors: Mapping[str, Tensor]) -> None:
+    """Raise ArtifactError for tensors without dense values of their own."""
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor):
+            found = f"a {type(tensor).__name__}"
+        elif type(tensor.detach()) is not Tensor or tensor.layout != torch.strided:
+            found = f"a {type(tensor.detach()).__name__} with layout {tensor.layout}"
+        elif tensor.is_meta:
+            found = "on the meta device and has no values"
+        else:
+            continue
+        raise ArtifactError(
+            f"this model cannot be saved: {name} is {found}; expected a dense torch.Tensor"
+        )
 
 
 def load_weights(
@@ -33,10 +61,14 @@ def load_weights(
     spec: Spec,
     tensors: Mapping[str, Tensor],
     *,
-    device: torch.device,
+    device: torch.device | None = None,
     dtype: torch.dtype | None = None,
 ) -> Model:
-    """Build the model of a spec with these weights, without a copy if device and dtype match."""
+    """Build the model of a spec with these weights, without a copy if device and dtype match.
+
+    Args:
+        device: the device of the model; default: each tensor stays on its device.
+    """
     try:
         tree = build_on_meta(spec.model_only())
     except SpecError as error:
@@ -47,17 +79,17 @@ def load_weights(
     expected = named_tensors(model)
     _check_tensors(source, tensors, expected)
 
-    def to_target(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:
-        return tensor.to(device, dtype if tensor.is_floating_point() else None)
+    def move(tensor: Tensor, device: torch.device | None, dtype: torch.dtype | None) -> Tensor:
+        return tensor.to(device=device, dtype=dtype if tensor.is_floating_point() else None)
 
     _assign_tensors(
-        model, [(old, to_target(tensors[name], dtype)) for name, old in expected.items()]
+        model, [(old, move(tensors[name], device, dtype)) for name, old in expected.items()]
     )
     computed = _computed_buffers(model, spec)
     if computed:
-        floats = (p.dtype for p in model.parameters() if p.is_floating_point())
-        like = next(floats, dtype)
-        _assign_tensors(model, [(old, to_target(new, like)) for old, new in computed])
+        like = next((p for p in model.parameters() if p.is_floating_point()), None)
+        target = (device, dtype) if like is None else (like.device, like.dtype)
+        _assign_tensors(model, [(old, move(new, *target)) for old, new in computed])
     return model
 
 
@@ -77,7 +109,8 @@ def _check_tensors(
         dtype, shape = expected[name].dtype, expected[name].shape
         if tensor.dtype != dtype and not _is_compatible_dtype(tensor.dtype, dtype):
             stored = DTYPE_NAMES.get(tensor.dtype, tensor.dtype)
-            wrong.append(f"dtype mismatch: {name} is {stored}, expected {DTYPE_NAMES[dtype]}")
+            required = DTYPE_NAMES.get(dtype, dtype)
+            wrong.append(f"dtype mismatch: {name} is {stored}, expected {required}")
         if tensor.shape != shape:
             shapes = f"is {list(tensor.shape)}, expected {list(shape)}"
             wrong.append(f"shape mismatch: {name} {shapes}")

@@ -13,6 +13,7 @@ from typer.main import get_command
 from zoo.cli.wrapping import wrap_command
 from zoo.errors import ZooError
 from zoo.registry.command import Command
+from zoo.registry.plugin_call import PluginCall, PluginExit
 
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -57,12 +58,15 @@ class CommandGroup(TyperGroup):
 
 def _load(command: _PluginCommand) -> Any:
     try:
-        return load_command(command.record)
+        with PluginCall():
+            return load_command(command.record)
+    except PluginExit as error:
+        reason = str(error)
     except Exception as error:
-        raise ZooError(
-            f"command '{command.name}' of plugin '{command.plugin}' cannot be loaded: "
-            f"{type(error).__name__}: {error}"
-        ) from error
+        reason = f"{type(error).__name__}: {error}"
+    raise ZooError(
+        f"command '{command.name}' of plugin '{command.plugin}' cannot be loaded: {reason}"
+    )
 
 
 def load_command(record: Command) -> Any:

@@ -22,6 +22,7 @@ def command(
     '# yaml-language-server: $schema=zoo.schema.json'.
     """
     from zoo.errors import ZooError
+    from zoo.files import atomic_write, os_error_message
     from zoo.registry.component_registry import default_registry
     from zoo.spec.schema import spec_schema
 
@@ -30,9 +31,8 @@ def command(
         print(text)
         return
     try:
-        output.write_text(text + "\n", encoding="utf-8")
+        with atomic_write(output) as temp_path:
+            temp_path.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        raise ZooError(
-            f"{output} cannot be written: {(error.strerror or str(error)).lower()}"
-        ) from None
+        raise ZooError(f"{output} cannot be written: {os_error_message(error)}") from None
     print(f"wrote {output}")

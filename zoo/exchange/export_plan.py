@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +17,7 @@ from zoo.errors import ArtifactError, RegistryError, ZooError, suggest
 from zoo.exchange.import_plan import find_map, wrap_importer_errors
 from zoo.exchange.mapping import TensorPlan, plan_tensors, read_map
 from zoo.exchange.source_files import find_weight_files
-from zoo.files import os_error_message
+from zoo.files import os_error_message, staging_dir
 from zoo.interfaces.importer import Importer
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.composition import resolve_dtype
@@ -42,23 +40,22 @@ class ExportPlan:
 
         `progress` is called with the bytes of each tensor.
         """
-        target = Path(folder)
-        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        target = Path(os.path.realpath(folder))
+        if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
             raise ArtifactError(
                 f"{folder} already exists and is not an empty folder; choose another"
             )
-        staging = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
         try:
-            staging.mkdir(parents=True)
-            self._write_files(staging, progress)
-            os.replace(staging, target)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with staging_dir(target) as staging:
+                (staging / "new").mkdir()
+                self._write_files(staging / "new", progress)
+                os.replace(staging / "new", target)
         except OSError as error:
             raise ArtifactError(
                 f"{folder} could not be written: {os_error_message(error)}"
             ) from error
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
-        return target
+        return Path(folder)
 
     def _write_files(self, staging: Path, progress: Callable[[int], None] | None) -> None:
         weights = staging / "model.safetensors"

@@ -21,7 +21,9 @@ from zoo.hub.reference import local_path
 from zoo.interfaces import Model
 from zoo.interfaces.importer import Importer
 from zoo.interfaces.tensors import TensorMeta
+from zoo.registry.blueprint import format_error
 from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo.registry.plugin_call import PluginCall
 from zoo.spec.composition import attach_metadata, build_on_meta, check_spec, resolve_dtype
 from zoo.spec.spec import Source
 
@@ -116,13 +118,14 @@ def import_model(
 def wrap_importer_errors(importer: Importer) -> Iterator[None]:
     """Raise ZooError with the importer's name for any other exception in the block."""
     try:
-        yield
+        with PluginCall():
+            yield
     except ZooError:
         raise
     except Exception as error:
         raise ZooError(
             f"importer '{importer.name}' failed, which is a bug in its plugin: "
-            f"{type(error).__name__}: {truncate(str(error), 200)}"
+            f"{truncate(format_error(error), 200)}"
         ) from error
 
 

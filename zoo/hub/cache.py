@@ -12,6 +12,7 @@ import logging
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,13 @@ from huggingface_hub import constants
 from huggingface_hub.utils import WeakFileLock, tqdm
 
 from zoo.errors import HubError
-from zoo.files import atomic_write, os_error_message, remove_stale
+from zoo.files import (
+    atomic_write,
+    check_replaceable,
+    os_error_message,
+    remove_stale,
+    replace_file,
+)
 from zoo.hub import names
 from zoo.hub.client import HubClient
 from zoo.hub.tree import RepoFile
@@ -86,16 +93,16 @@ class Cache:
             return False  # not readable, or removed by another process
 
     def discard(self, file: RepoFile) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            self.blob(file).unlink()
+        check_replaceable(self.blob(file))
+        self.blob(file).unlink(missing_ok=True)
 
     def fetch(self, client: HubClient, file: RepoFile, commit: str, *, force: bool = False) -> None:
         """Add the file to the snapshot, from the cache or from the Hub."""
         try:
             with self._download_lock(file):
                 blob = self.blob(file)
-                if force or (blob.exists() and not self._is_verified(file, blob)):
-                    self.discard(file)
+                if force or not blob.exists() or not self._is_verified(file, blob):
+                    self.discard(file)  # also a link to a file that does not exist
                 if not blob.exists():
                     self._download(client, file, commit)
                 self._link_to_blob(file, commit)
@@ -111,7 +118,7 @@ class Cache:
         with contextlib.suppress(OSError, ValueError):
             if self._marker_path(file).read_text(encoding="ascii") == _stat_key(state):
                 return True
-        if state.st_size != file.size:
+        if state.st_size != file.size or not stat.S_ISREG(state.st_mode):
             return False
         if self.skip_hash_check:
             return True
@@ -173,7 +180,7 @@ class Cache:
         except OSError:
             shutil.copy2(blob, temp_path)
         try:
-            os.replace(temp_path, pointer)
+            replace_file(temp_path, pointer)
         finally:
             temp_path.unlink(missing_ok=True)
 

@@ -77,6 +77,9 @@ class Checkout:
             )
         for file in missing:
             self.cache.fetch(self._get_client(), file, self.commit, force=force)
+        for file in files:
+            if self.pin and file.sha256 is None:
+                self.pin.check_file(file.name, self.folder / file.name)
 
     def contains(self, file_names: Iterable[str]) -> bool:
         """Return whether the cache contains all of these files, with the expected hashes."""

@@ -1,4 +1,4 @@
-"""HTTP requests to the Hub, with limited response sizes and retries.
+"""HTTP requests to the Hub, with limited response sizes and times, and retries.
 
 Session, token, endpoint and user agent come from huggingface_hub, so proxies, certificates and the
 HF_* variables work as usual. Redirects are followed here, because the token must only be sent to
@@ -22,6 +22,7 @@ from huggingface_hub.utils import build_hf_headers, get_session
 from zoo.about import DISTRIBUTION, version
 from zoo.errors import HubError, truncate
 from zoo.hub.credentials import Credentials, check_url, hub_endpoint, origin
+from zoo.hub.deadline import iter_chunks, open_response
 
 _log = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ class HubClient:
             with self._stream(urljoin(f"{self.address}/", path), {}) as response:
                 self._raise_for_status(response, repo, revision)
                 body = bytearray()
-                for chunk in response.iter_bytes():
+                for chunk in iter_chunks(response, _timeout()):
                     body += chunk
                     if len(body) > MAX_RESPONSE_BYTES:
                         raise HubError(
@@ -110,7 +111,7 @@ class HubClient:
                 if not received or response.status_code != 206 or not resumed:
                     received = 0
                     sink.restart()
-                for chunk in response.iter_bytes():
+                for chunk in iter_chunks(response, _timeout()):
                     received += len(chunk)
                     sink.write_chunk(chunk)
 
@@ -124,7 +125,7 @@ class HubClient:
             with self._stream(url, {"range": f"bytes=0-{count - 1}"}, commit) as response:
                 self._raise_for_status(response, repo, commit, name)
                 body = bytearray()
-                for chunk in response.iter_bytes():
+                for chunk in iter_chunks(response, _timeout()):
                     body += chunk
                     if len(body) >= count:
                         break
@@ -161,13 +162,10 @@ class HubClient:
             headers = {**self.headers, **extra}
             if origin(url) == origin(self.address):
                 headers |= self.access.auth_header()
-            with get_session().stream(
-                "GET",
-                url,
-                headers=headers,
-                follow_redirects=False,
-                timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT,
-            ) as response:
+            request = get_session().stream(
+                "GET", url, headers=headers, follow_redirects=False, timeout=_timeout()
+            )
+            with open_response(request, _timeout()) as response:
                 response_commit = response.headers.get("x-repo-commit", commit)
                 if commit and response_commit != commit:
                     raise HubError(
@@ -214,6 +212,10 @@ class HubClient:
     @property
     def _host(self) -> str:
         return redact_url(self.address)
+
+
+def _timeout() -> float:
+    return float(constants.HF_HUB_DOWNLOAD_TIMEOUT)
 
 
 def _join_url(url: str, location: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.errors import HubError, SpecError
-from zoo.files import atomic_write, lock_dir, os_error_message
+from zoo.files import atomic_write, lock_dir, os_error_message, resolve_target
 from zoo.hub import names
 from zoo.hub.reference import Reference
 from zoo.hub.tree import Tree
@@ -27,30 +28,60 @@ class Pin:
     weights: Mapping[str, str] = field(default_factory=dict)
 
     def check(self, tree: Tree) -> None:
-        """Raise HubError if a file has another hash than the pinned one."""
-        for name, sha256 in self.weights.items():
-            found = tree[name].sha256 if name in tree else None
-            if found != sha256:
-                raise HubError(
-                    f"{name} at {self.commit[:12]} has sha256 {found or 'none'} on the hub, but "
-                    f"{LOCK_FILE} or the catalogue expects {sha256}"
-                )
+        """Raise HubError if a file is missing, or the hub lists another sha256 than the pinned one.
 
-    def check_all_pinned(self, file_names: Iterable[str], tree: Tree) -> None:
+        The hub lists none for files outside LFS; `check_file` checks them.
+        """
+        for name in self.weights:
+            if name not in tree:
+                raise HubError(
+                    f"{name}, which {LOCK_FILE} or the catalogue lists, does not exist at "
+                    f"{self.commit[:12]}"
+                )
+            self._check_sha256(name, tree[name].sha256 or self.weights[name])
+
+    def check_file(self, name: str, path: Path) -> None:
+        """Raise HubError if a downloaded file has another sha256 than the pinned one."""
+        if name in self.weights:
+            self._check_sha256(name, hash_file(path))
+
+    def _check_sha256(self, name: str, found: str) -> None:
+        if found != self.weights[name]:
+            raise HubError(
+                f"{name} at {self.commit[:12]} has sha256 {found} on the hub, but {LOCK_FILE} or "
+                f"the catalogue expects {self.weights[name]}"
+            )
+
+    def check_all_pinned(self, file_names: Iterable[str]) -> None:
         """Raise HubError if some weight files are pinned, but not all."""
         for name in file_names:
-            if self.weights and tree[name].sha256 and name not in self.weights:
+            # Lock files of earlier versions do not list the index.
+            if self.weights and name not in self.weights and not name.endswith(".json"):
                 raise HubError(
                     f"{name} at {self.commit[:12]} is not pinned in {LOCK_FILE} or the catalogue, "
                     f"but {', '.join(self.weights)} of the same commit are"
                 )
 
 
+def hash_file(path: Path) -> str:
+    """Return the sha256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def read_lock(folder: Path | None = None) -> dict[str, Pin]:
     """Return the pins by reference; empty without a lock file."""
     path = (folder or Path.cwd()) / LOCK_FILE
-    if not path.is_file():
-        return {}
+    try:
+        exists = resolve_target(path).exists()
+    except NotADirectoryError:
+        exists = False
+    except OSError as error:
+        raise HubError(f"{path} cannot be read: {os_error_message(error)}") from None
+    return _parse_lock(path) if exists else {}
+
+
+def _parse_lock(path: Path) -> dict[str, Pin]:
     try:
         document = read_file(path)
     except SpecError as error:
@@ -81,6 +112,14 @@ def _write_lock(path: Path, pins: Mapping[str, Pin]) -> None:
     text = json.dumps({"zoo": 1, "models": rows}, indent=2)  # valid YAML, with quoted commits
     with atomic_write(path) as temp_path:
         temp_path.write_text(f"{_HEADER}{text}\n", encoding="utf-8")
+        try:
+            _parse_lock(temp_path)
+        except HubError as error:
+            reason = str(error).replace(str(temp_path), str(path))
+            raise HubError(
+                f"the commit was not recorded: with {len(pins):,} references, {reason}; remove "
+                "references that are not used, or pull in another directory"
+            ) from None
 
 
 def _parse_pin(document: Document, key: str) -> Pin:

@@ -19,7 +19,7 @@ from zoo.errors import ArtifactError, HubError, RegistryError
 from zoo.hub import names
 from zoo.hub.catalogue import Catalogue, Weights, load_catalogue
 from zoo.hub.checkout import Checkout, Options
-from zoo.hub.lock_file import LOCK_FILE, Pin, read_lock, write_pin
+from zoo.hub.lock_file import LOCK_FILE, Pin, hash_file, read_lock, write_pin
 from zoo.hub.reference import Reference, is_repository, local_path, parse_reference
 from zoo.interfaces import Model
 from zoo.registry.component_registry import ComponentRegistry
@@ -141,9 +141,12 @@ def pull(
     except ArtifactError as error:
         raise HubError(f"{reference} is not a model of this library: {error}") from None
     if not locked:
-        hashes = {name: checkout.tree[name].sha256 for name in file_names}
-        known = {name: sha256 for name, sha256 in hashes.items() if sha256}
-        write_pin(reference, Pin(checkout.commit, known))
+        # The hub lists no sha256 of files outside LFS.
+        hashes = {
+            name: checkout.tree[name].sha256 or hash_file(checkout.folder / name)
+            for name in file_names
+        }
+        write_pin(reference, Pin(checkout.commit, hashes))
     return PullResult(reference, checkout.commit, path, tuple(file_names))
 
 
@@ -177,7 +180,7 @@ def list_weight_files(checkout: Checkout) -> list[str]:
     """Return the weight files of a repository: one file, or an index and its shards."""
     file_names = _find_weight_files(checkout)
     if checkout.pin:
-        checkout.pin.check_all_pinned(file_names, checkout.tree)
+        checkout.pin.check_all_pinned(file_names)
     return file_names
 
 

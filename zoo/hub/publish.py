@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, errors
+from torch import nn
 
 from zoo import artifact
 from zoo.about import DISTRIBUTION, version
 from zoo.artifact.mapped_file import INDEX, SINGLE_FILE as WEIGHTS
 from zoo.artifact.versions import available_spec
 from zoo.errors import ArtifactError, HubError, RegistryError, SpecError, truncate
-from zoo.files import atomic_write, os_error_message
+from zoo.files import atomic_write, os_error_message, staging_dir
 from zoo.hub import card, names
 from zoo.hub.catalogue import CatalogueEntry, load_catalogue
 from zoo.hub.checkout import Checkout, Options
@@ -118,17 +119,21 @@ def push(
         raise HubError(f"{repo} cannot be pushed to: HF_HUB_OFFLINE is set")
     if not artifact.is_main_process():
         raise HubError("only rank 0 of a process group can push")
-    with tempfile.TemporaryDirectory(prefix="zoo-push-") as staging:
-        folder = Path(staging)
+    # The next push removes the directory of a killed process.
+    with staging_dir(Path(tempfile.gettempdir()) / "zoo-push") as staging:
+        folder = staging / "files"
+        folder.mkdir()
         max_bytes = shard_bytes or SHARD_BYTES
-        if isinstance(model, Model):
+        if isinstance(model, nn.Module):
             artifact.save(model, folder, provenance=provenance, shard_bytes=max_bytes)
-        elif shard_bytes is None:
-            _link_weights(find(model), folder)
         else:
             path = find(model)
-            stored = artifact.read_header(path).provenance
-            artifact.save(artifact.load(path), folder, provenance=stored, shard_bytes=max_bytes)
+            saved = artifact.load(path)  # raises if the file cannot be loaded
+            if shard_bytes is None:
+                _link_weights(path, folder)
+            else:
+                stored = artifact.read_header(path).provenance
+                artifact.save(saved, folder, provenance=stored, shard_bytes=max_bytes)
         write_model_card(folder, repo, licence)
         api = HfApi(
             endpoint=address,
@@ -137,7 +142,7 @@ def push(
             library_version=version(),
         )
         try:
-            return _create_commit(api, folder, repo, branch, private, message)
+            return _create_commit(api, staging, repo, branch, private, message)
         except (errors.HfHubHTTPError, errors.HFValidationError) as error:
             raise _push_error(error, repo, access, redact_url(address)) from None
         except _PUSH_ERRORS as error:
@@ -211,12 +216,13 @@ def _link_weights(path: Path, folder: Path) -> None:
 
 
 def _create_commit(
-    api: HfApi, folder: Path, repo: str, branch: str, private: bool | None, message: str | None
+    api: HfApi, staging: Path, repo: str, branch: str, private: bool | None, message: str | None
 ) -> PushResult:
+    folder = staging / "files"
     url = api.create_repo(repo, private=private, exist_ok=True)
     if branch != "main":
         api.create_branch(repo, branch=branch, exist_ok=True)
-    remote = _RemoteState.fetch(api, repo, branch)
+    remote = _RemoteState.fetch(api, repo, branch, staging / "cache")
     files = sorted(p for p in folder.rglob("*") if p.is_file())
     added = {p.relative_to(folder).as_posix(): p.resolve() for p in files}
     if remote.card and not any(mark in remote.card for mark in _GENERATED_MARKS):
@@ -266,13 +272,12 @@ class _RemoteState:
     card: str = ""
 
     @classmethod
-    def fetch(cls, api: HfApi, repo: str, branch: str) -> _RemoteState:
-        with tempfile.TemporaryDirectory(prefix="zoo-push-") as staging:
-            checkout = Checkout(Reference(repo, branch), Options(api.token, staging))
-            text = ""
-            if CARD in checkout.tree:
-                checkout.fetch([CARD])
-                text = (checkout.folder / CARD).read_text(encoding="utf-8", errors="replace")
+    def fetch(cls, api: HfApi, repo: str, branch: str, cache: Path) -> _RemoteState:
+        checkout = Checkout(Reference(repo, branch), Options(api.token, cache))
+        text = ""
+        if CARD in checkout.tree:
+            checkout.fetch([CARD])
+            text = (checkout.folder / CARD).read_text(encoding="utf-8", errors="replace")
         weights = (n for n in checkout.tree if n in (WEIGHTS, INDEX) or _SHARD.fullmatch(n))
         return cls(checkout.commit, tuple(weights), text)
 

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from zoo.errors import ZooError
-from zoo.interfaces.component import Component
+from zoo.interfaces.component import Component, Entry
 from zoo.interfaces.data import Batch, GenerationOutput, Memory, Outputs
 from zoo.interfaces.decoder import Decoder
 from zoo.interfaces.embedding import Embedding, to_eos_ids
@@ -54,6 +54,7 @@ class Model(Component, nn.Module, ABC):
         spec: the resolved spec, or None if the model was not composed from one.
         providers: version, plugin and distribution of each component.
         component_paths: for each component, its path in the spec and its module names in the model.
+        component_entries: the registered classes of these components.
         tokenizer: for "source" and "target", a tokenizer of the `tokenizers` library as JSON.
     """
 
@@ -64,6 +65,7 @@ class Model(Component, nn.Module, ABC):
     spec: Mapping[str, Any] | None = None
     providers: tuple[Mapping[str, Any], ...] = ()
     component_paths: tuple[Mapping[str, Any], ...] = ()
+    component_entries: tuple[Entry, ...] = ()
     tokenizer: Mapping[str, str] | None = None
 
     @classmethod

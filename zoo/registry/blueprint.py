@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 from zoo.errors import Place, Problem, SpecError, WidthConflict, ZooError
 from zoo.interfaces import Entry
 from zoo.interfaces.signature import Slot, parameters
+from zoo.registry.plugin_call import PluginCall, PluginExit
 
 C = TypeVar("C", covariant=True)
 
@@ -80,7 +81,8 @@ class Blueprint(Generic[C]):
         parent_nodes = _build_stack.get()
         token = _build_stack.set((*parent_nodes, node))
         try:
-            node.part = self.cls(**self.params, **node.from_parent)
+            with PluginCall():
+                node.part = self.cls(**self.params, **node.from_parent)
         except SpecError:
             raise
         except WidthConflict as conflict:
@@ -133,6 +135,8 @@ class Blueprint(Generic[C]):
 
 def format_error(error: BaseException) -> str:
     """Return the type and the first line of an error, without torch's stack trace."""
+    if isinstance(error, PluginExit) and error.__cause__ is not None:
+        error = error.__cause__
     lines = str(error).splitlines()
     return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
 

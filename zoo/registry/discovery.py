@@ -23,6 +23,7 @@ from zoo.registry.command import Command
 from zoo.registry.component_validation import NAME, short_repr, validate_component
 from zoo.registry.conflicts import report_conflicts
 from zoo.registry.distributions import GROUP, normalize_name, plugin_distributions
+from zoo.registry.plugin_call import PluginCall, PluginExit
 from zoo.registry.plugin_data import Plugin, PluginFile
 
 
@@ -68,27 +69,19 @@ def _load(plugin: Plugin, point: EntryPoint) -> None:
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(hookspecs)
     try:
-        # Output of a plugin must not mix with the output of --json.
-        with contextlib.redirect_stdout(sys.stderr):
-            module = point.load()
-            manager.register(module, plugin.name)
-            manager.check_pending()
-            results = {hook: getattr(manager.hook, hook)() for hook in _HOOK_HANDLERS}
-        _check_hook_markers(plugin, module, manager)
-        for hook, (expected, add) in _HOOK_HANDLERS.items():
-            for result in results[hook]:
-                if isinstance(result, Sequence) and not isinstance(result, str):
-                    for item in result:
-                        add(plugin, item)
-                else:
-                    plugin.errors.append(
-                        f"{hook} returned {short_repr(result)}, not a list of {expected}"
-                    )
+        with PluginCall():
+            # Output of a plugin must not mix with the output of --json.
+            with contextlib.redirect_stdout(sys.stderr):
+                module = point.load()
+                manager.register(module, plugin.name)
+                manager.check_pending()
+                results = {hook: getattr(manager.hook, hook)() for hook in _HOOK_HANDLERS}
+            _check_hook_markers(plugin, module, manager)
+            for hook in _HOOK_HANDLERS:
+                _add_results(plugin, hook, results[hook])
         plugin.specs = _list_files(plugin, point, "specs")
         plugin.maps = _list_files(plugin, point, "maps")
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # also SystemExit, and panics of compiled libraries
+    except Exception as error:
         plugin.errors.append(_format_error(error))
         plugin.traceback = traceback.format_exc()
         return
@@ -97,7 +90,19 @@ def _load(plugin: Plugin, point: EntryPoint) -> None:
         plugin.errors.append("zoo_components returned None, not a list of classes")
 
 
+def _add_results(plugin: Plugin, hook: str, results: Sequence[Any]) -> None:
+    expected, add = _HOOK_HANDLERS[hook]
+    for result in results:
+        if isinstance(result, Sequence) and not isinstance(result, str):
+            for item in result:
+                add(plugin, item)
+        else:
+            plugin.errors.append(f"{hook} returned {short_repr(result)}, not a list of {expected}")
+
+
 def _format_error(error: BaseException) -> str:
+    if isinstance(error, PluginExit) and error.__cause__ is not None:
+        error = error.__cause__
     try:
         lines = str(error).strip().splitlines()
     except Exception:

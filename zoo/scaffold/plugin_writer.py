@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib.resources
 import keyword
+import os
 import re
-import shutil
-import tempfile
 from pathlib import Path
 from string import Template
 
 from zoo.about import DISTRIBUTION
 from zoo.errors import ZooError, suggest
+from zoo.files import os_error_message, staging_dir
 from zoo.interfaces import KINDS
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -36,7 +36,7 @@ def write_plugin(name: str, kind: str, folder: Path) -> Path:
             f"'{name}' is not a valid plugin name; use lower-case words joined by hyphens"
         )
     target = folder / f"zoo-{name}"
-    if target.exists():
+    if os.path.lexists(target):
         raise ZooError(f"{target} already exists; choose another name or folder")
     values = {
         "name": name,
@@ -49,18 +49,14 @@ def write_plugin(name: str, kind: str, folder: Path) -> Path:
     files = {**_PROJECT_FILES, f"zoo_{module}/{module}.py": f"{kind}.py"}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=f".zoo-{name}-", dir=folder))
-        try:
+        with staging_dir(target) as staging:
             for path, template in files.items():
-                file = staging / Template(path).substitute(values)
+                file = staging / "new" / Template(path).substitute(values)
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(_load_template(template).substitute(values), encoding="utf-8")
-            staging.chmod(0o755)
-            staging.rename(target)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
+            (staging / "new").rename(target)
     except OSError as error:
-        raise ZooError(f"{target} could not be written: {error.strerror}") from None
+        raise ZooError(f"{target} could not be written: {os_error_message(error)}") from None
     return target
 
 

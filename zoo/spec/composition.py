@@ -90,7 +90,7 @@ def build_on_meta(spec: Spec) -> BuildNode:
 
 
 def attach_metadata(tree: BuildNode, spec: Spec) -> Model:
-    """Attach the resolved spec and the providers to a built model, and return it.
+    """Attach the resolved spec and its components to a built model, and return it.
 
     A model with an unregistered part has no spec, because a file could not name the part.
     """
@@ -100,6 +100,7 @@ def attach_metadata(tree: BuildNode, spec: Spec) -> Model:
     model.spec = spec.resolve()
     model.providers = tuple(spec.providers())
     model.component_paths = tuple(_component_paths(tree, spec))
+    model.component_entries = tuple(dict.fromkeys(b.entry for b in spec.root.walk() if b.entry))
     return model
 
 

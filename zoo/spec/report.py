@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from zoo.attention import recording
 from zoo.errors import Problem, SpecError
 from zoo.registry.blueprint import BuildNode, format_error
+from zoo.registry.plugin_call import PluginCall
 from zoo.spec.spec import Spec
 
 # Batch and length of two runs; dimensions that differ between them are shown as letters.
@@ -120,7 +121,8 @@ def _shapes(tree: BuildNode) -> dict[int, str]:
             # Recording selects the reference path of attention, which calls every part.
             with _trace_shapes(tree) as (shapes, failed), recording(tree.part), torch.no_grad():
                 tree.part.eval()
-                tree.part(tree.part.example(batch, length, torch.Generator()))
+                with PluginCall():
+                    tree.part(tree.part.example(batch, length, torch.Generator()))
         except Exception as error:
             if isinstance(error, NotImplementedError) or "on meta tensors" in str(error):
                 return {}  # a part that needs values to run; its shapes are unknown
@@ -168,7 +170,8 @@ def _wrap_forward(
 ) -> Any:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
-            result = method(*args, **kwargs)
+            with PluginCall():
+                result = method(*args, **kwargs)
         except Exception as error:
             failed.append((error, node))  # innermost first
             raise

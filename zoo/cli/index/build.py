@@ -16,8 +16,10 @@ from zoo.cli.plugin_commands import load_command
 from zoo.errors import SpecError
 from zoo.hub.catalogue import Catalogue, CatalogueEntry, load_catalogue, read_catalogue
 from zoo.interfaces import KINDS, Entry
+from zoo.registry.blueprint import format_error
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.registry.conflicts import remove_taken_commands
+from zoo.registry.plugin_call import PluginCall
 from zoo.registry.plugin_data import Plugin, PluginFile
 
 
@@ -53,14 +55,12 @@ def _check_commands(plugin: Plugin) -> None:
     """Record commands whose function cannot be imported or has an invalid signature."""
     for command in plugin.commands:
         try:
-            with contextlib.redirect_stdout(sys.stderr):
+            with PluginCall(), contextlib.redirect_stdout(sys.stderr):
                 load_command(command)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # also SystemExit
+        except Exception as error:
             plugin.errors.append(
                 f"command '{command.name}': {command.target} cannot be loaded: "
-                f"{type(error).__name__}: {error}"
+                f"{format_error(error)}"
             )
             plugin.traceback = plugin.traceback or traceback.format_exc()
 
@@ -69,10 +69,11 @@ def _describe_plugin(plugin: Plugin) -> PluginRecord:
     components = []
     for entry in plugin.entries:
         try:
-            components.append(_describe_component(entry))
+            with PluginCall():
+                components.append(_describe_component(entry))
         except Exception as error:  # raised by a default value, for example
             plugin.errors.append(
-                f"{entry.kind} '{entry.name}' cannot be described: {type(error).__name__}: {error}"
+                f"{entry.kind} '{entry.name}' cannot be described: {format_error(error)}"
             )
     return PluginRecord(
         plugin.name,
