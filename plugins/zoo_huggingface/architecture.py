@@ -20,7 +20,7 @@ from zoo_huggingface.config_fields import (
     get_path,
     set_path,
 )
-from zoo_huggingface.config_keys import COMMON_IGNORED_KEYS, check_keys
+from zoo_huggingface.config_keys import COMMON_IGNORED_KEYS, check_keys, read_defaults
 from zoo_huggingface.generation import GENERATION_KEYS, generation_spec, read_generation_config
 from zoo_huggingface.tokenizer_files import read_padding_id
 
@@ -69,6 +69,7 @@ class Architecture(Importer):
     start_keys: ClassVar[tuple[str, ...]] = ()
     """Keys of the config that the generation config overrides, as it does the end token."""
     dim_path: ClassVar[str] = "model.source.dim"
+    padding_path: ClassVar[str] = "model.source.padding"
     unchecked_spec_paths: ClassVar[tuple[str, ...]] = ()
     """Paths of a spec that a config does not contain, so the round-trip check ignores them."""
 
@@ -123,10 +124,13 @@ class Architecture(Importer):
         return spec
 
     def config(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
-        config = {key: value for key, value in original.items() if key not in _DROPPED_KEYS}
+        dropped = {*_DROPPED_KEYS, *self.aliases}
+        config = {key: value for key, value in original.items() if key not in dropped}
         config |= {"model_type": self.name, "architectures": [self.model_classes[0]]}
+        defaults = read_defaults(self.name)
         for required in self.required_values:
-            config[required.key] = required.value
+            if required.key in config or required.key in defaults:
+                config[required.key] = required.value
         model_type = str(get_path(spec, "model.type")).rpartition(":")[2]
         if model_type not in self.model_types:
             supported = " or ".join(f"'{name}'" for name in self.model_types)
@@ -164,7 +168,7 @@ class Architecture(Importer):
     def set_padding(self, spec: dict[str, Any], config: Config) -> None:
         """Set the padding token of the tokenizer, if it is known; by default it must be equal."""
         padding = config.get("tokenizer_padding")
-        expected = get_path(spec, "model.source.padding")
+        expected = get_path(spec, self.padding_path)
         if padding is not None and expected is not None and padding != expected:
             raise config_error(
                 "pad_token_id", expected, f"but the padding token of the tokenizer is {padding}"
@@ -200,7 +204,8 @@ class Architecture(Importer):
     @property
     def known_keys(self) -> set[str]:
         """The keys of a config that the importer uses, requires or ignores."""
-        checked = {entry.key for entry in (*self.fields, *self.required_values)}
+        checked = {field.key for field in self.fields}
+        checked |= {required.key for required in self.required_values}
         named = {*self.used_keys, *self.ignored_keys, *self.aliases, *_ADDED_KEYS}
         always = {"architectures", "quantization_config", *COMMON_IGNORED_KEYS}
         return checked | named | always | GENERATION_KEYS

@@ -12,7 +12,12 @@ class CausalLMArchitecture(Architecture):
 
     dim_path = "model.embedding.dim"
     generates = True
-    used_keys = ("bos_token_id", "eos_token_id", "pad_token_id", "tie_word_embeddings")
+    used_keys: ClassVar[tuple[str, ...]] = (
+        "bos_token_id",
+        "eos_token_id",
+        "pad_token_id",
+        "tie_word_embeddings",
+    )
     causal_values: ClassVar[tuple[RequiredValue, ...]] = (
         RequiredValue("is_causal", True, "only causal attention is supported"),
     )
@@ -25,7 +30,8 @@ class CausalLMArchitecture(Architecture):
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         model, eos = spec["model"], get_eos_ids(config)
         pad = config.get("tokenizer_padding", get_value(config, "pad_token_id", int, None))
-        model["embedding"]["padding"] = None if pad in eos else pad
+        # An end token that also pads is not padding; -1 in older configs means none.
+        model["embedding"]["padding"] = None if pad in (*eos, -1) else pad
         model["bos"] = get_value(config, "bos_token_id", int, None) if self.adds_bos else None
         model["eos"] = eos if len(eos) > 1 else eos[0]
         model["decoder"]["output"] = {"tied": not config.get("untied", not self.is_tied(config))}

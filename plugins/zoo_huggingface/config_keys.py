@@ -47,7 +47,7 @@ COMMON_IGNORED_KEYS = ignored_keys(
 )
 """Keys of any config that do not change the outputs, with the reason."""
 
-OLDER_DEFAULTS = {
+OLDER_DEFAULTS: Mapping[str, Any] = {
     "add_cross_attention": False,
     "cross_attention_hidden_size": None,
     "is_decoder": False,
@@ -65,9 +65,9 @@ def check_keys(name: str, config: Mapping[str, Any], known: Iterable[str]) -> No
         config: the config.
         known: the keys that the importer uses, requires or ignores.
     """
-    known, defaults = set(known), read_defaults(name)
+    accepted, defaults = set(known), read_defaults(name)
     for key, value in config.items():
-        if key in known or (key in defaults and _equal(value, defaults[key])):
+        if key in accepted or (key in defaults and _equal(value, defaults[key])):
             continue
         if key in defaults:
             supported = format_value(defaults[key])

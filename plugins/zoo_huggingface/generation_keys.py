@@ -1,5 +1,7 @@
 """Keys of ``generation_config.json`` that do not change the generated tokens, or are rejected."""
 
+from typing import Any
+
 from zoo_huggingface.config_keys import ignored_keys
 
 GENERATION_FILE = "generation_config.json"
@@ -29,7 +31,7 @@ IGNORED_KEYS = ignored_keys(
 LIMITS = {"max_length": 20, "max_new_tokens": None, "max_time": None}
 """Limits, which are arguments of the call in the zoo, and their defaults."""
 
-REQUIRED_VALUES = {
+REQUIRED_VALUES: dict[str, tuple[Any, ...]] = {
     "begin_suppress_tokens": (None, []),
     "constraints": (None,),
     "diversity_penalty": (None, 0.0),

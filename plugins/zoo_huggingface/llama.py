@@ -32,7 +32,7 @@ class Llama(CausalLMArchitecture):
     default_kv_heads: ClassVar[Any] = None
     """The default of ``num_key_value_heads``."""
     tied_by_default = False
-    used_keys = (
+    used_keys: ClassVar[tuple[str, ...]] = (
         *CausalLMArchitecture.used_keys,
         *("attention_bias", "head_dim", "mlp_bias", "num_key_value_heads"),
         *("rope_parameters", "rope_scaling", "rope_theta"),
