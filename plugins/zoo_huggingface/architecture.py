@@ -16,13 +16,16 @@ from zoo_huggingface.config_fields import (
     ConfigField,
     RequiredValue,
     config_error,
+    get_mapping,
     get_path,
-    read_json,
     set_path,
 )
+from zoo_huggingface.config_keys import COMMON_IGNORED_KEYS, check_keys, read_defaults
+from zoo_huggingface.generation import GENERATION_KEYS, generation_spec, read_generation_config
+from zoo_huggingface.tokenizer_files import read_padding_id
 
 MAPS = Path(__file__).parent / "maps"
-_ADDED_KEYS = ("untied", "sentence")
+_ADDED_KEYS = ("untied", "sentence", "generation", "tokenizer_padding")
 """Keys that `extend_config` adds to a config."""
 _DROPPED_KEYS = (
     "auto_map",
@@ -33,8 +36,6 @@ _DROPPED_KEYS = (
     *_ADDED_KEYS,
 )
 """Keys of the imported config that an export does not write."""
-
-_GENERATION_CONFIG = "generation_config.json"
 
 Config = Mapping[str, Any]
 
@@ -55,7 +56,20 @@ class Architecture(Importer):
     """The name of the embedding table in the weights."""
     tied_weight_names: ClassVar[tuple[str, ...]] = ()
     """Names of possible copies of the embedding table; only the first, the output, may differ."""
+    copies: ClassVar[Mapping[str, str]] = {}
+    """Names of possible copies of other tensors, and the tensor that each must equal."""
+    used_keys: ClassVar[tuple[str, ...]] = ()
+    """Keys of the config that methods read, in addition to `fields` and `required_values`."""
+    ignored_keys: ClassVar[Mapping[str, str]] = {}
+    """Keys of the config that do not change the outputs, and the reason."""
+    aliases: ClassVar[Mapping[str, str]] = {}
+    """Other names of config keys; both must have the same value."""
+    generates: ClassVar[bool] = False
+    """Whether `generate` of transformers supports the model."""
+    start_keys: ClassVar[tuple[str, ...]] = ()
+    """Keys of the config that the generation config overrides, as it does the end token."""
     dim_path: ClassVar[str] = "model.source.dim"
+    padding_path: ClassVar[str] = "model.source.padding"
     unchecked_spec_paths: ClassVar[tuple[str, ...]] = ()
     """Paths of a spec that a config does not contain, so the round-trip check ignores them."""
 
@@ -67,20 +81,28 @@ class Architecture(Importer):
 
     def extend_config(self, config: Config, folder: Path, weights: TensorReader) -> Config:
         """Return the config with the end tokens and whether the output has its own table."""
+        self._check_required(config)
         untied = not self.is_tied(config)
         for name in self.tied_weight_names:
             if name not in weights.metas:
                 continue
-            if self.embedding_key not in weights.metas:
-                raise ZooError(f"the file has '{name}', but not the table '{self.embedding_key}'")
-            if not torch.equal(weights.read(name), weights.read(self.embedding_key)):
+            if not self._same(weights, name, self.embedding_key):
                 if name != self.tied_weight_names[0]:
                     raise ZooError(
                         f"'{name}' differs from '{self.embedding_key}'; they should be shared"
                     )
                 untied = True
-        original = {key: value for key, value in config.items() if key not in _ADDED_KEYS}
-        return {**original, **_read_eos_token_id(folder / _GENERATION_CONFIG), "untied": untied}
+        for name, original in self.copies.items():
+            if name in weights.metas and not self._same(weights, name, original):
+                raise ZooError(f"'{name}' differs from '{original}'; they should be shared")
+        result = {key: value for key, value in config.items() if key not in _ADDED_KEYS}
+        self._check_modules(folder)
+        if self.generates:
+            generation = read_generation_config(folder, config)
+            overrides = {key: generation.get(key) for key in ("eos_token_id", *self.start_keys)}
+            result |= {key: value for key, value in overrides.items() if value is not None}
+            result["generation"] = generation
+        return {**result, **read_padding_id(folder), "untied": untied}
 
     def spec(self, config: Config) -> dict[str, Any]:
         self._validate_config(config)
@@ -91,7 +113,10 @@ class Architecture(Importer):
             value = field.read(config)
             for path in field.paths.split():
                 set_path(spec, path, value)
+        self.set_padding(spec, config)
         self.update_spec(spec, config)
+        if "generation" in config:
+            spec |= self._generation_sections(spec, get_mapping(config, "generation"))
         for side in ("encoder", "decoder"):
             attention = get_path(spec, f"model.{side}.attention")
             if attention and attention["heads"] == 1:  # transformers projects one head too
@@ -99,10 +124,13 @@ class Architecture(Importer):
         return spec
 
     def config(self, spec: Mapping[str, Any], original: Config) -> dict[str, Any]:
-        config = {key: value for key, value in original.items() if key not in _DROPPED_KEYS}
+        dropped = {*_DROPPED_KEYS, *self.aliases}
+        config = {key: value for key, value in original.items() if key not in dropped}
         config |= {"model_type": self.name, "architectures": [self.model_classes[0]]}
+        defaults = read_defaults(self.name)
         for required in self.required_values:
-            config[required.key] = required.value
+            if required.key in config or required.key in defaults:
+                config[required.key] = required.value
         model_type = str(get_path(spec, "model.type")).rpartition(":")[2]
         if model_type not in self.model_types:
             supported = " or ".join(f"'{name}'" for name in self.model_types)
@@ -137,6 +165,15 @@ class Architecture(Importer):
         """Return what `extend_config` would add to the config of an export."""
         return {}
 
+    def set_padding(self, spec: dict[str, Any], config: Config) -> None:
+        """Set the padding token of the tokenizer, if it is known; by default it must be equal."""
+        padding = config.get("tokenizer_padding")
+        expected = get_path(spec, self.padding_path)
+        if padding is not None and expected is not None and padding != expected:
+            raise config_error(
+                "pad_token_id", expected, f"but the padding token of the tokenizer is {padding}"
+            )
+
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         """Set the values of a spec that `fields` do not cover."""
 
@@ -154,8 +191,45 @@ class Architecture(Importer):
                 config["quantization_config"],
                 "quantized weights are not supported",
             )
+        self._check_required(config)
+        for alias, key in self.aliases.items():
+            if alias in config and config[alias] != config.get(key):
+                raise config_error(alias, config[alias], f"it should equal '{key}'")
+        check_keys(self.name, config, self.known_keys)
+
+    def _check_required(self, config: Config) -> None:
         for required in self.required_values:
             required.check(config)
+
+    @property
+    def known_keys(self) -> set[str]:
+        """The keys of a config that the importer uses, requires or ignores."""
+        checked = {field.key for field in self.fields}
+        checked |= {required.key for required in self.required_values}
+        named = {*self.used_keys, *self.ignored_keys, *self.aliases, *_ADDED_KEYS}
+        always = {"architectures", "quantization_config", *COMMON_IGNORED_KEYS}
+        return checked | named | always | GENERATION_KEYS
+
+    def _generation_sections(
+        self, spec: Mapping[str, Any], generation: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        eos = get_path(spec, "model.eos")
+        pad = get_path(spec, "model.source.padding") if "source" in spec["model"] else None
+        return generation_spec(generation, pad=pad, eos=eos if isinstance(eos, list) else [eos])
+
+    def _check_modules(self, folder: Path) -> None:
+        """Raise ZooError for a folder of sentence-transformers, unless it is supported."""
+        if (folder / "modules.json").is_file():
+            raise ZooError(
+                f"modules.json: the folder is a sentence encoder of sentence-transformers, which "
+                f"the importer '{self.name}' does not support; remove the file to import its model"
+            )
+
+    @staticmethod
+    def _same(weights: TensorReader, name: str, original: str) -> bool:
+        if original not in weights.metas:
+            raise ZooError(f"the file has '{name}', but not '{original}', which it should equal")
+        return torch.equal(weights.read(name), weights.read(original))
 
     def _check_roundtrip(self, spec: Mapping[str, Any], config: Config) -> None:
         """Raise ZooError unless importing the config gives the same spec."""
@@ -169,10 +243,3 @@ class Architecture(Importer):
                 raise ZooError(
                     f"{path} is {our_value!r}, but {self.name} in transformers has {their_value!r}"
                 )
-
-
-def _read_eos_token_id(path: Path) -> dict[str, Any]:
-    """Return the end tokens of the generation config, which override those of the config."""
-    generation_config = read_json(path) if path.is_file() else None
-    eos = generation_config.get("eos_token_id") if isinstance(generation_config, dict) else None
-    return {} if eos is None else {"eos_token_id": eos}

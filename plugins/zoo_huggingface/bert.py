@@ -1,5 +1,8 @@
 """BERT, with a masked-token head or as a sentence encoder."""
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from zoo_huggingface.config_fields import ConfigField, RequiredValue
 from zoo_huggingface.masked_lm import MaskedLMArchitecture
 from zoo_huggingface.templates import activation_field, masked_lm_template, transformer_template
@@ -41,6 +44,7 @@ class Bert(MaskedLMArchitecture):
     base_model_class = "BertModel"
     embedding_key = "bert.embeddings.word_embeddings.weight"
     tied_weight_names = ("cls.predictions.decoder.weight",)
+    copies: ClassVar[Mapping[str, str]] = {"cls.predictions.decoder.bias": "cls.predictions.bias"}
     template = masked_lm_template(ENCODER)
     fields = (
         *FIELDS,

@@ -4,13 +4,23 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from zoo_huggingface.architecture import Architecture, Config
-from zoo_huggingface.config_fields import get_eos_ids, get_path, get_value
+from zoo_huggingface.config_fields import RequiredValue, get_eos_ids, get_path, get_value
 
 
 class CausalLMArchitecture(Architecture):
     """Decoder-only language model."""
 
     dim_path = "model.embedding.dim"
+    generates = True
+    used_keys: ClassVar[tuple[str, ...]] = (
+        "bos_token_id",
+        "eos_token_id",
+        "pad_token_id",
+        "tie_word_embeddings",
+    )
+    causal_values: ClassVar[tuple[RequiredValue, ...]] = (
+        RequiredValue("is_causal", True, "only causal attention is supported"),
+    )
     tied_weight_names = ("lm_head.weight",)
     adds_bos: ClassVar[bool]
     """Whether its tokenizer prepends the start token."""
@@ -19,8 +29,9 @@ class CausalLMArchitecture(Architecture):
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         model, eos = spec["model"], get_eos_ids(config)
-        pad = get_value(config, "pad_token_id", int, None)
-        model["embedding"]["padding"] = None if pad in eos else pad
+        pad = config.get("tokenizer_padding", get_value(config, "pad_token_id", int, None))
+        # An end token that also pads is not padding; -1 in older configs means none.
+        model["embedding"]["padding"] = None if pad in (*eos, -1) else pad
         model["bos"] = get_value(config, "bos_token_id", int, None) if self.adds_bos else None
         model["eos"] = eos if len(eos) > 1 else eos[0]
         model["decoder"]["output"] = {"tied": not config.get("untied", not self.is_tied(config))}

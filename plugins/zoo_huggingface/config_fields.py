@@ -15,12 +15,13 @@ REQUIRED = object()
 """The default of a key that a config must have."""
 
 
-def config_error(key: str, value: Any, reason: str) -> ZooError:
+def config_error(key: str, value: Any, reason: str, file: str = "config.json") -> ZooError:
     """Return the error for an unsupported value."""
-    return ZooError(f"config.json: '{key}' is {_format_value(value)}; {reason}")
+    return ZooError(f"{file}: '{key}' is {format_value(value)}; {reason}")
 
 
-def _format_value(value: Any) -> str:
+def format_value(value: Any) -> str:
+    """Return a value as JSON, shortened."""
     text = json.dumps(value, default=str)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
@@ -91,18 +92,22 @@ class RequiredValue:
 
 
 def get_value(
-    config: Mapping[str, Any], key: str, value_type: type, default: Any = REQUIRED
+    config: Mapping[str, Any],
+    key: str,
+    value_type: type,
+    default: Any = REQUIRED,
+    file: str = "config.json",
 ) -> Any:
     """Return the value of a key and check its type; None is allowed if it is the default."""
     value = config.get(key, default)
     if value is REQUIRED:
-        raise ZooError(f"config.json has no '{key}'")
+        raise ZooError(f"{file} has no '{key}'")
     if value is None and default is None:
         return None
     if value_type is float and type(value) is int and abs(value) < 2**53:
         return float(value)
     if type(value) is not value_type:
-        raise config_error(key, value, f"it should be {_TYPE_NAMES[value_type]}")
+        raise config_error(key, value, f"it should be {_TYPE_NAMES[value_type]}", file)
     return value
 
 
@@ -144,12 +149,12 @@ def get_eos_id(config: Mapping[str, Any]) -> int:
     return ids[0]
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, max_bytes: int = MAX_BYTES) -> Any:
     """Return the content of a JSON file."""
     try:
         size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise ZooError(f"{path} has {size:,} bytes; at most {MAX_BYTES:,} are allowed")
+        if size > max_bytes:
+            raise ZooError(f"{path} has {size:,} bytes; at most {max_bytes:,} are allowed")
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ZooError(f"{path} cannot be read: {error}") from None

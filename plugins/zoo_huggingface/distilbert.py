@@ -1,7 +1,11 @@
 """DistilBERT: BERT with half the layers, without segment embeddings."""
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from zoo_huggingface.bert import ENCODER, TIED
-from zoo_huggingface.config_fields import ConfigField
+from zoo_huggingface.config_fields import ConfigField, RequiredValue
+from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.masked_lm import MaskedLMArchitecture
 from zoo_huggingface.templates import activation_field, masked_lm_template
 
@@ -29,4 +33,16 @@ class DistilBert(MaskedLMArchitecture):
         ConfigField("max_position_embeddings", "model.encoder.position.length", int, 512),
         ConfigField("pad_token_id", "model.source.padding", int, 0, minimum=0),
     )
-    required_values = (TIED,)
+    required_values = (
+        TIED,
+        RequiredValue("sinusoidal_pos_embds", False, "only learned positions are supported"),
+    )
+    ignored_keys: ClassVar[Mapping[str, str]] = {
+        **MaskedLMArchitecture.ignored_keys,
+        **ignored_keys({"heads of other tasks use it": "qa_dropout seq_classif_dropout"}),
+    }
+    aliases: ClassVar[Mapping[str, str]] = {
+        "hidden_size": "dim",
+        "num_attention_heads": "n_heads",
+        "num_hidden_layers": "n_layers",
+    }

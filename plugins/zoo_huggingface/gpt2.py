@@ -1,11 +1,12 @@
 """GPT-2."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from zoo_huggingface.architecture import Config
 from zoo_huggingface.causal_lm import CausalLMArchitecture
 from zoo_huggingface.config_fields import ConfigField, RequiredValue, get_path, get_value
+from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.templates import (
     activation_field,
     language_model_template,
@@ -41,7 +42,26 @@ class Gpt2(CausalLMArchitecture):
         ConfigField("attn_pdrop", "model.decoder.attention.align.dropout", float, 0.1),
         ConfigField("initializer_range", "model.embedding.std", float, 0.02),
     )
+    used_keys = (*CausalLMArchitecture.used_keys, "n_inner")
+    ignored_keys: ClassVar[Mapping[str, str]] = ignored_keys(
+        {
+            "heads of other tasks use it": """
+                summary_activation summary_first_dropout summary_proj_to_labels summary_type
+                summary_use_proj predict_special_tokens
+                """,
+            "the dropout of the decoder is applied instead": "embd_pdrop",
+            "n_positions is the number of positions": "n_ctx",
+            "it selects an implementation of the same function": "reorder_and_upcast_attn",
+        }
+    )
+    aliases: ClassVar[Mapping[str, str]] = {
+        "hidden_size": "n_embd",
+        "max_position_embeddings": "n_positions",
+        "num_attention_heads": "n_head",
+        "num_hidden_layers": "n_layer",
+    }
     required_values = (
+        *CausalLMArchitecture.causal_values,
         RequiredValue("scale_attn_weights", True, "unscaled attention scores are not supported"),
         RequiredValue(
             "scale_attn_by_inverse_layer_idx",

@@ -32,6 +32,15 @@ class Llama(CausalLMArchitecture):
     default_kv_heads: ClassVar[Any] = None
     """The default of ``num_key_value_heads``."""
     tied_by_default = False
+    used_keys: ClassVar[tuple[str, ...]] = (
+        *CausalLMArchitecture.used_keys,
+        *("attention_bias", "head_dim", "mlp_bias", "num_key_value_heads"),
+        *("rope_parameters", "rope_scaling", "rope_theta"),
+    )
+    ignored_keys: ClassVar[Mapping[str, str]] = {
+        "max_position_embeddings": "rotary positions are not limited",
+        "rope_interleaved": "transformers does not read it",
+    }
     template = language_model_template(
         transformer_template(
             attention={"scorer": "scaled-dot", "align": {"type": "soft"}, "bias": False},
@@ -52,6 +61,7 @@ class Llama(CausalLMArchitecture):
         ConfigField("initializer_range", "model.embedding.std", float, 0.02),
     )
     required_values: ClassVar[tuple[RequiredValue, ...]] = (
+        *CausalLMArchitecture.causal_values,
         RequiredValue("partial_rotary_factor", 1.0, "partial rotary embeddings are not supported"),
     )
 

@@ -1,7 +1,7 @@
 """Marian: the Transformer of the OPUS-MT translation models."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.config_fields import (
@@ -12,6 +12,7 @@ from zoo_huggingface.config_fields import (
     get_path,
     get_value,
 )
+from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.templates import BOTH, activation_field, seq2seq_template, transformer_template
 
 _TRANSFORMER = transformer_template(
@@ -50,7 +51,28 @@ class Marian(Architecture):
         ConfigField("attention_dropout", BOTH.format("attention.align.dropout"), float, 0.0),
         ConfigField("init_std", "model.source.std", float, 0.02),
     )
+    generates = True
+    start_keys = ("decoder_start_token_id",)
+    used_keys = ("decoder_vocab_size", "eos_token_id")
+    ignored_keys: ClassVar[Mapping[str, str]] = ignored_keys(
+        {
+            "it affects training only": "activation_dropout decoder_layerdrop encoder_layerdrop",
+            "sinusoidal positions are computed": "max_position_embeddings",
+            "transformers does not read it": "bos_token_id extra_pos_embeddings",
+        }
+    )
+    aliases: ClassVar[Mapping[str, str]] = {
+        "hidden_size": "d_model",
+        "num_attention_heads": "encoder_attention_heads",
+        "num_hidden_layers": "encoder_layers",
+    }
     required_values = (
+        RequiredValue("is_encoder_decoder", True, "Marian has an encoder and a decoder"),
+        RequiredValue("add_bias_logits", False, "Marian has another bias"),
+        RequiredValue("add_final_layer_norm", False, "a final norm is not supported"),
+        RequiredValue("normalize_before", False, "only post-norm is supported"),
+        RequiredValue("normalize_embedding", False, "a norm of embeddings is not supported"),
+        RequiredValue("static_position_embeddings", True, "only sinusoidal positions"),
         RequiredValue(
             "share_encoder_decoder_embeddings", True, "source and target should share a table"
         ),

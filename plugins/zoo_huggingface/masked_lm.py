@@ -11,6 +11,7 @@ from zoo import ZooError
 from zoo.plugin import TensorReader
 from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.config_fields import config_error, get_path, read_json
+from zoo_huggingface.config_keys import ignored_keys
 
 _POOLINGS = {"mean": "mean", "cls": "first", "max": "max"}
 _POOLING_KEY = re.compile("^pooling_mode_|_tokens?$")
@@ -31,6 +32,12 @@ class MaskedLMArchitecture(Architecture):
     """The class in transformers without a head."""
     activation: ClassVar[str] = "hidden_act"
     unchecked_spec_paths = ("model.scale",)
+    ignored_keys: ClassVar[Mapping[str, str]] = ignored_keys(
+        {
+            "generation uses it": "bos_token_id eos_token_id",
+            "transformers removed it: tables are always shared": "tie_weights_",
+        }
+    )
 
     @property
     def model_types(self) -> tuple[str, ...]:
@@ -43,10 +50,18 @@ class MaskedLMArchitecture(Architecture):
                 f"'{self.tied_weight_names[0]}' differs from '{self.embedding_key}'; "
                 "they should be shared"
             )
-        modules = folder / "modules.json"
-        return (
-            {**config, "sentence": _read_sentence_config(folder)} if modules.is_file() else config
-        )
+        if not (folder / "modules.json").is_file():
+            return config
+        return {**config, "sentence": _read_sentence_config(folder)}
+
+    def set_padding(self, spec: dict[str, Any], config: Config) -> None:
+        # Only the tokenizer's padding is masked in transformers; that of the config has no effect.
+        padding = config.get("tokenizer_padding")
+        if padding is not None:
+            spec["model"]["source"]["padding"] = padding
+
+    def _check_modules(self, folder: Path) -> None:
+        """Accept folders of sentence-transformers."""
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         sentence = config.get("sentence")

@@ -1,32 +1,37 @@
-"""Mistral: Llama with sliding-window attention, supported if the window covers the context."""
+"""Mistral: Llama without a bias; sliding windows are not supported."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from zoo_huggingface.architecture import Config
-from zoo_huggingface.config_fields import REQUIRED, config_error, get_value
+from zoo_huggingface.config_fields import REQUIRED, RequiredValue, config_error
 from zoo_huggingface.llama import Llama
 
-_WINDOW, _CONTEXT = 4096, 131072
-"""The defaults of ``sliding_window`` and ``max_position_embeddings``."""
+_WINDOW = 4096
+"""The default of ``sliding_window``."""
 
 
 class Mistral(Llama):
-    """Mistral without an effective sliding window (Jiang et al. 2023)."""
+    """Mistral without a sliding window (Jiang et al. 2023)."""
 
     name = "mistral"
     model_classes = ("MistralForCausalLM",)
     default_kv_heads = REQUIRED
+    used_keys = (*Llama.used_keys, "sliding_window")
+    required_values = (
+        *Llama.required_values,
+        RequiredValue("mlp_bias", False, "Mistral in transformers has no bias there"),
+    )
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:
         super().update_spec(spec, config)
         window = config.get("sliding_window", _WINDOW)
-        context = get_value(config, "max_position_embeddings", int, _CONTEXT)
-        if window is not None and not (type(window) is int and window >= context):
+        if window is not None:
             raise config_error(
                 "sliding_window",
                 window,
-                f"sliding windows shorter than the context of {context} are not supported",
+                "sliding windows are not supported; if no text has more tokens, set it to null in "
+                "the file",
             )
 
     def update_config(self, config: dict[str, Any], spec: Mapping[str, Any]) -> None:

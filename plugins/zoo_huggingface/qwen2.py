@@ -1,10 +1,11 @@
 """Qwen2: Llama with a bias in the query, key and value projections."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from zoo_huggingface.architecture import Config
 from zoo_huggingface.config_fields import REQUIRED, RequiredValue, config_error, get_list
+from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.llama import Llama
 
 
@@ -16,6 +17,13 @@ class Qwen2(Llama):
     default_kv_heads = REQUIRED
     adds_bos = False
     unchecked_spec_paths = ("model.bos",)
+    used_keys = (*Llama.used_keys, "layer_types")
+    ignored_keys: ClassVar[Mapping[str, str]] = {
+        **Llama.ignored_keys,
+        **ignored_keys(
+            {"only sliding windows use it": "max_window_layers sliding_window use_mrope"}
+        ),
+    }
     required_values = (
         *Llama.required_values,
         RequiredValue("use_sliding_window", False, "sliding windows are not supported"),

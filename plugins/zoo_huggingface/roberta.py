@@ -1,5 +1,9 @@
 """RoBERTa: BERT's encoder, with positions counted from the padding token ID + 1."""
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from zoo_huggingface.architecture import Architecture, Config
 from zoo_huggingface.bert import ABSOLUTE, ENCODER, ENCODER_ONLY, FIELDS, TIED
 from zoo_huggingface.config_fields import ConfigField, RequiredValue
 from zoo_huggingface.masked_lm import MaskedLMArchitecture
@@ -17,6 +21,7 @@ class Roberta(MaskedLMArchitecture):
     base_model_class = "RobertaModel"
     embedding_key = "roberta.embeddings.word_embeddings.weight"
     tied_weight_names = ("lm_head.decoder.weight",)
+    copies: ClassVar[Mapping[str, str]] = {"lm_head.decoder.bias": "lm_head.bias"}
     template = masked_lm_template(ENCODER, source={"type": "token", "padding": 1})
     fields = (
         *FIELDS,
@@ -35,3 +40,6 @@ class Roberta(MaskedLMArchitecture):
             "pad_token_id", POSITION_OFFSET - 1, f"positions start at {POSITION_OFFSET}, after it"
         ),
     )
+
+    def set_padding(self, spec: dict[str, Any], config: Config) -> None:
+        Architecture.set_padding(self, spec, config)  # positions are counted from it

@@ -1,18 +1,20 @@
 """T5, versions 1.0 and 1.1."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
 from zoo_huggingface.architecture import MAPS, Architecture, Config
 from zoo_huggingface.config_fields import (
     ConfigField,
+    RequiredValue,
     config_error,
     get_eos_id,
     get_path,
     get_value,
 )
+from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.templates import ACTIVATIONS, BOTH, seq2seq_template, transformer_template
 
 _TRANSFORMER = transformer_template(
@@ -52,9 +54,32 @@ class T5(Architecture):
         ConfigField("pad_token_id", "model.source.padding", int, 0, minimum=0),
     )
 
+    generates = True
+    start_keys = ("decoder_start_token_id",)
+    used_keys = (
+        *("decoder_start_token_id", "dense_act_fn", "eos_token_id", "feed_forward_proj"),
+        *("is_gated_act", "num_decoder_layers", "scale_decoder_outputs", "tie_word_embeddings"),
+    )
+    ignored_keys: ClassVar[Mapping[str, str]] = ignored_keys(
+        {
+            "it affects initialisation only": "initializer_factor",
+            "relative positions are not limited": "n_positions",
+            "transformers does not read it": "bos_token_id",
+        }
+    )
+    aliases: ClassVar[Mapping[str, str]] = {
+        "head_dim": "d_kv",
+        "hidden_size": "d_model",
+        "num_attention_heads": "num_heads",
+        "num_hidden_layers": "num_layers",
+    }
+    required_values = (
+        RequiredValue("is_encoder_decoder", True, "T5 has an encoder and a decoder"),
+    )
+
     def map(self, config: Config) -> dict[str, Any]:
         tensor_map: dict[str, Any] = yaml.safe_load((MAPS / "t5.yaml").read_text(encoding="utf-8"))
-        gated = get_value(config, "feed_forward_proj", str, "relu").startswith(_GATED)
+        _, gated = _read_activation(config)
         for side, layer in (("encoder", 1), ("decoder", 2)):
             ours = f"{side}.blocks.{{n}}.feed_forward"
             theirs = f"{side}.block.{{n}}.layer.{layer}.DenseReluDense"
@@ -72,14 +97,7 @@ class T5(Architecture):
         start = get_value(config, "decoder_start_token_id", int, None)
         model["bos"] = model["source"]["padding"] if start is None else start
         model["eos"] = get_eos_id(config)
-        projection = get_value(config, "feed_forward_proj", str, "relu")
-        gated = projection.startswith(_GATED)
-        name = "gelu_new" if projection == "gated-gelu" else projection.removeprefix(_GATED)
-        if name not in ACTIVATIONS:
-            supported = ", ".join(ACTIVATIONS)
-            raise config_error(
-                "feed_forward_proj", projection, f"supported, also with '{_GATED}': {supported}"
-            )
+        name, gated = _read_activation(config)
         for side in ("encoder", "decoder"):
             model[side]["feed_forward"] |= {"activation": ACTIVATIONS[name], "gated": gated}
         scale = model["source"]["dim"] ** -0.5 if _scales_output(config) else 1.0
@@ -95,12 +113,26 @@ class T5(Architecture):
         projection = f"{_GATED}{name}" if feed_forward["gated"] else name
         is_gated_gelu = projection == "gated-gelu_new"
         config["feed_forward_proj"] = "gated-gelu" if is_gated_gelu else projection
+        config |= {"dense_act_fn": name, "is_gated_act": feed_forward["gated"]}
         scaled = get_path(spec, "model.decoder.output.scale") not in (None, 1.0)
         # transformers 4 reads only the first, and unties by it; 5 reads both, and ties by the file.
         config |= {"tie_word_embeddings": scaled, "scale_decoder_outputs": scaled}
 
     def implicit_config(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         return {"untied": get_path(spec, "model.decoder.output.tied") is not True}
+
+
+def _read_activation(config: Config) -> tuple[str, bool]:
+    """Return the activation and whether it is gated; `dense_act_fn` overrides the first."""
+    projection = get_value(config, "feed_forward_proj", str, "relu")
+    name = "gelu_new" if projection == "gated-gelu" else projection.removeprefix(_GATED)
+    key = "feed_forward_proj" if config.get("dense_act_fn") is None else "dense_act_fn"
+    name = get_value(config, "dense_act_fn", str, None) or name
+    gated: bool = get_value(config, "is_gated_act", bool, projection.startswith(_GATED))
+    if name not in ACTIVATIONS:
+        supported = ", ".join(ACTIVATIONS)
+        raise config_error(key, config.get(key), f"supported, also gated: {supported}")
+    return name, gated
 
 
 def _scales_output(config: Config) -> bool:

@@ -14,6 +14,7 @@ from zoo_huggingface.config_fields import (
     get_path,
     get_value,
 )
+from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.templates import activation_field, transformer_template
 
 _LENGTH = "model.encoder.position.length"
@@ -23,6 +24,7 @@ class ViT(Architecture):
     """ViT with a classifier, for square images (Dosovitskiy et al. 2021)."""
 
     name = "vit"
+    unchecked_spec_paths = ("model.source.image_size",)  # any size is allowed without it
     model_classes = ("ViTForImageClassification",)
     template: ClassVar[Mapping[str, Any]] = {
         "model": {
@@ -46,6 +48,14 @@ class ViT(Architecture):
             "attention_probs_dropout_prob", "model.encoder.attention.align.dropout", float, 0.0
         ),
     )
+    used_keys = ("id2label", "image_size", "num_labels")
+    ignored_keys: ClassVar[Mapping[str, str]] = ignored_keys(
+        {
+            "it affects initialisation only": "initializer_range",
+            "heads of other tasks use it": "encoder_stride pooler_act pooler_output_size",
+            "the model has no tables to share": "tie_word_embeddings",
+        }
+    )
     required_values = (
         RequiredValue(
             "qkv_bias", True, "attention without query, key and value biases is not supported"
@@ -59,6 +69,7 @@ class ViT(Architecture):
             raise config_error(
                 "image_size", side, f"it should be a multiple of the patch size {patch}"
             )
+        model["source"]["image_size"] = side
         model["encoder"]["position"]["length"] = (side // patch) ** 2 + 1
         labels = get_mapping(config, "id2label")
         model["classes"] = len(labels) or get_value(config, "num_labels", int, 2)

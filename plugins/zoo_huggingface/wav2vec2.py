@@ -12,6 +12,7 @@ from zoo_huggingface.config_fields import (
     get_path,
     get_value,
 )
+from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.templates import activation_field, transformer_template
 
 
@@ -19,6 +20,7 @@ class Wav2Vec2(Architecture):
     """wav2vec 2.0 for speech recognition (Baevski et al. 2020)."""
 
     name = "wav2vec2"
+    padding_path = "model.blank"
     model_classes = ("Wav2Vec2ForCTC",)
     template: ClassVar[Mapping[str, Any]] = {
         "model": {
@@ -57,6 +59,30 @@ class Wav2Vec2(Architecture):
         ConfigField("attention_dropout", "model.encoder.attention.align.dropout", float, 0.1),
         ConfigField("vocab_size", "model.vocab"),
         ConfigField("pad_token_id", "model.blank objective.blank", int, 0, minimum=0),
+    )
+    used_keys = ("conv_dim", "conv_kernel", "conv_stride", "num_feat_extract_layers")
+    ignored_keys: ClassVar[Mapping[str, str]] = ignored_keys(
+        {
+            "it affects initialisation only": "initializer_range",
+            "it affects training only": """
+                activation_dropout apply_spec_augment codevector_dim contrastive_logits_temperature
+                ctc_loss_reduction ctc_zero_infinity diversity_loss_weight feat_extract_dropout
+                feat_proj_dropout feat_quantizer_dropout final_dropout layerdrop mask_channel_length
+                mask_channel_min_space mask_channel_other mask_channel_prob mask_channel_selection
+                mask_feature_length mask_feature_min_masks mask_feature_prob mask_time_length
+                mask_time_min_masks mask_time_min_space mask_time_other mask_time_prob
+                mask_time_selection num_codevector_groups num_codevectors_per_group num_negatives
+                proj_codevector_dim
+                """,
+            "heads of other tasks use it": """
+                classifier_proj_size tdnn_dilation tdnn_dim tdnn_kernel use_weighted_layer_sum
+                xvector_output_dim
+                """,
+            "only adapters use it": """
+                adapter_kernel_size adapter_stride num_adapter_layers output_hidden_size
+                """,
+            "the model has no tables to share": "tie_word_embeddings",
+        }
     )
     required_values = (
         RequiredValue("feat_extract_activation", "gelu", "the convolutions use gelu"),

@@ -22,13 +22,15 @@ class Patches(Embedding):
         dim: width of a vector.
         channels: number of image channels.
         class_token: whether to prepend a learned vector to the patches.
+        image_size: side of the images in pixels; images of any other size are rejected. Any size
+            if None.
 
     Shapes:
         [B, channels, height, width] -> [B, height * width / size^2 (+ 1), dim].
     """
 
     name: ClassVar[str] = "patches"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     paper: ClassVar[str] = (
         "Dosovitskiy et al. 2021, An Image is Worth 16x16 Words, arXiv:2010.11929"
     )
@@ -40,12 +42,16 @@ class Patches(Embedding):
         dim: Annotated[int, Field(ge=1)],
         channels: Annotated[int, Field(ge=1)] = 3,
         class_token: bool = True,
+        image_size: Annotated[int, Field(ge=1)] | None = None,
     ) -> None:
         super().__init__()
+        if image_size is not None and image_size % size:
+            raise ZooError(f"image_size ({image_size}) must be divisible by size ({size})")
         self.size = size
         self.dim = dim
         self.channels = channels
         self.class_token = class_token
+        self.image_size = image_size
         self.map = nn.Conv2d(channels, dim, size, stride=size)
         self.whole = nn.Parameter(torch.empty(dim)) if class_token else None
         self.reset_parameters()
@@ -79,7 +85,10 @@ class Patches(Embedding):
     def example(self, batch: int, length: int, generator: torch.Generator | None = None) -> Tensor:
         weight = self.map.weight
         count = max(length - self.class_token, 1)
-        shape = (batch, self.channels, self.size, self.size * count)
+        sides = (self.size, self.size * count)
+        if self.image_size is not None:
+            sides = (self.image_size, self.image_size)
+        shape = (batch, self.channels, *sides)
         device = generator.device if generator else weight.device
         return torch.randn(shape, generator=generator, device=device).to(weight)
 
@@ -89,5 +98,10 @@ class Patches(Embedding):
             raise ZooError(
                 f"images have {channels} channels and {height} x {width} pixels, but embedding "
                 f"'{self.name}' expects {self.channels} channels and sides divisible by {self.size}"
+            )
+        if self.image_size is not None and (height, width) != (self.image_size,) * 2:
+            raise ZooError(
+                f"images have {height} x {width} pixels, but embedding '{self.name}' expects "
+                f"{self.image_size} x {self.image_size}; resize them"
             )
         return (height // self.size) * (width // self.size)

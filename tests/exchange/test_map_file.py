@@ -8,8 +8,8 @@ from zoo.exchange.mapping import read_map
 
 SECTIONS = "(available: zoo, description, values, prefix, endings, rename, convert, fill, drop)"
 OPERATIONS = (
-    "(available: add, cast, gates, join, pad, permute, reshape, rotary, slice, split, squeeze, "
-    "transpose, unsqueeze, weight-norm)"
+    "(available: add, cast, copy, gates, join, merge, pad, permute, reshape, rotary, slice, split, "
+    "squeeze, transpose, unsqueeze, weight-norm)"
 )
 
 
@@ -31,7 +31,7 @@ def test_an_invalid_section_does_not_hide_the_problems_of_others(tmp_path):
         [
             ("3:1: renam", "'renam'", "'rename'", SECTIONS),
             ("7:5: convert[0]", "'ours'"),
-            ("8:11: fill.g", "'nothing'", "'zeros' or 'ones'"),
+            ("8:11: fill.g", "'nothing'", "'zeros', 'ones' or 'identity'"),
             ("8:11: fill.g", "'nothing'", "number"),
             ("5:3: rename.a.{n", "'a.{n'"),
         ],
@@ -45,7 +45,7 @@ def test_all_problems_inside_sections_are_reported(tmp_path):
         values: {heads: model.none, kv: [model.a, model.b]}
         rename:
           a.{n: b
-          c.{n}: d
+          c.{n}: d.{m}
           e: "f.$nope"
         convert:
           - {theirs: a, ours: b, do: [transpos, {rotary: {head: 2}}, 3, {cast: {to: int8}}]}
@@ -63,7 +63,7 @@ def test_all_problems_inside_sections_are_reported(tmp_path):
             ("3:17: values.heads", "integer", "model.none"),
             ("3:33: values.kv", "integer", "model.a or model.b"),
             ("5:3: rename.a.{n", "'a.{n'"),
-            ("6:3: rename.c.{n}", "'n'", "{n:0|1|2}", "'convert'"),
+            ("6:3: rename.c.{n}", "'m'", "{m:0|1|2}", "'convert'"),
             ("7:3: rename.e", "'nope'"),
             ("9:31: convert[0].do[0]", "'transpos'", "'transpose'", OPERATIONS),
             ("9:51: convert[0].do[1].rotary.head", "'head'", "'heads'", "heads, theirs, ours, dim"),

@@ -104,7 +104,11 @@ def hf_model(name):
     """Return a model with all parameters random, so that each affects the output."""
     cls, config = MODELS[name]
     torch.manual_seed(0)
-    model = cls(config)
+    return randomize(name, cls(config))
+
+
+def randomize(name, model):
+    """Add noise to all parameters of a model."""
     sinusoids = {n: p.clone() for n, p in model.named_parameters() if "embed_positions" in n}
     with torch.no_grad():
         for parameter in model.parameters():
@@ -112,7 +116,7 @@ def hf_model(name):
         for parameter_name, values in sinusoids.items():
             model.get_parameter(parameter_name).copy_(values)
         if name == "marian":
-            model.final_logits_bias.copy_(torch.randn(1, 31))
+            model.final_logits_bias.copy_(torch.randn(1, model.config.vocab_size))
         if name == "t5-1.1":  # untied, as in the published files
             model.lm_head.weight = torch.nn.Parameter(torch.randn(31, 8))
     return model.eval()
@@ -162,16 +166,18 @@ def compare_logits(name, ours, theirs):
         valid = mask[:, 1:]
         return ours({"target": tokens, "mask": mask}).logits[valid], expected[valid]
     if model_type == "seq2seq":
-        source, mask = padded_batch(length=13)
-        target, _ = padded_batch(length=12)
-        target[:, 0] = PAD
+        pad = ours.source.padding
+        source, mask = padded_batch(low=5, length=13, pad=pad)
+        target, _ = padded_batch(low=5, length=12, pad=pad)
+        target[:, 0] = ours.bos
         expected = theirs(
             input_ids=source, attention_mask=mask, decoder_input_ids=target[:, :-1]
         ).logits
         return ours({"source": source, "target": target}).logits, expected
     if model_type == "ctc-recogniser":
         return _audio_logits(ours, theirs)
-    images = torch.randn(3, 3, 8, 8, generator=torch.Generator().manual_seed(2))
+    side, channels = theirs.config.image_size, theirs.config.num_channels
+    images = torch.randn(3, channels, side, side, generator=torch.Generator().manual_seed(2))
     targets = torch.zeros(3, dtype=torch.long)
     logits = ours({"source": images, "target": targets}).logits
     return logits[:, 0], theirs(pixel_values=images).logits

@@ -41,6 +41,19 @@ def command(
         Path | None, typer.Option(help="A tokenizer.json to store in the model file.")
     ] = None,
     dtype: DtypeOption = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            help="An .npz file with inputs and outputs of the original to compare with; nothing "
+            "is written if they differ."
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option(help="With --check: the largest absolute difference allowed.", min=0)
+    ] = 1e-4,
+    force: Annotated[
+        bool, typer.Option("--force", help="With --check: write the model even if it differs.")
+    ] = False,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -58,13 +71,22 @@ def command(
         import_plan = plan_import(
             source, spec=spec, map=map, overrides=overrides or (), tokenizer=tokenizer, dtype=dtype
         )
+        result = None
+        if check is not None:
+            import_plan, result = import_plan.check(check, tolerance=tolerance)
+            if result.failures and not force:
+                hint = "nothing was written; --force writes the model anyway"
+                raise ZooError(f"{result.message()}\n  {hint}")
         if output is None or dry_run:
             print_plan(import_plan.tensors, as_json=as_json)
             return
         with progress_bar(import_plan.tensors.nbytes) as progress:
             path = import_plan.write(output, progress=progress)
     if as_json:
-        print_json({"file": str(output), **import_plan.tensors.as_json()})
+        checked = {} if result is None else {"check": result.as_json()}
+        print_json({"file": str(output), **import_plan.tensors.as_json(), **checked})
         return
+    if result is not None:
+        print(result.message())
     size = format_bytes(path.stat().st_size)
     print(f"{output}: {len(import_plan.tensors.targets):,} tensors, {size}")

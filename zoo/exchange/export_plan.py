@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from zoo.artifact import read_header
@@ -16,6 +17,7 @@ from zoo.artifact.checkpoint import open_tensors, write_tensors
 from zoo.errors import ArtifactError, RegistryError, ZooError, suggest
 from zoo.exchange.import_plan import find_map, wrap_importer_errors
 from zoo.exchange.mapping import TensorPlan, plan_tensors, read_map
+from zoo.exchange.mapping.fill_value import filled_tensor
 from zoo.exchange.source_files import find_weight_files
 from zoo.files import os_error_message, staging_dir
 from zoo.interfaces.importer import Importer
@@ -141,8 +143,10 @@ def find_exporter(
 def _check_lossless(tensors: TensorPlan, read: Callable[[str], Tensor]) -> None:
     """Raise ZooError if a parameter that the map fills, and does not export, has changed."""
     for name, value in tensors.constant.items():
-        if not bool((read(name) == value).all()):
+        tensor = read(name)
+        if not torch.equal(tensor, filled_tensor(tensor.shape, value, tensor.dtype)):
+            wanted = "the identity" if value == "identity" else f"{value:g} everywhere"
             raise ZooError(
-                f"'{name}' has no counterpart in the other library and is not {value:g} "
-                "everywhere; an export would lose it"
+                f"'{name}' has no counterpart in the other library and is not {wanted}; an export "
+                "would lose it"
             )

@@ -5,16 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from zoo.artifact import named_tensors, write
 from zoo.artifact.checkpoint import open_tensors
+from zoo.artifact.weights import load_weights
 from zoo.errors import ZooError, suggest, truncate
+from zoo.exchange.check_result import TOLERANCE, CheckResult
 from zoo.exchange.mapping import TensorPlan, plan_tensors, read_map
+from zoo.exchange.module_names import related_modules
+from zoo.exchange.output_check import check_outputs
 from zoo.exchange.source_files import find_weight_files, read_config, resolve_source
 from zoo.generation.tokenizer import attach_tokenizers, read_tokenizer
 from zoo.hub.reference import local_path
@@ -25,7 +30,7 @@ from zoo.registry.blueprint import format_error
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.registry.plugin_call import PluginCall
 from zoo.spec.composition import attach_metadata, build_on_meta, check_spec, resolve_dtype
-from zoo.spec.spec import Source
+from zoo.spec.spec import Source, Spec
 
 
 @dataclass(frozen=True)
@@ -35,8 +40,28 @@ class ImportPlan:
     model: Model
     tensors: TensorPlan
     read: Callable[[str], Tensor]
+    spec: Spec
     registry: ComponentRegistry
     provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def check(
+        self, file: str | os.PathLike[str], *, tolerance: float = TOLERANCE
+    ) -> tuple[ImportPlan, CheckResult]:
+        """Compare the model with the original's outputs in a file (`check_outputs`).
+
+        Returns:
+            The plan with the result in its provenance, and the result.
+        """
+        model = load_weights(
+            self.provenance["imported"],
+            self.spec,
+            dict(self.tensors.run(self.read)),
+            device=torch.device("cpu"),
+        )
+        result = check_outputs(
+            model, file, tolerance=tolerance, their_modules=related_modules(self.tensors)
+        )
+        return replace(self, provenance={**self.provenance, "check": result.as_json()}), result
 
     def write(
         self, output: str | os.PathLike[str], *, progress: Callable[[int], None] | None = None
@@ -104,14 +129,28 @@ def plan_import(
     tensors = plan_tensors(
         tensor_map, weights.metas, parameters, dtype=resolve_dtype(dtype) if dtype else None
     )
-    return ImportPlan(model, tensors, weights.read, registry, provenance)
+    return ImportPlan(model, tensors, weights.read, checked, registry, provenance)
 
 
 def import_model(
-    source: str | os.PathLike[str], output: str | os.PathLike[str], **options: Any
+    source: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    check: str | os.PathLike[str] | None = None,
+    tolerance: float = TOLERANCE,
+    **options: Any,
 ) -> Path:
-    """Import a model and write it to a file; `options` are those of `plan_import`."""
-    return plan_import(source, **options).write(output)
+    """Import a model and write it to a file; `options` are those of `plan_import`.
+
+    With `check`, an ``.npz`` file of inputs and outputs of the original, the model is compared
+    first; ZooError is raised, and nothing is written, if they differ by more than `tolerance`.
+    """
+    plan = plan_import(source, **options)
+    if check is not None:
+        plan, result = plan.check(check, tolerance=tolerance)
+        if result.failures:
+            raise ZooError(result.message())
+    return plan.write(output)
 
 
 @contextmanager

@@ -55,13 +55,29 @@ UNSUPPORTED = [
     ("llama", {"rms_norm_eps": float("inf")}, "config.json .*JSON.*Infinity"),
     ("llama", {"partial_rotary_factor": 0.5}, "'partial_rotary_factor' is 0.5"),
     ("mistral", {"sliding_window": 4096}, "'sliding_window' is 4096"),
+    ("mistral", {"sliding_window": 64, "max_position_embeddings": 64}, "_window' is 64.*null"),
     ("mistral", {"sliding_window": "absent"}, "'sliding_window' is 4096"),
     ("mistral", {"num_key_value_heads": "absent"}, "config.json has no 'num_key_value_heads'"),
     ("qwen2", {"use_sliding_window": True}, "'use_sliding_window' is true"),
     ("qwen2", {"layer_types": ["full_attention", "sliding_attention"]}, "'layer_types' is"),
     ("marian", {"share_encoder_decoder_embeddings": False}, "'share_encoder_decoder_emb"),
     ("marian", {"decoder_vocab_size": 40}, "'decoder_vocab_size' is 40"),
-    ("t5", {"feed_forward_proj": "gated-mish"}, "'feed_forward_proj' is \"gated-mish\""),
+    (
+        "t5",
+        {"feed_forward_proj": "gated-mish", "dense_act_fn": "absent", "is_gated_act": "absent"},
+        "'feed_forward_proj' is \"gated-mish\"",
+    ),
+    ("t5", {"dense_act_fn": "mish"}, "'dense_act_fn' is \"mish\".*relu"),
+    ("llama", {"is_causal": False}, "'is_causal' is false"),
+    ("llama", {"is_causal": None}, "'is_causal' is null"),
+    ("qwen2", {"is_causal": False}, "'is_causal' is false"),
+    ("gpt2", {"is_causal": False}, "'is_causal' is false"),
+    ("gpt2", {"num_hidden_layers": 1}, "'num_hidden_layers' is 1.*'n_layer'"),
+    ("gpt2", {"is_encoder_decoder": True}, "'is_encoder_decoder' is true.*default.*false"),
+    ("bert", {"pruned_heads": {"0": [1]}}, "'pruned_heads' is .*default"),
+    ("vit", {"is_causal": True}, "'is_causal' is true.*importer 'vit' does not know"),
+    ("llama", {"per_layer_config": {"0": {"hidden_act": "relu"}}}, "'per_layer_config' is"),
+    ("distilbert", {"sinusoidal_pos_embds": True}, "'sinusoidal_pos_embds' is true"),
     ("vit", {"qkv_bias": False}, "'qkv_bias' is false"),
     ("vit", {"image_size": 9}, "'image_size' is 9.*multiple.* 4"),
     ("wav2vec2", {"add_adapter": True}, "'add_adapter' is true"),
@@ -79,14 +95,6 @@ def test_unsupported_config_values_raise(folder, tmp_path, name, changes, messag
     with pytest.raises(zoo.ZooError, match=message):
         import_and_load(folder(name, **changes), tmp_path)
     assert not (tmp_path / "model.safetensors").exists()
-
-
-def test_a_window_as_long_as_the_context_is_supported(folder, tmp_path):
-    changes = {"sliding_window": 64, "max_position_embeddings": 64}
-    model = import_and_load(folder("mistral", **changes), tmp_path)
-    out = zoo.export_model(tmp_path / "model.safetensors", tmp_path / "out")
-    assert model.generation_input == "prompt"
-    assert json.loads((out / "config.json").read_text())["max_position_embeddings"] == 64
 
 
 def test_an_end_token_that_also_pads_is_not_padding(folder, tmp_path):

@@ -101,3 +101,16 @@ def test_weight_names_and_shapes():
 
     assert shapes == {"whole": (5,), "map.weight": (5, 3, 2, 2), "map.bias": (5,)}
     assert set(build(class_token=False).state_dict()) == {"map.weight", "map.bias"}
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 2, 8), (1, 3, 6, 6)])
+def test_images_of_another_size_raise(shape):
+    patches = build(image_size=4)
+    assert patches(patches.example(2, 9)).shape == (2, 5, 5)
+    with pytest.raises(ZooError, match="'patches' expects 4 x 4"):
+        patches(torch.zeros(shape))
+
+
+def test_an_image_size_not_divisible_into_patches_raises():
+    with pytest.raises(ZooError, match=r"image_size \(5\) must be divisible by size \(2\)"):
+        build(image_size=5)

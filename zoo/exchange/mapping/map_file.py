@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from zoo.errors import Problem, SpecError, ZooError, suggest
+from zoo.exchange.mapping.copy_ops import Copy, Merge
 from zoo.exchange.mapping.expression import Expression
+from zoo.exchange.mapping.fill_value import to_fill_value
 from zoo.exchange.mapping.map_schema import (
     OPERATIONS,
     ConvertSchema,
@@ -17,14 +19,13 @@ from zoo.exchange.mapping.map_schema import (
     MapSchema,
 )
 from zoo.exchange.mapping.operation import Operation
-from zoo.exchange.mapping.pattern import Pattern, paired_patterns
+from zoo.exchange.mapping.pattern import Pattern, paired_patterns, unlisted_indices
 from zoo.exchange.mapping.rules import Drop, Endpoint, Fill, Rule, TensorMap
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.document import Document, KeyPath, document_from_data, format_path, read_file
 from zoo.spec.reader import SpecReader
 
-_CONSTANTS = {"zeros": 0.0, "ones": 1.0}
 _VALUE = re.compile(r"\$([A-Za-z_]\w*)")
 
 
@@ -82,12 +83,13 @@ class _MapParser:
     def _renames(self, names: Mapping[str, str]) -> Iterator[Rule]:
         for ours, theirs in names.items():
             key_path = ("rename", ours)
-            pair = self._patterns([ours], [theirs], key_path)
+            pair = self._patterns([ours], [theirs], key_path, one_sided=True)
             if pair:
                 (target,), (source,) = pair
                 yield Rule(
                     [Endpoint(source)],
                     [Endpoint(target)],
+                    _copy_steps(*pair),
                     place=self.document.key(key_path),
                     path=format_path(key_path),
                 )
@@ -100,10 +102,19 @@ class _MapParser:
                 for side in ("ours", "theirs")
             )
             operations = self._operations(blueprint.params.get("do", ()), (*key_path, "do"))
+            # Operations on each tensor separately keep the number of tensors.
+            separate = all(type(step).apply is Operation.apply for step in operations)
+            one_sided = separate and len(ours) == len(theirs) == 1
             pair = self._patterns(
-                [name for name, _ in ours], [name for name, _ in theirs], key_path
+                [name for name, _ in ours],
+                [name for name, _ in theirs],
+                key_path,
+                one_sided=one_sided,
             )
             if pair:
+                copies = _copy_steps(*pair) if one_sided else []
+                is_merge = any(isinstance(step, Merge) for step in copies)
+                operations = [*copies, *operations] if is_merge else [*operations, *copies]
                 targets, sources = (
                     [
                         Endpoint(pattern, own)
@@ -176,7 +187,7 @@ class _MapParser:
             if pattern:
                 yield Fill(
                     pattern,
-                    float(_CONSTANTS.get(value, value)),
+                    to_fill_value(value),
                     place=self.document.key(key_path),
                     path=format_path(key_path),
                 )
@@ -204,7 +215,8 @@ class _MapParser:
                 )
             yield Drop(
                 pattern,
-                float(_CONSTANTS.get(str(export), export)) if has_value else export,
+                to_fill_value(export) if has_value else None,
+                export == "omit",
                 shape,
                 place=self.document.place(key_path),
                 path=format_path(key_path),
@@ -236,11 +248,17 @@ class _MapParser:
         return _VALUE.sub(to_text, text)
 
     def _patterns(
-        self, ours: Sequence[str], theirs: Sequence[str], key_path: KeyPath
+        self,
+        ours: Sequence[str],
+        theirs: Sequence[str],
+        key_path: KeyPath,
+        *,
+        one_sided: bool,
     ) -> tuple[list[Pattern], list[Pattern]] | None:
         try:
             return paired_patterns(
-                *([self._substitute_values(name) for name in side] for side in (ours, theirs))
+                *([self._substitute_values(name) for name in side] for side in (ours, theirs)),
+                one_sided=one_sided,
             )
         except ZooError as error:
             self._add_problem(str(error), key_path)
@@ -257,6 +275,14 @@ class _MapParser:
         is_name = key_path[0] in ("rename", "fill")  # their keys are tensor names
         place = self.document.key(key_path) if is_name else self.document.place(key_path)
         self.reader.problems.append(Problem(message, format_path(key_path), place))
+
+
+def _copy_steps(ours: Sequence[Pattern], theirs: Sequence[Pattern]) -> list[Operation]:
+    """Return 'copy' if only our names have an index, 'merge' if only theirs have one."""
+    our_indices, their_indices = unlisted_indices(ours).keys(), unlisted_indices(theirs).keys()
+    if our_indices - their_indices:
+        return [Copy()]
+    return [Merge()] if their_indices - our_indices else []
 
 
 def _get_path(spec: Any, path: str) -> Any:

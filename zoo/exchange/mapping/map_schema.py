@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from zoo.exchange.mapping.combine_ops import Add, Join, Split, WeightNorm
+from zoo.exchange.mapping.copy_ops import Copy, Merge
+from zoo.exchange.mapping.fill_value import FillName
 from zoo.exchange.mapping.operation import Operation
 from zoo.exchange.mapping.reorder_ops import Gates, Rotary
 from zoo.exchange.mapping.shape_ops import (
@@ -26,11 +28,10 @@ OPERATIONS: Mapping[str, type[Operation]] = {
     operation.name: operation
     for operation in (
         *(Transpose, Permute, Reshape, Squeeze, Unsqueeze, Slice, Pad, Cast),
-        *(Gates, Rotary, Split, Join, Add, WeightNorm),
+        *(Gates, Rotary, Split, Join, Add, WeightNorm, Copy, Merge),
     )
 }
 
-FillValue = Literal["zeros", "ones"] | float
 TensorNames = str | Sequence[str | Mapping[str, Any]]
 
 
@@ -55,7 +56,7 @@ class DropSchema:
         self,
         *,
         name: str,
-        export: Literal["omit"] | FillValue | None = None,
+        export: Literal["omit"] | FillName | float | None = None,
         shape: Sequence[Annotated[int, Field(ge=0)]] | None = None,
     ) -> None: ...
 
@@ -73,6 +74,6 @@ class MapSchema:
         endings: Mapping[str, str] | None = None,
         rename: Mapping[str, str] | None = None,
         convert: Sequence[Blueprint[ConvertSchema]] = (),
-        fill: Mapping[str, FillValue] | None = None,
+        fill: Mapping[str, FillName | float] | None = None,
         drop: Sequence[str | Mapping[str, Any]] = (),
     ) -> None: ...

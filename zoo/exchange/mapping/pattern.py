@@ -8,7 +8,7 @@ list words under one name, they correspond by their order.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -93,8 +93,19 @@ class Pattern:
             for piece in self.pieces
         )
 
-    def expand(self, binding: Binding) -> list[str]:
-        """Return one name for each combination of words that the binding does not fix."""
+    def expand(self, binding: Binding, names: Iterable[str] = ()) -> list[str]:
+        """Return one name for each combination of words that the binding does not fix.
+
+        If an index is not fixed, return those of `names` that match, in the order of the indices.
+        """
+        if any(not expression.names <= binding.keys() for expression in self.expressions):
+            found = [(self.match(name), name) for name in names]
+            agreeing = [
+                (list(match.values()), name)
+                for match, name in found
+                if match is not None and all(match.get(k, v) == v for k, v in binding.items())
+            ]
+            return [name for _, name in sorted(agreeing)]
         unbound = [name for name in self.words if name not in binding]
         indices = [range(len(self.words[name])) for name in unbound]
         return [
@@ -183,9 +194,12 @@ def _to_regex(piece: Piece) -> str:
 
 
 def paired_patterns(
-    ours: Sequence[str], theirs: Sequence[str]
+    ours: Sequence[str], theirs: Sequence[str], *, one_sided: bool = False
 ) -> tuple[list[Pattern], list[Pattern]]:
-    """Return the patterns of both sides of a rule; raise ZooError if their indices differ."""
+    """Return the patterns of both sides of a rule; raise ZooError if their indices differ.
+
+    With `one_sided`, one of the sides may have further indices.
+    """
     listed = [
         [Choice(*item) for text in side for item in Pattern(text).words.items()]
         for side in (ours, theirs)
@@ -195,7 +209,10 @@ def paired_patterns(
     _check_counts([choice for side in listed for choice in side if choice.name in shared])
     our_patterns = [Pattern(text, {**their_words, **our_words}) for text in ours]
     their_patterns = [Pattern(text, {**our_words, **their_words}) for text in theirs]
-    our_indices, their_indices = _indices(our_patterns), _indices(their_patterns)
+    our_indices, their_indices = map(unlisted_indices, (our_patterns, their_patterns))
+    differing = our_indices.keys() ^ their_indices.keys()
+    if one_sided and (differing <= our_indices.keys() or differing <= their_indices.keys()):
+        return our_patterns, their_patterns
     for name in sorted(our_indices.keys() ^ their_indices.keys()):
         expression = our_indices.get(name) or their_indices[name]
         values = "|".join(str(expression.value({name: index})) for index in range(3))
@@ -207,6 +224,6 @@ def paired_patterns(
     return our_patterns, their_patterns
 
 
-def _indices(side: Sequence[Pattern]) -> dict[str, Expression]:
+def unlisted_indices(side: Sequence[Pattern]) -> dict[str, Expression]:
     """Return the expression of each index whose values are not listed."""
     return {name: e for pattern in side for e in pattern.expressions for name in e.names}

@@ -9,6 +9,12 @@ import torch
 from torch import Tensor
 
 from zoo.errors import Place, Problem, SpecError, ZooError
+from zoo.exchange.mapping.fill_value import (
+    FillValue,
+    check_fill,
+    filled_tensor,
+    format_fill_value,
+)
 from zoo.exchange.mapping.rules import Endpoint, Fill, Rule, TensorMap, expand_endpoints
 from zoo.exchange.mapping.tensor_plan import Job, TensorPlan
 from zoo.interfaces.tensors import TensorMeta
@@ -81,11 +87,12 @@ class _Planner:
         """Plan a rule for all tensors that it matches; return False if there are none."""
         bindings = self._bindings(rule)
         for binding in bindings:
-            sources = expand_endpoints(rule.sources, binding)
-            targets = expand_endpoints(rule.targets, binding)
+            sources = expand_endpoints(rule.sources, binding, self.sources)
+            targets = expand_endpoints(rule.targets, binding, self.targets or ())
             if self.targets is not None and not any(name in self.targets for name, _ in targets):
+                first = targets[0][0] if targets else str(rule.targets[0].pattern)
                 for name, _ in sources:
-                    self.unmatched.setdefault(name, (rule, targets[0][0]))
+                    self.unmatched.setdefault(name, (rule, first))
                 continue
             self._plan_job(rule, sources, targets)
         return bool(bindings)
@@ -171,16 +178,18 @@ class _Planner:
         else:
             metas = {n: m for n, m in self.targets.items() if fill.pattern.match(n) is not None}
         for name, meta in metas.items():
-
-            def convert(_: Sequence[Tensor], meta: TensorMeta = meta) -> list[Tensor]:
-                return [torch.full(meta.shape, fill.value, dtype=meta.dtype)]
-
             dtype = floating if meta.dtype.is_floating_point else meta.dtype
+
+            def convert(
+                _: Sequence[Tensor], shape: Sequence[int] = meta.shape, dtype: torch.dtype = dtype
+            ) -> list[Tensor]:
+                return [filled_tensor(shape, fill.value, dtype)]
+
             try:
-                torch.full((), fill.value, dtype=dtype)
-            except RuntimeError:
-                self.problems.append(fill.problem(f"{fill.value:g} is out of range for {dtype}"))
-            steps = [f"fill {fill.value:g}"]
+                check_fill(meta.shape, fill.value, dtype)
+            except ZooError as error:
+                self.problems.append(fill.problem(f"'{name}': {error}"))
+            steps = [f"fill {format_fill_value(fill.value)}"]
             self._add_job(Job([], {name: meta}, convert, steps, _line(fill.place)), fill)
 
     def _add_job(self, job: Job, entry: Rule | Fill) -> None:
@@ -196,9 +205,10 @@ class _Planner:
         self.failed |= set(names)
         self.problems += [rule.problem(reason) for reason in reasons]
 
-    def _check_unused_sources(self) -> tuple[list[str], dict[str, float]]:
+    def _check_unused_sources(self) -> tuple[list[str], dict[str, FillValue]]:
         """Return the dropped sources and their required values; others are problems."""
-        dropped, constant = [], {}
+        dropped: list[str] = []
+        constant: dict[str, FillValue] = {}
         for name in self.sources:
             if name in self.used:
                 continue

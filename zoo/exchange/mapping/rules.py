@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
 from zoo.errors import Place, Problem, ZooError
+from zoo.exchange.mapping.fill_value import FillValue
 from zoo.exchange.mapping.operation import Operation
-from zoo.exchange.mapping.pattern import Binding, Pattern
+from zoo.exchange.mapping.pattern import Binding, Pattern, unlisted_indices
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,19 @@ class Rule(MapEntry):
 
     def inverse(self) -> Rule:
         try:
-            return replace(
+            inverse = replace(
                 self,
                 sources=[endpoint.inverse() for endpoint in self.targets],
                 targets=[endpoint.inverse() for endpoint in self.sources],
                 operations=_invert(self.operations),
             )
+            unknown = sorted(_indices(self.sources) - _indices(self.targets))
+            if unknown:
+                raise ZooError(
+                    f"index '{unknown[0]}' is in 'theirs' only, so its values are not known; list "
+                    f"them, for example {{{unknown[0]}:0..8}}, with the operation 'merge'"
+                )
+            return inverse
         except ZooError as error:
             return replace(
                 self,
@@ -105,16 +113,20 @@ def _apply_all(
     return tensors
 
 
+def _indices(endpoints: Sequence[Endpoint]) -> set[str]:
+    return set(unlisted_indices([endpoint.pattern for endpoint in endpoints]))
+
+
 def _invert(operations: Sequence[Operation]) -> list[Operation]:
     return [operation.inverse() for operation in reversed(operations)]
 
 
 @dataclass(frozen=True)
 class Fill(MapEntry):
-    """A target tensor with a constant value that has no source."""
+    """A target tensor without a source: a constant value or the identity matrix."""
 
     pattern: Pattern
-    value: float
+    value: FillValue
     shape: Sequence[int] | None = None
 
 
@@ -123,11 +135,13 @@ class Drop(MapEntry):
     """Source tensors that may be left unused."""
 
     pattern: Pattern
-    export: str | float | None = None
-    """The value that an export writes, 'omit' to write nothing, or None if not specified."""
+    export: FillValue | None = None
+    """The value that an export writes."""
+    omitted: bool = False
+    """Whether an export writes nothing."""
     shape: Sequence[int] | None = None
-    required_value: float | None = None
-    """The constant value that the tensor must have, because dropping another would lose data."""
+    required_value: FillValue | None = None
+    """The value that the tensor must have, because dropping another would lose data."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +185,8 @@ class TensorMap:
         """Return the map from the model to the other library."""
         fills, problems = [], []
         for drop in self.drops:
+            if drop.omitted:
+                continue
             if drop.export is None:
                 problems.append(
                     drop.problem(
@@ -178,7 +194,7 @@ class TensorMap:
                         "value and its 'shape'"
                     )
                 )
-            elif not isinstance(drop.export, str):
+            else:
                 fills.append(
                     Fill(drop.pattern, drop.export, drop.shape, place=drop.place, path=drop.path)
                 )
@@ -194,6 +210,15 @@ class TensorMap:
         )
 
 
-def expand_endpoints(endpoints: Sequence[Endpoint], binding: Binding) -> list[tuple[str, Endpoint]]:
-    """Return every tensor name of these endpoints, with its endpoint."""
-    return [(name, endpoint) for endpoint in endpoints for name in endpoint.pattern.expand(binding)]
+def expand_endpoints(
+    endpoints: Sequence[Endpoint], binding: Binding, names: Iterable[str] = ()
+) -> list[tuple[str, Endpoint]]:
+    """Return every tensor name of these endpoints, with its endpoint.
+
+    An index that the binding does not contain stands for every one of `names` that matches.
+    """
+    return [
+        (name, endpoint)
+        for endpoint in endpoints
+        for name in endpoint.pattern.expand(binding, names)
+    ]

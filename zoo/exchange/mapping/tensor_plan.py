@@ -8,6 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
+from zoo.errors import ZooError
+from zoo.exchange.mapping.fill_value import FillValue
 from zoo.interfaces.tensors import TensorMeta
 
 
@@ -23,7 +25,10 @@ class Job:
 
     def run(self, read: Callable[[str], Tensor]) -> Iterator[tuple[str, Tensor]]:
         """Yield the name and the tensor of each target, contiguous and in its planned dtype."""
-        outputs = self.convert([read(name) for name in self.sources])
+        try:
+            outputs = self.convert([read(name) for name in self.sources])
+        except ZooError as error:  # equality is tested here only
+            raise ZooError(f"{', '.join(self.sources[:4])}: {error}") from None
         for (name, meta), tensor in zip(self.targets.items(), outputs, strict=True):
             yield name, tensor.to(meta.dtype).contiguous()
 
@@ -36,8 +41,8 @@ class TensorPlan:
     dropped: Sequence[str] = ()
     unused: Sequence[str] = ()
     """The places of rules that match no tensor on either side."""
-    constant: Mapping[str, float] = field(default_factory=dict)
-    """Tensors that may be dropped only if all their elements have this value."""
+    constant: Mapping[str, FillValue] = field(default_factory=dict)
+    """Tensors that may be dropped only if they have this value."""
 
     @property
     def targets(self) -> dict[str, TensorMeta]:

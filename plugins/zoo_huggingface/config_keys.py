@@ -1,0 +1,97 @@
+"""Accounting of config keys: each is used, ignored for a reason, or has its default value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from zoo_huggingface.config_fields import config_error, format_value
+
+_DEFAULTS_FILE = Path(__file__).parent / "config_defaults.yaml"
+
+
+def ignored_keys(groups: Mapping[str, str]) -> dict[str, str]:
+    """Return the reason of each key, from reasons and their keys separated by spaces."""
+    return {key: reason for reason, keys in groups.items() for key in keys.split()}
+
+
+COMMON_IGNORED_KEYS = ignored_keys(
+    {
+        "it identifies the file or the model": """
+            _commit_hash _name_or_path model_type name_or_path tokenizer_class transformers_version
+            _from_model_config unsloth_version unsloth_fixed
+            """,
+        "code in the folder is not executed": "auto_map custom_pipelines trust_remote_code",
+        "weights keep the dtype of the file": "dtype torch_dtype",
+        "it selects an implementation of the same function": """
+            _attn_implementation _attn_implementation_autoset _flash_attn_2_enabled
+            attn_implementation chunk_size_feed_forward experts_implementation
+            gradient_checkpointing onnx_export pretraining_tp torchscript use_bfloat16 use_cache
+            _experts_implementation
+            """,
+        "it selects which outputs are returned": """
+            output_attentions output_hidden_states output_past return_dict use_return_dict
+            """,
+        "the head of this task is not imported": """
+            _num_labels classif_dropout classifier_dropout finetuning_task id2label label2id
+            num_labels problem_type
+            """,
+        "it affects training only": "keep_gradients tf_legacy_loss",
+        "pipelines of transformers use it, models do not": "prefix task_specific_params",
+        "tokenizers have it": "sep_token_id model_max_length",
+    }
+)
+"""Keys of any config that do not change the outputs, with the reason."""
+
+OLDER_DEFAULTS: Mapping[str, Any] = {
+    "add_cross_attention": False,
+    "cross_attention_hidden_size": None,
+    "is_decoder": False,
+    "pruned_heads": {},
+    "tie_encoder_decoder": False,
+}
+"""Defaults of transformers 4 for keys that version 5 removed from some configs."""
+
+
+def check_keys(name: str, config: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Raise ZooError for a key that is not `known`, unless it has the default of the config class.
+
+    Args:
+        name: the model type.
+        config: the config.
+        known: the keys that the importer uses, requires or ignores.
+    """
+    accepted, defaults = set(known), read_defaults(name)
+    for key, value in config.items():
+        if key in accepted or (key in defaults and _equal(value, defaults[key])):
+            continue
+        if key in defaults:
+            supported = format_value(defaults[key])
+            raise config_error(
+                key, value, f"only the default of transformers, {supported}, is supported"
+            )
+        if value is not None:
+            raise config_error(
+                key,
+                value,
+                f"the importer '{name}' does not know this key; remove it from the file if it does "
+                "not change the outputs",
+            )
+
+
+@cache
+def read_defaults(name: str) -> Mapping[str, Any]:
+    """Return the recorded defaults of the config class of a model type."""
+    recorded = yaml.safe_load(_DEFAULTS_FILE.read_text(encoding="utf-8"))
+    return {**OLDER_DEFAULTS, **recorded["common"], **recorded.get(name, {})}
+
+
+def _equal(value: Any, default: Any) -> bool:
+    """Return whether two values are equal; true is not 1."""
+    if isinstance(value, bool) or isinstance(default, bool):
+        return value is default
+    return bool(value == default)

@@ -1,0 +1,176 @@
+"""Sampler and filters of a spec from the generation config of transformers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from zoo import ZooError, ZooWarning
+from zoo_huggingface.config_fields import config_error, get_value, read_json
+from zoo_huggingface.generation_keys import (
+    GENERATION_FILE,
+    IGNORED_KEYS,
+    LIMITS,
+    REQUIRED_VALUES,
+)
+
+_SAMPLING = {
+    # key: (value that has no effect, default of transformers, sampler, its parameter)
+    "top_p": (1.0, 1.0, "top-p", "p"),
+    "min_p": (0.0, 0.0, "min-p", "p"),
+    "typical_p": (1.0, 1.0, "typical", "mass"),
+    "top_k": (0, 50, "top-k", "k"),
+}
+_CUTOFFS = {"epsilon_cutoff": 0.0, "eta_cutoff": 0.0, "top_h": None}
+_SEARCH_KEYS = [
+    "do_sample",
+    "num_beams",
+    "length_penalty",
+    "early_stopping",
+    "num_return_sequences",
+    "renormalize_logits",
+    "temperature",
+    "repetition_penalty",
+    "no_repeat_ngram_size",
+    "bad_words_ids",
+    "suppress_tokens",
+    "forced_eos_token_id",
+    "eos_token_id",
+    "decoder_start_token_id",
+]
+GENERATION_KEYS = frozenset(
+    [*_SEARCH_KEYS, *_SAMPLING, *_CUTOFFS, *LIMITS, *REQUIRED_VALUES, *IGNORED_KEYS]
+)
+"""Every known key of a generation config. Configs of transformers 4 may contain them too."""
+_OVERRIDE = "override it with --set sampler=..."
+
+Generation = Mapping[str, Any]
+
+
+def read_generation_config(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the generation config of a folder; in older folders it is in ``config.json``."""
+    path = folder / GENERATION_FILE
+    if path.is_file():
+        generation = read_json(path)
+        if not isinstance(generation, dict):
+            raise ZooError(f"{GENERATION_FILE} should contain a JSON object")
+        return generation
+    own = {"eos_token_id", "decoder_start_token_id", *IGNORED_KEYS}
+    return {key: config[key] for key in config if key in GENERATION_KEYS - own}
+
+
+def generation_spec(generation: Generation, *, pad: int | None, eos: list[int]) -> dict[str, Any]:
+    """Return the sections `sampler` and `filters`; raise ZooError if the zoo has no counterpart.
+
+    Args:
+        generation: the generation config.
+        pad: the padding token, which the zoo never generates.
+        eos: the end tokens.
+    """
+    for key, value in generation.items():
+        if key not in GENERATION_KEYS and value is not None:
+            raise _error(key, value, "this key is not known")
+        if key in REQUIRED_VALUES and value not in REQUIRED_VALUES[key]:
+            raise _error(key, value, "it changes the generated tokens and is not supported")
+    _check_tokens(generation, pad, eos)
+    for note in _notes(generation):
+        warnings.warn(f"{GENERATION_FILE}: {note}", ZooWarning, stacklevel=2)
+    filters = list(_filters(generation))
+    return {"sampler": _sampler(generation), **({"filters": filters} if filters else {})}
+
+
+def _sampler(generation: Generation) -> Any:
+    beams = _get(generation, "num_beams", int, 1)
+    if beams > 1:
+        count = _get(generation, "num_return_sequences", int, 1)
+        return {
+            "type": "beam",
+            "width": beams,
+            "length_penalty": _get(generation, "length_penalty", float, 1.0),
+            "early_stopping": generation.get("early_stopping") or False,
+            **({"n_best": count} if count > 1 else {}),
+        }
+    if not _get(generation, "do_sample", bool, False):
+        return "greedy"
+    temperature = _get(generation, "temperature", float, 1.0)
+    for key in _active_sampling(generation)[:1]:
+        _, _, name, param = _SAMPLING[key]
+        return {"type": name, param: _sampling_value(generation, key), "temperature": temperature}
+    return {"type": "temperature", "temperature": temperature}
+
+
+def _filters(generation: Generation) -> Iterator[dict[str, Any]]:
+    penalty = _get(generation, "repetition_penalty", float, 1.0)
+    if penalty < 1:
+        raise _error("repetition_penalty", penalty, "it should be at least 1")
+    if penalty > 1:
+        yield {"type": "repetition-penalty", "penalty": penalty}
+    size = _get(generation, "no_repeat_ngram_size", int, 0)
+    if size:
+        yield {"type": "no-repeat-ngram", "n": size}
+
+
+def _check_tokens(generation: Generation, pad: int | None, eos: list[int]) -> None:
+    """Raise ZooError if tokens are suppressed or forced, other than the padding and the end."""
+    supported = (
+        f"only the padding token {pad} is never generated"
+        if pad is not None
+        else ("suppressed tokens are not supported")
+    )
+    if generation.get("bad_words_ids") not in (None, [], [[pad]]):
+        raise _error("bad_words_ids", generation["bad_words_ids"], supported)
+    if generation.get("suppress_tokens") not in (None, [], [pad]):
+        raise _error("suppress_tokens", generation["suppress_tokens"], supported)
+    forced = generation.get("forced_eos_token_id")
+    if forced is not None and forced not in (eos, *eos):
+        raise _error("forced_eos_token_id", forced, f"only the end token {eos} is supported")
+
+
+def _notes(generation: Generation) -> Iterator[str]:
+    """Yield what the spec cannot hold and the caller should know."""
+    for key, default in LIMITS.items():
+        value = generation.get(key)
+        if value not in (None, default):
+            argument = f"pass max_length={value}" if key != "max_time" else "it is not applied"
+            yield f"'{key}' is {value}, which a spec does not contain; {argument} when you generate"
+    sampled = _get(generation, "do_sample", bool, False)
+    if _get(generation, "num_beams", int, 1) > 1:
+        if sampled:
+            yield f"'do_sample' is true, but beam search of the zoo does not sample; {_OVERRIDE}"
+        if generation.get("renormalize_logits"):
+            yield "'renormalize_logits' is true, but scores of beams are not renormalized"
+    elif sampled:
+        used, *others = _active_sampling(generation) or [""]
+        others += [k for k, v in _CUTOFFS.items() if generation.get(k) not in (None, v)]
+        if others:
+            ignored = ", ".join(f"'{k}' ({_sampling_value(generation, k)})" for k in others)
+            yield (
+                f"a sampler of the zoo has one condition; '{used}' is used and {ignored} is "
+                f"ignored; {_OVERRIDE}"
+            )
+
+
+def _active_sampling(generation: Generation) -> list[str]:
+    return [
+        key
+        for key, (inactive, _, _, _) in _SAMPLING.items()
+        if _sampling_value(generation, key) != inactive
+    ]
+
+
+def _sampling_value(generation: Generation, key: str) -> Any:
+    default = _SAMPLING[key][1] if key in _SAMPLING else None
+    return _get(generation, key, int if key == "top_k" else float, default)
+
+
+def _get(generation: Generation, key: str, value_type: type, default: Any) -> Any:
+    """Return a value; null means the default."""
+    given = {k: v for k, v in generation.items() if v is not None}
+    return get_value(given, key, value_type, default, file=GENERATION_FILE)
+
+
+def _error(key: str, value: Any, reason: str) -> ZooError:
+    hint = "remove the key from the file to import the model without it"
+    return config_error(key, value, f"{reason}; {hint}", GENERATION_FILE)

@@ -1,0 +1,64 @@
+"""The padding token of a tokenizer, from the files of a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from zoo_huggingface.config_fields import read_json
+
+TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json")
+MAX_TOKENIZER_BYTES = 200_000_000
+
+
+def read_padding_id(folder: Path) -> dict[str, int | None]:
+    """Return the padding of the folder's tokenizer as {"tokenizer_padding": ID}.
+
+    The ID is None if the tokenizer has no padding token; the result is empty if the files do not
+    contain it.
+    """
+    configs = [_read_object(folder / name) for name in TOKENIZER_FILES]
+    tokenizer = _read_object(folder / "tokenizer.json")
+    for config in configs:
+        if "pad_token" not in config:
+            continue
+        token = config["pad_token"]
+        if token is None:
+            return {"tokenizer_padding": None}
+        content = token.get("content") if isinstance(token, Mapping) else token
+        for ids in _vocabularies(tokenizer, configs[0]):
+            if type(ids.get(content)) is int:
+                return {"tokenizer_padding": ids[content]}
+    padding = tokenizer.get("padding")
+    pad_id = padding.get("pad_id") if isinstance(padding, Mapping) else None
+    return {"tokenizer_padding": pad_id} if type(pad_id) is int else {}
+
+
+def _vocabularies(
+    tokenizer: Mapping[str, Any], config: Mapping[str, Any]
+) -> Iterator[Mapping[Any, Any]]:
+    """Yield mappings of tokens to IDs: added tokens first, then the vocabulary."""
+    added = tokenizer.get("added_tokens")
+    if isinstance(added, list):
+        rows = [row for row in added if isinstance(row, Mapping)]
+        yield {str(row.get("content")): row.get("id") for row in rows}
+    decoder = config.get("added_tokens_decoder")
+    if isinstance(decoder, Mapping):
+        yield {
+            str(row.get("content")): int(key)
+            for key, row in decoder.items()
+            if isinstance(row, Mapping) and str(key).isdecimal()
+        }
+    model = tokenizer.get("model")
+    vocab = model.get("vocab") if isinstance(model, Mapping) else None
+    if isinstance(vocab, Mapping):
+        yield vocab
+    elif isinstance(vocab, list):  # a unigram model: pairs of token and score
+        yield {row[0]: i for i, row in enumerate(vocab) if isinstance(row, list) and row}
+
+
+def _read_object(path: Path) -> Mapping[str, Any]:
+    """Return the JSON object in a file, empty if there is none."""
+    content = read_json(path, MAX_TOKENIZER_BYTES) if path.is_file() else None
+    return content if isinstance(content, Mapping) else {}

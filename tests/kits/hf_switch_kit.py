@@ -1,0 +1,120 @@
+"""Config switches of transformers: other values of each key, and the comparison of logits."""
+
+import torch
+from hf_model_kit import MODELS, compare_logits, randomize
+from huggingface_hub.errors import StrictDataclassError
+
+import zoo
+
+ARCHITECTURES = [name for name in MODELS if "-" not in name]
+SIZES = {"hidden_size", "d_model", "n_embd", "dim"}
+NO_SWITCHES = {
+    "architectures", "model_type", "transformers_version", "_name_or_path", "dtype",
+    "output_attentions", "return_dict",
+}  # fmt: skip
+VALUES = {
+    "hidden_act": ["relu", "gelu_new", "quick_gelu", "gelu_fast"],
+    "activation": ["relu"],
+    "activation_function": ["relu", "silu", "quick_gelu"],
+    "feed_forward_proj": ["gated-gelu", "gated-silu", "gelu"],
+    "dense_act_fn": ["gelu", "gelu_new", "tanh"],
+    "feat_extract_activation": ["relu"],
+    "feat_extract_norm": ["layer"],
+    "rope_parameters": [
+        {"rope_type": "default", "rope_theta": 99.0},
+        {"rope_type": "linear", "factor": 2.0, "rope_theta": 10000.0},
+    ],
+    "layer_types": [["sliding_attention", "full_attention"]],
+    "sliding_window": [2, 4096],
+    "conv_dim": [[4, 6], [6, 6]],
+    "conv_kernel": [[4, 4]],
+    "conv_stride": [[2, 2]],
+    "summary_type": ["mean"],
+    "ctc_loss_reduction": ["mean"],
+    "problem_type": ["regression"],
+    "pooler_act": ["relu"],
+    "head_dim": [6],
+    "num_key_value_heads": [1, 4],
+    "num_attention_heads": [2],
+    "n_head": [4],
+    "n_heads": [2],
+    "num_heads": [1],
+    "encoder_attention_heads": [1],
+    "decoder_attention_heads": [1],
+    "adapter_attn_dim": [4],
+    "pad_token_id": [4],
+    "decoder_start_token_id": [4],
+    "classifier_dropout": [0.5],
+    "n_inner": [20],
+    "image_size": [12],
+    "patch_size": [2],
+    "is_causal": [False],
+    "per_layer_config": [{"0": {"intermediate_size": 14}}],
+    "partial_rotary_factor": [0.5],
+    "rope_theta": [99.0],
+    "rope_scaling": [{"type": "linear", "factor": 2.0}],
+    "attention_bias": [True],
+    "mlp_bias": [True],
+    "use_sliding_window": [True],
+    "tie_word_embeddings": [False, True],
+    "position_embedding_type": ["relative_key"],
+    "attention_chunk_size": [2],
+    "embedding_multiplier": [2.0],
+    "normalize_before": [True],
+    "num_codevector_groups": [4],
+    "num_conv_pos_embedding_groups": [4],
+}
+"""Values of keys whose type does not determine them."""
+EXTRA_KEYS = [
+    "is_causal", "per_layer_config", "partial_rotary_factor", "rope_theta", "rope_scaling",
+    "attention_bias", "mlp_bias", "head_dim", "sliding_window", "layer_types", "is_decoder",
+    "use_sliding_window", "tie_word_embeddings", "position_embedding_type", "dense_act_fn",
+    "attention_chunk_size", "embedding_multiplier", "normalize_before", "is_gated_act",
+]  # fmt: skip
+"""Keys that are not in every config class; code of transformers reads some of them anyway."""
+
+
+def switches(name):
+    """Return pairs of a key and a value other than that of the small model."""
+    config = MODELS[name][1].to_dict()
+    pairs = []
+    for key in dict.fromkeys([*config, *EXTRA_KEYS]):
+        if key in NO_SWITCHES:
+            continue
+        values = VALUES.get(key) or _other_values(key, config.get(key))
+        pairs += [(key, value) for value in values if value != config.get(key)]
+    return pairs
+
+
+def _other_values(key, value):
+    if isinstance(value, bool) or key.startswith(("is_", "use_", "add_")):
+        return [not value]
+    if isinstance(value, int):
+        return [value * 2 if key in SIZES or value > 3 else value + 1]
+    if isinstance(value, float):
+        return [0.3]
+    return []
+
+
+def build_switched(name, changes):
+    """Return the model with changed keys, or None if transformers does not accept them."""
+    cls, config = MODELS[name]
+    given = {k: v for k, v in config.to_dict().items() if k not in NO_SWITCHES}
+    derived = {"feed_forward_proj": ("dense_act_fn", "is_gated_act")}
+    derived["num_hidden_layers"] = ("layer_types",)
+    dropped = [other for key in changes for other in derived.get(key, ())]
+    given = {k: v for k, v in given.items() if k not in dropped}
+    try:
+        torch.manual_seed(0)
+        return randomize(name, cls(type(config)(**{**given, **changes})))
+    except (ValueError, TypeError, RuntimeError, KeyError, StrictDataclassError):
+        return None
+
+
+def import_switched(name, theirs, folder):
+    """Return the largest difference of logits after an import."""
+    theirs.save_pretrained(folder / "theirs")
+    (folder / "theirs" / "generation_config.json").unlink(missing_ok=True)
+    ours = zoo.load(zoo.import_model(folder / "theirs", folder / "model.safetensors"))
+    actual, expected = compare_logits(name, ours, theirs)
+    return (actual - expected).abs().max().item()

@@ -1,0 +1,125 @@
+"""``generation_config.json`` gives sampler and filters, or is rejected by the key's name."""
+
+import json
+
+import pytest
+import torch
+from hf_model_kit import EOS, MODELS, PAD, hf_model, import_and_load, prompts
+
+import zoo
+
+MAX_LENGTH = 10
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Saves a model with keys of the generation config, or of the config."""
+
+    def save(name, file="generation_config.json", **changes):
+        folder = tmp_path / "theirs"
+        hf_model(name).save_pretrained(folder)
+        if file == "config.json":
+            (folder / "generation_config.json").unlink()
+        path = folder / file
+        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+        return folder
+
+    return save
+
+
+def generated(folder, name, rows):
+    """Return the tokens that transformers generates by the generation config of the folder."""
+    theirs = MODELS[name][0].from_pretrained(folder).eval()
+    seq2seq = theirs.config.is_encoder_decoder
+    options = {"suppress_tokens": [PAD]} if seq2seq else {"pad_token_id": EOS}
+    start = 1 if seq2seq else rows.shape[1]
+    with torch.no_grad():
+        output = theirs.generate(
+            rows, attention_mask=torch.ones_like(rows), max_new_tokens=MAX_LENGTH, **options
+        )[:, start:].tolist()
+    return [row[: row.index(EOS)] if EOS in row else row for row in output]
+
+
+SUPPORTED = [
+    {"repetition_penalty": 5.0},
+    {"no_repeat_ngram_size": 2},
+    {"repetition_penalty": 1.3, "no_repeat_ngram_size": 1, "top_k": 3, "temperature": 0.1},
+    {"num_beams": 3, "early_stopping": True},
+    {"num_beams": 4, "length_penalty": -2.0, "no_repeat_ngram_size": 2, "use_cache": False},
+]
+
+
+@pytest.mark.parametrize("name", ["llama", "marian"])
+@pytest.mark.parametrize("changes", SUPPORTED, ids=lambda changes: "-".join(changes))
+def test_the_spec_generates_as_transformers_by_its_generation_config(
+    folder, tmp_path, name, changes
+):
+    source = folder(name, **changes)
+    ours = import_and_load(source, tmp_path)
+    rows = prompts(20)
+    if name == "llama":
+        rows[:, 0] = ours.bos
+    expected = generated(source, name, rows)
+    greedy = zoo.generate(ours, rows.tolist(), max_length=MAX_LENGTH, sampler="greedy", filters=[])
+    assert [ranked[0].tokens for ranked in greedy] != expected
+    actual = zoo.generate(ours, rows.tolist(), max_length=MAX_LENGTH)
+    assert [ranked[0].tokens for ranked in actual] == expected
+
+
+def test_older_folders_have_generation_keys_in_the_config(folder, tmp_path):
+    source = folder("marian", "config.json", num_beams=6, bad_words_ids=[[PAD]])
+    sampler = import_and_load(source, tmp_path).spec["sampler"]
+    assert sampler["type"].endswith("beam")
+    assert sampler["width"] == 6
+
+
+def test_the_start_token_of_the_generation_config_is_used(folder, tmp_path):
+    assert import_and_load(folder("marian", decoder_start_token_id=7), tmp_path).bos == 7
+
+
+REJECTED = {
+    "min_length": 5, "min_new_tokens": 3, "forced_bos_token_id": 4, "forced_eos_token_id": 9,
+    "suppress_tokens": [5], "begin_suppress_tokens": [5], "bad_words_ids": [[5, 6]],
+    "sequence_bias": [[[4], 2.0]], "exponential_decay_length_penalty": [3, 1.1],
+    "guidance_scale": 1.5, "num_beam_groups": 2, "penalty_alpha": 0.6, "stop_strings": ["."],
+    "encoder_no_repeat_ngram_size": 2, "encoder_repetition_penalty": 1.2, "repetition_penalty": 0.5,
+    "repetition_penalty ": "1.5", "no_such_key": 3, "num_beams": "4",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", REJECTED)
+def test_unsupported_keys_are_rejected_by_name(folder, tmp_path, key):
+    source = folder("llama", **{key.strip(): REJECTED[key]})
+    with pytest.raises(zoo.ZooError, match=rf"generation_config\.json: '{key.strip()}' is "):
+        import_and_load(source, tmp_path)
+
+
+SAMPLING = [
+    ({"temperature": 0.5, "top_k": 7}, {"type": "top-k", "k": 7, "temperature": 0.5}),
+    ({"top_k": 0, "top_p": 0.8}, {"type": "top-p", "p": 0.8, "temperature": 1.0}),
+    ({"top_k": 0, "min_p": 0.2}, {"type": "min-p", "p": 0.2, "temperature": 1.0}),
+    ({"top_k": 0, "typical_p": 0.9}, {"type": "typical", "mass": 0.9, "temperature": 1.0}),
+    ({"top_k": 0, "temperature": 0.7}, {"type": "temperature", "temperature": 0.7}),
+]
+
+
+@pytest.mark.parametrize(("changes", "sampler"), SAMPLING)
+def test_sampling(folder, tmp_path, changes, sampler):
+    model = import_and_load(folder("llama", do_sample=True, **changes), tmp_path)
+    expected = sampler | {"type": f"sampling:{sampler['type']}"}
+    assert dict(model.spec["sampler"]) == expected
+
+
+NOTES = [
+    ({"do_sample": True, "top_p": 0.9}, r"'top_p' is used and 'top_k' \(50\) is ignored"),
+    ({"do_sample": True, "top_k": 0, "epsilon_cutoff": 0.1}, r"'epsilon_cutoff' \(0.1\) is ign"),
+    ({"max_length": 200}, "'max_length' is 200.*max_length=200"),
+    ({"num_beams": 2, "do_sample": True}, "'do_sample' is true.*does not sample"),
+    ({"num_beams": 2, "renormalize_logits": True}, "'renormalize_logits' is true"),
+]
+
+
+@pytest.mark.parametrize(("changes", "note"), NOTES, ids=str)
+def test_what_a_spec_cannot_contain_is_reported(folder, tmp_path, changes, note):
+    with pytest.warns(zoo.ZooWarning, match=rf"generation_config\.json: .*{note}"):
+        import_and_load(folder("llama", **changes), tmp_path)
