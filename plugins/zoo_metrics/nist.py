@@ -40,7 +40,7 @@ class NIST(CorpusMetric):
     )
 
     def __init__(
-        self, *, max_order: Annotated[int, Field(ge=1)] = 5, lowercase: bool = False
+        self, *, max_order: Annotated[int, Field(ge=1, le=64)] = 5, lowercase: bool = False
     ) -> None:
         super().__init__()
         try:

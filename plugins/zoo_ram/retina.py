@@ -41,8 +41,8 @@ class Retina(nn.Module):
         *,
         channels: FromParent[int],
         size: Annotated[int, Field(ge=1)],
-        scales: Annotated[int, Field(ge=1)] = 1,
-        ratio: Annotated[int, Field(ge=2)] = 2,
+        scales: Annotated[int, Field(ge=1, le=16)] = 1,
+        ratio: Annotated[int, Field(ge=2, le=16)] = 2,
     ) -> None:
         super().__init__()
         self.channels = channels

@@ -42,7 +42,7 @@ class Hierarchical(Encoder):
         input_dim: FromParent[int],
         words: Blueprint[Encoder],
         sentences: Blueprint[Encoder],
-        span: Annotated[int, Field(ge=1)] = 16,
+        span: Annotated[int, Field(ge=1, le=128)] = 16,
     ) -> None:
         super().__init__()
         self.input_dim = input_dim
