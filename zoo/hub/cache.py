@@ -12,6 +12,7 @@ import logging
 import os
 import secrets
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 from huggingface_hub import constants
 from huggingface_hub.utils import WeakFileLock, tqdm
 
-from zoo.errors import HubError
+from zoo.errors import HubError, one_line
 from zoo.files import atomic_write, os_error_message, remove_stale
 from zoo.hub import names
 from zoo.hub.client import HubClient
@@ -205,7 +206,8 @@ class _FileSink:
             total=file.size,
             unit="B",
             unit_scale=True,
-            desc=file.name,
+            desc=one_line(file.name),
+            file=getattr(sys.stderr, "rich_proxied_file", sys.stderr),
             disable=file.size < _MIN_PROGRESS_BYTES,
         )
         self.digest, self.received = file.hasher(), 0
