@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +26,35 @@ class Place:
         return self.file if self.line is None else f"{self.file}:{self.line}:{self.column}"
 
 
+_CONTROLS = (
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f"
+)
+_CONTROL = re.compile(f"[{_CONTROLS}]")
+_CONTROL_OR_LINE = re.compile(f"[{_CONTROLS}\\t\\n]")
+
+
+def escape_controls(text: str) -> str:
+    r"""Replace control characters except tab and newline by escapes, as in JSON.
+
+    Control characters move the cursor, change colours or the title of a terminal, or reverse the
+    direction of text.
+
+    >>> escape_controls("a\x1b[2Jb")
+    'a\\u001b[2Jb'
+    """
+    return _CONTROL.sub(_to_escape, text)
+
+
+def one_line(text: str) -> str:
+    """Replace all control characters, including tab and newline, by escapes."""
+    return _CONTROL_OR_LINE.sub(_to_escape, text)
+
+
+def _to_escape(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
+
+
 def truncate(text: str, max_chars: int = 1_000) -> str:
     """Return the text, cut to at most `max_chars` characters."""
     return text if len(text) <= max_chars else text[: max_chars - 3] + "..."
@@ -39,8 +69,8 @@ class Problem:
     place: Place | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "message", truncate(self.message))
-        object.__setattr__(self, "path", truncate(self.path, 200))
+        object.__setattr__(self, "message", truncate(one_line(truncate(self.message))))
+        object.__setattr__(self, "path", truncate(one_line(truncate(self.path, 200)), 200))
 
     def __str__(self) -> str:
         return ": ".join(str(part) for part in (self.place, self.path, self.message) if part)

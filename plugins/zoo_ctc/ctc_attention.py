@@ -21,7 +21,7 @@ from zoo.plugin import (
     find_stochastic,
     forbid_stochastic,
 )
-from zoo_ctc.frame_model import FrameModel, random_labels, valid_labels
+from zoo_ctc.frame_model import FrameModel, excluded_labels, random_labels
 from zoo_ctc.joint_ctc_search import JointCtcSearch
 
 
@@ -79,7 +79,7 @@ class CtcAttention(FrameModel):
         embedding = target.build()
         self.blank = self.pad = embedding.validate_special_tokens(bos=bos, eos=eos)
         vocab = embedding.vocab or 0
-        self.label_ids = valid_labels(vocab, padding=self.pad, bos=bos, eos=eos)
+        self.excluded_ids = excluded_labels(vocab, padding=self.pad, bos=bos, eos=eos)
         self.decoder = decoder.build(
             embedding=embedding,
             memory_dim=self.encoder.output_dim,
@@ -116,7 +116,13 @@ class CtcAttention(FrameModel):
         self, batch: int, length: int, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
         source = self.source.example(batch, length, generator)
-        labels = random_labels(batch, length, self.label_ids, generator)
+        labels = random_labels(
+            batch,
+            length,
+            vocab=self.ctc.out_features,
+            excluded=self.excluded_ids,
+            generator=generator,
+        )
         bos, eos = (labels.new_full((batch, 1), token) for token in (self.bos, self.eos))
         target = torch.cat([bos, labels, eos], dim=1)
         return {"source": source, "target": target.to(source.device)}

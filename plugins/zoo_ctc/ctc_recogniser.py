@@ -15,7 +15,7 @@ from zoo.plugin import (
     Memory,
     forbid_stochastic,
 )
-from zoo_ctc.frame_model import FrameModel, random_labels, valid_labels
+from zoo_ctc.frame_model import FrameModel, excluded_labels, random_labels
 
 
 class CtcRecogniser(FrameModel):
@@ -59,7 +59,7 @@ class CtcRecogniser(FrameModel):
         self.pad = blank if padding is None else padding
         self.eos = self.pad  # outputs end at the first padding
         self.vocab = vocab
-        self.label_ids = valid_labels(vocab, blank=blank, padding=self.pad)
+        self.excluded_ids = excluded_labels(vocab, blank=blank, padding=self.pad)
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
         forbid_stochastic(self.encoder, "the encoder")
@@ -78,7 +78,9 @@ class CtcRecogniser(FrameModel):
         self, batch: int, length: int, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
         source = self.source.example(batch, length, generator)
-        target = random_labels(batch, length, self.label_ids, generator)
+        target = random_labels(
+            batch, length, vocab=self.vocab, excluded=self.excluded_ids, generator=generator
+        )
         return {"source": source, "target": target.to(source.device)}
 
     def prepare_generation(self, batch: Batch) -> GenerationInputs:

@@ -20,13 +20,13 @@ class FrameModel(Model):
     Attributes:
         blank: label ID of the blank.
         pad: label ID of the padding.
-        label_ids: label IDs that can be generated.
+        excluded_ids: IDs below the vocabulary size that are not labels; they can include the blank.
     """
 
     generation_input: ClassVar[str | None] = "source"
     blank: int
     pad: int
-    label_ids: Sequence[int]
+    excluded_ids: Sequence[int]
 
     @abstractmethod
     def frame_logits(self, source: Tensor) -> tuple[Tensor, Tensor]:
@@ -80,8 +80,8 @@ class FrameModel(Model):
         if max_length < 1:
             raise ZooError(f"max_length is {max_length}, but must be at least 1")
         logprobs, mask = self.frame_logprobs(source)
-        excluded = torch.ones(logprobs.shape[-1], dtype=torch.bool, device=logprobs.device)
-        excluded[[self.blank, *self.label_ids]] = False
+        excluded = torch.zeros(logprobs.shape[-1], dtype=torch.bool, device=logprobs.device)
+        excluded[[label for label in self.excluded_ids if label != self.blank]] = True
         logprobs = logprobs.masked_fill(excluded, float("-inf"))
         decoded = sampler.decode_frames(logprobs, mask, blank=self.blank, pad=self.pad)
         impossible = decoded.scores[:, 0].isneginf()
@@ -94,20 +94,27 @@ class FrameModel(Model):
         return GenerationOutput(decoded.tokens[..., :max_length], decoded.scores)
 
 
-def valid_labels(vocab: int, **excluded: int) -> list[int]:
-    """Return the label IDs below vocab that are not excluded, or raise ZooError if none is left."""
-    labels = [label for label in range(vocab) if label not in excluded.values()]
-    if not labels:
+def excluded_labels(vocab: int, **excluded: int) -> list[int]:
+    """Return the excluded IDs below vocab, sorted, or raise ZooError if no label is left."""
+    found = sorted({label for label in excluded.values() if label < vocab})
+    if len(found) == vocab:
         names = ", ".join(f"{name} ({label})" for name, label in excluded.items())
         raise ZooError(f"vocab ({vocab}) leaves no labels besides {names}")
-    return labels
+    return found
 
 
 def random_labels(
-    batch: int, length: int, labels: Sequence[int], generator: torch.Generator | None
+    batch: int,
+    length: int,
+    *,
+    vocab: int,
+    excluded: Sequence[int],
+    generator: torch.Generator | None,
 ) -> Tensor:
     """Sample half as many labels as frames, so that a path exists even if all labels repeat."""
     device = generator.device if generator else None
     shape = (batch, (length + 1) // 2)
-    indices = torch.randint(0, len(labels), shape, generator=generator, device=device)
-    return torch.tensor(labels, device=indices.device)[indices]
+    labels = torch.randint(0, vocab - len(excluded), shape, generator=generator, device=device)
+    for label in excluded:  # in ascending order
+        labels = labels + (labels >= label)
+    return labels

@@ -61,7 +61,7 @@ class Draw(Model):
         height: Annotated[int, Field(ge=1)],
         width: Annotated[int, Field(ge=1)],
         channels: Annotated[int, Field(ge=1)] = 1,
-        steps: Annotated[int, Field(ge=1)] = 64,
+        steps: Annotated[int, Field(ge=1, le=128)] = 64,
         latent: Annotated[int, Field(ge=1)] = 100,
         hidden: Annotated[int, Field(ge=1)] = 256,
         read_size: Annotated[int, Field(ge=1)] | None = None,

@@ -52,7 +52,7 @@ class NTM(MemoryEncoder):
         slots: Annotated[int, Field(ge=1)] = 128,
         width: Annotated[int, Field(ge=1)] = 20,
         read_heads: Annotated[int, Field(ge=1, le=64)] = 1,
-        shift: Annotated[int, Field(ge=0)] = 1,
+        shift: Annotated[int, Field(ge=0, le=64)] = 1,
     ) -> None:
         # Parameters of a head: key, strength, gate, sharpness and shift weights.
         head_dim = width + 3 + (2 * shift + 1)

@@ -43,7 +43,7 @@ class BLEU(SacrebleuMetric):
         *,
         tokenize: Literal["13a", "intl", "char", "none"] = "13a",
         lowercase: bool = False,
-        max_order: Annotated[int, Field(ge=1)] = DEFAULT_ORDER,
+        max_order: Annotated[int, Field(ge=1, le=64)] = DEFAULT_ORDER,
     ) -> None:
         super().__init__()
         try:

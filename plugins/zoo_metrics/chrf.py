@@ -45,8 +45,8 @@ class ChrF(SacrebleuMetric):
     def __init__(
         self,
         *,
-        char_order: Annotated[int, Field(ge=1)] = 6,
-        word_order: Annotated[int, Field(ge=0)] = 0,
+        char_order: Annotated[int, Field(ge=1, le=64)] = 6,
+        word_order: Annotated[int, Field(ge=0, le=64)] = 0,
         beta: Annotated[int, Field(ge=1)] = DEFAULT_BETA,
         lowercase: bool = False,
         whitespace: bool = False,

@@ -43,7 +43,7 @@ class NIST(CorpusMetric):
     version: ClassVar[int] = 2
 
     def __init__(
-        self, *, max_order: Annotated[int, Field(ge=1)] = 5, lowercase: bool = False
+        self, *, max_order: Annotated[int, Field(ge=1, le=64)] = 5, lowercase: bool = False
     ) -> None:
         super().__init__()
         self.max_order = max_order

@@ -74,7 +74,7 @@ class RAM(Model):
         *,
         retina: Blueprint[Retina],
         classes: Annotated[int, Field(ge=1)],
-        glimpses: Annotated[int, Field(ge=2)] = 6,
+        glimpses: Annotated[int, Field(ge=2, le=128)] = 6,
         channels: Annotated[int, Field(ge=1)] = 1,
         glimpse_hidden: Annotated[int, Field(ge=1)] = 128,
         location_hidden: Annotated[int, Field(ge=1)] = 128,

@@ -44,8 +44,8 @@ class Retina(nn.Module):
         *,
         channels: FromParent[int],
         size: Annotated[int, Field(ge=1)],
-        scales: Annotated[int, Field(ge=1)] = 1,
-        ratio: Annotated[int, Field(ge=2)] = 2,
+        scales: Annotated[int, Field(ge=1, le=16)] = 1,
+        ratio: Annotated[int, Field(ge=2, le=16)] = 2,
         crop: Literal["area", "pixel"] = "area",
     ) -> None:
         super().__init__()

@@ -44,7 +44,7 @@ class HierarchicalEncoder(Encoder):
         input_dim: FromParent[int],
         words: Blueprint[Encoder],
         sentences: Blueprint[Encoder],
-        span: Annotated[int, Field(ge=1)] = 16,
+        span: Annotated[int, Field(ge=1, le=128)] = 16,
         states: Literal["words", "sentences"] = "words",
     ) -> None:
         super().__init__()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.artifact.layout import Layout, hash_json, parse_json
-from zoo.errors import ArtifactError
+from zoo.errors import ArtifactError, one_line
 
 FORMAT = "2"
 SUPPORTED_FORMATS = ("1", FORMAT)
@@ -172,11 +172,16 @@ def _parse_key(path: Path, metadata: Mapping[str, str], key: str, default: str |
         raise ArtifactError(f"{path}: '{key}' in the header is not valid JSON: {error}") from None
 
 
+def _is_name(value: Any) -> bool:
+    """Return whether a value is a string that can be printed in one line."""
+    return isinstance(value, str) and one_line(value) == value
+
+
 def _is_provider(row: Any) -> bool:
     keys = ("kind", "name", "plugin", "distribution", "distribution_version")
     return (
         isinstance(row, dict)
-        and all(isinstance(row.get(key), str) for key in keys)
+        and all(_is_name(row.get(key)) for key in keys)
         and type(row.get("version")) is int
     )
 
@@ -184,14 +189,16 @@ def _is_provider(row: Any) -> bool:
 def _is_component_path(row: Any) -> bool:
     return (
         isinstance(row, dict)
-        and all(isinstance(row.get(key), str) for key in ("path", "kind", "type"))
+        and all(_is_name(row.get(key)) for key in ("path", "kind", "type"))
         and isinstance(row.get("at"), list)
-        and all(isinstance(prefix, str) for prefix in row["at"])
+        and all(_is_name(prefix) for prefix in row["at"])
     )
 
 
 def _is_tokenizer(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
+    return isinstance(value, dict) and all(
+        _is_name(side) and isinstance(text, str) for side, text in value.items()
+    )
 
 
 def _is_probe(probe: Any) -> bool:

@@ -13,6 +13,7 @@ from zoo.interfaces import Model
 from zoo.spec.composition import attach_metadata, build_on_meta
 from zoo.spec.meta import SkipInit
 from zoo.spec.spec import Spec
+from zoo.spec.work_limit import MAX_BYTES, WorkLimit
 
 _MAX_SHOWN = 8
 _COMPILED = "_orig_mod"
@@ -85,7 +86,7 @@ def load_weights(
     _assign_tensors(
         model, [(old, move(tensors[name], device, dtype)) for name, old in expected.items()]
     )
-    computed = _computed_buffers(model, spec)
+    computed = _computed_buffers(source, model, spec)
     if computed:
         like = next((p for p in model.parameters() if p.is_floating_point()), None)
         target = (device, dtype) if like is None else (like.device, like.dtype)
@@ -138,15 +139,20 @@ def _assign_tensors(model: nn.Module, pairs: Sequence[tuple[Tensor, Tensor]]) ->
                     table[key] = fresh[id(value)]  # type: ignore[assignment]
 
 
-def _computed_buffers(model: Model, spec: Spec) -> list[tuple[Tensor, Tensor]]:
+def _computed_buffers(source: object, model: Model, spec: Spec) -> list[tuple[Tensor, Tensor]]:
     """Return the buffers that are not saved, with the values that the constructor computes.
 
     The model is built a second time without initialising its parameters, so that their memory is
-    reserved but never used.
+    reserved but never used. The memory is limited by the size of the weights.
     """
     absent = {name: buffer for name, buffer in model.named_buffers() if buffer.is_meta}
     if not absent:
         return []
-    with torch.random.fork_rng(devices=[]), SkipInit():
-        real = dict(spec.sections.model.build().named_buffers())
+    weights = sum(tensor.nbytes for tensor in model.state_dict().values())
+    limit = WorkLimit(max_bytes=MAX_BYTES + 4 * weights)
+    try:
+        with torch.random.fork_rng(devices=[]), SkipInit(), limit:
+            real = dict(spec.sections.model.build().named_buffers())
+    except SpecError as error:
+        raise ArtifactError(f"{source}: the buffers cannot be computed: {error}") from None
     return [(buffer, real[name]) for name, buffer in absent.items()]

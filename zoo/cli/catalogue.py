@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from zoo.cli.output import CataloguesOption, JsonOption, print_json, print_rows
+from zoo.errors import one_line
 
 EXAMPLE = "zoo catalogue transformer 2017"
 
@@ -33,7 +34,7 @@ def command(
     terms = [word.casefold() for word in words or ()]
     found = [model.data for model in models if all(term in model.text for term in terms)]
     for problem in index.catalogue_problems:
-        print(f"ignored: {problem}", file=sys.stderr)
+        print(f"ignored: {one_line(problem)}", file=sys.stderr)
     if as_json:
         print_json(found)
     elif found:

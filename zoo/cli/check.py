@@ -13,13 +13,13 @@ from zoo.cli.output import (
     JsonOption,
     SetOption,
     SpecArgument,
-    console,
     format_bytes,
     print_json,
     print_table,
     table,
 )
-from zoo.errors import SpecError
+from zoo.cli.terminal import console
+from zoo.errors import SpecError, one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -70,6 +70,8 @@ def _gc_disabled() -> Iterator[None]:
 
 
 def _print(report: Report) -> None:
+    from rich.text import Text
+
     columns = ("part", "type", "output", "parameters", "bytes")
     rows = table(*columns, no_wrap=columns, right=("parameters", "bytes"))
     _add_rows(rows, report.tree, "", "")
@@ -77,16 +79,20 @@ def _print(report: Report) -> None:
     if any(part.shape for part in report.tree.walk()):
         console().print("\nB batch, S source length, T other lengths", style="dim")
     total = f"{report.parameters:,} parameters, {format_bytes(report.bytes)}"
-    console().print(f"\n[bold green]ok[/]  {report.name}: {total}")
+    console().print(
+        Text.assemble("\n", ("ok", "bold green"), f"  {one_line(report.name)}: {total}")
+    )
 
 
 def _add_rows(rows: Table, part: ReportNode, prefix: str, child_prefix: str) -> None:
+    from rich.text import Text
+
     name = part.path.rpartition(".")[2]
     times = f" x{part.count}" if part.count > 1 else ""
     rows.add_row(
-        f"[dim]{prefix}[/]{name}{times}",
-        f"[cyan]{part.type}[/]",
-        (part.shape or "").replace("[", r"\["),
+        Text.assemble((prefix, "dim"), one_line(f"{name}{times}")),
+        Text(one_line(part.type), style="cyan"),
+        Text(part.shape or ""),
         f"{part.parameters:,}" if part.parameters else "",
         format_bytes(part.bytes) if part.bytes else "",
     )

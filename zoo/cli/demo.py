@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zoo.cli.output import SetOption, console
+from zoo.cli.output import SetOption
+from zoo.cli.terminal import console
 
 if TYPE_CHECKING:
     from zoo.demo.training import Progress

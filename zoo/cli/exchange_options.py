@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zoo.cli.output import console, print_json, print_table, table
+from zoo.cli.output import print_json, print_table, table
+from zoo.cli.terminal import console
 from zoo.cli.verbosity import shows_progress
+from zoo.errors import one_line
 
 if TYPE_CHECKING:
     from zoo.exchange.mapping import TensorPlan
@@ -40,7 +42,7 @@ def print_plan(plan: TensorPlan, *, as_json: bool) -> None:
     for row in plan.as_json()["tensors"]:
         cells = (
             *(row["target"], str(row["shape"]), row["dtype"]),
-            *("\n".join(row["sources"]), ", ".join(row["operations"])),
+            *("\n".join(map(one_line, row["sources"])), ", ".join(row["operations"])),
         )
         rows.add_row(*map(Text, cells))
     print_table(rows)
@@ -71,10 +73,9 @@ def progress_bar(total: int) -> Iterator[Callable[[int], None] | None]:
     if total < MIN_PROGRESS_BYTES or not shows_progress():
         yield None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
     columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=total)
         yield lambda done: bar.advance(task, done)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from zoo.cli.output import JsonOption, ModelArgument, format_bytes, print_json, print_table, table
+from zoo.cli.output import JsonOption, ModelArgument, format_bytes, print_json, print_rows
+from zoo.errors import one_line
 
 if TYPE_CHECKING:
     from zoo.artifact import Header
@@ -29,7 +30,6 @@ def command(model: ModelArgument, as_json: JsonOption = False) -> None:
 
 def _print(header: Header) -> None:
     import yaml
-    from rich.text import Text
 
     elements = sum(math.prod(shape) for _, shape in header.tensors.values())
     sizes = f"{elements:,} elements, {', '.join(header.dtypes)}, {format_bytes(header.bytes)}"
@@ -40,17 +40,17 @@ def _print(header: Header) -> None:
     print(f"format: {header.format}")
     print(f"hashes: {_describe_hashes(header)}")
     print(f"probe: {_describe_probe(header.probe)}")
-    print(f"tokenizer: {', '.join(sorted(header.tokenizer)) or 'none'}\n")
+    print(f"tokenizer: {one_line(', '.join(sorted(header.tokenizer))) or 'none'}\n")
     print(yaml.safe_dump({"provenance": header.provenance}, sort_keys=False, allow_unicode=True))
     print(yaml.safe_dump({"spec": header.spec}, sort_keys=False, allow_unicode=True))
     print("providers:")
     columns = ("kind", "component", "version", "plugin", "distribution")
-    rows = table(*columns, no_wrap=columns)
-    for row in header.providers:
-        distribution = f"{row['distribution']} {row['distribution_version']}"
-        cells = (row["kind"], row["name"], row["version"], row["plugin"], distribution)
-        rows.add_row(*(Text(_printable(str(cell))) for cell in cells))
-    print_table(rows)
+    print_rows(columns, map(_provider_cells, header.providers), no_wrap=columns)
+
+
+def _provider_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    distribution = f"{row['distribution']} {row['distribution_version']}"
+    return (row["kind"], row["name"], str(row["version"]), row["plugin"], distribution)
 
 
 def _describe_hashes(header: Header) -> str:
@@ -63,14 +63,9 @@ def _describe_probe(probe: dict[str, Any] | None) -> str:
     if probe is None:
         return "absent (format 1)"
     if "skipped" in probe:
-        return f"skipped: {_printable(probe['skipped'])}"
+        return f"skipped: {one_line(probe['skipped'])}"
     sides = (
         ", ".join(f"{name} {row['shape']}" for name, row in probe[side].items())
         for side in ("inputs", "outputs")
     )
-    return _printable(" -> ".join(sides))
-
-
-def _printable(text: str) -> str:
-    """Replace control characters, which a file of unknown origin may contain."""
-    return "".join(char if char.isprintable() else "?" for char in text)
+    return one_line(" -> ".join(sides))

@@ -12,6 +12,7 @@ import typer
 from zoo.about import version
 from zoo.cli.commands import PANELS
 from zoo.cli.plugin_commands import CONTEXT_SETTINGS, CommandGroup
+from zoo.cli.terminal import escape_output
 from zoo.cli.verbosity import (
     QuietOption,
     VerboseOption,
@@ -72,6 +73,7 @@ def _skip_last_collection() -> None:
 def main() -> None:
     """Run a command. Exit code: 0, 1 for an error of the user, 2 for invalid usage."""
     _replace_closed_streams()
+    escape_output()
     configure_output()
     atexit.register(_skip_last_collection)
     try:

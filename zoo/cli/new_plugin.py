@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -27,4 +28,4 @@ def command(
 
     created = write_plugin(name, kind, folder)
     print(f"wrote {created}")
-    print(f"next: pip install -e {created} && zoo test-plugin {name}")
+    print(f"next: pip install -e {shlex.quote(str(created))} && zoo test-plugin {name}")

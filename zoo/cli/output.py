@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from zoo.cli.terminal import console
+from zoo.errors import one_line
+
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -39,20 +40,7 @@ CataloguesOption = Annotated[
     typer.Option("--catalogue", metavar="FILE", help="An additional catalogue. Repeatable."),
 ]
 
-_WIDTH_WITHOUT_TERMINAL = 120
 _NO_LIMIT = 10_000
-
-
-def console() -> Console:
-    """Return a console on standard output that raises BrokenPipeError to its caller."""
-    from rich.console import Console
-
-    class Raising(Console):
-        def on_broken_pipe(self) -> None:
-            raise  # called by rich inside its except block
-
-    width = None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL
-    return Raising(width=width, highlight=False)
 
 
 def table(*columns: str, no_wrap: Collection[str] = (), right: Collection[str] = ()) -> Table:
@@ -92,7 +80,7 @@ def print_rows(
 
     Args:
         columns: the headers.
-        rows: one cell for each column; strings are printed literally, without markup.
+        rows: one cell for each column; strings are printed literally, in one line, without markup.
         no_wrap: columns that are never broken into lines.
         right: columns that are right-aligned.
     """
@@ -100,7 +88,7 @@ def print_rows(
 
     created = table(*columns, no_wrap=no_wrap, right=right)
     for row in rows:
-        created.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+        created.add_row(*(Text(one_line(cell)) if isinstance(cell, str) else cell for cell in row))
     print_table(created)
 
 

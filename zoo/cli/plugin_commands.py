@@ -11,7 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from zoo.cli.wrapping import wrap_command
-from zoo.errors import ZooError
+from zoo.errors import ZooError, escape_controls, one_line
 from zoo.registry.command import Command
 from zoo.registry.plugin_call import PluginCall, PluginExit
 
@@ -22,7 +22,9 @@ class _PluginCommand(TyperCommand):
     """A row of ``zoo --help``; replaced by the real command before it runs."""
 
     def __init__(self, plugin: str, record: Command) -> None:
-        super().__init__(record.name, help=record.help, rich_help_panel=f"Plugin {plugin}")
+        # Typer prints these with a console of its own.
+        panel = one_line(f"Plugin {plugin}")
+        super().__init__(record.name, help=escape_controls(record.help), rich_help_panel=panel)
         self.plugin = plugin
         self.record = record
 
@@ -74,6 +76,6 @@ def load_command(record: Command) -> Any:
     module, _, name = record.target.partition(":")
     function: Callable[..., None] = getattr(importlib.import_module(module), name)
     app = typer.Typer(add_completion=False, context_settings=CONTEXT_SETTINGS)
-    epilog = f"Example: {record.example}" if record.example else None
+    epilog = one_line(f"Example: {record.example}") if record.example else None
     app.command(record.name, epilog=epilog)(wrap_command(function))
     return get_command(app)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zoo.cli.output import JsonOption, console, print_json, print_rows
+from zoo.cli.output import JsonOption, print_json, print_rows
+from zoo.cli.terminal import console
 from zoo.cli.verbosity import VerboseOption
+from zoo.errors import one_line
 
 if TYPE_CHECKING:
     from zoo.cli.index import PluginRecord
@@ -45,7 +47,8 @@ def command(verbose: VerboseOption = False, as_json: JsonOption = False) -> None
     out = console()
     for plugin in found:
         for problem in (*plugin.errors, *plugin.conflicts):
-            out.print(f"\n{plugin.name} ({plugin.distribution}): {problem}", markup=False)
+            line = one_line(f"{plugin.name} ({plugin.distribution}): {problem}")
+            out.print(f"\n{line}", markup=False)
         if verbose and plugin.traceback:
             out.print(plugin.traceback, markup=False)
 

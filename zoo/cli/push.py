@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from zoo.cli.output import JsonOption, ModelArgument, print_json
+from zoo.cli.terminal import progress_of_libraries
 
 EXAMPLE = "zoo push model.safetensors zoo-team/bahdanau-reversal --private"
 
@@ -45,15 +46,16 @@ def command(
     """
     from zoo.hub.publish import push
 
-    pushed = push(
-        model,
-        repo,
-        private=private,
-        revision=revision,
-        message=message,
-        licence=licence,
-        shard_bytes=shard_bytes,
-    )
+    with progress_of_libraries():
+        pushed = push(
+            model,
+            repo,
+            private=private,
+            revision=revision,
+            message=message,
+            licence=licence,
+            shard_bytes=shard_bytes,
+        )
     if as_json:
         print_json(pushed.as_json())
     else:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zoo.cli.output import console, print_rows
+from zoo.cli.output import print_rows
+from zoo.cli.terminal import console
+from zoo.errors import one_line
 
 if TYPE_CHECKING:
     from zoo.cli.index import ComponentRecord
@@ -54,11 +56,14 @@ def command(
 
 
 def _print_component(component: ComponentRecord) -> None:
+    from rich.text import Text
+
     out = console()
-    out.print(f"[bold cyan]{component.name}[/]  {component.kind}, version {component.version}")
+    title = f"  {component.kind}, version {component.version}"
+    out.print(Text.assemble((one_line(component.name), "bold cyan"), title))
     source = f"{component.distribution} {component.distribution_version}"
-    out.print(f"plugin {component.plugin}, distribution {source}", markup=False)
-    out.print(f"{component.paper}\n" if component.paper else "", markup=False)
+    out.print(one_line(f"plugin {component.plugin}, distribution {source}"), markup=False)
+    out.print(f"{one_line(component.paper)}\n" if component.paper else "", markup=False)
     out.print(_wrap_docstring(component.doc, out.width), markup=False, soft_wrap=True)
     if not component.parameters:
         return

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zoo.cli.output import JsonOption, console, print_json, print_rows
+from zoo.cli.output import JsonOption, print_json, print_rows
+from zoo.cli.terminal import console
 from zoo.cli.verbosity import shows_progress
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Run all laws on each component of a plugin; the exit code is 1 if one fails."""
-    from rich.console import Console
     from rich.progress import track
 
     from zoo.errors import RegistryError, suggest
@@ -36,7 +36,7 @@ def command(
     entries = [entry for plugin in found for entry in plugin.entries]
     outcomes: list[Outcome] = []
     silent = as_json or not shows_progress()
-    stderr = Console(stderr=True)
+    stderr = console(stderr=True)
     for entry in track(entries, "running laws", transient=True, console=stderr, disable=silent):
         outcomes += run_laws(entry.cls)
     if as_json:

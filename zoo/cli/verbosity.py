@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from zoo.errors import ZooWarning
+from zoo.errors import ZooWarning, escape_controls
 
 VerboseOption = Annotated[
     bool, typer.Option("--verbose", "-v", help="Also print log messages, to standard error.")
@@ -28,7 +28,8 @@ class _Handler(logging.Handler):
     """Print records to the current ``sys.stderr``, one line each."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print(f"{record.levelname.lower()}: {record.getMessage()}", file=sys.stderr)
+        message = escape_controls(record.getMessage())
+        print(f"{record.levelname.lower()}: {message}", file=sys.stderr)
 
 
 def _show_warning(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
@@ -36,7 +37,7 @@ def _show_warning(message: Any, category: type[Warning], *where: Any, **more: An
     if not issubclass(category, ZooWarning):
         _show_other_warning(message, category, *where, **more)
     elif _log.isEnabledFor(logging.WARNING):
-        print(f"warning: {message}", file=sys.stderr)
+        print(f"warning: {escape_controls(str(message))}", file=sys.stderr)
 
 
 def configure_output() -> None:

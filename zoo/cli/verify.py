@@ -11,7 +11,9 @@ import typer
 
 from zoo.cli.exchange_options import MIN_PROGRESS_BYTES
 from zoo.cli.output import JsonOption, ModelArgument, print_json
+from zoo.cli.terminal import console
 from zoo.cli.verbosity import shows_progress
+from zoo.errors import one_line
 
 EXAMPLE = "zoo verify model.safetensors"
 _STATUS_LABELS = {"ok": "ok", "failed": "FAILED", "absent": "absent", "skipped": "skipped"}
@@ -35,7 +37,7 @@ def command(
         raise typer.Exit(0 if found.ok else 1)
     for check in found.checks:
         detail = "see below" if check.failed else check.detail
-        print(f"{_STATUS_LABELS[check.status]:<8} {check.name:<7} {detail}")
+        print(f"{_STATUS_LABELS[check.status]:<8} {check.name:<7} {one_line(detail)}")
     if not found.ok:
         raise ArtifactError("\n".join(check.detail for check in found.checks if check.failed))
 
@@ -54,10 +56,9 @@ def _progress_bar(total: int) -> Iterator[Callable[[int], None] | None]:
     if total < MIN_PROGRESS_BYTES or not shows_progress():
         yield None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("hashing"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task("hashing", total=total)
         yield lambda count: bar.advance(task, count)

@@ -13,6 +13,7 @@ import os
 import secrets
 import shutil
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from typing import Any
 from huggingface_hub import constants
 from huggingface_hub.utils import WeakFileLock, tqdm
 
-from zoo.errors import HubError
+from zoo.errors import HubError, one_line
 from zoo.files import (
     atomic_write,
     check_replaceable,
@@ -212,7 +213,8 @@ class _FileSink:
             total=file.size,
             unit="B",
             unit_scale=True,
-            desc=file.name,
+            desc=one_line(file.name),
+            file=getattr(sys.stderr, "rich_proxied_file", sys.stderr),
             disable=file.size < _MIN_PROGRESS_BYTES,
         )
         self.digest, self.received = file.hasher(), 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import yaml
 
 from zoo.about import DISTRIBUTION, version
+from zoo.errors import escape_controls, one_line
 from zoo.hub.catalogue import CatalogueEntry, Result
 from zoo.spec.report import Report, ReportNode
 
@@ -28,6 +30,10 @@ _LICENCES = (
     "gpl-2.0 gpl-3.0 isc lgpl-2.1 lgpl-3.0 llama2 llama3 llama3.1 mit mpl-2.0 odbl odc-by openrail "
     "pddl unlicense wtfpl zlib"
 )
+_DISTRIBUTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_MARKUP = re.compile(r"[\\`*\[\]~|$]|(?<![^\W_])_|_(?![^\W_])")
+"""Characters that start markup inside a line of Markdown; `_` not inside a word."""
+_BLOCK_START = re.compile(r"^(\d*)([-+=#.):])")
 _STYLE = (
     "rect{fill:#e8f0fe;stroke:#5b7fbd}.b{fill:#fff;stroke:none}.l{fill:none;stroke:#9aa7b8}"
     "text{font:13px sans-serif;fill:#1b1f24}.s{fill:#57606a}"
@@ -59,7 +65,11 @@ class CardData:
         """Return the metrics in the provenance of the model."""
         stored = self.provenance.get("metrics")
         rows = stored.items() if isinstance(stored, dict) else ()
-        return {str(name): value for name, value in rows if type(value) in (int, float)}
+        return {
+            str(name): value
+            for name, value in rows
+            if type(value) in (int, float) and abs(value) <= sys.float_info.max
+        }
 
 
 def config_json(card_data: CardData) -> str:
@@ -75,11 +85,11 @@ def config_json(card_data: CardData) -> str:
 
 def model_card(card_data: CardData) -> str:
     """Return `README.md`, with front matter for the Hub."""
-    name = str(card_data.spec["name"])
-    sections = [GENERATED_MARK, f"# {name}", str(card_data.spec.get("description") or "").strip()]
+    name = _plain(card_data.spec["name"])
+    sections = [GENERATED_MARK, f"# {name}", _plain(card_data.spec.get("description") or "")]
     sections.append(
-        f"Type `{card_data.report.tree.type}`, {card_data.report.parameters:,} parameters. The "
-        "weights file contains everything needed to rebuild the model: its [spec](#spec) and its "
+        f"Type {_plain(card_data.report.tree.type)}, {card_data.report.parameters:,} parameters. "
+        "The weights file contains everything needed to rebuild the model: its [spec](#spec) and its "
         "[parts](#parts)."
     )
     sections += [f"![Parts of {name}]({PICTURE})", *_usage_section(card_data)]
@@ -95,15 +105,12 @@ def model_card(card_data: CardData) -> str:
     if provenance:
         sections += ["## Provenance", _table(("key", "value"), list(provenance.items()))]
     if card_data.licence:
-        sections += ["## Licence", card_data.licence]
+        sections += ["## Licence", _plain(card_data.licence)]
     papers = [card_data.published.paper] if card_data.published else card_data.papers
     if papers:
-        sections += ["## Citation", "\n".join(f"- {html.escape(paper)}" for paper in papers)]
-    return (
-        f"---\n{_yaml(_front_matter(card_data))}---\n\n"
-        + "\n\n".join(section for section in sections if section)
-        + "\n"
-    )
+        sections += ["## Citation", "\n".join(f"- {_plain(paper)}" for paper in papers)]
+    front = f"---\n{_yaml(_front_matter(card_data))}---\n\n"
+    return escape_controls(front + "\n\n".join(part for part in sections if part) + "\n")
 
 
 def eval_results(card_data: CardData) -> str | None:
@@ -138,7 +145,7 @@ def tree_svg(report: Report) -> str:
             f'<text x="{sizes}" y="{y + 4}" class="s" text-anchor="end">{size}</text>'
         )
     title = html.escape(f"{report.name}: {report.parameters:,} parameters")
-    return (
+    return escape_controls(
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{sizes + 16}" height="{height}" '
         f'role="img"><title>{title}</title><style>{_STYLE}</style>'
         f'<rect width="100%" height="100%" class="b"/>{"".join(elements)}</svg>\n'
@@ -202,7 +209,8 @@ def _usage_section(card_data: CardData) -> list[str]:
     code = f'import zoo\n\nmodel = zoo.load("{card_data.repo}")'
     if card_data.generation_input and card_data.has_tokenizer:
         code += '\nzoo.generate(model, ["…"])'
-    shell = _code_block("bash", f"pip install {' '.join(sorted(distributions))}")
+    requirements = sorted(name for name in distributions if _DISTRIBUTION.fullmatch(name))
+    shell = _code_block("bash", f"pip install {' '.join(requirements)}")
     return ["## Usage", shell, _code_block("python", code)]
 
 
@@ -221,7 +229,14 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 def _cell(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return html.escape(text, quote=False).replace("|", "\\|").replace("\n", " ")
+    return _plain(text)
+
+
+def _plain(value: Any) -> str:
+    """Return text in one line whose HTML and Markdown have no effect."""
+    text = html.escape(" ".join(one_line(" ".join(str(value).split())).split()), quote=False)
+    text = _MARKUP.sub(r"\\\g<0>", text)
+    return _BLOCK_START.sub(r"\1\\\2", text)
 
 
 def _yaml(data: Any) -> str:
@@ -229,4 +244,6 @@ def _yaml(data: Any) -> str:
 
 
 def _code_block(language: str, text: str) -> str:
-    return f"````{language}\n{text.rstrip()}\n````"
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(4, longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"

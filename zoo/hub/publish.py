@@ -156,13 +156,15 @@ def write_model_card(folder: Path, repo: str, licence: str | None = None) -> Non
     header = artifact.read_header(folder)
     spec, report = check_spec(available_spec(header, default_registry()))
     known = _find_in_catalogue(spec.name)
+    stored = header.provenance.get("licence")
+    stored = stored if isinstance(stored, str) else None
     card_data = card.CardData(
         repo,
         report,
         header.spec,
         header.providers,
         header.provenance,
-        licence or header.provenance.get("licence") or (known.licence if known else None),
+        licence or stored or (known.licence if known else None),
         build_on_meta(spec).part.generation_input,
         bool(header.tokenizer),
         known,

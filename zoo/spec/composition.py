@@ -14,6 +14,7 @@ from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.meta import SkipInit
 from zoo.spec.report import Report, build_report
 from zoo.spec.spec import Source, Spec, draft_spec, sort_problems
+from zoo.spec.work_limit import WorkLimit
 
 
 def components(kind: str | None = None) -> list[Entry]:
@@ -72,7 +73,7 @@ def build_on_meta(spec: Spec) -> BuildNode:
     """Build all parts on the meta device without initialising them; return the model's tree."""
     sections = spec.sections
     problems: list[Problem] = []
-    with record_build() as root, torch.device("meta"), SkipInit():
+    with record_build() as root, torch.device("meta"), SkipInit(), WorkLimit():
         for blueprint in (
             sections.model,
             sections.sampler,

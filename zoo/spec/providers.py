@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from zoo.errors import RegistryError
+from zoo.errors import RegistryError, truncate
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.!+_-]*")
 Provider = Mapping[str, Any]
 """One row of `Spec.providers`: kind, name, version, plugin and distribution of a component."""
 
@@ -31,8 +33,14 @@ def used_by(data: Any, providers: Iterable[Provider]) -> list[Provider]:
 
 
 def pip_command(provider: Provider) -> str:
-    """Return the command that installs the distribution of a component."""
-    return f"pip install '{provider['distribution']}=={provider['distribution_version']}'"
+    """Return the command that installs the distribution of a component.
+
+    Name and version come from a file: they are part of a command only if they are valid.
+    """
+    requirement = f"{provider['distribution']}=={provider['distribution_version']}"
+    if not _REQUIREMENT.fullmatch(requirement):
+        return f"{truncate(requirement, 100)!a}, which is not a valid requirement of pip"
+    return f"pip install '{requirement}'"
 
 
 def missing_component(provider: Provider, registry: ComponentRegistry) -> str | None:

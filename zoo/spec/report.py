@@ -15,6 +15,7 @@ from zoo.errors import Problem, SpecError
 from zoo.registry.blueprint import BuildNode, format_error
 from zoo.registry.plugin_call import PluginCall
 from zoo.spec.spec import Spec
+from zoo.spec.work_limit import WorkLimit
 
 # Batch and length of two runs; dimensions that differ between them are shown as letters.
 _EXAMPLE_SIZES = ((2, 3), (3, 4))
@@ -116,13 +117,21 @@ def _count(part: Any) -> tuple[int, int]:
 def _shapes(tree: BuildNode) -> dict[int, str]:
     """Return the output shape of each part by id, with letters for dimensions of the input."""
     runs: list[dict[int, tuple[int, ...]]] = []
+    limit = WorkLimit()
     for batch, length in _EXAMPLE_SIZES:
         try:
             # Recording selects the reference path of attention, which calls every part.
-            with _trace_shapes(tree) as (shapes, failed), recording(tree.part), torch.no_grad():
+            with (
+                _trace_shapes(tree) as (shapes, failed),
+                recording(tree.part),
+                torch.no_grad(),
+                limit,
+            ):
                 tree.part.eval()
                 with PluginCall():
-                    tree.part(tree.part.example(batch, length, torch.Generator()))
+                    with torch.device("meta"):
+                        example = tree.part.example(batch, length)
+                    tree.part(example)
         except Exception as error:
             if isinstance(error, NotImplementedError) or "on meta tensors" in str(error):
                 return {}  # a part that needs values to run; its shapes are unknown

@@ -109,7 +109,7 @@ def _registry(cls: Any) -> ComponentRegistry:
 
 def configurations(cls: type[Component], **params: Any) -> Iterator[Configuration]:
     """Yield the smallest configuration, then one for each other value of a parameter to test."""
-    base = {**_small_params(cls), **cls.test_params, **params}
+    base = {**small_params(cls), **cls.test_params, **params}
     yield Configuration(cls, base, params)
     if params:
         return
@@ -118,7 +118,7 @@ def configurations(cls: type[Component], **params: Any) -> Iterator[Configuratio
             yield Configuration(cls, {**base, parameter.name: value}, {parameter.name: value})
 
 
-def _small_params(cls: type) -> dict[str, Any]:
+def small_params(cls: type) -> dict[str, Any]:
     """Return small values for required parameters and for those with a large default."""
     params: dict[str, Any] = {}
     for parameter in parameters(cls):
@@ -128,7 +128,7 @@ def _small_params(cls: type) -> dict[str, Any]:
             if parameter.required:
                 target = parameter.slot.target
                 known = target in KINDS.values()
-                part = f"{PLUGIN}:tiny" if known else _small_params(target)
+                part = f"{PLUGIN}:tiny" if known else small_params(target)
                 params[parameter.name] = [part] if parameter.slot.many else part
         elif parameter.required or _is_large(parameter.default):
             value = _small_value(parameter)

@@ -1,10 +1,11 @@
-"""The laws of each kind; those of `common` and `modules` hold for every kind."""
+"""The laws of each kind; those of `common`, `modules` and `cost` hold for every kind."""
 
 from zoo.testing.law import Law
 from zoo.testing.laws import (
     alignment,
     backbone,
     common,
+    cost,
     decoder,
     embedding,
     encoder,
@@ -19,7 +20,7 @@ from zoo.testing.laws import (
 )
 
 LAWS: dict[str, tuple[Law, ...]] = {
-    kind: (*common.LAWS, *modules.LAWS, *module.LAWS)
+    kind: (*common.LAWS, *modules.LAWS, *module.LAWS, cost.bounded_cost_law(module.LAWS))
     for kind, module in {
         "backbone": backbone,
         "embedding": embedding,

@@ -1,0 +1,81 @@
+"""Standard streams and consoles that escape control characters.
+
+Commands print names and texts of files, plugins and servers. They are escaped here, on the way
+out: everything that is written to a standard stream, and every segment of a rich console.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from zoo.errors import escape_controls
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_WIDTH_WITHOUT_TERMINAL = 120
+
+
+class EscapingStream:
+    """A text stream that escapes control characters.
+
+    Rich and tqdm write their own control characters: rich unwraps `rich_proxied_file`, and
+    `zoo.hub.cache` passes the same attribute to tqdm.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.rich_proxied_file = stream
+
+    def write(self, text: str) -> int:
+        self.rich_proxied_file.write(escape_controls(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rich_proxied_file, name)
+
+
+def escape_output() -> None:
+    """Escape what this process writes to its standard streams."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if not isinstance(stream, EscapingStream):
+            setattr(sys, name, cast(TextIO, EscapingStream(stream)))
+
+
+@contextmanager
+def progress_of_libraries() -> Iterator[None]:
+    """Let a library that is called inside the block write progress bars to standard error."""
+    stream = sys.stderr
+    sys.stderr = getattr(stream, "rich_proxied_file", stream)
+    try:
+        yield
+    finally:
+        sys.stderr = stream
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console that escapes control characters, and that raises BrokenPipeError to its
+    caller."""
+    from rich.console import Console
+
+    class Escaping(Console):
+        def render(self, *args: Any, **kwargs: Any) -> Any:
+            for segment in super().render(*args, **kwargs):
+                if segment.control:
+                    yield segment
+                else:
+                    yield segment._replace(text=escape_controls(segment.text))
+
+        def on_broken_pipe(self) -> None:
+            raise  # called by rich inside its except block
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _WIDTH_WITHOUT_TERMINAL
+    return Escaping(width=width, highlight=False, stderr=stderr)

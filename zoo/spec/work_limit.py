@@ -1,0 +1,78 @@
+"""A limit on the operations and the memory of building and running a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from zoo.errors import ZooError
+
+MAX_OPERATIONS = 50_000
+"""Operations of one build, or of the examples of one check. A Llama of 126 layers needs 33,000."""
+MAX_BYTES = 256_000_000
+"""Bytes of tensors outside of the meta device in one build or check."""
+
+
+class WorkLimit(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Context manager that raises ZooError if the operations inside exceed a limit.
+
+    Tensors on the meta device take no memory and are not counted. The size of any other result is
+    computed on the meta device first, so that the error is raised before memory is allocated.
+
+    Args:
+        max_operations: maximum number of operations.
+        max_bytes: maximum number of bytes of all results that are not on the meta device.
+    """
+
+    def __init__(self, *, max_operations: int = MAX_OPERATIONS, max_bytes: int = MAX_BYTES) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.max_operations = max_operations
+        self.max_bytes = max_bytes
+        self.operations = 0
+        self.bytes = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        self.operations += 1
+        if self.operations > self.max_operations:
+            raise ZooError(f"needs more than {self.max_operations:,} operations")
+        if not _is_on_meta(args, kwargs):
+            self.bytes += _predict_bytes(func, args, kwargs)
+            if self.bytes > self.max_bytes:
+                raise ZooError(
+                    f"needs {self.bytes / 1e9:,.1f} GB of memory, more than the limit of "
+                    f"{self.max_bytes / 1e9:,.1f} GB"
+                )
+        return func(*args, **kwargs)
+
+
+def _is_on_meta(args: Any, kwargs: Mapping[str, Any]) -> bool:
+    """Return whether the result of an operation is on the meta device."""
+    if any(isinstance(leaf, Tensor) and leaf.is_meta for leaf in (*args, *kwargs.values())):
+        return True
+    if str(kwargs.get("device")) == "meta":
+        return True
+    return any(isinstance(leaf, Tensor) and leaf.is_meta for leaf in tree_leaves((args, kwargs)))
+
+
+def _predict_bytes(func: Any, args: Any, kwargs: Mapping[str, Any]) -> int:
+    """Return the size of the results of an operation, computed on the meta device."""
+    if any(result.alias_info for result in func._schema.returns):
+        return 0  # a view, or in place
+    options: dict[str, Any]
+    args, options = tree_map_only(Tensor, lambda tensor: tensor.to("meta"), (args, dict(kwargs)))
+    if any(argument.name == "device" for argument in func._schema.arguments):
+        options["device"] = torch.device("meta")
+    try:
+        results = func(*args, **options)
+    except (RuntimeError, NotImplementedError):
+        return 0  # an operation whose result depends on values; not larger than its arguments
+    leaves = (leaf for leaf in tree_leaves(results) if isinstance(leaf, Tensor))
+    return sum(leaf.numel() * leaf.element_size() for leaf in leaves)
