@@ -66,7 +66,7 @@ class TransformerEncoder(Encoder):
         first: Block = self.blocks[0]  # type: ignore[assignment]
         self.position = build_position(position, first.attention, input_dim, causal=False)
         self.embedding_norm = norms.build(input_dim) if norms.embedding else None
-        self.final_norm = norms.build(input_dim) if norms.pre else None
+        self.final_norm = norms.build(input_dim) if norms.final else None
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
