@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         State as State,
         full_precision as full_precision,
         rename_params as rename_params,
+        tied_logits as tied_logits,
     )
     from zoo.interfaces.importer import Importer as Importer
     from zoo.interfaces.signature import FromParent as FromParent

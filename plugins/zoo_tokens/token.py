@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Embedding
+from zoo.plugin import Embedding, tied_logits
 
 
 class Token(Embedding):
@@ -77,7 +77,7 @@ class Token(Embedding):
         return embedded.masked_fill(~self.mask(inputs)[..., None], 0.0)
 
     def unembed(self, states: Tensor) -> Tensor:
-        return states @ self.table.weight.T
+        return tied_logits(states, self.table.weight, self.padding)
 
     def mask(self, inputs: Tensor) -> Tensor:
         tokens = _token_ids(inputs)

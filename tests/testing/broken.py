@@ -57,6 +57,11 @@ class LeakyPadding(TinyEmbedding):
         return (vectors - vectors.mean(dim=1, keepdim=True)) * self.mask(inputs)[..., None]
 
 
+class TrainedPadding(TinyEmbedding):
+    def unembed(self, states: Tensor) -> Tensor:
+        return states @ self.table.weight.T
+
+
 class LinearPosition(Position):
     name: ClassVar[str] = "linear"
 
@@ -142,6 +147,7 @@ BROKEN = [
     ("output-shape", WrongEmbeddingDim, TinyEmbedding),
     ("inert-padding", NonzeroPadding, TinyEmbedding),
     ("inert-padding", LeakyPadding, TinyEmbedding),
+    ("tied-padding", TrainedPadding, TinyEmbedding),
     ("offset", AddIgnoresOffset, LinearPosition),
     ("offset", BiasIgnoresOffset, LinearPosition),
     ("offset", RotateIgnoresOffset, LinearPosition),

@@ -25,6 +25,7 @@ from zoo.interfaces.objective import Objective
 from zoo.interfaces.position import Position
 from zoo.interfaces.sampler import FrameSampler, Sampler, SearchConfig, SearchState
 from zoo.interfaces.scorer import Scorer
+from zoo.interfaces.tied_logits import tied_logits
 
 KINDS: dict[str, type[Component]] = {
     interface.kind: interface
@@ -75,4 +76,5 @@ __all__ = [
     "State",
     "full_precision",
     "rename_params",
+    "tied_logits",
 ]
