@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         Memory as Memory,
         Metric as Metric,
         Objective as Objective,
+        Part as Part,
         Position as Position,
         Sampler as Sampler,
         Samples as Samples,

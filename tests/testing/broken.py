@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from zoo.plugin import FromParent, Memory, Position, State
+from zoo.plugin import FromParent, Memory, Part, Position, State
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding, TinyEncoder, TinyScorer
 from zoo_bahdanau.additive import Additive
 from zoo_objectives.cross_entropy import CrossEntropy
@@ -88,6 +88,20 @@ class RotateIgnoresOffset(LinearPosition):
         return states * (1 + torch.arange(states.shape[2]))[:, None]
 
 
+class Doubling:
+    def __init__(self, *, dim: FromParent[int]) -> None:
+        self.dim = 2 * dim
+
+
+class DoublingPart(Doubling, Part):
+    name: ClassVar[str] = "doubling"
+
+
+class ExtraParentValue(DoublingPart):
+    def __init__(self, *, dim: FromParent[int], depth: FromParent[int]) -> None:
+        super().__init__(dim=dim + depth)
+
+
 class WrongEncoderDim(TinyEncoder):
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
         memory = super().forward(inputs, mask)
@@ -151,6 +165,7 @@ BROKEN = [
     ("offset", AddIgnoresOffset, LinearPosition),
     ("offset", BiasIgnoresOffset, LinearPosition),
     ("offset", RotateIgnoresOffset, LinearPosition),
+    ("parent-values", ExtraParentValue, DoublingPart),
     ("memory-shape", WrongEncoderDim, TinyEncoder),
     ("padding-invariance", MeanOverPadding, TinyEncoder),
     ("inert-padding", EncoderIgnoresMask, TinyEncoder),

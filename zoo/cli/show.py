@@ -56,6 +56,8 @@ def command(
 def _print_component(component: ComponentRecord) -> None:
     out = console()
     out.print(f"[bold cyan]{component.name}[/]  {component.kind}, version {component.version}")
+    if component.slots:
+        out.print(f"for slots of {' or '.join(component.slots)}", markup=False)
     source = f"{component.distribution} {component.distribution_version}"
     out.print(f"plugin {component.plugin}, distribution {source}", markup=False)
     out.print(f"{component.paper}\n" if component.paper else "", markup=False)

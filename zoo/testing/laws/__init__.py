@@ -13,6 +13,7 @@ from zoo.testing.laws import (
     model,
     modules,
     objective,
+    part,
     position,
     sampler,
     scorer,
@@ -33,5 +34,6 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "objective": objective,
         "metric": metric,
         "model": model,
+        "part": part,
     }.items()
 }
