@@ -153,4 +153,4 @@ def suggest(name: str, available: Iterable[str], *, list_command: str = "") -> s
 
 def with_article(kind: str) -> str:
     """Return the kind with its indefinite article."""
-    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         Memory as Memory,
         Metric as Metric,
         Objective as Objective,
+        Part as Part,
         Position as Position,
         Sampler as Sampler,
         Samples as Samples,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
         State as State,
         full_precision as full_precision,
         rename_params as rename_params,
+        tied_logits as tied_logits,
     )
     from zoo.interfaces.importer import Importer as Importer
     from zoo.interfaces.signature import FromParent as FromParent

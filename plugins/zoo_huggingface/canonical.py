@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_NORM = {"kind": "layer", "place": "post", "eps": 1e-5, "embedding": False}
+_NORM = {"kind": "layer", "place": "post", "eps": 1e-5, "embedding": False, "final": False}
 _OUTPUT = {"tied": False, "bias": False, "scale": 1.0}
 _IGNORED_KEYS = {"dropout", "std"}
 """Keys that affect training or initialisation only, not the function computed."""
@@ -23,6 +23,8 @@ def canonical(part: Mapping[str, Any], dim: int) -> dict[str, Any]:
             result["project"] = "qkv" if result["heads"] > 1 else "none"
         result["kv_heads"] = result["kv_heads"] or result["heads"]
         result["head_dim"] = result["head_dim"] or dim // result["heads"]
+    if "place" in result and result["final"] is None:
+        result["final"] = result["place"] == "pre"
     if "feed_forward" in result:
         result["norm"] = result["norm"] or dict(_NORM)
     if "cross" in result:

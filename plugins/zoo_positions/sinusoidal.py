@@ -15,14 +15,19 @@ class Sinusoidal(Position):
     r"""Sinusoidal absolute position embedding.
 
     .. math::
-        PE_{t, 2i} = \sin(t / \theta^{2i/d}), \qquad PE_{t, 2i+1} = \cos(t / \theta^{2i/d})
+        PE_{t, 2i} = \sin(t / \theta^{e_i}), \qquad PE_{t, 2i+1} = \cos(t / \theta^{e_i}), \qquad
+        e_i = \frac{2i}{d} \text{ or, tensor2tensor, } \frac{i}{d/2 - 1}
 
-    Paper: Vaswani et al. 2017, section 3.5.
+    Paper: Vaswani et al. 2017, section 3.5, with the exponents 2i/d. The authors' code,
+    tensor2tensor, and fairseq use the other exponents and the layout 'halves'; fairseq counts from
+    the padding token's ID plus 1.
 
     Args:
         dim: width of the states, d.
         theta: base of the frequencies; wavelengths are up to 2 pi theta.
         layout: sines and cosines interleaved (the paper), or all sines before all cosines.
+        exponents: 'paper' or 'tensor2tensor'.
+        start: position of the first token.
 
     Shapes:
         [B, T, d] -> [B, T, d].
@@ -37,6 +42,8 @@ class Sinusoidal(Position):
         dim: FromParent[int],
         theta: Annotated[float, Field(gt=1)] = 10000.0,
         layout: Literal["interleaved", "halves"] = "interleaved",
+        exponents: Literal["paper", "tensor2tensor"] = "paper",
+        start: Annotated[int, Field(ge=0)] = 0,
     ) -> None:
         super().__init__()
         if dim % 2:
@@ -44,11 +51,15 @@ class Sinusoidal(Position):
         self.dim = dim
         self.theta = theta
         self.layout = layout
+        self.exponents = exponents
+        self.start = start
 
     def add(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
-        t = indices(states.shape[1], offset, states.device).double()
-        steps = torch.arange(0, self.dim, 2, device=states.device).double() / self.dim
-        angles = t[:, None] * self.theta**-steps  # [T, d / 2]
+        t = indices(states.shape[1], offset + self.start, states.device).double()
+        count = self.dim // 2
+        divisor = count if self.exponents == "paper" else max(count - 1, 1)
+        exponents = torch.arange(count, device=states.device).double() / divisor
+        angles = t[:, None] * self.theta**-exponents  # [T, d / 2]
         waves = [angles.sin(), angles.cos()]
         if self.layout == "interleaved":
             table = torch.stack(waves, dim=-1).flatten(1)

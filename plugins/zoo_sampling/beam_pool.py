@@ -6,7 +6,7 @@ As in the beam search of transformers, with tensors of fixed shape.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -15,6 +15,7 @@ from zoo import ZooError
 from zoo.plugin import SearchConfig, SearchState, Selection
 
 EarlyStopping = bool | Literal["never"]
+LengthNorm = Literal["power", "gnmt"]
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,19 @@ class BeamConfig:
     """How finished hypotheses are ranked, and when an item is done."""
 
     length_penalty: float
+    length_norm: LengthNorm
     early_stopping: EarlyStopping
 
     def penalize_length(self, scores: Tensor, length: Tensor) -> Tensor:
-        """Divide scores [B, n] by a power of the length [B, 1]."""
-        return scores / length.double().pow(self.length_penalty).to(scores)
+        """Divide scores [B, n] by the norm of the length [B, 1]."""
+        base = length.double() if self.length_norm == "power" else (5 + length.double()) / 6
+        return scores / base.pow(self.length_penalty).to(scores)
+
+
+def migrate_length_penalty(version: int, params: dict[str, Any]) -> None:
+    """Write out the default of version 1, the mean log-probability."""
+    if version == 1:
+        params.setdefault("length_penalty", 1.0)
 
 
 def empty_pool(task: SearchConfig, width: int, groups: int = 1) -> dict[str, Tensor]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -15,9 +15,11 @@ from zoo_sampling.beam_pool import (
     BeamConfig,
     BeamStep,
     EarlyStopping,
+    LengthNorm,
     beam_step,
     empty_pool,
     finalize,
+    migrate_length_penalty,
     top_continuations,
 )
 
@@ -35,7 +37,8 @@ class DiverseBeam(Sampler):
         width: number of hypotheses over all groups, W.
         groups: number of groups, G; must divide width.
         diversity: penalty for each selection of a token by an earlier group, lambda.
-        length_penalty: exponent of the length; above 0 favours long, below 0 short sequences.
+        length_penalty: exponent of the length; 0 ranks by log-probability, as the paper does.
+        length_norm: as for beam.
         early_stopping: as for beam, in each group.
         n_best: number of hypotheses to return; all of them if None.
 
@@ -44,6 +47,7 @@ class DiverseBeam(Sampler):
     """
 
     name: ClassVar[str] = "diverse-beam"
+    version: ClassVar[int] = 2
     paper: ClassVar[str] = (
         "Vijayakumar et al. 2016, Diverse Beam Search: Decoding Diverse Solutions from Neural "
         "Sequence Models, arXiv:1610.02424"
@@ -55,7 +59,8 @@ class DiverseBeam(Sampler):
         width: Annotated[int, Field(ge=1, le=4096)] = 4,
         groups: Annotated[int, Field(ge=1)] = 2,
         diversity: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.5,
-        length_penalty: Annotated[float, Field(allow_inf_nan=False)] = 1.0,
+        length_penalty: Annotated[float, Field(allow_inf_nan=False)] = 0.0,
+        length_norm: LengthNorm = "power",
         early_stopping: EarlyStopping = False,
         n_best: Annotated[int, Field(ge=1)] | None = None,
     ) -> None:
@@ -65,7 +70,14 @@ class DiverseBeam(Sampler):
             raise ZooError(f"groups ({groups}) must divide width ({width})")
         self.groups = groups
         self.diversity = diversity
-        self.config = BeamConfig(length_penalty, early_stopping)
+        self.config = BeamConfig(length_penalty, length_norm, early_stopping)
+
+    @classmethod
+    def migrate(
+        cls, version: int, params: dict[str, Any], tensors: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        migrate_length_penalty(version, params)
+        return params, tensors
 
     def select(
         self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None

@@ -7,17 +7,19 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Embedding
+from zoo.plugin import Embedding, tied_logits
 
 
 class Token(Embedding):
     r"""Learned token embedding, optionally scaled and with segment embeddings.
 
     .. math::
-        x_t = \lambda E_{y_t} + S_{s_t}, \qquad \lambda = \sqrt{d} \text{ if scaled, else } 1
+        x_t = \lambda W E_{y_t} + S_{s_t}, \qquad \lambda = \sqrt{d} \text{ if scaled, else } 1
+
+    W is the identity without inner_dim.
 
     Paper: Vaswani et al. 2017, section 3.4 (shared table, scale); Devlin et al. 2019, figure 2
-    (segments).
+    (segments); Lan et al. 2020, section 3.1 (inner_dim).
 
     Args:
         vocab: vocabulary size.
@@ -27,6 +29,7 @@ class Token(Embedding):
         scaled: multiply by the square root of d, as in the Transformer.
         std: standard deviation of the initial weights.
         segments: number of segments; 0 for none.
+        inner_dim: width of the table, projected to d without a bias; d if not set.
 
     Shapes:
         token IDs [B, S], all in segment 0, or token and segment IDs [B, S, 2] -> [B, S, dim].
@@ -46,6 +49,7 @@ class Token(Embedding):
         scaled: bool = False,
         std: Annotated[float, Field(gt=0)] = 1.0,
         segments: Annotated[int, Field(ge=0)] = 0,
+        inner_dim: Annotated[int, Field(ge=1)] | None = None,
     ) -> None:
         super().__init__()
         if padding is not None and padding >= vocab:
@@ -56,7 +60,9 @@ class Token(Embedding):
         self.scaled = scaled
         self.std = std
         self.scale = dim**0.5 if scaled else 1.0
-        self.table = nn.Embedding(vocab, dim, padding_idx=padding)
+        self.inner_dim = inner_dim
+        self.table = nn.Embedding(vocab, inner_dim or dim, padding_idx=padding)
+        self.map = None if inner_dim is None else nn.Linear(inner_dim, dim, bias=False)
         self.segments = nn.Embedding(segments, dim) if segments else None
         self.reset_parameters()
 
@@ -70,6 +76,8 @@ class Token(Embedding):
 
     def forward(self, inputs: Tensor) -> Tensor:
         vectors: Tensor = self.table(_token_ids(inputs)) * self.scale
+        if self.map is not None:
+            vectors = self.map(vectors)
         if self.segments is None:
             return vectors
         segment_ids = inputs[..., 1] if inputs.dim() == 3 else torch.zeros_like(inputs)
@@ -77,7 +85,9 @@ class Token(Embedding):
         return embedded.masked_fill(~self.mask(inputs)[..., None], 0.0)
 
     def unembed(self, states: Tensor) -> Tensor:
-        return states @ self.table.weight.T
+        if self.map is not None:
+            states = states @ self.map.weight
+        return tied_logits(states, self.table.weight, self.padding)
 
     def mask(self, inputs: Tensor) -> Tensor:
         tokens = _token_ids(inputs)

@@ -14,10 +14,11 @@ class Norm:
 
     Args:
         kind: 'layer' for LayerNorm, 'rms' for RMSNorm (no mean subtraction, no bias).
-        place: 'post' after each residual sum (the paper); 'pre' before each sublayer, with a final
-            norm after the last block.
+        place: 'post' after each residual sum (the paper); 'pre' before each sublayer.
         eps: added to the variance or the mean square.
         embedding: whether the sum of embeddings and positions is normalised (BERT).
+        final: whether the output of the last block is normalised; only for place 'pre' if not set.
+            torch.nn.Transformer has place 'post' and a final norm.
     """
 
     def __init__(
@@ -27,11 +28,13 @@ class Norm:
         place: Literal["post", "pre"] = "post",
         eps: Annotated[float, Field(gt=0)] = 1e-5,
         embedding: bool = False,
+        final: bool | None = None,
     ) -> None:
         self.kind = kind
         self.pre = place == "pre"
         self.eps = eps
         self.embedding = embedding
+        self.final = self.pre if final is None else final
 
     def build(self, width: int) -> nn.Module:
         """Build a norm of this width."""

@@ -94,7 +94,7 @@ class TransformerDecoder(Decoder):
         )
         self.position = build_position(position, self._blocks()[0].attention, dim, causal=True)
         self.embedding_norm = norms.build(dim) if norms.embedding else None
-        self.final_norm = norms.build(dim) if norms.pre else None
+        self.final_norm = norms.build(dim) if norms.final else None
         self.dropout = nn.Dropout(dropout)
         self.output = output.build(embedding=embedding) if output else Output(embedding=embedding)
 

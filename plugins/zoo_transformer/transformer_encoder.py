@@ -17,19 +17,23 @@ class TransformerEncoder(Encoder):
     .. math:: x \leftarrow \mathrm{LN}(x + \mathrm{attend}(x, x)), \quad
         x \leftarrow \mathrm{LN}(x + \mathrm{FFN}(x))
 
-    Paper: Vaswani et al. 2017, section 3.1; Xiong et al. 2020 for place 'pre' of the norms.
+    Paper: Vaswani et al. 2017, section 3.1; Xiong et al. 2020 for place 'pre' of the norms; Lan et
+    al. 2020, section 3.1 (ALBERT), for narrower inputs and shared layers.
 
     Args:
-        input_dim: width of the inputs and of the states.
+        input_dim: width of the inputs.
         layers: number of blocks.
         attention: self-attention of each block.
         feed_forward: feed-forward network of each block.
         norm: kind and place of the norms; LayerNorm after each residual sum if not set.
         position: position encoding; none if not set.
         dropout: dropout probability of the inputs and of each sublayer's output.
+        dim: width of the states, D. Inputs of another width are projected, after positions and
+            norm; input_dim if not set.
+        share_layers: whether all layers use one block. Recording returns one call per layer.
 
     Shapes:
-        inputs [B, S, D], mask [B, S] -> states [B, S, D]; the summary is their mean.
+        inputs [B, S, input_dim], mask [B, S] -> states [B, S, D]; the summary is their mean.
     """
 
     name: ClassVar[str] = "transformer"
@@ -45,15 +49,18 @@ class TransformerEncoder(Encoder):
         norm: Blueprint[Norm] | None = None,
         position: Blueprint[Position] | None = None,
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
+        dim: Annotated[int, Field(ge=1)] | None = None,
+        share_layers: bool = False,
     ) -> None:
         super().__init__()
-        self.input_dim, self.layers = input_dim, layers
-        self.output_dim = self.summary_dim = input_dim
+        dim = input_dim if dim is None else dim
+        self.input_dim, self.layers, self.share_layers = input_dim, layers, share_layers
+        self.output_dim = self.summary_dim = dim
         self.carry = {}
         norms = norm.build() if norm else Norm()
         self.blocks = nn.ModuleList(
             Block(
-                dim=input_dim,
+                dim=dim,
                 memory_dim=0,
                 attention=attention,
                 cross=None,
@@ -61,19 +68,23 @@ class TransformerEncoder(Encoder):
                 norm=norms,
                 dropout=dropout,
             )
-            for _ in range(layers)
+            for _ in range(1 if share_layers else layers)
         )
         first: Block = self.blocks[0]  # type: ignore[assignment]
         self.position = build_position(position, first.attention, input_dim, causal=False)
         self.embedding_norm = norms.build(input_dim) if norms.embedding else None
-        self.final_norm = norms.build(input_dim) if norms.pre else None
+        self.final_norm = norms.build(dim) if norms.final else None
+        self.map = None if dim == input_dim else nn.Linear(input_dim, dim)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
         x = inputs if self.position is None else self.position("add", inputs)
         x = self.dropout(x if self.embedding_norm is None else self.embedding_norm(x))
-        for block in self.blocks:
-            x = block(x, Mask(keys=mask), position=self.position)
+        x = x if self.map is None else self.map(x)
+        for index in range(self.layers):
+            x = self.blocks[0 if self.share_layers else index](
+                x, Mask(keys=mask), position=self.position
+            )
         x = x if self.final_norm is None else self.final_norm(x)
         states = x.masked_fill(~mask[..., None], 0.0)
         summary = states.sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)

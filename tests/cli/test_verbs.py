@@ -111,7 +111,7 @@ def test_an_unknown_name_gets_a_suggestion_but_no_long_list(capsys):
 def test_show_prints_a_component_or_a_spec():
     text = run("show", "attentive-rnn")
     assert "maxout" in text
-    assert "parameters of Attention, without type" in text
+    assert "parameters of Attention, or a part" in text
     assert "rnn | lstm | gru | gru-cho" in text
     assert "set by the parent" in text
     assert "type: seq2seq" in run("show", "luong-2015")

@@ -1,4 +1,7 @@
-"""`decode` returns the tokens of ``transformers.generate`` for the same weights."""
+"""`decode` returns the tokens of ``transformers.generate`` for the same weights.
+
+The default length penalty of transformers is 1.
+"""
 
 import pytest
 import torch
@@ -79,14 +82,14 @@ def test_beam_parameters_change_the_output():
 def test_only_the_best_of_a_wide_beam(n_best):
     tokens, scores = generate_transformers(prompts(), num_beams=7, n_best=n_best)
 
-    decoded = generate_zoo(prompts(), Beam(width=7, n_best=n_best))
+    decoded = generate_zoo(prompts(), Beam(width=7, length_penalty=1.0, n_best=n_best))
 
     assert torch.equal(decoded.tokens, tokens)
     torch.testing.assert_close(decoded.scores, scores, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("options", "sampler"), [({}, Greedy()), ({"num_beams": 4}, Beam(n_best=1))]
+    ("options", "sampler"), [({}, Greedy()), ({"num_beams": 4}, Beam(length_penalty=1.0, n_best=1))]
 )
 def test_pad_token_equal_to_the_end_token(options, sampler):
     tokens, _ = generate_transformers(prompts(), pad=EOS, **options)
@@ -95,7 +98,7 @@ def test_pad_token_equal_to_the_end_token(options, sampler):
 
 
 @pytest.mark.parametrize(
-    ("options", "sampler"), [({}, Greedy()), ({"num_beams": 4}, Beam(n_best=1))]
+    ("options", "sampler"), [({}, Greedy()), ({"num_beams": 4}, Beam(length_penalty=1.0, n_best=1))]
 )
 def test_multiple_end_tokens(options, sampler):
     tokens, _ = generate_transformers(prompts(), eos=[EOS, 7, 11], **options)
@@ -117,7 +120,7 @@ FILTERS = [
 @pytest.mark.parametrize("width", [1, 4])
 def test_filters_before_greedy_and_beam(options, filters, width):
     tokens, scores = generate_transformers(prompts(), num_beams=width, **options)
-    sampler = Greedy() if width == 1 else Beam(width=width, n_best=1)
+    sampler = Greedy() if width == 1 else Beam(width=width, length_penalty=1.0, n_best=1)
 
     decoded = generate_zoo(prompts(), sampler, filters=filters)
 
@@ -134,7 +137,7 @@ def test_a_batch_of_prompts_of_different_lengths_equals_single_prompts(width, fi
     lengths = [1, 7, 3, 5, 2, 7, 4, 6, 3, 1, 2, 5]
     for row, length in zip(prompt, lengths, strict=True):
         row[length:] = PAD
-    sampler = Greedy() if width == 1 else Beam(width=width)
+    sampler = Greedy() if width == 1 else Beam(width=width, length_penalty=1.0)
     options = {"no_repeat_ngram_size": 2} if filters else {}
 
     decoded = generate_zoo(prompt, sampler, filters=filters)
@@ -152,7 +155,7 @@ def test_a_batch_of_prompts_of_different_lengths_equals_single_prompts(width, fi
     ("options", "sampler"),
     [
         ({}, Greedy()),
-        ({"num_beams": 4, "num_return_sequences": 4}, Beam()),
+        ({"num_beams": 4, "num_return_sequences": 4}, Beam(length_penalty=1.0)),
         (
             {"num_beams": 4, "length_penalty": 0.6, "early_stopping": True},
             Beam(length_penalty=0.6, early_stopping=True, n_best=1),

@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from zoo.plugin import FromParent, Memory, Position, State
+from zoo.plugin import FromParent, Memory, Part, Position, State
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding, TinyEncoder, TinyScorer
 from zoo_bahdanau.additive import Additive
 from zoo_objectives.cross_entropy import CrossEntropy
@@ -57,6 +57,11 @@ class LeakyPadding(TinyEmbedding):
         return (vectors - vectors.mean(dim=1, keepdim=True)) * self.mask(inputs)[..., None]
 
 
+class TrainedPadding(TinyEmbedding):
+    def unembed(self, states: Tensor) -> Tensor:
+        return states @ self.table.weight.T
+
+
 class LinearPosition(Position):
     name: ClassVar[str] = "linear"
 
@@ -81,6 +86,20 @@ class BiasIgnoresOffset(LinearPosition):
 class RotateIgnoresOffset(LinearPosition):
     def rotate(self, states: Tensor, *, offset: int = 0) -> Tensor:
         return states * (1 + torch.arange(states.shape[2]))[:, None]
+
+
+class Doubling:
+    def __init__(self, *, dim: FromParent[int]) -> None:
+        self.dim = 2 * dim
+
+
+class DoublingPart(Doubling, Part):
+    name: ClassVar[str] = "doubling"
+
+
+class ExtraParentValue(DoublingPart):
+    def __init__(self, *, dim: FromParent[int], depth: FromParent[int]) -> None:
+        super().__init__(dim=dim + depth)
 
 
 class WrongEncoderDim(TinyEncoder):
@@ -148,9 +167,11 @@ BROKEN = [
     ("output-shape", WrongEmbeddingDim, TinyEmbedding),
     ("inert-padding", NonzeroPadding, TinyEmbedding),
     ("inert-padding", LeakyPadding, TinyEmbedding),
+    ("tied-padding", TrainedPadding, TinyEmbedding),
     ("offset", AddIgnoresOffset, LinearPosition),
     ("offset", BiasIgnoresOffset, LinearPosition),
     ("offset", RotateIgnoresOffset, LinearPosition),
+    ("parent-values", ExtraParentValue, DoublingPart),
     ("memory-shape", WrongEncoderDim, TinyEncoder),
     ("padding-invariance", MeanOverPadding, TinyEncoder),
     ("inert-padding", EncoderIgnoresMask, TinyEncoder),

@@ -61,6 +61,8 @@ def _print_component(component: ComponentRecord) -> None:
     out = console()
     title = f"  {component.kind}, version {component.version}"
     out.print(Text.assemble((one_line(component.name), "bold cyan"), title))
+    if component.slots:
+        out.print(one_line(f"for slots of {' or '.join(component.slots)}"), markup=False)
     source = f"{component.distribution} {component.distribution_version}"
     out.print(one_line(f"plugin {component.plugin}, distribution {source}"), markup=False)
     out.print(f"{one_line(component.paper)}\n" if component.paper else "", markup=False)

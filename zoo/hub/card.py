@@ -89,8 +89,8 @@ def model_card(card_data: CardData) -> str:
     sections = [GENERATED_MARK, f"# {name}", _plain(card_data.spec.get("description") or "")]
     sections.append(
         f"Type {_plain(card_data.report.tree.type)}, {card_data.report.parameters:,} parameters. "
-        "The weights file contains everything needed to rebuild the model: its [spec](#spec) and its "
-        "[parts](#parts)."
+        "The weights file contains everything needed to rebuild the model: its [spec](#spec) and "
+        "its [parts](#parts)."
     )
     sections += [f"![Parts of {name}]({PICTURE})", *_usage_section(card_data)]
     if card_data.results or card_data.metrics:

@@ -22,9 +22,11 @@ from zoo.interfaces.filter import Filter
 from zoo.interfaces.metric import Metric
 from zoo.interfaces.model import GenerationInputs, Model
 from zoo.interfaces.objective import Objective
+from zoo.interfaces.part import Part
 from zoo.interfaces.position import Position
 from zoo.interfaces.sampler import FrameSampler, Sampler, SearchConfig, SearchState
 from zoo.interfaces.scorer import Scorer
+from zoo.interfaces.tied_output import tied_logits
 
 KINDS: dict[str, type[Component]] = {
     interface.kind: interface
@@ -41,6 +43,7 @@ KINDS: dict[str, type[Component]] = {
         Objective,
         Metric,
         Model,
+        Part,
     )
 }
 
@@ -65,6 +68,7 @@ __all__ = [
     "Model",
     "Objective",
     "Outputs",
+    "Part",
     "Position",
     "Sampler",
     "Samples",
@@ -75,4 +79,5 @@ __all__ = [
     "State",
     "full_precision",
     "rename_params",
+    "tied_logits",
 ]

@@ -18,7 +18,8 @@ class Embedding(Component, nn.Module, ABC):
 
     Laws:
         padding has no effect: the input at a masked position does not change the vectors of other
-        positions, and its own vector is zero.
+        positions, and its own vector is zero, also after training an output layer tied to the
+        embedding.
 
     Attributes:
         dim: width of the vectors.
@@ -60,7 +61,10 @@ class Embedding(Component, nn.Module, ABC):
         return eos_ids[0] if self.padding is None else self.padding
 
     def unembed(self, states: Tensor) -> Tensor:
-        """Compute logits [..., V] of states [..., D] with the embedding matrix."""
+        """Compute logits [..., V] of states [..., D] with the embedding matrix.
+
+        The padding token's row of the matrix receives no gradient; see `tied_logits`.
+        """
         raise ZooError(
             f"embedding '{self.name}' has no embedding matrix, so it cannot be tied to the output "
             "layer"

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from zoo.errors import RegistryError, suggest, with_article
-from zoo.interfaces import KINDS, Component, Entry
+from zoo.interfaces import KINDS, Component, Entry, Part
 from zoo.interfaces.importer import Importer
 from zoo.registry.discovery import discover
 from zoo.registry.lookup import find_file, group_by_name, select_kind
@@ -44,20 +44,29 @@ class ComponentRegistry:
         """Return all entries, or those of one kind, sorted by kind and name."""
         return select_kind(self.entries, kind, list(KINDS))
 
+    def parts(self, target: type) -> list[Entry]:
+        """Return the registered subclasses of the class of a slot."""
+        return [entry for entry in self.components(Part.kind) if issubclass(entry.cls, target)]
+
     def get(self, kind: str, reference: str) -> Entry:
         """Return the component named ``name`` or ``plugin:name``.
 
         Raises RegistryError if there is none or more than one.
         """
+        return self._select(kind, reference, self.components(kind))
+
+    def get_part(self, target: type, reference: str) -> Entry:
+        """Return the registered subclass of the class of a slot; raises like `get`."""
+        return self._select(target.__name__, reference, self.parts(target))
+
+    def _select(self, what: str, reference: str, available: Sequence[Entry]) -> Entry:
         plugin, _, name = reference.rpartition(":")
-        named = [e for e in self.entries if e.name == name and plugin in ("", e.plugin)]
-        found = [e for e in named if e.kind == kind]
+        found = [e for e in available if e.name == name and plugin in ("", e.plugin)]
         if len(found) == 1:
             return found[0]
-        available = self.components(kind)
         if found:
-            raise RegistryError(self._ambiguous_message(kind, reference, found))
-        raise RegistryError(self._missing_message(kind, reference, plugin, name, available))
+            raise RegistryError(self._ambiguous_message(what, reference, found))
+        raise RegistryError(self._missing_message(what, reference, plugin, name, available))
 
     @property
     def importers(self) -> list[Importer]:

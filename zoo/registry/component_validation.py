@@ -6,7 +6,7 @@ import inspect
 import re
 from typing import Any
 
-from zoo.interfaces import KINDS, Component
+from zoo.interfaces import KINDS, Component, Part
 from zoo.interfaces.signature import parameters
 
 NAME = re.compile(r"[a-z0-9]+(?:[-._][a-z0-9]+)*")
@@ -21,6 +21,8 @@ def validate_component(item: object) -> str | None:
     kind = getattr(item, "kind", None)
     if not isinstance(kind, str) or kind not in KINDS or not issubclass(item, KINDS[kind]):
         return f"{label} does not subclass an interface of zoo.plugin ({', '.join(KINDS)})"
+    if issubclass(item, Part) and not item.base_classes():
+        return f"{label} is a part, but does not subclass the class of a slot, such as Attention"
     if inspect.isabstract(item):
         missing = ", ".join(sorted(getattr(item, "__abstractmethods__", ())))
         return f"{label} does not implement methods of its kind '{item.kind}': {missing}"

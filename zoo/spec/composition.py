@@ -8,8 +8,9 @@ from typing import Any
 import torch
 
 from zoo.errors import Problem, SpecError, ZooError
-from zoo.interfaces import Component, Entry, Model
-from zoo.registry.blueprint import BuildNode, record_build
+from zoo.interfaces import Entry, Model
+from zoo.interfaces.signature import parameters
+from zoo.registry.blueprint import Blueprint, BuildNode, record_build
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.meta import SkipInit
 from zoo.spec.report import Report, build_report
@@ -96,13 +97,24 @@ def attach_metadata(tree: BuildNode, spec: Spec) -> Model:
     A model with an unregistered part has no spec, because a file could not name the part.
     """
     model: Model = tree.part
-    if any(b.entry is None and issubclass(b.cls, Component) for b in spec.root.walk()):
+    if any(_has_unregistered_part(blueprint) for blueprint in spec.root.walk()):
         return model
     model.spec = spec.resolve()
     model.providers = tuple(spec.providers())
     model.component_paths = tuple(_component_paths(tree, spec))
     model.component_entries = tuple(dict.fromkeys(b.entry for b in spec.root.walk() if b.entry))
     return model
+
+
+def _has_unregistered_part(blueprint: Blueprint[Any]) -> bool:
+    """Return whether a slot holds a class that is not registered and not the class of the slot."""
+    for parameter in parameters(blueprint.cls):
+        value = blueprint.params.get(parameter.name)
+        if parameter.slot and value is not None:
+            parts = value if parameter.slot.many else [value]
+            if any(part.entry is None and part.cls is not parameter.slot.target for part in parts):
+                return True
+    return False
 
 
 def _component_paths(tree: BuildNode, spec: Spec) -> Iterator[dict[str, Any]]:

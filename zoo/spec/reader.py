@@ -27,7 +27,7 @@ class SpecReader:
         if isinstance(value, Blueprint):
             return self._check_blueprint(target, value, key_path)
         entry: Entry | None = None
-        if target in KINDS.values():
+        if target in KINDS.values() or (key_path and _has_type(value)):
             entry = self._find_entry(target, value, key_path)
             if entry is None:
                 return None
@@ -53,23 +53,27 @@ class SpecReader:
         entry = next((e for e in self.registry.entries if e.cls is value.cls), None)
         return replace(value, path=format_path(key_path), entry=entry)
 
-    def _find_entry(self, kind: Any, value: Any, key_path: KeyPath) -> Entry | None:
+    def _find_entry(self, target: Any, value: Any, key_path: KeyPath) -> Entry | None:
+        """Return the component that a value names, for a slot of a kind or of a class."""
+        is_kind = target in KINDS.values()
+        what = target.kind if is_kind else target.__name__
         name = value.get("type") if isinstance(value, dict) else value
         at = (*key_path, "type") if isinstance(value, dict) and "type" in value else key_path
         if name is None and isinstance(value, dict):
-            names = ", ".join(sorted({e.name for e in self.registry.components(kind.kind)}))
+            names = ", ".join(sorted({e.name for e in self.registry.components(what)}))
             self._add_problem(
-                f"key 'type', the name of the {kind.kind}, is missing (available: {names})",
+                f"key 'type', the name of the {what}, is missing (available: {names})",
                 key_path,
             )
         elif not isinstance(name, str):
             self._add_problem(
-                f"should be the name of {with_article(kind.kind)}, but is {_describe_value(name)}",
+                f"should be the name of {with_article(what)}, but is {_describe_value(name)}",
                 at,
             )
         else:
             try:
-                return self.registry.get(kind.kind, name)
+                registry = self.registry
+                return registry.get(what, name) if is_kind else registry.get_part(target, name)
             except RegistryError as error:
                 self._add_problem(str(error), key_path, self.document.place(at))
         return None
@@ -155,6 +159,11 @@ class SpecReader:
     def _add_problem(self, message: str, key_path: KeyPath, place: Place | None = None) -> None:
         place = place or self.document.place(key_path)
         self.problems.append(Problem(message, format_path(key_path), place))
+
+
+def _has_type(value: Any) -> bool:
+    """Return whether a value in the slot of a class names a registered subclass."""
+    return isinstance(value, str) or (isinstance(value, dict) and "type" in value)
 
 
 def _parent(key_path: KeyPath) -> KeyPath:

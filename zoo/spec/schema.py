@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from zoo.interfaces import KINDS, Entry
@@ -17,20 +18,34 @@ def spec_schema(registry: ComponentRegistry) -> dict[str, Any]:
     definitions: dict[str, Any] = {}
     for kind in KINDS:
         entries = registry.components(kind)
-        names = sorted({e.name for e in entries} | {e.reference for e in entries})
-        by_name = {"enum": names} if names else False
-        in_full = [{"$ref": f"#/$defs/{_definition_name(entry)}"} for entry in entries]
-        definitions[kind] = {"anyOf": [by_name, *in_full]}
+        definitions[kind] = {"anyOf": _entry_schemas(entries)}
         for entry in entries:
-            definitions[_definition_name(entry)] = _component_schema(entry, definitions)
+            definitions[_definition_name(entry)] = _component_schema(entry, registry, definitions)
     return {
         "$schema": SCHEMA_DRAFT,
         "title": "zoo spec",
         "if": {"required": ["extends"]},
         "then": _extends_schema(),
-        "else": _object_schema(Sections, definitions),
+        "else": _object_schema(Sections, registry, definitions),
         "$defs": definitions,
     }
+
+
+def _class_schema(
+    cls: type, registry: ComponentRegistry, definitions: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the schema of a slot of a class: its own parameters, or a registered subclass."""
+    own, entries = _object_schema(cls, registry, definitions), registry.parts(cls)
+    if not entries:
+        return own
+    return {"anyOf": [own, *_entry_schemas(entries)]}
+
+
+def _entry_schemas(entries: Sequence[Entry]) -> list[Any]:
+    """Return the schemas of components given by name only, or with parameters."""
+    names = sorted({e.name for e in entries} | {e.reference for e in entries})
+    in_full = [{"$ref": f"#/$defs/{_definition_name(entry)}"} for entry in entries]
+    return [{"enum": names} if names else False, *in_full]
 
 
 def _extends_schema() -> dict[str, Any]:
@@ -50,8 +65,10 @@ def _definition_name(entry: Entry) -> str:
     return f"{entry.kind}.{entry.plugin}.{entry.name}"
 
 
-def _component_schema(entry: Entry, definitions: dict[str, Any]) -> dict[str, Any]:
-    schema = _object_schema(entry.cls, definitions)
+def _component_schema(
+    entry: Entry, registry: ComponentRegistry, definitions: dict[str, Any]
+) -> dict[str, Any]:
+    schema = _object_schema(entry.cls, registry, definitions)
     schema["properties"] = {
         "type": {"enum": [entry.name, entry.reference]},
         **schema["properties"],
@@ -60,13 +77,17 @@ def _component_schema(entry: Entry, definitions: dict[str, Any]) -> dict[str, An
     return {"description": entry.summary, **schema}
 
 
-def _object_schema(cls: type, definitions: dict[str, Any]) -> dict[str, Any]:
+def _object_schema(
+    cls: type, registry: ComponentRegistry, definitions: dict[str, Any]
+) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     for parameter in parameters(cls):
         if parameter.from_parent:
             continue
         shape = (
-            _slot_schema(parameter.slot, definitions) if parameter.slot else parameter.json_schema()
+            _slot_schema(parameter.slot, registry, definitions)
+            if parameter.slot
+            else parameter.json_schema()
         )
         if not parameter.required and not parameter.slot:
             shape = {**shape, "default": parameter.default}
@@ -79,7 +100,9 @@ def _object_schema(cls: type, definitions: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _slot_schema(slot: Slot, definitions: dict[str, Any]) -> dict[str, Any]:
+def _slot_schema(
+    slot: Slot, registry: ComponentRegistry, definitions: dict[str, Any]
+) -> dict[str, Any]:
     kinds = {interface: kind for kind, interface in KINDS.items()}
     if slot.target in kinds:
         name = kinds[slot.target]
@@ -87,7 +110,7 @@ def _slot_schema(slot: Slot, definitions: dict[str, Any]) -> dict[str, Any]:
         name = slot.target.__name__.lower()
         if name not in definitions:
             definitions[name] = {}  # defined first, in case it contains itself
-            definitions[name] = _object_schema(slot.target, definitions)
+            definitions[name] = _class_schema(slot.target, registry, definitions)
     one: dict[str, Any] = {"$ref": f"#/$defs/{name}"}
     if slot.many:
         return {"type": "array", "items": one}

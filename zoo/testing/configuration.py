@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from zoo.errors import SpecError, WidthConflict
-from zoo.interfaces import KINDS, Component
+from zoo.interfaces import KINDS, Component, Embedding
 from zoo.interfaces.signature import Parameter, parameters
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry, default_registry
@@ -73,29 +73,35 @@ class Configuration:
         """Return the first set of values from the parent that the component accepts."""
         return self._accepted_parent_values()[0]
 
+    def parent_parts(self) -> dict[str, Any]:
+        """Return the components that the parent passes, built on the default device."""
+        return {name: TinyEmbedding() for name, of in self._parent_types() if of is Embedding}
+
     def build(self, *, seed: int = 0, dtype: torch.dtype = torch.float64) -> Any:
         """Build a new instance; modules are in evaluation mode."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            from_parent = dict(self.parent_values())
-            if self.cls.kind == "decoder":
-                from_parent["embedding"] = TinyEmbedding()
-            part = self.blueprint().build(**from_parent)
+            part = self.blueprint().build(**self.parent_values(), **self.parent_parts())
         return part.to(dtype).eval() if isinstance(part, nn.Module) else part
 
     def _accepted_parent_values(self) -> tuple[Mapping[str, Any], ...]:
         options = PARENT_VALUES.get(self.cls.kind, ({},))
+        if self.cls.kind == "part":
+            options = ({name: TINY for name, of in self._parent_types() if of is int},)
         for index, values in enumerate(options):
-            extra = {"embedding": TinyEmbedding()} if self.cls.kind == "decoder" else {}
             try:
                 with torch.random.fork_rng(devices=[]):
-                    self.blueprint().build(**values, **extra)
+                    self.blueprint().build(**values, **self.parent_parts())
             except SpecError as error:
                 if isinstance(error.__cause__, WidthConflict) and index + 1 < len(options):
                     continue
                 raise
             return options[index:]
         return options[-1:]
+
+    def _parent_types(self) -> list[tuple[str, Any]]:
+        """Return name and type of each parameter that the parent supplies."""
+        return [(p.name, p.annotation.__origin__) for p in parameters(self.cls) if p.from_parent]
 
 
 @cache

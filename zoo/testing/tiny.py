@@ -25,6 +25,7 @@ from zoo.interfaces import (
     Scorer,
     Selection,
     State,
+    tied_logits,
 )
 from zoo.interfaces.signature import FromParent
 
@@ -48,7 +49,7 @@ class TinyEmbedding(Embedding):
         return vectors
 
     def unembed(self, states: Tensor) -> Tensor:
-        return states @ self.table.weight.T
+        return tied_logits(states, self.table.weight, self.padding)
 
     def mask(self, inputs: Tensor) -> Tensor:
         return inputs != 0

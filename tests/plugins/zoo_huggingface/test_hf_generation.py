@@ -81,7 +81,7 @@ def test_several_end_tokens(config_file, tmp_path):
 def test_continuations_of_fifty_prompts(pair, beams):
     ours, theirs = pair
     tokens = with_bos(ours, prompts())
-    sampler = {"type": "beam", "width": beams} if beams > 1 else "greedy"
+    sampler = {"type": "beam", "width": beams, "length_penalty": 1.0} if beams > 1 else "greedy"
     assert generate_zoo(ours, tokens, sampler) == generate_transformers(
         theirs, tokens, num_beams=beams
     )

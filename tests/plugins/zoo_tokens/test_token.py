@@ -134,6 +134,22 @@ def test_segment_embeddings_are_added_except_at_padding():
     assert torch.equal(token(tokens), token(first))
 
 
+def test_a_narrow_table_is_projected_and_its_transpose_gives_the_logits():
+    token = Token(vocab=3, dim=3, inner_dim=2, scaled=True).double()
+    token.load_state_dict({
+        "table.weight": torch.tensor([[0.0, 0], [1, 2], [3, 4]]),
+        "map.weight": torch.tensor([[1.0, 0], [0, 1], [1, -1]]),
+    })  # fmt: skip
+
+    vectors = token(torch.tensor([[1, 2, 0]]))
+    logits = token.unembed(torch.tensor([[1.0, 2, 3]], dtype=torch.float64))
+
+    expected = torch.tensor([[[1.0, 2, -1], [3, 4, -1], [0, 0, 0]]], dtype=torch.float64)
+    torch.testing.assert_close(vectors, expected * 3**0.5)
+    # E Wᵀ h, with Wᵀ h = (4, -1)
+    assert logits.tolist() == [[0, 4 - 2, 12 - 4]]
+
+
 def test_reset_parameters_initialises_every_parameter():
     torch.manual_seed(0)
     token = Token(vocab=4, dim=2, padding=1, std=0.5, segments=2)
@@ -158,3 +174,8 @@ def test_parameter_names():
         "segments.weight",
     ]
     assert list(Token(vocab=4, dim=2).state_dict()) == ["table.weight"]
+    narrow = Token(vocab=4, dim=2, inner_dim=1).state_dict()
+    assert {name: tuple(weight.shape) for name, weight in narrow.items()} == {
+        "table.weight": (4, 1),
+        "map.weight": (2, 1),
+    }

@@ -57,6 +57,13 @@ def test_default_place_is_post():
     assert not Norm().embedding
 
 
+def test_a_final_norm_belongs_to_place_pre_if_not_set():
+    assert not Norm().final
+    assert Norm(place="pre").final
+    assert Norm(final=True).final
+    assert not Norm(place="pre", final=False).final
+
+
 def test_state_dict_keys():
     def names(norm: Norm) -> dict[str, tuple[int, ...]]:
         return {k: tuple(v.shape) for k, v in norm.build(4).state_dict().items()}

@@ -15,7 +15,7 @@ from zoo.cli.index.records import ComponentRecord, FileRecord, Index, ModelRecor
 from zoo.cli.plugin_commands import load_command
 from zoo.errors import SpecError
 from zoo.hub.catalogue import Catalogue, CatalogueEntry, load_catalogue, read_catalogue
-from zoo.interfaces import KINDS, Entry
+from zoo.interfaces import KINDS, Entry, Part
 from zoo.registry.blueprint import format_error
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.registry.conflicts import remove_taken_commands
@@ -105,6 +105,7 @@ def _describe_component(entry: Entry) -> ComponentRecord:
         entry.summary,
         inspect.getdoc(entry.cls) or "",
         describe_parameters(entry.cls),
+        [base.__name__ for base in entry.cls.base_classes()] if issubclass(entry.cls, Part) else (),
     )
 
 

@@ -39,9 +39,10 @@ def _describe_values(parameter: Parameter) -> str:
 
 def _describe_slot(slot: Slot) -> str:
     kind = getattr(slot.target, "kind", None)
-    if kind is None:  # a plain class, which a spec sets without naming a type
+    if kind is None:  # a class; a type is needed only for a registered subclass
         name = slot.target.__name__
-        one, many = f"parameters of {name}, without type", f"list of mappings for {name}"
+        one, many = f"parameters of {name}", f"list of parameters of {name}"
+        one, many = f"{one}, or a part", f"{many}, or of parts"
     else:
         one, many = f"component of kind {kind}", f"list of components of kind {kind}"
     return (many if slot.many else one) + (" or null" if slot.optional else "")

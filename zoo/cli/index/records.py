@@ -34,6 +34,8 @@ class ComponentRecord:
     summary: str
     doc: str
     parameters: Sequence[ParameterRecord]
+    slots: Sequence[str] = ()
+    """For a part, the classes in whose slots it can be used."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields that ``zoo list --json`` prints."""

@@ -14,6 +14,7 @@ from zoo.testing.laws import (
     model,
     modules,
     objective,
+    part,
     position,
     sampler,
     scorer,
@@ -34,5 +35,6 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "objective": objective,
         "metric": metric,
         "model": model,
+        "part": part,
     }.items()
 }

@@ -11,7 +11,6 @@ from torch import nn
 from zoo.interfaces.signature import parameters
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
-from zoo.testing.tiny import TinyEmbedding
 
 
 def documented(config: Configuration) -> None:
@@ -59,11 +58,9 @@ def meta_device(config: Configuration) -> None:
     built = config.build()
     if not isinstance(built, nn.Module):
         raise NotApplicable("it has no weights")
-    from_parent = dict(config.parent_values())
+    values = config.parent_values()
     with torch.device("meta"):
-        if config.cls.kind == "decoder":
-            from_parent["embedding"] = TinyEmbedding()
-        meta = config.blueprint().build(**from_parent)
+        meta = config.blueprint().build(**values, **config.parent_parts())
     shapes = {name: tensor.shape for name, tensor in built.state_dict().items()}
     for name, tensor in meta.state_dict().items():
         assert tensor.is_meta, f"{name} is on {tensor.device} under torch.device('meta')"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import torch
+
+from zoo.errors import ZooError
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
-from zoo.testing.laws.helpers import assert_equal, make_generator
+from zoo.testing.laws.helpers import assert_equal, make_generator, randn
 
 
 def output_shape(config: Configuration) -> None:
@@ -30,4 +33,24 @@ def inert_padding(config: Configuration) -> None:
     assert_equal(vectors[1], before[1], "a vector of another item")
 
 
-LAWS = (Law("output-shape", output_shape), Law("inert-padding", inert_padding))
+def tied_padding(config: Configuration) -> None:
+    """The vector of padding is still zero after a training step of a tied output layer."""
+    embedding = config.build()
+    if embedding.padding is None:
+        raise NotApplicable("it has no padding token")
+    try:
+        logits = embedding.unembed(randn(2, 3, embedding.dim))
+    except ZooError as error:
+        raise NotApplicable(str(error)) from None
+    padded = torch.full_like(embedding.example(1, 2, make_generator(0)), embedding.padding)
+    optimiser = torch.optim.SGD(embedding.parameters(), lr=1.0, momentum=0.9, weight_decay=0.1)
+    logits.logsumexp(dim=-1).sum().backward()
+    optimiser.step()
+    assert (embedding(padded) == 0).all(), "the tied output layer trains the vector of padding"
+
+
+LAWS = (
+    Law("output-shape", output_shape),
+    Law("inert-padding", inert_padding),
+    Law("tied-padding", tied_padding),
+)
