@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         Filter as Filter,
         FrameSampler as FrameSampler,
         GenerationInputs as GenerationInputs,
+        Initialiser as Initialiser,
         Mask as Mask,
         Memory as Memory,
         Metric as Metric,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         SearchState as SearchState,
         Selection as Selection,
         State as State,
+        Weight as Weight,
         full_precision as full_precision,
         rename_params as rename_params,
     )

@@ -10,6 +10,7 @@ from broken_backbone import BROKEN as BROKEN_BACKBONES
 from broken_decoding import BROKEN as BROKEN_DECODING
 from broken_frames import BROKEN as BROKEN_FRAMES
 from broken_graphs import BROKEN as BROKEN_GRAPHS
+from broken_initialisers import BROKEN as BROKEN_INITIALISERS
 from broken_models import BROKEN as BROKEN_MODELS
 from broken_modules import BROKEN as BROKEN_MODULES
 from broken_scores import BROKEN as BROKEN_SCORES
@@ -26,6 +27,7 @@ BROKEN = [
     *BROKEN_DECODING,
     *BROKEN_FRAMES,
     *BROKEN_GRAPHS,
+    *BROKEN_INITIALISERS,
     *BROKEN_MODULES,
     *BROKEN_MODELS,
     *BROKEN_SCORES,

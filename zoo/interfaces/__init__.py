@@ -19,6 +19,7 @@ from zoo.interfaces.decoder import Decoder
 from zoo.interfaces.embedding import Embedding
 from zoo.interfaces.encoder import Encoder
 from zoo.interfaces.filter import Filter
+from zoo.interfaces.initialiser import ROLES, Initialiser, Role, Weight
 from zoo.interfaces.metric import Metric
 from zoo.interfaces.model import GenerationInputs, Model
 from zoo.interfaces.objective import Objective
@@ -36,6 +37,7 @@ KINDS: dict[str, type[Component]] = {
         Alignment,
         Encoder,
         Decoder,
+        Initialiser,
         Filter,
         Sampler,
         Objective,
@@ -46,6 +48,7 @@ KINDS: dict[str, type[Component]] = {
 
 __all__ = [
     "KINDS",
+    "ROLES",
     "Alignment",
     "AlignmentContext",
     "Backbone",
@@ -59,6 +62,7 @@ __all__ = [
     "FrameSampler",
     "GenerationInputs",
     "GenerationOutput",
+    "Initialiser",
     "Mask",
     "Memory",
     "Metric",
@@ -66,6 +70,7 @@ __all__ = [
     "Objective",
     "Outputs",
     "Position",
+    "Role",
     "Sampler",
     "Samples",
     "Scorer",
@@ -73,6 +78,7 @@ __all__ = [
     "SearchState",
     "Selection",
     "State",
+    "Weight",
     "full_precision",
     "rename_params",
 ]

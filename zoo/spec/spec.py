@@ -12,7 +12,7 @@ from pydantic import Field
 
 from zoo.about import DISTRIBUTION
 from zoo.errors import Place, Problem, RegistryError, SpecError
-from zoo.interfaces import Filter, Metric, Model, Objective, Sampler
+from zoo.interfaces import Filter, Initialiser, Metric, Model, Objective, Sampler
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.document import Document, document_from_data, read_file
@@ -38,6 +38,7 @@ class Sections:
         name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=96)],
         model: Blueprint[Model],
         description: str = "",
+        init: Blueprint[Initialiser] | None = None,
         sampler: Blueprint[Sampler] | None = None,
         filters: Sequence[Blueprint[Filter]] = (),
         objective: Blueprint[Objective] | None = None,
@@ -46,6 +47,7 @@ class Sections:
         self.name = name
         self.description = description
         self.model = model
+        self.init = init
         self.sampler = sampler
         self.filters = filters
         self.objective = objective
@@ -68,7 +70,7 @@ class Spec:
         return self.root.resolve()
 
     def model_only(self) -> Spec:
-        """Return this spec without sampler, filters, objective and metrics."""
+        """Return this spec without init, sampler, filters, objective and metrics."""
         return replace(
             self, sections=Sections(zoo=FORMAT, name=self.name, model=self.sections.model)
         )
