@@ -1,5 +1,6 @@
 """Kaiming normal initialiser."""
 
+import math
 from typing import ClassVar
 
 from torch import nn
@@ -32,7 +33,7 @@ class KaimingNormal(Scheme):
         super().__init__(embeddings=embeddings)
 
     def weight_std(self, weight: Weight) -> float:
-        return (2.0 / fans(weight.tensor)[0]) ** 0.5
+        return math.sqrt(2.0 / fans(weight.tensor)[0])
 
     def sample(self, weight: Weight) -> None:
         nn.init.kaiming_normal_(as_matrix(weight.tensor))

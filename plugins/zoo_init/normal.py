@@ -1,5 +1,6 @@
 """Normal initialiser."""
 
+import math
 from typing import ClassVar, Literal
 
 from zoo.plugin import Weight
@@ -44,9 +45,10 @@ class Normal(Scheme):
 
     def weight_std(self, weight: Weight) -> float:
         if weight.role == "convolution" and self.convolutions == "kaiming":
-            return (2.0 / fans(weight.tensor)[0]) ** 0.5
-        scaled = self.scale_residual and weight.num_residual
-        return self.std * weight.num_residual**-0.5 if scaled else self.std
+            return math.sqrt(2.0 / fans(weight.tensor)[0])
+        if self.scale_residual and weight.num_residual:
+            return self.std / math.sqrt(weight.num_residual)
+        return self.std
 
     def sample(self, weight: Weight) -> None:
         weight.tensor.normal_(std=self.weight_std(weight))

@@ -1,5 +1,6 @@
 """Orthogonal initialiser."""
 
+import math
 from typing import ClassVar, Literal
 
 from torch import nn
@@ -47,7 +48,7 @@ class Orthogonal(Scheme):
     def weight_std(self, weight: Weight) -> float:
         if weight.role == "recurrent":
             rows, columns = weight.tensor.shape
-            return float(max(rows // _num_gates(weight), columns) ** -0.5)
+            return 1 / math.sqrt(max(rows // _num_gates(weight), columns))
         if weight.role == "vector" and self.vectors == "zeros":
             return 0.0
         return self.scorer_std or self.std if weight.kind == "scorer" else self.std

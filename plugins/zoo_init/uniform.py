@@ -1,5 +1,6 @@
 """Uniform initialiser."""
 
+import math
 from typing import ClassVar
 
 from zoo.plugin import Weight
@@ -45,7 +46,7 @@ class Uniform(Scheme):
             super().fill(weight)
 
     def weight_std(self, weight: Weight) -> float:
-        return float(self.bound / 3**0.5)
+        return self.bound / math.sqrt(3)
 
     def sample(self, weight: Weight) -> None:
         weight.tensor.uniform_(-self.bound, self.bound)

@@ -1,5 +1,6 @@
 """Xavier uniform initialiser."""
 
+import math
 from typing import ClassVar
 
 from torch import nn
@@ -35,7 +36,7 @@ class XavierUniform(Scheme):
         self.gain = gain
 
     def weight_std(self, weight: Weight) -> float:
-        return self.gain * (2.0 / sum(fans(weight.tensor))) ** 0.5
+        return self.gain * math.sqrt(2.0 / sum(fans(weight.tensor)))
 
     def sample(self, weight: Weight) -> None:
         nn.init.xavier_uniform_(as_matrix(weight.tensor), self.gain)

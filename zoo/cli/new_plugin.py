@@ -26,5 +26,33 @@ def command(
     from zoo.scaffold import write_plugin
 
     created = write_plugin(name, kind, folder)
+    _warn_of_conflicts(name, kind)
     print(f"wrote {created}")
     print(f"next: pip install -e {created} && zoo test-plugin {name}")
+
+
+def _warn_of_conflicts(name: str, kind: str) -> None:
+    """Warn if an installed plugin has this name, or a component of the kind with this name."""
+    import warnings
+
+    from zoo.cli.index import load_index
+    from zoo.errors import ZooWarning
+
+    index = load_index()
+    for plugin in index.plugins:
+        if plugin.name == name:
+            warnings.warn(
+                f"distribution {plugin.distribution} has a plugin named '{name}' too; names of "
+                f"the form '{name}:NAME' can be ambiguous, so choose another name",
+                ZooWarning,
+                stacklevel=2,
+            )
+    for component in index.components(kind):
+        if component.name == name and component.plugin != name:
+            warnings.warn(
+                f"{kind} '{name}' is also provided by plugin '{component.plugin}' (distribution "
+                f"{component.distribution}); specs must write '{name}:{name}' or "
+                f"'{component.plugin}:{name}', so choose another name",
+                ZooWarning,
+                stacklevel=2,
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -44,20 +45,35 @@ class ComponentRegistry:
         """Return all entries, or those of one kind, sorted by kind and name."""
         return select_kind(self.entries, kind, list(KINDS))
 
-    def get(self, kind: str, reference: str) -> Entry:
+    def get(self, kind: str, reference: str, *, owner: Plugin | None = None) -> Entry:
         """Return the component named ``name`` or ``plugin:name``.
 
-        Raises RegistryError if there is none or more than one.
+        Raises RegistryError if there is none or more than one. If more than one plugin provides a
+        name, that of `owner`, the plugin that uses the name, is preferred, then that of its
+        distribution.
         """
         plugin, _, name = reference.rpartition(":")
         named = [e for e in self.entries if e.name == name and plugin in ("", e.plugin)]
         found = [e for e in named if e.kind == kind]
+        if owner and len(found) > 1:
+            related = [e for e in found if e.distribution == owner.distribution]
+            found = [e for e in related if e.plugin == owner.name] or related or found
         if len(found) == 1:
             return found[0]
         available = self.components(kind)
         if found:
             raise RegistryError(self._ambiguous_message(kind, reference, found))
         raise RegistryError(self._missing_message(kind, reference, plugin, name, available))
+
+    def owner_of(self, source: str | Importer) -> Plugin | None:
+        """Return the plugin that provides a file of a spec, or an importer."""
+        path = os.path.realpath(source) if isinstance(source, str) else None
+        for plugin in self.plugins:
+            files = (os.path.realpath(file.path) for file in plugin.specs)
+            provided = plugin.importers if path is None else files
+            if any(item is source or item == path for item in provided):
+                return plugin
+        return None
 
     @property
     def importers(self) -> list[Importer]:

@@ -55,6 +55,7 @@ class InitReport:
     plugin: str | None
     parameters: int
 
+
 @dataclass
 class Report:
     """Report of a checked spec; shared parameters count once in the totals."""

@@ -15,6 +15,7 @@ from zoo.errors import Place, Problem, RegistryError, SpecError
 from zoo.interfaces import Filter, Initialiser, Metric, Model, Objective, Sampler
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo.registry.plugin_data import Plugin
 from zoo.spec.document import Document, document_from_data, read_file
 from zoo.spec.merging import merge, parse_override
 from zoo.spec.reader import SpecReader
@@ -111,9 +112,16 @@ def load_spec(
 
 
 def draft_spec(
-    source: Source, *, overrides: Iterable[str] = (), registry: ComponentRegistry | None = None
+    source: Source,
+    *,
+    overrides: Iterable[str] = (),
+    registry: ComponentRegistry | None = None,
+    owner: Plugin | None = None,
 ) -> Draft:
-    """Read a spec and collect its problems; a spec with only unknown keys can still be built."""
+    """Read a spec and collect its problems; a spec with only unknown keys can still be built.
+
+    Components of `owner`, the plugin that created a spec, are preferred for names in it.
+    """
     registry = registry or default_registry()
     document = document_from_data({})
     fatal: list[Problem] = []
@@ -131,7 +139,7 @@ def draft_spec(
     unsupported = _check_format(document)
     if unsupported:
         return Draft(None, [unsupported])
-    reader = SpecReader(document, registry)
+    reader = SpecReader(document, registry, owner=owner)
     root = reader.part(Sections, document.data)
     problems = sort_problems(reader.problems)
     return Draft(Spec(Sections(**root.params), root) if root else None, problems)
