@@ -40,8 +40,9 @@ def _describe_values(parameter: Parameter) -> str:
 def _describe_slot(slot: Slot) -> str:
     kind = getattr(slot.target, "kind", None)
     if kind is None:  # a plain class, which a spec sets without naming a type
-        name = slot.target.__name__
-        one, many = f"parameters of {name}, without type", f"list of mappings for {name}"
+        keys = ", ".join(p.name for p in parameters(slot.target) if not p.from_parent)
+        one = f"{slot.target.__name__} (keys: {keys})"
+        many = f"list of {one}"
     else:
         one, many = f"component of kind {kind}", f"list of components of kind {kind}"
     return (many if slot.many else one) + (" or null" if slot.optional else "")
