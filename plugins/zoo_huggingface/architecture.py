@@ -20,6 +20,7 @@ from zoo_huggingface.config_fields import (
     read_json,
     set_path,
 )
+from zoo_huggingface.small_configs import small_config
 
 MAPS = Path(__file__).parent / "maps"
 _ADDED_KEYS = ("untied", "sentence")
@@ -58,6 +59,10 @@ class Architecture(Importer):
     dim_path: ClassVar[str] = "model.source.dim"
     unchecked_spec_paths: ClassVar[tuple[str, ...]] = ()
     """Paths of a spec that a config does not contain, so the round-trip check ignores them."""
+
+    @property
+    def test_config(self) -> Config | None:
+        return small_config(self.name, self.model_classes[0])
 
     def matches(self, config: Config) -> bool:
         return config.get("model_type") == self.name

@@ -17,12 +17,14 @@ def command(
             metavar="NAME", help="Name of the plugin: lower-case words joined by hyphens."
         ),
     ],
-    kind: Annotated[str, typer.Option(help="Kind of its component, for example scorer.")],
+    kind: Annotated[
+        str, typer.Option(help="Kind of its component, for example scorer; or importer.")
+    ],
     folder: Annotated[
         Path, typer.Option("--output", "-o", help="Folder in which to create the plugin's folder.")
     ] = Path(),
 ) -> None:
-    """Create a plugin with one component, a test that runs the laws, and a README."""
+    """Create a plugin with one component or importer, a test of the laws, and a README."""
     from zoo.scaffold import write_plugin
 
     created = write_plugin(name, kind, folder)
@@ -47,7 +49,15 @@ def _warn_of_conflicts(name: str, kind: str) -> None:
                 ZooWarning,
                 stacklevel=2,
             )
-    for component in index.components(kind):
+    for importer in index.importers if kind == "importer" else ():
+        if importer.name == name and importer.plugin != name:
+            warnings.warn(
+                f"plugin '{importer.plugin}' has an importer named '{name}' too; choose another "
+                "name",
+                ZooWarning,
+                stacklevel=2,
+            )
+    for component in index.components(kind) if kind != "importer" else ():
         if component.name == name and component.plugin != name:
             warnings.warn(
                 f"{kind} '{name}' is also provided by plugin '{component.plugin}' (distribution "

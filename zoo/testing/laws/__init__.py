@@ -1,4 +1,4 @@
-"""The laws of each kind; those of `common` and `modules` hold for every kind."""
+"""The laws of each kind; those of `common` and `modules` hold for every kind of component."""
 
 from zoo.testing.law import Law
 from zoo.testing.laws import (
@@ -9,6 +9,7 @@ from zoo.testing.laws import (
     embedding,
     encoder,
     filter,
+    importer,
     initialiser,
     metric,
     model,
@@ -37,3 +38,5 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "model": model,
     }.items()
 }
+
+IMPORTER_LAWS: tuple[Law, ...] = importer.LAWS
