@@ -164,7 +164,7 @@ class Architecture(Importer):
 
     def _check_roundtrip(self, spec: Mapping[str, Any], config: Config) -> None:
         """Raise ZooError unless importing the config gives the same spec."""
-        imported = load_spec(self.spec(config)).resolve()
+        imported = load_spec(self.spec(config), importer=self).resolve()
         ours, theirs = (
             canonical(resolved["model"], get_path(resolved, self.dim_path))
             for resolved in (spec, imported)

@@ -118,6 +118,9 @@ def test_an_importer_uses_the_components_of_its_distribution(registry, tmp_path)
     plan = plan_import(tmp_path, registry=registry, overrides=["name=other"])
     assert "transformer:transformer" in _types(plan.model.spec)
     assert "rival:transformer" not in _types(plan.model.spec)
+    (importer,) = (each for each in registry.importers if each.name == "gpt2")
+    spec = zoo.load_spec(importer.spec(importer.test_config), registry=registry, importer=importer)
+    assert spec.resolve()["model"]["decoder"]["type"] == "transformer:transformer"
 
 
 def test_lookup_prefers_the_owner_then_its_distribution(registry):

@@ -22,7 +22,6 @@ from zoo.interfaces import Model
 from zoo.interfaces.importer import Importer
 from zoo.interfaces.tensors import TensorMeta
 from zoo.registry.component_registry import ComponentRegistry, default_registry
-from zoo.registry.plugin_data import Plugin
 from zoo.spec.composition import attach_metadata, build_on_meta, check_spec, resolve_dtype
 from zoo.spec.spec import Source
 
@@ -80,7 +79,7 @@ def plan_import(
     if local_path(source) is None:
         provenance = {"imported": os.fspath(source), "commit": path.name}
     tokenizers: Mapping[str, Any] = {}
-    owner: Plugin | None = None
+    importer: Importer | None = None
     if (spec is None) != (map is None):
         raise ZooError("--spec and --map are required together, or neither for a folder")
     if spec is None or map is None:
@@ -91,12 +90,11 @@ def plan_import(
             spec, map = importer.spec(config), importer.map(config)
             tokenizers = importer.tokenizers(path, config)
         provenance |= {"importer": importer.name, "config": dict(config)}
-        owner = registry.owner_of(importer)
     elif isinstance(map, (str, os.PathLike)):
         map = find_map(map, registry)
     if tokenizer is not None:
         tokenizers = dict.fromkeys(("source", "target"), tokenizer)
-    checked, _ = check_spec(spec, overrides=overrides, registry=registry, owner=owner)
+    checked, _ = check_spec(spec, overrides=overrides, registry=registry, importer=importer)
     model = attach_metadata(build_on_meta(checked), checked)
     attach_tokenizers(model, {side: read_tokenizer(file) for side, file in tokenizers.items()})
     parameters = {name: TensorMeta.of(tensor) for name, tensor in named_tensors(model).items()}

@@ -9,9 +9,9 @@ import torch
 
 from zoo.errors import Problem, SpecError, ZooError
 from zoo.interfaces import Component, Entry, Model
+from zoo.interfaces.importer import Importer
 from zoo.registry.blueprint import BuildNode, record_build
 from zoo.registry.component_registry import ComponentRegistry, default_registry
-from zoo.registry.plugin_data import Plugin
 from zoo.spec.initialisation import initialise
 from zoo.spec.meta import SkipInit
 from zoo.spec.report import Report, build_report
@@ -61,13 +61,10 @@ def check_spec(
     *,
     overrides: Iterable[str] = (),
     registry: ComponentRegistry | None = None,
-    owner: Plugin | None = None,
+    importer: Importer | None = None,
 ) -> tuple[Spec, Report]:
-    """Return the spec and its report; raise SpecError with all problems of reading and building.
-
-    Components of `owner`, the plugin that created a spec, are preferred for names in it.
-    """
-    draft = draft_spec(source, overrides=overrides, registry=registry, owner=owner)
+    """Return the spec and its report; raise SpecError with all problems of reading and building."""
+    draft = draft_spec(source, overrides=overrides, registry=registry, importer=importer)
     problems = list(draft.problems)
     if draft.spec is None:
         raise SpecError(problems)

@@ -13,9 +13,9 @@ from pydantic import Field
 from zoo.about import DISTRIBUTION
 from zoo.errors import Place, Problem, RegistryError, SpecError
 from zoo.interfaces import Filter, Initialiser, Metric, Model, Objective, Sampler
+from zoo.interfaces.importer import Importer
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry, default_registry
-from zoo.registry.plugin_data import Plugin
 from zoo.spec.document import Document, document_from_data, read_file
 from zoo.spec.merging import merge, parse_override
 from zoo.spec.reader import SpecReader
@@ -102,10 +102,19 @@ class Draft:
 
 
 def load_spec(
-    source: Source, *, overrides: Iterable[str] = (), registry: ComponentRegistry | None = None
+    source: Source,
+    *,
+    overrides: Iterable[str] = (),
+    registry: ComponentRegistry | None = None,
+    importer: Importer | None = None,
 ) -> Spec:
-    """Read and validate a spec; raise SpecError with all problems found."""
-    draft = draft_spec(source, overrides=overrides, registry=registry)
+    """Read and validate a spec; raise SpecError with all problems found.
+
+    Args:
+        importer: the importer that created the spec. If several plugins provide a name in it, the
+            component of the importer's plugin is used, then that of its distribution.
+    """
+    draft = draft_spec(source, overrides=overrides, registry=registry, importer=importer)
     if draft.problems or draft.spec is None:
         raise SpecError(draft.problems)
     return draft.spec
@@ -116,12 +125,9 @@ def draft_spec(
     *,
     overrides: Iterable[str] = (),
     registry: ComponentRegistry | None = None,
-    owner: Plugin | None = None,
+    importer: Importer | None = None,
 ) -> Draft:
-    """Read a spec and collect its problems; a spec with only unknown keys can still be built.
-
-    Components of `owner`, the plugin that created a spec, are preferred for names in it.
-    """
+    """Read a spec and collect its problems; a spec with only unknown keys can still be built."""
     registry = registry or default_registry()
     document = document_from_data({})
     fatal: list[Problem] = []
@@ -139,6 +145,7 @@ def draft_spec(
     unsupported = _check_format(document)
     if unsupported:
         return Draft(None, [unsupported])
+    owner = registry.owner_of(importer) if importer else None
     reader = SpecReader(document, registry, owner=owner)
     root = reader.part(Sections, document.data)
     problems = sort_problems(reader.problems)
