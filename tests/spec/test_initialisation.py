@@ -4,8 +4,10 @@ import jsonschema
 import pytest
 import torch
 from torch import nn
+from typer.testing import CliRunner
 
 import zoo
+from zoo.cli.main import app
 from zoo.errors import SpecError, ZooError
 from zoo.plugin import Initialiser
 from zoo.registry.component_registry import default_registry
@@ -200,6 +202,13 @@ def test_the_report_counts_the_initialised_parameters():
         "parameters": report.parameters - tables,
     }
     assert zoo.check(_spec(None)).as_json()["init"] is None
+
+
+def test_the_command_line_shows_the_initialiser():
+    checked = CliRunner().invoke(app, ["check", "gpt2-tiny"]).output
+    assert "init  normal: 5,328 of 5,488 parameters" in checked  # all but the norms
+    assert "init" not in CliRunner().invoke(app, ["check", "draw-tiny"]).output.split()
+    assert "scale_residual" in CliRunner().invoke(app, ["show", "normal"]).output
 
 
 def test_problems_in_the_section_are_reported_with_their_line(tmp_path):
