@@ -15,5 +15,6 @@ def test_component_satisfies_the_law(case):
 
 def test_every_registered_component_has_cases():
     registered = {(entry.kind, entry.name) for entry in default_registry().components()}
-    tested = {(case.config.cls.kind, case.config.cls.name) for case in CASES}
+    registered |= {("importer", importer.name) for importer in default_registry().importers}
+    tested = {(case.config.kind, case.config.name) for case in CASES}
     assert tested == registered

@@ -1,11 +1,16 @@
 """pyproject.toml, constraints.txt, CITATION.cff and the workflows agree with each other."""
 
+import re
 import tomllib
+from importlib.metadata import PackageNotFoundError, requires, version
 
+import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging_kit import ROOT
+
+from zoo.errors import MissingExtra
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PINS = {
@@ -26,6 +31,47 @@ def test_constraints_pin_every_dependency_to_an_allowed_version():
         requirement = Requirement(text)
         if requirement.name != PROJECT["name"]:
             assert PINS[canonicalize_name(requirement.name)] in requirement.specifier, text
+
+
+def _requires_torch(name):
+    """Whether a distribution depends on torch; torchvision does, and need not be installed."""
+    try:
+        texts = requires(name) or []
+    except PackageNotFoundError:
+        return name.startswith("torch")
+    found = [Requirement(text) for text in texts]
+    return any(r.name == "torch" and (not r.marker or "extra" not in str(r.marker)) for r in found)
+
+
+def test_constraints_pin_the_libraries_of_extras_that_depend_on_torch():
+    """Otherwise pip installs their newest version, which replaces the installed build of torch."""
+    extras = PROJECT["optional-dependencies"].values()
+    names = {canonicalize_name(Requirement(text).name) for extra in extras for text in extra}
+    found = {name for name in names if name != PROJECT["name"] and _requires_torch(name)}
+    assert {"torchvision", "entmax"} <= found
+    assert found <= PINS.keys()
+    # torchvision 0.N requires torch 2.(N - 15).
+    torch, torchvision = (PINS[name].split(".") for name in ("torch", "torchvision"))
+    assert (torch[0], int(torchvision[1]) - int(torch[1])) == ("2", 15)
+
+
+def test_documented_commands_install_extras_with_the_constraints():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
+    lines = [
+        line
+        for page in pages
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if re.search(r"pip install .*\[\w", line)
+    ]
+    assert lines
+    assert [line for line in lines if "-c constraints.txt" not in line] == []
+
+
+@pytest.mark.parametrize("extra", [e for e in PROJECT["optional-dependencies"] if e != "test"])
+def test_the_message_about_a_missing_extra_keeps_the_installed_torch(extra):
+    message = str(MissingExtra("a part", library="a library", extra=extra))
+    command = f"pip install 'attention-zoo[{extra}]' 'torch=={version('torch')}'"
+    assert message.endswith(f"install it with: {command}")
 
 
 def test_citation_has_version_licence_and_address_of_the_project():

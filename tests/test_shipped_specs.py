@@ -117,6 +117,33 @@ PUBLISHED_SIZES = {
 }
 
 
+# Published specs without a section `init`, and why.
+DEFAULT_INIT = {
+    "no scheme in the paper": {
+        "deepspeech-ctc",
+        "dnc-2016",
+        "draw-mnist",
+        "dynamic-memory-2016",
+        "ntm-copy",
+        "ram-mnist",
+        "ram-translated",
+        "transformer-ctc",
+    },
+    "no weights are trained": {"ngram-lm"},
+    "weights are imported": {"g2p-en", "nano-ocr", "stories260k"},
+    "trains in seconds": {"bahdanau-reversal"},
+}
+
+
+def test_published_specs_state_how_their_papers_initialise_the_weights():
+    found = {
+        name
+        for name in SPECS
+        if not name.endswith("-tiny") and zoo.load_spec(name).sections.init is None
+    }
+    assert found == set().union(*DEFAULT_INIT.values())
+
+
 @pytest.mark.parametrize("name", SPECS)
 def test_a_shipped_spec_checks_with_its_published_size(name):
     report = zoo.check(name)

@@ -125,13 +125,26 @@ class ZooWarning(UserWarning):
 
 
 class MissingExtra(ZooError):
-    """Raised when an optional library is not installed."""
+    """Raised when an optional library is not installed.
+
+    The command in the message requires the installed build of torch, because pip may replace it
+    to install the newest version of a library that depends on torch.
+    """
 
     def __init__(self, what: str, *, library: str, extra: str) -> None:
         super().__init__(
             f"{what} needs {library}, which is not installed; "
-            f"install it with: pip install '{DISTRIBUTION}[{extra}]'"
+            f"install it with: pip install '{DISTRIBUTION}[{extra}]'{_torch_requirement()}"
         )
+
+
+def _torch_requirement() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f" 'torch=={version('torch')}'"
+    except PackageNotFoundError:
+        return ""
 
 
 _MAX_LISTED = 30

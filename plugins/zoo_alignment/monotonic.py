@@ -1,5 +1,6 @@
 """Monotonic alignment."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 import torch
@@ -42,6 +43,7 @@ class Monotonic(Alignment):
     )
     normalised: ClassVar[bool] = False
     sequential: ClassVar[bool] = True
+    weight_roles: ClassVar[Mapping[str, str]] = {"r": "special"}
 
     def __init__(
         self,

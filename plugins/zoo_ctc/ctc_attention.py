@@ -71,8 +71,8 @@ class CtcAttention(FrameModel):
         eos: Annotated[int, Field(ge=0)] = 2,
     ) -> None:
         super().__init__()
-        self.bos = bos
-        self.eos = eos
+        self.bos: int = bos
+        self.eos: int = eos
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
         forbid_stochastic(self.encoder, "the encoder")

@@ -51,6 +51,11 @@ class Draw(Model):
         "Gregor et al. 2015, DRAW: A Recurrent Neural Network For Image Generation, "
         "arXiv:1502.04623"
     )
+    weight_roles: ClassVar[Mapping[str, str]] = {
+        "canvas": "special",
+        "encoder_start": "special",
+        "decoder_start": "special",
+    }
     test_params: ClassVar[Mapping[str, Any]] = {
         "height": 5, "width": 4, "steps": 3, "latent": 2, "read_size": 2, "write_size": 3
     }  # fmt: skip

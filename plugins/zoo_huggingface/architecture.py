@@ -22,6 +22,7 @@ from zoo_huggingface.config_fields import (
 )
 from zoo_huggingface.config_keys import COMMON_IGNORED_KEYS, check_keys, read_defaults
 from zoo_huggingface.generation import GENERATION_KEYS, generation_spec, read_generation_config
+from zoo_huggingface.small_configs import small_config
 from zoo_huggingface.tokenizer_files import read_padding_id
 
 MAPS = Path(__file__).parent / "maps"
@@ -72,6 +73,10 @@ class Architecture(Importer):
     padding_path: ClassVar[str] = "model.source.padding"
     unchecked_spec_paths: ClassVar[tuple[str, ...]] = ()
     """Paths of a spec that a config does not contain, so the round-trip check ignores them."""
+
+    @property
+    def test_config(self) -> Config | None:
+        return small_config(self.name, self.model_classes[0])
 
     def matches(self, config: Config) -> bool:
         return config.get("model_type") == self.name
@@ -233,7 +238,7 @@ class Architecture(Importer):
 
     def _check_roundtrip(self, spec: Mapping[str, Any], config: Config) -> None:
         """Raise ZooError unless importing the config gives the same spec."""
-        imported = load_spec(self.spec(config)).resolve()
+        imported = load_spec(self.spec(config), importer=self).resolve()
         ours, theirs = (
             canonical(resolved["model"], get_path(resolved, self.dim_path))
             for resolved in (spec, imported)

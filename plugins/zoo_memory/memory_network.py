@@ -1,5 +1,6 @@
 """End-to-end memory network."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
@@ -45,6 +46,7 @@ class MemoryNetwork(Model):
     name: ClassVar[str] = "memory-network"
     version: ClassVar[int] = 2
     paper: ClassVar[str] = "Sukhbaatar et al. 2015, End-To-End Memory Networks, arXiv:1503.08895"
+    weight_roles: ClassVar[Mapping[str, str]] = {"times": "embedding"}
 
     def __init__(
         self,

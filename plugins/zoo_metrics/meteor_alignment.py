@@ -67,11 +67,11 @@ def align(
         for alternatives in matches
     ]
     paths = [_Path(used=frozenset(match.hypothesis for match in fixed if match is not None))]
-    for match, alternatives in zip(fixed, matches, strict=True):
+    for only, alternatives in zip(fixed, matches, strict=True):
         paths = sorted(paths, key=_Path.rank)[:BEAM]
-        if match is not None:
-            step = abs(match.hypothesis - match.reference)
-            paths = [path.add(match, path.distance + step) for path in paths]
+        if only is not None:
+            step = abs(only.hypothesis - only.reference)
+            paths = [path.add(only, path.distance + step) for path in paths]
         else:
             paths = [after for path in paths for after in _extend(path, alternatives)]
     paths = [path.skip(path.distance) for path in sorted(paths, key=_Path.rank)[:BEAM]]

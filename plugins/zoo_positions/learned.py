@@ -20,7 +20,8 @@ class Learned(Position):
     Args:
         dim: width of the states.
         length: maximum number of positions.
-        std: standard deviation of the normal initialisation.
+        std: standard deviation of the initial weights; not used if the initialiser of the spec
+            samples embeddings.
 
     Shapes:
         [B, T, dim] -> [B, T, dim], T up to length.

@@ -4,7 +4,7 @@ Letters: B batch, L layers, D input width, H hidden width, G gates.
 """
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -51,6 +51,8 @@ def _gru_cho_cell(x: Tensor, h: Tensor, weights: Weights) -> Tensor:
 
 class RecurrentCell(nn.Module):
     """Recurrent cell with the parameter names of ``torch.nn``."""
+
+    weight_roles: ClassVar[Mapping[str, str]] = {"weight_hh": "recurrent"}
 
     def __init__(self, cell: Cell, input_dim: int, hidden: int) -> None:
         super().__init__()

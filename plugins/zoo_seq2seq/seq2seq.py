@@ -66,8 +66,8 @@ class Seq2Seq(Model):
     ) -> None:
         super().__init__()
         self.shared = shared
-        self.bos = bos
-        self.eos = eos
+        self.bos: int = bos
+        self.eos: int = eos
         self.source = source.build()
         self.encoder = encoder.build(input_dim=self.source.dim)
         forbid_stochastic(self.encoder, "the encoder")

@@ -27,7 +27,8 @@ class Token(Embedding):
         padding: token ID of padding, whose embedding is zero and receives no gradient; None if
             the vocabulary has no padding token.
         scaled: multiply by the square root of d, as in the Transformer.
-        std: standard deviation of the initial weights.
+        std: standard deviation of the initial weights; not used if the initialiser of the spec
+            samples embeddings.
         segments: number of segments; 0 for none.
         inner_dim: width of the table, projected to d without a bias; d if not set.
 

@@ -4,6 +4,7 @@ Notation: B batch, T positions, S keys, D width.
 """
 
 from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from torch import Tensor, nn
 
@@ -27,6 +28,8 @@ class Block(nn.Module):
     Shapes:
         [B, T, dim] -> [B, T, dim].
     """
+
+    residual_layers: ClassVar[tuple[str, ...]] = ("attention.out", "cross.out", "feed_forward.down")
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
 """Normalisation of Transformer blocks."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -50,6 +51,8 @@ class RMSNorm(nn.Module):
         width: width of the last dimension.
         eps: added to the mean square.
     """
+
+    weight_roles: ClassVar[Mapping[str, str]] = {"weight": "norm"}
 
     def __init__(self, width: int, eps: float) -> None:
         super().__init__()

@@ -1,5 +1,6 @@
 """Patch embedding of images."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -34,6 +35,7 @@ class Patches(Embedding):
     paper: ClassVar[str] = (
         "Dosovitskiy et al. 2021, An Image is Worth 16x16 Words, arXiv:2010.11929"
     )
+    weight_roles: ClassVar[Mapping[str, str]] = {"whole": "embedding"}
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
 """Convolutional position embedding."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -27,6 +28,12 @@ class ConvPosition(nn.Module):
     Shapes:
         [B, S, dim], zero at padding -> [B, S, dim].
     """
+
+    weight_roles: ClassVar[Mapping[str, str]] = {
+        "direction": "special",
+        "length": "special",
+        "bias": "special",
+    }
 
     def __init__(
         self,

@@ -1,5 +1,8 @@
 """Group normalisation over the valid frames of a padded batch."""
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -18,6 +21,8 @@ class MaskedGroupNorm(nn.Module):
     Shapes:
         states [B, channels, S], lengths [B] -> [B, channels, S].
     """
+
+    weight_roles: ClassVar[Mapping[str, str]] = {"weight": "norm", "bias": "norm"}
 
     def __init__(self, channels: int, eps: float = 1e-5) -> None:
         super().__init__()

@@ -1,6 +1,7 @@
 """`WordModel`: the base class of skip-gram and CBOW."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
@@ -17,6 +18,8 @@ class WordModel(Model):
         source: embedding with the input vectors.
         negatives: number of noise words for each target; 0 computes the full softmax.
     """
+
+    weight_roles: ClassVar[Mapping[str, str]] = {"output": "special"}
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ from zoo.cli.commands import COMMANDS
 from zoo.cli.main import app, main
 from zoo.registry.component_registry import default_registry
 from zoo.spec.document import read_file
+from zoo.spec.schema import spec_schema
 
 
 def run(*arguments, code=0):
@@ -111,11 +112,47 @@ def test_an_unknown_name_gets_a_suggestion_but_no_long_list(capsys):
 def test_show_prints_a_component_or_a_spec():
     text = run("show", "attentive-rnn")
     assert "maxout" in text
-    assert "parameters of Attention, or a part" in text
+    assert "Attention (keys: scorer, align, heads, " in text
     assert "rnn | lstm | gru | gru-cho" in text
     assert "set by the parent" in text
     assert "type: seq2seq" in run("show", "luong-2015")
     assert "additive" in run("show", "bahdanau:additive")
+
+
+def test_show_prints_a_part_by_its_class_or_by_its_name():
+    text = run("show", "feed-forward")
+    assert text == run("show", "FeedForward")
+    assert "used by encoder transformer, decoder transformer" in text
+    assert "Position-wise feed-forward network" in text
+    rows = [line.split() for line in text.splitlines()]
+    assert ["hidden", "integer", ">=", "1", "required"] in rows
+    assert ["gated", "boolean", "false"] in rows
+
+
+@pytest.mark.parametrize("name", ["attention", "feed-forward", "norm", "output", "pool"])
+def test_show_lists_the_keys_of_a_part_where_a_component_takes_it(name):
+    part = next(line for line in run("show", name).splitlines() if "part " in line)
+    class_name = part.partition("part ")[2].partition(",")[0]
+    shown = run("show", "convolution-layer" if name == "pool" else "transformer")
+    line = next(line for line in shown.splitlines() if f"{class_name} (keys: " in line)
+    schema = spec_schema(default_registry())["$defs"][class_name.lower()]
+    keys = line.partition("(keys: ")[2].partition(")")[0].split(", ")
+    assert keys == list(schema["properties"])
+
+
+def test_list_prints_the_importers_of_plugins():
+    rows = json.loads(run("list", "--importers", "--json"))
+    found = [(row["name"], row["plugin"]) for row in rows]
+    importers = [(i.name, p.name) for p in default_registry().plugins for i in p.importers]
+    assert found == sorted(importers)
+    assert all(row["summary"].endswith(".") for row in rows)
+    assert "gpt2        huggingface  GPT-2" in run("list", "--importers")
+    assert "llama2c" in run("list", "--maps")
+
+
+def test_options_of_list_that_exclude_each_other(capsys):
+    text = _error(["list", "--maps", "--importers"], capsys)
+    assert text == "--kind, --specs, --maps and --importers cannot be combined\n"
 
 
 def test_check_prints_the_tree_and_json(spec):

@@ -50,6 +50,14 @@ def test_a_project_is_complete(tmp_path):
         assert "$" not in path.read_text(encoding="utf-8")
 
 
+def test_the_importer_satisfies_the_laws(tmp_path, imported):
+    project = write_plugin("my-importer", "importer", tmp_path)
+    (importer,) = imported(project, "zoo_my_importer").zoo_importers()
+    assert importer.name == "my-importer"
+    assert {outcome.status for outcome in check(importer)} == {"passed"}
+    assert "zoo list --importers" in (project / "README.md").read_text(encoding="utf-8")
+
+
 def test_an_existing_folder_is_not_changed(tmp_path):
     project = write_plugin("mine", "scorer", tmp_path)
     (project / "README.md").write_text("my own\n")

@@ -30,6 +30,21 @@ class WrongDistribution(SoftmaxSampler):
         return super().select((0.8 * logprobs).log_softmax(dim=-1), scores, generator)
 
 
+class DependsOnVocabulary(SoftmaxSampler):
+    def distribution(self, logprobs: Tensor) -> Tensor:
+        return (logprobs * logprobs.shape[-1] / 6).softmax(dim=-1)
+
+
+class DependsOnIndices(TinySampler):
+    def select(
+        self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
+    ) -> Selection:
+        nudged = logprobs + 0.5 * torch.arange(logprobs.shape[-1]).to(logprobs)
+        tokens = nudged.argmax(dim=-1)
+        logprob = logprobs.gather(-1, tokens[..., None])[..., 0]
+        return Selection(tokens, torch.zeros_like(tokens), scores + logprob)
+
+
 class WrongScores(TinySampler):
     def select(
         self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
@@ -82,6 +97,8 @@ BROKEN = [
     ("matches-distribution", WrongDistribution, SoftmaxSampler),
     ("score-accumulation", WrongScores, TinySampler),
     ("zero-probability", UniformSampler, TinySampler),
+    ("impossible-tokens", DependsOnVocabulary, SoftmaxSampler),
+    ("impossible-tokens", DependsOnIndices, TinySampler),
     ("finished-stays-finished", UniformSampler, TinySampler),
     ("greedy-when-certain", SecondBest, TinySampler),
     ("never-increases", RaisesScores, TinyFilter),

@@ -61,10 +61,19 @@ class WorstFirst(CtcGreedy):
         )
 
 
+class CountsLabels(CtcGreedy):
+    def decode_frames(
+        self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int
+    ) -> GenerationOutput:
+        output = super().decode_frames(logprobs, mask, blank=blank, pad=pad)
+        return GenerationOutput(output.tokens, output.scores - logprobs.shape[-1])
+
+
 # (law, broken component, valid component)
 BROKEN = [
     ("certain-path", MergesAfterBlanks, CtcGreedy),
     ("padding-frames", ReadsPaddingFrames, CtcGreedy),
+    ("impossible-labels", CountsLabels, CtcGreedy),
     ("valid-labels", DuplicateHypotheses, CtcGreedy),
     ("valid-labels", KeepsBlanks, CtcGreedy),
     ("score-bounds", OverestimatesScores, CtcGreedy),

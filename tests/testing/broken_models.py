@@ -6,11 +6,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from zoo import Batch, Outputs
-from zoo.plugin import Blueprint, Decoder, Embedding, Encoder, Metric
+from zoo import Batch, Model, Outputs
+from zoo.plugin import Blueprint, Decoder, Embedding, Encoder, GenerationInputs, Metric
 from zoo_metrics.accuracy import Accuracy
 from zoo_objectives.cross_entropy import CrossEntropy
 from zoo_seq2seq.seq2seq import Seq2Seq
+from zoo_vision.classifier import Classifier
 
 
 class ScaledLoss(CrossEntropy):
@@ -117,6 +118,31 @@ class DiffersOnGpu(Seq2Seq):
         return Outputs(outputs.logits * scale, outputs.targets, outputs.mask)
 
 
+class UndeclaredGeneration(Seq2Seq):
+    generation_input = None
+
+
+class NoEmbedding(Seq2Seq):
+    def get_embedding(self, side: str) -> Embedding:
+        return Model.get_embedding(self, side)
+
+
+class OtherBatchKey(Seq2Seq):
+    def prepare_generation(self, batch: Batch) -> GenerationInputs:
+        return super().prepare_generation({"source": batch["text"]})
+
+
+class WrongEnd(Seq2Seq):
+    def prepare_generation(self, batch: Batch) -> GenerationInputs:
+        memory = self.encode(batch["source"])
+        every = tuple(range(3, self.vocab_size("target")))
+        return GenerationInputs(self.decoder, memory, bos=self.bos, eos=every, pad=self.pad)
+
+
+class InputWithoutGeneration(Classifier):
+    generation_input = "source"
+
+
 # (law, broken component, valid component)
 BROKEN = [
     ("brute-force", ScaledLoss, CrossEntropy),
@@ -132,4 +158,9 @@ BROKEN = [
     ("parameter-gradients", UnusedParameter, Seq2Seq),
     ("compiles", GraphBreak, Seq2Seq),
     ("matches-gpu", DiffersOnGpu, Seq2Seq),
+    ("same-generation", UndeclaredGeneration, Seq2Seq),
+    ("same-generation", NoEmbedding, Seq2Seq),
+    ("same-generation", OtherBatchKey, Seq2Seq),
+    ("same-generation", WrongEnd, Seq2Seq),
+    ("same-generation", InputWithoutGeneration, Seq2Seq),
 ]

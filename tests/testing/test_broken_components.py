@@ -11,13 +11,16 @@ from broken_cost import BROKEN as BROKEN_COST
 from broken_decoding import BROKEN as BROKEN_DECODING
 from broken_frames import BROKEN as BROKEN_FRAMES
 from broken_graphs import BROKEN as BROKEN_GRAPHS
+from broken_importers import BROKEN as BROKEN_IMPORTERS
+from broken_initialisers import BROKEN as BROKEN_INITIALISERS
 from broken_models import BROKEN as BROKEN_MODELS
 from broken_modules import BROKEN as BROKEN_MODULES
 from broken_scores import BROKEN as BROKEN_SCORES
 
 from zoo.testing import LawViolation, check
 from zoo.testing.configuration import configurations
-from zoo.testing.laws import LAWS
+from zoo.testing.importers import ImporterConfiguration
+from zoo.testing.laws import IMPORTER_LAWS, LAWS
 from zoo.testing.run import run_law
 
 BROKEN = [
@@ -28,6 +31,7 @@ BROKEN = [
     *BROKEN_DECODING,
     *BROKEN_FRAMES,
     *BROKEN_GRAPHS,
+    *BROKEN_INITIALISERS,
     *BROKEN_MODULES,
     *BROKEN_MODELS,
     *BROKEN_SCORES,
@@ -57,6 +61,22 @@ def test_the_law_fails_for_the_broken_component_and_passes_for_the_valid_one(law
     assert not re.match("(Attribute|Import|Name|Type)Error", failed.message), failed
     passed = _outcome(law, valid)
     assert passed.status == "passed", passed
+
+
+@pytest.mark.parametrize(
+    ("law", "broken", "valid"), [pytest.param(*row, id=row[1].__name__) for row in BROKEN_IMPORTERS]
+)
+def test_the_law_fails_for_the_broken_importer_and_passes_for_the_valid_one(law, broken, valid):
+    (found,) = (each for each in IMPORTER_LAWS if each.name == law)
+    failed = run_law(found, ImporterConfiguration(broken()))
+    assert failed.status == "failed", failed
+    passed = run_law(found, ImporterConfiguration(valid()))
+    assert passed.status == "passed", passed
+
+
+def test_every_law_of_importers_has_an_importer_that_violates_it():
+    assert {law.name for law in IMPORTER_LAWS} == {law for law, _, _ in BROKEN_IMPORTERS}
+    assert all(law.statement.endswith(".") for law in IMPORTER_LAWS)
 
 
 def test_every_law_has_a_component_that_violates_it():

@@ -78,6 +78,9 @@ def _print(report: Report) -> None:
     print_table(rows)
     if any(part.shape for part in report.tree.walk()):
         console().print("\nB batch, S source length, T other lengths", style="dim")
+    if report.init:
+        count = f"{report.init.parameters:,} of {report.parameters:,} parameters"
+        console().print(f"\ninit  [cyan]{report.init.type}[/]: {count}", highlight=False)
     total = f"{report.parameters:,} parameters, {format_bytes(report.bytes)}"
     console().print(
         Text.assemble("\n", ("ok", "bold green"), f"  {one_line(report.name)}: {total}")

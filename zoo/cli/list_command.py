@@ -1,4 +1,4 @@
-"""``zoo list``: components, specs and maps of the installed plugins."""
+"""``zoo list``: components, specs, maps and importers of the installed plugins."""
 
 from __future__ import annotations
 
@@ -18,20 +18,27 @@ def command(
     ] = None,
     specs: Annotated[bool, typer.Option("--specs", help="List specs of plugins instead.")] = False,
     maps: Annotated[bool, typer.Option("--maps", help="List maps of plugins instead.")] = False,
+    importers: Annotated[
+        bool, typer.Option("--importers", help="List importers of plugins instead.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the components of the installed plugins, or their specs or maps."""
+    """List the components of the installed plugins, or their specs, maps or importers."""
+    from dataclasses import asdict
+
     from zoo.cli.index import load_index
     from zoo.errors import ZooError
 
-    if sum((kind is not None, specs, maps)) > 1:
-        raise ZooError("--kind, --specs and --maps cannot be combined")
+    if sum((kind is not None, specs, maps, importers)) > 1:
+        raise ZooError("--kind, --specs, --maps and --importers cannot be combined")
     index = load_index()
     rows: list[dict[str, Any]]
     if specs or maps:
         groups = index.specs if specs else index.maps
         files = sorted((f for group in groups.values() for f in group), key=lambda f: f.name)
         rows = [{"name": f.name, "plugin": f.plugin, "file": f.file} for f in files]
+    elif importers:
+        rows = [asdict(importer) for importer in index.importers]
     else:
         rows = [component.as_json() for component in index.components(kind)]
     if as_json:

@@ -55,7 +55,7 @@ def command(verbose: VerboseOption = False, as_json: JsonOption = False) -> None
 
 def _describe_provided(plugin: PluginRecord) -> str:
     names = [f"{component.kind} {component.name}" for component in plugin.components]
-    names += [f"importer {name}" for name in plugin.importers]
+    names += [f"importer {importer.name}" for importer in plugin.importers]
     names += [f"command {command.name}" for command in plugin.commands]
     return ", ".join(names)
 
@@ -70,7 +70,7 @@ def _as_json(plugin: PluginRecord) -> dict[str, Any]:
         "components": [f"{c.kind} {c.name}" for c in plugin.components],
         "specs": [file.name for file in plugin.specs],
         "maps": [file.name for file in plugin.maps],
-        "importers": plugin.importers,
+        "importers": [importer.name for importer in plugin.importers],
         "catalogues": plugin.catalogues,
         "commands": [command.name for command in plugin.commands],
         "errors": plugin.errors,

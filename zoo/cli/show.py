@@ -1,8 +1,9 @@
-"""``zoo show``: the documentation of a component, or the text of a spec."""
+"""``zoo show``: the documentation of a component or part, or the text of a spec."""
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +13,8 @@ from zoo.cli.terminal import console
 from zoo.errors import one_line
 
 if TYPE_CHECKING:
-    from zoo.cli.index import ComponentRecord
+    from zoo.cli.index import ComponentRecord, PartRecord
+    from zoo.cli.index.records import ParameterRecord
 
 EXAMPLE = "zoo show additive"
 
@@ -21,14 +23,16 @@ def command(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="A component (NAME or PLUGIN:NAME) or a spec of a plugin."
+            metavar="NAME",
+            help="A component (NAME or PLUGIN:NAME), a part such as attention, or a spec.",
         ),
     ],
 ) -> None:
-    """Show the documentation of a component, or the text of a plugin's spec.
+    """Show the documentation of a component or a part, or the text of a plugin's spec.
 
     For a component: kind and version, the plugin and distribution that provide it, the paper,
     the docstring, and the parameters that a spec can set, with allowed values and defaults.
+    Parts are classes that a slot takes without a type, such as Attention.
     """
     from zoo.cli.index import load_index
     from zoo.errors import RegistryError, suggest
@@ -40,19 +44,22 @@ def command(
     found = [c for c in components if c.name == bare and plugin in ("", c.plugin)]
     for component in found:
         _print_component(component)
+    parts = [part for part in index.parts if name in (part.name, part.class_name)]
+    for part in parts:
+        _print_part(part)
     if name in index.specs:
         path = find_file("spec", index.specs, name)
         console().print(path.read_text(encoding="utf-8"), markup=False)
-    elif not found:
+    elif not found and not parts:
         plugins = {c.plugin for c in components}
         if plugin and plugin not in plugins:
             raise RegistryError(
                 f"no plugin named '{plugin}' has components; expected NAME or PLUGIN:NAME"
                 f"{suggest(plugin, plugins)}"
             )
-        known = [c.name for c in components] + list(index.specs)
+        known = [c.name for c in components] + [p.name for p in index.parts] + list(index.specs)
         tail = suggest(bare, known, list_command="zoo list' and 'zoo list --specs")
-        raise RegistryError(f"no component or spec named '{name}'{tail}")
+        raise RegistryError(f"no component, part or spec named '{name}'{tail}")
 
 
 def _print_component(component: ComponentRecord) -> None:
@@ -66,13 +73,28 @@ def _print_component(component: ComponentRecord) -> None:
     source = f"{component.distribution} {component.distribution_version}"
     out.print(one_line(f"plugin {component.plugin}, distribution {source}"), markup=False)
     out.print(f"{one_line(component.paper)}\n" if component.paper else "", markup=False)
-    out.print(_wrap_docstring(component.doc, out.width), markup=False, soft_wrap=True)
-    if not component.parameters:
+    _print_documentation(component.doc, component.parameters)
+
+
+def _print_part(part: PartRecord) -> None:
+    from rich.text import Text
+
+    out = console()
+    title = one_line(f"  part {part.class_name}, set without a type")
+    out.print(Text.assemble((one_line(part.name), "bold cyan"), title))
+    out.print(one_line(f"used by {', '.join(part.used_by)}") + "\n", markup=False)
+    _print_documentation(part.doc, part.parameters)
+
+
+def _print_documentation(doc: str, parameters: Sequence[ParameterRecord]) -> None:
+    out = console()
+    out.print(_wrap_docstring(doc, out.width), markup=False, soft_wrap=True)
+    if not parameters:
         return
     out.print()
     print_rows(
         ("parameter", "values", "default"),
-        ((row.name, row.values, row.default) for row in component.parameters),
+        ((row.name, row.values, row.default) for row in parameters),
         no_wrap=("parameter",),
     )
     out.print()

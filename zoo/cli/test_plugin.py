@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,7 +21,7 @@ def command(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A plugin that 'zoo plugins' lists.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Run all laws on each component of a plugin; the exit code is 1 if one fails."""
+    """Run all laws on each component and importer of a plugin; the exit code is 1 if one fails."""
     from rich.progress import track
 
     from zoo.errors import RegistryError, suggest
@@ -33,12 +33,13 @@ def command(
         known = [plugin.name for plugin in default_registry().plugins]
         raise RegistryError(f"no plugin named '{name}' is installed{suggest(name, known)}")
     faults = [fault for plugin in found for fault in plugin.errors]
-    entries = [entry for plugin in found for entry in plugin.entries]
+    subjects: list[Any] = [entry.cls for plugin in found for entry in plugin.entries]
+    subjects += [importer for plugin in found for importer in plugin.importers]
     outcomes: list[Outcome] = []
     silent = as_json or not shows_progress()
     stderr = console(stderr=True)
-    for entry in track(entries, "running laws", transient=True, console=stderr, disable=silent):
-        outcomes += run_laws(entry.cls)
+    for subject in track(subjects, "running laws", transient=True, console=stderr, disable=silent):
+        outcomes += run_laws(subject)
     if as_json:
         print_json({"faults": faults, "outcomes": [vars(outcome) for outcome in outcomes]})
     else:

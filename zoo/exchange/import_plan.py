@@ -106,6 +106,7 @@ def plan_import(
     if local_path(source) is None:
         provenance = {"imported": os.fspath(source), "commit": path.name}
     tokenizers: Mapping[str, Any] = {}
+    importer: Importer | None = None
     if (spec is None) != (map is None):
         raise ZooError("--spec and --map are required together, or neither for a folder")
     if spec is None or map is None:
@@ -120,7 +121,7 @@ def plan_import(
         map = find_map(map, registry)
     if tokenizer is not None:
         tokenizers = dict.fromkeys(("source", "target"), tokenizer)
-    checked, _ = check_spec(spec, overrides=overrides, registry=registry)
+    checked, _ = check_spec(spec, overrides=overrides, registry=registry, importer=importer)
     model = attach_metadata(build_on_meta(checked), checked)
     attach_tokenizers(model, {side: read_tokenizer(file) for side, file in tokenizers.items()})
     parameters = {name: TensorMeta.of(tensor) for name, tensor in named_tensors(model).items()}

@@ -66,7 +66,7 @@ def generate(
             generator=request.generator,
             filters=request.filters,
         )
-    eos_ids = to_eos_ids(getattr(model, "eos", ()))
+    eos_ids = to_eos_ids(model.eos)
     tokenizer = _get_tokenizer(model, "target")
     return [
         [
@@ -203,7 +203,7 @@ def _encode_batch(
     else:
         rows = [[int(token) for token in row] for row in inputs]
     if model.generation_input == "prompt":
-        rows = [_prepend_bos(row, getattr(model, "bos", None)) for row in rows]
+        rows = [_prepend_bos(row, model.bos) for row in rows]
     for number, row in enumerate(rows, 1):
         if not row:
             raise ZooError(f"input {number} is empty; expected at least one token")

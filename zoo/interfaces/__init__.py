@@ -19,6 +19,7 @@ from zoo.interfaces.decoder import Decoder
 from zoo.interfaces.embedding import Embedding
 from zoo.interfaces.encoder import Encoder
 from zoo.interfaces.filter import Filter
+from zoo.interfaces.initialiser import ROLES, Initialiser, Role, Weight
 from zoo.interfaces.metric import Metric
 from zoo.interfaces.model import GenerationInputs, Model
 from zoo.interfaces.objective import Objective
@@ -38,6 +39,7 @@ KINDS: dict[str, type[Component]] = {
         Alignment,
         Encoder,
         Decoder,
+        Initialiser,
         Filter,
         Sampler,
         Objective,
@@ -49,6 +51,7 @@ KINDS: dict[str, type[Component]] = {
 
 __all__ = [
     "KINDS",
+    "ROLES",
     "Alignment",
     "AlignmentContext",
     "Backbone",
@@ -62,6 +65,7 @@ __all__ = [
     "FrameSampler",
     "GenerationInputs",
     "GenerationOutput",
+    "Initialiser",
     "Mask",
     "Memory",
     "Metric",
@@ -70,6 +74,7 @@ __all__ = [
     "Outputs",
     "Part",
     "Position",
+    "Role",
     "Sampler",
     "Samples",
     "Scorer",
@@ -77,6 +82,7 @@ __all__ = [
     "SearchState",
     "Selection",
     "State",
+    "Weight",
     "full_precision",
     "rename_params",
     "tied_logits",

@@ -20,10 +20,20 @@ class Importer(abc.ABC):
 
     `zoo import DIR` uses the importer that `matches` the config. `spec` should raise ZooError for
     unsupported configs.
+
+    Laws:
+        it matches no other model type; the spec of `test_config` is valid; an invalid value raises
+        ZooError with the name of the key; the map uses every tensor once and rejects others; the
+        config of an export gives the exported spec.
     """
 
     name: str
     """The name for ``zoo export --to``, usually the config's ``model_type``."""
+
+    @property
+    def test_config(self) -> Config | None:
+        """The config of a small model, for the laws; may be a class attribute."""
+        return None
 
     @abc.abstractmethod
     def matches(self, config: Config) -> bool:

@@ -46,11 +46,18 @@ class GenerationInputs:
 class Model(Component, nn.Module, ABC):
     """Computes outputs for a batch and, if it supports generation, generates tokens.
 
+    A model that generates implements `prepare_generation` (or `generate`) for the batch key in
+    `generation_input`, `get_embedding`, and sets `eos` (and `bos`, if prompts start with a token),
+    so that `zoo.generate` and ``zoo generate`` can build the batch and cut the outputs.
+
     Laws:
         saving and loading is bit-exact; CPU and GPU agree within tolerance; the forward pass
-        compiles without graph breaks; every parameter gets a gradient.
+        compiles without graph breaks; every parameter gets a gradient; `zoo.generate` returns the
+        tokens of `generate`.
 
     Attributes:
+        bos: the start token, which `zoo.generate` adds to prompts; None if there is none.
+        eos: the end tokens, one or several.
         spec: the resolved spec, or None if the model was not composed from one.
         providers: version, plugin and distribution of each component.
         component_paths: for each component, its path in the spec and its module names in the model.
@@ -60,7 +67,11 @@ class Model(Component, nn.Module, ABC):
 
     kind: ClassVar[str] = "model"
     generation_input: ClassVar[str | None] = None
-    """The input of generation, "source" or "prompt"; None if generation is not supported."""
+    """The batch key of the input of generation, "source" or "prompt"; None if generation is not
+    supported."""
+
+    bos: int | None = None
+    eos: int | Sequence[int] = ()
 
     spec: Mapping[str, Any] | None = None
     providers: tuple[Mapping[str, Any], ...] = ()

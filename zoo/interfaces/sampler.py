@@ -67,7 +67,8 @@ class Sampler(Component):
 
     Laws:
         samples are reproducible with a seed and follow ``distribution``; finished hypotheses stay
-        finished; a token of probability 0 is never selected, one of probability 1 always.
+        finished; a token of probability 0 is never selected, one of probability 1 always; further
+        tokens of probability 0 do not change the selection.
 
     Attributes:
         width: number of hypotheses per item.
@@ -129,9 +130,9 @@ class FrameSampler(Sampler):
     It is not used by the decoding loop: the model passes the logits of all frames.
 
     Laws:
-        if a frame path has probability 1, its labels are returned; padding frames have no effect;
-        labels contain neither blank nor padding; scores are sorted, and at most the
-        log-probability of the labels.
+        if a frame path has probability 1, its labels are returned; padding frames, and labels of
+        probability 0, have no effect; labels contain neither blank nor padding; scores are sorted,
+        and at most the log-probability of the labels.
     """
 
     def decode_frames(

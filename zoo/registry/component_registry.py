@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -48,25 +49,42 @@ class ComponentRegistry:
         """Return the registered subclasses of the class of a slot."""
         return [entry for entry in self.components(Part.kind) if issubclass(entry.cls, target)]
 
-    def get(self, kind: str, reference: str) -> Entry:
+    def get(self, kind: str, reference: str, *, owner: Plugin | None = None) -> Entry:
         """Return the component named ``name`` or ``plugin:name``.
 
-        Raises RegistryError if there is none or more than one.
+        Raises RegistryError if there is none or more than one. If more than one plugin provides a
+        name, that of `owner`, the plugin that uses the name, is preferred, then that of its
+        distribution.
         """
-        return self._select(kind, reference, self.components(kind))
+        return self._select(kind, reference, self.components(kind), owner)
 
-    def get_part(self, target: type, reference: str) -> Entry:
+    def get_part(self, target: type, reference: str, *, owner: Plugin | None = None) -> Entry:
         """Return the registered subclass of the class of a slot; raises like `get`."""
-        return self._select(target.__name__, reference, self.parts(target))
+        return self._select(target.__name__, reference, self.parts(target), owner)
 
-    def _select(self, what: str, reference: str, available: Sequence[Entry]) -> Entry:
+    def _select(
+        self, what: str, reference: str, available: Sequence[Entry], owner: Plugin | None
+    ) -> Entry:
         plugin, _, name = reference.rpartition(":")
         found = [e for e in available if e.name == name and plugin in ("", e.plugin)]
+        if owner and len(found) > 1:
+            related = [e for e in found if e.distribution == owner.distribution]
+            found = [e for e in related if e.plugin == owner.name] or related or found
         if len(found) == 1:
             return found[0]
         if found:
             raise RegistryError(self._ambiguous_message(what, reference, found))
         raise RegistryError(self._missing_message(what, reference, plugin, name, available))
+
+    def owner_of(self, source: str | Importer) -> Plugin | None:
+        """Return the plugin that provides a file of a spec, or an importer."""
+        path = os.path.realpath(source) if isinstance(source, str) else None
+        for plugin in self.plugins:
+            files = (os.path.realpath(file.path) for file in plugin.specs)
+            provided = plugin.importers if path is None else files
+            if any(item is source or item == path for item in provided):
+                return plugin
+        return None
 
     @property
     def importers(self) -> list[Importer]:

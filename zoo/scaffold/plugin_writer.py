@@ -23,13 +23,25 @@ _PROJECT_FILES = {
 }
 
 
+_IMPORTER_FILES = {
+    **_PROJECT_FILES,
+    "README.md": "readme_importer.md",
+    "zoo_$module/__init__.py": "init_importer.py",
+}
+IMPORTER = "importer"
+"""The value of `kind` for a plugin with an importer, which is not a component."""
+
+
 def write_plugin(name: str, kind: str, folder: Path) -> Path:
     """Write a plugin project into a new folder ``zoo-NAME`` and return the folder.
 
     The folder appears only when it is complete.
+
+    Args:
+        kind: the kind of its component, or 'importer'.
     """
-    if kind not in KINDS:
-        raise ZooError(f"no kind named '{kind}'{suggest(kind, KINDS)}")
+    if kind not in (*KINDS, IMPORTER):
+        raise ZooError(f"no kind named '{kind}'{suggest(kind, [*KINDS, IMPORTER])}")
     module = name.replace("-", "_")
     if not _NAME.fullmatch(name) or keyword.iskeyword(module):
         raise ZooError(
@@ -43,10 +55,10 @@ def write_plugin(name: str, kind: str, folder: Path) -> Path:
         "module": module,
         "Class": "".join(word.capitalize() for word in name.split("-")),
         "kind": kind,
-        "Kind": KINDS[kind].__name__,
         "distribution": DISTRIBUTION,
     }
-    files = {**_PROJECT_FILES, f"zoo_{module}/{module}.py": f"{kind}.py"}
+    project_files = _IMPORTER_FILES if kind == IMPORTER else _PROJECT_FILES
+    files = {**project_files, f"zoo_{module}/{module}.py": f"{kind}.py"}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with staging_dir(target) as staging:

@@ -9,9 +9,11 @@ import torch
 
 from zoo.errors import Problem, SpecError, ZooError
 from zoo.interfaces import Entry, Model
+from zoo.interfaces.importer import Importer
 from zoo.interfaces.signature import parameters
 from zoo.registry.blueprint import Blueprint, BuildNode, record_build
 from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo.spec.initialisation import initialise
 from zoo.spec.meta import SkipInit
 from zoo.spec.report import Report, build_report
 from zoo.spec.spec import Source, Spec, draft_spec, sort_problems
@@ -41,23 +43,30 @@ def compose(
 ) -> Model:
     """Check a spec and build its model with weights initialised from a seed.
 
-    The weights are sampled on the CPU, so a seed gives the same model on every device. The model is
-    in training mode.
+    The parts initialise their parameters, then the initialiser in the section ``init``, if the spec
+    has one. The weights are sampled on the CPU, so a seed gives the same model on every device. The
+    model is in training mode.
     """
     target_device = resolve_device(device)
     target_dtype = resolve_dtype(dtype)
     spec, _ = check_spec(source, overrides=overrides, registry=registry)
     with torch.random.fork_rng(devices=[]), record_build() as root:
         torch.default_generator.manual_seed(seed)  # does not seed the GPUs
-        spec.sections.model.build()
+        model = spec.sections.model.build()
+        if spec.sections.init is not None:
+            initialise(model, spec.sections.init.build())
     return attach_metadata(root.children[0], spec).to(device=target_device, dtype=target_dtype)
 
 
 def check_spec(
-    source: Source, *, overrides: Iterable[str] = (), registry: ComponentRegistry | None = None
+    source: Source,
+    *,
+    overrides: Iterable[str] = (),
+    registry: ComponentRegistry | None = None,
+    importer: Importer | None = None,
 ) -> tuple[Spec, Report]:
     """Return the spec and its report; raise SpecError with all problems of reading and building."""
-    draft = draft_spec(source, overrides=overrides, registry=registry)
+    draft = draft_spec(source, overrides=overrides, registry=registry, importer=importer)
     problems = list(draft.problems)
     if draft.spec is None:
         raise SpecError(problems)
@@ -77,6 +86,7 @@ def build_on_meta(spec: Spec) -> BuildNode:
     with record_build() as root, torch.device("meta"), SkipInit(), WorkLimit():
         for blueprint in (
             sections.model,
+            sections.init,
             sections.sampler,
             *sections.filters,
             sections.objective,

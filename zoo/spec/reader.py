@@ -11,15 +11,25 @@ from zoo.interfaces import KINDS, Entry
 from zoo.interfaces.signature import Parameter, Slot, parameters
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry
+from zoo.registry.plugin_data import Plugin
 from zoo.spec.document import Document, KeyPath, format_path
 
 
 class SpecReader:
-    """Reads a document into blueprints, and collects problems in `problems`."""
+    """Reads a document into blueprints, and collects problems in `problems`.
 
-    def __init__(self, document: Document, registry: ComponentRegistry) -> None:
+    Args:
+        owner: the plugin that provides the document. Its components are preferred if several
+            plugins provide a name, as are those of the plugin whose file contains the name.
+    """
+
+    def __init__(
+        self, document: Document, registry: ComponentRegistry, *, owner: Plugin | None = None
+    ) -> None:
         self.document = document
         self.registry = registry
+        self.owner = owner
+        self._owners: dict[str, Plugin | None] = {}
         self.problems: list[Problem] = list(document.problems)
 
     def part(self, target: type, value: Any, key_path: KeyPath = ()) -> Blueprint[Any] | None:
@@ -72,11 +82,22 @@ class SpecReader:
             )
         else:
             try:
-                registry = self.registry
-                return registry.get(what, name) if is_kind else registry.get_part(target, name)
+                registry, owner = self.registry, self._owner(at)
+                if is_kind:
+                    return registry.get(what, name, owner=owner)
+                return registry.get_part(target, name, owner=owner)
             except RegistryError as error:
                 self._add_problem(str(error), key_path, self.document.place(at))
         return None
+
+    def _owner(self, key_path: KeyPath) -> Plugin | None:
+        """Return the plugin that provides the file with a value, or the owner of the document."""
+        place = self.document.values.get(key_path)
+        if place is None:
+            return self.owner
+        if place.file not in self._owners:
+            self._owners[place.file] = self.registry.owner_of(place.file)
+        return self._owners[place.file]
 
     def _read_params(
         self, cls: type, entry: Entry | None, value: dict[str, Any], key_path: KeyPath

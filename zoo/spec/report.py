@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from zoo.attention import recording
 from zoo.errors import Problem, SpecError
 from zoo.registry.blueprint import BuildNode, format_error
 from zoo.registry.plugin_call import PluginCall
+from zoo.spec.initialisation import initialised_weights
 from zoo.spec.spec import Spec
 from zoo.spec.work_limit import WorkLimit
 
@@ -49,6 +50,15 @@ class ReportNode:
 
 
 @dataclass
+class InitReport:
+    """The initialiser of a spec, and the number of parameters that it initialises."""
+
+    type: str
+    plugin: str | None
+    parameters: int
+
+
+@dataclass
 class Report:
     """Report of a checked spec; shared parameters count once in the totals."""
 
@@ -56,6 +66,7 @@ class Report:
     parameters: int
     bytes: int
     tree: ReportNode
+    init: InitReport | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -63,6 +74,7 @@ class Report:
             "name": self.name,
             "parameters": self.parameters,
             "bytes": self.bytes,
+            "init": asdict(self.init) if self.init else None,
             "parts": [part.as_json() for part in self.tree.walk()],
         }
 
@@ -71,7 +83,23 @@ def build_report(spec: Spec, tree: BuildNode) -> Report:
     """Run the model on the meta device and return shapes and sizes of its parts."""
     shapes = _shapes(tree)
     root = _build_node(tree, shapes)
-    return Report(spec.name, root.parameters, root.bytes, root)
+    return Report(spec.name, root.parameters, root.bytes, root, _build_init_report(spec, tree))
+
+
+def _build_init_report(spec: Spec, tree: BuildNode) -> InitReport | None:
+    blueprint = spec.sections.init
+    if blueprint is None:
+        return None
+    try:
+        weights = initialised_weights(tree.part, blueprint.build())
+        count = sum(weight.tensor.numel() for weight in weights)
+    except SpecError:
+        raise
+    except Exception as error:
+        message = f"initialisation failed: {format_error(error)}"
+        raise SpecError([Problem(message, blueprint.path, blueprint.place)]) from error
+    entry = blueprint.entry
+    return InitReport(blueprint.label, entry.plugin if entry else None, count)
 
 
 def _build_node(node: BuildNode, shapes: dict[int, str]) -> ReportNode:

@@ -12,7 +12,8 @@ from pydantic import Field
 
 from zoo.about import DISTRIBUTION
 from zoo.errors import Place, Problem, RegistryError, SpecError
-from zoo.interfaces import Filter, Metric, Model, Objective, Sampler
+from zoo.interfaces import Filter, Initialiser, Metric, Model, Objective, Sampler
+from zoo.interfaces.importer import Importer
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.document import Document, document_from_data, read_file
@@ -38,6 +39,7 @@ class Sections:
         name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=96)],
         model: Blueprint[Model],
         description: str = "",
+        init: Blueprint[Initialiser] | None = None,
         sampler: Blueprint[Sampler] | None = None,
         filters: Sequence[Blueprint[Filter]] = (),
         objective: Blueprint[Objective] | None = None,
@@ -46,6 +48,7 @@ class Sections:
         self.name = name
         self.description = description
         self.model = model
+        self.init = init
         self.sampler = sampler
         self.filters = filters
         self.objective = objective
@@ -68,7 +71,7 @@ class Spec:
         return self.root.resolve()
 
     def model_only(self) -> Spec:
-        """Return this spec without sampler, filters, objective and metrics."""
+        """Return this spec without init, sampler, filters, objective and metrics."""
         return replace(
             self, sections=Sections(zoo=FORMAT, name=self.name, model=self.sections.model)
         )
@@ -99,17 +102,30 @@ class Draft:
 
 
 def load_spec(
-    source: Source, *, overrides: Iterable[str] = (), registry: ComponentRegistry | None = None
+    source: Source,
+    *,
+    overrides: Iterable[str] = (),
+    registry: ComponentRegistry | None = None,
+    importer: Importer | None = None,
 ) -> Spec:
-    """Read and validate a spec; raise SpecError with all problems found."""
-    draft = draft_spec(source, overrides=overrides, registry=registry)
+    """Read and validate a spec; raise SpecError with all problems found.
+
+    Args:
+        importer: the importer that created the spec. If several plugins provide a name in it, the
+            component of the importer's plugin is used, then that of its distribution.
+    """
+    draft = draft_spec(source, overrides=overrides, registry=registry, importer=importer)
     if draft.problems or draft.spec is None:
         raise SpecError(draft.problems)
     return draft.spec
 
 
 def draft_spec(
-    source: Source, *, overrides: Iterable[str] = (), registry: ComponentRegistry | None = None
+    source: Source,
+    *,
+    overrides: Iterable[str] = (),
+    registry: ComponentRegistry | None = None,
+    importer: Importer | None = None,
 ) -> Draft:
     """Read a spec and collect its problems; a spec with only unknown keys can still be built."""
     registry = registry or default_registry()
@@ -129,7 +145,8 @@ def draft_spec(
     unsupported = _check_format(document)
     if unsupported:
         return Draft(None, [unsupported])
-    reader = SpecReader(document, registry)
+    owner = registry.owner_of(importer) if importer else None
+    reader = SpecReader(document, registry, owner=owner)
     root = reader.part(Sections, document.data)
     problems = sort_problems(reader.problems)
     return Draft(Spec(Sections(**root.params), root) if root else None, problems)

@@ -49,6 +49,14 @@ class Configuration:
     """The parameters that differ from the first configuration."""
 
     @property
+    def kind(self) -> str:
+        return self.cls.kind
+
+    @property
+    def name(self) -> str:
+        return self.cls.name
+
+    @property
     def label(self) -> str:
         return ", ".join(f"{key}={value}" for key, value in self.overrides.items())
 

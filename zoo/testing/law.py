@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from zoo.testing.configuration import Configuration
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
 class Law:
-    """A property of every component of a kind; ``run`` asserts it."""
+    """A property of every component of a kind, or of every importer; ``run`` asserts it.
+
+    ``run`` takes a `Configuration` of a component, or an `ImporterConfiguration`.
+    """
 
     name: str
-    run: Callable[[Configuration], None]
+    run: Callable[[Any], None]
     per_class: bool = False
     """Whether the law depends on the class only and runs on the first configuration only."""
 

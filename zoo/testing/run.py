@@ -7,16 +7,18 @@ from typing import Any
 
 from zoo.errors import MissingExtra, SpecError
 from zoo.interfaces import Component
+from zoo.interfaces.importer import Importer
 from zoo.registry.component_validation import validate_component
 from zoo.testing.configuration import Configuration, configurations
+from zoo.testing.importers import ImporterConfiguration
 from zoo.testing.law import Law, LawViolation, NotApplicable, Outcome
-from zoo.testing.laws import LAWS
+from zoo.testing.laws import IMPORTER_LAWS, LAWS
 
 
-def check(component: type[Component], **params: Any) -> list[Outcome]:
+def check(component: type[Component] | Importer, **params: Any) -> list[Outcome]:
     """Run all laws of the component's kind on all configurations; raise LawViolation on failure.
 
-    With `params`, only that configuration is tested.
+    With `params`, only that configuration is tested. An importer is tested on its `test_config`.
     """
     outcomes = list(run_laws(component, **params))
     failed = [outcome for outcome in outcomes if outcome.status == "failed"]
@@ -25,8 +27,11 @@ def check(component: type[Component], **params: Any) -> list[Outcome]:
     return outcomes
 
 
-def run_laws(component: type[Component], **params: Any) -> Iterator[Outcome]:
+def run_laws(component: type[Component] | Importer, **params: Any) -> Iterator[Outcome]:
     """Yield the outcome of each law, including failures."""
+    if isinstance(component, Importer):
+        yield from (run_law(law, ImporterConfiguration(component)) for law in IMPORTER_LAWS)
+        return
     problem = validate_component(component)
     if problem:
         yield Outcome(
@@ -47,11 +52,11 @@ def laws_for(component: type[Component], index: int) -> list[Law]:
     return [law for law in LAWS[component.kind] if index == 0 or not law.per_class]
 
 
-def run_law(law: Law, config: Configuration) -> Outcome:
-    """Run one law on one configuration."""
+def run_law(law: Law, config: Configuration | ImporterConfiguration) -> Outcome:
+    """Run one law on one configuration, or on an importer."""
 
     def outcome(status: Any, message: str = "") -> Outcome:
-        return Outcome(config.cls.name, config.label, law.name, status, message)
+        return Outcome(config.name, config.label, law.name, status, message)
 
     try:
         law.run(config)

@@ -17,6 +17,7 @@ from zoo.interfaces import (
     Embedding,
     Encoder,
     Filter,
+    Initialiser,
     Memory,
     Objective,
     Outputs,
@@ -25,6 +26,7 @@ from zoo.interfaces import (
     Scorer,
     Selection,
     State,
+    Weight,
     tied_logits,
 )
 from zoo.interfaces.signature import FromParent
@@ -157,6 +159,18 @@ class TinyDecoder(Decoder):
         return logits, state.updated({"sum": sums[:, -1]})
 
 
+class TinyInitialiser(Initialiser):
+    """Standard normal distribution for all weights except norms."""
+
+    name: ClassVar[str] = "tiny"
+
+    def initial_std(self, weight: Weight) -> float | None:
+        return None if weight.role == "norm" else 1.0
+
+    def fill(self, weight: Weight) -> None:
+        weight.tensor.normal_()
+
+
 class TinyFilter(Filter):
     """Excludes the last token."""
 
@@ -202,6 +216,7 @@ TINY_COMPONENTS: tuple[type[Component], ...] = (
     TinyAlignment,
     TinyEncoder,
     TinyDecoder,
+    TinyInitialiser,
     TinyFilter,
     TinySampler,
     TinyObjective,

@@ -80,7 +80,7 @@ def _visits_batch(generator, batch=64, facts=5):
 @pytest.mark.parametrize(
     ("spec", "changes", "steps"),
     [
-        ("memory-network-tiny", ["model.source={vocab: 16, dim: 24, std: 0.1}"], 1500),
+        ("memory-network-tiny", ["model.source={vocab: 16, dim: 24}", "init.std=0.1"], 1500),
         ("dynamic-memory-tiny", ["model.source.dim=16", "model.encoder.hidden=32"], 400),
     ],
 )

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 from zoo.cli.index.fingerprint import Fingerprint, distributions, environment, is_current, times
-from zoo.cli.index.records import ComponentRecord, Index, PluginRecord
+from zoo.cli.index.records import ComponentRecord, Index, PartRecord, PluginRecord
 from zoo.cli.index.store import index_file, read_data, write_data
 
-__all__ = ["ComponentRecord", "Index", "PluginRecord", "load_index"]
+__all__ = ["ComponentRecord", "Index", "PartRecord", "PluginRecord", "load_index"]
 
 _log = logging.getLogger(__name__)
 

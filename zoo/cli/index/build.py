@@ -11,11 +11,20 @@ from pathlib import Path
 
 from zoo.cli.commands import COMMANDS
 from zoo.cli.index.parameters import describe_parameters
-from zoo.cli.index.records import ComponentRecord, FileRecord, Index, ModelRecord, PluginRecord
+from zoo.cli.index.parts import describe_parts
+from zoo.cli.index.records import (
+    ComponentRecord,
+    FileRecord,
+    ImporterRecord,
+    Index,
+    ModelRecord,
+    PluginRecord,
+)
 from zoo.cli.plugin_commands import load_command
 from zoo.errors import SpecError
 from zoo.hub.catalogue import Catalogue, CatalogueEntry, load_catalogue, read_catalogue
 from zoo.interfaces import KINDS, Entry, Part
+from zoo.interfaces.importer import Importer
 from zoo.registry.blueprint import format_error
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.registry.conflicts import remove_taken_commands
@@ -36,6 +45,7 @@ def build_index() -> tuple[Index, ComponentRegistry]:
     index = Index(
         list(KINDS),
         [_describe_plugin(plugin) for plugin in registry.plugins],
+        describe_parts(registry.entries),
         [_describe_model(model) for model in catalogue.models],
         list(catalogue.problems),
     )
@@ -84,7 +94,7 @@ def _describe_plugin(plugin: Plugin) -> PluginRecord:
         components,
         [_describe_file(file) for file in plugin.specs],
         [_describe_file(file) for file in plugin.maps],
-        [importer.name for importer in plugin.importers],
+        [_describe_importer(importer, plugin) for importer in plugin.importers],
         [str(path) for path in plugin.catalogues],
         plugin.commands,
         plugin.errors,
@@ -107,6 +117,11 @@ def _describe_component(entry: Entry) -> ComponentRecord:
         describe_parameters(entry.cls),
         [base.__name__ for base in entry.cls.base_classes()] if issubclass(entry.cls, Part) else (),
     )
+
+
+def _describe_importer(importer: Importer, plugin: Plugin) -> ImporterRecord:
+    paragraph = (inspect.getdoc(type(importer)) or "").split("\n\n")[0]
+    return ImporterRecord(importer.name, plugin.name, " ".join(paragraph.split()))
 
 
 def _describe_file(file: PluginFile) -> FileRecord:

@@ -40,9 +40,9 @@ def _describe_values(parameter: Parameter) -> str:
 def _describe_slot(slot: Slot) -> str:
     kind = getattr(slot.target, "kind", None)
     if kind is None:  # a class; a type is needed only for a registered subclass
-        name = slot.target.__name__
-        one, many = f"parameters of {name}", f"list of parameters of {name}"
-        one, many = f"{one}, or a part", f"{many}, or of parts"
+        keys = ", ".join(p.name for p in parameters(slot.target) if not p.from_parent)
+        one = f"{slot.target.__name__} (keys: {keys}), or a part"
+        many = f"list of {one}"
     else:
         one, many = f"component of kind {kind}", f"list of components of kind {kind}"
     return (many if slot.many else one) + (" or null" if slot.optional else "")

@@ -44,6 +44,27 @@ class ComponentRecord:
 
 
 @dataclass(frozen=True)
+class PartRecord:
+    """A class that a slot names, such as `Attention`, as ``zoo show`` prints it."""
+
+    name: str
+    class_name: str
+    doc: str
+    parameters: Sequence[ParameterRecord]
+    used_by: Sequence[str]
+    """The components with a slot for it, as 'kind name'."""
+
+
+@dataclass(frozen=True)
+class ImporterRecord:
+    """An importer, as ``zoo list --importers`` prints it."""
+
+    name: str
+    plugin: str
+    summary: str
+
+
+@dataclass(frozen=True)
 class FileRecord:
     """A spec or a map of a plugin."""
 
@@ -68,7 +89,7 @@ class PluginRecord:
     components: Sequence[ComponentRecord] = ()
     specs: Sequence[FileRecord] = ()
     maps: Sequence[FileRecord] = ()
-    importers: Sequence[str] = ()
+    importers: Sequence[ImporterRecord] = ()
     catalogues: Sequence[str] = ()
     commands: Sequence[Command] = ()
     errors: Sequence[str] = ()
@@ -90,6 +111,7 @@ class Index:
 
     kinds: Sequence[str]
     plugins: Sequence[PluginRecord]
+    parts: Sequence[PartRecord] = ()
     models: Sequence[ModelRecord] = ()
     catalogue_problems: Sequence[str] = field(default=())
 
@@ -108,6 +130,12 @@ class Index:
         """The maps of all plugins, by name."""
         return group_by_name(file for plugin in self.plugins for file in plugin.maps)
 
+    @property
+    def importers(self) -> list[ImporterRecord]:
+        """The importers of all plugins, sorted by name."""
+        every = (importer for plugin in self.plugins for importer in plugin.importers)
+        return sorted(every, key=lambda importer: (importer.name, importer.plugin))
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -117,19 +145,20 @@ class Index:
         return cls(
             data["kinds"],
             [_plugin(row) for row in data["plugins"]],
+            [PartRecord(**_with_parameters(row)) for row in data["parts"]],
             [ModelRecord(**row) for row in data["models"]],
             data["catalogue_problems"],
         )
 
 
 def _plugin(row: dict[str, Any]) -> PluginRecord:
-    row["components"] = [_component(part) for part in row["components"]]
+    row["components"] = [ComponentRecord(**_with_parameters(part)) for part in row["components"]]
+    row["importers"] = [ImporterRecord(**importer) for importer in row["importers"]]
     row["specs"] = [FileRecord(**file) for file in row["specs"]]
     row["maps"] = [FileRecord(**file) for file in row["maps"]]
     row["commands"] = [Command(**command) for command in row["commands"]]
     return PluginRecord(**row)
 
 
-def _component(row: dict[str, Any]) -> ComponentRecord:
-    row["parameters"] = [ParameterRecord(**parameter) for parameter in row["parameters"]]
-    return ComponentRecord(**row)
+def _with_parameters(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "parameters": [ParameterRecord(**each) for each in row["parameters"]]}

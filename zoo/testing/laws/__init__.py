@@ -1,4 +1,4 @@
-"""The laws of each kind; those of `common`, `modules` and `cost` hold for every kind."""
+"""The laws of each kind; those of `common`, `modules` and `cost` hold for every component."""
 
 from zoo.testing.law import Law
 from zoo.testing.laws import (
@@ -10,6 +10,8 @@ from zoo.testing.laws import (
     embedding,
     encoder,
     filter,
+    importer,
+    initialiser,
     metric,
     model,
     modules,
@@ -30,6 +32,7 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "alignment": alignment,
         "encoder": encoder,
         "decoder": decoder,
+        "initialiser": initialiser,
         "filter": filter,
         "sampler": sampler,
         "objective": objective,
@@ -38,3 +41,5 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "part": part,
     }.items()
 }
+
+IMPORTER_LAWS: tuple[Law, ...] = importer.LAWS

@@ -11,7 +11,7 @@ from torch import Tensor
 from zoo.interfaces import FrameSampler, GenerationOutput
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
-from zoo.testing.laws.helpers import assert_close, length_mask, randn
+from zoo.testing.laws.helpers import assert_close, length_mask, randn, with_impossible_tokens
 
 _BLANK, _PAD = 1, 0
 _LENGTHS = (5, 2, 4)
@@ -75,6 +75,18 @@ def padding_frames(config: Configuration) -> None:
             )
 
 
+def impossible_labels(config: Configuration) -> None:
+    """Further labels with probability 0 do not change labels and scores."""
+    sampler = _sampler(config)
+    logprobs, mask = _frames()
+    extended, token_ids = with_impossible_tokens(logprobs)
+    expected, found = (_decode(sampler, x, mask) for x in (logprobs, extended))
+    assert_close(found.scores, expected.scores, "a score with impossible labels", 1e-6)
+    for rows, expected_rows in zip(found.tokens[:, 0], expected.tokens[:, 0], strict=True):
+        labels = [int(token_ids[label]) for label in _labels(expected_rows)]
+        assert _labels(rows) == labels, "impossible labels change the labels"
+
+
 def valid_labels(config: Configuration) -> None:
     """Hypotheses are distinct, without blanks, and with padding only after the last label."""
     sampler = _sampler(config)
@@ -118,6 +130,7 @@ def _likelihoods(frames: list[list[float]]) -> dict[tuple[int, ...], float]:
 LAWS = (
     Law("certain-path", certain_path),
     Law("padding-frames", padding_frames),
+    Law("impossible-labels", impossible_labels),
     Law("valid-labels", valid_labels),
     Law("score-bounds", score_bounds),
 )

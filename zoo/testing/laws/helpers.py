@@ -27,6 +27,16 @@ def length_mask(lengths: Sequence[int], longest: int | None = None) -> Tensor:
     return torch.arange(longest or max(lengths)) < torch.tensor(lengths)[:, None]
 
 
+def with_impossible_tokens(logprobs: Tensor) -> tuple[Tensor, Tensor]:
+    """Return logprobs [..., V] with a token of probability 0 after each but the first, and the
+    new token IDs [V] of the others."""
+    V = logprobs.shape[-1]
+    token_ids = (torch.arange(V) * 2 - 1).clamp(min=0)
+    extended = logprobs.new_full((*logprobs.shape[:-1], 2 * V), float("-inf"))
+    extended[..., token_ids] = logprobs
+    return extended, token_ids
+
+
 def assert_close(actual: Tensor, expected: Tensor, what: str, tolerance: float = 1e-9) -> None:
     """Raise AssertionError unless the tensors agree within the tolerance and have no NaN."""
     assert actual.shape == expected.shape, (

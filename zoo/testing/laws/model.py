@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import tempfile
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
+from torch import Tensor
 
 from zoo.artifact import load, save
-from zoo.interfaces import Model
+from zoo.errors import ZooError
+from zoo.generation.pipeline import generate
+from zoo.interfaces import FrameSampler, GenerationOutput, Model, Sampler
+from zoo.interfaces.embedding import to_eos_ids
 from zoo.spec.composition import compose
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
 from zoo.testing.laws.helpers import assert_close, assert_equal
+from zoo.testing.tiny import TinySampler
 
 
 def _compose(config: Configuration) -> Model:
@@ -92,10 +98,68 @@ def matches_gpu(config: Configuration) -> None:
     assert_close(on_gpu.cpu(), logits, "logits on the GPU", 1e-4)
 
 
+def same_generation(config: Configuration) -> None:
+    """What the model generates from a batch, `zoo.generate` and 'zoo generate' generate from the
+    same token IDs."""
+    model = _compose(config)
+    names = ("prepare_generation", "generate")
+    if all(getattr(type(model), name) is getattr(Model, name) for name in names):
+        assert model.generation_input is None, (
+            "generation_input is set, but prepare_generation is not implemented"
+        )
+        raise NotApplicable("it does not support generation")
+    assert model.generation_input in ("source", "prompt"), (
+        "generation_input is not 'source' or 'prompt', so 'zoo generate' rejects the model"
+    )
+    side = "source" if model.generation_input == "source" else "target"
+    if not model.vocab_size(side):
+        raise NotApplicable(f"its {side} embedding does not take tokens")
+    tokens = model.get_embedding(side).example(2, 3, torch.Generator().manual_seed(0))
+    if side == "target" and model.bos is not None:
+        tokens = torch.cat([torch.full_like(tokens[:, :1], model.bos), tokens], dim=1)
+    sampler, output, eos_ids = _generate(model, {model.generation_input: tokens})
+    results = generate(model, tokens.tolist(), sampler=sampler, max_length=4)
+    for row, hypotheses in zip(output.tokens[:, 0].tolist(), results, strict=True):
+        expected = list(takewhile(lambda token: token not in eos_ids, row))
+        found = hypotheses[0].tokens
+        assert found == expected, f"zoo.generate returns {found}, model.generate {expected}"
+
+
+def _generate(
+    model: Model, batch: dict[str, Tensor]
+) -> tuple[Sampler, GenerationOutput, tuple[int, ...]]:
+    """Return the sampler that the model supports, its output and the end tokens."""
+    sampler: Sampler
+    try:
+        inputs = model.prepare_generation(batch)
+    except ZooError:  # it decodes all frames in parallel
+        sampler, eos_ids = _AllFrames(), to_eos_ids(model.eos)
+    else:
+        sampler, eos_ids = TinySampler(), inputs.eos_ids
+        assert inputs.prompt is None or model.bos is not None or inputs.bos in eos_ids, (
+            f"prompts start with token {inputs.bos}, but the attribute bos is not set"
+        )
+    return sampler, model.generate(batch, sampler, max_length=4), eos_ids
+
+
+class _AllFrames(FrameSampler):
+    """Returns the most likely label of each frame."""
+
+    name: ClassVar[str] = "all-frames"
+
+    def decode_frames(
+        self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int
+    ) -> GenerationOutput:
+        labels = logprobs[..., [i for i in range(logprobs.shape[-1]) if i not in (blank, pad)]]
+        tokens = labels.argmax(dim=-1).masked_fill(~mask, pad)[:, None]
+        return GenerationOutput(tokens, torch.zeros_like(tokens[..., 0], dtype=logprobs.dtype))
+
+
 LAWS = (
     Law("runs-example", runs_example),
     Law("save-load", save_load),
     Law("parameter-gradients", parameter_gradients),
     Law("compiles", compiles),
     Law("matches-gpu", matches_gpu),
+    Law("same-generation", same_generation),
 )

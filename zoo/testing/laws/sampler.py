@@ -24,6 +24,7 @@ from zoo.testing.laws.helpers import (
     make_generator,
     randn,
     random_memory,
+    with_impossible_tokens,
 )
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding, TinySampler
 
@@ -99,6 +100,21 @@ def zero_probability(config: Configuration) -> None:
         assert (selection.tokens >= 4).all(), "a token with probability 0 was selected"
 
 
+def impossible_tokens(config: Configuration) -> None:
+    """Further tokens of the vocabulary with probability 0 do not change the selection."""
+    sampler = _step_sampler(config)
+    logprobs, scores = _example_step(sampler)
+    extended, token_ids = with_impossible_tokens(logprobs)
+    if type(sampler).distribution is not Sampler.distribution:
+        p, extended_p = (sampler.distribution(x) for x in (logprobs, extended))
+        assert_close(extended_p[..., token_ids], p, "a probability with impossible tokens", 1e-6)
+        return
+    expected, found = (_select(sampler, x, scores, 0) for x in (logprobs, extended))
+    assert_equal(found.tokens, token_ids[expected.tokens], "a token with impossible tokens")
+    assert_equal(found.parents, expected.parents, "a parent with impossible tokens")
+    assert_close(found.scores, expected.scores, "a score with impossible tokens", 1e-6)
+
+
 def matches_distribution(config: Configuration) -> None:
     """Sample frequencies follow `distribution` (chi-square test with a fixed seed)."""
     sampler = _step_sampler(config)
@@ -165,6 +181,7 @@ LAWS = (
     Law("seeded-sampling", seeded_sampling),
     Law("score-accumulation", score_accumulation),
     Law("zero-probability", zero_probability),
+    Law("impossible-tokens", impossible_tokens),
     Law("matches-distribution", matches_distribution),
     Law("finished-stays-finished", finished_stays_finished),
     Law("greedy-when-certain", greedy_when_certain),
