@@ -12,16 +12,18 @@ from zoo import Batch, GenerationOutput, Outputs, record_samples
 from zoo.plugin import (
     Blueprint,
     Decoder,
+    DecodeRequest,
     Embedding,
     Encoder,
     Filter,
     GenerationInputs,
     Memory,
     Sampler,
+    decode,
     find_stochastic,
     forbid_stochastic,
 )
-from zoo_ctc.frame_model import FrameModel, excluded_labels, random_labels
+from zoo_ctc.frame_model import FrameModel, excluded_labels, frame_logprobs, random_labels
 from zoo_ctc.joint_ctc_search import JointCtcSearch
 
 
@@ -137,15 +139,24 @@ class CtcAttention(FrameModel):
         generator: torch.Generator | None = None,
         filters: Sequence[Filter] = (),
     ) -> GenerationOutput:
-        if isinstance(sampler, JointCtcSearch):
-            logprobs, mask = self.frame_logprobs(batch["source"])
-            sampler = sampler.with_frames(logprobs, mask, blank=self.blank)
-        return super().generate(
-            batch, sampler, max_length=max_length, generator=generator, filters=filters
+        if not isinstance(sampler, JointCtcSearch):
+            return super().generate(
+                batch, sampler, max_length=max_length, generator=generator, filters=filters
+            )
+        memory = self.encode(batch["source"])
+        logprobs = frame_logprobs(self.ctc(memory.states), memory.mask)
+        request = DecodeRequest(
+            sampler=sampler.with_frames(logprobs, memory.mask, blank=self.blank),
+            max_length=max_length,
+            generator=generator,
+            filters=filters,
         )
+        return decode(self._generation_inputs(memory), request)
 
     def prepare_generation(self, batch: Batch) -> GenerationInputs:
-        memory = self.encode(batch["source"])
+        return self._generation_inputs(self.encode(batch["source"]))
+
+    def _generation_inputs(self, memory: Memory) -> GenerationInputs:
         return GenerationInputs(self.decoder, memory, bos=self.bos, eos=self.eos, pad=self.pad)
 
     def get_embedding(self, side: str) -> Embedding:

@@ -56,14 +56,6 @@ class FrameModel(Model):
             batch, sampler, max_length=max_length, generator=generator, filters=filters
         )
 
-    def frame_logprobs(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute the log-probabilities [B, T, V] and the mask [B, T] of the frames."""
-        logits, mask = self.frame_logits(source)
-        logprobs = logits.float().log_softmax(dim=-1)
-        if bool(logprobs[mask].isnan().any()):
-            raise ZooError("the logits of the frames contain NaN or inf")
-        return logprobs, mask
-
     def _decode_frames(
         self, source: Tensor, sampler: FrameSampler, max_length: int, filters: Sequence[Filter]
     ) -> GenerationOutput:
@@ -79,7 +71,8 @@ class FrameModel(Model):
             )
         if max_length < 1:
             raise ZooError(f"max_length is {max_length}, but must be at least 1")
-        logprobs, mask = self.frame_logprobs(source)
+        logits, mask = self.frame_logits(source)
+        logprobs = frame_logprobs(logits, mask)
         excluded = torch.zeros(logprobs.shape[-1], dtype=torch.bool, device=logprobs.device)
         excluded[[label for label in self.excluded_ids if label != self.blank]] = True
         logprobs = logprobs.masked_fill(excluded, float("-inf"))
@@ -92,6 +85,14 @@ class FrameModel(Model):
                 "frames or by the language model)"
             )
         return GenerationOutput(decoded.tokens[..., :max_length], decoded.scores)
+
+
+def frame_logprobs(logits: Tensor, mask: Tensor) -> Tensor:
+    """Return the log-probabilities of logits [B, T, V], or raise ZooError if a valid one is NaN."""
+    logprobs = logits.float().log_softmax(dim=-1)
+    if bool(logprobs[mask].isnan().any()):
+        raise ZooError("the logits of the frames contain NaN or inf")
+    return logprobs
 
 
 def excluded_labels(vocab: int, **excluded: int) -> list[int]:
