@@ -35,6 +35,7 @@ bench: .venv/installed-test
 	$(BIN)/python benchmarks/load.py
 	$(BIN)/python benchmarks/save.py
 	$(BIN)/python benchmarks/headers.py
+	$(BIN)/python benchmarks/parameters.py
 
 dist: .venv/installed-test
 	rm -rf dist
