@@ -36,6 +36,7 @@ bench: .venv/installed-test
 	$(BIN)/python benchmarks/save.py
 	$(BIN)/python benchmarks/headers.py
 	$(BIN)/python benchmarks/joint_ctc.py
+	$(BIN)/python benchmarks/parameters.py
 
 dist: .venv/installed-test
 	rm -rf dist

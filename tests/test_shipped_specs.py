@@ -1,5 +1,6 @@
 """Every shipped spec checks, runs and trains; registry.yaml lists the published ones."""
 
+import runpy
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from zoo_objectives.cross_entropy import CrossEntropy
 ROOT = Path(__file__).parents[1]
 SPECS = sorted(default_registry().specs)
 CATALOGUE = read_file(ROOT / "registry.yaml").data
+REFERENCES = runpy.run_path(str(ROOT / "benchmarks" / "parameters.py"))["REFERENCES"]
 
 CAPTIONS = [
     "model.source.backbone.layers=[{channels: 6, pool: {}}, {channels: 6, pool: {}}]",
@@ -104,19 +106,6 @@ def _has_tiny_version(name):
     return f"{name}-tiny" in TINY or f"{name.rpartition('-')[0]}-tiny" in TINY
 
 
-# Parameters of the authors' own code.
-PUBLISHED_SIZES = {
-    "bert-base": 109_514_298,
-    "elmo-2018": 93_600_864 + 793_471 * (512 + 1),  # released weights, and the softmax
-    "gat-cora": 92_391,
-    "gpt2-small": 124_439_808,
-    "minilm-l6": 22_565_376,
-    "llama-7b": 6_738_415_616,
-    "vit-base": 86_567_656,
-    "wav2vec2-base": 94_396_320 - 768,  # without the vector of masked frames in pretraining
-}
-
-
 # Published specs without a section `init`, and why.
 DEFAULT_INIT = {
     "no scheme in the paper": {
@@ -149,7 +138,34 @@ def test_a_shipped_spec_checks_with_its_published_size(name):
     report = zoo.check(name)
     assert report.name == name
     assert report.parameters > 0
-    assert report.parameters == PUBLISHED_SIZES.get(name, report.parameters)
+    reference = REFERENCES.get(name)
+    if reference is not None:
+        assert report.parameters == reference.parameters + reference.difference
+        assert bool(reference.reason) == bool(reference.difference)
+
+
+# Rows of table 3 of Vaswani et al. 2017: N, d_model, d_ff, parameters in millions.
+TABLE_3 = [
+    (6, 512, 2048, 65),
+    (2, 512, 2048, 36),
+    (4, 512, 2048, 50),
+    (8, 512, 2048, 80),
+    (6, 256, 2048, 28),
+    (6, 1024, 2048, 168),
+    (6, 512, 1024, 53),
+    (6, 512, 4096, 90),
+]
+
+
+def test_the_sizes_in_the_paper_of_the_transformer_agree_with_41000_entries():
+    """The text has "about 37000 tokens", which give 63.1 M for the base model."""
+    assert round(zoo.check("transformer-base").parameters / 1e6, 1) == 63.1
+    for layers, width, hidden, millions in TABLE_3:
+        part = f"{{layers: {layers}, feed_forward: {{hidden: {hidden}}}}}"
+        source = f"model.source={{vocab: 41000, dim: {width}}}"
+        overrides = [source, f"model.encoder={part}", f"model.decoder={part}"]
+        parameters = zoo.check("transformer-base", overrides=overrides).parameters
+        assert round(parameters / 1e6) == millions
 
 
 @pytest.mark.parametrize("name", [*SMALL, *TINY])
