@@ -51,6 +51,8 @@ if TYPE_CHECKING:
         Memory as Memory,
         Metric as Metric,
         Objective as Objective,
+        OutputRequirement as OutputRequirement,
+        OutputSchema as OutputSchema,
         Position as Position,
         Sampler as Sampler,
         Samples as Samples,

@@ -15,6 +15,7 @@ from zoo.plugin import (
     Encoder,
     GenerationInputs,
     Memory,
+    OutputSchema,
     find_stochastic,
     forbid_stochastic,
 )
@@ -106,6 +107,15 @@ class CtcAttention(FrameModel):
     def frame_logits(self, source: Tensor) -> tuple[Tensor, Tensor]:
         memory = self.encode(source)
         return self.ctc(memory.states), memory.mask
+
+    def output_schema(self) -> OutputSchema:
+        return OutputSchema(
+            logits="token",
+            samples=self.is_stochastic,
+            trained_by=(("ctc",), *((("samples",),) if self.is_stochastic else ())),
+            auxiliary={"ctc": self.frame_schema()},
+            decoding=("step", "frame"),
+        )
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

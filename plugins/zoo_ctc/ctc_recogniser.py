@@ -13,6 +13,7 @@ from zoo.plugin import (
     Encoder,
     GenerationInputs,
     Memory,
+    OutputSchema,
     forbid_stochastic,
 )
 from zoo_ctc.frame_model import FrameModel, random_labels, valid_labels
@@ -73,6 +74,9 @@ class CtcRecogniser(FrameModel):
     def frame_logits(self, source: Tensor) -> tuple[Tensor, Tensor]:
         memory: Memory = self.encoder(self.source(source), self.source.mask(source))
         return self.out(memory.states), memory.mask
+
+    def output_schema(self) -> OutputSchema:
+        return self.frame_schema(decoding=("frame",))
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

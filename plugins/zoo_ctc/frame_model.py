@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from zoo import Batch, GenerationOutput, Model, ZooError
-from zoo.plugin import Filter, FrameSampler, Sampler
+from zoo.plugin import Filter, FrameSampler, OutputSchema, Sampler
 from zoo_ctc.align import ForcedAlignment, align
 
 
@@ -31,6 +31,15 @@ class FrameModel(Model):
     @abstractmethod
     def frame_logits(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Compute the logits [B, T, V] and the mask [B, T] of the frames."""
+
+    def frame_schema(self, decoding: tuple[str, ...] = ()) -> OutputSchema:
+        """Return the schema of the CTC head."""
+        return OutputSchema(
+            logits="frame",
+            targets="sequence",
+            decoding=decoding,
+            constants={"blank": self.blank},
+        )
 
     @torch.no_grad()
     def align(self, batch: Batch) -> ForcedAlignment:

@@ -8,7 +8,14 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs, ZooError
-from zoo.plugin import Blueprint, Encoder, WidthConflict, forbid_stochastic, rename_params
+from zoo.plugin import (
+    Blueprint,
+    Encoder,
+    OutputSchema,
+    WidthConflict,
+    forbid_stochastic,
+    rename_params,
+)
 
 
 class NodeClassifier(Model):
@@ -98,6 +105,10 @@ class NodeClassifier(Model):
         states = self.encoder(features, nodes, batch["edges"]).states
         logits = states if self.out is None else self.out(states)
         return Outputs(logits, target, mask)
+
+    def output_schema(self) -> OutputSchema:
+        targets: Literal["class", "multi-label"] = "multi-label" if self.multi_label else "class"
+        return OutputSchema(logits="position", targets=targets)
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

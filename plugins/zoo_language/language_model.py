@@ -8,7 +8,15 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import Batch, Model, Outputs, ZooError
-from zoo.plugin import Blueprint, Decoder, Embedding, GenerationInputs, Memory, forbid_stochastic
+from zoo.plugin import (
+    Blueprint,
+    Decoder,
+    Embedding,
+    GenerationInputs,
+    Memory,
+    OutputSchema,
+    forbid_stochastic,
+)
 
 TokenId = Annotated[int, Field(ge=0)]
 
@@ -59,6 +67,9 @@ class LanguageModel(Model):
         logits = self.decoder(inputs, empty_memory(self.embedding, inputs))
         mask, valid = self.embedding.mask(targets), batch.get("mask")
         return Outputs(logits, targets, mask if valid is None else mask & valid[:, 1:])
+
+    def output_schema(self) -> OutputSchema:
+        return OutputSchema(logits="token", decoding=("step",))
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

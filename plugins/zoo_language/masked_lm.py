@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import nn
 
 from zoo import Batch, Outputs, ZooError
-from zoo.plugin import Blueprint, Embedding, Encoder
+from zoo.plugin import Blueprint, Embedding, Encoder, OutputSchema
 from zoo_language.encoder_model import EncoderModel
 
 
@@ -53,6 +53,9 @@ class MaskedLM(EncoderModel):
 
     def reset_parameters(self) -> None:
         nn.init.zeros_(self.bias)
+
+    def output_schema(self) -> OutputSchema:
+        return OutputSchema(logits="token")
 
     def forward(self, batch: Batch) -> Outputs:
         memory = self.encode(batch["source"])

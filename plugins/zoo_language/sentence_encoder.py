@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import Batch, Outputs
-from zoo.plugin import Blueprint, Embedding, Encoder
+from zoo.plugin import Blueprint, Embedding, Encoder, OutputSchema
 from zoo_language.encoder_model import EncoderModel
 
 
@@ -57,6 +57,9 @@ class SentenceEncoder(EncoderModel):
         """Return vectors [B, D] for a batch {source [B, S]}."""
         pooled = self._pool(batch["source"])
         return F.normalize(pooled, dim=-1) if self.normalise else pooled
+
+    def output_schema(self) -> OutputSchema:
+        return OutputSchema(logits="candidate")
 
     def forward(self, batch: Batch) -> Outputs:
         sources, targets = (

@@ -7,7 +7,15 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs, ZooError
-from zoo.plugin import Attention, Blueprint, Embedding, Mask, WidthConflict, rename_params
+from zoo.plugin import (
+    Attention,
+    Blueprint,
+    Embedding,
+    Mask,
+    OutputSchema,
+    WidthConflict,
+    rename_params,
+)
 from zoo_memory.story import answer_outputs, random_story, require_vocab, validate_story
 
 
@@ -124,6 +132,9 @@ class MemoryNetwork(Model):
             weights = weights * position_weights(mask, vectors)
         sums: Tensor = (vectors * weights).sum(dim=1)
         return sums.view(B, S, -1)
+
+    def output_schema(self) -> OutputSchema:
+        return OutputSchema(logits="item")
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import Outputs
-from zoo.plugin import Objective, full_precision
+from zoo.plugin import Objective, OutputRequirement, full_precision
 
 
 class Reinforce(Objective):
@@ -57,6 +57,9 @@ class Reinforce(Objective):
         self.lambda_e = lambda_e
         self.gamma = gamma
         self.register_buffer("baseline", torch.zeros(()))
+
+    def required_outputs(self) -> OutputRequirement:
+        return OutputRequirement(targets="class", uses=("samples",))
 
     def forward(self, outputs: Outputs) -> Tensor:
         logits = full_precision(outputs.logits)

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs, ZooError
-from zoo.plugin import Blueprint, Samples, full_precision, rename_params
+from zoo.plugin import Blueprint, OutputSchema, Samples, full_precision, rename_params
 from zoo_ram.glimpse import GlimpseNetwork
 from zoo_ram.policy import Policy
 from zoo_ram.retina import Retina
@@ -177,6 +177,11 @@ class RAM(Model):
         device = generator.device if generator else images.device
         uniform = torch.rand(shape, dtype=dtype, device=device, generator=generator)
         return 2 * uniform.to(images.device) - 1
+
+    def output_schema(self) -> OutputSchema:
+        extras = ("locations", "logprob", "baselines")
+        trained_by = (("samples", "logprob"),)
+        return OutputSchema(logits="item", samples=True, extras=extras, trained_by=trained_by)
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

@@ -16,6 +16,7 @@ from zoo.plugin import (
     Encoder,
     GenerationInputs,
     Memory,
+    OutputSchema,
     find_stochastic,
     forbid_stochastic,
     rename_params,
@@ -121,6 +122,15 @@ class Seq2Seq(Model):
         with record_samples(self.decoder) as log:
             logits = self.decoder(inputs, memory)
         return Outputs(logits, targets, targets != self.pad, log.total())
+
+    def output_schema(self) -> OutputSchema:
+        return OutputSchema(
+            logits="token",
+            samples=self.is_stochastic,
+            trained_by=(("samples",),) if self.is_stochastic else (),
+            extras=("attention_weights", "source_mask") if self.return_attention else (),
+            decoding=("step",),
+        )
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs
-from zoo.plugin import Blueprint, Embedding, Encoder, forbid_stochastic, rename_params
+from zoo.plugin import Blueprint, Embedding, Encoder, OutputSchema, forbid_stochastic, rename_params
 
 
 class Classifier(Model):
@@ -65,6 +65,9 @@ class Classifier(Model):
         return Outputs(
             self.out(vector)[:, None], targets, torch.ones_like(targets, dtype=torch.bool)
         )
+
+    def output_schema(self) -> OutputSchema:
+        return OutputSchema(logits="item")
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, ZooError
-from zoo.plugin import Blueprint, Embedding, has_hooks
+from zoo.plugin import Blueprint, Embedding, OutputSchema, has_hooks
 
 
 class WordModel(Model):
@@ -46,6 +46,9 @@ class WordModel(Model):
         ids = torch.arange(self.output.num_embeddings, device=self.output.weight.device)
         table: Tensor = self.output(ids)
         return table
+
+    def output_schema(self) -> OutputSchema:
+        return OutputSchema(logits="candidate" if self.negatives else "token")
 
     def get_embedding(self, side: str) -> Embedding:
         """Return `source`; source and target share its vocabulary."""

@@ -3,6 +3,7 @@
 from zoo.interfaces.alignment import Alignment
 from zoo.interfaces.backbone import Backbone
 from zoo.interfaces.component import Component, Entry, rename_params
+from zoo.interfaces.contracts import OutputRequirement, OutputSchema
 from zoo.interfaces.data import (
     AlignmentContext,
     Batch,
@@ -64,6 +65,8 @@ __all__ = [
     "Metric",
     "Model",
     "Objective",
+    "OutputRequirement",
+    "OutputSchema",
     "Outputs",
     "Position",
     "Sampler",

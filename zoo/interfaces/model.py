@@ -14,6 +14,7 @@ from torch import nn
 
 from zoo.errors import ZooError
 from zoo.interfaces.component import Component
+from zoo.interfaces.contracts import OutputSchema
 from zoo.interfaces.data import Batch, GenerationOutput, Memory, Outputs
 from zoo.interfaces.decoder import Decoder
 from zoo.interfaces.embedding import Embedding, to_eos_ids
@@ -48,7 +49,8 @@ class Model(Component, nn.Module, ABC):
 
     Laws:
         saving and loading is bit-exact; CPU and GPU agree within tolerance; the forward pass
-        compiles without graph breaks; every parameter gets a gradient.
+        compiles without graph breaks; every parameter gets a gradient; the outputs hold what
+        `output_schema` declares.
 
     Attributes:
         spec: the resolved spec, or None if the model was not composed from one.
@@ -124,6 +126,10 @@ class Model(Component, nn.Module, ABC):
         self, batch: int, length: int, generator: torch.Generator | None = None
     ) -> dict[str, torch.Tensor]:
         """Return a random batch on the model's device, with items of length ``length``."""
+
+    def output_schema(self) -> OutputSchema | None:
+        """Return what the outputs hold; None if it is not declared, so that nothing is checked."""
+        return None
 
     def get_embedding(self, side: str) -> Embedding:
         """Return the embedding of the "source" or the "target"."""

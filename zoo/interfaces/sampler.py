@@ -76,6 +76,9 @@ class Sampler(Component):
     """
 
     kind: ClassVar[str] = "sampler"
+    decoding: ClassVar[str] = "step"
+    """How it decodes: "step", in the decoding loop, "frame", or another way that models declare in
+    their `OutputSchema`."""
     width: int = 1
     groups: int = 1
 
@@ -131,6 +134,8 @@ class FrameSampler(Sampler):
         labels contain neither blank nor padding; scores are sorted, and at most the
         log-probability of the labels.
     """
+
+    decoding: ClassVar[str] = "frame"
 
     def decode_frames(
         self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int

@@ -11,6 +11,7 @@ from zoo.errors import Problem, SpecError, ZooError
 from zoo.interfaces import Component, Entry, Model
 from zoo.registry.blueprint import BuildNode, record_build
 from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo.spec.contracts import contract_problems
 from zoo.spec.meta import SkipInit
 from zoo.spec.report import Report, build_report
 from zoo.spec.spec import Source, Spec, draft_spec, sort_problems
@@ -60,16 +61,22 @@ def check_spec(
     if draft.spec is None:
         raise SpecError(problems)
     try:
-        tree = build_on_meta(draft.spec)
+        root = _build_sections(draft.spec)
+        problems += contract_problems(draft.spec, root, registry or default_registry())
         if not problems:
-            return draft.spec, build_report(draft.spec, tree)
+            return draft.spec, build_report(draft.spec, root.children[0])
     except SpecError as error:
-        problems = sort_problems([*problems, *error.problems])
-    raise SpecError(problems)
+        problems += error.problems
+    raise SpecError(sort_problems(problems))
 
 
 def build_on_meta(spec: Spec) -> BuildNode:
     """Build all parts on the meta device without initialising them; return the model's tree."""
+    return _build_sections(spec).children[0]
+
+
+def _build_sections(spec: Spec) -> BuildNode:
+    """Return the root of the parts that `build_on_meta` builds, the model's tree first."""
     sections = spec.sections
     problems: list[Problem] = []
     with record_build() as root, torch.device("meta"), SkipInit():
@@ -86,7 +93,7 @@ def build_on_meta(spec: Spec) -> BuildNode:
                 problems += error.problems
     if problems:
         raise SpecError(problems)
-    return root.children[0]
+    return root
 
 
 def attach_metadata(tree: BuildNode, spec: Spec) -> Model:

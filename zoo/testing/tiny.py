@@ -19,6 +19,7 @@ from zoo.interfaces import (
     Filter,
     Memory,
     Objective,
+    OutputRequirement,
     Outputs,
     Position,
     Sampler,
@@ -181,6 +182,9 @@ class TinyObjective(Objective):
     """Mean squared difference between 1 and the logits of the targets."""
 
     name: ClassVar[str] = "tiny"
+
+    def required_outputs(self) -> OutputRequirement:
+        return OutputRequirement(targets="class", uses=())
 
     def forward(self, outputs: Outputs) -> Tensor:
         targets = outputs.targets.where(outputs.mask, 0)[..., None]

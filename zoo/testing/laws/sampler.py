@@ -17,6 +17,7 @@ from zoo.interfaces import (
 )
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
+from zoo.testing.laws.contracts import SAMPLER_LAWS
 from zoo.testing.laws.frames import LAWS as FRAME_LAWS
 from zoo.testing.laws.helpers import (
     assert_close,
@@ -167,4 +168,5 @@ LAWS = (
     Law("finished-stays-finished", finished_stays_finished),
     Law("greedy-when-certain", greedy_when_certain),
     *FRAME_LAWS,
+    *SAMPLER_LAWS,
 )
