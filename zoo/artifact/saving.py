@@ -50,6 +50,11 @@ def save(
         shard_bytes: the maximum size of one file, for example 2_000_000_000 or "2GB".
         probe: whether to store a small input with the model's outputs, for `zoo verify`.
     """
+    if not isinstance(model, Model):
+        raise ArtifactError(
+            f"{path} was not written: expected a model of the zoo, for example from zoo.compose, "
+            f"but got {type(model).__name__}"
+        )
     if model.spec is None:
         raise ArtifactError(
             "this model cannot be saved: it was not composed from a spec of registered components"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,8 +49,16 @@ def command(
                 f"no plugin named '{plugin}' has components; expected NAME or PLUGIN:NAME"
                 f"{suggest(plugin, plugins)}"
             )
+        if os.path.exists(name):
+            raise RegistryError(
+                f"{name} is a path; expected the name of a component or spec (see 'zoo check' for "
+                "the file of a spec, 'zoo info' for a model)"
+            )
         known = [c.name for c in components] + list(index.specs)
         tail = suggest(bare, known, list_command="zoo list' and 'zoo list --specs")
+        importers = {importer for plugin in index.plugins for importer in plugin.importers}
+        if name in importers:
+            tail += f"; '{name}' is an importer, used by 'zoo import FOLDER'"
         raise RegistryError(f"no component or spec named '{name}'{tail}")
 
 
