@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         Alignment as Alignment,
         AlignmentContext as AlignmentContext,
         Backbone as Backbone,
+        BatchSchema as BatchSchema,
         Component as Component,
         Decoder as Decoder,
         Embedding as Embedding,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
         SearchState as SearchState,
         Selection as Selection,
         State as State,
+        TensorSchema as TensorSchema,
         full_precision as full_precision,
         rename_params as rename_params,
     )

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from zoo import Batch, Outputs, record_samples
 from zoo.plugin import (
+    BatchSchema,
     Blueprint,
     Decoder,
     Embedding,
@@ -107,6 +108,13 @@ class CtcAttention(FrameModel):
     def frame_logits(self, source: Tensor) -> tuple[Tensor, Tensor]:
         memory = self.encode(source)
         return self.ctc(memory.states), memory.mask
+
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        target = self.decoder.embedding.input_schema().with_dims("B", "T")  # type: ignore[operator]
+        return {
+            "source": self.source.input_schema(),
+            "target": target._replace(optional=inference),
+        }
 
     def output_schema(self) -> OutputSchema:
         return OutputSchema(

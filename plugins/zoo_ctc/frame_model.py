@@ -60,6 +60,7 @@ class FrameModel(Model):
     ) -> GenerationOutput:
         """Decode the frames with a frame sampler, or generate token by token with any other."""
         if isinstance(sampler, FrameSampler):
+            self.check_batch(batch, inference=True)
             return self._decode_frames(batch["source"], sampler, max_length, filters)
         return super().generate(
             batch, sampler, max_length=max_length, generator=generator, filters=filters

@@ -9,12 +9,14 @@ from torch import Tensor
 
 from zoo import Batch, Model, Outputs, ZooError
 from zoo.plugin import (
+    BatchSchema,
     Blueprint,
     Decoder,
     Embedding,
     GenerationInputs,
     Memory,
     OutputSchema,
+    TensorSchema,
     forbid_stochastic,
 )
 
@@ -67,6 +69,16 @@ class LanguageModel(Model):
         logits = self.decoder(inputs, empty_memory(self.embedding, inputs))
         mask, valid = self.embedding.mask(targets), batch.get("mask")
         return Outputs(logits, targets, mask if valid is None else mask & valid[:, 1:])
+
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        tokens = self.embedding.input_schema()
+        target, prompt = tokens.with_dims("B", "T"), tokens.with_dims("B", "P")
+        mask = TensorSchema(("B", "P" if inference else "T"), "bool", optional=True)
+        return {
+            "target": target._replace(optional=inference),
+            "prompt": prompt._replace(optional=not inference),
+            "mask": mask,
+        }
 
     def output_schema(self) -> OutputSchema:
         return OutputSchema(logits="token", decoding=("step",))

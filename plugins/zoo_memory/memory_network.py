@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from zoo import Batch, Model, Outputs, ZooError
 from zoo.plugin import (
     Attention,
+    BatchSchema,
     Blueprint,
     Embedding,
     Mask,
@@ -16,7 +17,13 @@ from zoo.plugin import (
     WidthConflict,
     rename_params,
 )
-from zoo_memory.story import answer_outputs, random_story, require_vocab, validate_story
+from zoo_memory.story import (
+    answer_outputs,
+    random_story,
+    require_vocab,
+    story_schema,
+    validate_story,
+)
 
 
 class MemoryNetwork(Model):
@@ -132,6 +139,9 @@ class MemoryNetwork(Model):
             weights = weights * position_weights(mask, vectors)
         sums: Tensor = (vectors * weights).sum(dim=1)
         return sums.view(B, S, -1)
+
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        return story_schema(self.source, inference=inference)
 
     def output_schema(self) -> OutputSchema:
         return OutputSchema(logits="item")

@@ -7,7 +7,16 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs
-from zoo.plugin import Blueprint, Embedding, Encoder, OutputSchema, forbid_stochastic, rename_params
+from zoo.plugin import (
+    BatchSchema,
+    Blueprint,
+    Embedding,
+    Encoder,
+    OutputSchema,
+    TensorSchema,
+    forbid_stochastic,
+    rename_params,
+)
 
 
 class Tagger(Model):
@@ -66,6 +75,17 @@ class Tagger(Model):
         loss_mask = batch.get("mask")
         mask = memory.mask if loss_mask is None else memory.mask & loss_mask
         return Outputs(self.out(memory.states), batch["target"], mask)
+
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        dims = ("B", "S")
+        target = TensorSchema(dims, "integer", below=self.labels, minimum=None)
+        if self.multi_label:
+            target = TensorSchema((*dims, self.labels))
+        return {
+            "source": self.source.input_schema(),
+            "target": target._replace(optional=inference),
+            "mask": TensorSchema(dims, "bool", optional=True),
+        }
 
     def output_schema(self) -> OutputSchema:
         targets: Literal["class", "multi-label"] = "multi-label" if self.multi_label else "class"

@@ -10,6 +10,7 @@ from torch import Tensor
 from zoo import Batch, Model, Outputs, ZooError, record_samples, recording
 from zoo.plugin import (
     Attention,
+    BatchSchema,
     Blueprint,
     Decoder,
     Embedding,
@@ -122,6 +123,13 @@ class Seq2Seq(Model):
         with record_samples(self.decoder) as log:
             logits = self.decoder(inputs, memory)
         return Outputs(logits, targets, targets != self.pad, log.total())
+
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        target = self._target_embedding().input_schema().with_dims("B", "T")
+        return {
+            "source": self.source.input_schema(),
+            "target": target._replace(optional=inference),
+        }
 
     def output_schema(self) -> OutputSchema:
         return OutputSchema(

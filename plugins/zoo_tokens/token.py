@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Embedding
+from zoo.plugin import Embedding, TensorSchema
 
 
 class Token(Embedding):
@@ -78,6 +78,12 @@ class Token(Embedding):
 
     def unembed(self, states: Tensor) -> Tensor:
         return states @ self.table.weight.T
+
+    def input_schema(self) -> TensorSchema:
+        segments = None if self.segments is None else self.segments.num_embeddings
+        return TensorSchema(
+            ("B", "S"), "integer", below=self.vocab, channels=(self.vocab, segments)
+        )
 
     def mask(self, inputs: Tensor) -> Tensor:
         tokens = _token_ids(inputs)

@@ -7,6 +7,7 @@ import torch
 from broken import BROKEN as BROKEN_PARTS
 from broken_attention import BROKEN as BROKEN_ATTENTION
 from broken_backbone import BROKEN as BROKEN_BACKBONES
+from broken_batches import BROKEN as BROKEN_BATCHES
 from broken_contracts import BROKEN as BROKEN_CONTRACTS
 from broken_decoding import BROKEN as BROKEN_DECODING
 from broken_frames import BROKEN as BROKEN_FRAMES
@@ -24,6 +25,7 @@ BROKEN = [
     *BROKEN_PARTS,
     *BROKEN_ATTENTION,
     *BROKEN_BACKBONES,
+    *BROKEN_BATCHES,
     *BROKEN_CONTRACTS,
     *BROKEN_DECODING,
     *BROKEN_FRAMES,

@@ -2,6 +2,7 @@
 
 from zoo.interfaces.alignment import Alignment
 from zoo.interfaces.backbone import Backbone
+from zoo.interfaces.batch_schema import BatchSchema, TensorSchema
 from zoo.interfaces.component import Component, Entry, rename_params
 from zoo.interfaces.contracts import OutputRequirement, OutputSchema
 from zoo.interfaces.data import (
@@ -51,6 +52,7 @@ __all__ = [
     "AlignmentContext",
     "Backbone",
     "Batch",
+    "BatchSchema",
     "Component",
     "Decoder",
     "Embedding",
@@ -76,6 +78,7 @@ __all__ = [
     "SearchState",
     "Selection",
     "State",
+    "TensorSchema",
     "full_precision",
     "rename_params",
 ]

@@ -26,6 +26,7 @@ from zoo.interfaces import (
     Scorer,
     Selection,
     State,
+    TensorSchema,
 )
 from zoo.interfaces.signature import FromParent
 
@@ -47,6 +48,9 @@ class TinyEmbedding(Embedding):
     def forward(self, inputs: Tensor) -> Tensor:
         vectors: Tensor = self.table(inputs)
         return vectors
+
+    def input_schema(self) -> TensorSchema:
+        return TensorSchema(("B", "S"), "integer", below=self.vocab)
 
     def unembed(self, states: Tensor) -> Tensor:
         return states @ self.table.weight.T

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
+from zoo.testing.laws.batches import EMBEDDING_LAWS
 from zoo.testing.laws.helpers import assert_equal, make_generator
 
 
@@ -30,4 +31,8 @@ def inert_padding(config: Configuration) -> None:
     assert_equal(vectors[1], before[1], "a vector of another item")
 
 
-LAWS = (Law("output-shape", output_shape), Law("inert-padding", inert_padding))
+LAWS = (
+    Law("output-shape", output_shape),
+    Law("inert-padding", inert_padding),
+    *EMBEDDING_LAWS,
+)

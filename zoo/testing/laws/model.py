@@ -10,7 +10,8 @@ import torch
 from zoo.artifact import load, save
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
-from zoo.testing.laws.contracts import MODEL_LAWS
+from zoo.testing.laws.batches import MODEL_LAWS as BATCH_LAWS
+from zoo.testing.laws.contracts import MODEL_LAWS as CONTRACT_LAWS
 from zoo.testing.laws.helpers import assert_close, assert_equal, compose_model, example_batch
 
 
@@ -89,5 +90,6 @@ LAWS = (
     Law("parameter-gradients", parameter_gradients),
     Law("compiles", compiles),
     Law("matches-gpu", matches_gpu),
-    *MODEL_LAWS,
+    *CONTRACT_LAWS,
+    *BATCH_LAWS,
 )
