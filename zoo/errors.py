@@ -157,8 +157,10 @@ def suggest(name: str, available: Iterable[str], *, list_command: str = "") -> s
     `list_command` is the command to name instead of a long list.
     """
     options = sorted(set(available))
+    longer = [option for option in options if name and option.startswith(f"{name}-")]
     close = difflib.get_close_matches(truncate(name, 100), options, n=1, cutoff=0.6)
-    hint = f"; did you mean '{close[0]}'?" if close else ""
+    names = " or ".join(f"'{option}'" for option in longer[:3] or close)
+    hint = f"; did you mean {names}?" if names else ""
     if list_command and len(options) > _MAX_LISTED:
         return f"{hint} (see '{list_command}')"
     return f"{hint} (available: {', '.join(options) or 'none'})"

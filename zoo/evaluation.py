@@ -10,6 +10,7 @@ from typing import Any
 
 from zoo.errors import RegistryError, SpecError, ZooError, suggest
 from zoo.interfaces import Metric
+from zoo.interfaces.contracts import PREDICTIONS
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.document import document_from_data
 from zoo.spec.merging import merge, parse_override
@@ -94,9 +95,9 @@ def _require_text_metric(name: str, registry: ComponentRegistry) -> None:
         return
     others: list[Any] = [entry.cls for entry in registry.components("metric")]
     available = ", ".join(sorted({other.name for other in others if other.consumes == "text"}))
-    inputs = {"tokens": "token IDs", "logprobs": "log-probabilities"}[cls.consumes]
     raise ZooError(
-        f"metric '{name}' takes {inputs}, not text (metrics for text files: {available})"
+        f"metric '{name}' takes {PREDICTIONS[cls.consumes]}, not text (metrics for text files: "
+        f"{available})"
     )
 
 

@@ -232,3 +232,10 @@ def os_error_message(error: Exception) -> str:
         return "the disk is full (no space left on device)"
     strerror = getattr(error, "strerror", None)
     return str(strerror).lower() if strerror else text
+
+
+def is_safetensors(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file starts as a safetensors file: a length, then a JSON header."""
+    with open(path, "rb") as file:
+        start, size = file.read(9), os.fstat(file.fileno()).st_size
+    return start[8:] == b"{" and int.from_bytes(start[:8], "little") <= size

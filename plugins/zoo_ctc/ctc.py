@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import Outputs, ZooError
-from zoo.plugin import Objective, full_precision
+from zoo.plugin import Objective, OutputRequirement, full_precision
 from zoo_ctc.lattice import build_lattice
 from zoo_ctc.likelihood import likelihood
 
@@ -69,6 +69,11 @@ class Ctc(Objective):
         if version == 1 and params.get("impossible") == "refuse":
             params["impossible"] = "raise"
         return params, tensors
+
+    def required_outputs(self) -> OutputRequirement:
+        return OutputRequirement(
+            targets="sequence", logits="frame", uses=(), constants={"blank": self.blank}
+        )
 
     def forward(self, outputs: Outputs) -> Tensor:
         target_mask = _require_target_mask(outputs)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from zoo import Batch, GenerationOutput, Outputs, record_samples
 from zoo.plugin import (
+    BatchSchema,
     Blueprint,
     Decoder,
     DecodeRequest,
@@ -18,6 +19,7 @@ from zoo.plugin import (
     Filter,
     GenerationInputs,
     Memory,
+    OutputSchema,
     Sampler,
     decode,
     find_stochastic,
@@ -113,6 +115,22 @@ class CtcAttention(FrameModel):
     def frame_logits(self, source: Tensor) -> tuple[Tensor, Tensor]:
         memory = self.encode(source)
         return self.ctc(memory.states), memory.mask
+
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        target = self.get_embedding("target").input_schema().with_dims("B", "T")
+        return {
+            "source": self.source.input_schema(),
+            "target": target._replace(optional=inference),
+        }
+
+    def output_schema(self) -> OutputSchema:
+        return OutputSchema(
+            logits="token",
+            samples=self.is_stochastic,
+            trained_by=(("ctc",), *((("samples",),) if self.is_stochastic else ())),
+            auxiliary={"ctc": self.frame_schema()},
+            decoding=("step", "frame", "joint"),
+        )
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

@@ -8,11 +8,14 @@ from torch import Tensor, nn
 
 from zoo import Batch, Outputs, ZooError
 from zoo.plugin import (
+    BatchSchema,
     Blueprint,
     Embedding,
     Encoder,
     GenerationInputs,
     Memory,
+    OutputSchema,
+    TensorSchema,
     forbid_stochastic,
 )
 from zoo_ctc.frame_model import FrameModel, excluded_labels, random_labels
@@ -73,6 +76,14 @@ class CtcRecogniser(FrameModel):
     def frame_logits(self, source: Tensor) -> tuple[Tensor, Tensor]:
         memory: Memory = self.encoder(self.source(source), self.source.mask(source))
         return self.out(memory.states), memory.mask
+
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        below = max(self.vocab, self.pad + 1)
+        target = TensorSchema(("B", "U"), "integer", below=below, optional=inference)
+        return {"source": self.source.input_schema(), "target": target}
+
+    def output_schema(self) -> OutputSchema:
+        return self.frame_schema(decoding=("frame",))
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from zoo import Batch, GenerationOutput, Model, ZooError
-from zoo.plugin import Filter, FrameSampler, Sampler
+from zoo.plugin import Filter, FrameSampler, OutputSchema, Sampler
 from zoo_ctc.align import ForcedAlignment, align
 
 
@@ -32,6 +32,15 @@ class FrameModel(Model):
     def frame_logits(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Compute the logits [B, T, V] and the mask [B, T] of the frames."""
 
+    def frame_schema(self, decoding: tuple[str, ...] = ()) -> OutputSchema:
+        """Return the schema of the CTC head."""
+        return OutputSchema(
+            logits="frame",
+            targets="sequence",
+            decoding=decoding,
+            constants={"blank": self.blank},
+        )
+
     @torch.no_grad()
     def align(self, batch: Batch) -> ForcedAlignment:
         """Align the targets with the frames."""
@@ -51,6 +60,7 @@ class FrameModel(Model):
     ) -> GenerationOutput:
         """Decode the frames with a frame sampler, or generate token by token with any other."""
         if isinstance(sampler, FrameSampler):
+            self.check_batch(batch, inference=True)
             return self._decode_frames(batch["source"], sampler, max_length, filters)
         return super().generate(
             batch, sampler, max_length=max_length, generator=generator, filters=filters

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import Outputs, ZooError
-from zoo.plugin import Blueprint, Objective
+from zoo.plugin import Blueprint, Objective, OutputRequirement
 from zoo_ctc.ctc import Ctc, ImpossibleMode
 
 
@@ -72,6 +72,11 @@ class JointCtc(Objective):
             params["attention_reduction"] = "mean"
             return params, tensors
         return Ctc.migrate(version, params, tensors)
+
+    def required_outputs(self) -> OutputRequirement:
+        attention = self.attention.required_outputs()
+        heads = {**attention.auxiliary, "ctc": self.ctc.required_outputs()}
+        return replace(attention, auxiliary=heads)
 
     def forward(self, outputs: Outputs) -> Tensor:
         attention_loss: Tensor = self.attention(outputs)

@@ -40,7 +40,7 @@ class JointCtcSearch(Sampler):
     paper: ClassVar[str] = (
         "Hori et al. 2017, Joint CTC/attention Decoding for End-to-End Speech Recognition"
     )
-    needs_frames: ClassVar[bool] = True
+    decoding: ClassVar[str] = "joint"
 
     def __init__(
         self,

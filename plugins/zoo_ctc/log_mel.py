@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import ZooError
-from zoo.plugin import Embedding, full_precision, rename_params
+from zoo.plugin import Embedding, TensorSchema, full_precision, rename_params
 from zoo_ctc.mel import MelScale, mel_filter_bank, windowed_dft
 
 
@@ -115,6 +115,9 @@ class LogMel(Embedding):
         if self.normalise:
             vectors = _normalise(vectors, mask)
         return vectors.masked_fill(~mask[..., None], 0.0).to(self.dtype_buffer.dtype)
+
+    def input_schema(self) -> TensorSchema:
+        return TensorSchema(("B", "L"), "float")
 
     def mask(self, inputs: Tensor) -> Tensor:
         length = inputs.shape[-1]

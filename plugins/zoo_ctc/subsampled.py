@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Blueprint, Embedding
+from zoo.plugin import Blueprint, Embedding, TensorSchema
 
 
 class Subsampled(Embedding):
@@ -67,6 +67,9 @@ class Subsampled(Embedding):
             states = layer(states).relu() * mask[:, None, :, None]  # [B, channels, S, D]
         vectors: Tensor = self.out(states.transpose(1, 2).flatten(2))
         return vectors * mask[..., None]
+
+    def input_schema(self) -> TensorSchema:
+        return self.inner.input_schema().rename("S", "L")
 
     def mask(self, inputs: Tensor) -> Tensor:
         return self.inner.mask(inputs)[:, :: 2 ** len(self.layers)]

@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs, ZooError
-from zoo.plugin import full_precision, rename_params
+from zoo.plugin import BatchSchema, OutputSchema, TensorSchema, full_precision, rename_params
 from zoo_draw.read_write import Reader, Writer
 
 
@@ -183,6 +183,12 @@ class Draw(Model):
                     f"pixel values range from {low:g} to {high:g}, but model '{self.name}' "
                     "expects values from 0 to 1"
                 )
+
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        return {"source": TensorSchema(("B", *self.shape), "float")}
+
+    def output_schema(self) -> OutputSchema:
+        return OutputSchema(logits="pixel", targets="multi-label", extras=("kl",))
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo import Outputs, ZooError
-from zoo.plugin import Objective, full_precision
+from zoo import Outputs
+from zoo.plugin import Objective, OutputRequirement, full_precision
 
 
 class Variational(Objective):
@@ -34,12 +34,10 @@ class Variational(Objective):
         "arXiv:1502.04623"
     )
 
+    def required_outputs(self) -> OutputRequirement:
+        return OutputRequirement(targets="multi-label", extras=("kl",), uses=())
+
     def forward(self, outputs: Outputs) -> Tensor:
-        if outputs.targets.shape != outputs.logits.shape:
-            raise ZooError(
-                f"objective '{self.name}' needs a target for each logit, but targets are "
-                f"{list(outputs.targets.shape)} and logits {list(outputs.logits.shape)}"
-            )
         logits = full_precision(outputs.logits)
         valid = outputs.mask[..., None]
         losses = F.binary_cross_entropy_with_logits(

@@ -8,7 +8,16 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs, ZooError
-from zoo.plugin import Blueprint, Encoder, WidthConflict, forbid_stochastic, rename_params
+from zoo.plugin import (
+    BatchSchema,
+    Blueprint,
+    Encoder,
+    OutputSchema,
+    TensorSchema,
+    WidthConflict,
+    forbid_stochastic,
+    rename_params,
+)
 
 
 class NodeClassifier(Model):
@@ -82,22 +91,27 @@ class NodeClassifier(Model):
 
     def forward(self, batch: Batch) -> Outputs:
         features, target = batch["features"], batch["target"]
-        if features.dim() != 3 or features.shape[2] != self.features:
-            raise ZooError(
-                f"features must have shape [B, N, {self.features}], not {list(features.shape)}"
-            )
         nodes = torch.ones(features.shape[:2], dtype=torch.bool, device=features.device)
         mask = batch.get("mask", nodes)
-        label_shape = (self.classes,) if self.multi_label else ()
-        for name, tensor, expected in (
-            ("target", target, (*nodes.shape, *label_shape)),
-            ("mask", mask, nodes.shape),
-        ):
-            if tensor.shape != expected:
-                raise ZooError(f"{name} must have shape {list(expected)}, not {list(tensor.shape)}")
         states = self.encoder(features, nodes, batch["edges"]).states
         logits = states if self.out is None else self.out(states)
         return Outputs(logits, target, mask)
+
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        dims = ("B", "N")
+        target = TensorSchema(dims, "integer", below=self.classes, minimum=None)
+        if self.multi_label:
+            target = TensorSchema((*dims, self.classes))
+        return {
+            "features": TensorSchema(("B", "N", self.features), "float"),
+            "edges": TensorSchema(("B", "E", 2), "integer", below="N", minimum=-1),
+            "target": target._replace(optional=inference),
+            "mask": TensorSchema(dims, "bool", optional=True),
+        }
+
+    def output_schema(self) -> OutputSchema:
+        targets: Literal["class", "multi-label"] = "multi-label" if self.multi_label else "class"
+        return OutputSchema(logits="position", targets=targets)
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import Batch, Model, Outputs, ZooError
-from zoo.plugin import Blueprint, Decoder, Embedding, forbid_stochastic
+from zoo.plugin import BatchSchema, Blueprint, Decoder, Embedding, OutputSchema, forbid_stochastic
 from zoo_language.language_model import empty_memory
 
 
@@ -60,6 +60,12 @@ class BiLM(Model):
         ]
         targets = torch.cat([tokens[:, 1:], reversed_tokens[:, 1:]], dim=1)
         return Outputs(torch.cat(logits, dim=1), targets, self.embedding.mask(targets))
+
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        return {"target": self.embedding.input_schema().with_dims("B", "T")}
+
+    def output_schema(self) -> OutputSchema:
+        return OutputSchema(logits="token")
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

@@ -8,7 +8,17 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import Batch, Model, Outputs, ZooError
-from zoo.plugin import Blueprint, Decoder, Embedding, GenerationInputs, Memory, forbid_stochastic
+from zoo.plugin import (
+    BatchSchema,
+    Blueprint,
+    Decoder,
+    Embedding,
+    GenerationInputs,
+    Memory,
+    OutputSchema,
+    TensorSchema,
+    forbid_stochastic,
+)
 
 TokenId = Annotated[int, Field(ge=0)]
 
@@ -59,6 +69,19 @@ class LanguageModel(Model):
         logits = self.decoder(inputs, empty_memory(self.embedding, inputs))
         mask, valid = self.embedding.mask(targets), batch.get("mask")
         return Outputs(logits, targets, mask if valid is None else mask & valid[:, 1:])
+
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        tokens = self.embedding.input_schema()
+        target, prompt = tokens.with_dims("B", "T"), tokens.with_dims("B", "P")
+        mask = TensorSchema(("B", "P" if inference else "T"), "bool", optional=True)
+        return {
+            "target": target._replace(optional=inference),
+            "prompt": prompt._replace(optional=not inference),
+            "mask": mask,
+        }
+
+    def output_schema(self) -> OutputSchema:
+        return OutputSchema(logits="token", decoding=("step",))
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

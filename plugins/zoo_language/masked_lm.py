@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import nn
 
 from zoo import Batch, Outputs, ZooError
-from zoo.plugin import Blueprint, Embedding, Encoder
+from zoo.plugin import BatchSchema, Blueprint, Embedding, Encoder, OutputSchema, TensorSchema
 from zoo_language.encoder_model import EncoderModel
 
 
@@ -53,6 +53,15 @@ class MaskedLM(EncoderModel):
 
     def reset_parameters(self) -> None:
         nn.init.zeros_(self.bias)
+
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        source = self.source.input_schema()
+        target = source.with_dims("B", "S")._replace(minimum=None, optional=inference)
+        loss_mask = TensorSchema(("B", "S"), "bool", optional=True)
+        return {"source": source, "target": target, "loss_mask": loss_mask}
+
+    def output_schema(self) -> OutputSchema:
+        return OutputSchema(logits="token")
 
     def forward(self, batch: Batch) -> Outputs:
         memory = self.encode(batch["source"])

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import Batch, Outputs
-from zoo.plugin import Blueprint, Embedding, Encoder
+from zoo.plugin import BatchSchema, Blueprint, Embedding, Encoder, OutputSchema
 from zoo_language.encoder_model import EncoderModel
 
 
@@ -55,8 +55,17 @@ class SentenceEncoder(EncoderModel):
 
     def embed(self, batch: Batch) -> Tensor:
         """Return vectors [B, D] for a batch {source [B, S]}."""
+        self.check_batch(batch, inference=True)
         pooled = self._pool(batch["source"])
         return F.normalize(pooled, dim=-1) if self.normalise else pooled
+
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        source = self.source.input_schema()
+        target = source.rename("S", "T")._replace(optional=inference)
+        return {"source": source, "target": target}
+
+    def output_schema(self) -> OutputSchema:
+        return OutputSchema(logits="candidate")
 
     def forward(self, batch: Batch) -> Outputs:
         sources, targets = (

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Embedding
+from zoo.plugin import Embedding, TensorSchema
 
 
 class Dense(Embedding):
@@ -43,6 +43,9 @@ class Dense(Embedding):
             raise ZooError(f"inputs are {list(inputs.shape)}, expected [B, S, {self.width}]")
         vectors: Tensor = self.map(inputs.to(self.map.weight.dtype))
         return vectors
+
+    def input_schema(self) -> TensorSchema:
+        return TensorSchema(("B", "S", self.width))
 
     def mask(self, inputs: Tensor) -> Tensor:
         return torch.ones(inputs.shape[:2], dtype=torch.bool, device=inputs.device)

@@ -8,8 +8,23 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs
-from zoo.plugin import Blueprint, Embedding, Encoder, WidthConflict, forbid_stochastic
-from zoo_memory.story import answer_outputs, random_story, require_vocab, validate_story
+from zoo.plugin import (
+    BatchSchema,
+    Blueprint,
+    Embedding,
+    Encoder,
+    OutputSchema,
+    TensorSchema,
+    WidthConflict,
+    forbid_stochastic,
+)
+from zoo_memory.story import (
+    answer_outputs,
+    random_story,
+    require_vocab,
+    story_schema,
+    validate_story,
+)
 
 
 class DynamicMemory(Model):
@@ -111,6 +126,14 @@ class DynamicMemory(Model):
         dots = [(projected * other).sum(dim=-1, keepdim=True) for other in (q, m)]
         logits: Tensor = self.gate(torch.cat([*features, *dots], dim=-1))[..., 0]
         return logits
+
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        support = TensorSchema(("B", "N", self.episodes), optional=True)
+        return {**story_schema(self.source, inference=inference), "support": support}
+
+    def output_schema(self) -> OutputSchema:
+        gates = OutputSchema(logits="position", targets="multi-label")
+        return OutputSchema(logits="item", auxiliary={"gates": gates}, optional=("gates",))
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

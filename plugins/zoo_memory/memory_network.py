@@ -8,9 +8,24 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs, ZooError
-from zoo.plugin import Attention, Blueprint, Embedding, Mask, WidthConflict, rename_params
+from zoo.plugin import (
+    Attention,
+    BatchSchema,
+    Blueprint,
+    Embedding,
+    Mask,
+    OutputSchema,
+    WidthConflict,
+    rename_params,
+)
 from zoo_memory.linear_start import LinearStart
-from zoo_memory.story import answer_outputs, random_story, require_vocab, validate_story
+from zoo_memory.story import (
+    answer_outputs,
+    random_story,
+    require_vocab,
+    story_schema,
+    validate_story,
+)
 
 
 class MemoryNetwork(Model):
@@ -147,6 +162,12 @@ class MemoryNetwork(Model):
             weights = weights * position_weights(mask, vectors)
         sums: Tensor = (vectors * weights).sum(dim=1)
         return sums.view(B, S, -1)
+
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        return story_schema(self.source, inference=inference)
+
+    def output_schema(self) -> OutputSchema:
+        return OutputSchema(logits="item")
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

@@ -4,20 +4,25 @@ import torch
 from torch import Tensor
 
 from zoo import Batch, Outputs, ZooError
-from zoo.plugin import Embedding
+from zoo.plugin import BatchSchema, Embedding
 
 WORDS_PER_SENTENCE = 4
 """Words per sentence in `random_story`."""
 
 
+def story_schema(source: Embedding, *, inference: bool) -> BatchSchema:
+    """Return the schema of a batch of N sentences, a question and its answer."""
+    words = source.input_schema()
+    return {
+        "story": words.with_dims("B", "N", "W"),
+        "question": words.with_dims("B", "Q"),
+        "target": words.with_dims("B")._replace(optional=inference),
+    }
+
+
 def validate_story(batch: Batch) -> tuple[Tensor, Tensor]:
-    """Return the story [B, S, W] and the question [B, Q], or raise ZooError."""
+    """Return the story [B, N, W] and the question [B, Q]; raise ZooError if one is empty."""
     story, question = batch["story"], batch["question"]
-    if story.dim() != 3 or question.dim() != 2 or len(story) != len(question):
-        raise ZooError(
-            f"story is {list(story.shape)} and question {list(question.shape)}, expected "
-            "[B, sentences, words] and [B, words]"
-        )
     if 0 in (*story.shape[1:], question.shape[1]):
         raise ZooError(
             f"story is {list(story.shape)} and question {list(question.shape)}, but neither may "

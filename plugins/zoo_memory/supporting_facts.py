@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import Outputs
-from zoo.plugin import Blueprint, Objective
+from zoo.plugin import Blueprint, Objective, OutputRequirement
 
 
 class SupportingFacts(Objective):
@@ -46,6 +46,11 @@ class SupportingFacts(Objective):
         self.answer = answer.build()
         self.facts = facts.build()
         self.weight = weight
+
+    def required_outputs(self) -> OutputRequirement:
+        answer = self.answer.required_outputs()
+        heads = {**answer.auxiliary, "gates": self.facts.required_outputs()}
+        return replace(answer, auxiliary=heads, optional=(*answer.optional, "gates"))
 
     def forward(self, outputs: Outputs) -> Tensor:
         loss: Tensor = self.answer(outputs)

@@ -1,13 +1,22 @@
 """Tagger: one or more labels for each position."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs
-from zoo.plugin import Blueprint, Embedding, Encoder, forbid_stochastic, rename_params
+from zoo.plugin import (
+    BatchSchema,
+    Blueprint,
+    Embedding,
+    Encoder,
+    OutputSchema,
+    TensorSchema,
+    forbid_stochastic,
+    rename_params,
+)
 
 
 class Tagger(Model):
@@ -66,6 +75,21 @@ class Tagger(Model):
         loss_mask = batch.get("mask")
         mask = memory.mask if loss_mask is None else memory.mask & loss_mask
         return Outputs(self.out(memory.states), batch["target"], mask)
+
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        dims = ("B", "S")
+        target = TensorSchema(dims, "integer", below=self.labels, minimum=None)
+        if self.multi_label:
+            target = TensorSchema((*dims, self.labels))
+        return {
+            "source": self.source.input_schema(),
+            "target": target._replace(optional=inference),
+            "mask": TensorSchema(dims, "bool", optional=True),
+        }
+
+    def output_schema(self) -> OutputSchema:
+        targets: Literal["class", "multi-label"] = "multi-label" if self.multi_label else "class"
+        return OutputSchema(logits="position", targets=targets)
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

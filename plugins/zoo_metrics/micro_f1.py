@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from zoo_metrics.ratio_metric import RatioMetric
 
@@ -24,6 +24,7 @@ class MicroF1(RatioMetric):
 
     name: ClassVar[str] = "micro-f1"
     paper: ClassVar[str] = "Lewis 1991, Evaluating Text Categorization"
+    consumes: ClassVar[Literal["labels"]] = "labels"  # type: ignore[assignment]
     unit: ClassVar[str] = "label"
 
     def count(self, predicted: Sequence[int], reference: Sequence[int]) -> tuple[int, int]:

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo import Outputs, ZooError
-from zoo.plugin import Objective, full_precision
+from zoo import Outputs
+from zoo.plugin import Objective, OutputRequirement, full_precision
 
 
 class BinaryCrossEntropy(Objective):
@@ -28,12 +28,10 @@ class BinaryCrossEntropy(Objective):
     name: ClassVar[str] = "binary-cross-entropy"
     paper: ClassVar[str] = "Good 1952, Rational Decisions"
 
+    def required_outputs(self) -> OutputRequirement:
+        return OutputRequirement(targets="multi-label", uses=())
+
     def forward(self, outputs: Outputs) -> Tensor:
-        if outputs.targets.shape != outputs.logits.shape:
-            raise ZooError(
-                f"objective '{self.name}' needs one target per logit, but targets are "
-                f"{list(outputs.targets.shape)} and logits are {list(outputs.logits.shape)}"
-            )
         logits = full_precision(outputs.logits)
         valid = outputs.mask[..., None]
         targets = outputs.targets.to(logits).where(valid, 0.0)

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import Outputs
-from zoo.plugin import Objective, full_precision
+from zoo.plugin import Objective, OutputRequirement, full_precision
 
 
 class CrossEntropy(Objective):
@@ -35,6 +35,9 @@ class CrossEntropy(Objective):
     def __init__(self, *, smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0) -> None:
         super().__init__()
         self.smoothing = smoothing
+
+    def required_outputs(self) -> OutputRequirement:
+        return OutputRequirement(targets="class", uses=())
 
     def forward(self, outputs: Outputs) -> Tensor:
         logits = full_precision(outputs.logits)

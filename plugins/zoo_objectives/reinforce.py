@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import Outputs
-from zoo.plugin import Objective, full_precision
+from zoo.plugin import Objective, OutputRequirement, full_precision
 
 
 class Reinforce(Objective):
@@ -62,6 +62,9 @@ class Reinforce(Objective):
         self.gamma = gamma
         self.reward_to_go = reward_to_go
         self.register_buffer("baseline", torch.zeros(()))
+
+    def required_outputs(self) -> OutputRequirement:
+        return OutputRequirement(targets="class", uses=("samples",))
 
     def forward(self, outputs: Outputs) -> Tensor:
         logits = full_precision(outputs.logits)

@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import Outputs
-from zoo.plugin import Objective, full_precision
+from zoo.plugin import Objective, OutputRequirement, full_precision
 
 
 class HybridReinforce(Objective):
@@ -49,6 +49,9 @@ class HybridReinforce(Objective):
         super().__init__()
         self.lambda_r = lambda_r
         self.lambda_b = lambda_b
+
+    def required_outputs(self) -> OutputRequirement:
+        return OutputRequirement(targets="class", extras=("logprob", "baselines"), uses=())
 
     def forward(self, outputs: Outputs) -> Tensor:
         logits = full_precision(outputs.logits)

@@ -10,7 +10,15 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs, ZooError
-from zoo.plugin import Blueprint, Samples, full_precision, rename_params
+from zoo.plugin import (
+    BatchSchema,
+    Blueprint,
+    OutputSchema,
+    Samples,
+    TensorSchema,
+    full_precision,
+    rename_params,
+)
 from zoo_ram.baseline import Baseline
 from zoo_ram.glimpse import GlimpseNetwork
 from zoo_ram.policy import Policy
@@ -184,6 +192,16 @@ class RAM(Model):
         device = generator.device if generator else images.device
         uniform = torch.rand(shape, dtype=dtype, device=device, generator=generator)
         return 2 * uniform.to(images.device) - 1
+
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        source = TensorSchema(("B", self.channels, "H", "W"), "float")
+        target = TensorSchema(("B",), "integer", below=self.classes, optional=inference)
+        return {"source": source, "target": target}
+
+    def output_schema(self) -> OutputSchema:
+        extras = ("locations", "logprob", "baselines")
+        trained_by = (("samples", "logprob"),)
+        return OutputSchema(logits="item", samples=True, extras=extras, trained_by=trained_by)
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

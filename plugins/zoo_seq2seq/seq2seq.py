@@ -10,12 +10,14 @@ from torch import Tensor
 from zoo import Batch, Model, Outputs, ZooError, record_samples, recording
 from zoo.plugin import (
     Attention,
+    BatchSchema,
     Blueprint,
     Decoder,
     Embedding,
     Encoder,
     GenerationInputs,
     Memory,
+    OutputSchema,
     find_stochastic,
     forbid_stochastic,
     rename_params,
@@ -123,6 +125,22 @@ class Seq2Seq(Model):
         with record_samples(self.decoder) as log:
             logits = self.decoder(inputs, memory)
         return Outputs(logits, targets, targets != self.pad, log.total())
+
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        target = self._target_embedding().input_schema().with_dims("B", "T")
+        return {
+            "source": self.source.input_schema(),
+            "target": target._replace(optional=inference),
+        }
+
+    def output_schema(self) -> OutputSchema:
+        return OutputSchema(
+            logits="token",
+            samples=self.is_stochastic,
+            trained_by=(("samples",),) if self.is_stochastic else (),
+            extras=("attention_weights", "source_mask") if self.return_attention else (),
+            decoding=("step",),
+        )
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import Outputs
-from zoo.plugin import Objective, full_precision
+from zoo.plugin import Objective, OutputRequirement, full_precision
 
 
 class DoublyStochastic(Objective):
@@ -40,6 +40,10 @@ class DoublyStochastic(Objective):
     def __init__(self, *, weight: Annotated[float, Field(ge=0)] = 1.0) -> None:
         super().__init__()
         self.weight = weight
+
+    def required_outputs(self) -> OutputRequirement:
+        extras = ("attention_weights", "source_mask")
+        return OutputRequirement(targets="class", extras=extras, uses=())
 
     def forward(self, outputs: Outputs) -> Tensor:
         logits = full_precision(outputs.logits)

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Embedding, tied_logits
+from zoo.plugin import Embedding, TensorSchema, tied_logits
 
 
 class Token(Embedding):
@@ -89,6 +89,12 @@ class Token(Embedding):
         if self.map is not None:
             states = states @ self.map.weight
         return tied_logits(states, self.table.weight, self.padding)
+
+    def input_schema(self) -> TensorSchema:
+        segments = None if self.segments is None else self.segments.num_embeddings
+        return TensorSchema(
+            ("B", "S"), "integer", below=self.vocab, channels=(self.vocab, segments)
+        )
 
     def mask(self, inputs: Tensor) -> Tensor:
         tokens = _token_ids(inputs)

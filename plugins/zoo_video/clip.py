@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import ZooError
-from zoo.plugin import Backbone, Blueprint, Embedding
+from zoo.plugin import Backbone, Blueprint, Embedding, TensorSchema
 from zoo_video.motion import Motion
 
 
@@ -74,6 +74,9 @@ class Clip(Embedding):
             motion = self.motion(inputs.transpose(1, 2), valid)
             vectors = torch.cat([vectors, motion], dim=-1)
         return vectors * valid[..., None]
+
+    def input_schema(self) -> TensorSchema:
+        return TensorSchema(("B", "S", *self.size), "float")
 
     def mask(self, inputs: Tensor) -> Tensor:
         """Return a mask that is True for frames up to the last non-zero one."""

@@ -7,7 +7,16 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs
-from zoo.plugin import Blueprint, Embedding, Encoder, forbid_stochastic, rename_params
+from zoo.plugin import (
+    BatchSchema,
+    Blueprint,
+    Embedding,
+    Encoder,
+    OutputSchema,
+    TensorSchema,
+    forbid_stochastic,
+    rename_params,
+)
 
 
 class Classifier(Model):
@@ -65,6 +74,13 @@ class Classifier(Model):
         return Outputs(
             self.out(vector)[:, None], targets, torch.ones_like(targets, dtype=torch.bool)
         )
+
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        target = TensorSchema(("B",), "integer", below=self.classes, optional=inference)
+        return {"source": self.source.input_schema(), "target": target}
+
+    def output_schema(self) -> OutputSchema:
+        return OutputSchema(logits="item")
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import ZooError
-from zoo.plugin import Backbone, Blueprint, Embedding
+from zoo.plugin import Backbone, Blueprint, Embedding, TensorSchema
 from zoo_vision.feature_size import infer_feature_size
 
 
@@ -60,6 +60,9 @@ class Columns(Embedding):
             )
         features: Tensor = self.backbone(inputs)  # [B, D, h, w]
         return features.permute(0, 3, 1, 2).flatten(2)
+
+    def input_schema(self) -> TensorSchema:
+        return TensorSchema(("B", self.channels, self.height, "W"), "float")
 
     def mask(self, inputs: Tensor) -> Tensor:
         shape = (inputs.shape[0], self.width_axis.output_size(inputs.shape[3]))

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Embedding
+from zoo.plugin import Embedding, TensorSchema
 
 
 class Grid(Embedding):
@@ -64,6 +64,9 @@ class Grid(Embedding):
         column = self.columns(torch.arange(columns, device=inputs.device))  # [C, dim]
         vectors: Tensor = self.table(inputs) + row[:, None] + column  # [B, R, C, dim]
         return vectors.flatten(1, 2)
+
+    def input_schema(self) -> TensorSchema:
+        return TensorSchema(("B", "R", "C"), "integer", below=self.vocab)
 
     def mask(self, inputs: Tensor) -> Tensor:
         return torch.ones_like(inputs, dtype=torch.bool).flatten(1)

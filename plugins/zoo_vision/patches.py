@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Embedding, rename_params
+from zoo.plugin import Embedding, TensorSchema, rename_params
 
 
 class Patches(Embedding):
@@ -79,6 +79,9 @@ class Patches(Embedding):
             return vectors
         first = self.whole.expand(vectors.shape[0], 1, -1)
         return torch.cat([first, vectors], dim=1)
+
+    def input_schema(self) -> TensorSchema:
+        return TensorSchema(("B", self.channels, "H", "W"), "float")
 
     def mask(self, inputs: Tensor) -> Tensor:
         count = self._num_patches(inputs) + self.class_token

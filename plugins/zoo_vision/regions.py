@@ -6,7 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo.plugin import Backbone, Blueprint, Embedding
+from zoo.plugin import Backbone, Blueprint, Embedding, TensorSchema
 from zoo_vision.feature_size import infer_feature_size
 
 
@@ -44,6 +44,9 @@ class Regions(Embedding):
     def forward(self, inputs: Tensor) -> Tensor:
         features: Tensor = self.backbone(inputs)  # [B, D, h, w]
         return features.flatten(2).transpose(1, 2)
+
+    def input_schema(self) -> TensorSchema:
+        return TensorSchema(("B", self.channels, "H", "W"), "float")
 
     def mask(self, inputs: Tensor) -> Tensor:
         count = self.height_axis.output_size(inputs.shape[2]) * self.width_axis.output_size(

@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Blueprint, Embedding, rename_params
+from zoo.plugin import Blueprint, Embedding, TensorSchema, rename_params
 from zoo_wave.conv_position import ConvPosition
 from zoo_wave.masked_group_norm import MaskedGroupNorm, length_mask
 
@@ -127,6 +127,9 @@ class Waveform(Embedding):
             return vectors
         positioned: Tensor = self.surroundings(vectors)
         return positioned.masked_fill(padding_mask, 0.0)
+
+    def input_schema(self) -> TensorSchema:
+        return TensorSchema(("B", "L"), "float")
 
     def mask(self, inputs: Tensor) -> Tensor:
         lengths, max_length = _num_samples(inputs), inputs.shape[1]

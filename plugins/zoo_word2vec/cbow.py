@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from zoo import Batch, Outputs
+from zoo.plugin import BatchSchema
 from zoo_word2vec.word_model import WordModel, concat_noise
 
 
@@ -30,6 +31,15 @@ class Cbow(WordModel):
         "Mikolov et al. 2013, Efficient Estimation of Word Representations, arXiv:1301.3781"
     )
 
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        words = self.source.input_schema()
+        noise = words.with_dims("B", 1, self.negatives or "K")
+        return {
+            "source": words.with_dims("B", "W"),
+            "target": words.with_dims("B"),
+            "noise": noise._replace(optional=not self.negatives),
+        }
+
     def forward(self, batch: Batch) -> Outputs:
         valid = self.source.mask(batch["source"])  # [B, W]
         count = valid.sum(dim=1, keepdim=True)
@@ -38,9 +48,7 @@ class Cbow(WordModel):
         targets, mask = batch["target"][:, None], count > 0
         if not self.negatives:
             return Outputs(mean @ self.output_table().T, targets, mask)
-        candidate_vectors = self.output(
-            concat_noise(targets, batch, self.negatives)
-        )  # [B, 1, 1 + K, D]
+        candidate_vectors = self.output(concat_noise(targets, batch))  # [B, 1, 1 + K, D]
         logits = (candidate_vectors @ mean[..., None])[..., 0]
         return Outputs(logits, torch.zeros_like(targets), mask)
 

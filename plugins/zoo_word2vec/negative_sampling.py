@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from zoo import Outputs
-from zoo.plugin import Objective, full_precision
+from zoo.plugin import Objective, OutputRequirement, full_precision
 
 
 class NegativeSampling(Objective):
@@ -29,6 +29,9 @@ class NegativeSampling(Objective):
     paper: ClassVar[str] = (
         "Mikolov et al. 2013, Distributed Representations of Words and Phrases, arXiv:1310.4546"
     )
+
+    def required_outputs(self) -> OutputRequirement:
+        return OutputRequirement(targets="class", logits="candidate", uses=())
 
     def forward(self, outputs: Outputs) -> Tensor:
         logits = full_precision(outputs.logits)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from zoo import Batch, Outputs
+from zoo.plugin import BatchSchema
 from zoo_word2vec.word_model import WordModel, concat_noise
 
 
@@ -34,6 +35,15 @@ class SkipGram(WordModel):
         "Mikolov et al. 2013, Distributed Representations of Words and Phrases, arXiv:1310.4546"
     )
 
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        words = self.source.input_schema()
+        noise = words.with_dims("B", "W", self.negatives or "K")
+        return {
+            "source": words.with_dims("B"),
+            "target": words.with_dims("B", "W"),
+            "noise": noise._replace(optional=not self.negatives),
+        }
+
     def forward(self, batch: Batch) -> Outputs:
         words = self.source(batch["source"][:, None])  # [B, 1, D]
         targets = batch["target"]
@@ -41,9 +51,7 @@ class SkipGram(WordModel):
         if not self.negatives:
             logits = (words @ self.output_table().T).expand(-1, targets.shape[1], -1)
             return Outputs(logits, targets, mask)
-        candidate_vectors = self.output(
-            concat_noise(targets, batch, self.negatives)
-        )  # [B, W, 1 + K, D]
+        candidate_vectors = self.output(concat_noise(targets, batch))  # [B, W, 1 + K, D]
         logits = (candidate_vectors @ words[..., None])[..., 0]
         return Outputs(logits, torch.zeros_like(targets), mask)
 

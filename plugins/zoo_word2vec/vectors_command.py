@@ -60,7 +60,14 @@ def command(
 def _load_vectors(source: str) -> Vectors:
     if os.path.isfile(source) and not source.endswith(".safetensors"):
         return Vectors.read(source)
-    return vectors_from_model(zoo.load(source))
+    suffix = os.path.splitext(source)[1]
+    if not os.path.exists(source) and suffix in (".txt", ".vec", ".bin", ".gz"):
+        raise ZooError(f"{source}: no such file; expected a file of word vectors, or a model")
+    model = zoo.load(source)
+    try:
+        return vectors_from_model(model)
+    except ZooError as error:
+        raise ZooError(f"{source} has no word vectors: {error}") from None
 
 
 def _query(vectors: Vectors, words: list[str], count: int) -> dict[str, Any]:

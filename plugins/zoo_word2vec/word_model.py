@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, ZooError
-from zoo.plugin import Blueprint, Embedding, has_hooks
+from zoo.plugin import Blueprint, Embedding, OutputSchema, has_hooks
 
 
 class WordModel(Model):
@@ -57,6 +57,9 @@ class WordModel(Model):
         table: Tensor = self.output(ids)
         return table
 
+    def output_schema(self) -> OutputSchema:
+        return OutputSchema(logits="candidate" if self.negatives else "token")
+
     def get_embedding(self, side: str) -> Embedding:
         """Return `source`; source and target share its vocabulary."""
         return self.source
@@ -76,17 +79,6 @@ def get_table_weight(source: Embedding) -> nn.Parameter:
     return weights[0]
 
 
-def concat_noise(targets: Tensor, batch: Batch, negatives: int) -> Tensor:
+def concat_noise(targets: Tensor, batch: Batch) -> Tensor:
     """Return targets [...] followed by noise words [..., K]: [..., 1 + K]."""
-    if "noise" not in batch:
-        raise ZooError(
-            f"the batch has no 'noise', but negatives is {negatives}: expected {negatives} noise "
-            "words for each target"
-        )
-    noise = batch["noise"]
-    if noise.shape != (*targets.shape, negatives):
-        raise ZooError(
-            f"'noise' has shape {list(noise.shape)}, expected {[*targets.shape, negatives]}: "
-            f"{negatives} noise words for each target"
-        )
-    return torch.cat([targets[..., None], noise], dim=-1)
+    return torch.cat([targets[..., None], batch["noise"]], dim=-1)

@@ -7,6 +7,8 @@ import torch
 from broken import BROKEN as BROKEN_PARTS
 from broken_attention import BROKEN as BROKEN_ATTENTION
 from broken_backbone import BROKEN as BROKEN_BACKBONES
+from broken_batches import BROKEN as BROKEN_BATCHES
+from broken_contracts import BROKEN as BROKEN_CONTRACTS
 from broken_cost import BROKEN as BROKEN_COST
 from broken_decoding import BROKEN as BROKEN_DECODING
 from broken_frames import BROKEN as BROKEN_FRAMES
@@ -27,6 +29,8 @@ BROKEN = [
     *BROKEN_PARTS,
     *BROKEN_ATTENTION,
     *BROKEN_BACKBONES,
+    *BROKEN_BATCHES,
+    *BROKEN_CONTRACTS,
     *BROKEN_COST,
     *BROKEN_DECODING,
     *BROKEN_FRAMES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import Any
 
 import typer
@@ -45,6 +46,10 @@ class CommandGroup(TyperGroup):
         return super().get_command(ctx, cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            names = self.list_commands(ctx)
+            if not get_close_matches(args[0], names):  # typer suggests close matches
+                ctx.fail(f"No such command '{args[0]}'. Commands: {', '.join(names)}.")
         name, command, rest = super().resolve_command(ctx, args)
         if isinstance(command, _PluginCommand):
             command = _load(command)

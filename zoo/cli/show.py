@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -57,8 +58,15 @@ def command(
                 f"no plugin named '{plugin}' has components; expected NAME or PLUGIN:NAME"
                 f"{suggest(plugin, plugins)}"
             )
+        if os.path.exists(name):
+            raise RegistryError(
+                f"{name} is a path; expected the name of a component, part or spec (see 'zoo "
+                "check' for the file of a spec, 'zoo info' for a model)"
+            )
         known = [c.name for c in components] + [p.name for p in index.parts] + list(index.specs)
         tail = suggest(bare, known, list_command="zoo list' and 'zoo list --specs")
+        if name in {importer.name for importer in index.importers}:
+            tail += f"; '{name}' is an importer, used by 'zoo import FOLDER'"
         raise RegistryError(f"no component, part or spec named '{name}'{tail}")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoo.artifact import read_header
+from zoo.artifact import Header, read_header
 from zoo.artifact.checkpoint import open_tensors, write_tensors
 from zoo.errors import ArtifactError, RegistryError, ZooError, suggest
 from zoo.exchange.import_plan import find_map, wrap_importer_errors
@@ -100,7 +100,7 @@ def plan_export(
     config = None
     files: Mapping[str, Any] = {}
     if map is None:
-        importer = find_exporter(header.provenance, to, registry)
+        importer = find_exporter(header, to, registry)
         original = header.provenance.get("config")
         with wrap_importer_errors(importer):
             config = importer.config(header.spec, original if isinstance(original, dict) else {})
@@ -125,15 +125,13 @@ def export_model(
     return plan_export(model, **options).write(folder)
 
 
-def find_exporter(
-    provenance: Mapping[str, Any], to: str | None, registry: ComponentRegistry
-) -> Importer:
+def find_exporter(header: Header, to: str | None, registry: ComponentRegistry) -> Importer:
     """Return the importer with the name `to`, or the one that the model was imported with."""
     importers = {importer.name: importer for importer in registry.importers}
-    name = to if to is not None else provenance.get("importer")
+    name = to if to is not None else header.provenance.get("importer")
     if name is None:
         raise ZooError(
-            f"the model was not imported; set --to NAME or --map FILE{suggest('', importers)}"
+            f"{header.path} was not imported; set --to NAME or --map FILE{suggest('', importers)}"
         )
     if name not in importers:
         raise RegistryError(f"no importer named '{name}'{suggest(str(name), importers)}")

@@ -131,6 +131,8 @@ class Catalogue:
             files = " and ".join(str(model.file) for model in found)
             raise RegistryError(f"'{name}' is listed in {files}; use its repository name instead")
         tail = suggest(name, (model.name for model in self.models), list_command="zoo catalogue")
+        if name in default_registry().specs:
+            tail = f"; it is a spec: 'zoo compose {name} -o model.safetensors' builds a model"
         if self.problems:
             tail += f"; invalid catalogues: {'; '.join(self.problems)}"
         raise RegistryError(f"no file or catalogue entry named '{name}'{tail}")
@@ -177,7 +179,7 @@ def builtin_file() -> Path:
 
 def read_catalogue(path: Path, registry: ComponentRegistry | None = None) -> list[CatalogueEntry]:
     """Read one catalogue file. Raise SpecError with every problem in it."""
-    document = read_file(path)
+    document = read_file(path, "a catalogue file")
     reader = SpecReader(document, registry or default_registry())
     root = reader.part(_CatalogueFile, document.data)
     problems = list(reader.problems)

@@ -31,8 +31,10 @@ from zoo.hub.models import CONFIG, Source, find
 from zoo.hub.reference import Reference, parse_reference
 from zoo.interfaces import Model
 from zoo.registry.component_registry import default_registry
-from zoo.spec.composition import build_on_meta, check_spec
+from zoo.spec.composition import build_on_meta
 from zoo.spec.providers import missing_component, reference
+from zoo.spec.report import build_report
+from zoo.spec.spec import load_spec
 
 CARD = "README.md"
 # huggingface_hub raises any of these for a malformed response.
@@ -154,7 +156,9 @@ def push(
 def write_model_card(folder: Path, repo: str, licence: str | None = None) -> None:
     """Write config.json, model card, diagram and results next to the weights of a directory."""
     header = artifact.read_header(folder)
-    spec, report = check_spec(available_spec(header, default_registry()))
+    spec = load_spec(available_spec(header, default_registry()))
+    tree = build_on_meta(spec)
+    report = build_report(spec, tree)
     known = _find_in_catalogue(spec.name)
     stored = header.provenance.get("licence")
     stored = stored if isinstance(stored, str) else None
@@ -165,7 +169,7 @@ def write_model_card(folder: Path, repo: str, licence: str | None = None) -> Non
         header.providers,
         header.provenance,
         licence or stored or (known.licence if known else None),
-        build_on_meta(spec).part.generation_input,
+        tree.part.generation_input,
         bool(header.tokenizer),
         known,
         _list_papers(header.providers),

@@ -2,7 +2,9 @@
 
 from zoo.interfaces.alignment import Alignment
 from zoo.interfaces.backbone import Backbone
+from zoo.interfaces.batch_schema import BatchSchema, TensorSchema
 from zoo.interfaces.component import Component, Entry, rename_params
+from zoo.interfaces.contracts import OutputRequirement, OutputSchema
 from zoo.interfaces.data import (
     AlignmentContext,
     Batch,
@@ -56,6 +58,7 @@ __all__ = [
     "AlignmentContext",
     "Backbone",
     "Batch",
+    "BatchSchema",
     "Component",
     "Decoder",
     "Embedding",
@@ -71,6 +74,8 @@ __all__ = [
     "Metric",
     "Model",
     "Objective",
+    "OutputRequirement",
+    "OutputSchema",
     "Outputs",
     "Part",
     "Position",
@@ -82,6 +87,7 @@ __all__ = [
     "SearchState",
     "Selection",
     "State",
+    "TensorSchema",
     "Weight",
     "full_precision",
     "rename_params",

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo.errors import ZooError
+from zoo.interfaces.batch_schema import TensorSchema
 from zoo.interfaces.component import Component
 
 
@@ -19,7 +20,7 @@ class Embedding(Component, nn.Module, ABC):
     Laws:
         padding has no effect: the input at a masked position does not change the vectors of other
         positions, and its own vector is zero, also after training an output layer tied to the
-        embedding.
+        embedding; `example` fits `input_schema`.
 
     Attributes:
         dim: width of the vectors.
@@ -37,6 +38,10 @@ class Embedding(Component, nn.Module, ABC):
     @abstractmethod
     def forward(self, inputs: Tensor) -> Tensor:
         """Compute vectors [B, S, D] from inputs [B, S, ...]."""
+
+    def input_schema(self) -> TensorSchema:
+        """Return shape and dtype of the inputs; "S" is the number of vectors. Default: unknown."""
+        return TensorSchema()
 
     @abstractmethod
     def mask(self, inputs: Tensor) -> Tensor:

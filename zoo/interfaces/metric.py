@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 from zoo.interfaces.component import Component
+from zoo.interfaces.contracts import Prediction
 
 
 class Metric(Component, ABC):
@@ -16,7 +17,8 @@ class Metric(Component, ABC):
     `consumes` defines the type of a prediction and its reference:
 
     - ``text``: the prediction is a string, the reference a list of one or more strings;
-    - ``tokens``: both are lists of token IDs or label IDs;
+    - ``tokens``: both are lists of token IDs or label IDs, compared position by position;
+    - ``labels``: both are lists of label IDs in any order (label sets);
     - ``logprobs``: the prediction is the list of log-probabilities that the model assigns to the
       tokens of the reference, a list of token IDs.
 
@@ -26,7 +28,7 @@ class Metric(Component, ABC):
     """
 
     kind: ClassVar[str] = "metric"
-    consumes: ClassVar[Literal["text", "tokens", "logprobs"]] = "text"
+    consumes: ClassVar[Prediction] = "text"
 
     @abstractmethod
     def update(self, predictions: Sequence[Any], references: Sequence[Any]) -> None:

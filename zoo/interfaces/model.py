@@ -13,7 +13,9 @@ import torch
 from torch import nn
 
 from zoo.errors import ZooError
+from zoo.interfaces.batch_schema import BatchSchema, check_batch
 from zoo.interfaces.component import Component, Entry
+from zoo.interfaces.contracts import OutputSchema
 from zoo.interfaces.data import Batch, GenerationOutput, Memory, Outputs
 from zoo.interfaces.decoder import Decoder
 from zoo.interfaces.embedding import Embedding, to_eos_ids
@@ -53,7 +55,8 @@ class Model(Component, nn.Module, ABC):
     Laws:
         saving and loading is bit-exact; CPU and GPU agree within tolerance; the forward pass
         compiles without graph breaks; every parameter gets a gradient; `zoo.generate` returns the
-        tokens of `generate`.
+        tokens of `generate`; the outputs hold what `output_schema` declares; a batch that does not
+        fit `batch_schema` raises ZooError.
 
     Attributes:
         bos: the start token, which `zoo.generate` adds to prompts; None if there is none.
@@ -128,6 +131,29 @@ class Model(Component, nn.Module, ABC):
         ).commit
         return commit
 
+    def __call__(self, batch: Batch) -> Any:
+        """Check the batch against `batch_schema` and compute the outputs."""
+        if not torch.compiler.is_compiling():
+            self.check_batch(batch)
+        return super().__call__(batch)
+
+    def check_batch(self, batch: Batch, *, inference: bool = False) -> None:
+        """Raise ZooError if the batch does not fit `batch_schema`.
+
+        It reads shapes and dtypes, and on the CPU also whether IDs are in range.
+        """
+        schema = self.batch_schema(inference=inference)
+        if schema is not None:
+            check_batch(schema, batch, f"model '{self.name}'")
+
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema | None:
+        """Return the tensors of a batch; None if they are not declared, so that nothing is checked.
+
+        Args:
+            inference: whether the batch is for generation or embedding, so targets are optional.
+        """
+        return None
+
     @abstractmethod
     def forward(self, batch: Batch) -> Outputs:
         """Compute the outputs for a batch."""
@@ -137,6 +163,10 @@ class Model(Component, nn.Module, ABC):
         self, batch: int, length: int, generator: torch.Generator | None = None
     ) -> dict[str, torch.Tensor]:
         """Return a random batch on the model's device, with items of length ``length``."""
+
+    def output_schema(self) -> OutputSchema | None:
+        """Return what the outputs hold; None if it is not declared, so that nothing is checked."""
+        return None
 
     def get_embedding(self, side: str) -> Embedding:
         """Return the embedding of the "source" or the "target"."""
@@ -165,6 +195,7 @@ class Model(Component, nn.Module, ABC):
         """Generate tokens for each item of the batch until eos or max_length tokens."""
         import zoo
 
+        self.check_batch(batch, inference=True)
         request = zoo.plugin.DecodeRequest(
             sampler=sampler, max_length=max_length, generator=generator, filters=filters
         )

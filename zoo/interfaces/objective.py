@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from zoo.errors import ZooError
 from zoo.interfaces.component import Component
+from zoo.interfaces.contracts import OutputRequirement
 from zoo.interfaces.data import Outputs, Samples
 
 
@@ -17,10 +19,23 @@ class Objective(Component, nn.Module, ABC):
     """Computes the training loss from a model's outputs.
 
     Laws:
-        `forward` equals `reference` on small examples; masked targets have no effect.
+        `forward` equals `reference` on small examples; masked targets have no effect; outputs that
+        have exactly what `required_outputs` declares are sufficient and necessary.
     """
 
     kind: ClassVar[str] = "objective"
+
+    def required_outputs(self) -> OutputRequirement:
+        """Return what the objective needs of a model; by default nothing is known."""
+        return OutputRequirement()
+
+    def __call__(self, outputs: Outputs) -> Any:
+        """Check the outputs against `required_outputs` and compute the loss."""
+        if not torch.compiler.is_compiling():
+            problem = self.required_outputs().check(outputs)
+            if problem:
+                raise ZooError(f"objective '{self.name}' {problem}")
+        return super().__call__(outputs)
 
     def examples(self) -> Sequence[Outputs]:
         """Return small padded outputs in float64 for the laws, with and without samples.

@@ -77,8 +77,9 @@ class Sampler(Component):
     """
 
     kind: ClassVar[str] = "sampler"
-    needs_frames: ClassVar[bool] = False
-    """Whether it also uses the frames of a CTC head, so that only some models support it."""
+    decoding: ClassVar[str] = "step"
+    """How it decodes: "step", in the decoding loop, "frame", or another way that models declare in
+    their `OutputSchema`."""
     width: int = 1
     groups: int = 1
 
@@ -134,6 +135,8 @@ class FrameSampler(Sampler):
         probability 0, have no effect; labels contain neither blank nor padding; scores are sorted,
         and at most the log-probability of the labels.
     """
+
+    decoding: ClassVar[str] = "frame"
 
     def decode_frames(
         self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int

@@ -13,6 +13,7 @@ from zoo.interfaces.importer import Importer
 from zoo.interfaces.signature import parameters
 from zoo.registry.blueprint import Blueprint, BuildNode, record_build
 from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo.spec.contracts import contract_problems
 from zoo.spec.initialisation import initialise
 from zoo.spec.meta import SkipInit
 from zoo.spec.report import Report, build_report
@@ -71,16 +72,22 @@ def check_spec(
     if draft.spec is None:
         raise SpecError(problems)
     try:
-        tree = build_on_meta(draft.spec)
+        root = _build_sections(draft.spec)
+        problems += contract_problems(draft.spec, root, registry or default_registry())
         if not problems:
-            return draft.spec, build_report(draft.spec, tree)
+            return draft.spec, build_report(draft.spec, root.children[0])
     except SpecError as error:
-        problems = sort_problems([*problems, *error.problems])
-    raise SpecError(problems)
+        problems += error.problems
+    raise SpecError(sort_problems(problems))
 
 
 def build_on_meta(spec: Spec) -> BuildNode:
     """Build all parts on the meta device without initialising them; return the model's tree."""
+    return _build_sections(spec).children[0]
+
+
+def _build_sections(spec: Spec) -> BuildNode:
+    """Return the root of the parts that `build_on_meta` builds, the model's tree first."""
     sections = spec.sections
     problems: list[Problem] = []
     with record_build() as root, torch.device("meta"), SkipInit(), WorkLimit():
@@ -98,7 +105,7 @@ def build_on_meta(spec: Spec) -> BuildNode:
                 problems += error.problems
     if problems:
         raise SpecError(problems)
-    return root.children[0]
+    return root
 
 
 def attach_metadata(tree: BuildNode, spec: Spec) -> Model:

@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from zoo.errors import Place, Problem, SpecError
+from zoo.files import is_safetensors
 from zoo.spec.scalars import resolve_scalar
 
 MAX_BYTES = 1_000_000
@@ -58,7 +59,7 @@ class Document:
         return self.keys.get(key_path) or self.place(key_path)
 
 
-def read_file(path: str | Path) -> Document:
+def read_file(path: str | Path, expected: str = "a spec file") -> Document:
     """Read a document from a file; raise SpecError if it cannot be read or is empty."""
     name = str(path)
 
@@ -67,7 +68,9 @@ def read_file(path: str | Path) -> Document:
 
     try:
         if os.path.isdir(path):
-            raise spec_error("is a directory; expected a spec file")
+            raise spec_error(f"is a directory; expected {expected}")
+        if is_safetensors(path):
+            raise spec_error(f"is a model; expected {expected} (see 'zoo info {name}')")
         size = os.path.getsize(path)
         if size > MAX_BYTES:
             raise spec_error(f"has {size:,} bytes; the limit is {MAX_BYTES:,}")
@@ -88,12 +91,8 @@ def read_file(path: str | Path) -> Document:
         raise SpecError([Problem(message, place=_place_after(before, name))]) from None
     document = read_text(text, name)
     if document.data is None:
-        raise SpecError(
-            [
-                *document.problems,
-                Problem("is empty; a spec starts with 'zoo: 1'", place=Place(name)),
-            ]
-        )
+        empty = Problem(f"is empty; expected {expected}, with 'zoo: 1'", place=Place(name))
+        raise SpecError([*document.problems, empty])
     return document
 
 

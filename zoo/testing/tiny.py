@@ -20,12 +20,14 @@ from zoo.interfaces import (
     Initialiser,
     Memory,
     Objective,
+    OutputRequirement,
     Outputs,
     Position,
     Sampler,
     Scorer,
     Selection,
     State,
+    TensorSchema,
     Weight,
     tied_logits,
 )
@@ -49,6 +51,9 @@ class TinyEmbedding(Embedding):
     def forward(self, inputs: Tensor) -> Tensor:
         vectors: Tensor = self.table(inputs)
         return vectors
+
+    def input_schema(self) -> TensorSchema:
+        return TensorSchema(("B", "S"), "integer", below=self.vocab)
 
     def unembed(self, states: Tensor) -> Tensor:
         return tied_logits(states, self.table.weight, self.padding)
@@ -196,6 +201,9 @@ class TinyObjective(Objective):
     """Mean squared difference between 1 and the logits of the targets."""
 
     name: ClassVar[str] = "tiny"
+
+    def required_outputs(self) -> OutputRequirement:
+        return OutputRequirement(targets="class", uses=())
 
     def forward(self, outputs: Outputs) -> Tensor:
         targets = outputs.targets.where(outputs.mask, 0)[..., None]

@@ -235,7 +235,7 @@ def test_laws_without_windows_and_with_three_channels():
 
 @pytest.mark.parametrize("shape", [[2, 3, 5, 4], [2, 1, 4, 5], [2, 5, 4]])
 def test_images_of_another_shape_raise(shape):
-    with pytest.raises(ZooError, match=rf"{re.escape(str(shape))}.*\[batch, 1, 5, 4\]"):
+    with pytest.raises(ZooError, match=rf"{re.escape(str(shape))}.*\[B, 1, 5, 4\]"):
         compose()({"source": torch.zeros(shape)})
 
 

@@ -160,7 +160,7 @@ def test_attention_weights_over_the_facts_are_recorded():
 
 def test_invalid_stories_and_models_raise():
     model, batch = _model("memory-network-tiny"), _batch()
-    with pytest.raises(zoo.ZooError, match=r"story is \[2, 9\].*\[B, sentences, words\]"):
+    with pytest.raises(zoo.ZooError, match=r"'story'.*\[2, 9\].*\[B, N, W\]"):
         model(batch | {"story": batch["story"].flatten(1)})
     for name in ("memory-network-tiny", "dynamic-memory-tiny"):
         for empty in (

@@ -196,7 +196,7 @@ def test_gradients_of_long_sequences_are_finite(spec):
 def test_inputs_of_another_width_raise():
     model = zoo.compose("ntm-tiny")
     batch = model.example(2, 3)
-    with pytest.raises(zoo.ZooError, match=r"inputs are \[2, 3, 9\].*\[B, S, 4\]"):
+    with pytest.raises(zoo.ZooError, match=r"'source'.*\[2, 3, 9\].*\[B, S, 4\]"):
         model(batch | {"source": torch.zeros(2, 3, 9)})
 
 

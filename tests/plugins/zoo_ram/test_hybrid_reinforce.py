@@ -47,7 +47,7 @@ def test_gradients_of_each_term():
 
 def test_missing_extras_raise():
     plain = Outputs(torch.zeros(1, 1, 2), torch.zeros(1, 1).long(), torch.ones(1, 1).bool())
-    with pytest.raises(zoo.ZooError, match=r"'hybrid-reinforce'.*'baselines'"):
+    with pytest.raises(zoo.ZooError, match=r"'hybrid-reinforce'.*'logprob'"):
         HybridReinforce()(plain)
 
 

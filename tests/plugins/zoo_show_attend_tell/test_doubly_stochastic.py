@@ -80,7 +80,10 @@ def test_outputs_have_the_weights_of_each_step():
 
 
 def test_missing_attention_weights_raise():
-    model = zoo.compose("show-attend-tell-soft-tiny", overrides=["model.return_attention=false"])
+    changes = ["model.return_attention=false"]
+    with pytest.raises(SpecError, match=r"'doubly-stochastic' needs 'attention_weights' and"):
+        zoo.check("show-attend-tell-soft-tiny", overrides=changes)
+    model = zoo.compose("show-attend-tell-soft-tiny", overrides=[*changes, "objective=reinforce"])
     result = model(model.example(2, 4, torch.Generator().manual_seed(0)))
     with pytest.raises(ZooError, match=r"'doubly-stochastic'.*'attention_weights'"):
         DoublyStochastic()(result)

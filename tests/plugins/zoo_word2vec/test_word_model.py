@@ -54,7 +54,7 @@ def test_cbow_averages_the_words_that_are_not_padding(compose_model):
 def test_missing_or_misshapen_noise_is_rejected(compose_model):
     model = compose_model("skip-gram")
     batch = {"source": torch.tensor([3]), "target": torch.tensor([[4, 1]])}
-    with pytest.raises(ZooError, match=r"no 'noise'.*negatives is 2"):
+    with pytest.raises(ZooError, match=r"'noise'.*is missing.*\[B, W, 2\]"):
         model(batch)
-    with pytest.raises(ZooError, match=r"'noise'.*\[1, 2, 3\].*\[1, 2, 2\]"):
+    with pytest.raises(ZooError, match=r"'noise'.*\[1, 2, 3\].*\[B, W, 2\]"):
         model(batch | {"noise": torch.ones(1, 2, 3, dtype=torch.long)})

@@ -35,7 +35,7 @@ def read_map(
     """Return the map in a file or a dict, with its values read from the resolved spec."""
     if isinstance(source, Mapping):
         return _MapParser(document_from_data(dict(source)), spec or {}).parse()
-    return _MapParser(read_file(os.fspath(source)), spec or {}).parse()
+    return _MapParser(read_file(os.fspath(source), "a map file"), spec or {}).parse()
 
 
 class _MapParser:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from zoo.interfaces import Memory
+from zoo.interfaces import Memory, Model
+from zoo.spec.composition import compose
+from zoo.testing.configuration import Configuration
 
 
 def randn(*shape: int, seed: int = 0) -> Tensor:
@@ -62,3 +64,14 @@ def random_memory(
     states = randn(B, S, memory_dim, seed=seed) * mask[..., None]
     tokens = (1 + torch.arange(B * S).view(B, S) * 5 % 6) * mask
     return Memory(states, mask, randn(B, summary_dim, seed=seed + 1), tokens=tokens)
+
+
+def compose_model(config: Configuration) -> Model:
+    """Return the configured model in float32, in evaluation mode."""
+    spec = {"zoo": 1, "name": "under-test", "model": config.data}
+    return compose(spec, registry=config.registry).eval()
+
+
+def example_batch(model: Model, batch: int = 3, length: int = 5) -> dict[str, Tensor]:
+    """Return the example of a model, the same in each call."""
+    return model.example(batch, length, torch.Generator().manual_seed(0))

@@ -62,7 +62,7 @@ def declared_input(config: Configuration) -> None:
                 isinstance(prediction, str) and _is_list_of(reference, str) and len(reference) > 0
             )
         else:
-            number = int if metric.consumes == "tokens" else float
+            number = float if metric.consumes == "logprobs" else int
             valid = _is_list_of(prediction, number) and _is_list_of(reference, int)
         found = f"{prediction!r} with {reference!r}"
         assert valid, f"consumes is '{metric.consumes}', but the example has {found}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -15,26 +15,18 @@ from zoo.errors import ZooError
 from zoo.generation.pipeline import generate
 from zoo.interfaces import FrameSampler, GenerationOutput, Model, Sampler
 from zoo.interfaces.embedding import to_eos_ids
-from zoo.spec.composition import compose
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
-from zoo.testing.laws.helpers import assert_close, assert_equal
+from zoo.testing.laws.batches import MODEL_LAWS as BATCH_LAWS
+from zoo.testing.laws.contracts import MODEL_LAWS as CONTRACT_LAWS
+from zoo.testing.laws.helpers import assert_close, assert_equal, compose_model, example_batch
 from zoo.testing.tiny import TinySampler
-
-
-def _compose(config: Configuration) -> Model:
-    spec = {"zoo": 1, "name": "under-test", "model": config.data}
-    return compose(spec, registry=config.registry).eval()
-
-
-def _batch(model: Model, batch: int = 3, length: int = 5) -> dict[str, Any]:
-    return model.example(batch, length, torch.Generator().manual_seed(0))
 
 
 def runs_example(config: Configuration) -> None:
     """The model runs on its example; logits, targets and masks match, and outputs are finite."""
-    model = _compose(config)
-    outputs = model(_batch(model))
+    model = compose_model(config)
+    outputs = model(example_batch(model))
     steps = outputs.logits.shape[:-1]
     assert outputs.mask.shape == steps, "logits and mask do not match"
     if outputs.target_mask is not None:
@@ -52,22 +44,24 @@ def runs_example(config: Configuration) -> None:
 
 def save_load(config: Configuration) -> None:
     """A saved and loaded model has bitwise equal weights and logits."""
-    model = _compose(config)
+    model = compose_model(config)
     with tempfile.TemporaryDirectory() as folder:
         path = save(model, Path(folder) / "model.safetensors")
         again = load(path, registry=config.registry).eval()
     state = again.state_dict()
     for name, weight in model.state_dict().items():
         assert_equal(state[name], weight, f"weight {name}")
-    batch = _batch(model)
+    batch = example_batch(model)
     assert_equal(again(batch).logits, model(batch).logits, "a logit")
 
 
 def parameter_gradients(config: Configuration) -> None:
     """Every parameter has a gradient from the outputs."""
-    model = _compose(config).train()
+    model = compose_model(config).train()
     generator = torch.Generator().manual_seed(1)
-    outputs = [tensor for tensor in model(_batch(model)).differentiable() if tensor.requires_grad]
+    outputs = [
+        tensor for tensor in model(example_batch(model)).differentiable() if tensor.requires_grad
+    ]
     loss = sum(
         (tensor * torch.randn(tensor.shape, generator=generator)).sum() for tensor in outputs
     )
@@ -80,8 +74,8 @@ def parameter_gradients(config: Configuration) -> None:
 
 def compiles(config: Configuration) -> None:
     """The forward pass compiles without graph breaks and gives the same logits."""
-    model = _compose(config)
-    batch = _batch(model)
+    model = compose_model(config)
+    batch = example_batch(model)
     torch.compiler.reset()
     compiled = torch.compile(model, backend="eager", fullgraph=True)
     assert_close(compiled(batch).logits, model(batch).logits, "logits when compiled", 1e-5)
@@ -91,8 +85,8 @@ def matches_gpu(config: Configuration) -> None:
     """Logits on the CPU and on the GPU agree within tolerance."""
     if not torch.cuda.is_available():
         raise NotApplicable("torch finds no CUDA device")
-    model = _compose(config)
-    batch = _batch(model)
+    model = compose_model(config)
+    batch = example_batch(model)
     logits = model(batch).logits
     on_gpu = model.to("cuda")({key: value.to("cuda") for key, value in batch.items()}).logits
     assert_close(on_gpu.cpu(), logits, "logits on the GPU", 1e-4)
@@ -101,7 +95,7 @@ def matches_gpu(config: Configuration) -> None:
 def same_generation(config: Configuration) -> None:
     """What the model generates from a batch, `zoo.generate` and 'zoo generate' generate from the
     same token IDs."""
-    model = _compose(config)
+    model = compose_model(config)
     names = ("prepare_generation", "generate")
     if all(getattr(type(model), name) is getattr(Model, name) for name in names):
         assert model.generation_input is None, (
@@ -162,4 +156,6 @@ LAWS = (
     Law("compiles", compiles),
     Law("matches-gpu", matches_gpu),
     Law("same-generation", same_generation),
+    *CONTRACT_LAWS,
+    *BATCH_LAWS,
 )

@@ -9,6 +9,7 @@ import torch
 from zoo.interfaces import Outputs, Samples
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law
+from zoo.testing.laws.contracts import OBJECTIVE_LAWS
 from zoo.testing.laws.helpers import assert_equal
 
 
@@ -80,4 +81,5 @@ LAWS = (
     Law("brute-force", brute_force),
     Law("masked-targets", masked_targets),
     Law("descent-direction", descent_direction),
+    *OBJECTIVE_LAWS,
 )

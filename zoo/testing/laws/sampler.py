@@ -17,6 +17,7 @@ from zoo.interfaces import (
 )
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
+from zoo.testing.laws.contracts import SAMPLER_LAWS
 from zoo.testing.laws.frames import LAWS as FRAME_LAWS
 from zoo.testing.laws.helpers import (
     assert_close,
@@ -35,8 +36,8 @@ def _step_sampler(config: Configuration) -> Sampler:
     sampler: Sampler = config.build()
     if isinstance(sampler, FrameSampler):
         raise NotApplicable("it is a frame sampler")
-    if sampler.needs_frames:
-        raise NotApplicable("it needs the frames of a CTC head")
+    if sampler.decoding != "step":
+        raise NotApplicable(f"decoding is '{sampler.decoding}', which only its models know")
     return sampler
 
 
@@ -186,4 +187,5 @@ LAWS = (
     Law("finished-stays-finished", finished_stays_finished),
     Law("greedy-when-certain", greedy_when_certain),
     *FRAME_LAWS,
+    *SAMPLER_LAWS,
 )

@@ -1,0 +1,153 @@
+"""Every command with the wrong sort of input: a short message, exit code 1 or 2, no traceback."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from torch import nn
+
+import zoo
+
+SCRIPT = """
+import contextlib, io, json, sys
+from zoo.cli.main import main
+results = []
+for arguments in json.loads(sys.stdin.read()):
+    sys.argv = ["zoo", *arguments]
+    out, err = io.StringIO(), io.StringIO()
+    code = 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+        except BaseException as error:
+            code = f"{type(error).__name__}: {error}"
+    results.append([code, err.getvalue()])
+print(json.dumps(results))
+"""
+# The commands with a file, folder or name as {}, and the sorts of input that are valid.
+VERBS = {
+    "check": (["check", "{}"], {"spec"}),
+    "compose": (["compose", "{}", "-o", "{out}"], {"spec"}),
+    "show": (["show", "{}"], set()),
+    "demo": (["demo", "{}"], {"spec"}),
+    "info": (["info", "{}"], {"model"}),
+    "verify": (["verify", "{}"], {"model"}),
+    "generate": (["generate", "{}", "--ids", "3 4"], {"model"}),
+    "import": (["import", "{}", "-o", "{out}"], set()),
+    "import --spec": (
+        ["import", "{weights}", "--spec", "{}", "--map", "{map}", "-o", "{out}"],
+        {"spec"},
+    ),
+    "import --map": (
+        ["import", "{weights}", "--spec", "{spec}", "--map", "{}", "-o", "{out}"],
+        set(),
+    ),
+    "export": (["export", "{}", "{out}"], set()),
+    "export --map": (["export", "{model}", "{out}", "--map", "{}"], set()),
+    "push": (["push", "{}", "org/name"], {"model"}),
+    "pull": (["pull", "{}"], set()),
+    "eval": (["eval", "--hyp", "{}", "--ref", "{}"], {"text", "spec", "tokenizer"}),
+    "catalogue": (["catalogue", "--catalogue", "{}"], set()),
+    "test-plugin": (["test-plugin", "{}"], set()),
+    "vectors": (["vectors", "{}"], set()),
+}
+SORTS = ("folder", "empty", "spec", "model", "tokenizer", "text", "missing", "missing-spec")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    root = tmp_path_factory.mktemp("inputs")
+    names = {
+        "folder": "folder",
+        "empty": "empty.safetensors",
+        "spec": "spec.yaml",
+        "model": "model.safetensors",
+        "tokenizer": "tokenizer.json",
+        "text": "text.txt",
+        "missing": "no-such-file.safetensors",
+        "missing-spec": "no-such-file.yaml",
+    }
+    paths = {sort: root / name for sort, name in names.items()}
+    paths["folder"].mkdir()
+    (paths["folder"] / "notes.txt").write_text("notes\n")
+    paths["empty"].write_bytes(b"")
+    paths["text"].write_text("first line\nsecond line\n")
+    paths["tokenizer"].write_text(json.dumps({"version": "1.0", "model": {"type": "WordLevel"}}))
+    model = zoo.compose("bahdanau-reversal")
+    paths["spec"].write_text(json.dumps(model.spec))
+    zoo.save(model, paths["model"], probe=False)
+    return {sort: str(path) for sort, path in paths.items()}
+
+
+def _run(commands, folder):
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        input=json.dumps(commands),
+        capture_output=True,
+        text=True,
+        timeout=500,
+        cwd=folder,
+        env={**os.environ, "HF_ENDPOINT": "http://localhost:9"},
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def _commands(files, out):
+    known = {"out": out, "spec": files["spec"], "model": files["model"]}
+    known |= {"weights": files["model"], "map": files["text"]}
+    for verb, (arguments, valid) in VERBS.items():
+        for sort in SORTS:
+            if sort not in valid:
+                filled = [a.replace("{}", files[sort]).format(**known) for a in arguments]
+                yield verb, sort, filled
+
+
+def test_every_command_rejects_every_wrong_input_in_a_few_lines(files, tmp_path):
+    cases = list(_commands(files, str(tmp_path / "out")))
+    results = _run([arguments for _, _, arguments in cases], tmp_path)
+    problems = []
+    for (verb, sort, _), (code, message) in zip(cases, results, strict=True):
+        lines = message.strip().splitlines()
+        path = files[sort]
+        shown = path in message
+        if code not in (1, 2) or not 1 <= len(lines) <= 12 or "Traceback" in message or not shown:
+            problems.append(f"{verb} {sort}: {code} {message}")
+    assert problems == [], "\n".join(problems)
+
+
+# The arguments, and words of the message.
+MISSES = [
+    (["check", "model.safetensors"], ["is a model", "expected a spec file", "zoo info"]),
+    (["import", "w", "--spec", "x", "--map", "model.safetensors"], ["no such file"]),
+    (["export", "model.safetensors", "o", "--map", "model.safetensors"], ["expected a map file"]),
+    (["catalogue", "--catalogue", "."], ["is a directory; expected a catalogue file"]),
+    (["generate", "spec.yaml", "x"], ["is a spec, not a model", "zoo compose spec.yaml"]),
+    (["generate", "bahdanau-reversal", "x"], ["'bahdanau-reversal'; it is a spec", "zoo compose"]),
+    (["show", "gpt2"], ["'gpt2-small' or 'gpt2-tiny'", "'gpt2' is an importer"]),
+    (["check", "gpt2"], ["'gpt2-small' or 'gpt2-tiny'"]),
+    (["show", "spec.yaml"], ["spec.yaml is a path", "zoo check", "zoo info"]),
+    (["vectors", "glove.txt", "man"], ["glove.txt: no such file", "word vectors"]),
+    (["vectors", "model.safetensors"], ["model.safetensors has no word vectors"]),
+    (["export", "model.safetensors", "out"], ["model.safetensors was not imported"]),
+    (["train", "spec.yaml"], ["No such command 'train'", "compose", "generate", "vectors"]),
+    (["chek", "spec.yaml"], ["No such command 'chek'", "'check'"]),
+]
+
+
+def test_a_near_miss_names_what_was_meant(files):
+    folder = os.path.dirname(files["spec"])
+    results = _run([arguments for arguments, _ in MISSES], folder)
+    for (arguments, words), (code, message) in zip(MISSES, results, strict=True):
+        assert code in (1, 2), (arguments, message)
+        text = " ".join(message.replace("│", " ").split())
+        assert [word for word in words if word not in text] == [], (arguments, text)
+
+
+def test_saving_a_module_that_is_not_a_model_raises(tmp_path):
+    with pytest.raises(zoo.ArtifactError, match=r"x\.safetensors was not written.*got Linear"):
+        zoo.save(nn.Linear(2, 2), tmp_path / "x.safetensors")

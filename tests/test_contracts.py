@@ -1,0 +1,135 @@
+"""Every model with every objective, sampler and metric: checked and usable, or rejected."""
+
+import itertools
+
+import pytest
+import torch
+from contract_kit import REGISTRY, model_parts, predict
+
+import zoo
+from zoo.plugin import ComponentRegistry
+from zoo.registry.blueprint import BuildNode
+from zoo.spec.contracts import contract_problems
+from zoo.spec.spec import Sections, Spec
+from zoo.testing.configuration import configurations
+from zoo.testing.laws.helpers import example_batch
+
+MODELS = model_parts()
+OBJECTIVE_SLOTS = {
+    "joint-ctc": {"attention": "reinforce"},
+    "supporting-facts": {"answer": "cross-entropy", "facts": "binary-cross-entropy"},
+}
+UNTRAINED = {("ram", "reinforce"): ("baseline.",)}
+"""Parameters that an objective does not train, as the model documents."""
+
+
+def _parts(kind):
+    entries = REGISTRY.components(kind)
+    named = [entry for entry in entries if entry.plugin != "zoo-testing"]
+    params = {entry.name: dict(next(configurations(entry.cls)).params) for entry in named}
+    slots = {name: {**params[name], **OBJECTIVE_SLOTS.get(name, {})} for name in params}
+    return {name: {"type": name, **values} for name, values in slots.items()}
+
+
+OBJECTIVES, SAMPLERS, METRICS = _parts("objective"), _parts("sampler"), _parts("metric")
+
+
+def _data(model, **sections):
+    return {"zoo": 1, "name": "pair", "model": MODELS[model], **sections}
+
+
+def _accepted(data, name):
+    """Return whether a spec is valid; a rejection names the part and what fits."""
+    try:
+        zoo.check(data, registry=REGISTRY)
+    except zoo.SpecError as error:
+        for problem in error.problems:
+            assert f"'{name}'" in problem.message
+            assert " fit: " in problem.message or "remove it" in problem.message
+            assert problem.place is None or problem.path
+        return False
+    return True
+
+
+def _assert_trains(model, name, data):
+    built = zoo.compose(data, registry=REGISTRY)
+    objective = _blueprint(data, "objective").build()
+    loss = objective(built.train()(example_batch(built)))
+    assert loss.isfinite()
+    loss.backward()
+    untrained = [n for n, p in built.named_parameters() if p.grad is None or not p.grad.any()]
+    documented = UNTRAINED.get((model.split(",")[0], name), ("none",))
+    assert [n for n in untrained if not n.startswith(documented)] == []
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_an_accepted_objective_trains_the_model(model):
+    fitting = []
+    for name, part in OBJECTIVES.items():
+        data = _data(model, objective=part)
+        if _accepted(data, name):
+            fitting.append(name)
+            _assert_trains(model, name, data)
+    assert fitting, "no objective fits"
+    assert len(fitting) < len(OBJECTIVES)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_an_accepted_sampler_generates(model):
+    for name, part in SAMPLERS.items():
+        data = _data(model, sampler=part)
+        if _accepted(data, name):
+            built = zoo.compose(data, registry=REGISTRY)
+            sampler = _blueprint(data, "sampler").build()
+            output = built.generate(example_batch(built), sampler, max_length=3)
+            assert output.tokens.shape[0] == 3
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_an_accepted_metric_is_computed_from_predictions_of_the_model(model):
+    for name, part in METRICS.items():
+        data = _data(model, metrics=[part])
+        if _accepted(data, name):
+            (metric,) = zoo.metrics(zoo.load_spec(data, registry=REGISTRY))
+            metric.update(*predict(zoo.compose(data, registry=REGISTRY), metric.consumes))
+            assert metric.compute()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_combination_is_valid_if_each_pair_is(model):
+    with torch.device("meta"):
+        tree = _node(_blueprint(_data(model), "model"))
+    samplers = [_blueprint(_data(model, sampler=p), "sampler") for p in SAMPLERS.values()]
+    metrics = _blueprint(_data(model, metrics=list(METRICS.values())), "metrics")
+    objectives = [
+        _node(_blueprint(_data(model, objective=part), "objective")) for part in OBJECTIVES.values()
+    ]
+    single = {
+        id(part): _problems(tree, **{key: part})
+        for key, parts in (("objective", objectives), ("sampler", samplers), ("metric", metrics))
+        for part in parts
+    }
+    for parts in itertools.product(objectives, samplers, metrics):
+        chosen = dict(zip(("objective", "sampler", "metric"), parts, strict=True))
+        assert _problems(tree, **chosen) == [p for part in parts for p in single[id(part)]]
+
+
+def _node(blueprint):
+    return BuildNode(blueprint, {}, blueprint.build())
+
+
+def _blueprint(data, section):
+    return getattr(zoo.load_spec(data, registry=REGISTRY).sections, section)
+
+
+def _problems(tree, objective=None, sampler=None, metric=None):
+    sections = Sections(
+        zoo=1,
+        name="all",
+        model=tree.blueprint,
+        objective=objective and objective.blueprint,
+        sampler=sampler,
+        metrics=[metric] if metric else (),
+    )
+    root = BuildNode(tree.blueprint, {}, None, [tree, *filter(None, [objective])])
+    return list(contract_problems(Spec(sections, tree.blueprint), root, ComponentRegistry()))

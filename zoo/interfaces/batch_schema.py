@@ -1,0 +1,148 @@
+"""Declaration of a model's batch, and the check of a batch against it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from zoo.errors import ZooError, suggest
+
+Sizes = dict[str, tuple[int, str]]
+"""The size of each named dimension, and the key that it comes from."""
+
+
+class TensorSchema(NamedTuple):
+    """Declares one tensor of a batch.
+
+    Attributes:
+        dims: the name ("B", "S") or the size of each dimension; dimensions of one name have the
+            same size in a batch. None if the shape is not known.
+        dtype: "integer", "float", "bool", or "number" for any of them.
+        below: upper limit of IDs, or the name of a dimension whose size it is.
+        minimum: smallest valid ID; None if IDs of masked positions may be negative.
+        channels: if set, the tensor may have one more dimension, with IDs below these limits.
+        optional: whether the key may be missing.
+    """
+
+    dims: tuple[str | int, ...] | None = None
+    dtype: Literal["integer", "float", "bool", "number"] = "number"
+    below: int | str | None = None
+    minimum: int | None = 0
+    channels: tuple[int | None, ...] | None = None
+    optional: bool = False
+
+    def with_dims(self, *dims: str | int) -> TensorSchema:
+        """Return the schema of IDs of the same range in a tensor with other dimensions."""
+        return self._replace(dims=dims, channels=None)
+
+    def rename(self, old: str, new: str) -> TensorSchema:
+        """Return the schema with another name of a dimension."""
+        dims = self.dims and tuple(new if dim == old else dim for dim in self.dims)
+        return self._replace(dims=dims)
+
+    def format(self, sizes: Sizes | None = None) -> str:
+        """Return the shape, for example "[B, 3]", with the sizes that are known from other keys."""
+        if self.dims is None:
+            return "[B, ...]"
+        text = f"[{', '.join(map(str, self.dims))}]"
+        known = [
+            f"{dim} = {sizes[dim][0]} as in '{sizes[dim][1]}'"
+            for dim in self.dims
+            if sizes and isinstance(dim, str) and dim in sizes
+        ]
+        return f"{text} with {', '.join(known)}" if known else text
+
+
+BatchSchema = Mapping[str, TensorSchema]
+
+
+def check_batch(schema: BatchSchema, batch: Any, model: str) -> None:
+    """Raise ZooError if a batch does not have the declared tensors.
+
+    Values are read on the CPU only, because reading them would synchronise an accelerator.
+    """
+    if not isinstance(batch, Mapping):
+        found = (
+            f"a tensor {list(batch.shape)}" if isinstance(batch, Tensor) else type(batch).__name__
+        )
+        raise ZooError(
+            f"{model} takes a batch, a mapping of names to tensors ({_format(schema)}), but got "
+            f"{found}"
+        )
+    sizes: Sizes = {}
+    for key, field in schema.items():
+        tensor = batch.get(key)
+        if isinstance(tensor, Tensor):
+            problem = _check_tensor(key, tensor, field, sizes)
+            if problem:
+                raise ZooError(f"'{key}' in the batch of {model} {problem}")
+        elif key in batch or not field.optional:
+            found = f"is {type(tensor).__name__}, not a tensor" if key in batch else "is missing"
+            names = ", ".join(f"'{name}'" for name in batch) or "nothing"
+            raise ZooError(
+                f"'{key}' in the batch of {model} {found}; expected a tensor "
+                f"{field.format(sizes)}, and the batch has {names}"
+            )
+    if len(batch) > sum(key in batch for key in schema):
+        unknown = next(key for key in batch if key not in schema)
+        shape = getattr(batch[unknown], "shape", ())
+        raise ZooError(
+            f"'{unknown}' {list(shape)} in the batch of {model} is not one of its keys: "
+            f"{_format(schema)}{suggest(str(unknown), schema)}"
+        )
+
+
+def _format(schema: BatchSchema) -> str:
+    return ", ".join(
+        f"'{key}' {field.format()}{' optional' if field.optional else ''}"
+        for key, field in schema.items()
+    )
+
+
+def _check_tensor(key: str, tensor: Tensor, field: TensorSchema, sizes: Sizes) -> str | None:
+    """Return the problem of a tensor, or None; add its dimensions to the sizes."""
+    shape, dims = tensor.shape, field.dims
+    if dims is not None:
+        extra = len(shape) == len(dims) + 1 and field.channels is not None
+        valid = extra or len(shape) == len(dims)
+        if extra:
+            valid = shape[-1] == len(field.channels or ())
+        for size, dim in zip(shape, dims, strict=False):
+            expected = dim if isinstance(dim, int) else sizes.get(dim, (size,))[0]
+            valid = valid and size == expected
+        if not valid:
+            return f"has shape {list(shape)}, but expected {field.format(sizes)}"
+        for size, dim in zip(shape, dims, strict=False):
+            if isinstance(dim, str):
+                sizes.setdefault(dim, (size, key))
+    elif len(shape) == 0 or shape[0] != sizes.setdefault("B", (shape[0], key))[0]:
+        return f"has shape {list(shape)}, but expected {TensorSchema(('B', '...')).format(sizes)}"
+    kind = field.dtype
+    is_bool, is_float = tensor.dtype is torch.bool, tensor.dtype.is_floating_point
+    if kind != "number" and (is_bool, is_float) != (kind == "bool", kind == "float"):
+        return f"has dtype {tensor.dtype} and shape {list(shape)}, but expected {kind} values"
+    if field.below is not None and tensor.device.type == "cpu" and type(tensor) is Tensor:
+        below = field.below if isinstance(field.below, int) else sizes[field.below][0]
+        if dims is None or len(shape) == len(dims):
+            return _check_range(tensor, below, field.minimum)
+        for index, limit in enumerate(field.channels or ()):
+            problem = limit and _check_range(tensor[..., index], limit, field.minimum)
+            if problem:
+                return problem
+    return None
+
+
+def _check_range(ids: Tensor, below: int, minimum: int | None) -> str | None:
+    if not ids.numel():
+        return None
+    low, high = (int(value) for value in ids.aminmax())
+    if high < below and (minimum is None or low >= minimum):
+        return None
+    wrong = high if high >= below else low
+    return (
+        f"contains {wrong}, but expected IDs from {minimum or 0} to {below - 1} (shape "
+        f"{list(ids.shape)})"
+    )

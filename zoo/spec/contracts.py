@@ -1,0 +1,111 @@
+"""Checks that objective, sampler, filters and metrics of a spec fit its model."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from zoo.errors import Problem, SpecError
+from zoo.interfaces import Alignment, FrameSampler, Model, Objective
+from zoo.interfaces.contracts import DECODING, PREDICTIONS, OutputSchema
+from zoo.interfaces.signature import parameters
+from zoo.registry.blueprint import Blueprint, BuildNode
+from zoo.registry.component_registry import ComponentRegistry
+from zoo.spec.spec import Spec
+
+
+def contract_problems(
+    spec: Spec, root: BuildNode, registry: ComponentRegistry
+) -> Iterator[Problem]:
+    """Yield the conflicts of the sections with the model; ``root`` has all built parts.
+
+    A model without an `OutputSchema` is not checked.
+    """
+    tree, sections = root.children[0], spec.sections
+    model: Model = tree.part
+    schema = model.output_schema()
+    if schema is None:
+        return
+    label = f"model '{sections.model.label}'"
+    if sections.objective is not None:
+        objective: Objective = _built(sections.objective, root)
+        for message in objective.required_outputs().problems(schema, label):
+            at = _format_stochastic(tree) if message.startswith("does not use") else ""
+            fitting = _fitting_objectives(schema, registry)
+            yield _problem(sections.objective, f"{message}{at}", fitting)
+    if sections.sampler is not None:
+        conflict = _sampler_problem(sections.sampler.cls.decoding, schema, label)
+        if conflict:
+            others: list[Any] = [entry.cls for entry in registry.components("sampler")]
+            fitting = (other.name for other in others if other.decoding in schema.decoding)
+            yield _problem(sections.sampler, conflict, fitting)
+        elif sections.filters and issubclass(sections.sampler.cls, FrameSampler):
+            for filter_ in sections.filters:
+                frames = f"sampler '{sections.sampler.label}', which decodes {DECODING['frame']}"
+                yield _problem(filter_, f"cannot be used with {frames}; remove it")
+    for metric in sections.metrics:
+        if metric.cls.consumes not in schema.predictions:
+            given = " or ".join(PREDICTIONS[kind] for kind in schema.predictions) or "none"
+            message = f"takes {PREDICTIONS[metric.cls.consumes]}, but {label} gives {given}"
+            metrics: list[Any] = [entry.cls for entry in registry.components("metric")]
+            fitting = (other.name for other in metrics if other.consumes in schema.predictions)
+            yield _problem(metric, message, fitting)
+
+
+def _problem(
+    blueprint: Blueprint[Any], message: str, fitting: Iterable[str] | None = None
+) -> Problem:
+    """Return the problem of a part; ``fitting`` are the names of components that can be used."""
+    kind = blueprint.cls.kind
+    text = f"{kind} '{blueprint.label}' {message}"
+    if fitting is not None:
+        names = ", ".join(sorted(set(fitting)))
+        text += f"; {kind}s that fit: {names}" if names else f"; no {kind} fits, remove it"
+    return Problem(text, blueprint.path, blueprint.place)
+
+
+def _built(blueprint: Blueprint[Any], root: BuildNode) -> Any:
+    return next(node.part for node in root.children if node.blueprint is blueprint)
+
+
+def _sampler_problem(decoding: str, schema: OutputSchema, model: str) -> str | None:
+    if decoding in schema.decoding:
+        return None
+    if not schema.decoding:
+        return f"cannot be used: {model} does not generate"
+    ways = " or ".join(DECODING.get(way, way) for way in schema.decoding)
+    return f"decodes {DECODING.get(decoding, decoding)}, but {model} generates {ways}"
+
+
+def _format_stochastic(tree: BuildNode) -> str:
+    """Return the alignments that sample, with their places in the spec."""
+    found = {
+        node.blueprint.path: node.blueprint
+        for node in tree.walk()
+        if isinstance(node.part, Alignment) and node.part.is_stochastic
+    }
+    places = [f"{path} is '{blueprint.label}'" for path, blueprint in found.items()]
+    return f" ({', '.join(places)})" if places else ""
+
+
+def _fitting_objectives(schema: OutputSchema, registry: ComponentRegistry) -> Iterator[str]:
+    """Yield the objectives that fit; slots of an objective are filled with other objectives."""
+    classes: list[Any] = [entry.cls for entry in registry.components("objective")]
+    plain = [cls for cls in classes if not _required(cls)]
+    for cls in classes:
+        slots = _required(cls)
+        for parts in itertools.product(plain, repeat=len(slots)):
+            blueprints = (Blueprint.of(part) for part in parts)
+            try:
+                objective = Blueprint.of(cls, **dict(zip(slots, blueprints, strict=True))).build()
+            except SpecError:
+                break  # it has other required parameters
+            requirement = objective.required_outputs()
+            if requirement.is_declared and not any(requirement.problems(schema, "")):
+                yield cls.name
+                break
+
+
+def _required(cls: Any) -> list[str]:
+    return [p.name for p in parameters(cls) if p.required and not p.from_parent]

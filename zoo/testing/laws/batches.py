@@ -1,0 +1,103 @@
+"""Laws of declared batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zoo.errors import ZooError
+from zoo.interfaces import BatchSchema, TensorSchema
+from zoo.interfaces.batch_schema import Sizes, check_batch
+from zoo.testing.configuration import Configuration
+from zoo.testing.law import Law, NotApplicable
+from zoo.testing.laws.helpers import compose_model, example_batch, make_generator
+
+_Case = tuple[str, str, Any]
+"""A problem, the key that the message must name, and a batch with this problem."""
+
+
+def input_schema(config: Configuration) -> None:
+    """The example has the shape, dtype and range of IDs that `input_schema` declares."""
+    embedding = config.build()
+    schema = embedding.input_schema()
+    if schema == TensorSchema():
+        raise NotApplicable("it declares no input_schema")
+    batch = {"inputs": embedding.example(3, 5, make_generator(0))}
+    try:
+        check_batch({"inputs": schema}, batch, "the law")
+    except ZooError as error:
+        raise AssertionError(f"the example does not fit: {error}") from None
+
+
+def batch_schema(config: Configuration) -> None:
+    """The model declares its batch; the example fits, and each wrong batch raises ZooError."""
+    model = compose_model(config)
+    for inference in (False, True):
+        schema = model.batch_schema(inference=inference)
+        assert schema is not None, "batch_schema is not declared"
+        run: Callable[[Any], Any] = model
+        if inference:
+
+            def run(batch: Any) -> None:
+                model.check_batch(batch, inference=True)
+
+        batch = _add_optional(schema, example_batch(model))
+        try:
+            run(batch)
+        except ZooError as error:
+            raise AssertionError(f"the example does not fit: {error}") from None
+        for problem, key, wrong in _wrong_batches(schema, batch):
+            _assert_raises(run, problem, key, wrong)
+
+
+def _assert_raises(run: Callable[[Any], Any], problem: str, key: str, batch: Any) -> None:
+    raised: Exception | None = None
+    try:
+        run(batch)
+    except Exception as error:
+        raised = error
+    assert isinstance(raised, ZooError), f"{problem} of '{key}' raises {type(raised).__name__}"
+    assert f"'{key}'" in str(raised), f"{problem} of '{key}': the error is {raised}"
+
+
+def _add_optional(schema: BatchSchema, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return the batch with a tensor of ones for each optional key whose sizes are known."""
+    sizes: Sizes = {}
+    for key, field in schema.items():
+        if key in batch and field.dims is not None:
+            named = zip(batch[key].shape, field.dims, strict=False)
+            sizes.update({dim: (size, key) for size, dim in named if isinstance(dim, str)})
+    added = dict(batch)
+    for key, field in schema.items():
+        dims = [d if isinstance(d, int) else sizes.get(d, (-1,))[0] for d in field.dims or (-1,)]
+        if key not in batch and -1 not in dims:
+            dtypes = {"integer": torch.long, "bool": torch.bool}
+            added[key] = torch.ones(dims, dtype=dtypes.get(field.dtype))
+    return added
+
+
+def _wrong_batches(schema: BatchSchema, batch: dict[str, Tensor]) -> Iterator[_Case]:
+    yield "a tensor in place of the batch", next(iter(schema)), next(iter(batch.values()))
+    yield "an unknown key", "unknown-key", {**batch, "unknown-key": torch.zeros(1)}
+    batch_keys = [key for key, field in schema.items() if key in batch and field.dims is not None]
+    for key, field in schema.items():
+        if not field.optional:
+            yield "absence", key, {other: t for other, t in batch.items() if other != key}
+        if key not in batch:
+            continue
+        yield "a value that is not a tensor", key, {**batch, key: [1, 2]}
+        tensor = batch[key]
+        if field.below is not None:
+            limit = tensor.numel() if isinstance(field.below, str) else field.below
+            yield "an ID out of range", key, {**batch, key: torch.full_like(tensor, limit)}
+        if field.dims is not None:
+            yield "a wrong number of dimensions", key, {**batch, key: tensor[None, None]}
+        if key in batch_keys[1:]:
+            yield "another batch size", key, {**batch, key: torch.cat([tensor, tensor])}
+
+
+EMBEDDING_LAWS = (Law("input-schema", input_schema),)
+MODEL_LAWS = (Law("batch-schema", batch_schema),)
