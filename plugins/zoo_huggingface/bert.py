@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from zoo_huggingface.config_fields import ConfigField, RequiredValue
+from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.masked_lm import MaskedLMArchitecture
 from zoo_huggingface.templates import activation_field, masked_lm_template, transformer_template
 
@@ -51,4 +52,20 @@ class Bert(MaskedLMArchitecture):
         ConfigField("max_position_embeddings", "model.encoder.position.length"),
         ConfigField("pad_token_id", "model.source.padding", int, 0, minimum=0),
     )
-    required_values = (ABSOLUTE, *ENCODER_ONLY, TIED)
+    required_values = (
+        ABSOLUTE,
+        *ENCODER_ONLY,
+        TIED,
+        RequiredValue("directionality", "bidi", "only bidirectional attention is supported"),
+    )
+    ignored_keys: ClassVar[Mapping[str, str]] = {
+        **MaskedLMArchitecture.ignored_keys,
+        **ignored_keys(
+            {
+                "the pooler is not imported": """
+                    pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers
+                    pooler_size_per_head pooler_type
+                    """
+            }
+        ),
+    }

@@ -23,7 +23,7 @@ COMMON_IGNORED_KEYS = ignored_keys(
     {
         "it identifies the file or the model": """
             _commit_hash _name_or_path model_type name_or_path tokenizer_class transformers_version
-            _from_model_config unsloth_version unsloth_fixed
+            _from_model_config transformers.js_config unsloth_fixed unsloth_version
             """,
         "code in the folder is not executed": "auto_map custom_pipelines trust_remote_code",
         "weights keep the dtype of the file": "dtype torch_dtype",

@@ -51,6 +51,7 @@ class Gpt2(CausalLMArchitecture):
                 """,
             "the dropout of the decoder is applied instead": "embd_pdrop",
             "n_positions is the number of positions": "n_ctx",
+            "transformers does not read it": "n_special",
             "it selects an implementation of the same function": "reorder_and_upcast_attn",
         }
     )

@@ -13,6 +13,7 @@ from zoo_huggingface.config_fields import (
     get_path,
     get_value,
 )
+from zoo_huggingface.config_keys import ignored_keys
 from zoo_huggingface.templates import (
     activation_field,
     language_model_template,
@@ -37,10 +38,12 @@ class Llama(CausalLMArchitecture):
         *("attention_bias", "head_dim", "mlp_bias", "num_key_value_heads"),
         *("rope_parameters", "rope_scaling", "rope_theta"),
     )
-    ignored_keys: ClassVar[Mapping[str, str]] = {
-        "max_position_embeddings": "rotary positions are not limited",
-        "rope_interleaved": "transformers does not read it",
-    }
+    ignored_keys: ClassVar[Mapping[str, str]] = ignored_keys(
+        {
+            "rotary positions are not limited": "max_position_embeddings max_sequence_length",
+            "transformers does not read it": "is_llama_config rope_interleaved",
+        }
+    )
     template = language_model_template(
         transformer_template(
             attention={"scorer": "scaled-dot", "align": {"type": "soft"}, "bias": False},

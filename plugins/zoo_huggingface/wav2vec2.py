@@ -67,11 +67,13 @@ class Wav2Vec2(Architecture):
             "it affects training only": """
                 activation_dropout apply_spec_augment codevector_dim contrastive_logits_temperature
                 ctc_loss_reduction ctc_zero_infinity diversity_loss_weight feat_extract_dropout
-                feat_proj_dropout feat_quantizer_dropout final_dropout layerdrop mask_channel_length
+                feat_proj_dropout feat_quantizer_dropout final_dropout freeze_feat_extract_train
+                hidden_dropout_prob layerdrop mask_channel_length
                 mask_channel_min_space mask_channel_other mask_channel_prob mask_channel_selection
                 mask_feature_length mask_feature_min_masks mask_feature_prob mask_time_length
                 mask_time_min_masks mask_time_min_space mask_time_other mask_time_prob
-                mask_time_selection num_codevector_groups num_codevectors_per_group num_negatives
+                mask_time_selection no_mask_channel_overlap no_mask_time_overlap
+                num_codevector_groups num_codevectors_per_group num_negatives
                 proj_codevector_dim
                 """,
             "heads of other tasks use it": """

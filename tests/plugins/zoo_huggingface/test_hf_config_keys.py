@@ -66,6 +66,32 @@ def test_each_key_gives_the_same_logits_or_is_rejected_by_name(name, tmp_path):
     assert rejected >= 5
 
 
+PUBLISHED = {
+    "bert": {
+        "directionality": "bidi", "pooler_fc_size": 768, "pooler_num_attention_heads": 12,
+        "pooler_num_fc_layers": 3, "pooler_size_per_head": 128, "output_past": True,
+        "pooler_type": "first_token_transform", "position_embedding_type": "absolute",
+        "gradient_checkpointing": False, "finetuning_task": "tnews", "pruned_heads": {},
+    },
+    "llama": {"is_llama_config": True, "rope_interleaved": False, "max_sequence_length": 2048},
+    "gpt2": {"n_ctx": 24, "n_special": 0, "predict_special_tokens": True, "n_layer": 2},
+    "distilbert": {"tie_weights_": True, "output_past": True, "hidden_size": 8},
+    "marian": {
+        "classif_dropout": 0.0, "extra_pos_embeddings": 53685, "num_hidden_layers": 2,
+        "normalize_before": False, "static_position_embeddings": True, "num_beams": 4,
+    },
+    "wav2vec2": {"hidden_dropout_prob": 0.1, "no_mask_time_overlap": False},
+    "qwen2": {"use_mrope": False, "sliding_window": 32768, "max_window_layers": 28},
+    "vit": {"transformers.js_config": {"dtype": "q8"}, "torch_dtype": "float32"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_keys_of_published_configs_are_accepted(name):
+    config = MODELS[name][1].to_dict() | {"architectures": None} | PUBLISHED[name]
+    assert IMPORTERS[name].spec(config)["name"] == name
+
+
 def test_recorded_defaults_are_those_of_transformers(name):
     config = hf.CONFIG_MAPPING[name]().to_dict()
     recorded = {key: value for key, value in read_defaults(name).items() if key in config}
