@@ -110,7 +110,7 @@ class CtcAttention(FrameModel):
         return self.ctc(memory.states), memory.mask
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
-        target = self.decoder.embedding.input_schema().with_dims("B", "T")  # type: ignore[operator]
+        target = self.get_embedding("target").input_schema().with_dims("B", "T")
         return {
             "source": self.source.input_schema(),
             "target": target._replace(optional=inference),
