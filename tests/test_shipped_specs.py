@@ -113,6 +113,7 @@ DEFAULT_INIT = {
         "dnc-2016",
         "draw-mnist",
         "dynamic-memory-2016",
+        "luo-2016",
         "ntm-copy",
         "ram-mnist",
         "ram-translated",
