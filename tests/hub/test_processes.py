@@ -1,4 +1,4 @@
-"""Concurrent, killed and read-only downloads leave no incomplete files."""
+"""Concurrent, killed and read-only downloads, and killed pushes, leave no incomplete files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from hub_kit import BYTES, NAME, WEIGHTS, environment, list_files, run_process
-from hub_server import Hub
+from hub_server import TOKEN, Hub
 
 from zoo.errors import HubError
 from zoo.hub import fetch
@@ -140,3 +140,34 @@ def test_staging_dir_of_a_process_killed_after_the_rename_is_removed(
     fetch(NAME, ["*"], cache_dir=cache)
     assert (folder / WEIGHTS).read_bytes() == BYTES
     assert not staging.exists()
+
+
+PUSHES = {
+    "saved model": "zoo.push({saved!r}, {name!r})",
+    "model": "zoo.push(zoo.compose('bahdanau-reversal'), {name!r})",
+}
+FAULTS = {"upload": ("/upload/", "cdn"), "commit": ("/commit/", "hub")}
+
+
+@pytest.mark.parametrize(("what", "where"), [("saved model", "upload"), ("model", "commit")])
+def test_next_push_removes_the_files_of_a_killed_one(
+    hub: Hub, saved: Path, tmp_path: Path, what: str, where: str
+) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    pattern, port = FAULTS[where]
+    code = "import zoo; " + PUSHES[what].format(saved=str(saved), name=NAME)
+    env = environment(hub, tmp_path / "home", HF_TOKEN=TOKEN, TMPDIR=str(temporary))
+    hub.fault(pattern, lambda a: replace(a, cut=0, end="stall"), port=port)
+    with subprocess.Popen([sys.executable, "-c", code], env=env, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 120
+        while not hub.requests_to(pattern, port):
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+    assert os.listdir(temporary) != []
+    hub.faults.clear()
+    subprocess.run([sys.executable, "-c", code], env=env, check=True)
+    assert list_files(temporary) == {}
+    assert os.listdir(temporary) == []
