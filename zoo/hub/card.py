@@ -89,8 +89,8 @@ def model_card(card_data: CardData) -> str:
     sections = [GENERATED_MARK, f"# {name}", _plain(card_data.spec.get("description") or "")]
     sections.append(
         f"Type {_plain(card_data.report.tree.type)}, {card_data.report.parameters:,} parameters. "
-        "The weights file contains everything needed to rebuild the model: its [spec](#spec) and its "
-        "[parts](#parts)."
+        "The weights file contains everything needed to rebuild the model: its [spec](#spec) and "
+        "its [parts](#parts)."
     )
     sections += [f"![Parts of {name}]({PICTURE})", *_usage_section(card_data)]
     if card_data.results or card_data.metrics:
@@ -180,8 +180,11 @@ def _front_matter(card_data: CardData) -> dict[str, Any]:
     if card_data.licence:
         front |= _licence_fields(card_data.licence)
     for key in ("base_model", "datasets", "language"):
-        if isinstance(card_data.provenance.get(key), (str, list)):
-            front[key] = card_data.provenance[key]
+        stored = card_data.provenance.get(key)
+        if isinstance(stored, str):
+            front[key] = one_line(stored)
+        elif isinstance(stored, list):
+            front[key] = [one_line(item) for item in stored if isinstance(item, str)]
     index = [
         {
             "task": {"type": result.task or front.get("pipeline_tag", "other")},
