@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from zoo.cli.output import JsonOption, print_json, print_rows
@@ -50,7 +51,7 @@ def command(verbose: VerboseOption = False, as_json: JsonOption = False) -> None
             line = one_line(f"{plugin.name} ({plugin.distribution}): {problem}")
             out.print(f"\n{line}", markup=False)
         if verbose and plugin.traceback:
-            out.print(plugin.traceback, markup=False)
+            out.print(textwrap.indent(plugin.traceback, "  "), markup=False)
 
 
 def _describe_provided(plugin: PluginRecord) -> str:

@@ -180,8 +180,11 @@ def _front_matter(card_data: CardData) -> dict[str, Any]:
     if card_data.licence:
         front |= _licence_fields(card_data.licence)
     for key in ("base_model", "datasets", "language"):
-        if isinstance(card_data.provenance.get(key), (str, list)):
-            front[key] = card_data.provenance[key]
+        stored = card_data.provenance.get(key)
+        if isinstance(stored, str):
+            front[key] = one_line(stored)
+        elif isinstance(stored, list):
+            front[key] = [one_line(item) for item in stored if isinstance(item, str)]
     index = [
         {
             "task": {"type": result.task or front.get("pipeline_tag", "other")},

@@ -1,0 +1,205 @@
+"""Control characters and markup in files, plugins and catalogues do not reach the terminal."""
+
+import copy
+import io
+import json
+import re
+import sys
+
+import pytest
+import yaml
+from artifact_kit import rewrite
+from cli_kit import Shell
+from plugin_kit import Site, scorer
+from rich.text import Text
+from safetensors import safe_open
+from tokenizers import Tokenizer as Library, models, pre_tokenizers
+
+import zoo
+from zoo.cli.main import main
+from zoo.cli.terminal import EscapingStream, console
+from zoo.errors import escape_controls, one_line
+from zoo.generation.tokenizer import attach_tokenizers
+from zoo.hub.publish import write_model_card
+
+HOSTILE = "\x1b]0;title\x07\x1b[2J\r\nforged: ok\x9b31m\x7f\u202e\u2066[red]text[/red]"
+CONTROL = re.compile(r"[^\t\n\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\U000dffff]")
+
+
+def assert_clean(text):
+    found = CONTROL.search(text)
+    assert not found, ascii(text[max(0, found.start() - 200) : found.end() + 50])
+    assert "\nforged" not in text
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Run a command in this process and return its output, which must be clean."""
+
+    def run_command(*arguments, multiline=False):
+        monkeypatch.setattr(sys, "argv", ["zoo", *map(str, arguments)])
+        with pytest.raises(SystemExit):
+            main()
+        output = "".join(capsys.readouterr())
+        assert_clean(output.replace("\nforged", "") if multiline else output)
+        return output
+
+    return run_command
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A saved model with a tokenizer whose tokens contain control characters."""
+    words = {"<s>": 1, "</s>": 2, "<pad>": 0, "a": 3, **{f"{HOSTILE}{i}": i for i in range(4, 31)}}
+    library = Library(models.WordLevel(words, unk_token="a"))
+    library.pre_tokenizer = pre_tokenizers.Whitespace()
+    model = zoo.compose("gpt2-tiny")
+    attach_tokenizers(model, {"target": library.to_str()})
+    return zoo.save(model, tmp_path / "model.safetensors", provenance={"data": "text", "n": [1]})
+
+
+def _string_variants(data):
+    """Yield copies of the data, each with hostile text in one string or key."""
+    stack = [()]
+    while stack:
+        path = stack.pop()
+        node = data
+        for key in path:
+            node = node[key]
+        if isinstance(node, dict):
+            stack.extend((*path, key) for key in node)
+            yield _with(data, path, lambda node: {**node, HOSTILE: HOSTILE})
+        elif isinstance(node, list):
+            stack.extend((*path, index) for index in range(len(node)))
+        elif isinstance(node, str):
+            yield _with(data, path, lambda text: f"{text}{HOSTILE}")
+
+
+def _with(data, path, change):
+    copied = {"root": copy.deepcopy(data)}
+    node = copied
+    for key in (steps := ["root", *path])[:-1]:
+        node = node[key]
+    node[steps[-1]] = change(node[steps[-1]])
+    return copied["root"]
+
+
+@pytest.mark.parametrize("key", ["spec", "lock", "places", "provenance", "tokenizer", "probe"])
+def test_every_string_of_an_artifact_is_printed_escaped(key, saved, run, tmp_path):
+    original = saved.read_bytes()
+    with safe_open(saved, framework="pt") as opened:
+        data = json.loads(opened.metadata()[key])
+    variants = list(_string_variants(data))
+    assert variants
+    for index, variant in enumerate(variants):
+        saved.write_bytes(original)
+        rewrite(saved, **{key: json.dumps(variant)})
+        run("info", saved)
+        if index % 16 == 0:
+            run("info", saved, "--json")
+            run("verify", saved)
+            run("generate", saved, "a", "--ids")
+
+
+@pytest.mark.parametrize("key", ["format", "zoo", "digest", HOSTILE])
+def test_every_other_metadata_is_printed_escaped(key, saved, run):
+    rewrite(saved, **{key: HOSTILE})
+    run("info", saved)
+    run("verify", saved)
+
+
+def test_tensor_names_are_printed_escaped(saved, run):
+    rewrite(saved, lambda tensors: tensors.update({HOSTILE: tensors.popitem()[1]}))
+    assert "\\x1b]0;title" in run("info", saved)
+    run("verify", saved)
+
+
+def test_generated_text_is_printed_escaped(saved, run):
+    arguments = ("generate", saved, "a", "--max-length", "8")
+    assert "\\u001b]0;title" in run(*arguments, multiline=True)
+    run(*arguments, "--stream", multiline=True)
+
+
+def test_strings_of_specs_maps_and_catalogues_are_printed_escaped(run, tmp_path, saved):
+    spec, catalogue, mapping = (tmp_path / f"{n}.yaml" for n in ("spec", "catalogue", "map"))
+    entry = {"name": "a", "spec": "b.yaml", "paper": "c", "licence": "d"}
+    for variant in _string_variants({"zoo": 1, "models": [entry]}):
+        catalogue.write_text(yaml.safe_dump(variant))
+        run("catalogue", "--catalogue", catalogue)
+    for variant in _string_variants(dict(zoo.load_spec("rnn-lm").resolve())):
+        spec.write_text(yaml.safe_dump(variant))
+        run("check", spec)
+    for variant in _string_variants({"zoo": 1, "rename": {"a.{n}": "b.{n}"}, "drop": ["c"]}):
+        mapping.write_text(yaml.safe_dump(variant))
+        run(
+            "import", saved, "--spec", "rnn-lm", "--map", mapping, "-o", tmp_path / "o", "--dry-run"
+        )
+
+
+def test_texts_of_plugins_are_printed_escaped(tmp_path, monkeypatch):
+    site = Site(tmp_path / "site", monkeypatch)
+    source = scorer("kit-hostile", f"Plain.paper = {HOSTILE!r}\n")
+    site.add("hostile-kit", source.replace("Inner product", ascii(HOSTILE)[1:-1]))
+    site.add("raising-kit", f"raise RuntimeError({HOSTILE!r})")
+    commands = f"[Command('greet', 'a:b', {HOSTILE!r}, {HOSTILE!r})]"
+    site.add(
+        "command-kit",
+        f"from zoo.plugin import Command, hookimpl\n@hookimpl\ndef zoo_commands():\n"
+        f"    return {commands}\n",
+    )
+    shell = Shell(tmp_path, site.folder)
+    outputs = [
+        shell.run(*arguments)
+        for arguments in (["list"], ["show", "kit-hostile"], ["plugins", "--verbose"], ["--help"])
+    ]
+    for output in outputs:
+        assert_clean(output.stdout + output.stderr)
+    assert all("[red]text[/red]" in output.stdout for output in outputs[:3])
+
+
+@pytest.mark.parametrize("name", ["x; rm -rf ~", "--index-url=http://example.org", "$(id)", "x'y"])
+def test_an_invalid_distribution_is_not_part_of_a_suggested_command(name, saved, run):
+    rows = zoo.artifact.read_header(saved).providers
+    lock = [{**row, "plugin": "missing", "distribution": name} for row in rows]
+    rewrite(saved, lock=json.dumps(lock))
+    output = run("verify", saved)
+    assert "not a valid requirement" in output
+    assert "pip install" not in output
+
+
+def test_a_model_card_escapes_html_markdown_and_front_matter(saved, tmp_path):
+    text = "<img src=x> ![a](http://b) [c](http://d)\n---\nlicense: mit\n# Heading\n````\n`e`"
+    spec = {**zoo.artifact.read_header(saved).spec, "description": text}
+    provenance = {
+        "licence": text,
+        "data": text,
+        "base_model": text,
+        "metrics": {text: 1, "b": 10**400},
+    }
+    rewrite(saved, spec=json.dumps(spec), provenance=json.dumps(provenance))
+    write_model_card(tmp_path, "org/name")
+    card = (tmp_path / "README.md").read_text()
+    _, front, body = card.split("---\n", 2)
+    assert yaml.safe_load(front)["license"] == "other"
+    prose = re.sub(r"(`{4,})\w+\n.*?\n\1\n", "", body, flags=re.S)
+    assert not re.search(r"<img|(?<!\\)\]\(http|^# Heading|^---$|(?<!\\)`", prose, flags=re.M)
+    assert_clean(card + (tmp_path / "tree.svg").read_text())
+
+
+def test_a_licence_that_is_not_a_string_is_ignored(saved, tmp_path):
+    rewrite(saved, provenance=json.dumps({"licence": ["mit"], "metrics": {"a": 10**400}}))
+    write_model_card(tmp_path, "org/name")
+    assert "## Licence" not in (tmp_path / "README.md").read_text()
+
+
+def test_consoles_and_streams_escape_but_keep_their_own_styles(monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", EscapingStream(stream))
+    out = console()
+    out._force_terminal, out._color_system = True, None
+    out.print(Text(one_line(HOSTILE)))
+    out.print(HOSTILE, markup=False)
+    print(HOSTILE)
+    assert_clean(stream.getvalue().replace("\nforged", ""))
+    assert escape_controls("a\tb\nc\x1b") == "a\tb\nc\\u001b"
+    assert json.loads(f'"{one_line(HOSTILE)}"') == HOSTILE
