@@ -46,8 +46,11 @@ CROSS_CUTTING = {
     "parity with another library or published weights": [
         "plugins/zoo_gat/checkpoint",
         "plugins/zoo_gat/parity",
+        "plugins/zoo_huggingface/hf_config_keys",
         "plugins/zoo_huggingface/hf_errors",
+        "plugins/zoo_huggingface/hf_folder_files",
         "plugins/zoo_huggingface/hf_generation",
+        "plugins/zoo_huggingface/hf_generation_config",
         "plugins/zoo_huggingface/hf_logits",
         "plugins/zoo_huggingface/hf_older_layouts",
         "plugins/zoo_huggingface/hf_published_configs",
