@@ -23,8 +23,10 @@ def model():
     [
         (
             {"source": SOURCE},
-            "'target' is missing; expected a tensor [B, T] with B = 2 as in 'source', and the "
-            "batch has 'source'",
+            (
+                "'target' is missing; expected a tensor [B, T] with B = 2 as in 'source', and the "
+                "batch has 'source'"
+            ),
         ),
         ({**BATCH, "source": SOURCE + 10}, "'source' contains 17, but expected IDs from 0 to 15"),
         ({**BATCH, "target": -TARGET}, "'target' contains -5, but expected IDs from 0 to 15"),
@@ -38,18 +40,24 @@ def model():
         ),
         (
             SOURCE,
-            "model 'seq2seq' takes a batch, a mapping of names to tensors ('source' [B, S], "
-            "'target' [B, T]), but got a tensor [2, 3]",
+            (
+                "model 'seq2seq' takes a batch, a mapping of names to tensors ('source' [B, S], "
+                "'target' [B, T]), but got a tensor [2, 3]"
+            ),
         ),
         (
             {**BATCH, "sorce": SOURCE},
-            "'sorce' [2, 3] is not one of its keys: 'source' [B, S], 'target' [B, T]; did you mean "
-            "'source'? (available: source, target)",
+            (
+                "'sorce' [2, 3] is not one of its keys: 'source' [B, S], 'target' [B, T]; did you mean "
+                "'source'? (available: source, target)"
+            ),
         ),
         (
             {**BATCH, "source": SOURCE.tolist()},
-            "'source' is list, not a tensor; expected a tensor [B, S], and the batch has "
-            "'source', 'target'",
+            (
+                "'source' is list, not a tensor; expected a tensor [B, S], and the batch has "
+                "'source', 'target'"
+            ),
         ),
     ],
 )
