@@ -48,8 +48,8 @@ def model():
         (
             {**BATCH, "sorce": SOURCE},
             (
-                "'sorce' [2, 3] is not one of its keys: 'source' [B, S], 'target' [B, T]; did you mean "
-                "'source'? (available: source, target)"
+                "'sorce' [2, 3] is not one of its keys: 'source' [B, S], 'target' [B, T]; did you "
+                "mean 'source'? (available: source, target)"
             ),
         ),
         (
