@@ -96,7 +96,7 @@ def test_an_inherited_constructor_is_used():
     class Child(Additive):
         pass
 
-    assert [p.name for p in parameters(Child)] == ["query_dim", "key_dim", "hidden"]
+    assert [p.name for p in parameters(Child)] == ["query_dim", "key_dim", "hidden", "project"]
 
 
 def positional(self, width: int) -> None: ...

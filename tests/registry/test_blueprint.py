@@ -163,7 +163,7 @@ def test_a_blueprint_in_a_dict_resolves_to_its_registered_name():
     data["model"]["decoder"]["attention"]["scorer"] = Blueprint.of(Additive, hidden=5)
     resolved = load_spec(data).resolve()
     scorer = resolved["model"]["decoder"]["attention"]["scorer"]
-    assert scorer == {"type": "bahdanau:additive", "hidden": 5}
+    assert scorer == {"type": "bahdanau:additive", "hidden": 5, "project": True}
     assert load_spec(resolved).resolve() == resolved
 
 

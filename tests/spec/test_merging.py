@@ -36,7 +36,7 @@ def test_naming_the_same_type_merges(base):
 def test_a_name_is_merged_with_a_mapping(base):
     data = extended(base, "model: {decoder: {attention: {scorer: {hidden: 5}}}}\n")
     scorer = data["model"]["decoder"]["attention"]["scorer"]
-    assert scorer == {"type": "bahdanau:additive", "hidden": 5}
+    assert scorer == {"type": "bahdanau:additive", "hidden": 5, "project": True}
 
 
 def test_a_name_replaces_a_mapping(base):
