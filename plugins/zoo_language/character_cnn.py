@@ -67,12 +67,13 @@ class CharacterCNN(Embedding):
                 f"but length is {length}"
             )
         self.characters, self.dim, self.length = characters, dim, length
+        self.character_dim, self.highway = character_dim, highway
         self.table = nn.Embedding(characters, character_dim, padding_idx=self.padding)
         self.convolutions = nn.ModuleList(
             nn.Conv1d(character_dim, number, width) for width, number in filters
         )
         features = sum(number for _, number in filters)
-        self.highway = nn.Sequential(*(Highway(features) for _ in range(highway)))
+        self.highways = nn.Sequential(*(Highway(features) for _ in range(highway)))
         self.projection = nn.Linear(features, dim)
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -82,7 +83,7 @@ class CharacterCNN(Embedding):
             )
         characters = self.table(inputs.flatten(0, 1)).transpose(1, 2)  # [B * S, D, C]
         maxima = [conv(characters).amax(dim=2) for conv in self.convolutions]
-        features = self.highway(F.relu(torch.cat(maxima, dim=1)))  # [B * S, F]
+        features = self.highways(F.relu(torch.cat(maxima, dim=1)))  # [B * S, F]
         vectors = self.projection(features).unflatten(0, inputs.shape[:2])
         words: Tensor = vectors.masked_fill(~self.mask(inputs)[..., None], 0.0)
         return words

@@ -28,7 +28,7 @@ def word_vector(cnn, characters):
             scores = [(kernel * c[t : t + width].T).sum() + bias for t in range(len(c) - width + 1)]
             features.append(max(0, *scores))
     f = torch.stack([torch.as_tensor(feature, dtype=torch.float64) for feature in features])
-    for layer in cnn.highway:
+    for layer in cnn.highways:
         t = 1 / (1 + torch.exp(-(layer.gate.weight @ f + layer.gate.bias)))
         f = t * (layer.transform.weight @ f + layer.transform.bias).clamp(min=0) + (1 - t) * f
     return cnn.projection.weight @ f + cnn.projection.bias

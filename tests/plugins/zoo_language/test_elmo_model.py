@@ -57,7 +57,7 @@ def test_names_of_the_parameters():
         "embedding.table.weight",
         *(f"embedding.convolutions.{n}.{p}" for n in (0, 1) for p in ("weight", "bias")),
         *(
-            f"embedding.highway.{n}.{part}.{p}"
+            f"embedding.highways.{n}.{part}.{p}"
             for n in (0, 1)
             for part in ("transform", "gate")
             for p in ("weight", "bias")
