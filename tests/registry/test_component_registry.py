@@ -112,7 +112,9 @@ def test_a_plugin_cannot_replace_a_shipped_component(site: Site) -> None:
     site.add("kit-other", scorer("additive"), point="other")
     registry = site.registry()
     with pytest.raises(SpecError, match=r"attention-zoo.*kit-other.*'bahdanau:additive'"):
-        check("bahdanau-reversal", registry=registry)
+        check(reversal("additive"), registry=registry)
+    parts = check("bahdanau-reversal", registry=registry).tree.walk()
+    assert "bahdanau" in [part.plugin for part in parts if part.type == "additive"]
     assert check(reversal("bahdanau:additive"), registry=registry).parameters > 0
     assert check("luong-2015", registry=registry).parameters > 0
 
