@@ -12,7 +12,13 @@ ROOT = TESTS.parent
 # Tests of behaviour that several source files share, by the reason.
 CROSS_CUTTING = {
     "written by earlier versions": ["artifact/compatibility"],
-    "commands as they are run": ["cli/failures", "cli/verbs", "exchange/cli", "hub/terminal"],
+    "commands as they are run": [
+        "cli/failures",
+        "cli/wrong_inputs",
+        "cli/verbs",
+        "exchange/cli",
+        "hub/terminal",
+    ],
     "import, map and export together": [
         "exchange/map_fuzz",
         "exchange/operations",
