@@ -1,7 +1,8 @@
 """Parsing of safetensors headers: `zoo.artifact` against `safe_open` of `safetensors`.
 
 Prints the time and memory for a header of 76 MB that lists 1.3 million tensors, and whether each
-accepts headers with repeated keys and names that are not printable.
+accepts headers with repeated keys and names that are not printable. The last rows are headers of
+12 MB that took seconds, minutes or gigabytes in earlier versions.
 """
 
 import json
@@ -16,6 +17,10 @@ HEADERS = {
     "repeated tensor": "{" + ENTRY % "a" + "," + ENTRY % "a" + "}",
     "repeated metadata": '{"__metadata__":{"a":"1","a":"2"},' + ENTRY % "a" + "}",
     "escape sequence in a name": "{" + ENTRY % "\\u001b[2J" + "}",
+    "12 MB of lists": "[" + "[]," * 4_000_000 + "0]",
+    "6 million levels": "[" * 6_000_000,
+    "one of 900,000 keys repeated": "{" + "".join(f'"{n}":0,' for n in range(900_000)) + '"0":0}',
+    "string without an end": '"' + '\\"' * 6_000_000,
 }
 OPEN = """
 import json, sys, time

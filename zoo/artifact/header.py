@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zoo.artifact.layout import Layout, hash_json, parse_json
+from zoo.artifact.layout import (
+    MAX_TENSORS,
+    InvalidSafetensorsError,
+    Layout,
+    hash_json,
+    parse_json,
+)
 from zoo.errors import ArtifactError, one_line
 
 FORMAT = "2"
@@ -152,6 +158,15 @@ def identity(metadata: Mapping[str, str], hashes: Mapping[str, str]) -> str:
     return hash_json([{key: metadata[key] for key in SHARED_KEYS if key in metadata}, dict(hashes)])
 
 
+_MAX_VALUES = {
+    "spec": 20_000,
+    "lock": 20_000,
+    "places": 200_000,
+    "provenance": 50_000,
+    "tokenizer": 100,
+    "probe": 10_000,
+    "hashes": MAX_TENSORS + 1,
+}
 _DEFAULTS = {
     "spec": None,
     "lock": None,
@@ -166,10 +181,12 @@ def _parse_key(path: Path, metadata: Mapping[str, str], key: str, default: str |
     text = metadata.get(key, default)
     if text is None:
         raise ArtifactError(f"{path}: the header has no '{key}'")
+    limit = _MAX_VALUES[key]
     try:
-        return parse_json(text)
+        return parse_json(text, max_values=limit)
     except (ValueError, RecursionError) as error:
-        raise ArtifactError(f"{path}: '{key}' in the header is not valid JSON: {error}") from None
+        what = "is not valid" if isinstance(error, InvalidSafetensorsError) else "is not valid JSON"
+        raise ArtifactError(f"{path}: '{key}' in the header {what}: {error}") from None
 
 
 def _is_name(value: Any) -> bool:

@@ -23,9 +23,6 @@ MAX_NAME = 1_000
 MAX_DIMENSIONS = 32
 ALIGNMENT = 8
 
-_PREPARSE_LIMIT = 1_000_000
-"""Longer headers, in bytes, are checked for their number of entries before they are parsed."""
-
 DTYPES = {
     "F64": torch.float64,
     "F32": torch.float32,
@@ -46,8 +43,9 @@ DTYPES = {
 }
 DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
-_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{,]', re.DOTALL)
-"""A string, or a character that starts an entry."""
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+"""A string; without an end, all that follows."""
+MAX_LEVELS = 64
 
 
 class InvalidSafetensorsError(ValueError):
@@ -102,9 +100,13 @@ def hash_json(data: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def parse_json(text: str) -> Any:
-    """Parse JSON. Raise ValueError for duplicate keys and unpaired surrogates."""
+def parse_json(text: str, *, max_values: int) -> Any:
+    """Parse JSON. Raise ValueError for duplicate keys and unpaired surrogates, for more than
+    `max_values` values (before they are created), and for more than 64 levels."""
+    if _exceeds(text, commas=max_values, braces=max_values):
+        raise InvalidSafetensorsError(f"it has more than {max_values:,} values")
     data = json.loads(text, object_pairs_hook=_reject_duplicates)
+    _check_levels(data)
     if "\\u" in text:
         json.dumps(data, ensure_ascii=False).encode()  # raises for unpaired surrogates
     return data
@@ -131,10 +133,11 @@ def layout_tensors(tensors: Mapping[str, Tensor]) -> dict[str, StoredTensor]:
 
 def decode_header(header: bytes, data_bytes: int) -> Layout:
     """Parse a header. Its tensors must fill exactly the `data_bytes` after it, without gaps."""
-    if len(header) > _PREPARSE_LIMIT and _has_too_many_entries(header):
-        raise InvalidSafetensorsError(f"its header contains more than {MAX_TENSORS:,} tensors")
     try:
-        table = parse_json(header.decode())
+        text = header.decode()
+        if _exceeds(text, commas=16 * MAX_TENSORS, braces=MAX_TENSORS + 2):
+            raise InvalidSafetensorsError(f"its header contains more than {MAX_TENSORS:,} tensors")
+        table = parse_json(text, max_values=16 * MAX_TENSORS)
     except (ValueError, RecursionError) as error:
         own = isinstance(error, InvalidSafetensorsError)
         raise InvalidSafetensorsError(str(error) if own else "its header is not JSON") from None
@@ -156,23 +159,39 @@ def decode_header(header: bytes, data_bytes: int) -> Layout:
     return Layout(metadata, tensors)
 
 
-def _has_too_many_entries(header: bytes) -> bool:
-    """Count objects and commas outside strings, without building Python objects."""
-    counts = {b"{": 0, b",": 0}
-    for match in _TOKEN.finditer(header):
-        token = match[0] if match.end() - match.start() == 1 else b""
-        if token:
-            counts[token] += 1
-            if counts[b"{"] > MAX_TENSORS + 2 or counts[b","] > 16 * MAX_TENSORS:
-                return True
-    return False
+def _exceeds(text: str, *, commas: int, braces: int) -> bool:
+    """Return whether JSON has more commas or brackets outside of strings, without parsing it."""
+
+    def too_many(text: str) -> bool:
+        return text.count(",") + text.count("[") > commas or text.count("{") > braces
+
+    if not too_many(text):
+        return False
+    # Each string starts with a quote that is not escaped.
+    if text.count('"') - text.count('\\"') > 4 * commas:
+        return True
+    return too_many(_STRING.sub("", text))
+
+
+def _check_levels(data: Any) -> None:
+    level = [data]
+    for _ in range(MAX_LEVELS + 1):
+        level = [
+            value
+            for node in level
+            if isinstance(node, (dict, list))
+            for value in (node.values() if isinstance(node, dict) else node)
+        ]
+        if not level:
+            return
+    raise InvalidSafetensorsError(f"it has more than {MAX_LEVELS} levels")
 
 
 def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
+        seen: set[str] = set()
+        repeated = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise InvalidSafetensorsError(f"the key {repeated[:60]!a} is repeated")
     return table
 

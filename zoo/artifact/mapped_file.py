@@ -19,6 +19,7 @@ from zoo.artifact.header import Header, check_digest, read_hashes
 from zoo.artifact.header_builder import header_from_file, header_from_shards, shorten_list
 from zoo.artifact.layout import (
     MAX_HEADER,
+    MAX_TENSORS,
     InvalidSafetensorsError,
     Layout,
     decode_header,
@@ -178,7 +179,7 @@ def _open_shards(index: Path) -> Artifact:
 def read_index(index: Path) -> tuple[dict[str, str], str | None]:
     """Return the shard of each tensor and the identity of the model, from an index."""
     try:
-        data: Any = parse_json(_read_text(index))
+        data: Any = parse_json(_read_text(index), max_values=4 * MAX_TENSORS)
     except (ValueError, RecursionError) as error:
         raise ArtifactError(f"{index} is not a valid index: {error}") from None
     weight_map = data.get("weight_map") if isinstance(data, dict) else None

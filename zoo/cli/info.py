@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
 from zoo.cli.output import JsonOption, ModelArgument, format_bytes, print_json, print_rows
-from zoo.errors import one_line
+from zoo.errors import one_line, truncate
 
 if TYPE_CHECKING:
     from zoo.artifact import Header
 
 EXAMPLE = "zoo info model.safetensors"
+_MAX_SHOWN = 5_000
+_MAX_CHARS = 10_000
+_LEFT_OUT = "more values are not shown; use --json"
 
 
 def command(model: ModelArgument, as_json: JsonOption = False) -> None:
@@ -40,9 +44,10 @@ def _print(header: Header) -> None:
     print(f"format: {header.format}")
     print(f"hashes: {_describe_hashes(header)}")
     print(f"probe: {_describe_probe(header.probe)}")
-    print(f"tokenizer: {one_line(', '.join(sorted(header.tokenizer))) or 'none'}\n")
-    print(yaml.safe_dump({"provenance": header.provenance}, sort_keys=False, allow_unicode=True))
-    print(yaml.safe_dump({"spec": header.spec}, sort_keys=False, allow_unicode=True))
+    print(f"tokenizer: {one_line(truncate(', '.join(sorted(header.tokenizer)))) or 'none'}\n")
+    for key, data in (("provenance", header.provenance), ("spec", header.spec)):
+        shown = _shorten(data, [_MAX_SHOWN])
+        print(yaml.safe_dump({key: shown}, sort_keys=False, allow_unicode=True))
     print("providers:")
     columns = ("kind", "component", "version", "plugin", "distribution")
     print_rows(columns, map(_provider_cells, header.providers), no_wrap=columns)
@@ -51,6 +56,21 @@ def _print(header: Header) -> None:
 def _provider_cells(row: dict[str, Any]) -> tuple[str, ...]:
     distribution = f"{row['distribution']} {row['distribution_version']}"
     return (row["kind"], row["name"], str(row["version"]), row["plugin"], distribution)
+
+
+def _shorten(data: Any, left: list[int]) -> Any:
+    """Return the data without values after the first `left[0]`, and with short strings."""
+    left[0] -= 1
+    if isinstance(data, str):
+        return truncate(data, _MAX_CHARS)
+    if isinstance(data, dict):
+        pairs = itertools.takewhile(lambda _: left[0] > 0, data.items())
+        shown = {truncate(key, _MAX_CHARS): _shorten(value, left) for key, value in pairs}
+        return shown if len(shown) == len(data) else {**shown, "...": _LEFT_OUT}
+    if isinstance(data, list):
+        values = [_shorten(v, left) for v in itertools.takewhile(lambda _: left[0] > 0, data)]
+        return values if len(values) == len(data) else [*values, _LEFT_OUT]
+    return data
 
 
 def _describe_hashes(header: Header) -> str:
@@ -63,9 +83,9 @@ def _describe_probe(probe: dict[str, Any] | None) -> str:
     if probe is None:
         return "absent (format 1)"
     if "skipped" in probe:
-        return f"skipped: {one_line(probe['skipped'])}"
+        return f"skipped: {one_line(truncate(probe['skipped']))}"
     sides = (
         ", ".join(f"{name} {row['shape']}" for name, row in probe[side].items())
         for side in ("inputs", "outputs")
     )
-    return one_line(" -> ".join(sides))
+    return one_line(truncate(" -> ".join(sides)))

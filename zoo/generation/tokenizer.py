@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from zoo.errors import MissingExtra, ZooError
+from zoo.errors import MissingExtra, ZooError, truncate
 
 MAX_BYTES = 50_000_000
 
@@ -25,15 +26,10 @@ class Tokenizer:
             from tokenizers import Tokenizer as Backend
         except ImportError:
             raise MissingExtra("tokenization", library="tokenizers", extra="text") from None
-        try:
+        with _report_errors(f"{label} is not valid JSON of the tokenizers library"):
             self.backend: Any = Backend.from_str(text)
-        except Exception as error:
-            reason = str(error).splitlines()[0]
-            raise ZooError(
-                f"{label} is not valid JSON of the tokenizers library: {reason}"
-            ) from None
-        self.backend.no_padding()
-        self.backend.no_truncation()
+            self.backend.no_padding()
+            self.backend.no_truncation()
 
     @property
     def vocab_size(self) -> int:
@@ -42,11 +38,26 @@ class Tokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the token IDs of each text, without padding or truncation."""
-        return [list(encoding.ids) for encoding in self.backend.encode_batch(list(texts))]
+        with _report_errors("the tokenizer cannot encode the text"):
+            return [list(encoding.ids) for encoding in self.backend.encode_batch(list(texts))]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text, without special tokens."""
-        return str(self.backend.decode(list(ids)))
+        with _report_errors("the tokenizer cannot decode the tokens"):
+            return str(self.backend.decode(list(ids)))
+
+
+@contextmanager
+def _report_errors(message: str) -> Iterator[None]:
+    """Raise ZooError for any exception of the library, and for a panic of its Rust code."""
+    try:
+        yield
+    except BaseException as error:
+        # A panic is a BaseException of a class that cannot be imported.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ZooError(f"{message}: {truncate(reason, 300)}") from None
 
 
 def read_tokenizer(path: str | os.PathLike[str]) -> str:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from zoo.errors import ZooError
+from zoo.errors import ZooError, truncate
 from zoo.exchange.mapping.expression import Expression
+from zoo.exchange.mapping.matcher import INTEGER, Alternatives, Matcher, MatchingWork
 
 Binding = Mapping[str, int]
 """The value of each placeholder: an integer, or the index of a word."""
@@ -24,11 +25,11 @@ Words = Mapping[str, tuple[str, ...]]
 
 MAX_WORDS = 4096
 MAX_NAMES = 100_000
+MAX_PIECES = 64
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _CHOICE = re.compile(r"([A-Za-z_]\w*):(.*)", re.S)
 _RANGE = re.compile(r"(\d+)\.\.(\d+)")
-_INTEGER = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 @dataclass(frozen=True)
@@ -57,22 +58,25 @@ class Pattern:
         self.words = {p.name: p.words for p in self.pieces if isinstance(p, Choice)} | listed
         self.expressions = [p for p in self.pieces if isinstance(p, Expression)]
         self.names = {name for e in self.expressions for name in e.names} | self.words.keys()
+        if len(self.pieces) > MAX_PIECES:
+            raise ZooError(f"'{truncate(text, 80)}' has more than {MAX_PIECES // 2} placeholders")
         if prod(map(len, self.words.values())) > MAX_NAMES:
             raise ZooError(f"'{text}' stands for more than {MAX_NAMES:,} names")
         for expression in self.expressions:
             if len(expression.names) != 1:
                 raise ZooError(f"'{{{expression.text}}}' should contain exactly one index name")
-        self._regex = re.compile("".join(map(_to_regex, self.pieces)))
+        self._matcher = Matcher([_to_alternatives(piece) for piece in self.pieces])
 
-    def match(self, name: str) -> dict[str, int] | None:
+    def match(self, name: str, work: MatchingWork | None = None) -> dict[str, int] | None:
         """Return the values of the placeholders in a name, or None if it does not match."""
-        found = self._regex.fullmatch(name)
-        if not found:
+        parts = self._matcher.split(name, work)
+        if parts is None:
             return None
         binding: dict[str, int] = {}
-        placeholders = [piece for piece in self.pieces if not isinstance(piece, str)]
-        for piece, text in zip(placeholders, found.groups(), strict=True):
+        for piece, text in zip(self.pieces, parts, strict=True):
             value: int | None
+            if isinstance(piece, str):
+                continue
             if isinstance(piece, Choice):
                 key, value = piece.name, piece.words.index(text)
             else:
@@ -93,13 +97,19 @@ class Pattern:
             for piece in self.pieces
         )
 
-    def expand(self, binding: Binding, names: Iterable[str] = ()) -> list[str]:
+    def num_names(self, binding: Binding) -> int:
+        """Return the number of names that `expand` returns."""
+        return prod(len(words) for name, words in self.words.items() if name not in binding)
+
+    def expand(
+        self, binding: Binding, names: Iterable[str] = (), work: MatchingWork | None = None
+    ) -> list[str]:
         """Return one name for each combination of words that the binding does not fix.
 
         If an index is not fixed, return those of `names` that match, in the order of the indices.
         """
         if any(not expression.names <= binding.keys() for expression in self.expressions):
-            found = [(self.match(name), name) for name in names]
+            found = [(self.match(name, work), name) for name in names]
             agreeing = [
                 (list(match.values()), name)
                 for match, name in found
@@ -176,7 +186,7 @@ def _parse_expression(inside: str, words: Words) -> Expression | Choice:
         return expression
     (name,) = expression.names
     for word in words[name]:
-        if not _INTEGER.fullmatch(word):
+        if not INTEGER.fullmatch(word):
             raise ZooError(f"'{{{inside}}}' needs integers, but '{name}' lists '{word}'")
     values = tuple(str(expression.value({name: int(word)})) for word in words[name])
     if len(set(values)) < len(values):
@@ -184,13 +194,10 @@ def _parse_expression(inside: str, words: Words) -> Expression | Choice:
     return Choice(name, values)
 
 
-def _to_regex(piece: Piece) -> str:
+def _to_alternatives(piece: Piece) -> Alternatives:
     if isinstance(piece, str):
-        return re.escape(piece)
-    if isinstance(piece, Choice):
-        # The longest word first, so that an empty one does not take precedence.
-        return f"({'|'.join(map(re.escape, sorted(piece.words, key=len, reverse=True)))})"
-    return f"({_INTEGER.pattern})"
+        return Alternatives([piece])
+    return Alternatives(piece.words) if isinstance(piece, Choice) else Alternatives(None)
 
 
 def paired_patterns(

@@ -15,6 +15,7 @@ from zoo.exchange.mapping.fill_value import (
     filled_tensor,
     format_fill_value,
 )
+from zoo.exchange.mapping.matcher import MatchingWork
 from zoo.exchange.mapping.rules import Endpoint, Fill, Rule, TensorMap, expand_endpoints
 from zoo.exchange.mapping.tensor_plan import Job, TensorPlan
 from zoo.interfaces.tensors import TensorMeta
@@ -26,6 +27,9 @@ FLOAT_DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 """Dtypes that convert to each other; 8-bit floats need a scale, so only a map converts them."""
 
 TensorMetas = Mapping[str, TensorMeta]
+
+_JOB_STEPS = 20
+"""Steps of matching that take as long as planning one conversion."""
 
 
 def plan_tensors(
@@ -55,7 +59,8 @@ class _Planner:
         dtype: torch.dtype | None,
     ) -> None:
         self.map = tensor_map
-        self.file_names = tensor_map.canonical_names(list(sources))
+        self.work = MatchingWork()
+        self.file_names = tensor_map.canonical_names(list(sources), self.work)
         self.sources = {name: sources[actual] for name, actual in self.file_names.items()}
         self.targets = targets
         self.problems = list(tensor_map.problems)
@@ -87,8 +92,10 @@ class _Planner:
         """Plan a rule for all tensors that it matches; return False if there are none."""
         bindings = self._bindings(rule)
         for binding in bindings:
-            sources = expand_endpoints(rule.sources, binding, self.sources)
-            targets = expand_endpoints(rule.targets, binding, self.targets or ())
+            endpoints = (*rule.sources, *rule.targets)
+            self.work.add(_JOB_STEPS + sum(e.pattern.num_names(binding) for e in endpoints))
+            sources = expand_endpoints(rule.sources, binding, self.sources, self.work)
+            targets = expand_endpoints(rule.targets, binding, self.targets or (), self.work)
             if self.targets is not None and not any(name in self.targets for name, _ in targets):
                 first = targets[0][0] if targets else str(rule.targets[0].pattern)
                 for name, _ in sources:
@@ -107,7 +114,7 @@ class _Planner:
         ):
             for endpoint in endpoints:
                 for name in names:
-                    matched = endpoint.pattern.match(name)
+                    matched = endpoint.pattern.match(name, self.work)
                     if matched is not None and shared <= matched.keys():
                         binding = {key: matched[key] for key in sorted(shared)}
                         found.setdefault(tuple(binding.items()), binding)
@@ -176,7 +183,11 @@ class _Planner:
             meta = TensorMeta(tuple(fill.shape or ()), floating)
             metas = dict.fromkeys(fill.pattern.expand({}), meta)
         else:
-            metas = {n: m for n, m in self.targets.items() if fill.pattern.match(n) is not None}
+            metas = {
+                n: m
+                for n, m in self.targets.items()
+                if fill.pattern.match(n, self.work) is not None
+            }
         for name, meta in metas.items():
             dtype = floating if meta.dtype.is_floating_point else meta.dtype
 
@@ -212,7 +223,9 @@ class _Planner:
         for name in self.sources:
             if name in self.used:
                 continue
-            drops = [drop for drop in self.map.drops if drop.pattern.match(name) is not None]
+            drops = [
+                drop for drop in self.map.drops if drop.pattern.match(name, self.work) is not None
+            ]
             if drops:
                 dropped.append(self.file_names[name])
                 if drops[0].required_value is not None:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from zoo.errors import Place, Problem, ZooError
 from zoo.exchange.mapping.fill_value import FillValue
+from zoo.exchange.mapping.matcher import MatchingWork
 from zoo.exchange.mapping.operation import Operation
 from zoo.exchange.mapping.pattern import Binding, Pattern, unlisted_indices
 
@@ -157,29 +158,34 @@ class TensorMap:
     problems: Sequence[Problem] = ()
     """Why the map cannot be applied in this direction, whatever the tensors."""
 
-    def canonical_names(self, names: Sequence[str]) -> dict[str, str]:
+    def canonical_names(
+        self, names: Sequence[str], work: MatchingWork | None = None
+    ) -> dict[str, str]:
         """Return each name as the rules write it, with the name in the file.
 
         Old endings are replaced. If no name in the file has the prefix, it is added to the names
         that then match a rule or a drop.
         """
         known = {}
+        work = work or MatchingWork()
+        available = set(names)
         lacks_prefix = self.prefix and not any(name.startswith(self.prefix) for name in names)
         for name in names:
             rule_name = name
+            work.add(len(self.endings))
             for ending, replacement in self.endings.items():
                 if name.endswith(ending):
                     rule_name = name.removesuffix(ending) + replacement
-            if lacks_prefix and self._matches(self.prefix + rule_name):
+            if lacks_prefix and self._matches(self.prefix + rule_name, work):
                 rule_name = self.prefix + rule_name
-            is_taken = rule_name in known or (rule_name != name and rule_name in names)
+            is_taken = rule_name in known or (rule_name != name and rule_name in available)
             known[name if is_taken else rule_name] = name
         return known
 
-    def _matches(self, name: str) -> bool:
+    def _matches(self, name: str, work: MatchingWork) -> bool:
         sources = [endpoint.pattern for rule in self.rules for endpoint in rule.sources]
         patterns = [*sources, *(drop.pattern for drop in self.drops)]
-        return any(pattern.match(name) is not None for pattern in patterns)
+        return any(pattern.match(name, work) is not None for pattern in patterns)
 
     def inverse(self) -> TensorMap:
         """Return the map from the model to the other library."""
@@ -211,7 +217,10 @@ class TensorMap:
 
 
 def expand_endpoints(
-    endpoints: Sequence[Endpoint], binding: Binding, names: Iterable[str] = ()
+    endpoints: Sequence[Endpoint],
+    binding: Binding,
+    names: Iterable[str] = (),
+    work: MatchingWork | None = None,
 ) -> list[tuple[str, Endpoint]]:
     """Return every tensor name of these endpoints, with its endpoint.
 
@@ -220,5 +229,5 @@ def expand_endpoints(
     return [
         (name, endpoint)
         for endpoint in endpoints
-        for name in endpoint.pattern.expand(binding, names)
+        for name in endpoint.pattern.expand(binding, names, work)
     ]
