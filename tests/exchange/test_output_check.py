@@ -7,6 +7,7 @@ import numpy
 import pytest
 import torch
 from hf_model_kit import hf_model
+from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
 import zoo
@@ -86,6 +87,8 @@ WRONG = [
      "decoder.blocks.0.feed_forward.down", "model.decoder.feed_forward.activation=gelu"),
     ("llama", ["model.decoder.norm.eps=0.03"],
      "decoder.blocks.0.attention_norm", "model.decoder.norm.eps=0.03"),
+    ("llama", ["model.decoder.attention.scorer=dot"], "decoder.blocks.0.attention.out",
+     "model.decoder.attention.scorer.type=luong:dot"),
     ("llama", ["model.decoder.position.theta=100.0"],
      "decoder.blocks.0.attention.out", "model.decoder.position.theta=100.0"),
     ("marian", ["model.source.scaled=false"], "encoder.blocks.0.attention.",
@@ -174,6 +177,18 @@ def test_values_that_are_nan_in_the_file_are_not_compared(save_check, tmp_path):
     arrays["output.logits"][0, 2] = numpy.nan
     numpy.savez(file, **arrays)
     zoo.import_model(folder, tmp_path / "model.safetensors", check=file)
+
+
+def test_an_output_that_is_nan_fails_and_is_recorded(save_check, tmp_path):
+    folder, file, _ = save_check("gpt2", modules=False)
+    tensors = load_file(folder / "model.safetensors")
+    tensors["transformer.ln_f.bias"][0] = float("nan")
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    out = tmp_path / "model.safetensors"
+    command = ["import", str(folder), "-o", str(out), "--check", str(file), "--force"]
+    result = CliRunner().invoke(app, command)
+    assert "differs from the original by inf" in result.output
+    assert read_header(out).provenance["check"]["max_difference"] is None
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04junk", b"text"])

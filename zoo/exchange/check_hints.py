@@ -8,10 +8,9 @@ from typing import Any
 
 from zoo.interfaces import Model
 
-MAX_SETTINGS, MAX_OF_MODEL = 16, 48
+MAX_SETTINGS, MAX_OF_MODEL = 20, 48
 """How many settings are listed: near a module, and of a whole model."""
-_OTHER_KEYS = {"type", "dropout", "std", "init"}
-"""Keys that shapes reveal, or that affect training only."""
+_TRAINING_KEYS = {"dropout", "std"}
 _WORDS = re.compile(r"[._]")
 
 
@@ -40,7 +39,7 @@ def hidden_settings(model: Model, module: str) -> list[str]:
 def _settings(node: Any, path: str) -> Iterator[tuple[str, Any]]:
     if isinstance(node, Mapping):
         for key, value in node.items():
-            if key not in _OTHER_KEYS:
+            if key not in _TRAINING_KEYS:
                 yield from _settings(value, f"{path}.{key}")
     elif isinstance(node, (bool, float, str)) or path.endswith((".padding", ".bos", ".eos")):
         yield path, str(node).lower() if isinstance(node, bool) else node

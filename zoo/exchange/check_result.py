@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -52,7 +53,8 @@ class CheckResult:
             "file": self.file,
             "sha256": self.sha256,
             "tolerance": self.tolerance,
-            "max_difference": self.max_difference,
+            # JSON has no infinity, the difference of an output that is NaN.
+            "max_difference": self.max_difference if math.isfinite(self.max_difference) else None,
             "compared": [each.name for each in self.comparisons],
             "passed": not first,
             **({"first_difference": first[0].module} if first else {}),
