@@ -120,6 +120,7 @@ DEFAULT_INIT = {
         "transformer-ctc",
     },
     "no weights are trained": {"ngram-lm"},
+    "the model starts as the authors' program": {"cbow-2013", "skip-gram-2013"},
     "weights are imported": {"g2p-en", "nano-ocr", "stories260k"},
     "trains in seconds": {"bahdanau-reversal"},
 }

@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Embedding
+from zoo.plugin import Embedding, TensorSchema
 
 Size = Annotated[int, Field(ge=1)]
 
@@ -87,6 +87,9 @@ class CharacterCNN(Embedding):
         vectors = self.projection(features).unflatten(0, inputs.shape[:2])
         words: Tensor = vectors.masked_fill(~self.mask(inputs)[..., None], 0.0)
         return words
+
+    def input_schema(self) -> TensorSchema:
+        return TensorSchema(("B", "S", self.length), "integer", below=self.characters)
 
     def mask(self, inputs: Tensor) -> Tensor:
         return inputs[..., 0] != self.padding

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, Outputs
-from zoo.plugin import Blueprint, Embedding
+from zoo.plugin import BatchSchema, Blueprint, Embedding, OutputSchema, TensorSchema
 from zoo_language.bilm_layers import BiLMLayers
 
 
@@ -67,6 +67,13 @@ class ElmoModel(Model):
         logits = self.out(torch.cat([forwards[:, :-1], backwards[:, 1:]], dim=1))
         mask = self.embedding.mask(batch["source"])[:, 1:].repeat(1, 2)
         return Outputs(logits, torch.cat([target[:, 1:], target[:, :-1]], dim=1), mask)
+
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema:
+        source = self.embedding.input_schema()
+        return {"source": source, "target": TensorSchema(("B", "S"), "integer", below=self.vocab)}
+
+    def output_schema(self) -> OutputSchema:
+        return OutputSchema(logits="token")
 
     def example(
         self, batch: int, length: int, generator: torch.Generator | None = None

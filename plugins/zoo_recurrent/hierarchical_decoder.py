@@ -89,7 +89,7 @@ class HierarchicalDecoder(AttentionDecoder):
         attention: Blueprint[Attention],
         hidden: Annotated[int, Field(ge=1)],
         sentence_end: Annotated[int, Field(ge=0)] = 3,
-        span: Annotated[int, Field(ge=1)] = 1,
+        span: Annotated[int, Field(ge=1, le=128)] = 1,
         cell: Cell = "lstm",
         layers: Annotated[int, Field(ge=1, le=64)] = 1,
         init: Init = "bridge",

@@ -19,7 +19,7 @@ class WordModel(Model):
         negatives: number of noise words for each target; 0 computes the full softmax.
     """
 
-    weight_roles: ClassVar[Mapping[str, str]] = {"output": "special"}
+    weight_roles: ClassVar[Mapping[str, str]] = {"source": "special", "output": "special"}
 
     def __init__(
         self,

@@ -87,7 +87,8 @@ def test_find_stochastic_returns_the_alignment():
 
 
 def compose(align: str) -> zoo.Model:
-    return zoo.compose("bahdanau-reversal", overrides=[f"model.decoder.attention.align={align}"])
+    overrides = [f"model.decoder.attention.align={align}", "objective=reinforce"]
+    return zoo.compose("bahdanau-reversal", overrides=overrides)
 
 
 def test_outputs_of_a_stochastic_model_have_samples_per_step():

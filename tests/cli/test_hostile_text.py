@@ -53,7 +53,7 @@ def saved(tmp_path):
     words = {"<s>": 1, "</s>": 2, "<pad>": 0, "a": 3, **{f"{HOSTILE}{i}": i for i in range(4, 31)}}
     library = Library(models.WordLevel(words, unk_token="a"))
     library.pre_tokenizer = pre_tokenizers.Whitespace()
-    model = zoo.compose("gpt2-tiny")
+    model = zoo.compose("gpt2-tiny", seed=1)
     attach_tokenizers(model, {"target": library.to_str()})
     return zoo.save(model, tmp_path / "model.safetensors", provenance={"data": "text", "n": [1]})
 

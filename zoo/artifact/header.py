@@ -158,7 +158,7 @@ def identity(metadata: Mapping[str, str], hashes: Mapping[str, str]) -> str:
     return hash_json([{key: metadata[key] for key in SHARED_KEYS if key in metadata}, dict(hashes)])
 
 
-_MAX_VALUES = {
+MAX_VALUES = {
     "spec": 20_000,
     "lock": 20_000,
     "places": 200_000,
@@ -181,7 +181,7 @@ def _parse_key(path: Path, metadata: Mapping[str, str], key: str, default: str |
     text = metadata.get(key, default)
     if text is None:
         raise ArtifactError(f"{path}: the header has no '{key}'")
-    limit = _MAX_VALUES[key]
+    limit = MAX_VALUES[key]
     try:
         return parse_json(text, max_values=limit)
     except (ValueError, RecursionError) as error:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from zoo.about import version
 from zoo.artifact.atomic_write import write_shards, write_single_file
 from zoo.artifact.file_contents import FileContents
+from zoo.artifact.header import MAX_VALUES
 from zoo.artifact.layout import parse_json
 from zoo.artifact.loadable import check_loadable
 from zoo.artifact.probe import record_probe
@@ -161,7 +162,7 @@ def _encode_json(key: str, value: Any) -> str:
     """Return a value as JSON that the reader accepts."""
     try:
         text = json.dumps(value, allow_nan=key != "provenance")
-        parse_json(text)
+        parse_json(text, max_values=MAX_VALUES[key])
     except UnicodeEncodeError as error:
         raise ArtifactError(
             f"{key} cannot be stored: {error.object[error.start]!a} is half of a surrogate pair, "

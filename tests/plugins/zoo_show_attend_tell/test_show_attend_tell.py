@@ -229,7 +229,7 @@ def test_images_of_any_size_are_captioned_and_small_ones_raise():
         assert model.generate({"source": images}, Greedy(), max_length=3).tokens.shape[0] == 2
     with pytest.raises(ZooError, match=r"8 x 7.*'convolution'"):
         model.generate({"source": torch.zeros(2, 1, 8, 7)}, Greedy(), max_length=3)
-    with pytest.raises(ZooError, match=r"\[B, 1, height, width\].*\[2, 3, 8, 8\]"):
+    with pytest.raises(ZooError, match=r"\[2, 3, 8, 8\].*\[B, 1, H, W\]"):
         model.generate({"source": torch.zeros(2, 3, 8, 8)}, Greedy(), max_length=3)
 
 
