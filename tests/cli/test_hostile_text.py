@@ -50,10 +50,10 @@ def run(capsys, monkeypatch):
 @pytest.fixture
 def saved(tmp_path):
     """A saved model with a tokenizer whose tokens contain control characters."""
-    words = {"<s>": 1, "</s>": 2, "<pad>": 0, "a": 3, **{f"{HOSTILE}{i}": i for i in range(4, 31)}}
-    library = Library(models.WordLevel(words, unk_token="a"))
+    words = {f"{HOSTILE}{i}": i for i in range(31)}
+    library = Library(models.WordLevel(words, unk_token=f"{HOSTILE}3"))
     library.pre_tokenizer = pre_tokenizers.Whitespace()
-    model = zoo.compose("gpt2-tiny", seed=1)
+    model = zoo.compose("gpt2-tiny")
     attach_tokenizers(model, {"target": library.to_str()})
     return zoo.save(model, tmp_path / "model.safetensors", provenance={"data": "text", "n": [1]})
 
