@@ -33,7 +33,7 @@ _LICENCES = (
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MARKUP = re.compile(r"[\\`*\[\]~|$]|(?<![^\W_])_|_(?![^\W_])")
 """Characters that start markup inside a line of Markdown; `_` not inside a word."""
-_BLOCK_START = re.compile(r"^(\d*)([-+=#.):])")
+_BLOCK_START = re.compile(r"^(\d*)([-+=#](?!\d)|[.)](?=\s|$))")
 _STYLE = (
     "rect{fill:#e8f0fe;stroke:#5b7fbd}.b{fill:#fff;stroke:none}.l{fill:none;stroke:#9aa7b8}"
     "text{font:13px sans-serif;fill:#1b1f24}.s{fill:#57606a}"
