@@ -94,7 +94,7 @@ BAD_HEADERS: dict[str, tuple[dict[str, str | None], str]] = {
     "spec not json": ({"spec": "{zoo: 1"}, "'spec' in the header is not valid JSON"),
     "spec a list": ({"spec": "[]"}, "'spec' in the header is not valid"),
     "spec empty": ({"spec": "{}"}, "the spec is not valid with the installed components"),
-    "spec deep": ({"spec": DEEP}, "'spec' in the header is not valid JSON"),
+    "spec deep": ({"spec": DEEP}, "'spec' in the header is not valid"),
     "spec nested": ({"spec": NESTED}, "more than 64 levels"),
     "model nested": (
         {"spec": '{"model": ' + NESTED + "}"},
@@ -106,7 +106,7 @@ BAD_HEADERS: dict[str, tuple[dict[str, str | None], str]] = {
     "spec not buildable": ({"spec": spec_text(vocab=10**7)}, "must be at most 1,000,000"),
     "spec beyond memory": ({"spec": spec_text(dim=2**62)}, "model"),
     "huge number": ({"spec": "9" * 5000}, "'spec' in the header is not valid JSON"),
-    "lock deep": ({"lock": DEEP}, "'lock' in the header is not valid JSON"),
+    "lock deep": ({"lock": DEEP}, "'lock' in the header is not valid"),
     "lock a mapping": ({"lock": "{}"}, "'lock' in the header is not valid"),
     "lock null": ({"lock": "null"}, "'lock' in the header is not valid"),
     "lock of numbers": ({"lock": "[1]"}, "'lock' in the header is not valid"),
@@ -117,7 +117,7 @@ BAD_HEADERS: dict[str, tuple[dict[str, str | None], str]] = {
     ),
     "lock lacks a row": ({"lock": "[]"}, "lacks model 'kit-tied'"),
     "provenance type": ({"provenance": "3"}, "'provenance' in the header is not valid"),
-    "provenance deep": ({"provenance": DEEP}, "'provenance' in the header is not valid JSON"),
+    "provenance deep": ({"provenance": DEEP}, "'provenance' in the header is not valid"),
 }
 
 

@@ -225,11 +225,6 @@ def test_a_name_in_a_spec_never_imports_a_module(
     assert not (site.folder / "imported").exists()
 
 
-def _imported() -> set[str]:
-    """Return the imported modules, without the codecs that Python loads when it needs them."""
-    return {name for name in sys.modules if not name.startswith("encodings.")}
-
-
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_name_in_an_artifact_never_imports_a_module(
     registry: ComponentRegistry, site: Site, decoy: str, tmp_path: Path, name: str
@@ -238,7 +233,7 @@ def test_a_name_in_an_artifact_never_imports_a_module(
     row = {"kind": "scorer", "name": short, "version": 1, "plugin": plugin}
     row |= {"distribution": decoy, "distribution_version": "1"}
     spec = {"zoo": 1, "name": "x", "model": {"type": name.replace("DECOY", decoy)}}
-    before = set(sys.modules)
+    before = _imported()
     for lock in ([row], []):
         file = tmp_path / "x.safetensors"
         header = {"zoo": "1", "spec": json.dumps(spec), "lock": json.dumps(lock)}

@@ -33,7 +33,7 @@ _LICENCES = (
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MARKUP = re.compile(r"[\\`*\[\]~|$]|(?<![^\W_])_|_(?![^\W_])")
 """Characters that start markup inside a line of Markdown; `_` not inside a word."""
-_BLOCK_START = re.compile(r"^(\d+(?=[.)](?:\s|$))|(?=[-+=#:.)]))")
+_BLOCK_START = re.compile(r"^(\d*)([-+=#](?!\d)|[.)](?=\s|$))")
 _STYLE = (
     "rect{fill:#e8f0fe;stroke:#5b7fbd}.b{fill:#fff;stroke:none}.l{fill:none;stroke:#9aa7b8}"
     "text{font:13px sans-serif;fill:#1b1f24}.s{fill:#57606a}"
@@ -239,7 +239,7 @@ def _plain(value: Any) -> str:
     """Return text in one line whose HTML and Markdown have no effect."""
     text = html.escape(" ".join(one_line(" ".join(str(value).split())).split()), quote=False)
     text = _MARKUP.sub(r"\\\g<0>", text)
-    return _BLOCK_START.sub(r"\1\\", text)
+    return _BLOCK_START.sub(r"\1\\\2", text)
 
 
 def _yaml(data: Any) -> str:
