@@ -53,7 +53,9 @@ def test_float32_logits_equal_those_of_the_cpu(pair):
     torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-4)
 
 
-def test_bfloat16_logits_are_close_to_float32(pair):
+def test_bfloat16_logits_are_close_to_float32(pair, request):
+    if "luo-tiny" in request.node.name:
+        pytest.skip("a rounded probability can change a decision to emit, and all later states")
     model, batch, expected = pair
     on_gpu = {k: v.to("cuda", torch.bfloat16) if v.is_floating_point() else v.to("cuda")
              for k, v in batch.items()}  # fmt: skip

@@ -13,7 +13,6 @@ from zoo_metrics.meteor_alignment import EXACT, STEM, align
 from zoo_metrics.text_metric import (
     TextMetric,
     no_texts_error,
-    random_inflected_texts,
     split_words,
     validate_texts,
 )
@@ -208,4 +207,12 @@ class METEOR15(TextMetric):
         return min(alignments, key=rank)
 
     def example(self, count: int, rng: random.Random) -> tuple[list[str], list[list[str]]]:
-        return random_inflected_texts(count, rng)
+        """Return texts in which a word occurs once; ties depend on the order of the search."""
+        words = ["a", "cat", "sat", "on", "the", "mat", "and", "saw", "two", "dogs"]
+
+        def text(dogs: str) -> str:
+            return " ".join(rng.sample([*words[:-1], dogs], k=rng.randint(2, 9)))
+
+        return [text("dogs") for _ in range(count)], [
+            [text("dog") for _ in range(rng.randint(1, 3))] for _ in range(count)
+        ]

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from zoo.plugin import MissingExtra
 from zoo_metrics.mean_metric import MeanMetric
-from zoo_metrics.text_metric import random_inflected_texts, split_words
+from zoo_metrics.text_metric import random_texts, split_words
 
 
 class METEOR2005(MeanMetric):
@@ -114,7 +114,9 @@ class METEOR2005(MeanMetric):
         return {"meteor-2005": sum(scores) / len(scores)}
 
     def example(self, count: int, rng: random.Random) -> tuple[list[str], list[list[str]]]:
-        return random_inflected_texts(count, rng)
+        predictions, references = random_texts(count, rng)
+        stems = [[text.replace("dogs", "dog") for text in texts] for texts in references]
+        return predictions, stems
 
 
 class _NoSynonyms:

@@ -93,9 +93,3 @@ def random_texts(count: int, rng: random.Random) -> tuple[list[str], list[list[s
     return [text() for _ in range(count)], [
         [text() for _ in range(rng.randint(1, 3))] for _ in range(count)
     ]
-
-
-def random_inflected_texts(count: int, rng: random.Random) -> tuple[list[str], list[list[str]]]:
-    """Return random texts in which predictions and references have words of the same stem."""
-    predictions, references = random_texts(count, rng)
-    return predictions, [[text.replace("dogs", "dog") for text in texts] for texts in references]

@@ -150,7 +150,7 @@ def test_activations_may_have_the_names_of_the_model(save_check, tmp_path):
 INVALID = [
     ({"output.logits": None}, "should have inputs.*'output.logits'.*it has batch.target"),
     ({"batch.target": None}, "should have inputs, named 'batch.KEY'"),
-    ({"batch.target": None, "batch.tokens": [[3, 4]]}, "no array 'batch.target'"),
+    ({"batch.target": None, "batch.tokens": [[3, 4]]}, "'target' in the batch.*is missing"),
     ({"batch.target": [[99, 3]]}, "cannot process the inputs"),
     ({"decoder.block.0": [[1.0]]}, "'decoder.block.0' is not a module.*decoder.blocks.0"),
     ({"decoder.blocks": [[1.0]]}, "'decoder.blocks' is not called"),

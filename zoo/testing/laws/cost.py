@@ -17,7 +17,7 @@ from zoo.testing.law import Law, NotApplicable
 from zoo.testing.limits import run_with_limits, supports_limits
 
 HUGE = 10**10
-_MAX_OPERATIONS = 5_000
+_MAX_OPERATIONS = 20_000
 _FORMS: tuple[Any, ...] = (HUGE, [HUGE], [HUGE, HUGE], {"a": HUGE})
 
 
