@@ -15,6 +15,16 @@ from zoo.testing.configuration import configurations
 from zoo.testing.laws.helpers import example_batch
 
 MODELS = model_parts()
+# Models that generate in the same way as another one.
+VARIANTS = (
+    "seq2seq, hard",
+    "seq2seq, hard, attention",
+    "seq2seq, soft, attention",
+    "ctc-attention, hard",
+)
+GENERATION_MODELS = [
+    pytest.param(name, marks=pytest.mark.slow if name in VARIANTS else ()) for name in MODELS
+]
 OBJECTIVE_SLOTS = {
     "joint-ctc": {"attention": "reinforce"},
     "supporting-facts": {"answer": "cross-entropy", "facts": "binary-cross-entropy"},
@@ -74,7 +84,7 @@ def test_an_accepted_objective_trains_the_model(model):
     assert len(fitting) < len(OBJECTIVES)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", GENERATION_MODELS)
 def test_an_accepted_sampler_generates(model):
     for name, part in SAMPLERS.items():
         data = _data(model, sampler=part)
@@ -85,7 +95,7 @@ def test_an_accepted_sampler_generates(model):
             assert output.tokens.shape[0] == 3
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", GENERATION_MODELS)
 def test_an_accepted_metric_is_computed_from_predictions_of_the_model(model):
     for name, part in METRICS.items():
         data = _data(model, metrics=[part])

@@ -16,13 +16,13 @@ from zoo.errors import HubError
 from zoo.hub import fetch
 from zoo.hub.models import read_header
 
-SECONDS = 0.05
+SECONDS = 0.02
 """Between two bytes, much less than the timeout."""
 
 
 @pytest.fixture(autouse=True)
 def timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 1)
+    monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.3)
 
 
 def drip(part: str) -> Callable[[Response], Response]:

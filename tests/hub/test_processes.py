@@ -149,7 +149,10 @@ PUSHES = {
 FAULTS = {"upload": ("/upload/", "cdn"), "commit": ("/commit/", "hub")}
 
 
-@pytest.mark.parametrize(("what", "where"), [("saved model", "upload"), ("model", "commit")])
+@pytest.mark.parametrize(
+    ("what", "where"),
+    [("saved model", "upload"), pytest.param("model", "commit", marks=pytest.mark.slow)],
+)
 def test_next_push_removes_the_files_of_a_killed_one(
     hub: Hub, saved: Path, tmp_path: Path, what: str, where: str
 ) -> None:

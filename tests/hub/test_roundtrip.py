@@ -31,7 +31,9 @@ def model(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> zoo.Model:
     return zoo.compose("bahdanau-reversal", seed=5)
 
 
-@pytest.mark.parametrize("shard_bytes", [None, 100_000], ids=["single", "shards"])
+@pytest.mark.parametrize(
+    "shard_bytes", [pytest.param(None, marks=pytest.mark.slow), 100_000], ids=["single", "shards"]
+)
 def test_another_process_gets_identical_bits_and_then_needs_no_requests(
     hub: Hub, model: zoo.Model, tmp_path: Path, shard_bytes: int | None
 ) -> None:

@@ -117,7 +117,9 @@ def test_component_that_ends_the_program_is_a_problem_of_the_spec(where: str, en
         check({**TIED, "model": model}, registry=registry)
 
 
-@pytest.mark.parametrize("ending", ["SystemExit(3)", "KeyboardInterrupt"])
+@pytest.mark.parametrize(
+    "ending", [pytest.param("SystemExit(3)", marks=pytest.mark.slow), "KeyboardInterrupt"]
+)
 def test_command_that_ends_the_program_cannot_be_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:

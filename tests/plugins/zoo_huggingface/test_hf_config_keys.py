@@ -14,7 +14,16 @@ IMPORTERS = {importer.name: importer for importer in default_registry().importer
 ATOL = 1e-4
 
 
-@pytest.fixture(params=ARCHITECTURES)
+SAME_CODE = ("mistral", "qwen2", "distilbert")
+"""Architectures whose importers are those of Llama and BERT with other values."""
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=pytest.mark.slow if name in SAME_CODE else ())
+        for name in ARCHITECTURES
+    ]
+)
 def name(request):
     return request.param
 
