@@ -37,6 +37,7 @@ bench: .venv/installed-test
 	$(BIN)/python benchmarks/headers.py
 	$(BIN)/python benchmarks/joint_ctc.py
 	$(BIN)/python benchmarks/parameters.py
+	$(BIN)/python benchmarks/metrics.py
 
 dist: .venv/installed-test
 	rm -rf dist

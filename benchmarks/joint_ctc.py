@@ -1,4 +1,4 @@
-"""The objective `joint-ctc` beside `torch.nn.CTCLoss` and `torch.nn.functional.cross_entropy`.
+"""The objective `joint-ctc` compared with `torch.nn.CTCLoss` and `cross_entropy` of torch.
 
 Kim et al. 2017 mix two log-probabilities of the whole utterance. The reference sums torch's losses
 per utterance, mixes them with the same weight and averages over the batch.

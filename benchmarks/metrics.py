@@ -1,4 +1,4 @@
-"""Metrics of captions and translations beside the programs that papers used.
+"""Metrics of captions and translations compared with the programs that papers used.
 
     python benchmarks/metrics.py
 

@@ -1,7 +1,7 @@
-"""Number of parameters of each published spec beside that of its reference.
+"""Number of parameters of each published spec compared with that of its reference.
 
 A reference is the authors' weights, the library that distributes them, or the figure in the paper.
-Where the numbers differ, the difference is explained and checked exactly.
+Where the numbers differ, the difference is explained; a test checks it exactly.
 
     python benchmarks/parameters.py
 """

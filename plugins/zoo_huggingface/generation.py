@@ -117,7 +117,7 @@ def _check_tokens(generation: Generation, pad: int | None, eos: list[int]) -> No
     supported = (
         f"only the padding token {pad} is never generated"
         if pad is not None
-        else ("suppressed tokens are not supported")
+        else "suppressed tokens are not supported"
     )
     if generation.get("bad_words_ids") not in (None, [], [[pad]]):
         raise _error("bad_words_ids", generation["bad_words_ids"], supported)
@@ -129,7 +129,7 @@ def _check_tokens(generation: Generation, pad: int | None, eos: list[int]) -> No
 
 
 def _notes(generation: Generation) -> Iterator[str]:
-    """Yield what the spec cannot hold and the caller should know."""
+    """Yield messages about settings that the spec does not contain."""
     for key, default in LIMITS.items():
         value = generation.get(key)
         if value not in (None, default):
@@ -142,13 +142,13 @@ def _notes(generation: Generation) -> Iterator[str]:
         if generation.get("renormalize_logits"):
             yield "'renormalize_logits' is true, but scores of beams are not renormalized"
     elif sampled:
-        used, *others = _active_sampling(generation) or [""]
+        used, *others = _active_sampling(generation) or ["temperature"]
         others += [k for k, v in _CUTOFFS.items() if generation.get(k) not in (None, v)]
         if others:
             ignored = ", ".join(f"'{k}' ({_sampling_value(generation, k)})" for k in others)
             yield (
-                f"a sampler of the zoo has one condition; '{used}' is used and {ignored} is "
-                f"ignored; {_OVERRIDE}"
+                f"a sampler has a single condition; '{used}' is used, and these are ignored: "
+                f"{ignored}; {_OVERRIDE}"
             )
 
 

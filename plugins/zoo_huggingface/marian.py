@@ -68,11 +68,13 @@ class Marian(Architecture):
     }
     required_values = (
         RequiredValue("is_encoder_decoder", True, "Marian has an encoder and a decoder"),
-        RequiredValue("add_bias_logits", False, "Marian has another bias"),
+        RequiredValue("add_bias_logits", False, "only the bias final_logits_bias is supported"),
         RequiredValue("add_final_layer_norm", False, "a final norm is not supported"),
         RequiredValue("normalize_before", False, "only post-norm is supported"),
         RequiredValue("normalize_embedding", False, "a norm of embeddings is not supported"),
-        RequiredValue("static_position_embeddings", True, "only sinusoidal positions"),
+        RequiredValue(
+            "static_position_embeddings", True, "only sinusoidal positions are supported"
+        ),
         RequiredValue(
             "share_encoder_decoder_embeddings", True, "source and target should share a table"
         ),

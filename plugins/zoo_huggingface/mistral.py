@@ -20,7 +20,7 @@ class Mistral(Llama):
     used_keys = (*Llama.used_keys, "sliding_window")
     required_values = (
         *Llama.required_values,
-        RequiredValue("mlp_bias", False, "Mistral in transformers has no bias there"),
+        RequiredValue("mlp_bias", False, "Mistral has no bias in its feed-forward layers"),
     )
 
     def update_spec(self, spec: dict[str, Any], config: Config) -> None:

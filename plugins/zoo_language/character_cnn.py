@@ -1,9 +1,9 @@
 """Word embedding computed from characters.
 
-Letters: B batch, S words, C characters of a word, D width, F filters.
+Notation: B batch, S words, C characters of a word, D width, F filters.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -28,7 +28,7 @@ class CharacterCNN(Embedding):
     where c are the embedded characters of a word, w the filter widths and t = σ(W_t f + b_t).
 
     Paper: Kim et al. 2016, section 2.2 and equation 8; Peters et al. 2018, section 3.4 (ReLU and
-    the projection W). A word is padded to `length` characters with an ID of its own, not with 0:
+    the projection W). A word is padded to `length` characters with a separate ID, not with 0:
     a position whose first ID is 0 is padding. `character_ids` converts words to IDs.
 
     Args:
@@ -104,6 +104,8 @@ class CharacterCNN(Embedding):
 
 class Highway(nn.Module):
     """Highway layer, initialised so that most of the input passes unchanged."""
+
+    weight_roles: ClassVar[Mapping[str, str]] = {"gate.bias": "special"}
 
     def __init__(self, dim: int) -> None:
         super().__init__()

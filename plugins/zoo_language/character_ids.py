@@ -13,7 +13,7 @@ def character_ids(sentences: Sequence[Sequence[str]], length: int = 50) -> Tenso
     """Return the IDs [B, S, length] of sentences of words, as inputs of `character-cnn`.
 
     A word is the bytes of its UTF-8 form between a start and an end ID, truncated to `length` and
-    padded with an ID of its own. Start and end of the sentence are added, each as a word of one ID;
+    padded with a separate ID. Start and end of the sentence are added, each as a word of one ID;
     shorter sentences are padded with 0. There are 262 IDs.
     """
     longest = max((len(words) for words in sentences), default=0) + 2

@@ -57,7 +57,7 @@ class METEOR15(TextMetric):
     words; R is P with the words of the reference. Each prediction is scored with its best
     reference; counts are summed over the corpus, not scores. Parameters and function words are
     those for English. The matchers of the program for synonyms and paraphrases need its data files
-    and are **not used**. Texts are lower-cased and split at whitespace: tokenise captions first to
+    and are not used. Texts are lower-cased and split at whitespace: tokenise captions first to
     compare with published values. Implemented here; equal to the authors' program with
     ``-m "exact stem"`` on recorded texts. `meteor-2005` is the metric of nltk.
 

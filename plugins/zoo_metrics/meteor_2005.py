@@ -24,7 +24,7 @@ class METEOR2005(MeanMetric):
     reference word of the same form, then of the same Porter stem. **Synonyms are not used**,
     because they need the WordNet corpus. The value is the mean over the predictions, each with its
     best reference. Texts are lower-cased and split at whitespace. Implemented here; the reference
-    computation is that of nltk, without synonyms. Papers on captioning quote `meteor-1.5`.
+    computation is that of nltk, without synonyms. Papers on captioning report `meteor-1.5`.
 
     Paper: Banerjee and Lavie 2005; parameters of Lavie and Agarwal 2007, section 2.
 

@@ -52,7 +52,7 @@ def align(
 
     Beam search over the words of the reference. An alignment is better if it has more exact
     matches, then fewer chunks, then a smaller distance. The distance is accumulated as in the
-    program: an alternative is charged with the matches that were tried before it, not with its own.
+    program: for an alternative, the distances of those tried before it are added, not its own.
     Matches without an alternative are part of every alignment.
     """
     matches = _find_matches(hypothesis, reference, stem)

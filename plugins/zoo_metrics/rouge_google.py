@@ -24,7 +24,7 @@ class ROUGEGoogle(MeanMetric):
 
     G_n are the n-grams of a text. Each value is the mean over the predictions of F with the best
     reference. Computed with rouge-score. The method `reference` computes the formula. Papers on
-    captioning quote `rouge-coco`.
+    captioning report `rouge-coco`.
 
     Paper: Lin 2004, sections 2 and 3.1.
 

@@ -1,5 +1,6 @@
 """The baseline of the expected reward."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 import torch
@@ -23,6 +24,10 @@ class Baseline(nn.Linear):
     def __init__(self, input_dim: int, activation: Literal["linear", "relu"]) -> None:
         self.activation = activation
         super().__init__(input_dim, 1)
+
+    @property
+    def weight_roles(self) -> Mapping[str, str]:
+        return {"bias": "special"} if self.activation == "relu" else {}
 
     def reset_parameters(self) -> None:
         super().reset_parameters()

@@ -1,6 +1,6 @@
 """Recurrent cells, and the stack of cells of a decoder.
 
-Letters: B batch, L layers, D input width, H hidden width, G gates.
+Notation: B batch, L layers, D input width, H hidden width, G gates.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """Stacked recurrent layers over a padded batch, in one direction or both.
 
-Letters: B batch, S steps, D input width, H hidden width, L layers.
+Notation: B batch, S steps, D input width, H hidden width, L layers.
 """
 
 import warnings

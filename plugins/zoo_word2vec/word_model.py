@@ -39,7 +39,7 @@ class WordModel(Model):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Initialise all vectors from U(±0.5 / dim), the authors' start of the input vectors.
+        """Initialise all vectors from U(±0.5 / dim), as the authors' code does the input vectors.
 
         The initialisation of the embedding itself is replaced; rows of zeros (padding) stay zero.
         """

@@ -77,7 +77,7 @@ def test_changed_weights_of_a_pinned_commit_raise(
     zoo.pull(f"{NAME}@v1")
     repo = hub.repo(NAME)
     repo.commits[models[0]] = repo.commits[models[1]]
-    with pytest.raises(HubError, match=r"has sha256 .* on the hub, but zoo.lock"):
+    with pytest.raises(HubError, match=r"has sha256 .* on the Hub, but zoo.lock"):
         zoo.pull(f"{NAME}@v1", locked=True, cache_dir=cache.parent / "another")
 
 
@@ -203,7 +203,7 @@ def test_weights_outside_lfs_are_pinned(
     add_outside_lfs(hub, second)
     hub.repo(NAME).commits[commit] = hub.repo(NAME).commits[hub.repo(NAME).branches["main"]]
     for call in (partial(zoo.pull, NAME, locked=True), partial(zoo.load, NAME)):
-        with pytest.raises(HubError, match=r"has sha256 .* on the hub, but zoo.lock"):
+        with pytest.raises(HubError, match=r"has sha256 .* on the Hub, but zoo.lock"):
             call(cache_dir=tmp_path / "third")
 
 
@@ -212,7 +212,7 @@ def test_pinned_weights_cannot_be_replaced_by_a_file_outside_lfs(
 ) -> None:
     zoo.pull(NAME)
     hub.repo(NAME).commits[models[1]][WEIGHTS] = Entry(saved.read_bytes(), False)
-    with pytest.raises(HubError, match=r"has sha256 .* on the hub, but zoo.lock"):
+    with pytest.raises(HubError, match=r"has sha256 .* on the Hub, but zoo.lock"):
         zoo.load(NAME, cache_dir=tmp_path / "another")
 
 

@@ -240,19 +240,47 @@ def test_the_json_schema_knows_the_section():
 
 
 @pytest.mark.parametrize(
-    ("spec", "kept"),
+    ("spec", "overrides", "kept"),
     [
-        ("skip-gram-tiny", ["source.table.weight", "output.weight"]),
-        ("draw-tiny", ["canvas", "encoder_start", "decoder_start"]),
+        ("skip-gram-tiny", [], ["source.table.weight", "output.weight"]),
+        ("draw-tiny", [], ["canvas", "encoder_start", "decoder_start"]),
         (
             "wav2vec2-tiny",
+            [],
             [f"source.surroundings.{name}" for name in ("direction", "length", "bias")],
+        ),
+        (
+            "elmo-tiny",
+            [],
+            [
+                *(f"embedding.highways.{layer}.gate.bias" for layer in (0, 1)),
+                *(
+                    f"lstm.{side}.{layer}.bias"
+                    for side in ("forwards", "backwards")
+                    for layer in (0, 1)
+                ),
+            ],
+        ),
+        ("ram-tiny", ["model.baseline=relu"], ["baseline.bias"]),
+        (
+            _spec(None),
+            ["model.encoder={type: elmo, lstm: {hidden: 6, layers: 1}}"],
+            [
+                *(f"encoder.lstm.{side}.0.bias" for side in ("forwards", "backwards")),
+                *(f"encoder.mix.{name}" for name in ("weights", "gamma")),
+            ],
+        ),
+        (
+            _spec(None),
+            ["model.decoder.attention.scorer=normalised-additive"],
+            ["decoder.attention.scorers.0.g"],
         ),
     ],
 )
-def test_parts_with_a_start_of_their_own_keep_it(spec, kept):
-    default = zoo.compose(spec, overrides=["init=null"]).state_dict()
-    changed = zoo.compose(spec, overrides=["init={type: uniform, bound: 9.0}"])
+def test_parts_with_their_own_initial_values_keep_them(spec, overrides, kept):
+    default = zoo.compose(spec, overrides=[*overrides, "init=null"]).state_dict()
+    initialised = ["init={type: uniform, bound: 9.0}"]
+    changed = zoo.compose(spec, overrides=[*overrides, *initialised])
     state = changed.state_dict()
     roles = _roles(changed)
     for name, weight in state.items():

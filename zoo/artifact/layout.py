@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -190,8 +191,7 @@ def _check_levels(data: Any) -> None:
 def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) < len(pairs):
-        seen: set[str] = set()
-        repeated = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        repeated = Counter(name for name, _ in pairs).most_common(1)[0][0]
         raise InvalidSafetensorsError(f"the key {repeated[:60]!a} is repeated")
     return table
 

@@ -1,4 +1,4 @@
-"""Recording of attention weights and of sampled positions."""
+"""Recording of attention weights and of samples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Recorder:
 
     Args:
         weights: receives the attention weights of a call; None if they are not needed.
-        samples: receives the sampled positions of a call; None if they are not needed.
+        samples: receives the samples of a call; None if they are not needed.
     """
 
     weights: Callable[[Tensor], None] | None = None
@@ -43,7 +43,7 @@ class RecordsAttention(nn.Module):
 
     @property
     def is_recording_samples(self) -> bool:
-        """Whether a recorder needs the samples of a stochastic alignment."""
+        """Whether a recorder needs the samples of a stochastic part."""
         return any(recorder.samples is not None for recorder in self.recorders)
 
     def record(self, weights: Tensor, samples: Samples | None = None) -> None:

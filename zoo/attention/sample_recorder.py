@@ -16,14 +16,14 @@ from zoo.interfaces import Alignment, Samples
 
 @dataclass(frozen=True)
 class SampleLog:
-    """The samples of each stochastic attention, call by call: [B, H, T], differentiable."""
+    """The samples of each stochastic part, call by call: [B, H, T], differentiable."""
 
     calls: dict[str, list[Samples]]
 
     def total(self) -> Samples | None:
-        """Concatenate the calls and sum over heads and attentions: [B, T], None without samples.
+        """Concatenate the calls and sum over heads and parts: [B, T], None without samples.
 
-        Every attention must have processed the same number of queries, one per target step.
+        Every part must have processed the same number of queries, one per target step.
         """
         sampled = [calls for calls in self.calls.values() if calls]
         if not sampled:
@@ -45,17 +45,19 @@ def forbid_stochastic(part: nn.Module, what: str) -> None:
     """Raise ZooError if the part has a stochastic part, which would not be trained."""
     found = find_stochastic(part)
     if found is not None:
-        name = f"'{found.name}'" if isinstance(found, Alignment) else type(found).__name__
+        name, hint = type(found).__name__, "use another part"
+        if isinstance(found, Alignment):
+            name = f"alignment '{found.name}'"
+            hint = "set straight_through: true or use another alignment"
         raise ZooError(
-            f"alignment {name} samples positions, but the samples of {what} are not passed "
-            "to the objective, so the scores would get no gradient; set straight_through: true or "
-            "use another alignment"
+            f"{name} samples in training, but the samples of {what} are not passed to the "
+            f"objective, so the part would get no gradient; {hint}"
         )
 
 
 @contextmanager
 def record_samples(model: nn.Module) -> Iterator[SampleLog]:
-    """Record the samples of every stochastic attention in the model inside the block."""
+    """Record the samples of every stochastic part of the model inside the block."""
     found = {
         name: module
         for name, module in model.named_modules()

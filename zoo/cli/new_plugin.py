@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from zoo.cli.index import Index
 
 EXAMPLE = "zoo new-plugin cosine --kind scorer"
 
@@ -35,35 +39,32 @@ def command(
 
 
 def _warn_of_conflicts(name: str, kind: str) -> None:
-    """Warn if an installed plugin has this name, or a component of the kind with this name."""
+    """Warn if an installed plugin has this name, or a component or importer with this name."""
     import warnings
 
     from zoo.cli.index import load_index
     from zoo.errors import ZooWarning
 
-    index = load_index()
+    for message in _conflicts(load_index(), name, kind):
+        warnings.warn(f"{message}; choose another name", ZooWarning, stacklevel=2)
+
+
+def _conflicts(index: Index, name: str, kind: str) -> Iterator[str]:
     for plugin in index.plugins:
         if plugin.name == name:
-            warnings.warn(
-                f"distribution {plugin.distribution} has a plugin named '{name}' too; names of "
-                f"the form '{name}:NAME' can be ambiguous, so choose another name",
-                ZooWarning,
-                stacklevel=2,
+            yield (
+                f"distribution {plugin.distribution} has a plugin named '{name}' too, so names of "
+                f"the form '{name}:NAME' can be ambiguous"
             )
-    for importer in index.importers if kind == "importer" else ():
-        if importer.name == name and importer.plugin != name:
-            warnings.warn(
-                f"plugin '{importer.plugin}' has an importer named '{name}' too; choose another "
-                "name",
-                ZooWarning,
-                stacklevel=2,
-            )
-    for component in index.components(kind) if kind != "importer" else ():
+    if kind == "importer":
+        for importer in index.importers:
+            if importer.name == name and importer.plugin != name:
+                yield f"plugin '{importer.plugin}' has an importer named '{name}' too"
+        return
+    for component in index.components(kind):
         if component.name == name and component.plugin != name:
-            warnings.warn(
+            yield (
                 f"{kind} '{name}' is also provided by plugin '{component.plugin}' (distribution "
-                f"{component.distribution}); specs must write '{name}:{name}' or "
-                f"'{component.plugin}:{name}', so choose another name",
-                ZooWarning,
-                stacklevel=2,
+                f"{component.distribution}), so specs must write '{name}:{name}' or "
+                f"'{component.plugin}:{name}'"
             )

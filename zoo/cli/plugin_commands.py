@@ -23,7 +23,7 @@ class _PluginCommand(TyperCommand):
     """A row of ``zoo --help``; replaced by the real command before it runs."""
 
     def __init__(self, plugin: str, record: Command) -> None:
-        # Typer prints these with a console of its own.
+        # Typer prints these with its own console.
         panel = one_line(f"Plugin {plugin}")
         super().__init__(record.name, help=escape_controls(record.help), rich_help_panel=panel)
         self.plugin = plugin

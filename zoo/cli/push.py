@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from zoo.cli.output import JsonOption, ModelArgument, print_json
-from zoo.cli.terminal import progress_of_libraries
+from zoo.cli.terminal import unescaped_stderr
 
 EXAMPLE = "zoo push model.safetensors zoo-team/bahdanau-reversal --private"
 
@@ -46,7 +46,7 @@ def command(
     """
     from zoo.hub.publish import push
 
-    with progress_of_libraries():
+    with unescaped_stderr():
         pushed = push(
             model,
             repo,

@@ -50,8 +50,8 @@ def escape_output() -> None:
 
 
 @contextmanager
-def progress_of_libraries() -> Iterator[None]:
-    """Let a library that is called inside the block write progress bars to standard error."""
+def unescaped_stderr() -> Iterator[None]:
+    """Write to standard error without escapes inside the block, for progress bars of libraries."""
     stream = sys.stderr
     sys.stderr = getattr(stream, "rich_proxied_file", stream)
     try:

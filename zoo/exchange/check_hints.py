@@ -8,7 +8,7 @@ from typing import Any
 
 from zoo.interfaces import Model
 
-MAX_SETTINGS, MAX_OF_MODEL = 20, 48
+MAX_SETTINGS, MAX_MODEL_SETTINGS = 20, 48
 """How many settings are listed: near a module, and of a whole model."""
 _TRAINING_KEYS = {"dropout", "std"}
 _WORDS = re.compile(r"[._]")
@@ -32,7 +32,7 @@ def hidden_settings(model: Model, module: str) -> list[str]:
         for key, value in _settings(_get(model.spec or {}, names[name]), names[name]):
             found.setdefault(key, value)
     ranked = sorted(found, key=lambda key: -len(words & set(_WORDS.split(key))))
-    limit = MAX_OF_MODEL if len(nearest) == 1 else MAX_SETTINGS
+    limit = MAX_MODEL_SETTINGS if len(nearest) == 1 else MAX_SETTINGS
     return [f"{key}={found[key]}" for key in ranked[:limit]]
 
 

@@ -118,7 +118,7 @@ class HubClient:
         self._retry(send, f"{name} of {repo}")
 
     def read_prefix(self, repo: str, commit: str, name: str, count: int) -> bytes:
-        """Return the first bytes of a file, even if the hub ignores the range."""
+        """Return the first bytes of a file, even if the Hub ignores the range."""
         url = f"{self.address}/{repo}/resolve/{commit}/{quote(name)}"
 
         def send() -> bytes:

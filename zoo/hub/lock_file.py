@@ -28,9 +28,9 @@ class Pin:
     weights: Mapping[str, str] = field(default_factory=dict)
 
     def check(self, tree: Tree) -> None:
-        """Raise HubError if a file is missing, or the hub lists another sha256 than the pinned one.
+        """Raise HubError if a file is missing, or the Hub lists another sha256 than the pinned one.
 
-        The hub lists none for files outside LFS; `check_file` checks them.
+        The Hub lists none for files outside LFS; `check_file` checks them.
         """
         for name in self.weights:
             if name not in tree:
@@ -48,7 +48,7 @@ class Pin:
     def _check_sha256(self, name: str, found: str) -> None:
         if found != self.weights[name]:
             raise HubError(
-                f"{name} at {self.commit[:12]} has sha256 {found} on the hub, but {LOCK_FILE} or "
+                f"{name} at {self.commit[:12]} has sha256 {found} on the Hub, but {LOCK_FILE} or "
                 f"the catalogue expects {self.weights[name]}"
             )
 

@@ -141,7 +141,7 @@ def pull(
     except ArtifactError as error:
         raise HubError(f"{reference} is not a model of this library: {error}") from None
     if not locked:
-        # The hub lists no sha256 of files outside LFS.
+        # The Hub lists no sha256 of files outside LFS.
         hashes = {
             name: checkout.tree[name].sha256 or hash_file(checkout.folder / name)
             for name in file_names

@@ -150,6 +150,6 @@ def _next_page(client: HubClient, next_link: str | None) -> str | None:
     url = urljoin(f"{client.address}/", next_link)
     if origin(url) != origin(client.address):
         raise HubError(
-            "the next page of the hub's file list is on another host, which is not allowed"
+            "the next page of the Hub's file list is on another host, which is not allowed"
         )
     return url

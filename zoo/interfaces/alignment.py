@@ -12,7 +12,7 @@ from zoo.interfaces.data import AlignmentContext, Samples
 
 
 class Alignment(Component, nn.Module, ABC):
-    """Normalises scores into attention weights.
+    """Converts scores into attention weights.
 
     From the parent: query_dim.
 

@@ -204,7 +204,7 @@ class GenerationOutput:
 
     Shapes:
         tokens [B, N, T], without the prompt; scores [B, N], by which the hypotheses are ranked:
-        sums of log-probabilities, which beam search may divide by a norm of the length; -inf if
+        sums of log-probabilities, which beam search may divide by a length penalty; -inf if
         fewer than N hypotheses were found.
     """
 

@@ -16,7 +16,7 @@ Role = Literal[
 ]
 """The role of a parameter: the matrix of a linear layer, the kernel of a convolution, the matrix of
 a recurrent connection, a table of vectors, a weight vector, a bias, the scale or shift of a norm,
-or a parameter with a start of its own that no initialiser changes."""
+or a parameter with its own initial values, which no initialiser changes."""
 
 ROLES: tuple[Role, ...] = get_args(Role)
 

@@ -55,8 +55,8 @@ class Model(Component, nn.Module, ABC):
     Laws:
         saving and loading is bit-exact; CPU and GPU agree within tolerance; the forward pass
         compiles without graph breaks; every parameter gets a gradient; `zoo.generate` returns the
-        tokens of `generate`; the outputs hold what `output_schema` declares; a batch that does not
-        fit `batch_schema` raises ZooError.
+        tokens of `generate`; the outputs contain what `output_schema` declares; a batch that does
+        not fit `batch_schema` raises ZooError.
 
     Attributes:
         bos: the start token, which `zoo.generate` adds to prompts; None if there is none.
@@ -165,7 +165,7 @@ class Model(Component, nn.Module, ABC):
         """Return a random batch on the model's device, with items of length ``length``."""
 
     def output_schema(self) -> OutputSchema | None:
-        """Return what the outputs hold; None if it is not declared, so that nothing is checked."""
+        """Return what the outputs contain; by default None: not declared, so not checked."""
         return None
 
     def get_embedding(self, side: str) -> Embedding:

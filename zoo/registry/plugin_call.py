@@ -19,8 +19,8 @@ class PluginCall:
     """Context manager for a call of plugin code.
 
     SystemExit, KeyboardInterrupt and everything else that is not an `Exception` is raised as
-    `PluginExit`, unless the process received a signal, such as Ctrl-C of the user. In other threads
-    than the main one signals raise no exceptions, so they need no attention there.
+    `PluginExit`, unless the process received a signal, such as Ctrl-C. Signal handlers run in the
+    main thread only, so other threads need no check.
     """
 
     def __enter__(self) -> Self:

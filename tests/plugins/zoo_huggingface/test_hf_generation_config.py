@@ -111,8 +111,11 @@ def test_sampling(folder, tmp_path, changes, sampler):
 
 
 NOTES = [
-    ({"do_sample": True, "top_p": 0.9}, r"'top_p' is used and 'top_k' \(50\) is ignored"),
-    ({"do_sample": True, "top_k": 0, "epsilon_cutoff": 0.1}, r"'epsilon_cutoff' \(0.1\) is ign"),
+    ({"do_sample": True, "top_p": 0.9}, r"'top_p' is used, and these are ignored: 'top_k' \(50\)"),
+    (
+        {"do_sample": True, "top_k": 0, "epsilon_cutoff": 0.1},
+        r"'temperature' is used.*'epsilon_cutoff' \(0.1\)",
+    ),
     ({"max_length": 200}, "'max_length' is 200.*max_length=200"),
     ({"num_beams": 2, "do_sample": True}, "'do_sample' is true.*does not sample"),
     ({"num_beams": 2, "renormalize_logits": True}, "'renormalize_logits' is true"),

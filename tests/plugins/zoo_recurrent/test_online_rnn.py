@@ -210,3 +210,13 @@ def test_decisions_are_learned_on_a_monotone_task():
     print(f"\ncorrect sequences {correct:.3f}, tokens emitted at their frame {aligned:.3f}")
     assert correct > 0.9
     assert aligned > 0.9
+
+
+def test_a_model_without_samples_in_its_outputs_rejects_the_decoder():
+    model = {
+        "type": "language-model",
+        "embedding": {"type": "token", "vocab": 8, "dim": 4},
+        "decoder": {"type": "online-rnn", "hidden": 4},
+    }
+    with pytest.raises(zoo.SpecError, match=r"Emission samples in training.*use another part"):
+        zoo.compose({"zoo": 1, "name": "online", "model": model})

@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
-from torch import Tensor
 
 from zoo.errors import ZooError
 from zoo.generation import DecodeRequest, decode
 from zoo.interfaces import (
     FrameSampler,
     GenerationInputs,
-    GenerationOutput,
     Objective,
     OutputRequirement,
     Outputs,
@@ -24,27 +22,20 @@ from zoo.interfaces import (
 from zoo.interfaces.contracts import find_targets
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
-from zoo.testing.laws.helpers import compose_model, example_batch, randn, random_memory
+from zoo.testing.laws.helpers import (
+    BestLabels,
+    compose_model,
+    example_batch,
+    randn,
+    random_memory,
+)
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding, TinySampler
 
-
-class _BestFrames(FrameSampler):
-    """Returns the most probable label of each frame."""
-
-    name = "best-frames"
-
-    def decode_frames(
-        self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int
-    ) -> GenerationOutput:
-        best, labels = logprobs.max(dim=-1)
-        return GenerationOutput(labels[:, None], best.sum(dim=1, keepdim=True))
-
-
-SAMPLERS: dict[str, Sampler] = {"step": TinySampler(), "frame": _BestFrames()}
+SAMPLERS: dict[str, Sampler] = {"step": TinySampler(), "frame": BestLabels()}
 
 
 def declared_outputs(config: Configuration) -> None:
-    """The outputs on the example hold what `output_schema` declares, and nothing else."""
+    """The outputs on the example contain what `output_schema` declares, and nothing else."""
     model = compose_model(config).train()
     schema = model.output_schema()
     if schema is None:
@@ -112,9 +103,10 @@ def decodes_as_declared(config: Configuration) -> None:
         try:
             decode(inputs, DecodeRequest(sampler=sampler, max_length=2))
         except ZooError as error:
-            raise AssertionError(f"decoding is 'step', but the decoding loop: {error}") from None
+            message = f"decoding is 'step', but the decoding loop raises: {error}"
+            raise AssertionError(message) from None
     else:
-        raise NotApplicable(f"decoding is '{sampler.decoding}', which only its models know")
+        raise NotApplicable(f"decoding is '{sampler.decoding}', which only its models support")
 
 
 def declared_requirement(config: Configuration) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from zoo.interfaces import Memory, Model
+from zoo.interfaces import FrameSampler, GenerationOutput, Memory, Model
 from zoo.spec.composition import compose
 from zoo.testing.configuration import Configuration
 
@@ -75,3 +76,20 @@ def compose_model(config: Configuration) -> Model:
 def example_batch(model: Model, batch: int = 3, length: int = 5) -> dict[str, Tensor]:
     """Return the example of a model, the same in each call."""
     return model.example(batch, length, torch.Generator().manual_seed(0))
+
+
+class BestLabels(FrameSampler):
+    """Returns the most probable label of each frame, other than blank and padding."""
+
+    name: ClassVar[str] = "best-labels"
+
+    def decode_frames(
+        self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int
+    ) -> GenerationOutput:
+        ids = torch.arange(logprobs.shape[-1], device=logprobs.device)
+        labels = logprobs.masked_fill((ids == blank) | (ids == pad), float("-inf"))
+        scores, tokens = labels.max(dim=-1)  # [B, T]
+        return GenerationOutput(
+            tokens.masked_fill(~mask, pad)[:, None],
+            scores.masked_fill(~mask, 0.0).sum(dim=1, keepdim=True),
+        )

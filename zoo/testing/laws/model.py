@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from itertools import takewhile
 from pathlib import Path
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -13,13 +12,19 @@ from torch import Tensor
 from zoo.artifact import load, save
 from zoo.errors import ZooError
 from zoo.generation.pipeline import generate
-from zoo.interfaces import FrameSampler, GenerationOutput, Model, Sampler
+from zoo.interfaces import GenerationOutput, Model, Sampler
 from zoo.interfaces.embedding import to_eos_ids
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
 from zoo.testing.laws.batches import MODEL_LAWS as BATCH_LAWS
 from zoo.testing.laws.contracts import MODEL_LAWS as CONTRACT_LAWS
-from zoo.testing.laws.helpers import assert_close, assert_equal, compose_model, example_batch
+from zoo.testing.laws.helpers import (
+    BestLabels,
+    assert_close,
+    assert_equal,
+    compose_model,
+    example_batch,
+)
 from zoo.testing.tiny import TinySampler
 
 
@@ -94,8 +99,8 @@ def matches_gpu(config: Configuration) -> None:
 
 
 def same_generation(config: Configuration) -> None:
-    """What the model generates from a batch, `zoo.generate` and 'zoo generate' generate from the
-    same token IDs."""
+    """`zoo.generate` returns the tokens that `Model.generate` returns for the same token IDs, up to
+    the end token."""
     model = compose_model(config)
     names = ("prepare_generation", "generate")
     if all(getattr(type(model), name) is getattr(Model, name) for name in names):
@@ -128,26 +133,13 @@ def _generate(
     try:
         inputs = model.prepare_generation(batch)
     except ZooError:  # it decodes all frames in parallel
-        sampler, eos_ids = _AllFrames(), to_eos_ids(model.eos)
+        sampler, eos_ids = BestLabels(), to_eos_ids(model.eos)
     else:
         sampler, eos_ids = TinySampler(), inputs.eos_ids
         assert inputs.prompt is None or model.bos is not None or inputs.bos in eos_ids, (
             f"prompts start with token {inputs.bos}, but the attribute bos is not set"
         )
     return sampler, model.generate(batch, sampler, max_length=4), eos_ids
-
-
-class _AllFrames(FrameSampler):
-    """Returns the most likely label of each frame."""
-
-    name: ClassVar[str] = "all-frames"
-
-    def decode_frames(
-        self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int
-    ) -> GenerationOutput:
-        labels = logprobs[..., [i for i in range(logprobs.shape[-1]) if i not in (blank, pad)]]
-        tokens = labels.argmax(dim=-1).masked_fill(~mask, pad)[:, None]
-        return GenerationOutput(tokens, torch.zeros_like(tokens[..., 0], dtype=logprobs.dtype))
 
 
 LAWS = (

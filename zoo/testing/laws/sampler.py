@@ -37,7 +37,7 @@ def _step_sampler(config: Configuration) -> Sampler:
     if isinstance(sampler, FrameSampler):
         raise NotApplicable("it is a frame sampler")
     if sampler.decoding != "step":
-        raise NotApplicable(f"decoding is '{sampler.decoding}', which only its models know")
+        raise NotApplicable(f"decoding is '{sampler.decoding}', which only its models support")
     return sampler
 
 
