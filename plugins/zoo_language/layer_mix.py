@@ -1,5 +1,8 @@
 """Weighted sum of the states of all layers."""
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -17,6 +20,8 @@ class LayerMix(nn.Module):
     Shapes:
         [..., layers, D] -> [..., D].
     """
+
+    weight_roles: ClassVar[Mapping[str, str]] = {"weights": "special", "gamma": "special"}
 
     def __init__(self, layers: int) -> None:
         super().__init__()

@@ -3,6 +3,9 @@
 Letters: B batch, S steps, D width of inputs and outputs, H cells.
 """
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -30,6 +33,8 @@ class ProjectedLSTM(nn.Module):
     Shapes:
         inputs [B, S, dim], mask [B, S] -> [B, S, dim]; at a masked step, h and c do not change.
     """
+
+    weight_roles: ClassVar[Mapping[str, str]] = {"bias": "special"}  # the forget gate starts at 1
 
     def __init__(
         self,
