@@ -33,7 +33,7 @@ class NormalisedAdditive(Scorer):
         "Raffel et al. 2017, Online and Linear-Time Attention by Enforcing Monotonic Alignments, "
         "arXiv:1704.00784"
     )
-    weight_roles: ClassVar[Mapping[str, str]] = {"g": "special"}
+    weight_roles: ClassVar[Mapping[str, str]] = {"v": "special", "g": "special"}
 
     def __init__(
         self,

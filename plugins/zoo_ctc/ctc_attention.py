@@ -161,6 +161,7 @@ class CtcAttention(FrameModel):
             return super().generate(
                 batch, sampler, max_length=max_length, generator=generator, filters=filters
             )
+        self.check_batch(batch, inference=True)
         memory = self.encode(batch["source"])
         logprobs = frame_logprobs(self.ctc(memory.states), memory.mask)
         request = DecodeRequest(

@@ -26,7 +26,7 @@ class JointCtcSearch(Sampler):
     start with it. Labels that no path gives are not generated. With weight 0 the result is that of
     ``search``. It needs a model with a decoder and a CTC head, for example ctc-attention.
 
-    Paper: Hori et al. 2017, section 2.3 (one-pass decoding); Watanabe et al. 2017, algorithm 2.
+    Paper: Hori et al. 2017 (one-pass decoding); Watanabe et al. 2017, algorithm 2.
 
     Args:
         search: sampler that selects the hypotheses, for example beam.

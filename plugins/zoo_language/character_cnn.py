@@ -29,7 +29,8 @@ class CharacterCNN(Embedding):
 
     Paper: Kim et al. 2016, section 2.2 and equation 8; Peters et al. 2018, section 3.4 (ReLU and
     the projection W). A word is padded to `length` characters with a separate ID, not with 0:
-    a position whose first ID is 0 is padding. `character_ids` converts words to IDs.
+    a position whose first ID is 0 is padding. `character_ids` converts words to IDs. The values of
+    characters start between -1 and 1, as in the code of Peters et al. 2018.
 
     Args:
         characters: number of character IDs; ID 0 marks padded positions.
@@ -75,6 +76,12 @@ class CharacterCNN(Embedding):
         features = sum(number for _, number in filters)
         self.highways = nn.Sequential(*(Highway(features) for _ in range(highway)))
         self.projection = nn.Linear(features, dim)
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        nn.init.uniform_(self.table.weight, -1.0, 1.0)
+        self.table.weight[self.padding].zero_()
 
     def forward(self, inputs: Tensor) -> Tensor:
         if inputs.dim() != 3 or inputs.shape[2] != self.length:

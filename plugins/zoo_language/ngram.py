@@ -10,6 +10,7 @@ from zoo import ZooError
 from zoo.plugin import Decoder, Embedding, FromParent, Memory, State
 
 _EMPTY_CODE = torch.iinfo(torch.int64).max
+_FALLBACK_DISCOUNT = 0.5
 
 
 class NGram(Decoder):
@@ -22,8 +23,8 @@ class NGram(Decoder):
     where T(h) is the number of distinct tokens that follow h, and h' is h without its first token.
     The recursion ends in the uniform distribution 1/V. For Kneser-Ney, c is the number of
     occurrences for the longest n-grams and the number of distinct preceding tokens for shorter
-    ones; D = n_1 / (n_1 + 2 n_2) for each length, where n_i n-grams have the count i. The counts
-    are buffers, filled by `fit`, and are saved with the model.
+    ones; D = n_1 / (n_1 + 2 n_2) for each length, where n_i n-grams have the count i, and 1/2
+    if n_1 is 0. The counts are buffers, filled by `fit`, and are saved with the model.
 
     Paper: Witten and Bell 1991, method C; Kneser and Ney 1995; Chen and Goodman 1998, sections 2.6
     and 2.7.
@@ -112,7 +113,9 @@ class NGram(Decoder):
             index = torch.searchsorted(self.codes[n - 1], longer % (self.vocab + 1) ** n)
             self.continuations[n - 1].index_add_(0, index, torch.ones_like(index))
         once, twice = ((self.continuations == k).sum(dim=1) for k in (1, 2))
-        self.discounts.copy_(once / (once + 2 * twice).clamp(min=1))
+        discounts = once / (once + 2 * twice).clamp(min=1)
+        # Without n-grams of count 1 the discount would be 0, and unseen tokens impossible.
+        self.discounts.copy_(discounts.where(once > 0, _FALLBACK_DISCOUNT))
 
     def start(self, memory: Memory, *, steps: int) -> State:
         return State({"last": self._initial_context(memory.mask.shape[0], self.codes.device)})
@@ -124,12 +127,14 @@ class NGram(Decoder):
         else:
             context = seen.unfold(1, self.order - 1, 1)[:, 1:]  # [B, n, order - 1]
         last = seen[:, tokens.shape[1] :]
-        return self._probabilities(context).log(), state.updated({"last": last})
+        return self._logprobs(context), state.updated({"last": last})
 
-    def _probabilities(self, context: Tensor) -> Tensor:
-        """Return probabilities [B, n, V] after the context [B, n, order - 1]."""
+    def _logprobs(self, context: Tensor) -> Tensor:
+        """Return log-probabilities [B, n, V] after the context [B, n, order - 1]."""
         B, n, _ = context.shape
-        dtype = next((p.dtype for p in self.embedding.parameters()), torch.float32)
+        output_dtype = next((p.dtype for p in self.embedding.parameters()), torch.float32)
+        # Half precision cannot represent large counts.
+        dtype = torch.promote_types(output_dtype, torch.float32)
         p = torch.full((B, n, self.vocab), 1 / self.vocab, dtype=dtype, device=context.device)
         next_tokens = torch.arange(self.vocab, device=context.device) + 1
         for k in range(1, self.order + 1):
@@ -138,7 +143,8 @@ class NGram(Decoder):
             index = torch.searchsorted(self.codes[k - 1], query_codes).clamp(max=self.capacity - 1)
             found = self.codes[k - 1][index] == query_codes
             if self.smoothing == "kneser-ney":
-                counts, discount = self.continuations[k - 1][index] * found, self.discounts[k - 1]
+                counts = self.continuations[k - 1][index] * found
+                discount = self.discounts[k - 1].to(dtype)
                 total, distinct = counts.sum(-1, keepdim=True), found.sum(-1, keepdim=True)
                 kept = (counts - discount).clamp(min=0)
                 interpolated = (kept + discount * distinct * p) / total.clamp(min=1)
@@ -147,7 +153,7 @@ class NGram(Decoder):
                 total, distinct = counts.sum(-1, keepdim=True), found.sum(-1, keepdim=True)
                 interpolated = (counts + distinct * p) / (total + distinct).clamp(min=1)
             p = torch.where(total > 0, interpolated.to(dtype), p)
-        return p
+        return p.log().to(output_dtype)
 
     def _encode(self, grams: Tensor) -> Tensor:
         """Encode tokens [..., k] as integers [...]; -1 is a position before the start."""

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import FromParent, Scorer, rename_params
+from zoo.plugin import FromParent, Scorer, full_precision, rename_params
 
 
 class LocationWindow(Scorer):
@@ -62,8 +62,7 @@ class LocationWindow(Scorer):
         return params, tensors
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
-        log_alpha, log_beta, log_stride = self.W_p(query).chunk(3, dim=-1)  # [..., T, K]
-        return self._log_phi(log_alpha, log_beta, log_stride.exp(), prepared)
+        return self._log_phi(query, prepared, 0.0)[0]
 
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         raise ZooError(
@@ -71,21 +70,27 @@ class LocationWindow(Scorer):
         )
 
     def init_state(self, prepared: Tensor) -> dict[str, Tensor]:
-        return {"kappa": prepared.new_zeros(prepared.shape[0], self.mixture_components)}
+        kappa = prepared.new_zeros(prepared.shape[0], self.mixture_components)
+        return {"kappa": full_precision(kappa)}
 
     def step(
         self, query: Tensor, prepared: Tensor, state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        log_alpha, log_beta, log_stride = self.W_p(query).chunk(3, dim=-1)  # [B, 1, K]
-        kappa = state["kappa"][:, None] + log_stride.exp()
-        return self._log_phi(log_alpha, log_beta, kappa, prepared), {"kappa": kappa[:, 0]}
+        scores, kappa = self._log_phi(query, prepared, state["kappa"][:, None])
+        return scores, {"kappa": kappa[:, 0]}
 
     def _log_phi(
-        self, log_alpha: Tensor, log_beta: Tensor, kappa: Tensor, prepared: Tensor
-    ) -> Tensor:
-        """Compute log phi [..., T, S] of K Gaussians with parameters [..., T, K]."""
-        S = prepared.shape[-2]
-        u = torch.arange(1, S + 1, device=kappa.device, dtype=kappa.dtype)[:, None]
-        distance = kappa[..., None, :] - u  # [..., T, S, K]
+        self, query: Tensor, prepared: Tensor, previous: Tensor | float
+    ) -> tuple[Tensor, Tensor]:
+        """Compute log phi [..., T, S] and kappa [..., T, K], given the previous kappa.
+
+        Half precision is coarser than a position, so all terms are computed in float32 or higher.
+        """
+        parameters = full_precision(self.W_p(query))  # [..., T, 3 K]
+        log_alpha, log_beta, log_stride = parameters.chunk(3, dim=-1)
+        kappa = previous + log_stride.exp()
+        u = torch.arange(1, prepared.shape[-2] + 1, device=kappa.device, dtype=kappa.dtype)
+        distance = kappa[..., None, :] - u[:, None]  # [..., T, S, K]
         exponents = log_alpha[..., None, :] - log_beta.exp()[..., None, :] * distance.square()
-        return exponents.logsumexp(dim=-1)
+        scores = exponents.logsumexp(dim=-1).clamp(min=torch.finfo(query.dtype).min)
+        return scores.to(query.dtype), kappa

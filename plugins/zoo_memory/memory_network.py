@@ -16,6 +16,7 @@ from zoo.plugin import (
     Mask,
     OutputSchema,
     WidthConflict,
+    forbid_stochastic,
     rename_params,
 )
 from zoo_memory.linear_start import LinearStart
@@ -87,6 +88,7 @@ class MemoryNetwork(Model):
         self.reset_parameters()
         self.linear_start = linear_start
         self.attention = attention.build(query_dim=width, key_dim=width)
+        forbid_stochastic(self.attention, "the hops")
         if linear_start:
             self.attention.align = LinearStart(self.attention.align)
         if self.attention.output_dim != width:

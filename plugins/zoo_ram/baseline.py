@@ -23,6 +23,7 @@ class Baseline(nn.Linear):
 
     def __init__(self, input_dim: int, activation: Literal["linear", "relu"]) -> None:
         self.activation = activation
+        self.weight_roles = {"bias": "special"} if activation == "relu" else {}
         super().__init__(input_dim, 1)
 
     @property

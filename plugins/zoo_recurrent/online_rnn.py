@@ -144,7 +144,9 @@ class OnlineRNN(Decoder):
 
 
 def _all_emitted(count: Tensor, n: int) -> bool:
-    """Whether every item has emitted n tokens; False where a check would synchronise."""
+    """Whether every item has emitted n tokens; False if there are no items, or if the check would
+    synchronise.
+    """
     if torch.compiler.is_compiling() or count.device.type != "cpu":
         return False
-    return bool((count >= n).all())
+    return len(count) > 0 and bool((count >= n).all())

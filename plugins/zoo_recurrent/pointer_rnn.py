@@ -9,7 +9,15 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Attention, Blueprint, Embedding, FromParent, Memory, State
+from zoo.plugin import (
+    Attention,
+    Blueprint,
+    Embedding,
+    FromParent,
+    Memory,
+    State,
+    full_precision,
+)
 from zoo_recurrent.cells import Cell
 from zoo_recurrent.initial_state import Init
 from zoo_recurrent.recurrent_decoder import AttentionDecoder, StepOutput, TensorMapping
@@ -30,7 +38,7 @@ class PointerRNN(AttentionDecoder):
             + (1 - p_{\mathrm{gen}}) \sum_{i : x_i = y_t} a_{ti}
 
     where x are the source tokens. Source and target share one vocabulary, so tokens that are not in
-    the vocabulary cannot be copied. The logits are log p.
+    the vocabulary cannot be copied. The logits are log p, computed in float32 or higher.
 
     Paper: See et al. 2017, equations 4 and 8 to 9, without coverage.
 
@@ -109,12 +117,14 @@ class PointerRNN(AttentionDecoder):
         combined_dim, S = self.hidden + self.context_dim, tokens.shape[1]
         width = features.shape[-1] - S
         inputs, weights = features[..., :width], features[..., width:]
-        gate = self.gate(inputs)  # [B, n, 1]
+        gate = full_precision(self.gate(inputs))  # [B, n, 1]
         vocab_logits = self.out(self.dropout(self.combine(inputs[..., :combined_dim])))
+        logprobs = full_precision(vocab_logits).log_softmax(dim=-1)  # [B, n, V]
         index = tokens[:, None].expand_as(weights)  # [B, n, S]
-        copied = torch.zeros_like(vocab_logits).scatter_add(2, index, weights)  # [B, n, V]
+        copied = torch.zeros_like(logprobs).scatter_add(2, index, weights.to(logprobs))
         lowest = torch.finfo(copied.dtype).tiny
-        return torch.logaddexp(
-            F.logsigmoid(gate) + vocab_logits.log_softmax(dim=-1),
+        mixed = torch.logaddexp(
+            F.logsigmoid(gate) + logprobs,
             F.logsigmoid(-gate) + copied.clamp(min=lowest).log(),
         )
+        return mixed.to(vocab_logits.dtype)

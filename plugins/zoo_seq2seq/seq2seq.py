@@ -106,7 +106,10 @@ class Seq2Seq(Model):
     def encode(self, source: Tensor) -> Memory:
         """Encode the source [B, S]."""
         memory: Memory = self.encoder(self.source(source), self.source.mask(source))
-        return memory if self.source.vocab is None else replace(memory, tokens=source)
+        if self.source.vocab is None:
+            return memory
+        tokens = source if source.dim() == 2 else source[..., 0]  # without segments
+        return replace(memory, tokens=tokens)
 
     def forward(self, batch: Batch) -> Outputs:
         inputs, targets = batch["target"][:, :-1], batch["target"][:, 1:]

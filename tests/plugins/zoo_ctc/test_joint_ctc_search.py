@@ -152,12 +152,22 @@ def test_greedy_search_selects_the_best_next_label():
             assert token == max(scores, key=scores.get)
 
 
-def test_a_random_search_runs():
-    sampler = JointCtcSearch(search=Blueprint.of(TopK, k=2), weight=0.5)
+def test_a_random_search_samples_only_labels_with_a_path():
+    sampler = JointCtcSearch(search=Blueprint.of(TopK, k=6), weight=0.1)
     model = compose()
-    generator = torch.Generator().manual_seed(0)
-    tokens = model.generate({"source": SOURCE}, sampler, max_length=5, generator=generator).tokens
-    assert set(tokens.flatten().tolist()) <= {0, BOS, EOS, *label_ids(model)}
+    for seed in range(20):
+        generator = torch.Generator().manual_seed(seed)
+        output = model.generate({"source": SOURCE}, sampler, max_length=5, generator=generator)
+        for item in range(len(SOURCE)):
+            tokens = [token for token in output.tokens[item, 0].tolist() if token]
+            labels = tuple(token for token in tokens if token != EOS)
+            possible = labelling_probabilities(model, item)
+            assert any(y[: len(labels)] == labels for y in possible)
+
+
+def test_a_batch_that_does_not_fit_the_model_is_rejected():
+    with pytest.raises(ZooError, match=r"'source'.*IDs from 0 to 8"):
+        compose().generate({"source": SOURCE + 9}, search(0.3), max_length=4)
 
 
 def test_a_frame_sampler_as_search_is_rejected():

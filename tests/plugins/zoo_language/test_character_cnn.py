@@ -69,3 +69,9 @@ def test_inputs_and_filters_that_do_not_fit_raise():
         build(filters=[[6, 2]])
     with pytest.raises(zoo.ZooError, match=r"\[1, 2, 4\], expected \[B, S, 5\]"):
         build()(torch.ones(1, 2, 4, dtype=torch.long))
+
+
+def test_characters_start_between_minus_and_plus_one_and_padding_at_zero():
+    weight = CharacterCNN(characters=262, dim=3, filters=[(1, 2)]).table.weight
+    assert not weight[0].any()
+    assert 0.99 < weight.abs().max() <= 1

@@ -127,6 +127,31 @@ def test_kneser_ney_matches_nltk(order):
             assert logits[0, t, word].exp().item() == pytest.approx(expected, abs=1e-6)
 
 
+@torch.no_grad()
+def test_kneser_ney_without_counts_of_one_gives_every_token_a_probability():
+    # Every bigram occurs twice; the preceding tokens of unigrams are counted as above.
+    decoder = _decoder(order=2, smoothing="kneser-ney")
+    tokens = torch.tensor([[1, 2, 3, 2, 4]] * 2)
+    decoder.fit(tokens, tokens > 0)
+    assert decoder.discounts.tolist() == [0.5, 0.5]
+    logits = _logits(decoder, [[2]])[0, 0]
+    assert logits.isfinite().all()
+    assert logits.exp().sum().item() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("smoothing", ["witten-bell", "kneser-ney"])
+def test_counts_beyond_the_range_of_half_precision(smoothing, dtype):
+    decoder = _decoder(order=2, smoothing=smoothing)
+    tokens = torch.tensor([[1, 2, 3]]).repeat(70_000, 1)
+    tokens[:20_000, 2] = 4
+    decoder.fit(tokens, tokens > 0)
+    expected = _logits(decoder, [[1, 2]])
+    logits = _logits(decoder.to(dtype), [[1, 2]])
+    assert logits.dtype == dtype
+    torch.testing.assert_close(logits.float(), expected, atol=0.05, rtol=0.01)
+
+
 def test_kneser_ney_prefers_words_with_many_contexts():
     # "3" follows only 2, five times; "4" follows 1, 2 and 5, once each.
     decoder = _decoder(order=2, vocab=8, smoothing="kneser-ney")

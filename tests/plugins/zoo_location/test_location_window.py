@@ -128,3 +128,20 @@ def test_with_the_exponential_alignment_the_context_is_the_sum_of_phi_times_the_
             sums.append(sum(phi))
     assert min(sums) < 0.9
     assert max(sums) > 1.1
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_distinguishes_the_positions_of_long_inputs(dtype):
+    window = LocationWindow(query_dim=1, mixture_components=1)
+    torch.nn.init.zeros_(window.W_p.weight)
+    torch.nn.init.zeros_(window.W_p.bias)  # alpha = beta = 1, kappa increases by 1
+    window, keys = window.to(dtype), torch.zeros(1, 600, 2, dtype=dtype)
+    state = window.init_state(keys)
+    for _ in range(301):
+        scores, state = window.step(torch.zeros(1, 1, 1, dtype=dtype), keys, state)
+
+    assert scores.dtype == dtype
+    assert scores.argmax().item() == 300
+    assert scores.isfinite().all()
+    scores.softmax(dim=-1)[..., 300].sum().backward()
+    assert window.W_p.bias.grad.isfinite().all()

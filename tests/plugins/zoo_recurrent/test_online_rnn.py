@@ -150,6 +150,13 @@ def test_masked_frames_between_valid_ones_are_skipped(tokens):
     assert torch.equal(frames, positions[kept_frames])
 
 
+@pytest.mark.parametrize("training", [False, True])
+def test_an_empty_batch_gives_empty_logits(training):
+    decoder = build().train(training)
+    memory = Memory(torch.zeros(0, 4, 4).double(), torch.ones(0, 4).bool(), torch.zeros(0, 1))
+    assert decoder(torch.ones(0, 3, dtype=torch.long), memory).shape == (0, 3, 7)
+
+
 def test_parameter_names():
     assert {name: tuple(p.shape) for name, p in build().named_parameters()} == {
         "embedding.table.weight": (7, 3),

@@ -96,6 +96,24 @@ def test_a_token_that_is_impossible_has_a_finite_gradient():
     assert all(p.grad.isfinite().all() for p in decoder.parameters())
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_equals_single_precision(dtype):
+    """The smallest float16 is too large for the probability of a token that is not copied."""
+    decoder, source = build().float(), memory()
+    torch.nn.init.constant_(decoder.gate.bias, -40.0)
+    expected, logits = (
+        decoder.to(kind)(
+            TOKENS,
+            Memory(source.states.to(kind), source.mask, source.summary.to(kind), tokens=SOURCE),
+        )
+        for kind in (torch.float32, dtype)
+    )
+    assert logits.dtype == dtype
+    assert expected.min() < -30
+    torch.testing.assert_close(logits.float(), expected, atol=0.1, rtol=0.02)
+
+
 def test_a_memory_without_tokens_is_rejected():
     with pytest.raises(ZooError, match=r"'pointer-rnn'.*token IDs.*seq2seq"):
         build()(TOKENS, memory(tokens=None))
@@ -137,6 +155,16 @@ def compose(decoder: str = "pointer-rnn", **changes) -> zoo.Model:
 def test_unequal_vocabularies_are_rejected(changes, message):
     with pytest.raises(SpecError, match=message):
         compose(**changes)
+
+
+@torch.no_grad()
+def test_token_ids_with_segments_are_copied():
+    segments = {"type": "token", "vocab": 24, "dim": 16, "segments": 2}
+    target = {"type": "token", "vocab": 24, "dim": 16}
+    model = compose(shared=False, source=segments, target=target).eval()
+    batch = {"source": torch.tensor([[5, 6, 7]]), "target": torch.tensor([[1, 6, 2]])}
+    pairs = torch.stack([batch["source"], torch.zeros(1, 3).long()], dim=-1)
+    torch.testing.assert_close(model({**batch, "source": pairs}).logits, model(batch).logits)
 
 
 def test_generation_does_not_depend_on_padding_or_on_other_items():
