@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.errors import RegistryError, SpecError, ZooError, suggest
+from zoo.files import split_lines
 from zoo.interfaces import Metric
 from zoo.interfaces.contracts import PREDICTIONS
 from zoo.registry.component_registry import ComponentRegistry, default_registry
@@ -96,13 +97,13 @@ def _require_text_metric(name: str, registry: ComponentRegistry) -> None:
     others: list[Any] = [entry.cls for entry in registry.components("metric")]
     available = ", ".join(sorted({other.name for other in others if other.consumes == "text"}))
     raise ZooError(
-        f"metric '{name}' takes {PREDICTIONS[cls.consumes]}, not text (metrics for text files: "
-        f"{available})"
+        f"metric '{name}' takes {PREDICTIONS.get(cls.consumes, cls.consumes)}, not text (metrics "
+        f"for text files: {available})"
     )
 
 
 def _read_lines(path: Path) -> list[str]:
-    """Return the lines of a file, split at line feeds only, not at other Unicode line breaks."""
+    """Return the lines of a file."""
     try:
         raw = path.read_bytes()
     except (OSError, ValueError) as error:
@@ -116,7 +117,7 @@ def _read_lines(path: Path) -> list[str]:
         raise ZooError(f"{path} is not UTF-8 text: byte 0x{byte:02x} in line {line}") from None
     if not text:
         raise ZooError(f"{path} is empty; expected one text per line")
-    return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    return split_lines(text)
 
 
 def _format_count(lines: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Atomic replacement of regular files, directory locks and fsync."""
+"""Atomic replacement of regular files, directory locks, fsync and lines of text."""
 
 from __future__ import annotations
 
@@ -234,8 +234,11 @@ def os_error_message(error: Exception) -> str:
     return str(strerror).lower() if strerror else text
 
 
-def is_safetensors(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file starts as a safetensors file: a length, then a JSON header."""
-    with open(path, "rb") as file:
-        start, size = file.read(9), os.fstat(file.fileno()).st_size
-    return start[8:] == b"{" and int.from_bytes(start[:8], "little") <= size
+def is_safetensors(content: bytes, size: int) -> bool:
+    """Return whether a file of `size` bytes starts as a safetensors file: a length, then JSON."""
+    return content[8:9] == b"{" and int.from_bytes(content[:8], "little") <= size
+
+
+def split_lines(text: str) -> list[str]:
+    """Return the lines of a text, split at line feeds only, not at other Unicode line breaks."""
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []

@@ -138,6 +138,8 @@ def test_the_command_writes_only_with_force(save_check, tmp_path):
     result = CliRunner().invoke(app, command)
     assert "check.npz: 1 arrays agree, largest difference" in result.output
     assert CliRunner().invoke(app, [*command, "--tolerance", "0"]).exit_code == 1
+    unchecked = CliRunner().invoke(app, [*command[:4], "--force"])
+    assert "--force needs --check" in str(unchecked.exception)
 
 
 def test_activations_may_have_the_names_of_the_model(save_check, tmp_path):
@@ -155,6 +157,12 @@ INVALID = [
     ({"decoder.block.0": [[1.0]]}, "'decoder.block.0' is not a module.*decoder.blocks.0"),
     ({"decoder.blocks": [[1.0]]}, "'decoder.blocks' is not called"),
     ({"decoder.blocks.0": [[1.0]]}, r"'decoder.blocks.0' has shape \[1, 1\].*\[2, 6, 8\]"),
+    ({"batch.target": ["a"]}, "'batch.target' has dtype <U1; expected numbers or booleans"),
+    ({"output.logits": [1j]}, "'output.logits' has dtype complex128; expected numbers"),
+    (
+        {"output.logits": numpy.full((2, 6, 31), numpy.nan)},
+        "'output.logits' has no value to compare",
+    ),
     ({"output.states": [[1.0]]}, "no output 'output.states'; it has 'output.logits'"),
 ]
 
@@ -179,6 +187,13 @@ def test_values_that_are_nan_in_the_file_are_not_compared(save_check, tmp_path):
     zoo.import_model(folder, tmp_path / "model.safetensors", check=file)
 
 
+def test_arrays_of_another_byte_order_are_read(save_check, tmp_path):
+    folder, file, arrays = save_check("gpt2", modules=False)
+    swapped = {k: v.astype(v.dtype.newbyteorder(">")) for k, v in arrays.items()}
+    numpy.savez(file, **swapped)
+    zoo.import_model(folder, tmp_path / "model.safetensors", check=file)
+
+
 def test_an_output_that_is_nan_fails_and_is_recorded(save_check, tmp_path):
     folder, file, _ = save_check("gpt2", modules=False)
     tensors = load_file(folder / "model.safetensors")
@@ -197,5 +212,8 @@ def test_a_file_that_is_not_npz_raises(save_check, tmp_path, content):
     file.write_bytes(content)
     with pytest.raises(zoo.ZooError, match=r"check\.npz is not a valid \.npz file"):
         zoo.import_model(folder, tmp_path / "model.safetensors", check=file)
+    numpy.save(tmp_path / "one.npy", numpy.zeros(3))
+    with pytest.raises(zoo.ZooError, match=r"one\.npy is not a valid .* it has one array, not"):
+        zoo.import_model(folder, tmp_path / "m.safetensors", check=tmp_path / "one.npy")
     with pytest.raises(zoo.ZooError, match=r"none\.npz cannot be read"):
         zoo.import_model(folder, tmp_path / "m.safetensors", check=tmp_path / "none.npz")

@@ -184,6 +184,11 @@ def test_stream_validates_its_arguments_when_called(tokenizer):
     ("inputs", "options", "message"),
     [
         ([], {}, "inputs is empty"),
+        ("the cat", {}, "inputs is 'the cat'; expected a list of texts"),
+        ([4, 5], {}, r"inputs is \[4, 5\]; expected .* lists of token IDs"),
+        ([[4], "cat"], {}, "input 2 is 'cat'; expected a list of token IDs"),
+        ([[4.5]], {}, r"input 1 is \[4.5\]; expected a list of token IDs"),
+        ([[4]], {"seed": 2**64}, "seed is 18446744073709551616; expected an integer"),
         ([[]], {}, "input 1 is empty"),
         ([[4, 10]], {}, "input 1 contains token ID 10,.* 10 tokens"),
         ([[-1]], {}, "input 1 contains token ID -1,"),
@@ -192,6 +197,7 @@ def test_stream_validates_its_arguments_when_called(tokenizer):
         ([[4]], {"sampler": {"type": "temperature", "temperature": -1.0}}, "greater than 0"),
         ([[4]], {"sampler": {"type": "beam", "width": 11}}, "wide|vocabulary"),
         ([[4]], {"max_length": 0}, "max_length is 0"),
+        ([[4]], {"max_length": 10**20}, "max_length is 10+; it must be from 1 to 10,000,000"),
     ],
 )
 def test_invalid_inputs_raise(tokenizer, inputs, options, message):
@@ -249,6 +255,8 @@ def test_the_command_reads_arguments_files_and_standard_input(tokenizer, tmp_pat
     (tmp_path / "in.txt").write_text("the cat\n")
     assert run("generate", file, "--file", tmp_path / "in.txt", *short) == output
     assert run("generate", file, "-", *short, input="the cat\n") == output
+    (tmp_path / "in.txt").write_text("the\u2028cat\n", encoding="utf-8")  # one line
+    assert len(run("generate", file, "--file", tmp_path / "in.txt", *short).splitlines()) == 1
     assert run("generate", file, "--ids", "4 5", *short) == output
     streamed = run("generate", file, "the cat", "--stream", *short)
     assert streamed.split() == output.split()

@@ -45,3 +45,9 @@ def test_model_generate_computes_no_gradients(model):
 def test_max_length_must_be_positive(max_length):
     with pytest.raises(zoo.ZooError, match=f"max_length is {max_length};.* 1"):
         DecodeRequest(sampler=Greedy(), max_length=max_length)
+
+
+@pytest.mark.parametrize("sampler", [None, "greedy"])
+def test_a_sampler_that_is_not_built_raises(model, sampler):
+    with pytest.raises(zoo.ZooError, match=r"sampler is of type \w+; expected a Sampler"):
+        model.generate(model.example(2, 3), sampler, max_length=2)

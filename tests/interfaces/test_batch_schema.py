@@ -39,6 +39,18 @@ def model():
             "'source' has dtype torch.float32 and shape [2, 3], but expected integer values",
         ),
         (
+            {**BATCH, "source": SOURCE.to(torch.complex64)},
+            "'source' has dtype torch.complex64 and shape [2, 3], but expected integer values",
+        ),
+        (
+            {**BATCH, "source": SOURCE.to(torch.uint8)},
+            "'source' has dtype torch.uint8, but expected torch.int64 or torch.int32",
+        ),
+        (
+            {**BATCH, "source": SOURCE.to_sparse()},
+            "'source' has layout torch.sparse_coo, but expected a dense tensor",
+        ),
+        (
             SOURCE,
             (
                 "model 'seq2seq' takes a batch, a mapping of names to tensors ('source' [B, S], "

@@ -37,6 +37,17 @@ def test_weights_depend_on_the_seed():
     assert not same_weights(zoo.compose(SPEC, seed=3), zoo.compose(SPEC, seed=4))
 
 
+def test_overrides_are_a_list():
+    with pytest.raises(zoo.ZooError, match="overrides is 'init=normal'; expected a list"):
+        zoo.compose(SPEC, overrides="init=normal")
+
+
+@pytest.mark.parametrize("seed", [2**64, -(2**63) - 1, "a", 0.5])
+def test_an_invalid_seed_raises(seed):
+    with pytest.raises(zoo.ZooError, match=r"seed is .*; expected an integer from"):
+        zoo.compose(SPEC, seed=seed)
+
+
 def test_weights_do_not_depend_on_the_global_random_state():
     first = zoo.compose(SPEC)
     torch.rand(7)

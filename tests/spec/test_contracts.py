@@ -7,6 +7,7 @@ import zoo
 from zoo.hub.publish import write_model_card
 from zoo.plugin import Objective
 from zoo.registry.component_registry import default_registry
+from zoo_metrics.accuracy import Accuracy
 from zoo_seq2seq.seq2seq import Seq2Seq
 
 SPEC = """\
@@ -119,6 +120,34 @@ def test_parts_without_declarations_are_not_checked(tmp_path):
     text = SPEC.format(section="objective: ctc\nmetrics: [micro-f1]", align="hard")
     path.write_text(text.replace("type: seq2seq", "type: undeclared"))
     zoo.check(path, registry=registry)
+
+
+class BrokenLoss(UndeclaredLoss):
+    name = "broken-loss"
+
+    def required_outputs(self):
+        raise KeyboardInterrupt("not declared")
+
+
+class BrokenMetric(Accuracy):
+    name = "broken-metric"
+    consumes = "images"
+
+
+def test_errors_of_a_plugin_are_reported_with_their_line(tmp_path):
+    broken = [BrokenLoss, BrokenMetric]
+    registry = default_registry().with_components(broken, plugin="mine")
+    (message,) = _messages(tmp_path, "objective: broken-loss", registry=registry)
+    assert message == "11:12: objective: required_outputs failed: KeyboardInterrupt: not declared"
+    (message,) = _messages(tmp_path, "metrics: [broken-metric]", registry=registry)
+    assert message.startswith("11:11: metrics[0]: metric 'broken-metric' takes images, but model")
+    (message,) = _messages(tmp_path, "objective: ctc", registry=registry)
+    assert message.endswith("objectives that fit: cross-entropy, reinforce")
+
+
+def test_an_objective_takes_the_outputs_of_a_model():
+    with pytest.raises(zoo.ZooError, match="takes the outputs of a model, but got Tensor"):
+        zoo.objective("bahdanau-reversal")(torch.zeros(2, 3, 4))
 
 
 def test_an_artifact_whose_sections_do_not_fit_still_loads(tmp_path):

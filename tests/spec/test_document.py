@@ -1,5 +1,8 @@
 """YAML documents: places, invalid files, and limits against malicious input."""
 
+import os
+import threading
+
 import pytest
 from timing_kit import assert_fast
 
@@ -265,6 +268,16 @@ def test_a_file_of_50_megabytes_is_rejected_by_its_size(tmp_path):
 def test_a_file_without_an_end_raises():
     with pytest.raises(SpecError, match="1,000,000 bytes"):
         read_file("/dev/zero")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_read_once(tmp_path):
+    pipe = tmp_path / "spec.yaml"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(HEAD,))
+    writer.start()
+    assert read_file(pipe).data == {"zoo": 1, "name": "tiny"}
+    writer.join()
 
 
 def test_a_document_of_python_data_has_no_places():

@@ -218,6 +218,19 @@ def test_problems_in_the_section_are_reported_with_their_line(tmp_path):
         zoo.check(path)
 
 
+class Broken(Constant):
+    name = "broken"
+
+    def fill(self, weight):
+        raise KeyboardInterrupt("not filled")
+
+
+def test_errors_of_a_plugin_are_reported_with_their_section():
+    registry = default_registry().with_components([Broken], plugin="mine")
+    with pytest.raises(SpecError, match="initialisation failed: KeyboardInterrupt: not filled"):
+        zoo.compose(_spec("broken"), registry=registry)
+
+
 def test_extends_merges_the_section(tmp_path):
     path = tmp_path / "spec.yaml"
     path.write_text("extends: gpt2-tiny\nname: mine\ninit: {std: 0.1}\n")

@@ -22,7 +22,7 @@ from zoo.artifact.layout import parse_json
 from zoo.artifact.loadable import check_loadable
 from zoo.artifact.probe import record_probe
 from zoo.artifact.weights import check_plain, load_weights, named_tensors, unwrap_compiled
-from zoo.errors import ArtifactError, SpecError
+from zoo.errors import ArtifactError, SpecError, with_article
 from zoo.files import os_error_message, resolve_target
 from zoo.interfaces import Model
 from zoo.registry.component_registry import ComponentRegistry
@@ -117,11 +117,11 @@ def is_main_process() -> bool:
 
 def _unwrap_model(model: nn.Module) -> Model:
     """Return the model itself if it is compiled; raise ArtifactError if it cannot be saved."""
-    inner = unwrap_compiled(model)
+    inner = unwrap_compiled(model) if isinstance(model, nn.Module) else model
     if not isinstance(inner, Model):
         raise ArtifactError(
-            f"a {type(inner).__name__} cannot be saved; expected a zoo.Model, such as the "
-            "attribute 'module' of a DistributedDataParallel"
+            f"{with_article(type(inner).__name__)} cannot be saved; expected a zoo.Model, such as "
+            "the attribute 'module' of a DistributedDataParallel"
         )
     if inner.spec is None:
         raise ArtifactError(
@@ -189,7 +189,7 @@ def _split_into_shards(tensors: Mapping[str, Tensor], max_bytes: int) -> list[di
 
 def _parse_bytes(size: int | str) -> int:
     """Return a size such as "2GB" as a number of bytes."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]?)B?", str(size).strip().upper())
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?) ?([KMGT]?)B?", str(size).strip().upper())
     count = int(float(found[1]) * _UNITS[found[2]]) if found else 0
     if count < 1:
         raise ArtifactError(f"shard_bytes is {size!r}; expected a size such as 2000000000 or '2GB'")

@@ -146,7 +146,7 @@ def _print_alignment(
     except MissingExtra as error:
         out.print(f"no heatmap saved: {error}", markup=False)
     else:
-        out.print(f"heatmap: {folder / 'alignment.png'}")
+        out.print(f"heatmap: {folder / 'alignment.png'}", markup=False)
 
 
 def _check_reloaded(
@@ -167,4 +167,5 @@ def _check_reloaded(
     if not same:
         raise ArtifactError(f"the model reloaded from {path} differs from the saved model")
     count = f"{batch['target'][:, 1:].numel():,}"
-    out.print(f"saved to {path}; the reloaded model computes identical logits ({count} positions)")
+    text = f"saved to {path}; the reloaded model computes identical logits ({count} positions)"
+    out.print(text, markup=False)

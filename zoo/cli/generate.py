@@ -96,17 +96,18 @@ def _stream(model: Any, inputs: list[Any], options: dict[str, Any]) -> None:
 
 def _read_lines(texts: list[str], file: Path | None) -> list[str]:
     from zoo.errors import ZooError
+    from zoo.files import split_lines
 
     if bool(texts) == (file is not None):
         raise ZooError("expected either TEXT arguments ('-' for standard input) or --file FILE")
     if file is not None:
         try:
-            return file.read_text(encoding="utf-8").splitlines()
+            return split_lines(file.read_text(encoding="utf-8-sig"))
         except OSError as error:
             raise ZooError(f"{file} cannot be read: {(error.strerror or '').lower()}") from None
         except UnicodeDecodeError:
             raise ZooError(f"{file} is not UTF-8 text") from None
-    return sys.stdin.read().splitlines() if texts == ["-"] else texts
+    return split_lines(sys.stdin.read()) if texts == ["-"] else texts
 
 
 def _parse_ids(line: str) -> list[int]:

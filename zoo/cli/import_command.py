@@ -67,6 +67,8 @@ def command(
         if not is_repository(source):
             resolve_source(source)  # a missing source is reported first
         raise ZooError("-o is required without --dry-run, for example -o model.safetensors")
+    if force and check is None:
+        raise ZooError("--force needs --check; without it the model is always written")
     with report_spec_errors(as_json=as_json):
         import_plan = plan_import(
             source, spec=spec, map=map, overrides=overrides or (), tokenizer=tokenizer, dtype=dtype

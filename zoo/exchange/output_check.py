@@ -45,7 +45,11 @@ def check_outputs(
     """
     path = Path(file)
     arrays, sha256 = _read_arrays(path)
-    batch = {n.removeprefix(BATCH): _to_tensor(a) for n, a in arrays.items() if n.startswith(BATCH)}
+    batch = {
+        name.removeprefix(BATCH): _to_input(path, name, array)
+        for name, array in arrays.items()
+        if name.startswith(BATCH)
+    }
     expected = {name: array for name, array in arrays.items() if not name.startswith(BATCH)}
     if not batch or not expected:
         raise ZooError(
@@ -88,12 +92,12 @@ def _settings(model: Model, result: CheckResult) -> list[str]:
 def _read_arrays(path: Path) -> tuple[dict[str, numpy.ndarray[Any, Any]], str]:
     try:
         content = path.read_bytes()
-        with numpy.load(io.BytesIO(content), allow_pickle=False) as stored:
-            if not isinstance(stored, numpy.lib.npyio.NpzFile):
-                raise ValueError("it has one array, not several by name")
-            return {name: stored[name] for name in stored.files}, hashlib.sha256(
-                content
-            ).hexdigest()
+        stored = numpy.load(io.BytesIO(content), allow_pickle=False)
+        if not isinstance(stored, numpy.lib.npyio.NpzFile):
+            raise ValueError("it has one array, not several by name")
+        with stored:
+            arrays = {name: stored[name] for name in stored.files}
+        return arrays, hashlib.sha256(content).hexdigest()
     except OSError as error:
         raise ZooError(f"{path} cannot be read: {os_error_message(error)}") from None
     except (ValueError, BadZipFile, EOFError, TypeError, AttributeError, zlib.error) as error:
@@ -101,10 +105,16 @@ def _read_arrays(path: Path) -> tuple[dict[str, numpy.ndarray[Any, Any]], str]:
         raise ZooError(f"{path} is not a valid .npz file of numpy: {reason}") from None
 
 
-def _to_tensor(array: numpy.ndarray[Any, Any]) -> Tensor:
-    tensor = torch.from_numpy(array)
+def _to_input(path: Path, name: str, array: numpy.ndarray[Any, Any]) -> Tensor:
+    tensor = _to_tensor(path, name, array)
     is_integer = not tensor.is_floating_point() and tensor.dtype != torch.bool
     return tensor.long() if is_integer else tensor
+
+
+def _to_tensor(path: Path, name: str, array: numpy.ndarray[Any, Any]) -> Tensor:
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise ZooError(f"{path}: '{name}' has dtype {array.dtype}; expected numbers or booleans")
+    return torch.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=False))
 
 
 def _find_module(path: Path, name: str, model: nn.Module, their_modules: Mapping[str, str]) -> str:
@@ -178,7 +188,7 @@ def _difference(
     valid: Tensor | None = None,
 ) -> float:
     """Return the largest absolute difference; NaN in the file is not compared."""
-    expected, actual = torch.from_numpy(array).double(), actual.double()
+    expected, actual = _to_tensor(path, name, array).double(), actual.double()
     if expected.squeeze().shape == actual.squeeze().shape:  # a batch of one may be left out
         expected = expected.reshape(actual.shape)
     if expected.shape != actual.shape:
@@ -186,9 +196,12 @@ def _difference(
             f"{path}: '{name}' has shape {list(expected.shape)}, but the model computes "
             f"{list(actual.shape)}"
         )
-    compared = ~expected.isnan() & (expected != actual)  # equal infinities have no difference
+    compared = ~expected.isnan()
     if valid is not None:
         compared &= valid.reshape(*valid.shape, *[1] * (compared.dim() - valid.dim()))
+    if not compared.any():
+        raise ZooError(f"{path}: '{name}' has no value to compare; all are NaN or padding")
+    compared &= expected != actual  # equal infinities have no difference
     if not compared.any():
         return 0.0
     return (expected - actual)[compared].abs().nan_to_num(nan=math.inf).max().item()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoo.errors import SpecError, ZooError
+from zoo.errors import SpecError, ZooError, truncate
 from zoo.generation.loop import stream_tokens
 from zoo.generation.request import DecodeRequest
 from zoo.generation.tokenizer import Tokenizer
@@ -18,6 +19,7 @@ from zoo.interfaces import Filter, GenerationInputs, Model, Sampler
 from zoo.interfaces.embedding import to_eos_ids
 from zoo.interfaces.evaluation_mode import evaluation_mode
 from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo.spec.composition import resolve_seed
 from zoo.spec.document import document_from_data
 from zoo.spec.reader import SpecReader
 
@@ -182,6 +184,9 @@ def _encode_batch(
     model: Model, inputs: Sequence[str] | Sequence[Sequence[int]]
 ) -> dict[str, Tensor]:
     """Return a batch of token IDs [B, S], padded on the right."""
+    if isinstance(inputs, str) or not all(isinstance(row, Iterable) for row in inputs):
+        found = truncate(repr(inputs), 80)
+        raise ZooError(f"inputs is {found}; expected a list of texts, or of lists of token IDs")
     if not inputs:
         raise ZooError("inputs is empty; expected at least one text or list of token IDs")
     assert model.generation_input is not None  # checked by _build_request
@@ -201,7 +206,7 @@ def _encode_batch(
             )
         rows = tokenizer.encode(inputs)  # type: ignore[arg-type]
     else:
-        rows = [[int(token) for token in row] for row in inputs]
+        rows = [_to_ids(row, number) for number, row in enumerate(inputs, 1)]
     if model.generation_input == "prompt":
         rows = [_prepend_bos(row, model.bos) for row in rows]
     for number, row in enumerate(rows, 1):
@@ -228,6 +233,14 @@ def _encode_batch(
     return batch
 
 
+def _to_ids(row: Iterable[Any], number: int) -> list[int]:
+    try:
+        return [operator.index(token) for token in row]
+    except TypeError:
+        found = truncate(repr(row), 80)
+        raise ZooError(f"input {number} is {found}; expected a list of token IDs") from None
+
+
 def _prepend_bos(row: list[int], bos: int | None) -> list[int]:
     """Return the prompt with its start token, which the tokenizer may have added already."""
     return row if bos is None or row[:1] == [bos] else [bos, *row]
@@ -241,7 +254,7 @@ def _get_tokenizer(model: Model, side: str) -> Tokenizer | None:
 def _make_generator(model: Model, seed: int | None) -> torch.Generator | None:
     if seed is None:
         return None
-    return torch.Generator(_device(model)).manual_seed(seed)
+    return torch.Generator(_device(model)).manual_seed(resolve_seed(seed))
 
 
 def _device(model: Model) -> torch.device:

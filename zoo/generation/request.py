@@ -8,7 +8,10 @@ from dataclasses import dataclass
 import torch
 
 from zoo.errors import ZooError
-from zoo.interfaces import Filter, Sampler
+from zoo.interfaces import Component, Filter, Sampler
+
+MAX_LENGTH = 10_000_000
+"""The tensor of the tokens is allocated before the first step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,5 +31,11 @@ class DecodeRequest:
     generator: torch.Generator | None = None
 
     def __post_init__(self) -> None:
-        if self.max_length < 1:
-            raise ZooError(f"max_length is {self.max_length}; it must be at least 1")
+        if not isinstance(self.sampler, Component):
+            found = type(self.sampler).__name__
+            raise ZooError(
+                f"sampler is of type {found}; expected a Sampler, for example that of a spec: "
+                "zoo.load_spec(spec).sections.sampler.build()"
+            )
+        if not 1 <= self.max_length <= MAX_LENGTH:
+            raise ZooError(f"max_length is {self.max_length}; it must be from 1 to {MAX_LENGTH:,}")

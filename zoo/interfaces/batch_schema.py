@@ -122,8 +122,13 @@ def _check_tensor(key: str, tensor: Tensor, field: TensorSchema, sizes: Sizes) -
         return f"has shape {list(shape)}, but expected {TensorSchema(('B', '...')).format(sizes)}"
     kind = field.dtype
     is_bool, is_float = tensor.dtype is torch.bool, tensor.dtype.is_floating_point
-    if kind != "number" and (is_bool, is_float) != (kind == "bool", kind == "float"):
+    wrong_kind = kind != "number" and (is_bool, is_float) != (kind == "bool", kind == "float")
+    if wrong_kind or tensor.is_complex():
         return f"has dtype {tensor.dtype} and shape {list(shape)}, but expected {kind} values"
+    if kind == "integer" and tensor.dtype not in (torch.int64, torch.int32):
+        return f"has dtype {tensor.dtype}, but expected torch.int64 or torch.int32"
+    if tensor.layout != torch.strided:
+        return f"has layout {tensor.layout}, but expected a dense tensor"
     if field.below is not None and tensor.device.type == "cpu" and type(tensor) is Tensor:
         below = field.below if isinstance(field.below, int) else sizes[field.below][0]
         if dims is None or len(shape) == len(dims):

@@ -32,6 +32,11 @@ class Objective(Component, nn.Module, ABC):
     def __call__(self, outputs: Outputs) -> Any:
         """Check the outputs against `required_outputs` and compute the loss."""
         if not torch.compiler.is_compiling():
+            if not isinstance(outputs, Outputs):
+                found = type(outputs).__name__
+                raise ZooError(
+                    f"objective '{self.name}' takes the outputs of a model, but got {found}"
+                )
             problem = self.required_outputs().check(outputs)
             if problem:
                 raise ZooError(f"objective '{self.name}' {problem}")

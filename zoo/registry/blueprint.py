@@ -108,6 +108,18 @@ class Blueprint(Generic[C]):
             ]
         )
 
+    @contextmanager
+    def report_errors(self, action: str) -> Iterator[None]:
+        """Raise SpecError with the place of the part for an error of plugin code in the block."""
+        try:
+            with PluginCall():
+                yield
+        except SpecError:
+            raise
+        except Exception as error:
+            message = f"{action} failed: {format_error(error)}"
+            raise SpecError([Problem(message, self.path, self.place)]) from error
+
     def resolve(self) -> dict[str, Any]:
         """Return the part as a spec with every default written out and every name qualified."""
         out: dict[str, Any] = {"type": self.entry.reference} if self.entry else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -50,12 +51,15 @@ def compose(
     """
     target_device = resolve_device(device)
     target_dtype = resolve_dtype(dtype)
+    valid_seed = resolve_seed(seed)
     spec, _ = check_spec(source, overrides=overrides, registry=registry)
     with torch.random.fork_rng(devices=[]), record_build() as root:
-        torch.default_generator.manual_seed(seed)  # does not seed the GPUs
+        torch.default_generator.manual_seed(valid_seed)  # does not seed the GPUs
         model = spec.sections.model.build()
-        if spec.sections.init is not None:
-            initialise(model, spec.sections.init.build())
+        init = spec.sections.init
+        if init is not None:
+            with init.report_errors("initialisation"):
+                initialise(model, init.build())
     return attach_metadata(root.children[0], spec).to(device=target_device, dtype=target_dtype)
 
 
@@ -178,3 +182,10 @@ def resolve_dtype(dtype: Any) -> torch.dtype:
     if dtype not in dtypes:
         raise ZooError(f"dtype '{dtype}' is not one of {', '.join(dtypes)}")
     return dtypes[dtype]
+
+
+def resolve_seed(seed: int) -> int:
+    """Return a random seed; raise ZooError if torch does not accept it."""
+    if not isinstance(seed, Integral) or not -(2**63) <= seed < 2**64:
+        raise ZooError(f"seed is {seed!r}; expected an integer from -2**63 to 2**64 - 1")
+    return int(seed)

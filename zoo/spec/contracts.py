@@ -6,12 +6,13 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from zoo.errors import Problem, SpecError
+from zoo.errors import Problem
 from zoo.interfaces import Alignment, FrameSampler, Model, Objective
 from zoo.interfaces.contracts import DECODING, PREDICTIONS, OutputSchema
-from zoo.interfaces.signature import parameters
+from zoo.interfaces.signature import Parameter, parameters
 from zoo.registry.blueprint import Blueprint, BuildNode
 from zoo.registry.component_registry import ComponentRegistry
+from zoo.registry.plugin_call import PluginCall
 from zoo.spec.spec import Spec
 
 
@@ -24,13 +25,16 @@ def contract_problems(
     """
     tree, sections = root.children[0], spec.sections
     model: Model = tree.part
-    schema = model.output_schema()
+    with sections.model.report_errors("output_schema"):
+        schema = model.output_schema()
     if schema is None:
         return
     label = f"model '{sections.model.label}'"
     if sections.objective is not None:
         objective: Objective = _built(sections.objective, root)
-        for message in objective.required_outputs().problems(schema, label):
+        with sections.objective.report_errors("required_outputs"):
+            messages = list(objective.required_outputs().problems(schema, label))
+        for message in messages:
             at = _format_stochastic(tree) if message.startswith("does not use") else ""
             fitting = _fitting_objectives(schema, registry)
             yield _problem(sections.objective, f"{message}{at}", fitting)
@@ -47,7 +51,8 @@ def contract_problems(
     for metric in sections.metrics:
         if metric.cls.consumes not in schema.predictions:
             given = " or ".join(PREDICTIONS[kind] for kind in schema.predictions) or "none"
-            message = f"takes {PREDICTIONS[metric.cls.consumes]}, but {label} gives {given}"
+            taken = PREDICTIONS.get(metric.cls.consumes, metric.cls.consumes)
+            message = f"takes {taken}, but {label} gives {given}"
             metrics: list[Any] = [entry.cls for entry in registry.components("metric")]
             fitting = (other.name for other in metrics if other.consumes in schema.predictions)
             yield _problem(metric, message, fitting)
@@ -94,18 +99,21 @@ def _fitting_objectives(schema: OutputSchema, registry: ComponentRegistry) -> It
     classes: list[Any] = [entry.cls for entry in registry.components("objective")]
     plain = [cls for cls in classes if not _required(cls)]
     for cls in classes:
-        slots = _required(cls)
+        slots = [parameter.name for parameter in _required(cls) if parameter.slot]
+        if len(slots) < len(_required(cls)):
+            continue  # it needs values that are not known here
         for parts in itertools.product(plain, repeat=len(slots)):
-            blueprints = (Blueprint.of(part) for part in parts)
             try:
-                objective = Blueprint.of(cls, **dict(zip(slots, blueprints, strict=True))).build()
-            except SpecError:
-                break  # it has other required parameters
-            requirement = objective.required_outputs()
-            if requirement.is_declared and not any(requirement.problems(schema, "")):
+                with PluginCall():
+                    params = dict(zip(slots, map(Blueprint.of, parts), strict=True))
+                    requirement = Blueprint.of(cls, **params).build().required_outputs()
+                    fits = requirement.is_declared and not any(requirement.problems(schema, ""))
+            except Exception:
+                continue  # these parts do not fit, or a plugin has an error
+            if fits:
                 yield cls.name
                 break
 
 
-def _required(cls: Any) -> list[str]:
-    return [p.name for p in parameters(cls) if p.required and not p.from_parent]
+def _required(cls: Any) -> list[Parameter]:
+    return [p for p in parameters(cls) if p.required and not p.from_parent]

@@ -69,13 +69,12 @@ def read_file(path: str | Path, expected: str = "a spec file") -> Document:
     try:
         if os.path.isdir(path):
             raise spec_error(f"is a directory; expected {expected}")
-        if is_safetensors(path):
+        with open(path, "rb") as file:  # once, because it may be a pipe
+            raw, size = file.read(MAX_BYTES + 1), os.fstat(file.fileno()).st_size
+        if is_safetensors(raw, size):
             raise spec_error(f"is a model; expected {expected} (see 'zoo info {name}')")
-        size = os.path.getsize(path)
         if size > MAX_BYTES:
             raise spec_error(f"has {size:,} bytes; the limit is {MAX_BYTES:,}")
-        with open(path, "rb") as file:
-            raw = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise spec_error("no such file") from None
     except (OSError, ValueError) as error:

@@ -90,14 +90,9 @@ def _build_init_report(spec: Spec, tree: BuildNode) -> InitReport | None:
     blueprint = spec.sections.init
     if blueprint is None:
         return None
-    try:
+    with blueprint.report_errors("initialisation"):
         weights = initialised_weights(tree.part, blueprint.build())
         count = sum(weight.tensor.numel() for weight in weights)
-    except SpecError:
-        raise
-    except Exception as error:
-        message = f"initialisation failed: {format_error(error)}"
-        raise SpecError([Problem(message, blueprint.path, blueprint.place)]) from error
     entry = blueprint.entry
     return InitReport(blueprint.label, entry.plugin if entry else None, count)
 

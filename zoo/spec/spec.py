@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from zoo.about import DISTRIBUTION
-from zoo.errors import Place, Problem, RegistryError, SpecError
+from zoo.errors import Place, Problem, RegistryError, SpecError, ZooError
 from zoo.interfaces import Filter, Initialiser, Metric, Model, Objective, Sampler
 from zoo.interfaces.importer import Importer
 from zoo.registry.blueprint import Blueprint
@@ -128,6 +128,8 @@ def draft_spec(
     importer: Importer | None = None,
 ) -> Draft:
     """Read a spec and collect its problems; a spec with only unknown keys can still be built."""
+    if isinstance(overrides, str):
+        raise ZooError(f"overrides is {overrides!r}; expected a list of such texts")
     registry = registry or default_registry()
     document = document_from_data({})
     fatal: list[Problem] = []
