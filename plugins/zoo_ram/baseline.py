@@ -23,12 +23,8 @@ class Baseline(nn.Linear):
 
     def __init__(self, input_dim: int, activation: Literal["linear", "relu"]) -> None:
         self.activation = activation
-        self.weight_roles = {"bias": "special"} if activation == "relu" else {}
+        self.weight_roles: Mapping[str, str] = {"bias": "special"} if activation == "relu" else {}
         super().__init__(input_dim, 1)
-
-    @property
-    def weight_roles(self) -> Mapping[str, str]:
-        return {"bias": "special"} if self.activation == "relu" else {}
 
     def reset_parameters(self) -> None:
         super().reset_parameters()

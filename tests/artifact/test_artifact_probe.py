@@ -224,3 +224,17 @@ def test_format_1_loads_and_reports_absent_checks(file: Path) -> None:
     }
     assert verify(file, registry=REGISTRY).ok
     assert load(file, registry=REGISTRY).spec == stateful().spec
+
+
+@pytest.mark.parametrize("shape", [[1, 125_000], [125_000, 1], [2**40, 0]])
+def test_a_probe_that_is_larger_than_saved_ones_is_not_run(
+    file: Path, monkeypatch: pytest.MonkeyPatch, shape: list[int]
+) -> None:
+    probe = read_header(file).probe or {}
+    data = base64.b64encode(bytes(8 * shape[0] * shape[1])).decode()
+    inputs = {"source": {"dtype": "I64", "shape": shape, "data": data}}
+    rewrite(file, probe=json.dumps({**probe, "inputs": inputs}))
+    monkeypatch.setattr(Stateful, "forward", lambda *_: pytest.fail("the model was run"))
+    check = verify(file, registry=REGISTRY).checks[-1]
+    assert check.status == "failed"
+    assert "at most 10,000 are allowed" in check.detail

@@ -1,50 +1,31 @@
 """Control characters and markup in files, plugins and catalogues do not reach the terminal."""
 
-import copy
 import io
 import json
 import re
 import sys
+from functools import partial
 
 import pytest
 import yaml
 from artifact_kit import rewrite
 from cli_kit import Shell
+from hostile_kit import HOSTILE, assert_clean, run_clean, string_variants
 from plugin_kit import Site, scorer
 from rich.text import Text
 from safetensors import safe_open
 from tokenizers import Tokenizer as Library, models, pre_tokenizers
 
 import zoo
-from zoo.cli.main import main
 from zoo.cli.terminal import EscapingStream, console
 from zoo.errors import escape_controls, one_line
 from zoo.generation.tokenizer import attach_tokenizers
 from zoo.hub.publish import write_model_card
 
-HOSTILE = "\x1b]0;title\x07\x1b[2J\r\nforged: ok\x9b31m\x7f\u202e\u2066[red]text[/red]"
-CONTROL = re.compile(r"[^\t\n\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\U000dffff]")
-
-
-def assert_clean(text):
-    found = CONTROL.search(text)
-    assert not found, ascii(text[max(0, found.start() - 200) : found.end() + 50])
-    assert "\nforged" not in text
-
 
 @pytest.fixture
 def run(capsys, monkeypatch):
-    """Run a command in this process and return its output, which must be clean."""
-
-    def run_command(*arguments, multiline=False):
-        monkeypatch.setattr(sys, "argv", ["zoo", *map(str, arguments)])
-        with pytest.raises(SystemExit):
-            main()
-        output = "".join(capsys.readouterr())
-        assert_clean(output.replace("\nforged", "") if multiline else output)
-        return output
-
-    return run_command
+    return partial(run_clean, capsys, monkeypatch)
 
 
 @pytest.fixture
@@ -58,38 +39,12 @@ def saved(tmp_path):
     return zoo.save(model, tmp_path / "model.safetensors", provenance={"data": "text", "n": [1]})
 
 
-def _string_variants(data):
-    """Yield copies of the data, each with hostile text in one string or key."""
-    stack = [()]
-    while stack:
-        path = stack.pop()
-        node = data
-        for key in path:
-            node = node[key]
-        if isinstance(node, dict):
-            stack.extend((*path, key) for key in node)
-            yield _with(data, path, lambda node: {**node, HOSTILE: HOSTILE})
-        elif isinstance(node, list):
-            stack.extend((*path, index) for index in range(len(node)))
-        elif isinstance(node, str):
-            yield _with(data, path, lambda text: f"{text}{HOSTILE}")
-
-
-def _with(data, path, change):
-    copied = {"root": copy.deepcopy(data)}
-    node = copied
-    for key in (steps := ["root", *path])[:-1]:
-        node = node[key]
-    node[steps[-1]] = change(node[steps[-1]])
-    return copied["root"]
-
-
 @pytest.mark.parametrize("key", ["spec", "lock", "places", "provenance", "tokenizer", "probe"])
 def test_every_string_of_an_artifact_is_printed_escaped(key, saved, run, tmp_path):
     original = saved.read_bytes()
     with safe_open(saved, framework="pt") as opened:
         data = json.loads(opened.metadata()[key])
-    variants = list(_string_variants(data))
+    variants = list(string_variants(data))
     assert variants
     for index, variant in enumerate(variants):
         saved.write_bytes(original)
@@ -123,13 +78,13 @@ def test_generated_text_is_printed_escaped(saved, run):
 def test_strings_of_specs_maps_and_catalogues_are_printed_escaped(run, tmp_path, saved):
     spec, catalogue, mapping = (tmp_path / f"{n}.yaml" for n in ("spec", "catalogue", "map"))
     entry = {"name": "a", "spec": "b.yaml", "paper": "c", "licence": "d"}
-    for variant in _string_variants({"zoo": 1, "models": [entry]}):
+    for variant in string_variants({"zoo": 1, "models": [entry]}):
         catalogue.write_text(yaml.safe_dump(variant))
         run("catalogue", "--catalogue", catalogue)
-    for variant in _string_variants(dict(zoo.load_spec("rnn-lm").resolve())):
+    for variant in string_variants(dict(zoo.load_spec("rnn-lm").resolve())):
         spec.write_text(yaml.safe_dump(variant))
         run("check", spec)
-    for variant in _string_variants({"zoo": 1, "rename": {"a.{n}": "b.{n}"}, "drop": ["c"]}):
+    for variant in string_variants({"zoo": 1, "rename": {"a.{n}": "b.{n}"}, "drop": ["c"]}):
         mapping.write_text(yaml.safe_dump(variant))
         run(
             "import", saved, "--spec", "rnn-lm", "--map", mapping, "-o", tmp_path / "o", "--dry-run"

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import signal
-import struct
 import subprocess
-import sys
-import termios
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,10 +12,9 @@ from pathlib import Path
 import pytest
 from hub_kit import BYTES, NAME, WEIGHTS, environment, list_files
 from hub_server import TOKEN, Hub, Response
+from terminal_kit import ZOO, run_on_terminal
 
 import zoo
-
-ZOO = [sys.executable, "-m", "zoo"]
 
 
 def run_and_interrupt(
@@ -74,29 +67,12 @@ def test_interrupted_push_changes_nothing(hub: Hub, tmp_path: Path, saved: Path,
     assert not list((tmp_path / "tmp").iterdir())
 
 
-def run_on_terminal(command: list[str], env: dict[str, str], here: Path) -> str:
-    """Return the standard error of a command on a terminal of 100 columns."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
-    with subprocess.Popen(command, env=env, cwd=here, stderr=slave, text=True) as process:
-        os.close(slave)
-        written = b""
-        try:
-            while chunk := os.read(master, 4096):
-                written += chunk
-        except OSError:
-            pass  # end of the terminal
-        os.close(master)
-        assert process.wait(60) == 1
-    return written.decode()
-
-
 def test_progress_bars_are_shown_on_terminals_for_large_files(hub: Hub, tmp_path: Path) -> None:
     """The file is not a model, so the only progress bar is that of the download."""
     hub.repo(NAME).add({WEIGHTS: BYTES * 4, "config.json": b"{}"})
     command = [*ZOO, "pull", NAME, "--force"]
     env = environment(hub, tmp_path / "home")
-    output = run_on_terminal(command, env, tmp_path)
+    output = run_on_terminal(command, env, tmp_path, code=1)
     assert f"{WEIGHTS}: 100%" in output
     assert "config.json" not in output
     silent = subprocess.run(

@@ -104,13 +104,18 @@ def hash_json(data: Any) -> str:
 def parse_json(text: str, *, max_values: int) -> Any:
     """Parse JSON. Raise ValueError for duplicate keys and unpaired surrogates, for more than
     `max_values` values (before they are created), and for more than 64 levels."""
-    if _exceeds(text, commas=max_values, braces=max_values):
+    if exceeds_values(text, max_values):
         raise InvalidSafetensorsError(f"it has more than {max_values:,} values")
     data = json.loads(text, object_pairs_hook=_reject_duplicates)
     _check_levels(data)
     if "\\u" in text:
         json.dumps(data, ensure_ascii=False).encode()  # raises for unpaired surrogates
     return data
+
+
+def exceeds_values(text: str, max_values: int) -> bool:
+    """Return whether JSON has more than `max_values` values, without creating them."""
+    return _exceeds(text, commas=max_values, braces=max_values)
 
 
 def tensor_bytes(tensor: Tensor) -> memoryview:

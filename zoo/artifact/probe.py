@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import math
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor
 
 from zoo.artifact.layout import DTYPE_NAMES, DTYPES, tensor_bytes
-from zoo.errors import truncate
+from zoo.errors import ZooError, truncate
 from zoo.interfaces import Model
 from zoo.interfaces.evaluation_mode import evaluation_mode
 from zoo.registry.blueprint import format_error
@@ -29,6 +30,10 @@ SIZES = ((2, 5), (1, 5), (1, 1))
 MAX_INPUT_BYTES = 1_000_000
 MAX_WEIGHT_BYTES = 4_000_000_000
 """Maximum size of the input, and of a model that is run at each save."""
+SMALL_INPUT_BYTES = 10_000
+MAX_INPUT_RATIO = 4
+"""A stored input is run if it has at most `SMALL_INPUT_BYTES`, or this many times the size of the
+current example; examples of earlier versions can be larger."""
 MAX_SAMPLES = 256
 TOLERANCE = {torch.float64: 1e-7, torch.float32: 1e-4}
 DEFAULT_TOLERANCE = 3e-2
@@ -74,6 +79,7 @@ def compare_probe(model: Model, probe: Mapping[str, Any]) -> list[str]:
 
     Raises an exception of any type if the probe is invalid.
     """
+    _check_input_size(model, probe["inputs"])
     inputs = {_current_name(name): _decode_tensor(row) for name, row in probe["inputs"].items()}
     with _preserve_state(model):
         outputs = _float_outputs(model, inputs)
@@ -99,6 +105,29 @@ def _example_inputs(model: Model) -> dict[str, Tensor] | None:
         if sum(t.numel() * t.element_size() for t in inputs.values()) <= MAX_INPUT_BYTES:
             return inputs
     return None
+
+
+def _check_input_size(model: Model, rows: Mapping[str, Any]) -> None:
+    """Raise ZooError if a stored input is much larger than the one that `record_probe` stores.
+
+    The memory of a model can grow with the square of the length of its input.
+    """
+    size = 0
+    for row in rows.values():
+        # An empty dimension does not limit the memory that the others take.
+        elements = math.prod(max(1, length) for length in row["shape"])
+        size += max(elements * DTYPES[row["dtype"]].itemsize, 3 * len(row["data"]) // 4)
+    if size <= SMALL_INPUT_BYTES:
+        return
+    with _preserve_state(model):
+        example = _example_inputs(model) or {}
+    recorded = sum(tensor.numel() * tensor.element_size() for tensor in example.values())
+    limit = max(SMALL_INPUT_BYTES, MAX_INPUT_RATIO * recorded)
+    if size > limit:
+        raise ZooError(
+            f"the input has {size:,} bytes; at most {limit:,} are allowed, because the input that "
+            f"is stored when the model is saved has {recorded:,}"
+        )
 
 
 def _float_outputs(model: Model, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -6,6 +6,7 @@ out: everything that is written to a standard stream, and every segment of a ric
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _WIDTH_WITHOUT_TERMINAL = 120
+_BAR_CODES = re.compile(r"(?:[\n\r]|\x1b\[(?:K|[0-9]{0,3}A))*+")
+"""Moves to the start of the line or to a line above, and clears the line."""
 
 
 class EscapingStream:
@@ -41,6 +44,20 @@ class EscapingStream:
         return getattr(self.rich_proxied_file, name)
 
 
+class ProgressStream(EscapingStream):
+    """An escaping stream that also shows progress bars of libraries.
+
+    Control characters that move to and clear the line of a bar are written as they are, at the
+    beginning of a text only.
+    """
+
+    def write(self, text: str) -> int:
+        codes = _BAR_CODES.match(text)
+        start = codes.end() if codes else 0
+        self.rich_proxied_file.write(text[:start] + escape_controls(text[start:]))
+        return len(text)
+
+
 def escape_output() -> None:
     """Escape what this process writes to its standard streams."""
     for name in ("stdout", "stderr"):
@@ -53,7 +70,8 @@ def escape_output() -> None:
 def unescaped_stderr() -> Iterator[None]:
     """Write to standard error without escapes inside the block, for progress bars of libraries."""
     stream = sys.stderr
-    sys.stderr = getattr(stream, "rich_proxied_file", stream)
+    if isinstance(stream, EscapingStream):
+        sys.stderr = cast(TextIO, ProgressStream(stream.rich_proxied_file))
     try:
         yield
     finally:

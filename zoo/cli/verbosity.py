@@ -33,9 +33,13 @@ class _Handler(logging.Handler):
 
 
 def _show_warning(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
-    """Print warnings of the zoo in one line, without a place in the code."""
+    """Print warnings of the zoo in one line, without a place in the code.
+
+    Further lines of other warnings are indented, so that they cannot look like other messages.
+    """
     if not issubclass(category, ZooWarning):
-        _show_other_warning(message, category, *where, **more)
+        text = escape_controls(str(message)).replace("\n", "\n  ")
+        _show_other_warning(text, category, *where, **more)
     elif _log.isEnabledFor(logging.WARNING):
         print(f"warning: {escape_controls(str(message))}", file=sys.stderr)
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import math
 import os
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
-import numpy
 import torch
 from torch import Tensor, nn
 
 from zoo.errors import ZooError, suggest, truncate
+from zoo.exchange.array_file import read_arrays
 from zoo.exchange.check_hints import hidden_settings
 from zoo.exchange.check_result import OUTPUT, TOLERANCE, CheckResult, Comparison
-from zoo.files import os_error_message
 from zoo.interfaces import Memory, Model, Outputs
 from zoo.interfaces.evaluation_mode import evaluation_mode
 
@@ -44,17 +39,13 @@ def check_outputs(
         their_modules: module names of the other library and the corresponding ones of the model.
     """
     path = Path(file)
-    arrays, sha256 = _read_arrays(path)
-    batch = {
-        name.removeprefix(BATCH): _to_input(path, name, array)
-        for name, array in arrays.items()
-        if name.startswith(BATCH)
-    }
+    arrays, sha256 = read_arrays(path)
+    batch = {n.removeprefix(BATCH): _to_input(a) for n, a in arrays.items() if n.startswith(BATCH)}
     expected = {name: array for name, array in arrays.items() if not name.startswith(BATCH)}
     if not batch or not expected:
         raise ZooError(
             f"{path} should have inputs, named 'batch.KEY', and outputs, such as 'output.logits'; "
-            f"it has {', '.join(sorted(arrays)) or 'no arrays'}"
+            f"it has {truncate(', '.join(sorted(arrays))) or 'no arrays'}"
         )
     modules = {
         name: _find_module(path, name, model, their_modules or {})
@@ -89,32 +80,9 @@ def _settings(model: Model, result: CheckResult) -> list[str]:
     return list(dict.fromkeys(settings))
 
 
-def _read_arrays(path: Path) -> tuple[dict[str, numpy.ndarray[Any, Any]], str]:
-    try:
-        content = path.read_bytes()
-        stored = numpy.load(io.BytesIO(content), allow_pickle=False)
-        if not isinstance(stored, numpy.lib.npyio.NpzFile):
-            raise ValueError("it has one array, not several by name")
-        with stored:
-            arrays = {name: stored[name] for name in stored.files}
-        return arrays, hashlib.sha256(content).hexdigest()
-    except OSError as error:
-        raise ZooError(f"{path} cannot be read: {os_error_message(error)}") from None
-    except (ValueError, BadZipFile, EOFError, TypeError, AttributeError, zlib.error) as error:
-        reason = truncate(str(error), 200)
-        raise ZooError(f"{path} is not a valid .npz file of numpy: {reason}") from None
-
-
-def _to_input(path: Path, name: str, array: numpy.ndarray[Any, Any]) -> Tensor:
-    tensor = _to_tensor(path, name, array)
+def _to_input(tensor: Tensor) -> Tensor:
     is_integer = not tensor.is_floating_point() and tensor.dtype != torch.bool
     return tensor.long() if is_integer else tensor
-
-
-def _to_tensor(path: Path, name: str, array: numpy.ndarray[Any, Any]) -> Tensor:
-    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-        raise ZooError(f"{path}: '{name}' has dtype {array.dtype}; expected numbers or booleans")
-    return torch.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=False))
 
 
 def _find_module(path: Path, name: str, model: nn.Module, their_modules: Mapping[str, str]) -> str:
@@ -184,11 +152,11 @@ def _difference(
     path: Path,
     name: str,
     actual: Tensor,
-    array: numpy.ndarray[Any, Any],
+    expected: Tensor,
     valid: Tensor | None = None,
 ) -> float:
     """Return the largest absolute difference; NaN in the file is not compared."""
-    expected, actual = _to_tensor(path, name, array).double(), actual.double()
+    expected, actual = expected.double(), actual.double()
     if expected.squeeze().shape == actual.squeeze().shape:  # a batch of one may be left out
         expected = expected.reshape(actual.shape)
     if expected.shape != actual.shape:

@@ -8,12 +8,15 @@ import re
 from pathlib import Path
 from typing import Any
 
+from zoo.artifact.layout import MAX_TENSORS, exceeds_values
 from zoo.errors import ZooError, truncate
 from zoo.files import os_error_message
 from zoo.hub import fetch
 from zoo.hub.reference import is_repository, local_path
 
 MAX_CONFIG = 10_000_000
+MAX_VALUES = 4 * MAX_TENSORS
+"""Maximum size of a JSON file in bytes and in values."""
 _SINGLE_FILE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 _FETCH_PATTERNS = ("*.json", "*.txt", "*.model", "model*.safetensors")
 _SHARD = re.compile(r"-\d+-of-\d+")
@@ -64,7 +67,10 @@ def _read_json(file: Path) -> Any:
         size = file.stat().st_size
         if size > MAX_CONFIG:
             raise ZooError(f"{file} has {size:,} bytes; at most {MAX_CONFIG:,} are allowed")
-        return json.loads(file.read_text(encoding="utf-8"), parse_constant=_reject_constant)
+        text = file.read_text(encoding="utf-8")
+        if exceeds_values(text, MAX_VALUES):
+            raise ZooError(f"{file} has more than {MAX_VALUES:,} values")
+        return json.loads(text, parse_constant=_reject_constant)
     except OSError as error:
         raise ZooError(f"{file} cannot be read: {os_error_message(error)}") from None
     except (ValueError, RecursionError) as error:

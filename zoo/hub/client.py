@@ -20,6 +20,7 @@ from huggingface_hub import constants, errors
 from huggingface_hub.utils import build_hf_headers, get_session
 
 from zoo.about import DISTRIBUTION, version
+from zoo.artifact.layout import exceeds_values
 from zoo.errors import HubError, truncate
 from zoo.hub.credentials import Credentials, check_url, hub_endpoint, origin
 from zoo.hub.deadline import iter_chunks, open_response
@@ -27,6 +28,7 @@ from zoo.hub.deadline import iter_chunks, open_response
 _log = logging.getLogger(__name__)
 
 MAX_RESPONSE_BYTES = 32_000_000
+MAX_RESPONSE_VALUES = 1_000_000
 RETRY_DELAYS = (0.2, 1.0, 3.0)
 _MAX_RETRY_AFTER = 30.0
 _RETRY_STATUSES = (408, 425, 429, 500, 502, 503, 504)
@@ -85,7 +87,13 @@ class HubClient:
                             f"{self._host}: the response for {repo} exceeds "
                             f"{MAX_RESPONSE_BYTES:,} bytes"
                         )
-                return json.loads(bytes(body)), response.links.get("next", {}).get("url")
+                text = body.decode()
+                if exceeds_values(text, MAX_RESPONSE_VALUES):
+                    raise HubError(
+                        f"{self._host}: the response for {repo} has more than "
+                        f"{MAX_RESPONSE_VALUES:,} values"
+                    )
+                return json.loads(text), response.links.get("next", {}).get("url")
 
         try:
             response: tuple[Any, str | None] = self._retry(send, repo)
@@ -141,18 +149,16 @@ class HubClient:
             except TransientError as error:
                 reason, wait = str(error), wait and max(wait, error.wait or 0)
             except (errors.OfflineModeIsEnabled, errors.HfHubHTTPError) as error:
-                raise HubError(f"{what}: {self.access.redact(str(error))}") from None
+                raise HubError(f"{what}: {self.access.describe(error)}") from None
             except NETWORK_ERRORS as error:
                 if getattr(error, "errno", None) is not None:
                     raise  # of the file system, not of the network
-                reason = self.access.redact(str(error) or type(error).__name__)
+                reason = self.access.describe(error)
             if wait is not None:
-                _log.warning("%s: %s; trying again in %.1f s", what, truncate(reason, 200), wait)
+                _log.warning("%s: %s; trying again in %.1f s", what, reason, wait)
                 time.sleep(wait)
         tries = len(RETRY_DELAYS) + 1
-        raise HubError(
-            f"{self._host}: {what} failed after {tries} attempts: {truncate(reason, 200)}"
-        ) from None
+        raise HubError(f"{self._host}: {what} failed after {tries} attempts: {reason}") from None
 
     @contextlib.contextmanager
     def _stream(self, url: str, extra: Mapping[str, str], commit: str = "") -> Iterator[Any]:
@@ -184,7 +190,7 @@ class HubClient:
             return
         if status in _RETRY_STATUSES:
             later = response.headers.get("retry-after", "")
-            wait = min(float(later), _MAX_RETRY_AFTER) if later.isdigit() else None
+            wait = min(float(later), _MAX_RETRY_AFTER) if later.isdecimal() else None
             raise TransientError(f"status {status}", wait)
         code = response.headers.get("x-error-code", "")
         if code == "GatedRepo":

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from huggingface_hub import constants, get_token
 
-from zoo.errors import HubError, truncate
+from zoo.errors import HubError, one_line, truncate
 
 _TOKEN_PATTERN = re.compile(r"[\x21-\x7e]+")
 
@@ -44,9 +44,14 @@ class Credentials:
     def auth_header(self) -> dict[str, str]:
         return {"authorization": f"Bearer {self.token}"} if self.token else {}
 
-    def redact(self, text: str) -> str:
-        """Replace the token in a message of another library."""
-        return text.replace(self.token, "hf_***") if self.token else text
+    def describe(self, error: BaseException) -> str:
+        """Return the message of an error of another library, in one line and without the token.
+
+        It may contain text of a server.
+        """
+        text = " ".join(str(error).split()) or type(error).__name__
+        text = text.replace(self.token, "hf_***") if self.token else text
+        return one_line(truncate(text, 300))
 
 
 def _validate_token(token: str, where: str) -> str:

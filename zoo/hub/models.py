@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 import torch
 
 from zoo import artifact
+from zoo.artifact.layout import MAX_TENSORS, parse_json
 from zoo.artifact.mapped_file import INDEX, SINGLE_FILE as WEIGHTS
 from zoo.artifact.remote_header import RemoteFile, read_remote_header
 from zoo.errors import ArtifactError, HubError, RegistryError
@@ -198,7 +198,8 @@ def _find_weight_files(checkout: Checkout) -> list[str]:
         )
     checkout.fetch([INDEX])
     try:
-        shards = json.loads((checkout.folder / INDEX).read_bytes())["weight_map"].values()
+        text = (checkout.folder / INDEX).read_text(encoding="utf-8")
+        shards = parse_json(text, max_values=4 * MAX_TENSORS)["weight_map"].values()
         named = sorted({names.validate_shard_name(name, where) for name in shards})
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
         raise HubError(f"{where} is not a valid index") from None

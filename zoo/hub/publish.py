@@ -20,7 +20,7 @@ from zoo import artifact
 from zoo.about import DISTRIBUTION, version
 from zoo.artifact.mapped_file import INDEX, SINGLE_FILE as WEIGHTS
 from zoo.artifact.versions import available_spec
-from zoo.errors import ArtifactError, HubError, RegistryError, SpecError, truncate
+from zoo.errors import ArtifactError, HubError, RegistryError, SpecError
 from zoo.files import atomic_write, os_error_message, staging_dir
 from zoo.hub import card, names
 from zoo.hub.catalogue import CatalogueEntry, load_catalogue
@@ -149,7 +149,7 @@ def push(
             raise _push_error(error, repo, access, redact_url(address)) from None
         except _PUSH_ERRORS as error:
             cause = error.__cause__ if isinstance(error, RuntimeError) else None
-            detail = access.redact(truncate(str(cause or error) or type(error).__name__, 300))
+            detail = access.describe(cause or error)
             raise HubError(f"{repo} was not pushed to {redact_url(address)}: {detail}") from None
 
 
@@ -224,7 +224,7 @@ def _create_commit(
     api: HfApi, staging: Path, repo: str, branch: str, private: bool | None, message: str | None
 ) -> PushResult:
     folder = staging / "files"
-    url = api.create_repo(repo, private=private, exist_ok=True)
+    api.create_repo(repo, private=private, exist_ok=True)
     if branch != "main":
         api.create_branch(repo, branch=branch, exist_ok=True)
     remote = _RemoteState.fetch(api, repo, branch, staging / "cache")
@@ -246,7 +246,7 @@ def _create_commit(
         parent_commit=remote.commit,
     )
     commit = names.validate_digest(done.oid, "commit", f"{repo} after the push")
-    return PushResult(repo, commit, str(url), tuple(added))
+    return PushResult(repo, commit, f"{redact_url(api.endpoint)}/{repo}", tuple(added))
 
 
 def _upload(api: HfApi, repo: str, branch: str, additions: list[CommitOperationAdd]) -> None:
@@ -296,5 +296,5 @@ def _push_error(error: Exception, repo: str, access: Credentials, host: str) -> 
         )
     if status == 412:
         return HubError(f"{repo} was changed by another commit during the push; push again")
-    detail = access.redact(truncate(str(error), 300)) if status is None else f"status {status}"
+    detail = access.describe(error) if status is None else f"status {status}"
     return HubError(f"{repo} was not pushed to {host}: {detail}")

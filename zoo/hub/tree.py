@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
-from zoo.errors import HubError
+from zoo.errors import HubError, truncate
 from zoo.files import atomic_write
 from zoo.hub import names
 from zoo.hub.client import HubClient
@@ -118,7 +118,7 @@ def _parse_row(row: Any, where: str) -> RepoFile:
         raise HubError(f"{here}: 'lfs' is not an object")
     size = row.get("size")
     if type(size) is not int or not 0 <= size < 1 << 50:
-        raise HubError(f"{here}: {size!r} is not a valid size")
+        raise HubError(f"{here}: {truncate(repr(size), 80)} is not a valid size")
     sha256 = names.validate_digest(large.get("oid"), "sha256", here) if large else None
     return RepoFile(name, size, names.validate_digest(row.get("oid"), "git blob", here), sha256)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import keyword
 import operator
 from collections.abc import Callable, Mapping
 
@@ -28,6 +29,10 @@ class Expression:
             raise ZooError(
                 f"an expression has {len(text)} characters; at most {MAX_LENGTH} are allowed"
             )
+        if self.text.isidentifier() and not keyword.iskeyword(self.text):
+            self._tree: ast.expr = ast.Name(self.text, ast.Load())  # without the parser, quickly
+            self.names = {self.text}
+            return
         try:
             self._tree = ast.parse(self.text, mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -18,6 +18,7 @@ from zoo.exchange.mapping.map_schema import (
     EndpointSchema,
     MapSchema,
 )
+from zoo.exchange.mapping.name_values import VALUE, NameValues
 from zoo.exchange.mapping.operation import Operation
 from zoo.exchange.mapping.pattern import Pattern, paired_patterns, unlisted_indices
 from zoo.exchange.mapping.rules import Drop, Endpoint, Fill, Rule, TensorMap
@@ -26,7 +27,8 @@ from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.document import Document, KeyPath, document_from_data, format_path, read_file
 from zoo.spec.reader import SpecReader
 
-_VALUE = re.compile(r"\$([A-Za-z_]\w*)")
+MAX_VALUES = 200
+MAX_PROBLEMS = 200
 
 
 def read_map(
@@ -44,6 +46,7 @@ class _MapParser:
         self.spec = spec
         self.reader = SpecReader(document, ComponentRegistry())
         self.values: dict[str, int] = {}
+        self.names = NameValues(self.values)
 
     def parse(self) -> TensorMap:
         sections = self.reader.part(MapSchema, self.document.data) or self._valid_sections()
@@ -70,6 +73,11 @@ class _MapParser:
         return SpecReader(self.document, ComponentRegistry()).part(MapSchema, {**valid, "zoo": 1})
 
     def _read_values(self, values: Mapping[str, Any]) -> None:
+        if len(values) > MAX_VALUES:
+            self._add_problem(
+                f"has {len(values):,} values; at most {MAX_VALUES} are allowed", ("values",)
+            )
+            raise SpecError(self.reader.problems)
         for name, value in values.items():
             paths = [value] if isinstance(value, (int, str)) else value
             found = [p if isinstance(p, int) else _get_path(self.spec, p) for p in paths]
@@ -236,16 +244,10 @@ class _MapParser:
         if not isinstance(value, str) or "$" not in value:
             return value
         try:
-            return Expression(_VALUE.sub(r"\1", value)).value(self.values)
+            return Expression(VALUE.sub(r"\1", value)).value(self.values)
         except ZooError as error:
             self._add_problem(str(error), key_path)
             return value
-
-    def _substitute_values(self, text: str) -> str:
-        def to_text(found: re.Match[str]) -> str:
-            return str(Expression(found[1]).value(self.values))
-
-        return _VALUE.sub(to_text, text)
 
     def _patterns(
         self,
@@ -257,7 +259,7 @@ class _MapParser:
     ) -> tuple[list[Pattern], list[Pattern]] | None:
         try:
             return paired_patterns(
-                *([self._substitute_values(name) for name in side] for side in (ours, theirs)),
+                *([self.names.replace(name) for name in side] for side in (ours, theirs)),
                 one_sided=one_sided,
             )
         except ZooError as error:
@@ -266,7 +268,7 @@ class _MapParser:
 
     def _pattern(self, text: str, key_path: KeyPath) -> Pattern | None:
         try:
-            return Pattern(self._substitute_values(text))
+            return Pattern(self.names.replace(text))
         except ZooError as error:
             self._add_problem(str(error), key_path)
             return None
@@ -275,6 +277,8 @@ class _MapParser:
         is_name = key_path[0] in ("rename", "fill")  # their keys are tensor names
         place = self.document.key(key_path) if is_name else self.document.place(key_path)
         self.reader.problems.append(Problem(message, format_path(key_path), place))
+        if len(self.reader.problems) > MAX_PROBLEMS:
+            raise SpecError(self.reader.problems)
 
 
 def _copy_steps(ours: Sequence[Pattern], theirs: Sequence[Pattern]) -> list[Operation]:

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from zoo.errors import ZooError
 
 INTEGER = re.compile(r"0|[1-9][0-9]{0,8}")
-MAX_STEPS = 10_000_000
+MAX_STEPS = 4_000_000
 """Steps of matching all names of a file with all rules of a map."""
+_INTEGER_STEPS = 3
 
 
 class MatchingWork:
@@ -76,5 +77,5 @@ class Matcher:
 
     def _lengths(self, index: int, name: str, start: int, work: MatchingWork) -> Iterator[int]:
         alternatives = self.alternatives[index]
-        work.add(1 + len(alternatives.lengths))
+        work.add(_INTEGER_STEPS if alternatives.words is None else 1 + len(alternatives.lengths))
         return alternatives.lengths_at(name, start)

@@ -8,7 +8,8 @@ list words under one name, they correspond by their order.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -30,6 +31,7 @@ MAX_PIECES = 64
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _CHOICE = re.compile(r"([A-Za-z_]\w*):(.*)", re.S)
 _RANGE = re.compile(r"(\d+)\.\.(\d+)")
+_SHORT_RANGE = re.compile(r":(\d{1,9})\.\.(\d{1,9})\}")
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,10 @@ class Pattern:
         words: words listed elsewhere in the rule, for placeholders without a list of their own.
     """
 
-    def __init__(self, text: str, words: Words | None = None) -> None:
+    def __init__(self, text: str, words: dict[str, tuple[str, ...]] | None = None) -> None:
         self.text = text
         listed = _listed_words(text)
-        self.pieces = _parse_pieces(text, {**(words or {}), **listed})
+        self.pieces = _parse_pieces(text, ChainMap(listed, words or {}))
         self.words = {p.name: p.words for p in self.pieces if isinstance(p, Choice)} | listed
         self.expressions = [p for p in self.pieces if isinstance(p, Expression)]
         self.names = {name for e in self.expressions for name in e.names} | self.words.keys()
@@ -65,10 +67,17 @@ class Pattern:
         for expression in self.expressions:
             if len(expression.names) != 1:
                 raise ZooError(f"'{{{expression.text}}}' should contain exactly one index name")
+        self.prefix, self.suffix = (
+            piece if isinstance(piece, str) else "" for piece in (self.pieces[0], self.pieces[-1])
+        )
         self._matcher = Matcher([_to_alternatives(piece) for piece in self.pieces])
 
     def match(self, name: str, work: MatchingWork | None = None) -> dict[str, int] | None:
         """Return the values of the placeholders in a name, or None if it does not match."""
+        if not (name.startswith(self.prefix) and name.endswith(self.suffix)):
+            if work:
+                work.add(1)
+            return None
         parts = self._matcher.split(name, work)
         if parts is None:
             return None
@@ -86,6 +95,12 @@ class Pattern:
                 return None
         return binding
 
+    def candidates(self, names: Collection[str], work: MatchingWork) -> list[str]:
+        """Return the names that begin and end as the pattern does, which is tested quickly."""
+        work.add(len(names) // 4)
+        prefix, suffix = self.prefix, self.suffix
+        return [name for name in names if name.startswith(prefix) and name.endswith(suffix)]
+
     def format_name(self, binding: Binding) -> str:
         """Return the name with every placeholder replaced by its value."""
         return "".join(
@@ -102,13 +117,15 @@ class Pattern:
         return prod(len(words) for name, words in self.words.items() if name not in binding)
 
     def expand(
-        self, binding: Binding, names: Iterable[str] = (), work: MatchingWork | None = None
+        self, binding: Binding, names: Collection[str] = (), work: MatchingWork | None = None
     ) -> list[str]:
         """Return one name for each combination of words that the binding does not fix.
 
         If an index is not fixed, return those of `names` that match, in the order of the indices.
         """
         if any(not expression.names <= binding.keys() for expression in self.expressions):
+            work = work or MatchingWork()
+            names = self.candidates(names, work)
             found = [(self.match(name, work), name) for name in names]
             agreeing = [
                 (list(match.values()), name)
@@ -147,6 +164,12 @@ def _listed_words(text: str) -> dict[str, tuple[str, ...]]:
     return {choice.name: choice.words for choice in choices}
 
 
+def count_words(text: str) -> int:
+    """Return how many words the placeholders of a text list, without creating them."""
+    sizes = (int(stop) - int(start) for start, stop in _SHORT_RANGE.findall(text))
+    return text.count("|") + sum(size for size in sizes if 0 < size <= MAX_WORDS)
+
+
 def _check_counts(choices: Sequence[Choice]) -> None:
     counts: dict[str, int] = {}
     for choice in choices:
@@ -164,10 +187,12 @@ def _parse_choice(inside: str) -> Choice | None:
         return None
     integers = _RANGE.fullmatch(choice[2])
     if integers:
-        start, stop = int(integers[1]), int(integers[2])
-        if not 0 < stop - start <= MAX_WORDS:
+        # Longer numbers are not converted: int() raises ValueError for them.
+        start, stop = (int(digits) if len(digits) < 10 else -1 for digits in integers.groups())
+        if min(start, stop) < 0 or not 0 < stop - start <= MAX_WORDS:
             raise ZooError(
-                f"'{{{inside}}}' should be a range of 1 to {MAX_WORDS:,} integers, such as 0..8"
+                f"'{{{truncate(inside, 80)}}}' should be a range of 1 to {MAX_WORDS:,} integers, "
+                "such as 0..8"
             )
         return Choice(choice[1], tuple(map(str, range(start, stop))))
     listed = tuple(choice[2].split("|"))
@@ -182,7 +207,7 @@ def _parse_expression(inside: str, words: Words) -> Expression | Choice:
     expression = Expression(inside)
     if not expression.names:
         raise ZooError(f"'{{{inside}}}' contains no index name")
-    if not expression.names <= words.keys() or len(expression.names) > 1:
+    if len(expression.names) > 1 or any(name not in words for name in expression.names):
         return expression
     (name,) = expression.names
     for word in words[name]:
@@ -214,8 +239,9 @@ def paired_patterns(
     our_words, their_words = ({choice.name: choice.words for choice in side} for side in listed)
     shared = our_words.keys() & their_words.keys()
     _check_counts([choice for side in listed for choice in side if choice.name in shared])
-    our_patterns = [Pattern(text, {**their_words, **our_words}) for text in ours]
-    their_patterns = [Pattern(text, {**our_words, **their_words}) for text in theirs]
+    all_words = {**their_words, **our_words}, {**our_words, **their_words}
+    our_patterns = [Pattern(text, all_words[0]) for text in ours]
+    their_patterns = [Pattern(text, all_words[1]) for text in theirs]
     our_indices, their_indices = map(unlisted_indices, (our_patterns, their_patterns))
     differing = our_indices.keys() ^ their_indices.keys()
     if one_sided and (differing <= our_indices.keys() or differing <= their_indices.keys()):

@@ -22,14 +22,16 @@ from zoo.interfaces.tensors import TensorMeta
 
 MAX_SHOWN = 4
 """How many problems of one rule are reported."""
+MAX_PROBLEMS = 1_000
+"""Number of problems after which planning ends."""
 
 FLOAT_DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 """Dtypes that convert to each other; 8-bit floats need a scale, so only a map converts them."""
 
 TensorMetas = Mapping[str, TensorMeta]
 
-_JOB_STEPS = 20
-"""Steps of matching that take as long as planning one conversion."""
+_JOB_STEPS = 5
+"""Steps of matching that planning one conversion counts as."""
 
 
 def plan_tensors(
@@ -102,6 +104,8 @@ class _Planner:
                     self.unmatched.setdefault(name, (rule, first))
                 continue
             self._plan_job(rule, sources, targets)
+            if len(self.problems) > MAX_PROBLEMS:
+                raise SpecError(_truncate_problems(self.problems))
         return bool(bindings)
 
     def _bindings(self, rule: Rule) -> list[dict[str, int]]:
@@ -113,7 +117,7 @@ class _Planner:
             (rule.sources, self.sources),
         ):
             for endpoint in endpoints:
-                for name in names:
+                for name in endpoint.pattern.candidates(names, self.work):
                     matched = endpoint.pattern.match(name, self.work)
                     if matched is not None and shared <= matched.keys():
                         binding = {key: matched[key] for key in sorted(shared)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from torch import Tensor
@@ -219,7 +219,7 @@ class TensorMap:
 def expand_endpoints(
     endpoints: Sequence[Endpoint],
     binding: Binding,
-    names: Iterable[str] = (),
+    names: Collection[str] = (),
     work: MatchingWork | None = None,
 ) -> list[tuple[str, Endpoint]]:
     """Return every tensor name of these endpoints, with its endpoint.
