@@ -266,3 +266,8 @@ def test_unwritable_path_raises(tmp_path: Path, path: str) -> None:
         save(compose(TIED, registry=REGISTRY), tmp_path / path)
     assert str(caught.value).startswith(str(tmp_path / path))
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_state_dict_is_not_a_model(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match="an OrderedDict cannot be saved"):
+        save(torch.nn.Linear(1, 1).state_dict(), tmp_path / "model.safetensors")

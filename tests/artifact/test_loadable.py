@@ -163,7 +163,6 @@ REJECTED: dict[str, tuple[Change, str]] = {
         r"computes other outputs: logits differs by",
     ),
     "forward": (set_shifted_forward, r"computes other outputs: logits differs by"),
-    "state dict": (nn.Module.state_dict, "an OrderedDict cannot be saved; expected a zoo.Model"),
     "data parallel": (nn.DataParallel, "a DataParallel cannot be saved; expected a zoo.Model"),
     "wrapped by compiled": (
         lambda m: torch.compile(nn.Sequential(m), backend="eager"),

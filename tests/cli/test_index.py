@@ -257,3 +257,10 @@ def test_a_component_that_cannot_be_described_is_reported(
     assert [component.name for component in plugin.components] == ["kit-good"]
     assert "kit-other" in plugin.errors[0]
     assert plugin.status == "error"
+
+
+def test_empty_lists_and_names_of_maps_are_explained() -> None:
+    parts = CliRunner().invoke(app, ["list", "--kind", "part"])
+    assert parts.output == "no installed plugin has components of kind 'part'\n"
+    shown = CliRunner().invoke(app, ["show", "llama2c"])
+    assert str(shown.exception).endswith("'llama2c' is a map, used by 'zoo import --map llama2c'")

@@ -286,7 +286,7 @@ def test_the_json_schema_knows_the_section():
         (
             _spec(None),
             ["model.decoder.attention.scorer=normalised-additive"],
-            ["decoder.attention.scorers.0.g"],
+            ["decoder.attention.scorers.0.v", "decoder.attention.scorers.0.g"],
         ),
     ],
 )

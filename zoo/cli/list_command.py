@@ -44,7 +44,10 @@ def command(
     if as_json:
         print_json(rows)
         return
-    columns = [column for column in _SHOWN if rows and column in rows[0]]
+    if not rows:
+        print(f"no installed plugin has components of kind '{kind}'" if kind else "no matches")
+        return
+    columns = [column for column in _SHOWN if column in rows[0]]
     print_rows(
         columns,
         ([row[column] for column in columns] for row in rows),

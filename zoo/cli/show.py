@@ -67,6 +67,8 @@ def command(
         tail = suggest(bare, known, list_command="zoo list' and 'zoo list --specs")
         if name in {importer.name for importer in index.importers}:
             tail += f"; '{name}' is an importer, used by 'zoo import FOLDER'"
+        elif name in index.maps:
+            tail += f"; '{name}' is a map, used by 'zoo import --map {name}'"
         raise RegistryError(f"no component, part or spec named '{name}'{tail}")
 
 
