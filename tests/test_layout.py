@@ -20,6 +20,8 @@ CROSS_CUTTING = {
         "hub/terminal",
     ],
     "import, map and export together": [
+        "exchange/array_costs",
+        "exchange/map_costs",
         "exchange/map_fuzz",
         "exchange/operations",
         "exchange/trained",
@@ -39,6 +41,7 @@ CROSS_CUTTING = {
         "hub/faults",
         "hub/header",
         "hub/hostile",
+        "hub/hostile_text",
         "hub/processes",
         "hub/roundtrip",
         "hub/shards",

@@ -128,7 +128,8 @@ def test_hostile_json_of_a_folder_takes_little_time_and_memory(tmp_path, name):
             (folder / "model.safetensors").unlink()
         (folder / name).write_text(_json(label, FILES[name]))
         cases[label] = (plan_import, folder)
-    assert_cheap(cases)
+    # The tokenizers library takes about 3 s for a vocabulary of 1.5 million words.
+    assert_cheap(cases, cpu_seconds=5)
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".bin", ".npz", ".npy", ".safetensors"])
