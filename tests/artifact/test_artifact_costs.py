@@ -89,7 +89,7 @@ def test_hostile_headers_and_indices_take_little_time_and_memory(files):
     cases = [(label, path) for label, paths in created.items() for path in paths]
     assert all(path.stat().st_size < 20_000_000 for _, path in cases)
     tasks = [partial(_info_problem, path) for _, path in cases]
-    problems = zip(cases, run_with_limits(tasks, cpu_seconds=2), strict=True)
+    problems = zip(cases, run_with_limits(tasks, cpu_seconds=4), strict=True)
     assert not [(label, path.suffix, problem) for (label, path), problem in problems if problem]
 
 
@@ -97,7 +97,7 @@ def test_hostile_headers_and_indices_take_little_time_and_memory(files):
 def test_hostile_metadata_takes_little_time_and_memory(key, files):
     folder, metadata, _ = files
     tasks = [partial(_info_with_metadata, folder, metadata, key, text) for text in TEXTS.values()]
-    problems = zip(TEXTS, run_with_limits(tasks, cpu_seconds=2), strict=True)
+    problems = zip(TEXTS, run_with_limits(tasks, cpu_seconds=4), strict=True)
     assert not [(label, problem) for label, problem in problems if problem]
 
 

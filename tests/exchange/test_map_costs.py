@@ -102,4 +102,4 @@ def test_many_tensors_and_rules_take_little_time():
     for texts in (["m.{n}.w"] * 200, [f"{n}.{{n}}.w" for n in range(200)]):
         rules = [Rule([Endpoint(Pattern(t))], [Endpoint(Pattern(t))]) for t in texts]
         planned = (plan_tensors, TensorMap("map.yaml", rules), names, names)
-        assert_cheap({texts[0]: planned}, cpu_seconds=4)
+        assert_cheap({texts[0]: planned}, cpu_seconds=8)
