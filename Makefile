@@ -8,7 +8,7 @@ demo: .venv/installed-view
 	$(BIN)/zoo demo
 
 test: .venv/installed-test
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2
 
 slow: .venv/installed-test
 	$(BIN)/python -m pytest -m slow

@@ -125,6 +125,7 @@ def test_verify_fails_with_a_reason(
     assert data["checks"][-1]["name"] == "hashes"
 
 
+@pytest.mark.slow
 def test_another_release_prints_one_warning(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

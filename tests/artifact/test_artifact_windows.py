@@ -46,6 +46,7 @@ print(sorted(os.listdir(folder)), len(os.listdir(shards)))
 """
 
 
+@pytest.mark.slow
 def test_save_load_and_replace(tmp_path: Path) -> None:
     imports = (
         "import torch, zoo, zoo.cli.main\nzoo.save, zoo.load, zoo.compose('bahdanau-reversal')"

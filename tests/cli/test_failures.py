@@ -67,6 +67,7 @@ def test_a_full_disk_is_reported_in_one_line():
     assert (done.returncode, done.stderr) == (1, "no space left on device\n")
 
 
+@pytest.mark.slow
 def test_a_command_works_with_closed_streams(tmp_path):
     model = tmp_path / "m.safetensors"
     command = f"{sys.executable} -m zoo compose bahdanau-reversal -o {model} <&- >&- 2>&-"

@@ -159,6 +159,7 @@ def test_zoo_plugins_and_the_path_select_another_index(changing: Environment) ->
     assert shell.has_current_index()
 
 
+@pytest.mark.slow
 def test_an_outdated_index_is_built_again(changing: Environment) -> None:
     assert "kit-first" in changing.shell.run("list", "--kind", "scorer").stdout
     (changing.folder / "kit_first" / "__init__.py").write_text(scorer("kit-edited"))
@@ -173,6 +174,7 @@ def test_an_outdated_index_is_built_again(changing: Environment) -> None:
     assert changing.shell.run("list").built_index
 
 
+@pytest.mark.slow
 def test_a_plugin_that_failed_to_import_is_tried_again_after_a_change(tmp_path: Path) -> None:
     environment = Environment(tmp_path)
     environment.site.add("kit-late", "import kit_late_library\n" + scorer("kit-late"))
@@ -198,6 +200,7 @@ def test_an_index_is_not_kept_shortly_after_a_change(tmp_path: Path) -> None:
     assert environment.shell.index_files == []
 
 
+@pytest.mark.slow
 def test_two_processes_build_at_the_same_time(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     processes = [shell.start("list", "--json") for _ in range(2)]

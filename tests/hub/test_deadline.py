@@ -32,7 +32,12 @@ def drip(part: str) -> Callable[[Response], Response]:
 @pytest.mark.parametrize("part", ["headers", "body"])
 @pytest.mark.parametrize(
     ("pattern", "port"),
-    [("/revision/", "hub"), ("/tree/", "hub"), ("config.json", "hub"), ("/objects/", "cdn")],
+    [
+        ("/revision/", "hub"),
+        pytest.param("/tree/", "hub", marks=pytest.mark.slow),
+        pytest.param("config.json", "hub", marks=pytest.mark.slow),
+        ("/objects/", "cdn"),
+    ],
     ids=["commit", "file list", "small file", "large file"],
 )
 def test_dripping_response_raises(

@@ -113,6 +113,7 @@ def test_file_names_are_printed_escaped(hub: Hub, run: Callable[..., str], verb:
     assert "\\u202e" in output or verb == "import"
 
 
+@pytest.mark.slow
 def test_a_push_on_a_terminal_shows_progress_and_escapes_text_of_the_server(
     hub: Hub, saved: Path, tmp_path: Path
 ) -> None:

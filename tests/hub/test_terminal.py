@@ -67,6 +67,7 @@ def test_interrupted_push_changes_nothing(hub: Hub, tmp_path: Path, saved: Path,
     assert not list((tmp_path / "tmp").iterdir())
 
 
+@pytest.mark.slow
 def test_progress_bars_are_shown_on_terminals_for_large_files(hub: Hub, tmp_path: Path) -> None:
     """The file is not a model, so the only progress bar is that of the download."""
     hub.repo(NAME).add({WEIGHTS: BYTES * 4, "config.json": b"{}"})

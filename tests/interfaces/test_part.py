@@ -219,6 +219,7 @@ def test_saved_models_name_the_plugin_and_load_with_it(registry, tmp_path):
         load(path)
 
 
+@pytest.mark.slow
 def test_the_command_line_lists_and_shows_parts(site, tmp_path):
     shell = Shell(tmp_path, site.folder)
 

@@ -30,6 +30,7 @@ print(json.dumps([reports, imported, list(compiled(torch.ones(1, 2)).shape)]))
 """
 
 
+@pytest.mark.slow
 def test_check_does_not_import_dynamo_and_reports_the_same():
     done = subprocess.run(
         [sys.executable, "-c", CODE, *SPECS], capture_output=True, text=True, check=True

@@ -227,6 +227,7 @@ def test_compiles_as_one_graph_in_training():
     torch.testing.assert_close(actual, model(batch).logits)
 
 
+@pytest.mark.slow
 def test_laws_without_windows_and_with_three_channels():
     test_params = {"height": 3, "width": 4, "steps": 2, "latent": 2, "hidden": 4}
     check(Draw, **test_params)

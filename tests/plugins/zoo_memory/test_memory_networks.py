@@ -109,7 +109,7 @@ def test_linear_start_is_the_setting_of_the_published_spec():
 @pytest.mark.parametrize("linear_start", ["true", "false"])
 def test_sampled_facts_are_rejected(linear_start):
     overrides = ["model.attention.align=hard", f"model.linear_start={linear_start}"]
-    with pytest.raises(zoo.SpecError, match=r"'hard' samples positions.*the hops"):
+    with pytest.raises(zoo.SpecError, match=r"'hard' samples.*the hops"):
         zoo.check("memory-network-tiny", overrides=overrides)
 
 

@@ -14,6 +14,8 @@ MAX_SIZE = 5_000_000
 """Maximum size of all names of a map, in characters."""
 _WORD_SIZE = 16
 """Characters that take as much memory as a word of a list."""
+_PLACEHOLDER_SIZE = 100
+"""Characters that take as much time as a placeholder."""
 
 
 class NameValues:
@@ -27,9 +29,11 @@ class NameValues:
     def replace(self, name: str) -> str:
         """Return the name with the values instead of their names."""
         replaced = VALUE.sub(self._text, name)
-        self.size += len(replaced) + _WORD_SIZE * count_words(replaced)
+        placeholders = replaced.count("{")
+        words = count_words(replaced)
+        self.size += len(replaced) + _WORD_SIZE * words + _PLACEHOLDER_SIZE * placeholders
         if self.size > MAX_SIZE:
-            raise ZooError("the names of the map are too long, or list too many words")
+            raise ZooError("the names of the map have too many characters, placeholders or words")
         return replaced
 
     def _text(self, found: re.Match[str]) -> str:
