@@ -2,7 +2,7 @@
 
     python benchmarks/metrics.py
 
-The texts and the values of the programs are in tests/data/metrics/captions.json, with the commands
+The texts and the values of the programs are in tests/recorded/metrics/captions.json, with the commands
 that produced them: METEOR 1.5 (Java), mteval-v13a (Perl) and pycocoevalcap.
 """
 

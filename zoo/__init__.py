@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from zoo.attention import record_samples as record_samples, recording as recording
     from zoo.errors import (
         ArtifactError as ArtifactError,
+        DataError as DataError,
         HubError as HubError,
         SpecError as SpecError,
         ZooError as ZooError,

@@ -116,6 +116,23 @@ class ArtifactError(ZooError):
     """Raised when a model file cannot be written, read or verified."""
 
 
+class DataError(ZooError):
+    """An example, or a file with examples, that cannot be used.
+
+    Args:
+        message: what is wrong.
+        origin: where it is: ``train.en:17``.
+    """
+
+    def __init__(self, message: str, origin: str = "") -> None:
+        super().__init__(f"{origin}: {message}" if origin else message)
+        self.message = message
+        self.origin = origin
+
+    def __reduce__(self) -> tuple[type[DataError], tuple[str, str]]:
+        return type(self), (self.message, self.origin)
+
+
 class HubError(ZooError):
     """Raised when a repository on the Hub cannot be read, written or verified."""
 

@@ -1,6 +1,6 @@
 """Artifacts written by earlier versions load and give the same outputs.
 
-`tests/data/artifacts/` contains one artifact of format 2 for each small shipped spec, written
+`tests/recorded/artifacts/` contains one artifact of format 2 for each small shipped spec, written
 before component parameters were renamed. Each stores a probe: an input, and the outputs computed
 then. `format-1/` contains files of the first format, written by the code of that time; they have
 no probe, so their outputs are given here.
@@ -14,7 +14,7 @@ import torch
 import zoo
 from zoo.artifact import read_header
 
-FOLDER = Path(__file__).parents[1] / "data" / "artifacts"
+FOLDER = Path(__file__).parents[1] / "recorded" / "artifacts"
 FILES = sorted(FOLDER.glob("*.safetensors"))
 FORMAT_1 = {
     "gpt2-tiny": (

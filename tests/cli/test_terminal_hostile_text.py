@@ -18,8 +18,8 @@ from tokenizers import Tokenizer as Library, models, pre_tokenizers
 
 import zoo
 from zoo.cli.terminal import EscapingStream, console
+from zoo.data.tokenizer import attach_tokenizers
 from zoo.errors import escape_controls, one_line
-from zoo.generation.tokenizer import attach_tokenizers
 from zoo.hub.publish import write_model_card
 
 

@@ -10,7 +10,7 @@ from pretrained_kit import ATOL, ROOT, load_reference
 from safetensors.torch import load_file
 
 import zoo
-from zoo.generation.tokenizer import Tokenizer
+from zoo.data.tokenizer import Tokenizer
 
 
 def _import_and_load(folder, tmp_path_factory, spec, map):

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 import zoo
 from zoo.cli.main import app
+from zoo.data.tokenizer import Tokenizer, attach_tokenizers, read_tokenizer
 from zoo.generation.pipeline import _decode_pieces
-from zoo.generation.tokenizer import Tokenizer, attach_tokenizers, read_tokenizer
 
 WORDS = ["<pad>", "<s>", "</s>", "<unk>", "the", "cat", "sat", "on", "a", "mat"]
 

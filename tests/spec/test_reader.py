@@ -49,9 +49,9 @@ INVALID = [
     ),
     (
         "unknown section",
-        ("name: tiny", "name: tiny\ntrain: {steps: 3}"),
-        (3, 1, "train"),
-        "unknown key 'train' (available: zoo, name, model, ",
+        ("name: tiny", "name: tiny\nbudget: {steps: 3}"),
+        (3, 1, "budget"),
+        "unknown key 'budget' (available: zoo, name, model, ",
     ),
     (
         "missing key",

@@ -19,7 +19,7 @@ from zoo.spec.providers import reference
 OutdatedComponents = dict[tuple[str, str], tuple[int, type[Component]]]
 """Components with a newer installed version, by kind and reference: stored version, and class."""
 
-OPTIONAL_SECTIONS = ("init", "sampler", "filters", "objective", "metrics")
+OPTIONAL_SECTIONS = ("init", "sampler", "filters", "objective", "metrics", "preprocessing")
 """Sections that are not needed to load a model."""
 
 

@@ -44,8 +44,8 @@ def command(
 
 
 def _attach_tokenizers(model: Model, source: Path | None, target: Path | None) -> None:
+    from zoo.data.tokenizer import attach_tokenizers, read_tokenizer
     from zoo.errors import ZooError
-    from zoo.generation.tokenizer import attach_tokenizers, read_tokenizer
 
     if source is None:
         raise ZooError("--target-tokenizer needs --tokenizer, the tokenizer of the source")

@@ -15,13 +15,13 @@ from torch import Tensor
 from zoo.artifact import named_tensors, write
 from zoo.artifact.checkpoint import open_tensors
 from zoo.artifact.weights import load_weights
+from zoo.data.tokenizer import attach_tokenizers, read_tokenizer
 from zoo.errors import ZooError, suggest, truncate
 from zoo.exchange.check_result import TOLERANCE, CheckResult
 from zoo.exchange.mapping import TensorPlan, plan_tensors, read_map
 from zoo.exchange.module_names import related_modules
 from zoo.exchange.output_check import check_outputs
 from zoo.exchange.source_files import find_weight_files, read_config, resolve_source
-from zoo.generation.tokenizer import attach_tokenizers, read_tokenizer
 from zoo.hub.reference import local_path
 from zoo.interfaces import Model
 from zoo.interfaces.importer import Importer

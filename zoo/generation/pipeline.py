@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from zoo.data.tokenizer import Tokenizer
 from zoo.errors import SpecError, ZooError, truncate
 from zoo.generation.loop import stream_tokens
 from zoo.generation.request import DecodeRequest
-from zoo.generation.tokenizer import Tokenizer
 from zoo.interfaces import Filter, GenerationInputs, Model, Sampler
 from zoo.interfaces.embedding import to_eos_ids
 from zoo.interfaces.evaluation_mode import evaluation_mode

@@ -17,6 +17,7 @@ from zoo.interfaces.data import (
     State,
     full_precision,
 )
+from zoo.interfaces.dataset import Audio, Dataset, Example, Examples, Field
 from zoo.interfaces.decoder import Decoder
 from zoo.interfaces.embedding import Embedding
 from zoo.interfaces.encoder import Encoder
@@ -25,9 +26,12 @@ from zoo.interfaces.initialiser import ROLES, Initialiser, Role, Weight
 from zoo.interfaces.metric import Metric
 from zoo.interfaces.model import GenerationInputs, Model
 from zoo.interfaces.objective import Objective
+from zoo.interfaces.optimiser import Optimiser
 from zoo.interfaces.part import Part
 from zoo.interfaces.position import Position
+from zoo.interfaces.preprocessor import Array, Preprocessor
 from zoo.interfaces.sampler import FrameSampler, Sampler, SearchConfig, SearchState
+from zoo.interfaces.schedule import Schedule
 from zoo.interfaces.scorer import Scorer
 from zoo.interfaces.tied_output import tied_logits
 
@@ -48,6 +52,10 @@ KINDS: dict[str, type[Component]] = {
         Metric,
         Model,
         Part,
+        Dataset,
+        Preprocessor,
+        Optimiser,
+        Schedule,
     )
 }
 
@@ -56,14 +64,20 @@ __all__ = [
     "ROLES",
     "Alignment",
     "AlignmentContext",
+    "Array",
+    "Audio",
     "Backbone",
     "Batch",
     "BatchSchema",
     "Component",
+    "Dataset",
     "Decoder",
     "Embedding",
     "Encoder",
     "Entry",
+    "Example",
+    "Examples",
+    "Field",
     "Filter",
     "FrameSampler",
     "GenerationInputs",
@@ -74,14 +88,17 @@ __all__ = [
     "Metric",
     "Model",
     "Objective",
+    "Optimiser",
     "OutputRequirement",
     "OutputSchema",
     "Outputs",
     "Part",
     "Position",
+    "Preprocessor",
     "Role",
     "Sampler",
     "Samples",
+    "Schedule",
     "Scorer",
     "SearchConfig",
     "SearchState",

@@ -25,6 +25,9 @@ class TensorSchema(NamedTuple):
         minimum: smallest valid ID; None if IDs of masked positions may be negative.
         channels: if set, the tensor may have one more dimension, with IDs below these limits.
         optional: whether the key may be missing.
+        pad: the value that fills shorter examples of a batch.
+        prefix, suffix: token IDs that are added before and after the tokens of a text, such as bos
+            and eos.
     """
 
     dims: tuple[str | int, ...] | None = None
@@ -33,6 +36,9 @@ class TensorSchema(NamedTuple):
     minimum: int | None = 0
     channels: tuple[int | None, ...] | None = None
     optional: bool = False
+    pad: int | float = 0
+    prefix: tuple[int, ...] = ()
+    suffix: tuple[int, ...] = ()
 
     def with_dims(self, *dims: str | int) -> TensorSchema:
         """Return the schema of IDs of the same range in a tensor with other dimensions."""

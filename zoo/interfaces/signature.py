@@ -12,8 +12,8 @@ import inspect
 import json
 import types
 import typing
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 
@@ -44,6 +44,22 @@ class Slot:
     target: type
     many: bool = False
     optional: bool = False
+    named: bool = False
+    """Whether the slot takes a mapping of names to components."""
+
+    def parts(self, value: Any) -> list[Any]:
+        """Return the components in the value of the slot, which may be one, several or none."""
+        if value is None:
+            return []
+        if self.named:
+            return list(value.values())
+        return list(value) if self.many else [value]
+
+    def value(self, part: Any) -> Any:
+        """Return the value of the slot with one component."""
+        if self.named:
+            return {"part": part}
+        return [part] if self.many else part
 
 
 class _TypeSchema:
@@ -159,7 +175,7 @@ def _parameters(cls: Any) -> tuple[Parameter, ...]:
 def _check_serializable(parameter: Parameter) -> str | None:
     """Return why the values of a plain parameter cannot be written in a spec, or None."""
     if _contains_slot(parameter.annotation):
-        forms = "Blueprint[K], Blueprint[K] | None or Sequence[Blueprint[K]]"
+        forms = "Blueprint[K], Blueprint[K] | None, Sequence[...] or Mapping[str, ...] of them"
         return f"contains blueprints, but its type is not {forms}"
     try:
         parameter.json_schema()
@@ -187,14 +203,17 @@ def _check_parameter(parameter: inspect.Parameter, hints: dict[str, Any]) -> str
 
 
 def _parse_slot(annotation: Any) -> Slot | None:
-    """Return the slot for Blueprint[K], Blueprint[K] | None or Sequence[Blueprint[K]]."""
+    """Return the slot for Blueprint[K], or None, a sequence or a mapping of them."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if getattr(origin, "fills_slots", False):
         return Slot(arguments[0])
     if origin in (Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
         inner = _parse_slot(next(a for a in arguments if a is not type(None)))
-        return inner and Slot(inner.target, inner.many, optional=True)
+        return inner and replace(inner, optional=True)
     if origin is Sequence and arguments:
         inner = _parse_slot(arguments[0])
         return inner and Slot(inner.target, many=True)
+    if origin is Mapping and arguments and arguments[0] is str:
+        inner = _parse_slot(arguments[1])
+        return inner and Slot(inner.target, named=True)
     return None

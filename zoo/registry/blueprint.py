@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -132,11 +132,9 @@ class Blueprint(Generic[C]):
 
     def children(self) -> Iterator[Blueprint[Any]]:
         """Yield the blueprints in the slots of this one."""
-        for value in self.params.values():
-            if isinstance(value, Blueprint):
-                yield value
-            elif isinstance(value, (list, tuple)):
-                yield from (item for item in value if isinstance(item, Blueprint))
+        for parameter in parameters(self.cls):
+            if parameter.slot:
+                yield from parameter.slot.parts(self.params.get(parameter.name))
 
     def walk(self) -> Iterator[Blueprint[Any]]:
         """Yield this blueprint and all below it."""
@@ -159,10 +157,11 @@ def _validate_slot(key: str, slot: Slot | None, value: Any) -> list[Problem]:
     expected = f"Blueprint[{slot.target.__name__}]"
     if slot.many and not isinstance(value, (list, tuple)):
         return [Problem(f"{key}: expected a list of {expected}, got {_type_name(value)}")]
-    items = value if slot.many else [value]
+    if slot.named and not isinstance(value, Mapping):
+        return [Problem(f"{key}: expected a mapping of {expected}, got {_type_name(value)}")]
     return [
         Problem(f"{key}: expected {expected}, got {_type_name(item)}")
-        for item in items
+        for item in (slot.parts(value) if value is not None else [None])
         if not isinstance(item, Blueprint) or not issubclass(item.cls, slot.target)
     ]
 
@@ -178,6 +177,8 @@ def _resolve_value(value: Any, slot: Slot | None) -> Any:
         return list(value) if isinstance(value, tuple) else value
     if slot.many:
         return [item.resolve() for item in value]
+    if slot.named:
+        return {name: item.resolve() for name, item in value.items()}
     return value.resolve()
 
 

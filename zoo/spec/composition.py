@@ -15,10 +15,12 @@ from zoo.interfaces.signature import parameters
 from zoo.registry.blueprint import Blueprint, BuildNode, record_build
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.contracts import contract_problems
+from zoo.spec.data_contract import data_problems
 from zoo.spec.initialisation import initialise
 from zoo.spec.meta import SkipInit
 from zoo.spec.report import Report, build_report
 from zoo.spec.spec import Source, Spec, draft_spec, sort_problems
+from zoo.spec.training import MAX_STEPS, Training
 from zoo.spec.work_limit import WorkLimit
 
 
@@ -78,6 +80,7 @@ def check_spec(
     try:
         root = _build_sections(draft.spec)
         problems += contract_problems(draft.spec, root, registry or default_registry())
+        problems += data_problems(draft.spec, root, registry or default_registry())
         if not problems:
             return draft.spec, build_report(draft.spec, root.children[0])
     except SpecError as error:
@@ -107,9 +110,32 @@ def _build_sections(spec: Spec) -> BuildNode:
                     blueprint.build()
             except SpecError as error:
                 problems += error.problems
+        if sections.train is not None:
+            try:
+                _build_training(sections.train.build())
+            except SpecError as error:
+                problems += error.problems
     if problems:
         raise SpecError(problems)
     return root
+
+
+def _build_training(training: Training) -> None:
+    """Build the components of the section ``train``; no file is opened."""
+    problems: list[Problem] = []
+    for blueprint in (
+        *training.datasets().values(),
+        training.optimiser,
+        training.schedule,
+        training.evaluate.sampler,
+    ):
+        try:
+            if blueprint is not None:
+                blueprint.build(steps=training.steps or MAX_STEPS)
+        except SpecError as error:
+            problems += error.problems
+    if problems:
+        raise SpecError(problems)
 
 
 def attach_metadata(tree: BuildNode, spec: Spec) -> Model:
@@ -120,7 +146,7 @@ def attach_metadata(tree: BuildNode, spec: Spec) -> Model:
     model: Model = tree.part
     if any(_has_unregistered_part(blueprint) for blueprint in spec.root.walk()):
         return model
-    model.spec = spec.resolve()
+    model.spec = {key: value for key, value in spec.resolve().items() if key != "train"}
     model.providers = tuple(spec.providers())
     model.component_paths = tuple(_component_paths(tree, spec))
     model.component_entries = tuple(dict.fromkeys(b.entry for b in spec.root.walk() if b.entry))
@@ -131,10 +157,9 @@ def _has_unregistered_part(blueprint: Blueprint[Any]) -> bool:
     """Return whether a slot holds a class that is not registered and not the class of the slot."""
     for parameter in parameters(blueprint.cls):
         value = blueprint.params.get(parameter.name)
-        if parameter.slot and value is not None:
-            parts = value if parameter.slot.many else [value]
-            if any(part.entry is None and part.cls is not parameter.slot.target for part in parts):
-                return True
+        slot = parameter.slot
+        if slot and any(p.entry is None and p.cls is not slot.target for p in slot.parts(value)):
+            return True
     return False
 
 

@@ -168,6 +168,8 @@ class SpecReader:
     def _read_slot(self, slot: Slot, value: Any, key_path: KeyPath) -> tuple[bool, Any]:
         if slot.optional and value is None:
             return True, None
+        if slot.named:
+            return self._read_named_slot(slot, value, key_path)
         if not slot.many:
             part = self.part(slot.target, value, key_path)
             return part is not None, part
@@ -176,6 +178,19 @@ class SpecReader:
             return False, None
         parts = [self.part(slot.target, item, (*key_path, i)) for i, item in enumerate(value)]
         return None not in parts, parts
+
+    def _read_named_slot(self, slot: Slot, value: Any, key_path: KeyPath) -> tuple[bool, Any]:
+        if not isinstance(value, dict):
+            self._add_problem(f"should be a mapping, but is {_describe_value(value)}", key_path)
+            return False, None
+        valid, parts = True, {}
+        for name, item in value.items():
+            if isinstance(name, str):
+                parts[name] = self.part(slot.target, item, (*key_path, name))
+            else:
+                self._add_problem(f"key {_describe_value(name)} should be a string", key_path)
+            valid &= isinstance(name, str) and parts[name] is not None
+        return valid, parts
 
     def _add_problem(self, message: str, key_path: KeyPath, place: Place | None = None) -> None:
         place = place or self.document.place(key_path)

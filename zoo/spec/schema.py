@@ -114,4 +114,6 @@ def _slot_schema(
     one: dict[str, Any] = {"$ref": f"#/$defs/{name}"}
     if slot.many:
         return {"type": "array", "items": one}
+    if slot.named:
+        return {"type": "object", "additionalProperties": one}
     return {"anyOf": [one, {"type": "null"}]} if slot.optional else one

@@ -6,19 +6,29 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from zoo.about import DISTRIBUTION
 from zoo.errors import Place, Problem, RegistryError, SpecError, ZooError
-from zoo.interfaces import Filter, Initialiser, Metric, Model, Objective, Sampler
+from zoo.interfaces import (
+    Filter,
+    Initialiser,
+    Metric,
+    Model,
+    Objective,
+    Preprocessor,
+    Sampler,
+)
 from zoo.interfaces.importer import Importer
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.document import Document, document_from_data, read_file
 from zoo.spec.merging import merge, parse_override
 from zoo.spec.reader import SpecReader
+from zoo.spec.training import Training
 
 Source = str | os.PathLike[str] | Mapping[str, Any]
 """Path of a spec file, name of a spec of a plugin, or the spec as a mapping."""
@@ -44,6 +54,8 @@ class Sections:
         filters: Sequence[Blueprint[Filter]] = (),
         objective: Blueprint[Objective] | None = None,
         metrics: Sequence[Blueprint[Metric]] = (),
+        preprocessing: Mapping[str, Blueprint[Preprocessor]] = MappingProxyType({}),
+        train: Blueprint[Training] | None = None,
     ) -> None:
         self.name = name
         self.description = description
@@ -53,6 +65,8 @@ class Sections:
         self.filters = filters
         self.objective = objective
         self.metrics = metrics
+        self.preprocessing = preprocessing
+        self.train = train
 
 
 @dataclass(frozen=True)
@@ -67,11 +81,15 @@ class Spec:
         return self.sections.name
 
     def resolve(self) -> dict[str, Any]:
-        """Return the spec with all defaults written out and all names qualified."""
-        return self.root.resolve()
+        """Return the spec with all defaults written out and all names qualified; ``train`` only if it
+        is set."""
+        resolved = self.root.resolve()
+        if resolved["train"] is None:
+            del resolved["train"]
+        return resolved
 
     def model_only(self) -> Spec:
-        """Return this spec without init, sampler, filters, objective and metrics."""
+        """Return this spec with the section ``model`` only."""
         return replace(
             self, sections=Sections(zoo=FORMAT, name=self.name, model=self.sections.model)
         )

@@ -143,7 +143,7 @@ def small_params(cls: type) -> dict[str, Any]:
                 target = parameter.slot.target
                 known = target in KINDS.values()
                 part = f"{PLUGIN}:tiny" if known else small_params(target)
-                params[parameter.name] = [part] if parameter.slot.many else part
+                params[parameter.name] = parameter.slot.value(part)
         elif parameter.required or _is_large(parameter.default):
             value = _small_value(parameter)
             if value is not None:

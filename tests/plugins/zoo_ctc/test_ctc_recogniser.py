@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 import zoo
 from zoo import SpecError, ZooError
 from zoo.cli.main import app
-from zoo.generation.tokenizer import attach_tokenizers
+from zoo.data.tokenizer import attach_tokenizers
 from zoo_ctc.ctc import Ctc
 from zoo_ctc.ctc_greedy import CtcGreedy
 from zoo_sampling.greedy import Greedy

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import zoo
 from zoo.cli.main import app
-from zoo.generation.tokenizer import Tokenizer
+from zoo.data.tokenizer import Tokenizer
 
 ATOL = 1e-5
 BASE_MODELS = {

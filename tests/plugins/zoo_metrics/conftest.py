@@ -81,7 +81,7 @@ def recorded_scores() -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def captions() -> dict[str, Any]:
     """120 predictions with three references each, and scores of the reference programs."""
-    return json.loads((ROOT / "tests" / "data" / "metrics" / "captions.json").read_text())
+    return json.loads((ROOT / "tests" / "recorded" / "metrics" / "captions.json").read_text())
 
 
 @pytest.fixture(scope="session")

@@ -167,7 +167,7 @@ def test_migration_keeps_the_length_penalty_of_version_1(cls):
 
 @pytest.mark.filterwarnings("ignore::zoo.errors.ZooWarning")
 def test_an_older_artifact_decodes_as_before():
-    path = Path(__file__).parents[2] / "data" / "artifacts" / "ctc-attention-tiny.safetensors"
+    path = Path(__file__).parents[2] / "recorded" / "artifacts" / "ctc-attention-tiny.safetensors"
 
     sampler = zoo.load_spec(zoo.load(path).spec).sections.sampler.build()
 

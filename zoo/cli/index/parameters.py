@@ -41,11 +41,14 @@ def _describe_slot(slot: Slot) -> str:
     kind = getattr(slot.target, "kind", None)
     if kind is None:  # a class; a type is needed only for a registered subclass
         keys = ", ".join(p.name for p in parameters(slot.target) if not p.from_parent)
-        one = f"{slot.target.__name__} (keys: {keys}), or a part"
-        many = f"list of {one}"
+        one = several = f"{slot.target.__name__} (keys: {keys}), or a part"
     else:
-        one, many = f"component of kind {kind}", f"list of components of kind {kind}"
-    return (many if slot.many else one) + (" or null" if slot.optional else "")
+        one, several = f"component of kind {kind}", f"components of kind {kind}"
+    if slot.many:
+        one = f"list of {several}"
+    elif slot.named:
+        one = f"mapping of names to {several}"
+    return one + (" or null" if slot.optional else "")
 
 
 def _describe_schema(schema: dict[str, Any]) -> str:

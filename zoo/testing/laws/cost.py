@@ -52,11 +52,10 @@ def huge_params(cls: type, base: Mapping[str, Any]) -> Iterator[tuple[str, dict[
             for index, value in enumerate(_huge_values(parameter, base.get(name))):
                 yield (f"{name} ({index + 1})" if index else name), {**base, name: value}
         elif parameter.slot.target not in KINDS.values():
-            inner = base.get(name) or small_params(parameter.slot.target)
-            part = inner[0] if isinstance(inner, (list, tuple)) else inner
-            for path, params in huge_params(parameter.slot.target, part):
-                value = [params] if parameter.slot.many else params
-                yield f"{name}.{path}", {**base, name: value}
+            slot = parameter.slot
+            inner = slot.parts(base.get(name)) or [small_params(slot.target)]
+            for path, params in huge_params(slot.target, inner[0]):
+                yield f"{name}.{path}", {**base, name: slot.value(params)}
 
 
 def _huge_values(parameter: Parameter, base: Any) -> Iterator[Any]:

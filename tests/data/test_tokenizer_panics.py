@@ -5,8 +5,8 @@ import json
 import pytest
 from tokenizers import Tokenizer as Library, models
 
+from zoo.data.tokenizer import Tokenizer
 from zoo.errors import ZooError
-from zoo.generation.tokenizer import Tokenizer
 
 BASE = json.loads(Library(models.WordLevel({"a": 0}, unk_token="a")).to_str())
 ON_READING = {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"}}

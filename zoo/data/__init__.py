@@ -1,0 +1,1 @@
+"""Datasets, preprocessing and batches."""

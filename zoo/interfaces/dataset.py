@@ -1,0 +1,104 @@
+"""Interface of datasets: examples in files, before preprocessing."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zoo.interfaces.batch_schema import TensorSchema
+from zoo.interfaces.component import Component
+
+Content = Literal["text", "texts", "label", "labels", "image", "audio", "array"]
+"""The type of a field's values:
+
+- ``text``: a string; ``texts``: a list of strings;
+- ``label``: a string or an integer; ``labels``: a list of them;
+- ``image``: an array of uint8 [H, W, C] with 1 or 3 channels;
+- ``audio``: an `Audio`;
+- ``array``: a numeric array as the model takes it, which needs no preprocessor.
+"""
+
+
+class Field(NamedTuple):
+    """Declares one field of the examples of a dataset.
+
+    Attributes:
+        content: the type of the values.
+        schema: shape and dtype of an ``array``, with the dimension "B" first, as in a batch.
+    """
+
+    content: Content
+    schema: TensorSchema | None = None
+
+
+class Audio(NamedTuple):
+    """A waveform: samples [L] in float32 from -1 to 1, and the sampling rate in Hz."""
+
+    samples: NDArray[np.float32]
+    rate: int
+
+
+Example = Mapping[str, Any]
+"""The values of the fields of one example, by name."""
+
+
+class Examples(ABC):
+    """An open dataset: random access to its examples.
+
+    An instance is used by several threads and, after pickling or forking, by several processes.
+    """
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def __getitem__(self, index: int) -> Example:
+        """Return an example; raise DataError with its origin if it is not valid."""
+
+    @abstractmethod
+    def origin(self, index: int) -> str:
+        """Return where an example is, for error messages: ``train.en:17``."""
+
+    def sizes(self) -> Sequence[int] | None:
+        """Return the length of each example without reading it, for length buckets, or None if
+        lengths are known only after preprocessing."""
+        return None
+
+
+class Dataset(Component, ABC):
+    """Reads examples from files or makes them.
+
+    The names of the fields are keys of a model's batch, such as ``source`` and ``target``. The
+    constructor does not open files; `open` does.
+
+    Laws:
+        examples have the declared fields; reading twice, in any order and after pickling, returns
+        the same examples; every example has an origin; a missing file raises DataError with its
+        name; `open` does not change files.
+    """
+
+    kind: ClassVar[str] = "dataset"
+
+    @abstractmethod
+    def fields(self) -> Mapping[str, Field]:
+        """Return the fields of the examples. No file is opened."""
+
+    @abstractmethod
+    def open(self, *, evaluation: bool = False) -> Examples:
+        """Open the files; raise DataError if they are missing or do not fit each other.
+
+        Args:
+            evaluation: whether the examples are for evaluation. A ``text`` may then be a list of
+                alternative references, of which the first is used for the loss.
+        """
+
+    @classmethod
+    @abstractmethod
+    def write_example(cls, folder: Path) -> dict[str, Any]:
+        """Write small example files into a folder, for the laws, and return the parameters of a
+        dataset that reads them."""

@@ -1,0 +1,115 @@
+"""Checks that datasets and preprocessors make the batches of a model, without opening files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from zoo.errors import Problem, SpecError
+from zoo.interfaces import Dataset, Field, Model, Preprocessor, TensorSchema
+from zoo.interfaces.batch_schema import BatchSchema
+from zoo.registry.blueprint import Blueprint, BuildNode
+from zoo.registry.component_registry import ComponentRegistry
+from zoo.spec.spec import Spec
+
+
+def data_problems(spec: Spec, root: BuildNode, registry: ComponentRegistry) -> Iterator[Problem]:
+    """Yield the conflicts of preprocessors and datasets with the batch of the model.
+
+    ``root`` has all built parts. A model without a `BatchSchema` is not checked.
+    """
+    model: Model = root.children[0].part
+    with spec.sections.model.report_errors("batch_schema"):
+        schema = model.batch_schema()
+    if schema is None:
+        return
+    label = f"model '{spec.sections.model.label}'"
+    made: dict[str, Mapping[str, TensorSchema]] = {}
+    for key, blueprint in spec.sections.preprocessing.items():
+        try:
+            preprocessor = build_preprocessor(blueprint, key, schema, label)
+            with blueprint.report_errors("outputs"):
+                made[key] = preprocessor.outputs(key)
+        except SpecError as error:
+            yield from error.problems
+            made[key] = {}
+    for node in root.walk():
+        if isinstance(node.part, Dataset):
+            yield from _dataset_problems(node, spec, schema, made, registry)
+
+
+def build_preprocessor(
+    blueprint: Blueprint[Preprocessor],
+    key: str,
+    schema: BatchSchema,
+    model: str,
+    stored: str | None = None,
+) -> Preprocessor:
+    """Build the preprocessor of a key; raise SpecError if the batch does not have the key."""
+    if key not in schema:
+        keys = ", ".join(f"'{name}'" for name in schema)
+        message = f"'{key}' is not a key of the batch of {model}, which are {keys}"
+        raise SpecError([Problem(message, blueprint.path, blueprint.place)])
+    return blueprint.build(schema=schema[key], stored=stored)
+
+
+def _dataset_problems(
+    node: BuildNode,
+    spec: Spec,
+    schema: BatchSchema,
+    made: Mapping[str, Mapping[str, TensorSchema]],
+    registry: ComponentRegistry,
+) -> Iterator[Problem]:
+    blueprint = node.blueprint
+    with blueprint.report_errors("fields"):
+        fields: Mapping[str, Field] = node.part.fields()
+    available: dict[str, TensorSchema] = {}
+    for key, field in fields.items():
+        preprocessor = spec.sections.preprocessing.get(key)
+        if preprocessor is not None and field.content == preprocessor.cls.content:
+            available |= made[key]
+        elif field.content == "array" and preprocessor is None:
+            available[key] = field.schema or TensorSchema()
+        elif key in schema:
+            others: list[type[Preprocessor]] = [
+                entry.cls  # type: ignore[misc]
+                for entry in registry.components("preprocessor")
+            ]
+            fitting = sorted({o.name for o in others if o.content == field.content})
+            message = f"field '{key}' of dataset '{blueprint.label}' contains {field.content}"
+            if preprocessor is not None:
+                takes = preprocessor.cls.content
+                message += f", but preprocessing.{key} is '{preprocessor.label}', for {takes}"
+                message += f"; preprocessors that fit: {', '.join(fitting) or 'none'}"
+            else:
+                names = ", ".join(fitting) or "none"
+                message += f"; add preprocessing.{key} (preprocessors that fit: {names})"
+            yield Problem(message, blueprint.path, blueprint.place)
+            available[key] = schema[key]  # reported already
+    for key, expected in schema.items():
+        if key not in available:
+            if not expected.optional:
+                names = ", ".join(f"'{name}'" for name in fields)
+                message = (
+                    f"dataset '{blueprint.label}' has {names}, but the batch of the model also "
+                    f"needs '{key}' {expected.format()}"
+                )
+                yield Problem(message, blueprint.path, blueprint.place)
+        elif not fits(available[key], expected):
+            found = available[key]
+            message = (
+                f"'{key}' of dataset '{blueprint.label}' is {found.dtype} {found.format()}, but "
+                f"the model takes {expected.dtype} {expected.format()}"
+            )
+            yield Problem(message, blueprint.path, blueprint.place)
+
+
+def fits(found: TensorSchema, expected: TensorSchema) -> bool:
+    """Return whether a tensor can be used where another is expected, as far as it is declared."""
+    if "number" not in (found.dtype, expected.dtype) and found.dtype != expected.dtype:
+        return False
+    if found.dims is None or expected.dims is None:
+        return True
+    if len(found.dims) != len(expected.dims):
+        return False
+    pairs = zip(found.dims, expected.dims, strict=True)
+    return all(isinstance(a, str) or isinstance(b, str) or a == b for a, b in pairs)

@@ -1,0 +1,195 @@
+"""The section ``train`` of a spec: how a model is trained. `zoo.training` runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from zoo.errors import ZooError
+from zoo.interfaces import Dataset, Optimiser, Sampler, Schedule
+from zoo.registry.blueprint import Blueprint
+
+Positive = Annotated[int, Field(ge=1)]
+MAX_STEPS = 10**12
+
+
+class Batching:
+    """Which examples one update of the weights uses, over all devices together.
+
+    Args:
+        items: number of examples.
+        tokens: number of tokens, including padding, of the key with the most tokens.
+        block: concatenate all texts and cut them into blocks of this many tokens, for language
+            models; ``items`` counts blocks.
+        buckets: number of batches whose examples are sorted by length together; 0: no sorting.
+        shuffle: whether the order is random in each epoch.
+        drop_long: skip examples with more tokens than this instead of raising an error.
+    """
+
+    def __init__(
+        self,
+        *,
+        items: Positive | None = None,
+        tokens: Positive | None = None,
+        block: Positive | None = None,
+        buckets: Annotated[int, Field(ge=0)] = 100,
+        shuffle: bool = True,
+        drop_long: Positive | None = None,
+    ) -> None:
+        if (items is None) == (tokens is None):
+            raise ZooError("exactly one of 'items' and 'tokens' must be set")
+        if block is not None and items is None:
+            raise ZooError("'block' needs 'items', the number of blocks")
+        self.items = items
+        self.tokens = tokens
+        self.block = block
+        self.buckets = buckets
+        self.shuffle = shuffle
+        self.drop_long = drop_long
+
+
+class Averaging:
+    """Averages the weights of several steps; the averages are evaluated and saved.
+
+    Args:
+        ema: decay of an exponential moving average, for example 0.999.
+        last: average the weights of the last checkpoints, this many, at the end.
+        best: average the weights of the best checkpoints, this many, at the end.
+    """
+
+    def __init__(
+        self,
+        *,
+        ema: Annotated[float, Field(gt=0, lt=1)] | None = None,
+        last: Annotated[int, Field(ge=2)] | None = None,
+        best: Annotated[int, Field(ge=2)] | None = None,
+    ) -> None:
+        if sum(value is not None for value in (ema, last, best)) != 1:
+            raise ZooError("exactly one of 'ema', 'last' and 'best' must be set")
+        self.ema = ema
+        self.last = last
+        self.best = best
+
+
+class Evaluation:
+    """Evaluation on the validation data during training.
+
+    Args:
+        every: number of steps between evaluations; default: after each epoch.
+        monitor: the value that selects the best checkpoint: ``loss``, or a value of a metric of
+            the spec, such as ``bleu``.
+        mode: whether a lower or a higher value is better; default: from the metric's name.
+        patience: stop after this many evaluations without a better value.
+        sampler: the sampler to generate with; default: that of the spec.
+        max_length: maximum number of generated tokens.
+        limit: use only the first examples, this many.
+    """
+
+    def __init__(
+        self,
+        *,
+        every: Positive | None = None,
+        monitor: str = "loss",
+        mode: Literal["min", "max"] | None = None,
+        patience: Positive | None = None,
+        sampler: Blueprint[Sampler] | None = None,
+        max_length: Positive = 128,
+        limit: Positive | None = None,
+    ) -> None:
+        self.every = every
+        self.monitor = monitor
+        self.mode = mode
+        self.patience = patience
+        self.sampler = sampler
+        self.max_length = max_length
+        self.limit = limit
+
+
+class Checkpoints:
+    """When checkpoints are saved, and which are kept.
+
+    Args:
+        every: number of steps between checkpoints; default: at each evaluation and at the end.
+        last: number of newest checkpoints to keep.
+        best: number of best checkpoints to keep.
+    """
+
+    def __init__(
+        self, *, every: Positive | None = None, last: Positive = 1, best: Positive = 1
+    ) -> None:
+        self.every = every
+        self.last = last
+        self.best = best
+
+
+class Log:
+    """What is recorded during training.
+
+    Args:
+        every: number of steps between lines of the log.
+        trackers: trackers of Accelerate, such as ``tensorboard`` or ``wandb``.
+    """
+
+    def __init__(self, *, every: Positive = 10, trackers: Sequence[str] = ()) -> None:
+        self.every = every
+        self.trackers = tuple(trackers)
+
+
+class Training:
+    """The section ``train``; the signature is the schema, as for components."""
+
+    def __init__(
+        self,
+        *,
+        data: Blueprint[Dataset],
+        optimiser: Blueprint[Optimiser],
+        validation: Blueprint[Dataset] | None = None,
+        test: Blueprint[Dataset] | None = None,
+        batch: Blueprint[Batching] | None = None,
+        schedule: Blueprint[Schedule] | None = None,
+        steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] | None = None,
+        epochs: Positive | None = None,
+        clip: Annotated[float, Field(gt=0)] | None = None,
+        accumulate: Positive = 1,
+        precision: Literal["float32", "bfloat16"] = "float32",
+        compile: bool = False,
+        average: Blueprint[Averaging] | None = None,
+        evaluate: Blueprint[Evaluation] | None = None,
+        checkpoints: Blueprint[Checkpoints] | None = None,
+        log: Blueprint[Log] | None = None,
+        bad_data: Literal["fail", "skip"] = "fail",
+        workers: Annotated[int, Field(ge=0, le=64)] | None = None,
+        seed: Annotated[int, Field(ge=0, lt=2**63)] = 0,
+    ) -> None:
+        if (steps is None) == (epochs is None):
+            raise ZooError("exactly one of 'steps' and 'epochs' must be set")
+        self.data = data
+        self.optimiser = optimiser
+        self.validation = validation
+        self.test = test
+        self.batch: Batching = batch.build() if batch else Batching(items=32)
+        self.schedule = schedule
+        self.steps = steps
+        self.epochs = epochs
+        self.clip = clip
+        self.accumulate = accumulate
+        self.precision = precision
+        self.compile = compile
+        self.average: Averaging | None = average.build() if average else None
+        self.evaluate: Evaluation = evaluate.build() if evaluate else Evaluation()
+        self.checkpoints: Checkpoints = checkpoints.build() if checkpoints else Checkpoints()
+        self.log: Log = log.build() if log else Log()
+        self.bad_data = bad_data
+        self.workers = workers
+        self.seed = seed
+
+    def datasets(self) -> dict[str, Blueprint[Dataset]]:
+        """Return the datasets by their keys: ``data``, ``validation``, ``test``."""
+        found: dict[str, Any] = {
+            "data": self.data,
+            "validation": self.validation,
+            "test": self.test,
+        }
+        return {key: blueprint for key, blueprint in found.items() if blueprint is not None}
