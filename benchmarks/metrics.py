@@ -2,8 +2,8 @@
 
     python benchmarks/metrics.py
 
-The texts and the values of the programs are in tests/recorded/metrics/captions.json, with the commands
-that produced them: METEOR 1.5 (Java), mteval-v13a (Perl) and pycocoevalcap.
+The texts and the values of the programs are in tests/recorded/metrics/captions.json, with the
+commands that produced them: METEOR 1.5 (Java), mteval-v13a (Perl) and pycocoevalcap.
 """
 
 import json

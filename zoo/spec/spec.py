@@ -81,8 +81,10 @@ class Spec:
         return self.sections.name
 
     def resolve(self) -> dict[str, Any]:
-        """Return the spec with all defaults written out and all names qualified; ``train`` only if it
-        is set."""
+        """Return the spec with all defaults written out and all names qualified.
+
+        ``train`` is included only if it is set.
+        """
         resolved = self.root.resolve()
         if resolved["train"] is None:
             del resolved["train"]
