@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from zoo.artifact.checkpoint import open_tensors
-from zoo.artifact.weights import named_tensors
 from zoo.training.sharding import local
 
 
@@ -60,16 +59,10 @@ def average_checkpoints(files: Sequence[Path]) -> dict[str, Tensor]:
     means: dict[str, Tensor] = {}
     for name in readers[-1].metas:
         last = readers[-1].read(name)
-        if last.is_floating_point():
+        if last.is_floating_point() and len(readers) > 1:
             total = sum(reader.read(name).double() for reader in readers)
             assert isinstance(total, Tensor)
             last = (total / len(readers)).to(last.dtype)
         means[name] = last
     return means
 
-
-def copy_weights(model: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Set the tensors of a model that is not sharded."""
-    with torch.no_grad():
-        for name, tensor in named_tensors(model).items():
-            tensor.copy_(tensors[name])

@@ -64,6 +64,9 @@ class Callback:
     def on_message(self, text: str) -> None:
         """A message to the user."""
 
+    def on_progress(self, text: str, done: int, total: int) -> None:
+        """Part of the preparation ends, such as the encoding of texts."""
+
     def on_start(self, info: RunInfo) -> None:
         """Training starts or is resumed."""
 

@@ -16,7 +16,7 @@ class RunState:
         seconds: time of training so far.
         losses, norms: values since the last line of the log.
         values: results of the last evaluation.
-        best: best value of the monitored result and its step; None before the first evaluation.
+        best: best value of the monitored result, its step and all values; None before the first evaluation.
         stale: number of evaluations since the best.
         scores: monitored result at each step with a checkpoint that was evaluated.
         log_bytes: size of the log.
@@ -52,7 +52,12 @@ class RunState:
             value < self.best["value"] if lower else value > self.best["value"]
         )
         if is_best:
-            self.best = {"name": monitor, "value": value, "step": self.step}
+            self.best = {
+                "name": monitor,
+                "value": value,
+                "step": self.step,
+                "values": values,
+            }
         self.stale = 0 if is_best else self.stale + 1
         return is_best
 

@@ -91,13 +91,12 @@ class Step:
             stop: whether this process received a signal to stop.
         """
         stops = norm = None
-        if self.weighted:
+        first = batches[0]
+        if self.weighted or first is None:
             loss, stops = self._backward_weighted(batches, stop)
         else:
-            (batch,) = batches
-            assert batch is not None
             with self.processes.autocast():
-                loss = self.module(self._to_device(batch))
+                loss = self.module(self._to_device(first))
             loss.backward()
         if self.clip is not None:
             norm = local(nn.utils.clip_grad_norm_(self.parameters, self.clip, foreach=True))
