@@ -1,7 +1,7 @@
 """Stochastic gradient descent."""
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import torch
 
@@ -46,7 +46,7 @@ class Sgd(Optimiser):
     paper: ClassVar[str] = (
         "Sutskever et al. 2013, On the importance of initialization and momentum in deep learning"
     )
-    test_params: ClassVar[dict[str, float]] = {"lr": 0.01}
+    test_params: ClassVar[Mapping[str, Any]] = {"lr": 0.01, "momentum": 0.5}
 
     def __init__(
         self,
