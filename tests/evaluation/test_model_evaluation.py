@@ -52,7 +52,7 @@ def test_bleu_of_a_translator_equals_sacrebleu(translator):
     assert result.values["bleu"] == pytest.approx(sacrebleu.corpus_bleu(texts, references).score)
     assert result.values["chrf"] == pytest.approx(sacrebleu.corpus_chrf(texts, references).score)
     assert 0 < result.values["bleu"] < 100
-    assert result.signatures["bleu"] == build("metric", "bleu").signature()
+    assert result.signatures["bleu"].startswith("nrefs:2|case:mixed|eff:no|tok:13a")
     assert result.examples == 8
 
 
