@@ -6,6 +6,7 @@ from zoo.testing.laws import (
     backbone,
     common,
     cost,
+    dataset,
     decoder,
     embedding,
     encoder,
@@ -43,6 +44,7 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "part": part,
         "optimiser": optimiser,
         "schedule": schedule,
+        "dataset": dataset,
     }.items()
 }
 
