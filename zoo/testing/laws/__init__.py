@@ -18,6 +18,7 @@ from zoo.testing.laws import (
     objective,
     part,
     position,
+    preprocessor,
     sampler,
     scorer,
 )
@@ -39,6 +40,7 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "metric": metric,
         "model": model,
         "part": part,
+        "preprocessor": preprocessor,
     }.items()
 }
 
