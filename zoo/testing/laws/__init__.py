@@ -20,6 +20,7 @@ from zoo.testing.laws import (
     optimiser,
     part,
     position,
+    preprocessor,
     sampler,
     schedule,
     scorer,
@@ -45,6 +46,7 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "optimiser": optimiser,
         "schedule": schedule,
         "dataset": dataset,
+        "preprocessor": preprocessor,
     }.items()
 }
 
