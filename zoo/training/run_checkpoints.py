@@ -89,9 +89,10 @@ class RunCheckpoints:
         """Return the error of a file that could not be written."""
         reason = os_error_message(error)
         newest = self.newest()
-        kept = f"the last checkpoint is {newest}" if newest else "there is no checkpoint yet"
-        return ZooError(f"{target} could not be written: {reason}; {kept}; free disk space, then "
-                        "continue with --resume")
+        kept = f"the last checkpoint is {newest}" if newest else "there is no checkpoint"
+        return ZooError(
+            f"{target} could not be written: {reason}; {kept}, from which --resume continues"
+        )
 
     def _tensors(self) -> dict[str, Tensor]:
         """Return the tensors of a checkpoint other than the model; complete on the main process."""
