@@ -22,6 +22,7 @@ from zoo.cli import (
     schema,
     show,
     test_plugin,
+    train,
     verify,
 )
 
@@ -30,6 +31,7 @@ PANELS: dict[str, dict[str, ModuleType]] = {
     "Models": {
         "demo": demo,
         "compose": compose,
+        "train": train,
         "info": info,
         "verify": verify,
         "generate": generate,
