@@ -97,10 +97,19 @@ def _train(spec: dict[str, Any], output: Path, environment: dict[str, str]) -> N
     zoo.train(spec, output=output, resume=True, device="cpu")
 
 
-def start_training(spec: dict[str, Any], output: Path, **environment: str) -> Any:
-    """Start a process that trains or resumes; the imports are done once for all processes."""
+def start_server() -> Any:
+    """Start the process that is forked by `start_training`, so that imports are done once."""
     context = get_context("forkserver")
     context.set_forkserver_preload(["training_kit", "accelerate", "zoo.training.run"])
+    process = context.Process(target=int)
+    process.start()
+    process.join()
+    return context
+
+
+def start_training(spec: dict[str, Any], output: Path, **environment: str) -> Any:
+    """Start a process that trains or resumes."""
+    context = start_server()
     process = context.Process(target=_train, args=(spec, output, environment))
     process.start()
     return process

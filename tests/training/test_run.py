@@ -11,6 +11,7 @@ from training_kit import (
     make_spec,
     read_log,
     set_dropout,
+    start_server,
     start_training,
     weights,
 )
@@ -94,6 +95,7 @@ def _kill_and_resume(spec, output, kills, rng, seconds):
 @pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
 def test_a_killed_run_continues_bit_for_bit(files, tmp_path, kills):
     spec = _resumable_spec(files)
+    start_server()
     started = time.monotonic()
     whole = start_training(spec, tmp_path / "whole")
     whole.join()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
@@ -146,12 +147,24 @@ class Processes:
         return f"{self.world} x {name} ({'FSDP2' if self.sharded else 'DDP'})"
 
     def close(self) -> None:
-        """End trackers, and leave Accelerate's shared state as it was before."""
+        """End trackers, and leave Accelerate's shared state as it was before.
+
+        The process group stays, so that the same processes can train again.
+        """
         from accelerate.state import AcceleratorState
 
-        self.accelerator.end_training()
+        for tracker in self.accelerator.trackers:
+            tracker.finish()
         if self._owns_state:
             AcceleratorState._reset_state(reset_partial_state=self.world == 1)
+        if self.world > 1:
+            atexit.unregister(_destroy_group)
+            atexit.register(_destroy_group)
+
+
+def _destroy_group() -> None:
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 @contextlib.contextmanager
