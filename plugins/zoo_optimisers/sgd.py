@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from zoo import ZooError
-from zoo.plugin import Optimiser, Weight
+from zoo.plugin import InvalidParameter, Optimiser, Weight
 from zoo_optimisers.groups import (
     Decay,
     Fraction,
@@ -58,7 +57,9 @@ class Sgd(Optimiser):
         decay: Decay = "matrices",
     ) -> None:
         if nesterov and momentum == 0:
-            raise ZooError("nesterov is true, but momentum is 0; set momentum, for example to 0.9")
+            raise InvalidParameter(
+                "nesterov", "nesterov is true, but momentum is 0; set momentum, for example to 0.9"
+            )
         self.lr = lr
         self.momentum = momentum
         self.nesterov = nesterov
