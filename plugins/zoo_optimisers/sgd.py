@@ -6,18 +6,11 @@ from typing import Any, ClassVar
 import torch
 
 from zoo.plugin import InvalidParameter, Optimiser, Weight
-from zoo_optimisers.groups import (
-    Decay,
-    Fraction,
-    LearningRate,
-    NonNegative,
-    parameter_groups,
-    supports_fused,
-)
+from zoo_optimisers.groups import Decay, Fraction, LearningRate, NonNegative, parameter_groups
 
 
 class Sgd(Optimiser):
-    r"""Stochastic gradient descent, with optional momentum; fused on CUDA devices.
+    r"""Stochastic gradient descent, with optional momentum.
 
     .. math::
         g_t = \nabla L(\theta_{t-1}) + \lambda \theta_{t-1}, \qquad
@@ -72,5 +65,4 @@ class Sgd(Optimiser):
             lr=self.lr,
             momentum=self.momentum,
             nesterov=self.nesterov,
-            fused=supports_fused(weights),
         )
