@@ -1,7 +1,9 @@
 import pytest
 import torch
 from optimiser_kit import assert_same_steps, make_weights, run_steps, scalar_steps
+from torch import nn
 
+from zoo.plugin import Weight
 from zoo_optimisers.adamw import AdamW
 
 MATRICES = ("linear", "embedding")
@@ -36,8 +38,20 @@ def test_steps_equal_torch_with_decay_of_all_parameters():
     )
 
 
-def test_the_kernels_are_not_fused_on_the_cpu():
-    assert AdamW().build(make_weights()).param_groups[0]["fused"] is False
+def test_the_kernels_are_fused_and_do_not_depend_on_the_number_of_threads():
+    def run(threads):
+        torch.set_num_threads(threads)
+        weight = Weight("w", nn.Parameter(torch.linspace(-1, 1, 100_003)), "linear")
+        optimiser = AdamW().build([weight])
+        assert optimiser.param_groups[0]["fused"]
+        return run_steps(optimiser, [weight.tensor])[0]
+
+    before = torch.get_num_threads()
+    try:
+        one, several = run(1), run(3)
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(one, several)
 
 
 @pytest.mark.gpu
