@@ -23,6 +23,9 @@ if TYPE_CHECKING:
         print_json as print_json,
         print_rows as print_rows,
     )
+    from zoo.data.audio_file import audio_length as audio_length, read_audio as read_audio
+    from zoo.data.image_file import read_image as read_image
+    from zoo.data.tokenizer import Tokenizer as Tokenizer, read_tokenizer as read_tokenizer
     from zoo.errors import (
         MissingExtra as MissingExtra,
         RegistryError as RegistryError,

@@ -19,9 +19,10 @@ class Tokenizer:
     Args:
         text: the JSON.
         label: the name of the JSON in error messages.
+        literal: whether special tokens in a text, such as "</s>", are encoded as ordinary text.
     """
 
-    def __init__(self, text: str, label: str = "tokenizer") -> None:
+    def __init__(self, text: str, label: str = "tokenizer", *, literal: bool = False) -> None:
         try:
             from tokenizers import Tokenizer as Backend
         except ImportError:
@@ -30,6 +31,7 @@ class Tokenizer:
             self.backend: Any = Backend.from_str(text)
             self.backend.no_padding()
             self.backend.no_truncation()
+            self.backend.encode_special_tokens = literal
 
     @property
     def vocab_size(self) -> int:
@@ -40,6 +42,11 @@ class Tokenizer:
         """Return the token IDs of each text, without padding or truncation."""
         with _report_errors("the tokenizer cannot encode the text"):
             return [list(encoding.ids) for encoding in self.backend.encode_batch(list(texts))]
+
+    def special_ids(self) -> dict[int, str]:
+        """Return the special tokens by ID."""
+        added = self.backend.get_added_tokens_decoder()
+        return {int(i): str(token.content) for i, token in added.items() if token.special}
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text, without special tokens."""

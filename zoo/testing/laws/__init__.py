@@ -19,6 +19,7 @@ from zoo.testing.laws import (
     optimiser,
     part,
     position,
+    preprocessor,
     sampler,
     schedule,
     scorer,
@@ -43,7 +44,4 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "part": part,
         "optimiser": optimiser,
         "schedule": schedule,
-    }.items()
-}
-
-IMPORTER_LAWS: tuple[Law, ...] = importer.LAWS
+        "preprocessor": preprocessor,
