@@ -29,7 +29,7 @@ class Score:
     signature: str
 
 
-def evaluate(
+def evaluate_files(
     hypotheses: PathLike,
     references: Sequence[PathLike],
     metrics: Iterable[str],
