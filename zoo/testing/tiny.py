@@ -34,6 +34,7 @@ from zoo.interfaces import (
     tied_logits,
 )
 from zoo.interfaces.signature import FromParent
+from zoo.testing.tiny_dataset import TinyDataset
 
 PLUGIN = "zoo-testing"
 
@@ -252,4 +253,5 @@ TINY_COMPONENTS: tuple[type[Component], ...] = (
     TinyObjective,
     TinyOptimiser,
     TinySchedule,
+    TinyDataset,
 )

@@ -6,6 +6,7 @@ from zoo.testing.laws import (
     backbone,
     common,
     cost,
+    dataset,
     decoder,
     embedding,
     encoder,
@@ -45,3 +46,8 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "optimiser": optimiser,
         "schedule": schedule,
         "preprocessor": preprocessor,
+        "dataset": dataset,
+    }.items()
+}
+
+IMPORTER_LAWS: tuple[Law, ...] = importer.LAWS
