@@ -49,9 +49,9 @@ def contract_problems(
                 frames = f"sampler '{sections.sampler.label}', which decodes {DECODING['frame']}"
                 yield _problem(filter_, f"cannot be used with {frames}; remove it")
     for metric in sections.metrics:
-        message = metric_conflict(metric.cls, schema, label)
-        if message:
-            yield _problem(metric, message, fitting_metrics(schema, registry))
+        mismatch = metric_conflict(metric.cls, schema, label)
+        if mismatch:
+            yield _problem(metric, mismatch, fitting_metrics(schema, registry))
 
 
 def metric_conflict(metric: type[Metric], schema: OutputSchema, model: str) -> str | None:
