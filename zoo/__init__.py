@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         ZooError as ZooError,
         ZooWarning as ZooWarning,
     )
+    from zoo.evaluation.evaluating import evaluate as evaluate
     from zoo.exchange.export_plan import export_model as export_model
     from zoo.exchange.import_plan import import_model as import_model
     from zoo.generation.pipeline import generate as generate, stream as stream

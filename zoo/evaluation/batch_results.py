@@ -9,8 +9,8 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from zoo.errors import ZooError
-from zoo.evaluation.generating import Generation
-from zoo.evaluation.predictions import FROM_OUTPUTS, Pairs, target_tokens
+from zoo.evaluation.generating import Generation, TextDecoder
+from zoo.evaluation.predictions import FROM_OUTPUTS, Pairs, class_ids, target_tokens
 from zoo.interfaces import Metric, Model, Objective, Outputs
 
 
@@ -65,10 +65,12 @@ class BatchResults:
         batch: Mapping[str, Tensor],
         objective: Objective | None,
         generation: Generation | None,
+        decoder: TextDecoder,
     ) -> None:
         self.model = model
         self.batch = batch
         self.objective = objective
+        self.decoder = decoder
         self.generation = generation if model.generation_input in batch else None
         self._outputs: Outputs | None = None
         self._tokens: list[list[int]] | None = None
@@ -85,15 +87,17 @@ class BatchResults:
         kinds = {metric.consumes for metric in share.metrics}
         pairs = {kind: self._pairs(kind) for kind in sorted(kinds - {"text"})}
         if texts or "text" in kinds:
-            generation = self._require_generation()
-            hypotheses = generation.texts(self.tokens)
-            references = [list(map(str, batches.references(index))) for index in examples]
-            pairs["text"] = hypotheses, references
-            rows = zip(hypotheses, references, strict=True)
-            share.texts |= dict(zip(examples, rows, strict=True))
+            references = [_reference_texts(batches.references(index)) for index in examples]
+            pairs["text"] = self._texts(generate="text" in kinds), references
+            share.texts |= dict(zip(examples, zip(*pairs["text"], strict=True), strict=True))
         share.generated = share.generated or self._tokens is not None
         for metric in share.metrics:
             metric.update(*pairs[metric.consumes])
+
+    def _texts(self, *, generate: bool) -> list[str]:
+        if generate or self.model.generation_input is not None:
+            return self.decoder.texts(self.tokens)
+        return self.decoder.class_names(class_ids(self.outputs)[0])
 
     def _weight(self, objective: Objective, items: int) -> float:
         """Return the number of terms of the loss; of items, if the loss cannot be split."""
@@ -130,3 +134,8 @@ class BatchResults:
                 f"with the field '{key}', or metrics that do not take text"
             )
         raise ZooError(f"{label} has no sampler to generate text with; pass one, such as 'greedy'")
+
+
+def _reference_texts(values: Sequence[Any]) -> list[str]:
+    """Return the texts and names of classes among the target values of an example."""
+    return [str(value) for value in values if isinstance(value, (str, int))]

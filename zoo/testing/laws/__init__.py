@@ -47,6 +47,8 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "schedule": schedule,
         "dataset": dataset,
         "preprocessor": preprocessor,
+        "preprocessor": preprocessor,
+        "dataset": dataset,
     }.items()
 }
 
