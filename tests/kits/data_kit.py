@@ -1,6 +1,7 @@
 """Small datasets and preprocessors, and models for their batches."""
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -31,6 +32,19 @@ LANGUAGE_MODEL = {
         "type": "language-model",
         "embedding": {"type": "token", "vocab": 50, "dim": 4, "padding": None},
         "decoder": {"type": "plain-rnn", "hidden": 4, "init": "zeros"},
+    },
+    "objective": "cross-entropy",
+}
+
+
+CLASSIFIER = {
+    "zoo": 1,
+    "name": "tiny-classifier",
+    "model": {
+        "type": "classifier",
+        "source": {"type": "patches", "size": 3, "dim": 4},
+        "encoder": {"type": "gru", "hidden": 4},
+        "classes": 5,
     },
     "objective": "cross-entropy",
 }
@@ -127,6 +141,13 @@ class Noise(Preprocessor):
         return TensorSchema(("B", 3), "float")
 
 
+@cache
+def compose(name):
+    """Return the model of a spec of this file."""
+    specs = {spec["name"]: spec for spec in (SEQ2SEQ, LANGUAGE_MODEL, CLASSIFIER)}
+    return zoo.compose(specs[name])
+
+
 def text(length, rng):
     """Return a text of this many words, from 3 to 49."""
     return " ".join(f"w{number}" for number in rng.integers(3, 50, length))
@@ -146,9 +167,29 @@ def text_batches(columns, batching=None, *, spec=SEQ2SEQ, seed=0, **options):
     """Open the batches of columns of texts for a model."""
     fields = {key: Field("text") for key in columns}
     dataset = Blueprint(ListDataset, {"columns": columns, "fields": fields})
-    model = zoo.compose(spec)
+    model = compose(spec["name"])
     schema = model.batch_schema()
     preprocessors = {key: Digits(schema=schema[key]) for key in columns if key in schema}
     return open_batches(
         dataset, model, preprocessors, batching or Batching(items=8), seed=seed, **options
     )
+
+
+def array_batches(count, batching, *, bad=None, **options):
+    """Open the batches of random images with labels, to which noise is added.
+
+    Args:
+        bad: arrays in place of some images, by index.
+    """
+    rng = np.random.default_rng(0)
+    images = list(rng.random((count, 3, 3, 3), dtype=np.float32))
+    for index, array in (bad or {}).items():
+        images[index] = array
+    columns = {"source": images, "target": list(rng.integers(0, 5, count))}
+    fields = {
+        "source": Field("array", TensorSchema(("B", 3, "H", "W"), "float")),
+        "target": Field("array", TensorSchema(("B",), "integer")),
+    }
+    dataset = Blueprint(ListDataset, {"columns": columns, "fields": fields})
+    model = compose(CLASSIFIER["name"])
+    return open_batches(dataset, model, {"source": Noise()}, batching, seed=0, **options)
