@@ -58,9 +58,9 @@ def open_idx(path: str) -> ArrayRows:
     if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in _IDX_TYPES or not start[3]:
         raise DataError("it is not an IDX file", str(file.path))
     offset = 4 + 4 * start[3]
-    sizes = np.frombuffer(file.read(4, offset), ">u4")
-    if len(sizes) < start[3]:
+    if len(file) < offset:
         raise DataError("the header of the IDX file is incomplete", str(file.path))
+    sizes = np.frombuffer(file.read(4, offset), ">u4")
     return ArrayRows(file, offset, tuple(int(size) for size in sizes), _IDX_TYPES[start[2]])
 
 
