@@ -98,8 +98,6 @@ class TextEncoder:
         if suffix and ids[-len(suffix) :] == suffix:
             ids = ids[: -len(suffix)]
         shown = truncate(repr(text), 80)
-        if not ids:
-            raise DataError(f"the text {shown} has no tokens")
         if self.max_length is not None and len(ids) > self.max_length:
             if not self.truncate:
                 raise DataError(
