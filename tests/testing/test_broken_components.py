@@ -10,6 +10,7 @@ from broken_backbone import BROKEN as BROKEN_BACKBONES
 from broken_batches import BROKEN as BROKEN_BATCHES
 from broken_contracts import BROKEN as BROKEN_CONTRACTS
 from broken_cost import BROKEN as BROKEN_COST
+from broken_datasets import BROKEN as BROKEN_DATASETS
 from broken_decoding import BROKEN as BROKEN_DECODING
 from broken_frames import BROKEN as BROKEN_FRAMES
 from broken_graphs import BROKEN as BROKEN_GRAPHS
@@ -32,6 +33,7 @@ BROKEN = [
     *BROKEN_BATCHES,
     *BROKEN_CONTRACTS,
     *BROKEN_COST,
+    *BROKEN_DATASETS,
     *BROKEN_DECODING,
     *BROKEN_FRAMES,
     *BROKEN_GRAPHS,

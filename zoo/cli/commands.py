@@ -22,11 +22,13 @@ from zoo.cli import (
     schema,
     show,
     test_plugin,
+    tokenizer,
     verify,
 )
 
 PANELS: dict[str, dict[str, ModuleType]] = {
     "Components and specs": {"list": list_command, "show": show, "check": check, "schema": schema},
+    "Data": {"tokenizer": tokenizer},
     "Models": {
         "demo": demo,
         "compose": compose,

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from zoo.data.tokenizer import Tokenizer
+from typing import TYPE_CHECKING
+
 from zoo.errors import ZooError
 from zoo.interfaces import Model
 from zoo.interfaces.embedding import to_eos_ids
 
+if TYPE_CHECKING:
+    from zoo.data.tokenizer import Tokenizer
+
 NAMES: dict[str, tuple[str, ...]] = {
-    "pad": ("<pad>", "[PAD]", "<|pad|>", "<blank>"),
+    "pad": ("<pad>", "[PAD]"),
     "unk": ("<unk>", "[UNK]"),
-    "bos": ("<s>", "<bos>", "[BOS]", "<|startoftext|>"),
-    "eos": ("</s>", "<eos>", "[EOS]", "<|endoftext|>"),
+    "bos": ("<s>", "<bos>", "[BOS]"),
+    "eos": ("</s>", "<eos>", "[EOS]"),
     "mask": ("[MASK]", "<mask>"),
     "cls": ("[CLS]",),
     "sep": ("[SEP]",),

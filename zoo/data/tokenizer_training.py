@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from zoo.data.special_tokens import NAMES, special_ids
-from zoo.data.text_columns import read_texts
+from zoo.data.text_lines import TextLines
 from zoo.data.tokenizer import Tokenizer
 from zoo.data.tokenizer_types import TRAINERS, UNKNOWN, TokenizerType, TrainingRequest
 from zoo.errors import DataError, ZooError
@@ -85,7 +85,7 @@ def train_tokenizer(
 
     def texts() -> Iterator[str]:
         for path in paths:
-            yield from read_texts(path, column)
+            yield from _read_texts(path, column)
 
     trained = TRAINERS[type](TrainingRequest(texts, vocab, tokens, min_count, lowercase, progress))
     summary = _summarise(trained, texts(), tokens)
@@ -93,6 +93,18 @@ def train_tokenizer(
         with atomic_write(Path(output)) as temporary:
             temporary.write_text(trained, encoding="utf-8")
     return summary
+
+
+def _read_texts(path: str | os.PathLike[str], column: int | None) -> Iterator[str]:
+    """Yield the lines of a file, or a column of them, numbered from 1."""
+    lines = TextLines(path)
+    for index, line in enumerate(lines):
+        cells = line.split("\t")
+        if column is not None and len(cells) < column:
+            raise DataError(
+                f"column {column} is missing; the line has {len(cells)}", lines.origin(index)
+            )
+        yield line if column is None else cells[column - 1]
 
 
 def _fit_model(model: Model, key: str, special: Sequence[str]) -> tuple[int, list[str]]:

@@ -144,12 +144,12 @@ def _train_wordpiece(request: TrainingRequest) -> str:
     ordered = [*_by_count(characters), *_by_count(counts)]
     pieces = list(dict.fromkeys(ordered))[: max(limit, 0)]
     names = [*request.special, *pieces]
-    options = {"unk_token": UNKNOWN, "vocab": {name: i for i, name in enumerate(names)}}
-    made = lib.Tokenizer(lib.models.WordPiece(**options))
+    vocab = {name: number for number, name in enumerate(names)}
+    made = lib.Tokenizer(lib.models.WordPiece(vocab=vocab, unk_token=UNKNOWN))
     made.normalizer = pairs.normalizer
     made.pre_tokenizer = pairs.pre_tokenizer
     made.decoder = lib.decoders.WordPiece()
-    made.add_special_tokens([name for name in request.special])
+    made.add_special_tokens(list(request.special))
     return str(made.to_str())
 
 

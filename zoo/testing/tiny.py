@@ -32,6 +32,7 @@ from zoo.interfaces import (
     tied_logits,
 )
 from zoo.interfaces.signature import FromParent
+from zoo.testing.tiny_dataset import TinyDataset
 
 PLUGIN = "zoo-testing"
 
@@ -228,4 +229,5 @@ TINY_COMPONENTS: tuple[type[Component], ...] = (
     TinyFilter,
     TinySampler,
     TinyObjective,
+    TinyDataset,
 )

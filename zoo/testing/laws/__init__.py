@@ -6,6 +6,7 @@ from zoo.testing.laws import (
     backbone,
     common,
     cost,
+    dataset,
     decoder,
     embedding,
     encoder,
@@ -40,6 +41,7 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "metric": metric,
         "model": model,
         "part": part,
+        "dataset": dataset,
         "preprocessor": preprocessor,
     }.items()
 }
