@@ -33,6 +33,7 @@ from zoo.interfaces import (
 )
 from zoo.interfaces.signature import FromParent
 from zoo.testing.tiny_dataset import TinyDataset
+from zoo.testing.tiny_preprocessor import TinyPreprocessor
 
 PLUGIN = "zoo-testing"
 
@@ -230,4 +231,5 @@ TINY_COMPONENTS: tuple[type[Component], ...] = (
     TinySampler,
     TinyObjective,
     TinyDataset,
+    TinyPreprocessor,
 )
