@@ -23,11 +23,13 @@ from zoo.cli import (
     show,
     test_plugin,
     train,
+    tokenizer,
     verify,
 )
 
 PANELS: dict[str, dict[str, ModuleType]] = {
     "Components and specs": {"list": list_command, "show": show, "check": check, "schema": schema},
+    "Data": {"tokenizer": tokenizer},
     "Models": {
         "demo": demo,
         "compose": compose,

@@ -49,6 +49,8 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "preprocessor": preprocessor,
         "preprocessor": preprocessor,
         "dataset": dataset,
+        "dataset": dataset,
+        "preprocessor": preprocessor,
     }.items()
 }
 
