@@ -36,7 +36,12 @@ if TYPE_CHECKING:
         components as components,
         compose as compose,
     )
-    from zoo.spec.sections import metrics as metrics, objective as objective
+    from zoo.spec.sections import (
+        metrics as metrics,
+        objective as objective,
+        optimiser as optimiser,
+        schedule as schedule,
+    )
     from zoo.spec.spec import Spec as Spec, load_spec as load_spec
 else:
     __getattr__, __dir__, __all__ = lazy_exports(__name__)

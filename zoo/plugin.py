@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         print_rows as print_rows,
     )
     from zoo.errors import (
+        InvalidParameter as InvalidParameter,
         MissingExtra as MissingExtra,
         RegistryError as RegistryError,
         WidthConflict as WidthConflict,

@@ -18,6 +18,7 @@ from broken_initialisers import BROKEN as BROKEN_INITIALISERS
 from broken_models import BROKEN as BROKEN_MODELS
 from broken_modules import BROKEN as BROKEN_MODULES
 from broken_scores import BROKEN as BROKEN_SCORES
+from broken_training import BROKEN as BROKEN_TRAINING
 
 from zoo.testing import LawViolation, check
 from zoo.testing.configuration import configurations
@@ -39,6 +40,7 @@ BROKEN = [
     *BROKEN_MODULES,
     *BROKEN_MODELS,
     *BROKEN_SCORES,
+    *BROKEN_TRAINING,
 ]
 _NEEDS_GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
 

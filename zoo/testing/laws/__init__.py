@@ -16,9 +16,11 @@ from zoo.testing.laws import (
     model,
     modules,
     objective,
+    optimiser,
     part,
     position,
     sampler,
+    schedule,
     scorer,
 )
 
@@ -39,6 +41,8 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "metric": metric,
         "model": model,
         "part": part,
+        "optimiser": optimiser,
+        "schedule": schedule,
     }.items()
 }
 
