@@ -34,6 +34,8 @@ from zoo.interfaces import (
     tied_logits,
 )
 from zoo.interfaces.signature import FromParent
+from zoo.testing.tiny_dataset import TinyDataset
+from zoo.testing.tiny_preprocessor import TinyPreprocessor
 
 PLUGIN = "zoo-testing"
 
@@ -252,4 +254,6 @@ TINY_COMPONENTS: tuple[type[Component], ...] = (
     TinyObjective,
     TinyOptimiser,
     TinySchedule,
+    TinyDataset,
+    TinyPreprocessor,
 )

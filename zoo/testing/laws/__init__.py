@@ -6,6 +6,7 @@ from zoo.testing.laws import (
     backbone,
     common,
     cost,
+    dataset,
     decoder,
     embedding,
     encoder,
@@ -19,6 +20,7 @@ from zoo.testing.laws import (
     optimiser,
     part,
     position,
+    preprocessor,
     sampler,
     schedule,
     scorer,
@@ -43,6 +45,12 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "part": part,
         "optimiser": optimiser,
         "schedule": schedule,
+        "dataset": dataset,
+        "preprocessor": preprocessor,
+        "preprocessor": preprocessor,
+        "dataset": dataset,
+        "dataset": dataset,
+        "preprocessor": preprocessor,
     }.items()
 }
 
