@@ -29,9 +29,9 @@ class MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Context manager that counts the bytes of live storages by category.
 
     A storage is counted once, from the first operation that returns a tensor of it until it is
-    freed. Use it inside a `FakeTensorMode`, so that no memory is allocated. Fake tensors have no
-    values: a number that is read is 0, and a mask selects no position, so that checks of values pass.
-    Weights that are converted to another dtype have the category "copies".
+    freed. Weights that are converted to another dtype have the category "copies". Use it inside a
+    `FakeTensorMode`, so that no memory is allocated. Fake tensors have no values: a number that is
+    read is 0, and a mask selects no position, so that checks of values pass.
 
     Attributes:
         category: the category of storages that are created next.

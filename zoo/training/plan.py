@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,7 @@ from zoo.spec.training import Training
 from zoo.training.plan_options import BatchSize, Devices, default_batch
 from zoo.training.step_memory import StepMemory, measure_step, total_bytes
 
+Precision = Literal["float32", "bfloat16"]
 WORKSPACE = 32 * 2**20
 """Bytes that cuBLAS allocates on a Hopper GPU; 8 MB on older ones."""
 PREFETCHED = 2
@@ -57,6 +58,7 @@ def make_plan(
     devices: Devices,
     *,
     batch: BatchSize | None = None,
+    precision: Precision | None = None,
     overrides: Iterable[str] = (),
     registry: ComponentRegistry | None = None,
 ) -> Plan:
@@ -67,17 +69,19 @@ def make_plan(
 
     Args:
         batch: the batch of one device in one forward pass; by default its share of ``train.batch``.
+        precision: the precision; by default ``train.precision``, or float32 without ``train``.
     """
     spec = load_spec(source, overrides=overrides, registry=registry)
     training = spec.sections.train.build() if spec.sections.train else None
     size, origin = (batch, "option") if batch else default_batch(training, devices)
     model: Model = build_on_meta(spec).part
     blocks = _block_bytes(model)
-    step = _measure(spec, model, training, size)
+    chosen = precision or (training.precision if training else "float32")
+    step = _measure(spec, model, training, size, chosen)
     accumulate = training.accumulate if training else 1
     averaged = bool(training and training.average and training.average.ema)
-    bytes_per_element = 2 if _precision(training) == "bfloat16" else 4
-    layout = _Layout(devices, step, averaged, accumulate, blocks, bytes_per_element / 4)
+    compute_ratio = 0.5 if chosen == "bfloat16" else 1.0
+    layout = _Layout(devices, step, averaged, accumulate, blocks, compute_ratio)
     sizes = layout.sizes()
     at_peak = layout.at_peak()
     return Plan(
@@ -89,7 +93,7 @@ def make_plan(
         at_peak=at_peak,
         total=sum(at_peak.values()),
         communication=layout.communication(),
-        settings={"batch": origin, **_settings(training)},
+        settings={"batch": origin, **_settings(training, precision)},
     )
 
 
@@ -152,7 +156,9 @@ class _Layout:
         return -(-size // self.devices.count) if self.devices.strategy == "fsdp" else size
 
 
-def _measure(spec: Spec, model: Model, training: Training | None, size: BatchSize) -> StepMemory:
+def _measure(
+    spec: Spec, model: Model, training: Training | None, size: BatchSize, precision: Precision
+) -> StepMemory:
     objective = spec.sections.objective.build() if spec.sections.objective else None
 
     def make_optimiser(trained: Model) -> torch.optim.Optimizer:
@@ -166,7 +172,7 @@ def _measure(spec: Spec, model: Model, training: Training | None, size: BatchSiz
             objective,
             lambda trained: make_batch(trained, size),
             make_optimiser,
-            precision=_precision(training),
+            precision=precision,
         )
     except ZooError:
         raise
@@ -191,17 +197,15 @@ def make_batch(model: Model, size: BatchSize) -> dict[str, Tensor]:
     return batch | {"target": model.example(size.items, length)["target"][:, :length]}
 
 
-def _precision(training: Training | None) -> str:
-    return training.precision if training else "float32"
-
-
-def _settings(training: Training | None) -> dict[str, str]:
+def _settings(training: Training | None, precision: Precision | None) -> dict[str, str]:
     origin = "train" if training else "default"
     optimiser = training.optimiser.label if training else "adamw"
     accumulate = training.accumulate if training else 1
     settings = {
         "optimiser": f"{optimiser} ({origin})",
-        "precision": f"{_precision(training)} ({origin})",
+        "precision": f"{precision} (option)"
+        if precision
+        else f"{training.precision if training else 'float32'} ({origin})",
         "accumulate": f"{accumulate} ({origin})",
     }
     if training and training.average and training.average.ema:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from zoo.errors import ZooError
 from zoo.interfaces import Model, Objective
 from zoo.registry.plugin_call import PluginCall
 from zoo.training.cuda_kernels import CudaKernels
