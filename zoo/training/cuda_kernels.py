@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -66,7 +66,7 @@ class CudaKernels(TorchFunctionMode):
         self, data: Tensor, sizes: Tensor, batch_first: bool, value: float, total: int
     ) -> tuple[Tensor, Tensor]:
         B, S = self._packed_batch, sizes.shape[0]
-        padded = data.unflatten(0, (S, B)).clone()
+        padded = data.view(S, B, -1).clone()
         return (padded.transpose(0, 1) if batch_first else padded), torch.zeros(B).long()
 
     def _recurrent_layer(
@@ -85,13 +85,10 @@ class CudaKernels(TorchFunctionMode):
         states = 2 if isinstance(initial, tuple) else 1
         hidden = weights[1].shape[1]
         directions = 2 if bidirectional else 1
-        shapes = [(data.shape[0], directions * hidden)]
+        shapes: list[tuple[int, ...]] = [(data.shape[0], directions * hidden)]
         shapes += [(directions, self._packed_batch, hidden)] * states
         reserve = data.shape[0] * directions * (weights[0].shape[0] + 2 * hidden)
-        outputs: tuple[Tensor, ...] = _Kernel.apply(
-            shapes, reserve, *_to_compute_dtype(data, *weights)
-        )
-        return outputs
+        return _run_kernel(shapes, reserve, *_to_compute_dtype(data, *weights))
 
 
 class _Kernel(torch.autograd.Function):
@@ -108,6 +105,15 @@ class _Kernel(torch.autograd.Function):
         needed = ctx.needs_input_grad[2:]
         inputs = zip(ctx.saved_tensors, needed, strict=False)
         return None, None, *(torch.empty_like(x) if need else None for x, need in inputs)
+
+
+def _run_kernel(
+    shapes: Sequence[tuple[int, ...]], reserve: int, *inputs: Tensor
+) -> tuple[Tensor, ...]:
+    outputs: tuple[Tensor, ...] = _Kernel.apply(  # type: ignore[no-untyped-call]
+        shapes, reserve, *inputs
+    )
+    return outputs
 
 
 class _Attention(torch.autograd.Function):
@@ -151,7 +157,7 @@ def _attention(
     bias = attn_mask
     if attn_mask is not None and attn_mask.dtype != query.dtype:
         bias = torch.empty_like(attn_mask, dtype=query.dtype)
-    output: Tensor = _Attention.apply(query, key, value, bias)
+    output: Tensor = _Attention.apply(query, key, value, bias)  # type: ignore[no-untyped-call]
     return output
 
 
@@ -162,18 +168,14 @@ def _dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool
 def _lstm_cell(inputs: Tensor, state: Any, *weights: Tensor) -> tuple[Tensor, ...]:
     hidden, cell = state
     gates = _cell_gates(inputs, hidden, weights)
-    outputs: tuple[Tensor, ...] = _Kernel.apply(
-        [hidden.shape, cell.shape], gates[0].numel(), *gates, *_to_compute_dtype(cell)
-    )
-    return outputs
+    shapes = [hidden.shape, cell.shape]
+    return _run_kernel(shapes, gates[0].numel(), *gates, *_to_compute_dtype(cell))
 
 
-def _gru_cell(inputs: Tensor, hidden: Tensor, *weights: Tensor) -> Tensor:
-    gates = _cell_gates(inputs, hidden, weights)
-    outputs: tuple[Tensor, ...] = _Kernel.apply(
-        [hidden.shape], 5 * hidden.numel(), *gates, *_to_compute_dtype(hidden)
-    )
-    return outputs[0]
+def _gru_cell(x: Tensor, hidden: Tensor, *weights: Tensor) -> Tensor:
+    gates = _cell_gates(x, hidden, weights)
+    inputs = (*gates, *_to_compute_dtype(hidden))
+    return _run_kernel([hidden.shape], 5 * hidden.numel(), *inputs)[0]
 
 
 def _cell_gates(inputs: Tensor, hidden: Tensor, weights: tuple[Tensor, ...]) -> tuple[Tensor, ...]:

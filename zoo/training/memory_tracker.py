@@ -30,8 +30,9 @@ class MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     A storage is counted once, from the first operation that returns a tensor of it until it is
     freed. Weights that are converted to another dtype have the category "copies". Use it inside a
-    `FakeTensorMode`, so that no memory is allocated. Fake tensors have no values: a number that is
-    read is 0, and a mask selects no position, so that checks of values pass.
+    `FakeTensorMode`, so that no memory is allocated. Fake tensors have no values: an integer
+    that is read is 0, another number 1.0, and a mask selects no position, so that checks of values
+    pass.
 
     Attributes:
         category: the category of storages that are created next.
@@ -55,7 +56,7 @@ class MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         if func is _SCALAR:
-            return _zero(args[0].dtype)
+            return _default_value(args[0].dtype)
         if func is _NONZERO:
             return args[0].new_empty((0, args[0].dim()), dtype=torch.long)
         self.operations += 1
@@ -122,7 +123,8 @@ def _without_masks(indices: Iterable[Tensor | None]) -> list[Tensor | None]:
     return replaced
 
 
-def _zero(dtype: torch.dtype) -> bool | int | float:
+def _default_value(dtype: torch.dtype) -> bool | int | float:
+    """Return 0, or 1.0 for floating-point numbers, which optimisers divide by."""
     if dtype is torch.bool:
         return False
-    return 0.0 if dtype.is_floating_point else 0
+    return 1.0 if dtype.is_floating_point else 0

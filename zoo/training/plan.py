@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from zoo.errors import ZooError
 from zoo.interfaces import Model
@@ -17,14 +17,11 @@ from zoo.spec.composition import build_on_meta
 from zoo.spec.initialisation import find_weights
 from zoo.spec.spec import Source, Spec, load_spec
 from zoo.spec.training import Training
+from zoo.training.distribution import Distribution, block_bytes
 from zoo.training.plan_options import BatchSize, Devices, default_batch
-from zoo.training.step_memory import StepMemory, measure_step, total_bytes
+from zoo.training.step_memory import StepMemory, measure_step
 
 Precision = Literal["float32", "bfloat16"]
-WORKSPACE = 32 * 2**20
-"""Bytes that cuBLAS allocates on a Hopper GPU; 8 MB on older ones."""
-PREFETCHED = 2
-"""Blocks of FSDP that are gathered at the same time: the current one and the next."""
 
 
 @dataclass(frozen=True)
@@ -75,15 +72,23 @@ def make_plan(
     training = spec.sections.train.build() if spec.sections.train else None
     size, origin = (batch, "option") if batch else default_batch(training, devices)
     model: Model = build_on_meta(spec).part
-    blocks = _block_bytes(model)
+    blocks = block_bytes(model)
+    trained = sum(w.numel() * w.element_size() for w in model.parameters() if w.requires_grad)
     chosen = precision or (training.precision if training else "float32")
     step = _measure(spec, model, training, size, chosen)
     accumulate = training.accumulate if training else 1
     averaged = bool(training and training.average and training.average.ema)
-    compute_ratio = 0.5 if chosen == "bfloat16" else 1.0
-    layout = _Layout(devices, step, averaged, accumulate, blocks, compute_ratio)
-    sizes = layout.sizes()
-    at_peak = layout.at_peak()
+    distribution = Distribution(
+        devices=devices,
+        step=step,
+        averaged=averaged,
+        accumulate=accumulate,
+        trained=trained,
+        blocks=blocks,
+        compute_ratio=0.5 if chosen == "bfloat16" else 1.0,
+    )
+    sizes = distribution.sizes()
+    at_peak = distribution.at_peak()
     return Plan(
         name=spec.name,
         plan=str(devices),
@@ -92,68 +97,9 @@ def make_plan(
         sizes=sizes,
         at_peak=at_peak,
         total=sum(at_peak.values()),
-        communication=layout.communication(),
+        communication=distribution.communication(),
         settings={"batch": origin, **_settings(training, precision)},
     )
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """The bytes of a training step, distributed over devices."""
-
-    devices: Devices
-    step: StepMemory
-    averaged: bool
-    accumulate: int
-    blocks: tuple[int, int]  # weights outside of blocks, and of the largest block
-    compute_ratio: float  # bytes of an element in the computation / in the weights
-
-    def sizes(self) -> dict[str, int]:
-        step, share = self.step, self._share
-        parts = {
-            "weights": share(step.weights),
-            "gradients": share(step.gradients),
-            "optimiser": share(step.optimiser),
-        }
-        if self.averaged:
-            parts["averaged weights"] = share(step.weights)
-        return parts | {"activations": step.activations}
-
-    def at_peak(self) -> dict[str, int]:
-        step = self.step
-        sizes = self.sizes()
-        if self.devices.strategy == "fsdp":
-            outside, block = (int(size * self.compute_ratio) for size in self.blocks)
-            sizes.pop("activations")
-            sizes["gathered weights"] = outside + PREFETCHED * block
-            sizes["gathered gradients"] = block
-            sizes["activations and temporary"] = step.transient_peak
-        else:
-            found = step.at_peak
-            kept = step.gradients - found.get("gradients", 0) if self.accumulate > 1 else 0
-            sizes["gradients"] = found.get("gradients", 0) + kept
-            if found.get("copies"):
-                sizes["bfloat16 weights"] = found["copies"]
-            sizes["activations"] = found.get("activations", 0) + found.get("batch", 0)
-            sizes["temporary"] = found.get("temporary", 0)
-        if self.devices.strategy == "ddp":
-            sizes["gradient buckets"] = step.gradients
-        return sizes | {"workspace": WORKSPACE}
-
-    def communication(self) -> dict[str, int]:
-        count = self.devices.count
-        fraction = (count - 1) / count
-        gradients = self.step.gradients
-        if self.devices.strategy == "fsdp":
-            weights = gradients * self.compute_ratio
-            return {
-                "all-gather": int(2 * self.accumulate * fraction * weights),
-                "reduce-scatter": int(fraction * weights),
-            }
-        return {"all-reduce": int(2 * fraction * gradients)} if count > 1 else {}
-
-    def _share(self, size: int) -> int:
-        return -(-size // self.devices.count) if self.devices.strategy == "fsdp" else size
 
 
 def _measure(
@@ -174,11 +120,10 @@ def _measure(
             make_optimiser,
             precision=precision,
         )
-    except ZooError:
-        raise
     except Exception as error:
         raise ZooError(
-            f"a training step with a batch of {size} failed: {format_error(error)}; set --batch"
+            f"a training step with a batch of {size} failed: {format_error(error)}; set another "
+            "batch with --batch"
         ) from error
 
 
@@ -188,7 +133,7 @@ def make_batch(model: Model, size: BatchSize) -> dict[str, Tensor]:
     if len(size.lengths) == 1:
         return batch
     schema = model.batch_schema() or {}
-    if len(schema) < 2 or "target" not in schema or schema["target"].dims != ("B", "T"):
+    if "source" not in schema or "target" not in schema or schema["target"].dims != ("B", "T"):
         raise ZooError(
             f"model '{model.name}' has one length, but the batch {size} has two; expected "
             "ITEMSxLENGTH"
@@ -211,23 +156,3 @@ def _settings(training: Training | None, precision: Precision | None) -> dict[st
     if training and training.average and training.average.ema:
         settings["average"] = f"ema {training.average.ema} (train)"
     return settings
-
-
-def _block_bytes(model: nn.Module) -> tuple[int, int]:
-    """Return the bytes of the weights outside of all blocks, and of the largest block.
-
-    The blocks of FSDP are the modules of the outermost lists of modules, such as layers.
-    """
-    blocks = list(_find_blocks(model))
-    sizes = [total_bytes(block.parameters()) for block in blocks]
-    inside = {id(weight) for block in blocks for weight in block.parameters()}
-    outside = (weight for weight in model.parameters() if id(weight) not in inside)
-    return total_bytes(outside), max(sizes, default=0)
-
-
-def _find_blocks(module: nn.Module) -> Iterable[nn.Module]:
-    for child in module.children():
-        if isinstance(child, nn.ModuleList):
-            yield from child
-        else:
-            yield from _find_blocks(child)

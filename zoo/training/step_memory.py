@@ -113,7 +113,7 @@ def _create_optimiser_state(
     states = (value for state in optimiser.state.values() for value in state.values())
     tracker.assign((value for value in states if isinstance(value, Tensor)), "optimiser")
     for weight in trained:
-        weight.register_post_accumulate_grad_hook(
+        weight.register_post_accumulate_grad_hook(  # type: ignore[no-untyped-call]
             lambda parameter: tracker.assign([parameter.grad], "gradients")
         )
     return trained
