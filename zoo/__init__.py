@@ -48,6 +48,10 @@ if TYPE_CHECKING:
         schedule as schedule,
     )
     from zoo.spec.spec import Spec as Spec, load_spec as load_spec
+    from zoo.training.checkpoint import (
+        load_checkpoint as load_checkpoint,
+        save_checkpoint as save_checkpoint,
+    )
     from zoo.training.run import train as train
 else:
     __getattr__, __dir__, __all__ = lazy_exports(__name__)
