@@ -1,0 +1,196 @@
+"""Batches of a dataset for a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from torch import Tensor
+
+from zoo.data.encoding import BadData, Progress, Skipped
+from zoo.data.loading import Job, Loader
+from zoo.data.order import Order, epoch_order, split_batch
+from zoo.data.reader import ExampleReader
+from zoo.data.selection import example_source, table_source
+from zoo.data.source import BatchSource
+from zoo.data.token_cache import encode_examples, fingerprint
+from zoo.errors import DataError
+from zoo.interfaces import Dataset, Examples, Model, Preprocessor
+from zoo.registry.blueprint import Blueprint
+from zoo.spec.training import Batching
+
+
+@dataclass(frozen=True)
+class Update:
+    """The examples of one update of the weights, as far as this process computes it.
+
+    Attributes:
+        index: position in the epoch.
+        batches: the micro-batches of this process, on the CPU; None for a micro-batch without
+            examples.
+        items: number of examples of the whole update, over all processes.
+        tokens: number of tokens of the whole update without padding, of all keys together; the
+            number of examples if lengths are not known.
+        examples: the indices in the dataset of the examples of ``batches``, in the same order.
+    """
+
+    index: int
+    batches: list[dict[str, Tensor] | None]
+    items: int
+    tokens: int
+    examples: list[int]
+    origin: Callable[[int], str] = field(repr=False)
+
+    def origins(self) -> list[str]:
+        """Return where the examples of this process are."""
+        return [self.origin(index) for index in self.examples]
+
+
+class Batches:
+    """The batches of a dataset, in an order that depends on seed and epoch only.
+
+    Attributes:
+        examples: the open dataset.
+        skipped: the number of examples that were left out, by reason.
+    """
+
+    def __init__(
+        self,
+        reader: ExampleReader,
+        source: BatchSource,
+        batching: Batching,
+        skipped: Skipped,
+        loader: Loader,
+    ) -> None:
+        self.examples: Examples = reader.examples
+        self._reader = reader
+        self._source = source
+        self._batching = batching
+        self._skipped = skipped
+        self._loader = loader
+        self._orders: dict[int, Order] = {}
+
+    @property
+    def skipped(self) -> dict[str, int]:
+        return dict(self._skipped.counts)
+
+    def updates(self, epoch: int) -> int:
+        """Return the number of updates of an epoch."""
+        return len(self._order(epoch))
+
+    def epoch(
+        self, epoch: int, *, start: int = 0, rank: int = 0, world: int = 1, accumulate: int = 1
+    ) -> Iterator[Update]:
+        """Yield the updates of an epoch.
+
+        Args:
+            start: position of the first update.
+            rank, world: index and number of the processes; each gets its share of every update.
+            accumulate: number of micro-batches of each process and update.
+        """
+        order = self._order(epoch)
+        jobs = self._jobs(order, epoch, start, rank, world, accumulate)
+        for made in self._loader.load(jobs):
+            for share in made.shares:
+                for index, error in share.errors:
+                    self._skipped.add(index, error)
+            rows = order.batch(made.position)
+            yield Update(
+                index=made.position,
+                batches=[share.batch for share in made.shares],
+                items=len(rows),
+                tokens=self._source.tokens(rows),
+                examples=[index for share in made.shares for index in share.examples],
+                origin=self.examples.origin,
+            )
+
+    def _jobs(
+        self, order: Order, epoch: int, start: int, rank: int, world: int, accumulate: int
+    ) -> Iterator[Job]:
+        lengths = None if self._reader.evaluation else self._source.lengths
+        for index in range(start, len(order)):
+            shares = split_batch(order.batch(index), lengths, world * accumulate)
+            yield Job(index, epoch, shares[rank::world])
+
+    def _order(self, epoch: int) -> Order:
+        if epoch not in self._orders:
+            self._orders = {
+                epoch: epoch_order(
+                    self._source.count(epoch),
+                    self._source.lengths,
+                    self._batching,
+                    seed=self._reader.seed,
+                    epoch=epoch,
+                    evaluation=self._reader.evaluation,
+                )
+            }
+        return self._orders[epoch]
+
+    def references(self, index: int) -> list[Any]:
+        """Return the values of the field "target" of an example: one, or several references."""
+        value = self.examples[index].get("target")
+        if value is None:
+            return []
+        return list(value) if isinstance(value, (list, tuple)) else [value]
+
+    def close(self) -> None:
+        """End the worker processes."""
+        self._loader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_batches(
+    blueprint: Blueprint[Dataset],
+    model: Model,
+    preprocessors: Mapping[str, Preprocessor],
+    batching: Batching,
+    *,
+    seed: int,
+    evaluation: bool = False,
+    bad_data: BadData = "fail",
+    workers: int = 0,
+    pin: bool = False,
+    progress: Progress | None = None,
+) -> Batches:
+    """Open a dataset and return its batches for a model.
+
+    Texts and labels are encoded now; images, audio and arrays when their batch is made.
+
+    Args:
+        blueprint: the dataset.
+        preprocessors: by key of the batch.
+        evaluation: keep the order of the dataset.
+        bad_data: raise DataError for an example that cannot be used, or leave it out.
+        workers: number of processes that make batches; 0: a thread of this process.
+        pin: copy batches to pinned memory, for fast transfer to a GPU.
+        progress: called while texts are encoded.
+
+    Raises:
+        DataError: if files are missing, or no example is left.
+        ZooError: if the fields do not fit the batch of the model or the batching.
+    """
+    dataset = blueprint.build()
+    examples = dataset.open(evaluation=evaluation)
+    reader = ExampleReader(
+        dataset, examples, model, preprocessors, seed=seed, evaluation=evaluation
+    )
+    skipped = Skipped(bad_data)
+    if reader.fits_table():
+        empty = batching.block is not None
+        name = fingerprint(blueprint, model, reader, skipped, empty=empty)
+        encoded = encode_examples(reader, skipped, fingerprint=name, empty=empty, progress=progress)
+        source = table_source(reader, encoded, batching, skipped)
+    else:
+        source = example_source(reader, batching, skipped)
+    if not source.count(0):
+        reasons = "; ".join(f"{count:,}: {why}" for why, count in skipped.counts.items())
+        found = f"all are skipped ({reasons})" if reasons else "it is empty"
+        raise DataError(f"dataset '{dataset.name}' has no examples to use: {found}")
+    loader = Loader(source, fail=bad_data == "fail", workers=workers, pin=pin)
+    return Batches(reader, source, batching, skipped, loader)
