@@ -109,7 +109,7 @@ def test_a_wav_gives_the_tokens_of_its_tensor(tmp_path):
     _, model = loaded(recogniser(), tmp_path)
     soundfile.write(tmp_path / "a.wav", SAMPLES, 8000, subtype="FLOAT")
     shorter = Audio(SAMPLES[:900], 8000)
-    source = torch.full((2, 1600), float("nan"))
+    source = torch.zeros(2, 1600)
     source[0] = torch.tensor(SAMPLES)
     source[1, :900] = torch.tensor(SAMPLES[:900])
     assert generated(model, [Path(tmp_path / "a.wav"), shorter]) == by_hand(model, source)
@@ -118,11 +118,11 @@ def test_a_wav_gives_the_tokens_of_its_tensor(tmp_path):
 def test_the_target_is_decoded(tmp_path):
     model = zoo.compose(captioner(target={"type": "text"}), seed=1)
     model.tokenizer = {"target": EXAMPLE_TOKENIZER}
+    with torch.no_grad():
+        model.decoder.out.bias[3] += 100
     zoo.save(model, tmp_path / "model.safetensors")
     (found,) = zoo.generate(zoo.load(tmp_path / "model.safetensors"), [PIXELS], max_length=3)
-    words = EXAMPLE_TOKENIZER.split('"vocab": {')[1]
-    assert found[0].text
-    assert all(f'"{word}"' in words for word in found[0].text.split())
+    assert found[0].text == "cat cat cat"
 
 
 def test_texts_use_the_preprocessor_of_the_source():
