@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         ZooError as ZooError,
         ZooWarning as ZooWarning,
     )
+    from zoo.evaluation.evaluating import evaluate as evaluate
     from zoo.exchange.export_plan import export_model as export_model
     from zoo.exchange.import_plan import import_model as import_model
     from zoo.generation.pipeline import generate as generate, stream as stream
@@ -39,7 +40,13 @@ if TYPE_CHECKING:
         components as components,
         compose as compose,
     )
-    from zoo.spec.sections import metrics as metrics, objective as objective
+    from zoo.spec.sections import (
+        metrics as metrics,
+        objective as objective,
+        optimiser as optimiser,
+        schedule as schedule,
+    )
     from zoo.spec.spec import Spec as Spec, load_spec as load_spec
+    from zoo.training.run import train as train
 else:
     __getattr__, __dir__, __all__ = lazy_exports(__name__)

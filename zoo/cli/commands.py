@@ -22,6 +22,7 @@ from zoo.cli import (
     schema,
     show,
     test_plugin,
+    train,
     tokenizer,
     verify,
 )
@@ -32,6 +33,7 @@ PANELS: dict[str, dict[str, ModuleType]] = {
     "Models": {
         "demo": demo,
         "compose": compose,
+        "train": train,
         "info": info,
         "verify": verify,
         "generate": generate,

@@ -36,6 +36,7 @@ PARENT_VALUES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
         {"memory_dim": 6, "summary_dim": 4, "carry": {}},
         {"memory_dim": TINY, "summary_dim": TINY, "carry": {}},
     ),
+    "schedule": ({"steps": 50},),
 }
 
 

@@ -17,10 +17,12 @@ from zoo.testing.laws import (
     model,
     modules,
     objective,
+    optimiser,
     part,
     position,
     preprocessor,
     sampler,
+    schedule,
     scorer,
 )
 
@@ -41,6 +43,12 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "metric": metric,
         "model": model,
         "part": part,
+        "optimiser": optimiser,
+        "schedule": schedule,
+        "dataset": dataset,
+        "preprocessor": preprocessor,
+        "preprocessor": preprocessor,
+        "dataset": dataset,
         "dataset": dataset,
         "preprocessor": preprocessor,
     }.items()
