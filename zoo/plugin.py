@@ -31,8 +31,8 @@ if TYPE_CHECKING:
         uncompressed_suffix as uncompressed_suffix,
     )
     from zoo.data.image_file import read_image as read_image
-    from zoo.data.tokenizer import Tokenizer as Tokenizer, read_tokenizer as read_tokenizer
     from zoo.data.text_lines import TextLines as TextLines
+    from zoo.data.tokenizer import Tokenizer as Tokenizer, read_tokenizer as read_tokenizer
     from zoo.errors import (
         MissingExtra as MissingExtra,
         RegistryError as RegistryError,
