@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from zoo.data.text_lines import TextLines as TextLines
     from zoo.data.tokenizer import Tokenizer as Tokenizer, read_tokenizer as read_tokenizer
     from zoo.errors import (
+        InvalidParameter as InvalidParameter,
         MissingExtra as MissingExtra,
         RegistryError as RegistryError,
         WidthConflict as WidthConflict,

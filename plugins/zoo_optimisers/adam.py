@@ -17,7 +17,7 @@ from zoo_optimisers.groups import (
 
 
 class Adam(Optimiser):
-    r"""Adam, with optional L2 regularisation; fused on CUDA devices.
+    r"""Adam, with optional L2 regularisation, in one fused kernel.
 
     .. math::
         g_t = \nabla L(\theta_{t-1}) + \lambda \theta_{t-1}, \qquad

@@ -17,7 +17,7 @@ from zoo_optimisers.groups import (
 
 
 class AdamW(Optimiser):
-    r"""AdamW: Adam with weight decay that is not part of the gradient; fused on CUDA devices.
+    r"""AdamW: Adam with weight decay that is not part of the gradient, in one fused kernel.
 
     .. math::
         m_t = \beta_1 m_{t-1} + (1 - \beta_1) g_t, \qquad

@@ -31,8 +31,5 @@ def parameter_groups(
 
 
 def supports_fused(weights: Sequence[Weight]) -> bool:
-    """Return whether to use torch's fused kernels: if all parameters are on a CUDA device.
-
-    On the CPU the rounding of the fused kernels depends on the number of threads.
-    """
-    return all(weight.tensor.is_cuda for weight in weights)
+    """Return whether to use fused kernels: if all parameters are on CPU or CUDA devices."""
+    return all(weight.tensor.device.type in ("cpu", "cuda") for weight in weights)

@@ -1,5 +1,6 @@
 """The schedule of the Transformer."""
 
+import math
 from typing import Annotated, ClassVar
 
 from pydantic import Field
@@ -41,5 +42,5 @@ class InverseSqrt(Schedule):
         self.dim = dim
 
     def factor(self, step: int) -> float:
-        value = min(step / self.warmup, (self.warmup / step) ** 0.5)
-        return value if self.dim is None else value * (self.dim * self.warmup) ** -0.5
+        value = min(step / self.warmup, math.sqrt(self.warmup / step))
+        return value if self.dim is None else value / math.sqrt(self.dim * self.warmup)

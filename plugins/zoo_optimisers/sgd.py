@@ -1,24 +1,16 @@
 """Stochastic gradient descent."""
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import torch
 
-from zoo import ZooError
-from zoo.plugin import Optimiser, Weight
-from zoo_optimisers.groups import (
-    Decay,
-    Fraction,
-    LearningRate,
-    NonNegative,
-    parameter_groups,
-    supports_fused,
-)
+from zoo.plugin import InvalidParameter, Optimiser, Weight
+from zoo_optimisers.groups import Decay, Fraction, LearningRate, NonNegative, parameter_groups
 
 
 class Sgd(Optimiser):
-    r"""Stochastic gradient descent, with optional momentum; fused on CUDA devices.
+    r"""Stochastic gradient descent, with optional momentum.
 
     .. math::
         g_t = \nabla L(\theta_{t-1}) + \lambda \theta_{t-1}, \qquad
@@ -46,7 +38,7 @@ class Sgd(Optimiser):
     paper: ClassVar[str] = (
         "Sutskever et al. 2013, On the importance of initialization and momentum in deep learning"
     )
-    test_params: ClassVar[dict[str, float]] = {"lr": 0.01}
+    test_params: ClassVar[Mapping[str, Any]] = {"lr": 0.01, "momentum": 0.5}
 
     def __init__(
         self,
@@ -58,7 +50,9 @@ class Sgd(Optimiser):
         decay: Decay = "matrices",
     ) -> None:
         if nesterov and momentum == 0:
-            raise ZooError("nesterov is true, but momentum is 0; set momentum, for example to 0.9")
+            raise InvalidParameter(
+                "nesterov", "nesterov is true, but momentum is 0; set momentum, for example to 0.9"
+            )
         self.lr = lr
         self.momentum = momentum
         self.nesterov = nesterov
@@ -71,5 +65,4 @@ class Sgd(Optimiser):
             lr=self.lr,
             momentum=self.momentum,
             nesterov=self.nesterov,
-            fused=supports_fused(weights),
         )

@@ -4,18 +4,19 @@ from typing import Annotated
 
 from pydantic import Field
 
-from zoo import ZooError
+from zoo.plugin import InvalidParameter
 
 Steps = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
 def check_warmup(warmup: int, steps: int) -> int:
-    """Return the number of warm-up steps; raise ZooError if the training has fewer steps."""
+    """Return the number of warm-up steps; raise an error if the training has fewer steps."""
     if warmup > steps:
-        raise ZooError(
+        raise InvalidParameter(
+            "warmup",
             f"warmup is {warmup}, but the training has {steps} steps; set warmup to at most the "
-            "number of steps"
+            "number of steps",
         )
     return warmup
 

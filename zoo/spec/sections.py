@@ -46,7 +46,7 @@ def metrics(spec: Source | Spec | Model) -> list[Metric]:
 def optimiser(spec: Source | Spec, model: nn.Module) -> torch.optim.Optimizer:
     """Build the optimiser of a spec for the parameters of a model that require a gradient.
 
-    Move the model to its device first: fused kernels are used if all parameters are on a GPU.
+    Move the model to its device first.
 
     Args:
         spec: name of a spec of a plugin, path, mapping or `Spec`, with a section ``train``.

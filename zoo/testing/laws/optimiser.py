@@ -32,7 +32,7 @@ def _loss(weights: Sequence[Weight]) -> Tensor:
 
 def _step(optimiser: torch.optim.Optimizer, weights: Sequence[Weight]) -> None:
     optimiser.zero_grad()
-    _loss(weights).backward()
+    torch.autograd.backward(_loss(weights))
     optimiser.step()
 
 
