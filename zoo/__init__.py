@@ -12,7 +12,7 @@ from zoo.lazy import lazy_exports
 if TYPE_CHECKING:
     from zoo.artifact import save as save, verify as verify
     from zoo.attention import record_samples as record_samples, recording as recording
-    from zoo.data.public import batches as batches
+    from zoo.data.spec_batches import batches as batches
     from zoo.errors import (
         ArtifactError as ArtifactError,
         DataError as DataError,

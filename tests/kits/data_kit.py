@@ -1,6 +1,8 @@
 """Small datasets and preprocessors, and models for their batches."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -8,7 +10,9 @@ import numpy as np
 
 import zoo
 from zoo.data.batches import open_batches
+from zoo.data.text_lines import TextLines
 from zoo.errors import DataError
+from zoo.interfaces import Entry
 from zoo.interfaces.signature import FromParent
 from zoo.plugin import Blueprint, Dataset, Examples, Field, Preprocessor, TensorSchema
 from zoo.spec.training import Batching
@@ -31,6 +35,19 @@ LANGUAGE_MODEL = {
         "type": "language-model",
         "embedding": {"type": "token", "vocab": 50, "dim": 4, "padding": None},
         "decoder": {"type": "plain-rnn", "hidden": 4, "init": "zeros"},
+    },
+    "objective": "cross-entropy",
+}
+
+
+CLASSIFIER = {
+    "zoo": 1,
+    "name": "tiny-classifier",
+    "model": {
+        "type": "classifier",
+        "source": {"type": "patches", "size": 3, "dim": 4},
+        "encoder": {"type": "gru", "hidden": 4},
+        "classes": 5,
     },
     "objective": "cross-entropy",
 }
@@ -76,6 +93,39 @@ class ListDataset(Dataset):
     @classmethod
     def write_example(cls, folder: Path):
         return {}
+
+
+class DigitLines(Dataset):
+    """Pairs of lines of two text files."""
+
+    name: ClassVar[str] = "digit-lines"
+
+    def __init__(self, *, source: str, target: str) -> None:
+        self.paths = {"source": source, "target": target}
+
+    def fields(self):
+        return {"source": Field("text"), "target": Field("text")}
+
+    def open(self, *, evaluation=False):
+        return LineExamples({key: TextLines(path) for key, path in self.paths.items()})
+
+    @classmethod
+    def write_example(cls, folder: Path):
+        return {}
+
+
+class LineExamples(Examples):
+    def __init__(self, files):
+        self.files = files
+
+    def __len__(self):
+        return len(self.files["source"])
+
+    def __getitem__(self, index):
+        return {key: lines[index] for key, lines in self.files.items()}
+
+    def origin(self, index):
+        return f"source:{index + 1}"
 
 
 class Digits(Preprocessor):
@@ -127,6 +177,18 @@ class Noise(Preprocessor):
         return TensorSchema(("B", 3), "float")
 
 
+def registered(component, **params):
+    """Return a blueprint of a component as if a plugin had registered it."""
+    return replace(Blueprint.of(component, **params), entry=Entry(component, "kit", "kit", "1"))
+
+
+@cache
+def compose(name):
+    """Return the model of a spec of this file."""
+    specs = {spec["name"]: spec for spec in (SEQ2SEQ, LANGUAGE_MODEL, CLASSIFIER)}
+    return zoo.compose(specs[name])
+
+
 def text(length, rng):
     """Return a text of this many words, from 3 to 49."""
     return " ".join(f"w{number}" for number in rng.integers(3, 50, length))
@@ -146,9 +208,29 @@ def text_batches(columns, batching=None, *, spec=SEQ2SEQ, seed=0, **options):
     """Open the batches of columns of texts for a model."""
     fields = {key: Field("text") for key in columns}
     dataset = Blueprint(ListDataset, {"columns": columns, "fields": fields})
-    model = zoo.compose(spec)
+    model = compose(spec["name"])
     schema = model.batch_schema()
     preprocessors = {key: Digits(schema=schema[key]) for key in columns if key in schema}
     return open_batches(
         dataset, model, preprocessors, batching or Batching(items=8), seed=seed, **options
     )
+
+
+def array_batches(count, batching, *, bad=None, **options):
+    """Open the batches of random images with labels, to which noise is added.
+
+    Args:
+        bad: arrays in place of some images, by index.
+    """
+    rng = np.random.default_rng(0)
+    images = list(rng.random((count, 3, 3, 3), dtype=np.float32))
+    for index, array in (bad or {}).items():
+        images[index] = array
+    columns = {"source": images, "target": list(rng.integers(0, 5, count))}
+    fields = {
+        "source": Field("array", TensorSchema(("B", 3, "H", "W"), "float")),
+        "target": Field("array", TensorSchema(("B",), "integer")),
+    }
+    dataset = Blueprint(ListDataset, {"columns": columns, "fields": fields})
+    model = compose(CLASSIFIER["name"])
+    return open_batches(dataset, model, {"source": Noise()}, batching, seed=0, **options)

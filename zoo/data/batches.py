@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-import numpy as np
 from torch import Tensor
 
-from zoo.data.encoding import BadData, Progress, Skipped, encode_examples
+from zoo.data.encoding import BadData, Progress, Skipped
 from zoo.data.loading import Job, Loader
-from zoo.data.order import Indices, Order, epoch_order, split_batch
+from zoo.data.order import Order, epoch_order, split_batch
 from zoo.data.reader import ExampleReader
-from zoo.data.source import BatchSource, BlockSource, ExampleSource, TableSource
-from zoo.errors import DataError, ZooError
+from zoo.data.selection import example_source, table_source
+from zoo.data.source import BatchSource
+from zoo.data.token_cache import encode_examples, fingerprint
+from zoo.errors import DataError
 from zoo.interfaces import Dataset, Examples, Model, Preprocessor
 from zoo.registry.blueprint import Blueprint
 from zoo.spec.training import Batching
@@ -76,6 +77,9 @@ class Batches:
 
     def updates(self, epoch: int) -> int:
         """Return the number of updates of an epoch."""
+        items = self._batching.items
+        if items is not None:
+            return -(-self._source.count(epoch) // items)
         return len(self._order(epoch))
 
     def epoch(
@@ -180,69 +184,16 @@ def open_batches(
         dataset, examples, model, preprocessors, seed=seed, evaluation=evaluation
     )
     skipped = Skipped(bad_data)
-    source = _open_source(reader, batching, skipped, progress)
+    if reader.fits_table():
+        empty = batching.block is not None
+        name = fingerprint(blueprint, model, reader, skipped, empty=empty)
+        encoded = encode_examples(reader, skipped, fingerprint=name, empty=empty, progress=progress)
+        source = table_source(reader, encoded, batching, skipped)
+    else:
+        source = example_source(reader, batching, skipped)
     if not source.count(0):
-        reasons = "; ".join(f"{count}: {why}" for why, count in skipped.counts.items())
-        found = f"all of them were skipped ({reasons})" if len(examples) else "it is empty"
+        reasons = "; ".join(f"{count:,}: {why}" for why, count in skipped.counts.items())
+        found = f"all are skipped ({reasons})" if reasons else "it is empty"
         raise DataError(f"dataset '{dataset.name}' has no examples to use: {found}")
     loader = Loader(source, fail=bad_data == "fail", workers=workers, pin=pin)
     return Batches(reader, source, batching, skipped, loader)
-
-
-def _open_source(
-    reader: ExampleReader, batching: Batching, skipped: Skipped, progress: Progress | None
-) -> BatchSource:
-    if not reader.fits_table():
-        return _open_examples(reader, batching, skipped)
-    encoded = encode_examples(reader, skipped, empty=batching.block is not None, progress=progress)
-    if batching.block is not None:
-        if len(encoded.tables) != 1 or reader.transforms(next(iter(encoded.tables))):
-            names = ", ".join(f"'{key}'" for key in encoded.tables)
-            raise ZooError(f"'block' needs a dataset with one text, but it has {names}")
-        return BlockSource(reader, encoded, next(iter(encoded.tables)), batching.block)
-    source = TableSource(reader, encoded, np.arange(len(encoded.rows)))
-    keep = _within_limits(reader, batching, skipped, source.lengths, encoded.rows)
-    return source if keep is None else TableSource(reader, encoded, keep)
-
-
-def _open_examples(reader: ExampleReader, batching: Batching, skipped: Skipped) -> BatchSource:
-    sizes = reader.examples.sizes()
-    if batching.block is not None or (batching.tokens is not None and sizes is None):
-        option = "tokens" if batching.block is None else "block"
-        raise ZooError(
-            f"batch.{option} needs the number of tokens of each example, which is not known for "
-            f"this dataset; set batch.items"
-        )
-    lengths = None if sizes is None else np.asarray(sizes, dtype=np.int64)
-    rows = np.arange(len(reader.examples))
-    keep = _within_limits(reader, batching, skipped, lengths, rows)
-    if keep is not None:
-        rows, lengths = rows[keep], None if lengths is None else lengths[keep]
-    return ExampleSource(reader, rows, lengths)
-
-
-def _within_limits(
-    reader: ExampleReader,
-    batching: Batching,
-    skipped: Skipped,
-    lengths: Any,
-    rows: Indices,
-) -> Indices | None:
-    """Return the rows that are not too long, or None for all; raise DataError for the batch."""
-    if lengths is None or reader.evaluation:
-        return None
-    if batching.drop_long is not None:
-        long = np.flatnonzero(lengths > batching.drop_long)
-        if len(long):
-            reason = f"it has more than {batching.drop_long} tokens (drop_long)"
-            skipped.counts[reason] = len(long)
-            return np.flatnonzero(lengths <= batching.drop_long)
-        return None
-    if batching.tokens is not None and len(lengths) and int(lengths.max()) > batching.tokens:
-        row = int(lengths.argmax())
-        raise DataError(
-            f"the example has {int(lengths[row])} tokens, but a batch has at most "
-            f"{batching.tokens}; increase batch.tokens or set batch.drop_long",
-            reader.examples.origin(int(rows[row])),
-        )
-    return None

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zoo.data.collation import check_range
-from zoo.data.order import Indices
 from zoo.data.reader import ExampleReader, add_origin
-from zoo.data.token_table import TokenTable
 from zoo.errors import DataError
-from zoo.interfaces import Array
+from zoo.interfaces import Array, TensorSchema
 
 Progress = Callable[[str, int, int], None]
 """Called with the name of a task, the number of completed examples and the number of all."""
 
 BadData = Literal["fail", "skip"]
-CHUNK = 1024
+CHUNK_EXAMPLES = 1024
+CHUNK_CHARACTERS = 2**20
 MAX_REASONS = 20
+
+_Values = tuple[int, dict[str, Any]]
+"""The index of an example, and the values of its fields."""
 
 
 @dataclass
@@ -48,10 +51,17 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Encoded examples: their indices in the dataset, and the arrays of each key."""
+    """Encoded examples.
 
-    rows: list[int]
-    arrays: dict[str, list[Array]]
+    Attributes:
+        rows: their indices in the dataset.
+        tokens: by key, the IDs of all examples, one after the other.
+        lengths: by key, the number of IDs of each example.
+    """
+
+    rows: NDArray[np.int64]
+    tokens: dict[str, Array]
+    lengths: dict[str, NDArray[np.int64]]
 
 
 def encode_chunks(
@@ -63,92 +73,91 @@ def encode_chunks(
         empty: whether texts without tokens are valid.
     """
     count = len(reader.examples)
-    for start in range(0, count, CHUNK):
-        indices = range(start, min(start + CHUNK, count))
-        yield _encode_chunk(reader, indices, skipped, empty=empty)
-        if progress:
-            progress("encoding", indices.stop, count)
+    pending: list[_Values] = []
+    characters = 0
+    for index in range(count):
+        try:
+            with add_origin(reader.examples, index):
+                example = reader.examples[index]
+                values = {key: reader.value(key, example) for key in reader.preprocessors}
+        except DataError as error:
+            skipped.add(index, error)
+            continue
+        pending.append((index, values))
+        characters += sum(len(value) for value in values.values() if isinstance(value, str))
+        if len(pending) == CHUNK_EXAMPLES or characters >= CHUNK_CHARACTERS:
+            yield _to_chunk(reader, _encode(reader, pending, skipped, empty=empty))
+            pending, characters = [], 0
+            if progress:
+                progress("encoding", index + 1, count)
+    if pending:
+        yield _to_chunk(reader, _encode(reader, pending, skipped, empty=empty))
+    if progress:
+        progress("encoding", count, count)
 
 
-def _encode_chunk(
-    reader: ExampleReader, indices: Sequence[int], skipped: Skipped, *, empty: bool
-) -> Chunk:
+def _encode(
+    reader: ExampleReader, pending: Sequence[_Values], skipped: Skipped, *, empty: bool
+) -> list[tuple[int, dict[str, Array]]]:
+    """Return the arrays of the examples; if one is not valid, encode them one by one."""
     try:
-        examples = [reader.examples[index] for index in indices]
-        columns = {
-            key: item.encode_many([reader.value(key, example) for example in examples])
-            for key, item in reader.preprocessors.items()
-        }
-        for key, arrays in columns.items():
-            _check_column(reader, key, arrays, empty=empty)
-        return Chunk(list(indices), {k: _add_tokens(reader, k, v) for k, v in columns.items()})
-    except DataError:
-        if len(indices) > 1:
-            parts = [_encode_chunk(reader, [i], skipped, empty=empty) for i in indices]
-            keys = reader.preprocessors
-            return Chunk(
-                [row for part in parts for row in part.rows],
-                {key: [a for part in parts for a in part.arrays.get(key, [])] for key in keys},
-            )
-    try:
-        with add_origin(reader.examples, indices[0]):
-            (index,) = indices
-            encoded = reader.encode(index)
-            for key, array in encoded.items():
-                _check_column(reader, key, [array], empty=empty)
-        return Chunk([index], {k: _add_tokens(reader, k, [a]) for k, a in encoded.items()})
+        with add_origin(reader.examples, pending[0][0]):
+            columns = {
+                key: item.encode_many([values[key] for _, values in pending])
+                for key, item in reader.preprocessors.items()
+            }
+            for key, arrays in columns.items():
+                _check_column(key, _schema(reader, key), arrays, empty=empty)
     except DataError as error:
-        skipped.add(indices[0], error)
-        return Chunk([], {})
-
-
-def _check_column(reader: ExampleReader, key: str, arrays: Sequence[Array], *, empty: bool) -> None:
-    """Raise DataError if an array is empty, has a wrong shape, or IDs out of range."""
-    field = reader.schema.get(key, reader.outputs[key][key])
-    rank = len(field.dims or ("B", "S")) - 1
-    for array in arrays:
-        if array.ndim != rank or array.dtype.kind not in "iu":
-            found = f"{array.dtype} {list(array.shape)}"
-            raise DataError(f"'{key}' is encoded as {found}, but expected {rank} dimensions of IDs")
-        if not array.size and not empty:
-            raise DataError(f"'{key}' is empty: it has no tokens")
-    flat = np.concatenate([array.ravel() for array in arrays]) if arrays else np.empty(0)
-    if isinstance(field.below, int) and flat.size:
-        check_range(key, flat, field.below, field.minimum)
-
-
-def _add_tokens(reader: ExampleReader, key: str, arrays: Sequence[Array]) -> list[Array]:
-    """Return the arrays with prefix and suffix; transforms get them without."""
-    field = reader.schema[key]
-    if reader.transforms(key) or not (field.prefix or field.suffix):
-        return list(arrays)
+        if len(pending) == 1:
+            skipped.add(pending[0][0], error)
+            return []
+        parts = [_encode(reader, [one], skipped, empty=empty) for one in pending]
+        return [encoded for part in parts for encoded in part]
     return [
-        np.concatenate([field.prefix, array, field.suffix]) if array.size else array
-        for array in arrays
+        (index, {key: arrays[place] for key, arrays in columns.items()})
+        for place, (index, _) in enumerate(pending)
     ]
 
 
-@dataclass(frozen=True)
-class EncodedExamples:
-    """The encoded examples of a dataset.
-
-    Attributes:
-        tables: the token IDs by key.
-        rows: the index in the dataset of each row of the tables.
-    """
-
-    tables: dict[str, TokenTable]
-    rows: Indices
+def _schema(reader: ExampleReader, key: str) -> TensorSchema:
+    return reader.schema.get(key, reader.outputs[key][key])
 
 
-def encode_examples(
-    reader: ExampleReader, skipped: Skipped, *, empty: bool, progress: Progress | None = None
-) -> EncodedExamples:
-    """Encode all examples in memory."""
-    chunks = list(encode_chunks(reader, skipped, empty=empty, progress=progress))
-    rows = np.array([row for chunk in chunks for row in chunk.rows], dtype=np.int64)
-    tables = {
-        key: TokenTable.of([array for chunk in chunks for array in chunk.arrays.get(key, [])])
-        for key in reader.preprocessors
-    }
-    return EncodedExamples(tables, rows)
+def _check_column(key: str, schema: TensorSchema, arrays: Sequence[Array], *, empty: bool) -> None:
+    """Raise DataError if an array is empty, has a wrong shape, or IDs out of range."""
+    rank = len(schema.dims or ("B", "S")) - 1
+    for array in arrays:
+        if array.ndim != rank or array.dtype.kind not in "iu":
+            found, expected = f"{array.dtype} {list(array.shape)}", f"integer {schema.format()}"
+            raise DataError(f"'{key}' is encoded as {found}, but the model takes {expected}")
+        if not array.size and not empty:
+            raise DataError(f"'{key}' is empty: it has no tokens")
+    flat = np.concatenate([array.ravel() for array in arrays])
+    if isinstance(schema.below, int) and flat.size:
+        check_range(key, flat, schema.below, schema.minimum)
+
+
+def _to_chunk(reader: ExampleReader, encoded: Sequence[tuple[int, dict[str, Array]]]) -> Chunk:
+    """Return encoded examples with prefix and suffix; transforms get texts without them."""
+    tokens, lengths = {}, {}
+    for key in reader.preprocessors:
+        schema = _schema(reader, key)
+        added = schema.prefix or schema.suffix
+        arrays = [arrays[key] for _, arrays in encoded]
+        if added and not reader.transforms(key):
+            arrays = [
+                np.concatenate([schema.prefix, array, schema.suffix]) if array.size else array
+                for array in arrays
+            ]
+        lengths[key] = np.array([array.size for array in arrays], dtype=np.int64)
+        flat = np.concatenate([a.ravel() for a in arrays]) if arrays else np.empty(0)
+        tokens[key] = flat.astype(token_dtype(schema))
+    return Chunk(np.array([index for index, _ in encoded], dtype=np.int64), tokens, lengths)
+
+
+def token_dtype(schema: TensorSchema) -> np.dtype[Any]:
+    """Return the smallest dtype of the IDs of a key."""
+    if isinstance(schema.below, int) and schema.minimum is not None and schema.minimum >= 0:
+        return np.min_scalar_type(schema.below - 1)
+    return np.dtype(np.int64)

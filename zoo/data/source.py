@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from zoo.data.collation import MASK, collate, length_mask, makes_mask
-from zoo.data.encoding import EncodedExamples
 from zoo.data.order import Indices, block_layout
 from zoo.data.reader import ExampleReader
+from zoo.data.token_table import EncodedExamples
 from zoo.errors import DataError
 from zoo.interfaces import Array
 
@@ -62,7 +62,7 @@ class TableSource(BatchSource):
     def __init__(self, reader: ExampleReader, encoded: EncodedExamples, rows: Indices) -> None:
         self.reader, self.encoded, self.rows = reader, encoded, rows
         lengths = [row_lengths(reader, encoded, key)[rows] for key in encoded.tables]
-        self.lengths = np.max(lengths, axis=0).astype(np.int32)
+        self.lengths: NDArray[Any] = np.max(lengths, axis=0).astype(np.int32)
         self.totals = np.sum(lengths, axis=0).astype(np.int32)
         self.transformed = any(reader.transforms(key) for key in encoded.tables)
 

@@ -56,7 +56,7 @@ class Model(Component, nn.Module, ABC):
         saving and loading is bit-exact; CPU and GPU agree within tolerance; the forward pass
         compiles without graph breaks; every parameter gets a gradient; `zoo.generate` returns the
         tokens of `generate`; the outputs contain what `output_schema` declares; a batch that does
-        not fit `batch_schema` raises ZooError.
+        not fit `batch_schema` raises ZooError; padding does not change the outputs.
 
     Attributes:
         bos: the start token, which `zoo.generate` adds to prompts; None if there is none.
