@@ -1,13 +1,12 @@
 """Texts as token IDs: the tokenizer of a preprocessor, and the limits of its texts."""
 
-import os
 from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 
 from zoo import DataError, ZooError
-from zoo.plugin import Array, TensorSchema, Tokenizer, read_tokenizer, truncate
+from zoo.plugin import Array, TensorSchema, Tokenizer, expand_path, read_tokenizer, truncate
 
 EXAMPLE_WORDS = ("the", "cat", "sat", "on", "a", "mat")
 EXAMPLE_TOKENIZER = """{"version": "1.0", "truncation": null, "padding": null,
@@ -55,12 +54,12 @@ class TextEncoder:
                     "the text preprocessor has no tokenizer; make one with: "
                     "zoo tokenizer train FILE -o tokenizer.json, and set 'tokenizer' to its path"
                 )
-            path = os.path.expanduser(os.path.expandvars(self.path))
-            if not os.path.exists(path):
+            path = expand_path(self.path)
+            if not path.exists():
                 raise DataError(
                     "the tokenizer file does not exist; make it with: "
                     f"zoo tokenizer train FILE -o {self.path}",
-                    path,
+                    str(path),
                 )
             self.json = read_tokenizer(path)
         return self.json
@@ -98,8 +97,6 @@ class TextEncoder:
         if suffix and ids[-len(suffix) :] == suffix:
             ids = ids[: -len(suffix)]
         shown = truncate(repr(text), 80)
-        if not ids:
-            raise DataError(f"the text {shown} has no tokens")
         if self.max_length is not None and len(ids) > self.max_length:
             if not self.truncate:
                 raise DataError(

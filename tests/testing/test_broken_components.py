@@ -18,6 +18,7 @@ from broken_importers import BROKEN as BROKEN_IMPORTERS
 from broken_initialisers import BROKEN as BROKEN_INITIALISERS
 from broken_models import BROKEN as BROKEN_MODELS
 from broken_modules import BROKEN as BROKEN_MODULES
+from broken_preprocessors import BROKEN as BROKEN_PREPROCESSORS
 from broken_scores import BROKEN as BROKEN_SCORES
 from broken_training import BROKEN as BROKEN_TRAINING
 
@@ -41,6 +42,7 @@ BROKEN = [
     *BROKEN_INITIALISERS,
     *BROKEN_MODULES,
     *BROKEN_MODELS,
+    *BROKEN_PREPROCESSORS,
     *BROKEN_SCORES,
     *BROKEN_TRAINING,
 ]

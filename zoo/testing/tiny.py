@@ -35,6 +35,7 @@ from zoo.interfaces import (
 )
 from zoo.interfaces.signature import FromParent
 from zoo.testing.tiny_dataset import TinyDataset
+from zoo.testing.tiny_preprocessor import TinyPreprocessor
 
 PLUGIN = "zoo-testing"
 
@@ -254,4 +255,5 @@ TINY_COMPONENTS: tuple[type[Component], ...] = (
     TinyOptimiser,
     TinySchedule,
     TinyDataset,
+    TinyPreprocessor,
 )

@@ -45,8 +45,12 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "part": part,
         "optimiser": optimiser,
         "schedule": schedule,
+        "dataset": dataset,
+        "preprocessor": preprocessor,
         "preprocessor": preprocessor,
         "dataset": dataset,
+        "dataset": dataset,
+        "preprocessor": preprocessor,
     }.items()
 }
 

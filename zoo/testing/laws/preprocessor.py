@@ -59,9 +59,8 @@ def _check_array(key: str, array: Array, schema: TensorSchema, sizes: dict[str, 
     assert fits, f"'{key}' has shape {list(array.shape)}, but outputs has {schema.format()}"
     if isinstance(schema.below, int) and array.size:
         low, high = int(array.min()), int(array.max())
-        assert (schema.minimum is None or low >= schema.minimum) and high < schema.below, (
-            f"'{key}' has IDs from {low} to {high}, but outputs has below={schema.below}"
-        )
+        valid = high < schema.below and (schema.minimum is None or low >= schema.minimum)
+        assert valid, f"'{key}' has IDs from {low} to {high}, but outputs has {schema}"
 
 
 def repeatable_encoding(config: Configuration) -> None:
