@@ -1,12 +1,16 @@
 """``zoo check --plan``; test_verbs tests the rest of the command."""
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from zoo.cli.main import app
+from zoo.cli.output import format_bytes
 from zoo.errors import ZooError
+from zoo.training.plan import make_plan
+from zoo.training.plan_options import parse_batch, parse_devices
 
 
 def _run(*arguments):
@@ -47,3 +51,16 @@ def test_wrong_options(arguments, message):
     done = CliRunner().invoke(app, ["check", "gpt2-tiny", *arguments])
     assert isinstance(done.exception, ZooError)
     assert message in str(done.exception)
+
+
+@pytest.mark.slow
+def test_the_table_in_the_docs_is_the_output():
+    page = (Path(__file__).parents[2] / "docs" / "scaling.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    columns = {row[0]: row[1:] for row in rows}
+    for index, devices in enumerate(columns["`gpt2-small`, batch 8x512"]):
+        plan = make_plan("gpt2-small", parse_devices(devices), batch=parse_batch("8x512"))
+        sizes = {name: format_bytes(size) for name, size in plan.sizes.items()}
+        assert sizes == {name: columns[name][index] for name in sizes}
+        assert columns["total at the peak"][index] == format_bytes(plan.total)
+        assert columns["sent per update"][index] == format_bytes(sum(plan.communication.values()))
