@@ -10,8 +10,8 @@ from torch import nn
 from zoo.training.plan_options import Devices
 from zoo.training.step_memory import StepMemory, total_bytes
 
-WORKSPACE = 32 * 2**20
-"""Bytes that cuBLAS allocates on a Hopper GPU; 8 MB on older ones."""
+WORKSPACE = 2 * 32 * 2**20
+"""Bytes of cuBLAS on a Hopper GPU: a workspace for the forward and one for the backward pass."""
 PREFETCHED = 2
 """Blocks of FSDP that are gathered at the same time: the current one and the next."""
 
