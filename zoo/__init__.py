@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from zoo.artifact import save as save, verify as verify
     from zoo.attention import record_samples as record_samples, recording as recording
     from zoo.data.spec_batches import batches as batches
-    from zoo.data.public import batches as batches
     from zoo.data.tokenizer_training import train_tokenizer as train_tokenizer
     from zoo.errors import (
         ArtifactError as ArtifactError,

@@ -3,9 +3,10 @@
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+import pydantic
 
 from zoo import DataError, ZooError
 from zoo.plugin import (
@@ -17,8 +18,11 @@ from zoo.plugin import (
     audio_length,
     expand_path,
     read_audio,
+    uncompressed_suffix,
 )
-from zoo_datasets.folders import list_classes, list_files, read_rows
+from zoo_datasets.array_rows import read_npz
+from zoo_datasets.audio_archive import ArchivedRecordings
+from zoo_datasets.folders import list_classes, list_files, read_paths, read_rows
 
 SUFFIXES = (".wav", ".flac", ".ogg", ".mp3", ".aiff", ".aif")
 
@@ -31,9 +35,10 @@ class AudioFolder(Dataset):
     are not in such folders, the name of the file up to the first ``_`` (``FOLDER/yes_17.wav``).
 
     Args:
-        folder: folder of recordings.
-        transcripts: text file with lines ``name<TAB>text``; the text of each file in ``folder``.
+        folder: folder of recordings; or a ``.npz`` file with the samples of each in an array.
+        transcripts: text file with lines ``name<TAB>text``; the text of each recording.
         target: whether the texts are transcripts or names of classes.
+        rate: sampling rate of the arrays of a ``.npz`` file in Hz.
 
     Fields:
         source: audio. target: text or label.
@@ -48,28 +53,40 @@ class AudioFolder(Dataset):
         folder: str,
         transcripts: str | None = None,
         target: Literal["text", "label"] = "text",
+        rate: Annotated[int, pydantic.Field(ge=1)] | None = None,
     ) -> None:
         if transcripts is None and target == "text":
             raise ZooError("set 'transcripts', or target: label to use the names of folders")
         self.folder = folder
         self.transcripts = transcripts
         self.target = target
+        self.rate = rate
 
     def fields(self) -> Mapping[str, Field]:
         return {"source": Field("audio"), "target": Field(self.target)}
 
     def open(self, *, evaluation: bool = False) -> Examples:
-        folder = expand_path(self.folder)
+        path = expand_path(self.folder)
+        if uncompressed_suffix(path) == ".npz":
+            return self._open_archive()
         if self.transcripts is not None:
-            rows = read_rows(TextLines(self.transcripts), folder, 2)
-            return _Recordings([str(folder / name) for name, _ in rows], [text for _, text in rows])
-        found = list_classes(folder, SUFFIXES)
+            return _Recordings(read_paths(self.transcripts, path))
+        found = list_classes(path, SUFFIXES)
         if not found:
-            files = list_files(folder, SUFFIXES)
-            found = [(path, Path(path).stem.partition("_")[0]) for path in files]
+            found = [(file, _prefix(Path(file).stem)) for file in list_files(path, SUFFIXES)]
         if not found:
-            raise DataError("the folder has no recordings", str(folder))
-        return _Recordings([path for path, _ in found], [label for _, label in found])
+            raise DataError("the folder has no recordings", str(path))
+        return _Recordings(found)
+
+    def _open_archive(self) -> Examples:
+        path, arrays = read_npz(self.folder)
+        if self.rate is None:
+            raise DataError("set 'rate', the sampling rate of the arrays in Hz", path)
+        if self.transcripts is not None:
+            rows = read_rows(TextLines(self.transcripts), arrays.__contains__)
+        else:
+            rows = [(name, _prefix(name)) for name in sorted(arrays)]
+        return ArchivedRecordings(path, arrays, rows, self.rate)
 
     @classmethod
     def write_example(cls, folder: Path) -> dict[str, Any]:
@@ -83,22 +100,26 @@ class AudioFolder(Dataset):
         return {"folder": str(folder), "transcripts": str(folder / "transcripts.tsv")}
 
 
+def _prefix(name: str) -> str:
+    return name.partition("_")[0]
+
+
 class _Recordings(Examples):
-    def __init__(self, paths: Sequence[str], targets: Sequence[str]) -> None:
-        self.paths = paths
-        self.targets = targets
+    def __init__(self, rows: Sequence[tuple[str, str]]) -> None:
+        self.rows = rows
 
     def __len__(self) -> int:
-        return len(self.paths)
+        return len(self.rows)
 
     def __getitem__(self, index: int) -> Example:
-        return {"source": read_audio(self.paths[index]), "target": self.targets[index]}
+        path, target = self.rows[index]
+        return {"source": read_audio(path), "target": target}
 
     def origin(self, index: int) -> str:
-        return self.paths[index]
+        return self.rows[index][0]
 
     def sizes(self) -> Sequence[int]:
-        return [_length(path) for path in self.paths]
+        return [_length(path) for path, _ in self.rows]
 
 
 def _length(path: str) -> int:

@@ -3,6 +3,7 @@
 import csv
 from array import array
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from zoo import DataError
 from zoo.plugin import TextLines, uncompressed_suffix
@@ -34,7 +35,7 @@ class CsvRows:
         self.path = self._lines.path
         tabs = uncompressed_suffix(self.path) == ".tsv"
         self._delimiter = delimiter or ("\t" if tabs else ",")
-        self._quoting = csv.QUOTE_MINIMAL if quoting else csv.QUOTE_NONE
+        self._quoting = quoting
         self._starts = array("Q")  # the first line of each row, and the number of lines
         self._index_rows()
         if len(self._starts) < 1 + header + 1:
@@ -83,10 +84,12 @@ class CsvRows:
 
     def _cells(self, row: int) -> list[str]:
         lines = self._lines.read(self._starts[row], self._starts[row + 1])
-        return next(self._reader(line + "\n" for line in lines))
+        cells: list[str] = next(self._reader(line + "\n" for line in lines))
+        return cells
 
-    def _reader(self, lines: Iterator[str]) -> "csv._reader":
-        return csv.reader(lines, delimiter=self._delimiter, quoting=self._quoting, strict=True)
+    def _reader(self, lines: Iterator[str]) -> Any:  # has line_num
+        quoting = csv.QUOTE_MINIMAL if self._quoting else csv.QUOTE_NONE
+        return csv.reader(lines, delimiter=self._delimiter, quoting=quoting, strict=True)
 
 
 def require_columns(rows: CsvRows, names: Sequence[str]) -> None:

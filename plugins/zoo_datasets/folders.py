@@ -1,7 +1,7 @@
 """Files in folders, and tables that name them."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from zoo import DataError
@@ -37,25 +37,33 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
     return sorted(visible, key=lambda entry: entry.name)
 
 
-def read_rows(lines: TextLines, folder: Path, columns: int) -> list[list[str]]:
-    """Return the rows of a tab-separated file whose first column names files in a folder.
+def read_rows(lines: TextLines, exists: Callable[[str], bool]) -> list[tuple[str, str]]:
+    """Return the rows of a file with lines ``name<TAB>label or text``.
+
+    Args:
+        exists: whether there is a file, or an array, of this name.
 
     Raises:
-        DataError: if a line has fewer than ``columns`` columns, a name occurs outside of the
-            folder, or a file does not exist.
+        DataError: if a line has another form or names something that does not exist.
     """
     rows = []
     for index, line in enumerate(lines):
-        cells = [cell.strip() for cell in line.split("\t", columns - 1)]
-        if len(cells) < columns or not all(cells):
+        name, _, target = line.partition("\t")
+        name, target = name.strip(), target.strip()
+        if not name or not target:
             raise DataError(
-                f"expected {columns} columns, separated by tabs: the name of a file, then its "
-                "label or text",
+                "expected a name, a tab and its label or text, neither of them empty",
                 lines.origin(index),
             )
-        if not (folder / cells[0]).is_file():
-            raise DataError(f"{folder / cells[0]} does not exist", lines.origin(index))
-        rows.append(cells)
+        if not exists(name):
+            raise DataError(f"'{name}' does not exist", lines.origin(index))
+        rows.append((name, target))
     if not rows:
         raise DataError("the file has no lines", str(lines.path))
     return rows
+
+
+def read_paths(labels: str, folder: Path) -> list[tuple[str, str]]:
+    """Return path and label or text of the files in a folder that a file names; see `read_rows`."""
+    rows = read_rows(TextLines(labels), lambda name: (folder / name).is_file())
+    return [(str(folder / name), target) for name, target in rows]

@@ -1,6 +1,5 @@
 """Dataset 'image-folder'."""
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -8,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from zoo import DataError
-from zoo.plugin import Dataset, Example, Examples, Field, TextLines, expand_path, read_image
-from zoo_datasets.folders import list_classes, read_rows
+from zoo.plugin import Dataset, Example, Examples, Field, expand_path, read_image
+from zoo_datasets.folders import list_classes, read_paths
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 
@@ -40,12 +39,11 @@ class ImageFolder(Dataset):
     def open(self, *, evaluation: bool = False) -> Examples:
         folder = expand_path(self.folder)
         if self.labels is not None:
-            rows = read_rows(TextLines(self.labels), folder, 2)
-            return _Images([str(folder / name) for name, _ in rows], [label for _, label in rows])
+            return _Images(read_paths(self.labels, folder))
         found = list_classes(folder, SUFFIXES)
         if not found:
             raise DataError("no folder with images; expected FOLDER/CLASS/*.png", str(folder))
-        return _Images([path for path, _ in found], [label for _, label in found])
+        return _Images(found)
 
     @classmethod
     def write_example(cls, folder: Path) -> dict[str, Any]:
@@ -58,15 +56,15 @@ class ImageFolder(Dataset):
 
 
 class _Images(Examples):
-    def __init__(self, paths: Sequence[str], labels: Sequence[str]) -> None:
-        self.paths = paths
-        self.labels = labels
+    def __init__(self, rows: Sequence[tuple[str, str]]) -> None:
+        self.rows = rows
 
     def __len__(self) -> int:
-        return len(self.paths)
+        return len(self.rows)
 
     def __getitem__(self, index: int) -> Example:
-        return {"source": read_image(self.paths[index]), "target": self.labels[index]}
+        path, label = self.rows[index]
+        return {"source": read_image(path), "target": label}
 
     def origin(self, index: int) -> str:
-        return os.fspath(self.paths[index])
+        return self.rows[index][0]

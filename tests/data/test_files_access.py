@@ -68,6 +68,16 @@ def test_a_changed_file_is_decompressed_again(tmp_path, monkeypatch):
     assert FileBytes(path).read() == CONTENT[::-1]
 
 
+def test_only_large_files_need_a_cache_directory(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "user_cache", lambda: None)
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(CONTENT))
+    assert FileBytes(path).read() == CONTENT
+    monkeypatch.setattr(files, "MAX_IN_MEMORY", 10)
+    with pytest.raises(DataError, match="no cache directory; set XDG_CACHE_HOME"):
+        FileBytes(path)
+
+
 @pytest.mark.parametrize("cut", [20, 3])
 @pytest.mark.parametrize(
     ("suffix", "compress"),

@@ -53,7 +53,8 @@ def test_unreadable_audio_raises_with_its_file_when_it_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "message"), [("c.wav\tno", r"c\.wav does not exist"), ("a.wav", "expected 2 columns")]
+    ("line", "message"),
+    [("c.wav\tno", r"'c\.wav' does not exist"), ("a.wav", "expected a name, a tab")],
 )
 def test_a_wrong_transcript_raises_with_file_and_line(tmp_path, line, message):
     _write(tmp_path / "a.wav")
@@ -70,3 +71,36 @@ def test_a_folder_without_recordings_raises(tmp_path):
 def test_texts_need_transcripts():
     with pytest.raises(ZooError, match="set 'transcripts', or target: label"):
         AudioFolder(folder="a")
+
+
+def test_recordings_of_a_npz_file(tmp_path, read_all):
+    samples = (SAMPLES * 32768).astype(np.int16)
+    np.savez(tmp_path / "a.npz", **{"7_theo_0": samples, "3_theo_1": SAMPLES})
+    params = {"folder": str(tmp_path / "a.npz"), "rate": 8000}
+    examples = AudioFolder(**params, target="label").open()
+    assert [example["target"] for example in read_all(examples)] == ["3", "7"]
+    for example in read_all(examples):
+        np.testing.assert_array_equal(example["source"].samples, SAMPLES.astype(np.float32))
+        assert example["source"].rate == 8000
+    assert list(examples.sizes()) == [4, 4]
+    assert examples.origin(1) == f"{tmp_path}/a.npz[7_theo_0]"
+    (tmp_path / "text.tsv").write_text("7_theo_0\tseven\n")
+    examples = AudioFolder(**params, transcripts=str(tmp_path / "text.tsv")).open()
+    assert [example["target"] for example in read_all(examples)] == ["seven"]
+    with pytest.raises(DataError, match=r"a\.npz: set 'rate'"):
+        AudioFolder(folder=params["folder"], target="label").open()
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros((2, 3)), r"expected samples \[L\].*float64 \[2, 3\]"),
+        (np.zeros(3, np.uint8), r"expected samples \[L\].*uint8 \[3\]"),
+        (np.array([0.0, np.nan]), "a sample is NaN or infinite"),
+    ],
+)
+def test_wrong_arrays_raise_with_their_names(tmp_path, array, message):
+    np.savez(tmp_path / "a.npz", yes_1=array)
+    dataset = AudioFolder(folder=str(tmp_path / "a.npz"), rate=8000, target="label")
+    with pytest.raises(DataError, match=rf"a\.npz\[yes_1\]: {message}"):
+        dataset.open()[0]

@@ -45,7 +45,11 @@ def test_an_unreadable_image_raises_with_its_file(tmp_path):
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [("2.png\tred", "2.png does not exist"), ("1.png", "2 columns"), ("1.png\t", "2 columns")],
+    [
+        ("2.png\tred", "'2.png' does not exist"),
+        ("1.png", "expected a name, a tab"),
+        ("1.png\t", "expected a name, a tab"),
+    ],
 )
 def test_a_wrong_line_of_labels_raises_with_file_and_line(tmp_path, line, message):
     _save(tmp_path / "1.png")

@@ -47,10 +47,6 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "schedule": schedule,
         "dataset": dataset,
         "preprocessor": preprocessor,
-        "preprocessor": preprocessor,
-        "dataset": dataset,
-        "dataset": dataset,
-        "preprocessor": preprocessor,
     }.items()
 }
 
