@@ -116,19 +116,16 @@ def measure_pipeline(setup: Setup, device: torch.device) -> dict[str, list[float
     """Return the seconds of steps with batches as they are read, and with the same in memory."""
     times: dict[str, list[float]] = {"pipeline": [], "cached": []}
     updates = setup.batches.epoch(1)
+    kept: list[Any] = []
+
+    def read() -> None:
+        batches = next(updates).batches
+        kept.append([{key: t.to(device) for key, t in b.items()} for b in batches if b])
+        setup.step(batches)
+
     for _ in range(SEGMENTS):
-        kept = []
-
-        def read() -> None:
-            update = next(updates)
-            kept.append(update.batches)
-            setup.step(update.batches)
-
         times["pipeline"].append(segment(read, device))
-        batches = iter(
-            [[{key: t.to(device) for key, t in b.items()} for b in each if b] for each in kept]
-        )
-        times["cached"].append(segment(lambda: setup.step(next(batches)) and None, device))
+        times["cached"].append(segment(lambda: setup.step(kept.pop()) and None, device))
     return times
 
 
