@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from zoo.artifact import save as save, verify as verify
     from zoo.attention import record_samples as record_samples, recording as recording
     from zoo.data.spec_batches import batches as batches
-    from zoo.data.spec_batches import batches as batches
     from zoo.data.tokenizer_training import train_tokenizer as train_tokenizer
     from zoo.errors import (
         ArtifactError as ArtifactError,
@@ -48,6 +47,10 @@ if TYPE_CHECKING:
         schedule as schedule,
     )
     from zoo.spec.spec import Spec as Spec, load_spec as load_spec
+    from zoo.training.checkpoint import (
+        load_checkpoint as load_checkpoint,
+        save_checkpoint as save_checkpoint,
+    )
     from zoo.training.run import train as train
 else:
     __getattr__, __dir__, __all__ = lazy_exports(__name__)

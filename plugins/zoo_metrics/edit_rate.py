@@ -34,6 +34,7 @@ class EditRate(TextMetric):
     without jiwer.
     """
 
+    lower_is_better: ClassVar[bool] = True
     jiwer_function: ClassVar[str]
     """Function of jiwer that counts the edits."""
     tokenization: ClassVar[str]

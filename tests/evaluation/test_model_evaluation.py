@@ -1,6 +1,7 @@
 """`evaluate_model` against computations written by hand."""
 
 import math
+import pickle
 
 import jiwer
 import pytest
@@ -12,7 +13,13 @@ from torch import tensor
 
 import zoo
 from zoo.errors import ZooError
-from zoo.evaluation.model_evaluation import evaluate_model
+from zoo.evaluation.generating import build_generation
+from zoo.evaluation.model_evaluation import (
+    evaluate_model,
+    evaluate_share,
+    evaluation_result,
+    merge_shares,
+)
 from zoo.registry.component_registry import default_registry
 
 VOCAB = 16
@@ -238,3 +245,47 @@ def test_errors(translator):
     with pytest.raises(ZooError, match=r"no tokenizer for its outputs.*preprocessing\.target"):
         evaluate(model, batches, "bleu")
     model.tokenizer = saved
+
+
+METRICS = ("bleu", "wer", "accuracy", "perplexity")
+
+
+def test_shares_of_two_processes_are_merged_to_the_results_of_one(translator):
+    model, batches, texts = translator
+    objective = build("objective", "cross-entropy")
+    metrics = [build("metric", name) for name in METRICS]
+    generation = build_generation(model, build("sampler", "greedy"), (), 9)
+    shares = []
+    for rank in range(2):
+        options = {"texts": False, "seed": 0, "rank": rank, "world": 2, "progress": None}
+        share = evaluate_share(model, batches, metrics, objective, generation, **options)
+        shares.append(pickle.loads(pickle.dumps(share)))
+    assert [share.examples for share in shares] == [5, 3]
+    result = evaluation_result(merge_shares(shares), has_loss=True, seconds=0.0)
+    expected = evaluate(model, batches, *METRICS, objective=objective)
+    assert result.hypotheses == texts
+    assert result.references == batches._references
+    assert result.values == pytest.approx(expected.values, rel=1e-5)
+    assert result.signatures == expected.signatures
+
+
+def test_values_of_the_same_name_get_a_number(translator):
+    model, batches, _ = translator
+    result = evaluate(model, batches, "perplexity", "perplexity")
+    assert list(result.values) == list(result.signatures) == ["perplexity", "perplexity-2"]
+
+
+def test_prompts_without_a_padding_token_are_evaluated_one_by_one():
+    model = zoo.compose("gpt2-tiny", seed=0)
+    model.tokenizer = {"target": word_tokenizer(31)}
+    rows = random_tokens(3, 30, torch.Generator().manual_seed(0))
+    examples = [
+        {"target": row, "prompt": row[:-1], "mask": torch.ones(len(row), dtype=torch.bool)}
+        for row in rows
+    ]
+    references = [["w4"], ["w5"], ["w6"]]
+    result = evaluate(model, ListBatches(examples, references, size=1), "chrf", max_length=3)
+    expected = zoo.generate(model, [rows[0][:-1].tolist()], sampler="greedy", max_length=3)
+    assert result.hypotheses[0] == expected[0][0].text
+    with pytest.raises(ZooError, match="prompts of different lengths cannot be in one batch"):
+        evaluate(model, ListBatches(examples, references, size=2), "chrf", max_length=3)

@@ -1,6 +1,7 @@
 """Small datasets and preprocessors, and models for their batches."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -9,7 +10,9 @@ import numpy as np
 
 import zoo
 from zoo.data.batches import open_batches
+from zoo.data.text_lines import TextLines
 from zoo.errors import DataError
+from zoo.interfaces import Entry
 from zoo.interfaces.signature import FromParent
 from zoo.plugin import Blueprint, Dataset, Examples, Field, Preprocessor, TensorSchema
 from zoo.spec.training import Batching
@@ -92,6 +95,39 @@ class ListDataset(Dataset):
         return {}
 
 
+class DigitLines(Dataset):
+    """Pairs of lines of two text files."""
+
+    name: ClassVar[str] = "digit-lines"
+
+    def __init__(self, *, source: str, target: str) -> None:
+        self.paths = {"source": source, "target": target}
+
+    def fields(self):
+        return {"source": Field("text"), "target": Field("text")}
+
+    def open(self, *, evaluation=False):
+        return LineExamples({key: TextLines(path) for key, path in self.paths.items()})
+
+    @classmethod
+    def write_example(cls, folder: Path):
+        return {}
+
+
+class LineExamples(Examples):
+    def __init__(self, files):
+        self.files = files
+
+    def __len__(self):
+        return len(self.files["source"])
+
+    def __getitem__(self, index):
+        return {key: lines[index] for key, lines in self.files.items()}
+
+    def origin(self, index):
+        return f"source:{index + 1}"
+
+
 class Digits(Preprocessor):
     """Encodes a text of words such as "w7" as their numbers."""
 
@@ -139,6 +175,11 @@ class Noise(Preprocessor):
     @classmethod
     def example_schema(cls):
         return TensorSchema(("B", 3), "float")
+
+
+def registered(component, **params):
+    """Return a blueprint of a component as if a plugin had registered it."""
+    return replace(Blueprint.of(component, **params), entry=Entry(component, "kit", "kit", "1"))
 
 
 @cache

@@ -40,9 +40,10 @@ class ListBatches:
         return pad_sequence(values, batch_first=True, padding_value=self.pads.get(key, 0))
 
 
-def varied_translator():
+def varied_translator(**sections):
     """Return a model over 16 words, untrained, with weights for which outputs differ."""
-    model = zoo.compose("bahdanau-reversal", seed=4)
+    spec = {"zoo": 1, "name": "translator", "extends": "bahdanau-reversal", **sections}
+    model = zoo.compose(spec, seed=4)
     with torch.no_grad():
         for weight in model.parameters():
             if weight.dim() > 1:
@@ -52,12 +53,15 @@ def varied_translator():
 
 
 def word_tokenizer(vocab):
-    """Return the JSON of a tokenizer of words `w0`, `w1`, ...; the first three are special."""
+    """Return the JSON of a tokenizer of the words `w3`, `w4`, ...; IDs 0 to 2 are special."""
     from tokenizers import Tokenizer, models, pre_tokenizers
 
-    tokenizer = Tokenizer(models.WordLevel({f"w{i}": i for i in range(vocab)}, unk_token="w0"))
+    special = ["<pad>", "<s>", "</s>"]
+    words = [*special, *(f"w{i}" for i in range(3, vocab))]
+    ids = {word: i for i, word in enumerate(words)}
+    tokenizer = Tokenizer(models.WordLevel(ids, unk_token="<pad>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.add_special_tokens(["w0", "w1", "w2"])
+    tokenizer.add_special_tokens(special)
     return tokenizer.to_str()
 
 

@@ -50,6 +50,7 @@ def make_spec(folder: Path, **train: Any) -> dict[str, Any]:
         "zoo": 1,
         "name": "tiny-reversal",
         "extends": "transformer-tiny",
+        "model": {"encoder": {"layers": 1}, "decoder": {"layers": 1}},
         "metrics": [],
         "preprocessing": {"source": text, "target": text},
         "train": {
@@ -66,7 +67,7 @@ def make_spec(folder: Path, **train: Any) -> dict[str, Any]:
 
 def set_dropout(spec: dict[str, Any], probability: float) -> dict[str, Any]:
     """Return a spec with dropout in encoder and decoder."""
-    parts = {"encoder": {"dropout": probability}, "decoder": {"dropout": probability}}
+    parts = {key: {**part, "dropout": probability} for key, part in spec["model"].items()}
     return {**spec, "model": parts}
 
 

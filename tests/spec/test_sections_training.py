@@ -156,3 +156,22 @@ def test_model_weights_have_shared_parameters_once_and_only_those_that_are_train
         ("out.bias", "bias"),
     ]
     assert weights[0].padding == 0
+
+
+def test_a_training_loop_of_your_own(read):
+    spec, model = read(), zoo.compose("gpt2-tiny")
+    objective, optimiser, schedule = (
+        zoo.objective(spec),
+        zoo.optimiser(spec, model),
+        zoo.schedule(spec),
+    )
+    batch = model.example(4, 6, torch.Generator().manual_seed(0))
+    model.eval()  # without dropout
+    before = objective(model(batch)).item()
+    for step in range(1, 21):
+        for group in optimiser.param_groups:
+            group["lr"] = 0.01 * schedule.factor(step)
+        optimiser.zero_grad()
+        objective(model(batch)).backward()
+        optimiser.step()
+    assert objective(model(batch)).item() < 0.8 * before

@@ -60,6 +60,10 @@ class WrongConsumes(Accuracy):
     consumes = "text"
 
 
+class WrongDirection(Accuracy):
+    lower_is_better = True
+
+
 class ConstantMetric(Metric):
     name: ClassVar[str] = "constant"
 
@@ -166,6 +170,7 @@ BROKEN = [
     ("pickled", HoldsModule, Accuracy),
     ("pickled", CountsNotPickled, Accuracy),
     ("declared-input", WrongConsumes, Accuracy),
+    ("declared-direction", WrongDirection, Accuracy),
     ("runs-example", NanLogits, Seq2Seq),
     ("save-load", UnsavedWeight, Seq2Seq),
     ("parameter-gradients", UnusedParameter, Seq2Seq),

@@ -26,7 +26,6 @@ SINGLE = Distribution(
     accumulate=1,
     trained=600,
     blocks=(200, 100),
-    compute_ratio=1.0,
 )
 DDP = replace(SINGLE, devices=parse_devices("ddp:8"))
 FSDP = replace(SINGLE, devices=parse_devices("fsdp:4"))
@@ -78,16 +77,10 @@ def test_fsdp_gathers_twice_and_scatters_once():
     }
 
 
-def test_fsdp_gathers_in_each_forward_pass():
-    communication = replace(FSDP, accumulate=3).communication()
-    assert communication == {"all-gather": 6 * 450, "reduce-scatter": 450}
-
-
-def test_fsdp_gathers_bfloat16_weights():
-    half = replace(FSDP, compute_ratio=0.5)
-    assert half.communication() == {"all-gather": 450, "reduce-scatter": 225}
-    assert half.at_peak()["gathered weights"] == 200
-    assert half.at_peak()["gathered gradients"] == 50
+def test_fsdp_gathers_in_each_forward_pass_and_reduces_in_the_last():
+    accumulating = replace(FSDP, accumulate=3)
+    assert accumulating.communication() == {"all-gather": 6 * 450, "reduce-scatter": 450}
+    assert accumulating.at_peak()["gathered gradients"] == 640
 
 
 @pytest.mark.parametrize("devices", ["ddp:1", "fsdp:1"])

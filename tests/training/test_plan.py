@@ -49,9 +49,9 @@ def test_fsdp_with_the_layers_as_blocks():
     def rounded(tensors):
         return sum(512 * math.ceil(tensor.numel() / 128) for tensor in tensors)
 
-    inside = {weight for layer in model.decoder.layers for weight in layer.parameters()}
+    inside = {weight for layer in model.decoder.blocks for weight in layer.parameters()}
     outside = rounded(weight for weight in model.parameters() if weight not in inside)
-    block = rounded(model.decoder.layers[0].parameters())
+    block = rounded(model.decoder.blocks[0].parameters())
     plan = make_plan(
         SPEC,
         parse_devices("fsdp:4"),

@@ -22,8 +22,8 @@ from zoo.cli import (
     schema,
     show,
     test_plugin,
-    train,
     tokenizer,
+    train,
     verify,
 )
 

@@ -17,7 +17,7 @@ def command(
     model: Annotated[
         str | None,
         typer.Argument(
-            metavar="[MODEL]",
+            metavar="MODEL",
             help="A model, or the folder of a training run; without it, --hyp and --ref.",
         ),
     ] = None,

@@ -77,6 +77,9 @@ class Batches:
 
     def updates(self, epoch: int) -> int:
         """Return the number of updates of an epoch."""
+        items = self._batching.items
+        if items is not None:
+            return -(-self._source.count(epoch) // items)
         return len(self._order(epoch))
 
     def epoch(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from torch.utils.data import DataLoader, Dataset as TorchDataset
@@ -89,7 +91,9 @@ class Loader:
                 pin_memory=self.pin,
             )
         self.sampler.jobs = jobs
-        yield from self.loader
+        with _without_tokenizer_threads():
+            made = iter(self.loader)
+        yield from made
 
     def _thread(self, jobs: Iterable[Job]) -> Iterator[Made]:
         ready: queue.Queue[Made | Exception | None] = queue.Queue(PREFETCH)
@@ -131,6 +135,24 @@ class Loader:
         iterator = getattr(loader, "_iterator", None)
         if iterator is not None:
             iterator._shutdown_workers()
+
+
+@contextmanager
+def _without_tokenizer_threads() -> Iterator[None]:
+    """Start processes in which the tokenizers library uses no threads, which a fork does not copy.
+
+    Without the setting, the library prints a warning in each of them.
+    """
+    name = "TOKENIZERS_PARALLELISM"
+    old = os.environ.get(name)
+    os.environ[name] = "false"
+    try:
+        yield
+    finally:
+        if old is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = old
 
 
 class _Jobs:

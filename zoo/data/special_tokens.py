@@ -64,6 +64,6 @@ def check_special_tokens(tokenizer: Tokenizer, model: Model, key: str) -> None:
         token = tokenizer.backend.id_to_token(number)
         if token is not None and number not in special and token not in accepted:
             raise ZooError(
-                f"ID {number} is the token {truncate(repr(token), 80)} in the {key} tokenizer, but the model uses it "
-                f"as {role} token; {advice}"
+                f"ID {number} is the token {truncate(repr(token), 80)} in the {key} tokenizer, but "
+                f"the model uses it as {role} token; {advice}"
             )

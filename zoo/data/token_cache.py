@@ -18,7 +18,14 @@ from zoo.data.files import cache_folder, expand_path
 from zoo.data.reader import ExampleReader
 from zoo.data.token_table import EncodedExamples, write_chunks
 from zoo.errors import DataError, ZooError
-from zoo.files import atomic_write, lock_dir, os_error_message
+from zoo.files import (
+    atomic_write,
+    fsync_path,
+    lock_dir,
+    os_error_message,
+    replace_file,
+    staging_dir,
+)
 from zoo.interfaces import Dataset, Model
 from zoo.registry.blueprint import Blueprint
 
@@ -49,8 +56,9 @@ def encode_examples(
         progress: called after each chunk.
     """
     folder = None if fingerprint is None else cache_folder() / fingerprint
-    if folder is not None and (folder / _META).exists():
-        return _open_cached(folder, skipped)
+    cached = None if folder is None else _open_cached(folder, skipped)
+    if cached is not None:
+        return cached
     chunks = encode_chunks(reader, skipped, empty=empty, progress=progress)
     first: list[Chunk] = []
     size = 0
@@ -80,11 +88,8 @@ def _write(folder: Path | None, chunks: Iterator[Chunk], skipped: Skipped) -> En
             return encoded
         folder.mkdir(parents=True, exist_ok=True)
         with lock_dir(folder):
-            if not (folder / _META).exists():
-                meta = {"dtypes": write_chunks(folder, chunks), "skipped": skipped.counts}
-                with atomic_write(folder / _META) as temporary:
-                    temporary.write_text(json.dumps(meta), encoding="utf-8")
-        return _open_cached(folder, skipped)
+            cached = _open_cached(folder, skipped)
+            return cached or _write_cached(folder, chunks, skipped)
     except OSError as error:
         raise ZooError(
             f"the encoded examples cannot be written to {target}: {os_error_message(error)}; set "
@@ -92,8 +97,28 @@ def _write(folder: Path | None, chunks: Iterator[Chunk], skipped: Skipped) -> En
         ) from None
 
 
-def _open_cached(folder: Path, skipped: Skipped) -> EncodedExamples:
-    meta = json.loads((folder / _META).read_text(encoding="utf-8"))
+def _write_cached(folder: Path, chunks: Iterator[Chunk], skipped: Skipped) -> EncodedExamples:
+    """Write the files, and last the description that makes the folder valid."""
+    with staging_dir(folder / "files") as staging:
+        dtypes = write_chunks(staging, chunks)
+        sizes = {path.name: path.stat().st_size for path in staging.iterdir()}
+        for name in sizes:
+            fsync_path(staging / name)
+            replace_file(staging / name, folder / name)
+    meta = {"dtypes": dtypes, "sizes": sizes, "skipped": skipped.counts}
+    with atomic_write(folder / _META) as temporary:
+        temporary.write_text(json.dumps(meta), encoding="utf-8")
+    return EncodedExamples.open(folder, dtypes)
+
+
+def _open_cached(folder: Path, skipped: Skipped) -> EncodedExamples | None:
+    """Return the examples in a folder, or None if it is not complete."""
+    try:
+        meta = json.loads((folder / _META).read_text(encoding="utf-8"))
+        if any((folder / name).stat().st_size != size for name, size in meta["sizes"].items()):
+            return None
+    except FileNotFoundError:
+        return None
     skipped.counts.clear()
     skipped.counts.update(meta["skipped"])
     return EncodedExamples.open(folder, meta["dtypes"])

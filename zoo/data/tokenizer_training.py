@@ -12,7 +12,7 @@ from zoo.data.special_tokens import NAMES, special_ids
 from zoo.data.text_lines import TextLines
 from zoo.data.tokenizer import Tokenizer
 from zoo.data.tokenizer_types import TRAINERS, UNKNOWN, TokenizerType, TrainingRequest
-from zoo.errors import DataError, ZooError
+from zoo.errors import DataError, ZooError, suggest
 from zoo.files import atomic_write
 from zoo.interfaces import Model
 
@@ -73,6 +73,8 @@ def train_tokenizer(
         key: the key of the model's batch that the tokenizer is for.
         progress: show the progress of the library on standard error.
     """
+    if type not in TRAINERS:
+        raise ZooError(f"no type of tokenizers named '{type}'{suggest(type, TRAINERS)}")
     paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     if model is not None:
         vocab, tokens = _fit_model(model, key, special)

@@ -12,7 +12,7 @@ import torch
 
 from zoo.data.batches import open_batches
 from zoo.data.preprocessing import build_preprocessors
-from zoo.errors import ZooError
+from zoo.errors import DataError, ZooError
 from zoo.evaluation.datasets import check_dataset, find_dataset, limit_examples
 from zoo.evaluation.model_evaluation import ModelEvaluation, Progress, evaluate_model
 from zoo.evaluation.settings import read_settings
@@ -82,16 +82,23 @@ def evaluate(
     with _preprocessing(model, settings.preprocessing):
         preprocessors = build_preprocessors(model, registry=registry)
         check_dataset(dataset, model, preprocessors, registry)
-        with open_batches(
-            limit_examples(dataset, limit),
-            model,
-            preprocessors,
-            Batching(items=batch, block=_block(train), shuffle=False, buckets=0),
-            seed=resolve_seed(seed),
-            evaluation=True,
-            bad_data=train.get("bad_data", "fail"),
-            progress=progress,
-        ) as batches:
+        try:
+            batches = open_batches(
+                limit_examples(dataset, limit),
+                model,
+                preprocessors,
+                Batching(items=batch, block=_block(train), shuffle=False, buckets=0),
+                seed=resolve_seed(seed),
+                evaluation=True,
+                bad_data=train.get("bad_data", "fail"),
+                progress=progress,
+            )
+        except DataError as error:
+            if data:
+                raise
+            hint = "the dataset is that of the training; set other files with --data KEY=VALUE"
+            raise DataError(f"{error.message} ({hint})", error.origin) from error
+        with batches:
             result = evaluate_model(
                 model,
                 batches,

@@ -29,6 +29,8 @@ class Metric(Component, ABC):
 
     kind: ClassVar[str] = "metric"
     consumes: ClassVar[Prediction] = "text"
+    lower_is_better: ClassVar[bool] = False
+    """Whether lower values are better, as of error rates."""
 
     @abstractmethod
     def update(self, predictions: Sequence[Any], references: Sequence[Any]) -> None:

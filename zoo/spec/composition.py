@@ -55,14 +55,19 @@ def compose(
     target_dtype = resolve_dtype(dtype)
     valid_seed = resolve_seed(seed)
     spec, _ = check_spec(source, overrides=overrides, registry=registry)
+    return build_model(spec, valid_seed).to(device=target_device, dtype=target_dtype)
+
+
+def build_model(spec: Spec, seed: int) -> Model:
+    """Build the model of a checked spec on the CPU, with weights initialised from a seed."""
     with torch.random.fork_rng(devices=[]), record_build() as root:
-        torch.default_generator.manual_seed(valid_seed)  # does not seed the GPUs
+        torch.default_generator.manual_seed(seed)  # does not seed the GPUs
         model = spec.sections.model.build()
         init = spec.sections.init
         if init is not None:
             with init.report_errors("initialisation"):
                 initialise(model, init.build())
-    return attach_metadata(root.children[0], spec).to(device=target_device, dtype=target_dtype)
+    return attach_metadata(root.children[0], spec)
 
 
 def check_spec(

@@ -65,4 +65,3 @@ def average_checkpoints(files: Sequence[Path]) -> dict[str, Tensor]:
             last = (total / len(readers)).to(last.dtype)
         means[name] = last
     return means
-

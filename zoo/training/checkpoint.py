@@ -162,6 +162,8 @@ def load_tensors(model: nn.Module, reader: TensorReader, source: Path) -> None:
     own = named_tensors(model)
     for name, tensor in own.items():
         if name not in reader.metas or reader.metas[name].shape != tuple(tensor.shape):
-            raise ZooError(f"{source} does not fit the model: '{name}' is missing or has another "
-                           "shape; start a new run in another folder")
+            raise ZooError(
+                f"{source} does not fit the model: '{name}' is missing or has another "
+                "shape; start a new run in another folder"
+            )
         local(tensor).copy_(local(shard_like(reader.read(name), tensor)))

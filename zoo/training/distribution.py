@@ -10,8 +10,8 @@ from torch import nn
 from zoo.training.plan_options import Devices
 from zoo.training.step_memory import StepMemory, total_bytes
 
-WORKSPACE = 32 * 2**20
-"""Bytes that cuBLAS allocates on a Hopper GPU; 8 MB on older ones."""
+WORKSPACE = 2 * 32 * 2**20
+"""Bytes of cuBLAS on a Hopper GPU: a workspace for the forward and one for the backward pass."""
 PREFETCHED = 2
 """Blocks of FSDP that are gathered at the same time: the current one and the next."""
 
@@ -25,7 +25,6 @@ class Distribution:
         accumulate: number of forward passes per update of the weights.
         trained: bytes of the trained weights, not rounded.
         blocks: bytes of the weights outside of all blocks, and of the largest block.
-        compute_ratio: bytes of an element in the computation, divided by those in the weights.
     """
 
     devices: Devices
@@ -34,7 +33,6 @@ class Distribution:
     accumulate: int
     trained: int
     blocks: tuple[int, int]
-    compute_ratio: float
 
     def sizes(self) -> dict[str, int]:
         step, share = self.step, self._share
@@ -51,10 +49,11 @@ class Distribution:
         step = self.step
         sizes = self.sizes()
         if self.devices.strategy == "fsdp":
-            outside, block = (int(size * self.compute_ratio) for size in self.blocks)
+            outside, block = self.blocks
             sizes.pop("activations")
             sizes["gathered weights"] = outside + PREFETCHED * block
-            sizes["gathered gradients"] = block
+            # Gradients are reduced in the last backward pass of an update only.
+            sizes["gathered gradients"] = step.gradients if self.accumulate > 1 else block
             sizes["activations and temporary"] = step.transient_peak
         else:
             found = step.at_peak
@@ -72,10 +71,9 @@ class Distribution:
         count = self.devices.count
         fraction = (count - 1) / count
         if self.devices.strategy == "fsdp":
-            weights = self.trained * self.compute_ratio
             return {
-                "all-gather": int(2 * self.accumulate * fraction * weights),
-                "reduce-scatter": int(fraction * weights),
+                "all-gather": int(2 * self.accumulate * fraction * self.trained),
+                "reduce-scatter": int(fraction * self.trained),
             }
         return {"all-reduce": int(2 * fraction * self.trained)} if count > 1 else {}
 

@@ -46,7 +46,9 @@ def save_final_model(
     values: dict[str, float] = {}
     if setup.validation is not None:
         is_average = len(folders) > 1
-        values = evaluate(setup, model) if is_average or state.best is None else state.best["values"]
+        values = (
+            evaluate(setup, model) if is_average or state.best is None else state.best["values"]
+        )
     with checkpoints.report_failure(path):
         if processes.is_main:
             train = {**provenance()["train"], "results": values}

@@ -36,9 +36,7 @@ def optimiser_numbers(model: nn.Module, optimiser: torch.optim.Optimizer) -> Num
     return numbers
 
 
-def _values(
-    model: nn.Module, optimiser: torch.optim.Optimizer
-) -> Iterator[tuple[str, str, Any]]:
+def _values(model: nn.Module, optimiser: torch.optim.Optimizer) -> Iterator[tuple[str, str, Any]]:
     """Yield parameter name, name of the value, and value."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     for parameter, state in optimiser.state.items():
@@ -64,8 +62,10 @@ def restore_optimiser(
         key, _, name = rest.partition("/")
         if prefix == _PREFIX:
             if name not in parameters:
-                raise ZooError(f"the checkpoint has the optimiser state of '{name}', which is not a "
-                               "parameter of the model")
+                raise ZooError(
+                    f"the checkpoint has the optimiser state of '{name}', which is not a "
+                    "parameter of the model"
+                )
             value = tensors.read(entry).clone()
             state.setdefault(name, {})[key] = shard_like(value, parameters[name])
     names = {id(parameter): name for name, parameter in parameters.items()}

@@ -85,7 +85,6 @@ def make_plan(
         accumulate=accumulate,
         trained=trained,
         blocks=blocks,
-        compute_ratio=0.5 if chosen == "bfloat16" else 1.0,
     )
     sizes = distribution.sizes()
     at_peak = distribution.at_peak()

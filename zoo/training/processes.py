@@ -135,6 +135,11 @@ class Processes:
         """Wait for all processes."""
         self.accelerator.wait_for_everyone()
 
+    def is_connection_error(self, error: RuntimeError) -> bool:
+        """Return whether an error is that of a process group whose other processes have ended."""
+        is_group_error = isinstance(error, torch.distributed.DistError) or "gloo" in str(error)
+        return self.world > 1 and is_group_error
+
     def describe(self) -> str:
         """Return device and number of processes in words."""
         name = "CPU"

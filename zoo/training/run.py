@@ -113,6 +113,15 @@ class Run:
         setup = build_setup(self.request, self.processes, self._report_progress)
         try:
             return self._train(setup, newest, signals)
+        except RuntimeError as error:
+            if not self.processes.is_connection_error(error):
+                raise
+            found = find_checkpoints(self.folder / CHECKPOINTS)
+            good = f"continue from {found[-1]} with --resume" if found else "no checkpoint exists"
+            raise ZooError(
+                f"process {self.processes.rank} of {self.processes.world} has lost the connection "
+                f"to another process, which may have been killed; {good}"
+            ) from error
         finally:
             setup.close()
 
@@ -228,9 +237,7 @@ class Run:
         """Return the number of completed epochs."""
         return state.epoch + (state.index >= setup.batches.updates(state.epoch))
 
-    def _result(
-        self, setup: Setup, state: RunState, values: Mapping[str, float]
-    ) -> TrainingResult:
+    def _result(self, setup: Setup, state: RunState, values: Mapping[str, float]) -> TrainingResult:
         return TrainingResult(
             state.step,
             self._epochs(setup, state),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from zoo.data.preprocessing import fit_preprocessors
 from zoo.errors import ZooError
 from zoo.interfaces import Filter, Metric, Model, Objective, Sampler, Schedule
 from zoo.registry.component_registry import ComponentRegistry
-from zoo.spec.composition import check_spec, compose
+from zoo.spec.composition import build_model, check_spec
 from zoo.spec.initialisation import find_weights
 from zoo.spec.spec import Source, Spec
 from zoo.spec.training import Batching, Training
@@ -24,13 +24,11 @@ from zoo.training.step import LossModule, Step
 
 @dataclass(frozen=True)
 class Request:
-    """A spec to train, as the caller gave it, and as it was read."""
+    """A checked spec, and its section ``train``."""
 
-    source: Source
-    overrides: Sequence[str]
-    registry: ComponentRegistry | None
     spec: Spec
     training: Training
+    registry: ComponentRegistry | None
 
 
 def read_request(
@@ -50,7 +48,7 @@ def read_request(
         )
     if sections.objective is None:
         raise ZooError(f"spec '{spec.name}' has no objective; add one: 'objective: cross-entropy'")
-    return Request(source, texts, registry, spec, sections.train.build())
+    return Request(spec, sections.train.build(), registry)
 
 
 @dataclass
@@ -94,12 +92,7 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
     """Build the model, open the data, and create optimiser and schedule."""
     spec, training = request.spec, request.training
     sections = spec.sections
-    model = compose(
-        request.source,
-        overrides=request.overrides,
-        registry=request.registry,
-        seed=training.seed,
-    )
+    model = build_model(spec, training.seed)
     preprocessors = fit_preprocessors(spec, model)
     options: dict[str, Any] = {
         "seed": training.seed,

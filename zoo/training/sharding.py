@@ -28,8 +28,9 @@ def shard_model(model: nn.Module, device: torch.device, world: int) -> None:
 def find_blocks(model: nn.Module) -> list[nn.Module]:
     """Return the repeated blocks of a model: the entries of its outermost ModuleLists.
 
-    A block is gathered when it is called, so only blocks that the forward pass calls as modules,
-    and whose parameters no other module has, are returned.
+    A block is gathered when it is called, so only blocks that the forward pass calls once, and
+    whose parameters no other module has, are returned. The cell of a recurrent network would be
+    gathered at every time step.
     """
     uses = Counter(id(p) for module in model.modules() for p in module._parameters.values())
     candidates = [
@@ -38,8 +39,8 @@ def find_blocks(model: nn.Module) -> list[nn.Module]:
         if any(True for _ in block.parameters())
         and all(uses[id(p)] == _count(block, p) for p in block.parameters())
     ]
-    called = _called_modules(model, candidates)
-    return [block for block in candidates if id(block) in called]
+    calls = _count_calls(model, candidates)
+    return [block for block in candidates if calls[id(block)] == 1]
 
 
 def _outermost_entries(module: nn.Module) -> Iterator[nn.Module]:
@@ -55,12 +56,12 @@ def _count(block: nn.Module, parameter: Tensor) -> int:
     return sum(p is parameter for module in block.modules() for p in module._parameters.values())
 
 
-def _called_modules(model: nn.Module, candidates: list[nn.Module]) -> set[int]:
-    """Return the IDs of the candidates that a forward pass on a small example calls."""
-    called: set[int] = set()
+def _count_calls(model: nn.Module, candidates: list[nn.Module]) -> Counter[int]:
+    """Return how often a forward pass on a small example calls each candidate, by ID."""
+    calls: Counter[int] = Counter()
 
     def record(module: nn.Module, inputs: Any) -> None:
-        called.add(id(module))
+        calls[id(module)] += 1
 
     with contextlib.ExitStack() as hooks:
         for block in candidates:
@@ -68,7 +69,7 @@ def _called_modules(model: nn.Module, candidates: list[nn.Module]) -> set[int]:
         generator = torch.Generator(next(model.parameters()).device).manual_seed(0)
         with torch.no_grad(), torch.random.fork_rng(), evaluation_mode(model):
             model(model.example(1, 4, generator))  # type: ignore[operator]
-    return called
+    return calls
 
 
 def set_gradient_sync(module: nn.Module, sync: bool) -> None:

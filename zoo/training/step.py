@@ -104,7 +104,9 @@ class Step:
         self.optimiser.zero_grad(set_to_none=True)
         return StepOutput(loss.detach(), norm, stops)
 
-    def _backward_weighted(self, batches: Sequence[MicroBatch], stop: bool) -> tuple[Tensor, Tensor]:
+    def _backward_weighted(
+        self, batches: Sequence[MicroBatch], stop: bool
+    ) -> tuple[Tensor, Tensor]:
         processes = self.processes
         sums = torch.zeros(3, device=processes.device)
         sums[2] = float(stop)

@@ -14,7 +14,7 @@ from zoo.registry.plugin_call import PluginCall
 from zoo.training.cuda_kernels import CudaKernels
 from zoo.training.memory_tracker import BLOCK, MemoryTracker
 
-PERSISTENT = ("weights", "copies", "gradients", "optimiser")
+PERSISTENT = ("weights", "gradients", "optimiser")
 
 OptimiserFactory = Callable[[Model], torch.optim.Optimizer]
 
