@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     )
     from zoo.data.image_file import read_image as read_image
     from zoo.data.text_lines import TextLines as TextLines
+    from zoo.data.tokenizer import Tokenizer as Tokenizer, read_tokenizer as read_tokenizer
     from zoo.errors import (
+        InvalidParameter as InvalidParameter,
         MissingExtra as MissingExtra,
         RegistryError as RegistryError,
         WidthConflict as WidthConflict,

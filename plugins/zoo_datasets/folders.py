@@ -8,9 +8,13 @@ from zoo import DataError
 from zoo.plugin import TextLines
 
 
-def list_folders(folder: Path) -> list[Path]:
-    """Return the folders in a folder, sorted by name."""
-    return [folder / entry.name for entry in _entries(folder) if entry.is_dir()]
+def list_classes(folder: Path, suffixes: Sequence[str]) -> list[tuple[str, str]]:
+    """Return path and class of each file in ``FOLDER/CLASS/``, sorted."""
+    return [
+        (path, inner.name)
+        for inner in (folder / entry.name for entry in _entries(folder) if entry.is_dir())
+        for path in list_files(inner, suffixes)
+    ]
 
 
 def list_files(folder: Path, suffixes: Sequence[str]) -> list[str]:

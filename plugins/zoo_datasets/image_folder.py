@@ -9,7 +9,7 @@ import numpy as np
 
 from zoo import DataError
 from zoo.plugin import Dataset, Example, Examples, Field, TextLines, expand_path, read_image
-from zoo_datasets.folders import list_files, list_folders, read_rows
+from zoo_datasets.folders import list_classes, read_rows
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 
@@ -42,7 +42,7 @@ class ImageFolder(Dataset):
         if self.labels is not None:
             rows = read_rows(TextLines(self.labels), folder, 2)
             return _Images([str(folder / name) for name, _ in rows], [label for _, label in rows])
-        found = [(path, c.name) for c in list_folders(folder) for path in list_files(c, SUFFIXES)]
+        found = list_classes(folder, SUFFIXES)
         if not found:
             raise DataError("no folder with images; expected FOLDER/CLASS/*.png", str(folder))
         return _Images([path for path, _ in found], [label for _, label in found])

@@ -58,7 +58,8 @@ class _Units:
         self.starts = array("Q")
         self.unit = unit
         previous_empty = True
-        for index, empty in enumerate(lines.blank()):
+        for index, line in enumerate(lines.raw()):
+            empty = not line.strip()
             first = unit == "line" or (previous_empty if unit == "paragraph" else not self.starts)
             if not empty and first:
                 self.starts.append(index)

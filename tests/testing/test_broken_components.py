@@ -18,7 +18,9 @@ from broken_importers import BROKEN as BROKEN_IMPORTERS
 from broken_initialisers import BROKEN as BROKEN_INITIALISERS
 from broken_models import BROKEN as BROKEN_MODELS
 from broken_modules import BROKEN as BROKEN_MODULES
+from broken_preprocessors import BROKEN as BROKEN_PREPROCESSORS
 from broken_scores import BROKEN as BROKEN_SCORES
+from broken_training import BROKEN as BROKEN_TRAINING
 
 from zoo.testing import LawViolation, check
 from zoo.testing.configuration import configurations
@@ -40,7 +42,9 @@ BROKEN = [
     *BROKEN_INITIALISERS,
     *BROKEN_MODULES,
     *BROKEN_MODELS,
+    *BROKEN_PREPROCESSORS,
     *BROKEN_SCORES,
+    *BROKEN_TRAINING,
 ]
 _NEEDS_GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,7 +130,7 @@ def _read_with_soundfile(file: Path) -> Audio:
     return Audio(samples.mean(axis=1, dtype=np.float64).astype(np.float32), int(rate))
 
 
-def _import_soundfile():  # type: ignore[no-untyped-def]
+def _import_soundfile() -> Any:
     try:
         import soundfile
     except (ImportError, OSError):

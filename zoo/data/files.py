@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from zoo.errors import DataError
-from zoo.files import atomic_write, os_error_message
+from zoo.files import atomic_write, os_error_message, user_cache
 
 MAX_IN_MEMORY = 64 * 1024**2
 """Largest decompressed size of a compressed file that is kept in memory."""
@@ -54,9 +54,15 @@ def uncompressed_suffix(path: Path) -> str:
 
 
 def cache_folder() -> Path:
-    """Return the folder of cached data: ``zoo/data`` in the user's cache directory."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(base) / "zoo" / "data"
+    """Return the folder of cached data: ``zoo/data`` in the user's cache directory.
+
+    Raises:
+        DataError: if the user has no home directory.
+    """
+    parent = user_cache()
+    if parent is None:
+        raise DataError("no cache directory; set XDG_CACHE_HOME to the path of a folder")
+    return parent / "zoo" / "data"
 
 
 def unreadable(path: Path, error: Exception) -> DataError:
@@ -137,13 +143,15 @@ class FileBytes:
         """Set the content, or the path of the file with the content."""
         stat = self.path.stat()
         key = f"{os.path.realpath(self.path)}\0{stat.st_size}\0{stat.st_mtime_ns}"
-        cached = cache_folder() / hashlib.sha256(key.encode()).hexdigest()[:32]
-        if not cached.exists():
+        name = hashlib.sha256(key.encode()).hexdigest()[:32]
+        cached = cache_folder() / name if user_cache() else None
+        if cached is None or not cached.exists():
             with _OPENERS[self.path.suffix.lower()](self.path) as stream:
                 content = stream.read(MAX_IN_MEMORY + 1)
                 if len(content) <= MAX_IN_MEMORY:
                     self._content = content
                     return
+                cached = cache_folder() / name
                 cached.parent.mkdir(parents=True, exist_ok=True)
                 with atomic_write(cached) as temporary, temporary.open("wb") as file:
                     while content:

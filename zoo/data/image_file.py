@@ -24,7 +24,7 @@ def read_image(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
         DataError: if the file is missing, or is not an image.
     """
     try:
-        from PIL import Image, ImageOps
+        from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError:
         raise MissingExtra("reading images", library="pillow", extra="train") from None
     try:
@@ -32,7 +32,7 @@ def read_image(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(path) as opened:
                 pixels = np.asarray(_to_8_bits(ImageOps.exif_transpose(opened)))
-    except (Image.UnidentifiedImageError, SyntaxError):
+    except (UnidentifiedImageError, SyntaxError):
         raise DataError("it is not an image in a known format", os.fspath(path)) from None
     except (Image.DecompressionBombWarning, Image.DecompressionBombError, ValueError) as error:
         raise DataError(f"the image cannot be used: {error}", os.fspath(path)) from None

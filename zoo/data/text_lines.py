@@ -52,9 +52,9 @@ class TextLines:
         for index, line in self._read_bytes(start, stop):
             yield self._decode(line, index)
 
-    def blank(self) -> Iterator[bool]:
-        """Yield for each line whether it has only white space, without decoding it."""
-        return (not line.strip() for _, line in self._read_bytes(0, self._count))
+    def raw(self) -> Iterator[bytes]:
+        """Yield the lines without decoding them."""
+        return (line for _, line in self._read_bytes(0, self._count))
 
     def require(self, index: int) -> str:
         """Return a line; raise DataError if it is empty."""

@@ -23,8 +23,8 @@ class Metric(Component, ABC):
       tokens of the reference, a list of token IDs.
 
     Laws:
-        merging instances equals updating a single one; `compute` equals `reference`; `example`
-        returns the types that `consumes` defines.
+        merging instances equals updating a single one, also after pickling; `compute` equals
+        `reference`; `example` returns the types that `consumes` defines.
     """
 
     kind: ClassVar[str] = "metric"

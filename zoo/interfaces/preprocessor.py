@@ -87,6 +87,11 @@ class Preprocessor(Component, ABC):
         """Return a random value for the laws."""
 
     @classmethod
+    def example_stored(cls) -> str | None:
+        """Return a stored text for the laws; None if it needs none."""
+        return None
+
+    @classmethod
     @abstractmethod
     def example_schema(cls) -> TensorSchema:
         """Return the schema of a key that it can make, for the laws."""

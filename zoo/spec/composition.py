@@ -144,9 +144,10 @@ def attach_metadata(tree: BuildNode, spec: Spec) -> Model:
     A model with an unregistered part has no spec, because a file could not name the part.
     """
     model: Model = tree.part
+    spec = spec.without_training()
     if any(_has_unregistered_part(blueprint) for blueprint in spec.root.walk()):
         return model
-    model.spec = {key: value for key, value in spec.resolve().items() if key != "train"}
+    model.spec = spec.resolve()
     model.providers = tuple(spec.providers())
     model.component_paths = tuple(_component_paths(tree, spec))
     model.component_entries = tuple(dict.fromkeys(b.entry for b in spec.root.walk() if b.entry))

@@ -32,9 +32,10 @@ def data_problems(spec: Spec, root: BuildNode, registry: ComponentRegistry) -> I
         except SpecError as error:
             yield from error.problems
             made[key] = {}
+    classes = {key: blueprint.cls for key, blueprint in spec.sections.preprocessing.items()}
     for node in root.walk():
         if isinstance(node.part, Dataset):
-            yield from _dataset_problems(node, spec, schema, made, registry)
+            yield from dataset_problems(node.blueprint, node.part, schema, classes, made, registry)
 
 
 def build_preprocessor(
@@ -52,20 +53,27 @@ def build_preprocessor(
     return blueprint.build(schema=schema[key], stored=stored)
 
 
-def _dataset_problems(
-    node: BuildNode,
-    spec: Spec,
+def dataset_problems(
+    blueprint: Blueprint[Dataset],
+    dataset: Dataset,
     schema: BatchSchema,
+    preprocessing: Mapping[str, type[Preprocessor]],
     made: Mapping[str, Mapping[str, TensorSchema]],
     registry: ComponentRegistry,
 ) -> Iterator[Problem]:
-    blueprint = node.blueprint
+    """Yield the conflicts of a dataset with the batch of a model.
+
+    Args:
+        dataset: the built blueprint.
+        preprocessing: the preprocessors by key of the batch.
+        made: what `Preprocessor.outputs` returned, by key.
+    """
     with blueprint.report_errors("fields"):
-        fields: Mapping[str, Field] = node.part.fields()
+        fields: Mapping[str, Field] = dataset.fields()
     available: dict[str, TensorSchema] = {}
     for key, field in fields.items():
-        preprocessor = spec.sections.preprocessing.get(key)
-        if preprocessor is not None and field.content == preprocessor.cls.content:
+        preprocessor = preprocessing.get(key)
+        if preprocessor is not None and field.content == preprocessor.content:
             available |= made[key]
         elif field.content == "array" and preprocessor is None:
             available[key] = field.schema or TensorSchema()
@@ -77,8 +85,8 @@ def _dataset_problems(
             fitting = sorted({o.name for o in others if o.content == field.content})
             message = f"field '{key}' of dataset '{blueprint.label}' contains {field.content}"
             if preprocessor is not None:
-                takes = preprocessor.cls.content
-                message += f", but preprocessing.{key} is '{preprocessor.label}', for {takes}"
+                takes = preprocessor.content
+                message += f", but preprocessing.{key} is '{preprocessor.name}', for {takes}"
                 message += f"; preprocessors that fit: {', '.join(fitting) or 'none'}"
             else:
                 names = ", ".join(fitting) or "none"

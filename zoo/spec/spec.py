@@ -96,6 +96,11 @@ class Spec:
             self, sections=Sections(zoo=FORMAT, name=self.name, model=self.sections.model)
         )
 
+    def without_training(self) -> Spec:
+        """Return this spec without the section ``train``, which is not part of a saved model."""
+        root = replace(self.root, params={**self.root.params, "train": None})
+        return Spec(Sections(**root.params), root)
+
     def providers(self) -> list[dict[str, Any]]:
         """Return name, version, plugin and distribution of each component."""
         rows: dict[tuple[str, str], dict[str, Any]] = {}

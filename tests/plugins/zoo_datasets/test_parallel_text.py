@@ -1,14 +1,9 @@
 import lzma
-import os
-from pathlib import Path
 
 import pytest
 
 from zoo import DataError, ZooError
 from zoo_datasets.parallel_text import ParallelText
-
-ROOT = Path(__file__).parents[3]
-MULTI30K = Path(os.environ.get("ZOO_DATA", ROOT.parent / "shared" / "data")) / "multi30k"
 
 
 def _write(folder, **texts):
@@ -91,9 +86,9 @@ def test_other_combinations_of_files_raise(params):
         ParallelText(**params)
 
 
-@pytest.mark.skipif(not MULTI30K.exists(), reason="Multi30k is not available; set ZOO_DATA")
-def test_multi30k_has_29_000_pairs():
-    files = {"source": str(MULTI30K / "train.en.xz"), "target": str(MULTI30K / "train.de.xz")}
+def test_multi30k_has_29_000_pairs(published):
+    folder = published("multi30k")
+    files = {"source": str(folder / "train.en.xz"), "target": str(folder / "train.de.xz")}
     examples = ParallelText(**files).open()
     assert len(examples) == 29_000
     assert examples[0]["source"] == "Two young, White males are outside near many bushes."

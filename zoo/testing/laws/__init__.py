@@ -17,9 +17,12 @@ from zoo.testing.laws import (
     model,
     modules,
     objective,
+    optimiser,
     part,
     position,
+    preprocessor,
     sampler,
+    schedule,
     scorer,
 )
 
@@ -40,7 +43,10 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "metric": metric,
         "model": model,
         "part": part,
+        "optimiser": optimiser,
+        "schedule": schedule,
         "dataset": dataset,
+        "preprocessor": preprocessor,
     }.items()
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from typing import Any
 
@@ -52,6 +53,17 @@ def has_signature(config: Configuration) -> None:
     assert metric.signature().strip(), "the signature is empty"
 
 
+def pickled(config: Configuration) -> None:
+    """An instance that was pickled, as it is between processes, has the same value."""
+    metric = config.build()
+    metric.update(*metric.example(4, random.Random(0)))
+    try:
+        restored = pickle.loads(pickle.dumps(metric))
+    except Exception as error:
+        raise AssertionError(f"it cannot be pickled: {error}") from None
+    _close(restored.compute(), metric.compute(), "after pickling")
+
+
 def declared_input(config: Configuration) -> None:
     """The example has the type that `consumes` declares."""
     metric = config.build()
@@ -76,5 +88,6 @@ LAWS = (
     Law("merged-shards", merged_shards),
     Law("matches-reference", matches_reference),
     Law("has-signature", has_signature),
+    Law("pickled", pickled),
     Law("declared-input", declared_input),
 )
