@@ -67,12 +67,3 @@ def lower_is_better(setup: Setup) -> bool:
         for metric in setup.metrics
         if evaluation.monitor == metric.name or evaluation.monitor.startswith(f"{metric.name}_")
     )
-
-
-def check_monitor(monitor: str, values: dict[str, float]) -> None:
-    """Raise ZooError if the monitored value was not computed."""
-    if monitor not in values:
-        raise ZooError(
-            f"train.evaluate.monitor is '{monitor}', which is not a result of the evaluation "
-            f"({', '.join(values)}); set one of them, or add the metric to 'metrics'"
-        )

@@ -20,6 +20,7 @@ from zoo.spec.initialisation import find_weights
 from zoo.spec.spec import Source, Spec
 from zoo.spec.training import Batching, Training
 from zoo.training.averages import MovingAverage
+from zoo.training.monitor import check_monitor
 from zoo.training.processes import Processes
 from zoo.training.step import LossModule, Step
 
@@ -50,7 +51,9 @@ def read_request(
         )
     if sections.objective is None:
         raise ZooError(f"spec '{spec.name}' has no objective; add one: 'objective: cross-entropy'")
-    return Request(spec, sections.train.build(), registry)
+    training = sections.train.build()
+    check_monitor(spec, training)
+    return Request(spec, training, registry)
 
 
 @dataclass
