@@ -5,7 +5,6 @@ from __future__ import annotations
 from torch import Tensor
 
 from zoo.artifact.weights import load_weights, named_tensors
-from zoo.errors import ZooError
 from zoo.evaluation.model_evaluation import evaluate_model
 from zoo.interfaces import Model
 from zoo.spec.spec import load_spec
