@@ -102,7 +102,7 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
     options: dict[str, Any] = {
         "seed": training.seed,
         "bad_data": training.bad_data,
-        "workers": _num_workers(training, processes),
+        "workers": training.workers,
         "pin": processes.device.type == "cuda",
         "progress": progress,
     }
@@ -149,16 +149,6 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
         sampler.build() if sampler else None,
         [blueprint.build() for blueprint in sections.filters],
     )
-
-
-def _num_workers(training: Training, processes: Processes) -> int:
-    """Return the number of processes that make batches.
-
-    With a GPU two by default: a thread would take time from the launches of its kernels.
-    """
-    if training.workers is not None:
-        return training.workers
-    return 2 if processes.device.type == "cuda" else 0
 
 
 def count_steps(training: Training, batches: Batches) -> int:
