@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -157,7 +158,7 @@ def open_batches(
     seed: int,
     evaluation: bool = False,
     bad_data: BadData = "fail",
-    workers: int = 0,
+    workers: int | None = None,
     pin: bool = False,
     progress: Progress | None = None,
 ) -> Batches:
@@ -170,7 +171,8 @@ def open_batches(
         preprocessors: by key of the batch.
         evaluation: keep the order of the dataset.
         bad_data: raise DataError for an example that cannot be used, or leave it out.
-        workers: number of processes that make batches; 0: a thread of this process.
+        workers: number of processes that make batches; 0: this process. Default: this process for
+            texts and labels, whose batches take little time, and without `pin`; otherwise up to 4.
         pin: copy batches to pinned memory, for fast transfer to a GPU.
         progress: called while texts are encoded.
 
@@ -195,5 +197,7 @@ def open_batches(
         reasons = "; ".join(f"{count:,}: {why}" for why, count in skipped.counts.items())
         found = f"all are skipped ({reasons})" if reasons else "it is empty"
         raise DataError(f"dataset '{dataset.name}' has no examples to use: {found}")
+    if workers is None:
+        workers = 0 if reader.fits_table() or not pin else min(4, os.cpu_count() or 1)
     loader = Loader(source, fail=bad_data == "fail", workers=workers, pin=pin)
     return Batches(reader, source, batching, skipped, loader)
