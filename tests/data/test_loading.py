@@ -84,3 +84,12 @@ def test_an_interrupt_leaves_no_process_behind():
     assert len(workers) == 2
     assert psutil.wait_procs(workers, timeout=30)[1] == []
     assert errors.strip().splitlines()[-1] == "KeyboardInterrupt"
+
+
+def test_workers_that_are_an_epoch_ahead_make_the_batches_that_are_asked_for():
+    alone = array_batches(12, Batching(items=4))
+    with array_batches(12, Batching(items=4), workers=1) as batches:
+        for epoch, start in ((0, 0), (1, 0), (2, 0), (2, 0), (3, 1), (4, 0)):
+            assert _tensors(batches, epoch, start=start) == _tensors(alone, epoch, start=start)
+            if epoch == 1:
+                next(iter(batches.epoch(2)))  # the rest of the epoch is not used

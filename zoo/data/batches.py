@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from torch import Tensor
 
 from zoo.data.encoding import BadData, Progress, Skipped
-from zoo.data.loading import Job, Loader
+from zoo.data.loading import Job, Loader, Made
 from zoo.data.order import Order, epoch_order, split_batch
 from zoo.data.reader import ExampleReader
 from zoo.data.selection import example_source, table_source
@@ -48,6 +49,16 @@ class Update:
         return [self.origin(index) for index in self.examples]
 
 
+class _Place(NamedTuple):
+    """The first update of an epoch to make, and how updates are divided."""
+
+    epoch: int
+    start: int
+    rank: int
+    world: int
+    accumulate: int
+
+
 class Batches:
     """The batches of a dataset, in an order that depends on seed and epoch only.
 
@@ -71,6 +82,8 @@ class Batches:
         self._skipped = skipped
         self._loader = loader
         self._orders: dict[int, Order] = {}
+        self._continues = bool(loader.workers) and not reader.evaluation
+        self._stream: tuple[_Place | None, Iterator[Made]] = (None, iter(()))
 
     @property
     def skipped(self) -> dict[str, int]:
@@ -94,8 +107,8 @@ class Batches:
             accumulate: number of micro-batches of each process and update.
         """
         order = self._order(epoch)
-        jobs = self._jobs(order, epoch, start, rank, world, accumulate)
-        for made in self._loader.load(jobs):
+        place = _Place(epoch, start, rank, world, accumulate)
+        for made in self._made(place, len(order)):
             for share in made.shares:
                 for index, error in share.errors:
                     self._skipped.add(index, error)
@@ -109,26 +122,40 @@ class Batches:
                 origin=self.examples.origin,
             )
 
-    def _jobs(
-        self, order: Order, epoch: int, start: int, rank: int, world: int, accumulate: int
-    ) -> Iterator[Job]:
+    def _made(self, place: _Place, end: int) -> Iterator[Made]:
+        """Yield the batches of an epoch; workers go on with those of the next epoch."""
+        (following, stream), self._stream = self._stream, (None, iter(()))
+        if place != following:
+            stream = self._loader.load(self._jobs(place))
+        yield from itertools.islice(stream, end - place.start)
+        if self._continues:
+            self._stream = (place._replace(epoch=place.epoch + 1, start=0), stream)
+
+    def _jobs(self, place: _Place) -> Iterator[Job]:
+        """Yield the jobs of an epoch, then those of the epochs after it, if they are continued."""
         lengths = None if self._reader.evaluation else self._source.lengths
-        for index in range(start, len(order)):
-            shares = split_batch(order.batch(index), lengths, world * accumulate)
-            yield Job(index, epoch, shares[rank::world])
+        start, shares = place.start, place.world * place.accumulate
+        for epoch in itertools.count(place.epoch):
+            order = self._order(epoch)
+            for index in range(start, len(order)):
+                rows = split_batch(order.batch(index), lengths, shares)
+                yield Job(index, epoch, rows[place.rank :: place.world])
+            start = 0
+            if not self._continues:
+                return
 
     def _order(self, epoch: int) -> Order:
         if epoch not in self._orders:
-            self._orders = {
-                epoch: epoch_order(
-                    self._source.count(epoch),
-                    self._source.lengths,
-                    self._batching,
-                    seed=self._reader.seed,
-                    epoch=epoch,
-                    evaluation=self._reader.evaluation,
-                )
-            }
+            while len(self._orders) > 1:  # the workers may be an epoch ahead
+                del self._orders[min(self._orders)]
+            self._orders[epoch] = epoch_order(
+                self._source.count(epoch),
+                self._source.lengths,
+                self._batching,
+                seed=self._reader.seed,
+                epoch=epoch,
+                evaluation=self._reader.evaluation,
+            )
         return self._orders[epoch]
 
     def references(self, index: int) -> list[Any]:

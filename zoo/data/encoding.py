@@ -19,7 +19,7 @@ Progress = Callable[[str, int, int], None]
 
 BadData = Literal["fail", "skip"]
 CHUNK_EXAMPLES = 1024
-CHUNK_CHARACTERS = 2**20
+CHUNK_CHARACTERS = 2**18
 MAX_REASONS = 20
 
 _Values = tuple[int, dict[str, Any]]
