@@ -27,6 +27,6 @@ def test_missing_and_unknown_weights_are_reported(tmp_path):
     with pytest.raises(RuntimeError, match=r"Missing key.*source\.table\.weight.*output"):
         model.load_state_dict(weights)
     weights |= {"decoder.embedding.table.weight": shared, "other": shared}
-    with pytest.raises(RuntimeError, match='Unexpected key.*"other"') as caught:
+    with pytest.raises(RuntimeError, match=r'Unexpected key.*"other"') as caught:
         model.load_state_dict(weights)
     assert "Missing" not in str(caught.value)

@@ -30,7 +30,8 @@ class EncodedDataset(TorchDataset[Item]):
         self.source = source
         self.fail = fail
         # In shared memory, so that persistent workers get the epochs that are set later.
-        self._epoch = torch.zeros(1, dtype=torch.int64).share_memory_()
+        self._epoch = torch.zeros(1, dtype=torch.int64)
+        self._epoch.share_memory_()  # type: ignore[no-untyped-call]
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch that random transforms depend on."""
