@@ -46,8 +46,8 @@ def test_a_signal_saves_a_checkpoint_from_which_the_run_continues(files, tmp_pat
 
 def test_a_second_interrupt_ends_the_run_without_a_new_checkpoint(files, tmp_path):
     spec = make_spec(files, checkpoints={"every": 2})
+    twice = SignalAt(3, signal.SIGINT, times=2)
     with pytest.raises(KeyboardInterrupt):
-        twice = SignalAt(3, signal.SIGINT, times=2)
         zoo.train(spec, output=tmp_path, device="cpu", callbacks=[twice])
     assert _checkpoints(tmp_path) == ["step-00000002"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
