@@ -89,6 +89,7 @@ for update in batches.epoch(0):
 """
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_no_process_behind():
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(KITS)],

@@ -120,3 +120,11 @@ def test_the_monitor_must_be_a_result(files, tmp_path):
     spec = make_spec(files, evaluate={"every": 1, "monitor": "bleu"})
     with pytest.raises(ZooError, match=r"monitor is 'bleu', which is not a result .*\(loss\)"):
         zoo.train(spec, output=tmp_path, device="cpu")
+
+
+def test_validation_uses_the_first_examples(files, tmp_path):
+    results = {}
+    for limit in (None, 1, 10):
+        spec = make_spec(files, steps=1, evaluate={"limit": limit})
+        results[limit] = zoo.train(spec, output=tmp_path / str(limit), device="cpu").values["loss"]
+    assert results[10] == results[None] != results[1]

@@ -114,13 +114,11 @@ def _print_encoding(tokenizer: Any, text: str) -> None:
 
 def _meta_model(spec: str) -> Model:
     """Return the model of a spec on the meta device, without weights."""
-    import torch
-
-    from zoo.spec.meta import SkipInit
+    from zoo.spec.composition import build_on_meta
     from zoo.spec.spec import load_spec
 
-    with torch.device("meta"), SkipInit():
-        return load_spec(spec).sections.model.build()
+    model: Model = build_on_meta(load_spec(spec)).part
+    return model
 
 
 group.command("train", epilog=f"Example: {EXAMPLE}")(wrap_command(train))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import signal
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -89,6 +90,7 @@ class Loader:
                 persistent_workers=True,
                 prefetch_factor=PREFETCH,
                 pin_memory=self.pin,
+                worker_init_fn=_ignore_interrupts,
             )
         self.sampler.jobs = jobs
         with _without_tokenizer_threads():
@@ -135,6 +137,13 @@ class Loader:
         iterator = getattr(loader, "_iterator", None)
         if iterator is not None:
             iterator._shutdown_workers()
+            for worker in iterator._workers:
+                worker.kill()
+
+
+def _ignore_interrupts(worker: int) -> None:
+    """Let the main process handle Ctrl-C, which is sent to all processes, and end its workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager

@@ -9,15 +9,18 @@ from typing import Any
 import torch
 
 from zoo.data.batches import Batches, open_batches
+from zoo.data.first_examples import FirstExamples
 from zoo.data.preprocessing import fit_preprocessors
 from zoo.errors import ZooError
 from zoo.interfaces import Filter, Metric, Model, Objective, Sampler, Schedule
+from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.composition import build_model, check_spec
 from zoo.spec.initialisation import find_weights
 from zoo.spec.spec import Source, Spec
 from zoo.spec.training import Batching, Training
 from zoo.training.averages import MovingAverage
+from zoo.training.monitor import check_monitor
 from zoo.training.processes import Processes
 from zoo.training.step import LossModule, Step
 
@@ -48,7 +51,9 @@ def read_request(
         )
     if sections.objective is None:
         raise ZooError(f"spec '{spec.name}' has no objective; add one: 'objective: cross-entropy'")
-    return Request(spec, sections.train.build(), registry)
+    training = sections.train.build()
+    check_monitor(spec, training)
+    return Request(spec, training, registry)
 
 
 @dataclass
@@ -97,15 +102,18 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
     options: dict[str, Any] = {
         "seed": training.seed,
         "bad_data": training.bad_data,
-        "workers": training.workers or 0,
+        "workers": _num_workers(training, processes),
         "pin": processes.device.type == "cuda",
         "progress": progress,
     }
     batches = open_batches(training.data, model, preprocessors, training.batch, **options)
     validation = None
     if training.validation is not None:
+        source, limit = training.validation, training.evaluate.limit
+        if limit is not None:
+            source = Blueprint.of(FirstExamples, dataset=source, count=limit)
         validation = open_batches(
-            training.validation, model, preprocessors, training.batch, evaluation=True, **options
+            source, model, preprocessors, training.batch, evaluation=True, **options
         )
     steps = count_steps(training, batches)
     processes.place(model)
@@ -141,6 +149,16 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
         sampler.build() if sampler else None,
         [blueprint.build() for blueprint in sections.filters],
     )
+
+
+def _num_workers(training: Training, processes: Processes) -> int:
+    """Return the number of processes that make batches.
+
+    With a GPU two by default: a thread would take time from the launches of its kernels.
+    """
+    if training.workers is not None:
+        return training.workers
+    return 2 if processes.device.type == "cuda" else 0
 
 
 def count_steps(training: Training, batches: Batches) -> int:
