@@ -136,6 +136,19 @@ def test_a_tokenizer_for_a_model_has_its_size_and_special_tokens(corpus):
         zoo.train_tokenizer(corpus, model=model, key="mask")
 
 
+def test_a_tokenizer_for_all_keys_of_a_model_has_the_special_tokens_of_each(corpus):
+    shared = zoo.train_tokenizer(corpus, model=zoo.compose(SPEC))
+    assert shared.special == {"<unk>": 0, "<pad>": 1, "</s>": 2, "<unused3>": 3, "<s>": 4}
+    target = {"type": "token", "vocab": 400, "dim": 4, "padding": 1}
+    model = zoo.compose({**SPEC, "model": {**SPEC["model"], "target": target}})
+    with pytest.raises(ZooError, match="different sizes: 300 for 'source' and 400 for 'target'"):
+        zoo.train_tokenizer(corpus, model=model)
+    assert zoo.train_tokenizer(corpus, model=model, key="target").special == shared.special
+    classes = zoo.compose("vit-tiny")
+    with pytest.raises(ZooError, match="the batch of model 'classifier' does not contain token"):
+        zoo.train_tokenizer(corpus, model=classes)
+
+
 def test_a_model_whose_padding_is_its_last_token_is_rejected(corpus):
     spec = {**SPEC, "model": {**SPEC["model"], "bos": 0, "source": {
         "type": "token", "vocab": 300, "dim": 4, "padding": 299}}}  # fmt: skip

@@ -15,7 +15,7 @@ from zoo.cli.wrapping import wrap_command
 if TYPE_CHECKING:
     from zoo.interfaces import Model
 
-EXAMPLE = "zoo tokenizer train train.en -o en.json --vocab 4000"
+EXAMPLE = "zoo tokenizer train train.en train.de -o tokenizer.json --vocab 8000"
 SHOW_EXAMPLE = "zoo tokenizer show en.json 'A man sleeps .'"
 
 group = typer.Typer(
@@ -57,8 +57,12 @@ def train(
         ),
     ] = None,
     key: Annotated[
-        str, typer.Option(help="With --for: the key of the model's batch, for example target.")
-    ] = "source",
+        str | None,
+        typer.Option(
+            help="With --for: a key of the model's batch, for example target. Default: all keys "
+            "with token IDs."
+        ),
+    ] = None,
 ) -> None:
     """Train a tokenizer on text files. The same files give the same tokenizer."""
     from zoo.data.tokenizer import Tokenizer
