@@ -108,6 +108,16 @@ def test_compressed_files_and_columns(tmp_path):
         zoo.train_tokenizer(files, column=3)
 
 
+def test_columns_with_another_delimiter(tmp_path):
+    path = tmp_path / "g2p.txt"
+    path.write_text("ABADIE  AH B AE\nABATES  AH B EY\n", encoding="utf-8")
+    summary = zoo.train_tokenizer(path, type="words", column=2, delimiter="  ")
+    assert set(Tokenizer(summary.json).backend.get_vocab()) >= {"AH", "B", "AE", "EY"}
+    assert summary.example == "AH B AE"
+    with pytest.raises(ZooError, match="delimiter is empty"):
+        zoo.train_tokenizer(path, column=2, delimiter="")
+
+
 def test_wrong_files_and_sizes_raise(tmp_path, corpus):
     with pytest.raises(DataError, match=r"none\.txt: no such file"):
         zoo.train_tokenizer(tmp_path / "none.txt")
