@@ -46,8 +46,11 @@ def train(
         bool, typer.Option("--lowercase", help="Convert texts to lower case.")
     ] = False,
     column: Annotated[
-        int | None, typer.Option(min=1, help="Column of tab-separated lines, from 1.")
+        int | None, typer.Option(min=1, help="Column of each line, from 1; see --delimiter.")
     ] = None,
+    delimiter: Annotated[
+        str, typer.Option(help="Text between columns.", show_default="a tab")
+    ] = "\t",
     spec: Annotated[
         str | None,
         typer.Option(
@@ -75,6 +78,7 @@ def train(
         special=[name.strip() for name in special.split(",") if name.strip()],
         lowercase=lowercase,
         column=column,
+        delimiter=delimiter,
         model=None if spec is None else _meta_model(spec),
         key=key,
         progress=sys.stderr.isatty() and logging.getLogger("zoo").isEnabledFor(logging.WARNING),

@@ -52,6 +52,7 @@ def train_tokenizer(
     min_count: int = 1,
     lowercase: bool = False,
     column: int | None = None,
+    delimiter: str = "\t",
     model: Model | None = None,
     key: str | None = None,
     progress: bool = False,
@@ -68,7 +69,8 @@ def train_tokenizer(
             other tokens such as "<user>".
         min_count: tokens that occur less often are left out.
         lowercase: convert texts to lower case.
-        column: the number of a column of tab-separated lines, from 1; by default the whole line.
+        column: the number of a column of each line, from 1; by default the whole line.
+        delimiter: text between the columns.
         model: a model whose vocabulary size and special token IDs are used instead.
         key: the key of the model's batch that the tokenizer is for; by default all keys with token
             IDs, which must have vocabularies of the same size.
@@ -76,6 +78,8 @@ def train_tokenizer(
     """
     if type not in TRAINERS:
         raise ZooError(f"no type of tokenizers named '{type}'{suggest(type, TRAINERS)}")
+    if not delimiter:
+        raise ZooError("delimiter is empty; expected the text between the columns, such as a tab")
     paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     if model is not None:
         vocab, tokens = _fit_model(model, key, special)
@@ -88,7 +92,7 @@ def train_tokenizer(
 
     def texts() -> Iterator[str]:
         for path in paths:
-            yield from _read_texts(path, column)
+            yield from _read_texts(path, column, delimiter)
 
     trained = TRAINERS[type](TrainingRequest(texts, vocab, tokens, min_count, lowercase, progress))
     summary = _summarise(trained, texts(), tokens)
@@ -98,11 +102,11 @@ def train_tokenizer(
     return summary
 
 
-def _read_texts(path: str | os.PathLike[str], column: int | None) -> Iterator[str]:
+def _read_texts(path: str | os.PathLike[str], column: int | None, delimiter: str) -> Iterator[str]:
     """Yield the lines of a file, or a column of them, numbered from 1."""
     lines = TextLines(path)
     for index, line in enumerate(lines):
-        cells = line.split("\t")
+        cells = line.split(delimiter)
         if column is not None and len(cells) < column:
             raise DataError(
                 f"column {column} is missing; the line has {len(cells)}", lines.origin(index)
