@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,20 @@ from zoo.spec.training import Batching
 
 Indices = NDArray[np.int64]
 Lengths = NDArray[Any]
+
+
+Use = Literal["order", "blocks", "transform"]
+_USES: tuple[Use, ...] = ("order", "blocks", "transform")
+
+
+def random_generator(use: Use, seed: int, epoch: int, index: int = 0) -> np.random.Generator:
+    """Return the random generator of an epoch, or of an example in it, for one use.
+
+    Generators of different arguments are independent. The seed and the other numbers are separate
+    arguments, because numpy gives ``(seed, epoch)`` and ``(seed, epoch, 0)`` the same generator.
+    """
+    key = (_USES.index(use), epoch, index)
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
 @dataclass(frozen=True)
@@ -50,7 +64,7 @@ def epoch_order(
             not sorted and ``batching.tokens`` cannot be used.
         evaluation: keep the order of the rows.
     """
-    rng = np.random.default_rng((seed, epoch))
+    rng = random_generator("order", seed, epoch)
     shuffle = batching.shuffle and not evaluation
     rows: Indices = rng.permutation(count) if shuffle else np.arange(count)
     group = count
@@ -134,5 +148,5 @@ def block_layout(
     """
     if evaluation or total - 1 < 2 * block:
         return 0, max(0, -((1 - total) // block))
-    offset = int(np.random.default_rng((seed, epoch, block)).integers(0, block))
+    offset = int(random_generator("blocks", seed, epoch).integers(0, block))
     return offset, (total - 1 - offset) // block
