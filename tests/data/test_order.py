@@ -1,5 +1,7 @@
 """The order of examples: complete, limited, reproducible."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -111,3 +113,16 @@ def test_random_generators_of_different_arguments_are_independent():
     ]
     draws = {random_generator(*each).integers(2**63) for each in arguments}
     assert len(draws) == len(arguments)
+
+
+def test_an_order_needs_few_bytes_for_each_row():
+    count = 200_000
+    lengths = np.random.default_rng(0).integers(5, 60, count).astype(np.int32)
+    for batching in (Batching(tokens=4096), Batching(items=64)):
+        tracemalloc.start()
+        order = _order(lengths, batching)
+        kept, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert len(order) > 100
+        assert kept < 6 * count
+        assert peak < 14 * count

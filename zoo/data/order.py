@@ -33,11 +33,12 @@ class Order:
     """The batches of one epoch.
 
     Attributes:
-        rows: the rows of all batches, one batch after the other [N].
+        rows: the rows of all batches, one batch after the other [N]; 32-bit integers if they are
+            sufficient, because a dataset may have 10^8 rows.
         bounds: batch i has the rows from bounds[i] to bounds[i + 1] [batches + 1].
     """
 
-    rows: Indices
+    rows: NDArray[Any]
     bounds: Indices
 
     def __len__(self) -> int:
@@ -45,7 +46,7 @@ class Order:
 
     def batch(self, index: int) -> Indices:
         """Return the rows of one batch."""
-        return self.rows[self.bounds[index] : self.bounds[index + 1]]
+        return self.rows[self.bounds[index] : self.bounds[index + 1]].astype(np.int64)
 
 
 def epoch_order(
@@ -66,7 +67,9 @@ def epoch_order(
     """
     rng = random_generator("order", seed, epoch)
     shuffle = batching.shuffle and not evaluation
-    rows: Indices = rng.permutation(count) if shuffle else np.arange(count)
+    rows = np.arange(count, dtype=np.int32 if count < 2**31 else np.int64)
+    if shuffle:
+        rng.shuffle(rows)
     group = count
     if lengths is not None and batching.buckets and not evaluation:
         group = max(1, batching.buckets * _batch_size(lengths, batching))
@@ -84,7 +87,7 @@ def _batch_size(lengths: Lengths, batching: Batching) -> int:
     return int((batching.tokens or 0) / max(1.0, float(np.mean(lengths)) if len(lengths) else 1.0))
 
 
-def _sort_groups(rows: Indices, lengths: Lengths, group: int) -> Indices:
+def _sort_groups(rows: NDArray[Any], lengths: Lengths, group: int) -> NDArray[Any]:
     """Sort each group of rows by length; rows of one length keep their order."""
     out = np.empty_like(rows)
     for start in range(0, len(rows), group):
@@ -93,7 +96,7 @@ def _sort_groups(rows: Indices, lengths: Lengths, group: int) -> Indices:
     return out
 
 
-def _bounds(rows: Indices, lengths: Lengths | None, batching: Batching, group: int) -> Indices:
+def _bounds(rows: NDArray[Any], lengths: Lengths | None, batching: Batching, group: int) -> Indices:
     """Return where each batch starts and ends. A batch does not extend over two groups."""
     if batching.items is not None:
         starts = np.arange(0, len(rows), batching.items)
@@ -114,14 +117,13 @@ def _bounds(rows: Indices, lengths: Lengths | None, batching: Batching, group: i
 
 
 def _shuffle_batches(
-    rows: Indices, bounds: Indices, rng: np.random.Generator
-) -> tuple[Indices, Indices]:
+    rows: NDArray[Any], bounds: Indices, rng: np.random.Generator
+) -> tuple[NDArray[Any], Indices]:
     """Return the batches in random order."""
-    sizes = np.diff(bounds)
-    batches = rng.permutation(len(sizes))
-    moved = np.append(0, np.cumsum(sizes[batches])).astype(np.int64)
-    shifts = np.repeat(bounds[batches] - moved[:-1], sizes[batches])
-    return rows[np.arange(len(rows)) + shifts], moved
+    batches = rng.permutation(len(bounds) - 1)
+    parts = [rows[bounds[batch] : bounds[batch + 1]] for batch in batches]
+    sizes = np.diff(bounds)[batches]
+    return np.concatenate([rows[:0], *parts]), np.append(0, np.cumsum(sizes)).astype(np.int64)
 
 
 def split_batch(rows: Indices, lengths: Lengths | None, shares: int) -> list[Indices]:
