@@ -46,7 +46,7 @@ def tagger(tmp_path):
 
 
 def test_keys_that_share_a_dimension_have_equal_lengths(tagger):
-    with pytest.raises(zoo.DataError, match="tags.jsonl:2: 'target' has 2 values, .* 3, as in 'so"):
+    with pytest.raises(zoo.DataError, match=r"tags\.jsonl:2: 'target' has 2 values"):
         zoo.batches(tagger, zoo.compose(tagger))
     tagger["train"]["bad_data"] = "skip"
     batches = zoo.batches(tagger, zoo.compose(tagger))
