@@ -29,6 +29,8 @@ CASES = (
     ("ram-mnist", "256x20"),
     ("draw-mnist", "128x28"),
     ("deepspeech-ctc", "16x200"),
+    ("deepspeech-ctc", "8x300"),
+    ("luong-2015", "64x30"),
     ("vit-base", "32x196"),
 )
 PRECISIONS = ("float32", "bfloat16")

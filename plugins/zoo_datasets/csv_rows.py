@@ -3,7 +3,7 @@
 import csv
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from zoo import DataError
 from zoo.plugin import TextLines, uncompressed_suffix
@@ -88,7 +88,7 @@ class CsvRows:
         return cells
 
     def _reader(self, lines: Iterator[str]) -> Any:  # has line_num
-        quoting = csv.QUOTE_MINIMAL if self._quoting else csv.QUOTE_NONE
+        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self._quoting else csv.QUOTE_NONE
         return csv.reader(lines, delimiter=self._delimiter, quoting=quoting, strict=True)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+import zoo
 from zoo.data.collation import collate, prepare_example
 from zoo.errors import DataError
 from zoo.plugin import TensorSchema
@@ -80,3 +81,27 @@ def test_ids_out_of_range_missing_keys_and_unequal_lengths_raise_data_error():
     edges = {"x": TensorSchema(("B", "N")), "e": TensorSchema(("B", "E"), "integer", below="N")}
     with pytest.raises(DataError, match="'e' contains 2, but expected IDs from 0 to 1"):
         prepare_example(edges, {"x": np.zeros(2), "e": np.array([2])})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bert-tiny",
+        "ctc-attention-tiny",
+        "dynamic-memory-tiny",
+        "elmo-tiny",
+        "gat-tiny",
+        "gpt2-tiny",
+        "ntm-tiny",
+        "skip-gram-tiny",
+        "wav2vec2-tiny",
+    ],
+)
+def test_collated_examples_of_different_lengths_fit_the_model(name):
+    model = zoo.compose(name).eval()
+    schema = model.batch_schema()
+    generator = torch.Generator().manual_seed(0)
+    examples = [model.example(1, length, generator) for length in (3, 5)]
+    arrays = [{key: tensor[0].numpy() for key, tensor in e.items()} for e in examples]
+    outputs = model(_batch(schema, *arrays))
+    assert outputs.logits[outputs.mask].isfinite().all()

@@ -1,10 +1,9 @@
-"""Worker processes and threads: same batches, errors with their origin, nothing left behind."""
+"""Worker processes: same batches, errors with their origin, nothing left behind."""
 
 import os
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -30,11 +29,7 @@ def _children():
     return psutil.Process().children()
 
 
-def _threads():
-    return [thread for thread in threading.enumerate() if thread.name == "zoo-batches"]
-
-
-def test_processes_make_the_batches_of_the_thread_and_end():
+def test_processes_make_the_same_batches_and_end():
     before = _children()
     alone = text_batches(COLUMNS, Batching(tokens=60))
     with text_batches(COLUMNS, Batching(tokens=60), workers=2) as batches:
@@ -46,11 +41,10 @@ def test_processes_make_the_batches_of_the_thread_and_end():
         assert _tensors(batches, 1, start=2) == _tensors(alone, 1)[2:]
         assert [child for child in _children() if child not in before] == workers
     assert _children() == before
-    assert _threads() == []
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_an_error_has_its_origin_and_ends_threads_and_processes(workers):
+def test_an_error_has_its_origin_and_ends_the_processes(workers):
     before = _children()
     bad = {7: np.full((3, 3, 3), np.nan)}
     batches = array_batches(12, Batching(items=4), bad=bad, workers=workers)
@@ -58,23 +52,6 @@ def test_an_error_has_its_origin_and_ends_threads_and_processes(workers):
         list(batches.epoch(0))
     assert caught.value.origin == "list:8"
     assert _children() == before
-    assert _threads() == []
-
-
-def test_an_unexpected_error_in_the_thread_is_raised(monkeypatch):
-    batches = text_batches(COLUMNS)
-    monkeypatch.setattr(batches._source, "collate", lambda rows, epoch: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        list(batches.epoch(0))
-    assert _threads() == []
-
-
-def test_closing_an_epoch_early_ends_its_thread():
-    epoch = text_batches(COLUMNS, Batching(items=2)).epoch(0)
-    next(epoch)
-    assert len(_threads()) == 1
-    epoch.close()
-    assert _threads() == []
 
 
 SCRIPT = """
@@ -89,6 +66,7 @@ for update in batches.epoch(0):
 """
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_no_process_behind():
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(KITS)],
@@ -106,3 +84,12 @@ def test_an_interrupt_leaves_no_process_behind():
     assert len(workers) == 2
     assert psutil.wait_procs(workers, timeout=30)[1] == []
     assert errors.strip().splitlines()[-1] == "KeyboardInterrupt"
+
+
+def test_workers_that_are_an_epoch_ahead_make_the_batches_that_are_asked_for():
+    alone = array_batches(12, Batching(items=4))
+    with array_batches(12, Batching(items=4), workers=1) as batches:
+        for epoch, start in ((0, 0), (1, 0), (2, 0), (2, 0), (3, 1), (4, 0)):
+            assert _tensors(batches, epoch, start=start) == _tensors(alone, epoch, start=start)
+            if epoch == 1:
+                next(iter(batches.epoch(2)))  # the rest of the epoch is not used

@@ -107,6 +107,9 @@ def test_accuracy_of_a_classifier():
         "micro-f1": pytest.approx(expected),  # one label per item
     }
     assert result.signatures["accuracy"].endswith("|tokens:argmax")
+    texts = evaluate(model, ListBatches(examples, [["0"]] * 7), "accuracy", texts=True)
+    assert texts.hypotheses == [str(int(each)) for each in predicted]  # there are no names
+    assert not texts.generated
 
 
 def test_a_node_classifier_is_evaluated_on_the_nodes_of_the_mask():

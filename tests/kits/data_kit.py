@@ -119,7 +119,7 @@ class LineExamples(Examples):
         self.files = files
 
     def __len__(self):
-        return len(self.files["source"])
+        return len(next(iter(self.files.values())))
 
     def __getitem__(self, index):
         return {key: lines[index] for key, lines in self.files.items()}
@@ -234,3 +234,32 @@ def array_batches(count, batching, *, bad=None, **options):
     dataset = Blueprint(ListDataset, {"columns": columns, "fields": fields})
     model = compose(CLASSIFIER["name"])
     return open_batches(dataset, model, {"source": Noise()}, batching, seed=0, **options)
+
+
+class Bytes(Digits):
+    """Encodes a text as the IDs of its bytes."""
+
+    name: ClassVar[str] = "bytes"
+
+    def encode(self, value):
+        return np.frombuffer(value.encode(), np.uint8) % 47 + 3
+
+
+def byte_batches(path, batching):
+    """Open the batches of the lines of a file for a language model."""
+    model = compose(LANGUAGE_MODEL["name"])
+    preprocessors = {"target": Bytes(schema=model.batch_schema()["target"])}
+    dataset = Blueprint.of(TargetLines, path=path)
+    return open_batches(dataset, model, preprocessors, batching, seed=0)
+
+
+class TargetLines(DigitLines):
+    """The lines of a file as targets."""
+
+    name: ClassVar[str] = "target-lines"
+
+    def __init__(self, *, path: str) -> None:
+        self.paths = {"target": path}
+
+    def fields(self):
+        return {"target": Field("text")}

@@ -85,6 +85,18 @@ def test_packed_layers_have_the_shapes_of_torch(kernel, gates):
     assert [end.shape for end in ends] == [(2, B, 8)] * len(ends)
 
 
+def test_a_layer_of_cudnn_saves_buffers_and_a_copy_of_its_weights():
+    def run(data, *weights):
+        sizes, state = torch.empty(T).long(), torch.empty(1, B, 128)
+        return torch.gru(data, sizes, state, [*weights], True, 1, 0.0, True, False)
+
+    shapes = [(384, 128), (384, 128), (384,), (384,)]
+    saved, (outputs, _) = _saved(run, (T * B, 128), *shapes)
+    weights = 2 * 384 * 128 + 2 * 384
+    assert outputs.shape == (T * B, 128)
+    assert saved == 4 * (T * B * 128 * (1 + 6) + weights)
+
+
 def test_autocast_computes_norms_in_float32_as_on_cuda():
     with FakeTensorMode(), CudaKernels(), torch.autocast("cpu", dtype=torch.bfloat16):
         hidden = nn.Linear(D, D)(torch.empty(B, D))

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from torch import nn
 
+import zoo
 from zoo.training.distribution import WORKSPACE, Distribution, block_bytes
 from zoo.training.plan_options import parse_devices
 from zoo.training.step_memory import StepMemory
@@ -88,8 +88,9 @@ def test_one_device_of_a_group_sends_nothing(devices):
     assert not any(replace(SINGLE, devices=parse_devices(devices)).communication().values())
 
 
-def test_blocks_are_the_modules_of_the_outermost_lists():
-    inner = nn.ModuleList([nn.Linear(128, 1, bias=False)] * 1)
-    layers = nn.ModuleList([nn.Sequential(nn.Linear(128, 2, bias=False), *inner), *inner])
-    model = nn.ModuleDict({"head": nn.Linear(128, 4, bias=False), "layers": layers})
-    assert block_bytes(model) == (4 * 512, 3 * 512)
+def test_bytes_outside_of_the_blocks_and_of_the_largest_block():
+    model = zoo.compose("transformer-tiny")
+    layers = [*model.encoder.blocks, *model.decoder.blocks]
+    sizes = [sum(-(-p.nbytes // 512) * 512 for p in layer.parameters()) for layer in layers]
+    total = sum(-(-p.nbytes // 512) * 512 for p in model.parameters())
+    assert block_bytes(model) == (total - sum(sizes), max(sizes))

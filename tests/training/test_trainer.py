@@ -46,8 +46,8 @@ def test_a_signal_saves_a_checkpoint_from_which_the_run_continues(files, tmp_pat
 
 def test_a_second_interrupt_ends_the_run_without_a_new_checkpoint(files, tmp_path):
     spec = make_spec(files, checkpoints={"every": 2})
+    twice = SignalAt(3, signal.SIGINT, times=2)
     with pytest.raises(KeyboardInterrupt):
-        twice = SignalAt(3, signal.SIGINT, times=2)
         zoo.train(spec, output=tmp_path, device="cpu", callbacks=[twice])
     assert _checkpoints(tmp_path) == ["step-00000002"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -116,7 +116,9 @@ def test_early_stopping_ends_after_evaluations_without_a_better_value(files, tmp
     assert result.best["step"] == 1
 
 
-def test_the_monitor_must_be_a_result(files, tmp_path):
-    spec = make_spec(files, evaluate={"every": 1, "monitor": "bleu"})
-    with pytest.raises(ZooError, match=r"monitor is 'bleu', which is not a result .*\(loss\)"):
-        zoo.train(spec, output=tmp_path, device="cpu")
+def test_validation_uses_the_first_examples(files, tmp_path):
+    results = {}
+    for limit in (None, 1, 10):
+        spec = make_spec(files, steps=1, evaluate={"limit": limit})
+        results[limit] = zoo.train(spec, output=tmp_path / str(limit), device="cpu").values["loss"]
+    assert results[10] == results[None] != results[1]

@@ -59,8 +59,13 @@ class TrainingProgress(Callback):
             self._start_bar(info)
 
     def _start_bar(self, info: RunInfo) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-        from rich.progress import TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
 
         self._bar = Progress(
             BarColumn(),

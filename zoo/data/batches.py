@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from torch import Tensor
 
 from zoo.data.encoding import BadData, Progress, Skipped
-from zoo.data.loading import Job, Loader
+from zoo.data.loading import Job, Loader, Made
 from zoo.data.order import Lengths, Order, epoch_order, split_batch
 from zoo.data.reader import ExampleReader
 from zoo.data.selection import example_source, table_source
@@ -49,6 +51,16 @@ class Update:
         return [self.origin(index) for index in self.examples]
 
 
+class _Place(NamedTuple):
+    """The first update of an epoch to make, and how updates are divided."""
+
+    epoch: int
+    start: int
+    rank: int
+    world: int
+    accumulate: int
+
+
 class Batches:
     """The batches of a dataset, in an order that depends on seed and epoch only.
 
@@ -72,6 +84,8 @@ class Batches:
         self._skipped = skipped
         self._loader = loader
         self._orders: dict[int, Order] = {}
+        self._continues = bool(loader.workers) and not reader.evaluation
+        self._stream: tuple[_Place | None, Iterator[Made]] = (None, iter(()))
 
     @property
     def skipped(self) -> dict[str, int]:
@@ -95,8 +109,8 @@ class Batches:
             accumulate: number of micro-batches of each process and update.
         """
         order = self._order(epoch)
-        jobs = self._jobs(order, epoch, start, rank, world, accumulate)
-        for made in self._loader.load(jobs):
+        place = _Place(epoch, start, rank, world, accumulate)
+        for made in self._made(place, len(order)):
             for share in made.shares:
                 for index, error in share.errors:
                     self._skipped.add(index, error)
@@ -137,25 +151,39 @@ class Batches:
         """The lengths by which a batch is divided; None to keep the order."""
         return None if self._reader.evaluation else self._source.lengths
 
-    def _jobs(
-        self, order: Order, epoch: int, start: int, rank: int, world: int, accumulate: int
-    ) -> Iterator[Job]:
-        for index in range(start, len(order)):
-            shares = split_batch(order.batch(index), self._split_lengths, world * accumulate)
-            yield Job(index, epoch, shares[rank::world])
+    def _made(self, place: _Place, end: int) -> Iterator[Made]:
+        """Yield the batches of an epoch; workers go on with those of the next epoch."""
+        (following, stream), self._stream = self._stream, (None, iter(()))
+        if place != following:
+            stream = self._loader.load(self._jobs(place))
+        yield from itertools.islice(stream, end - place.start)
+        if self._continues:
+            self._stream = (place._replace(epoch=place.epoch + 1, start=0), stream)
+
+    def _jobs(self, place: _Place) -> Iterator[Job]:
+        """Yield the jobs of an epoch, then those of the epochs after it, if they are continued."""
+        start, shares = place.start, place.world * place.accumulate
+        for epoch in itertools.count(place.epoch):
+            order = self._order(epoch)
+            for index in range(start, len(order)):
+                rows = split_batch(order.batch(index), self._split_lengths, shares)
+                yield Job(index, epoch, rows[place.rank :: place.world])
+            start = 0
+            if not self._continues:
+                return
 
     def _order(self, epoch: int) -> Order:
         if epoch not in self._orders:
-            self._orders = {
-                epoch: epoch_order(
-                    self._source.count(epoch),
-                    self._source.lengths,
-                    self._batching,
-                    seed=self._reader.seed,
-                    epoch=epoch,
-                    evaluation=self._reader.evaluation,
-                )
-            }
+            while len(self._orders) > 1:  # the workers may be an epoch ahead
+                del self._orders[min(self._orders)]
+            self._orders[epoch] = epoch_order(
+                self._source.count(epoch),
+                self._source.lengths,
+                self._batching,
+                seed=self._reader.seed,
+                epoch=epoch,
+                evaluation=self._reader.evaluation,
+            )
         return self._orders[epoch]
 
     def references(self, index: int) -> list[Any]:
@@ -185,7 +213,7 @@ def open_batches(
     seed: int,
     evaluation: bool = False,
     bad_data: BadData = "fail",
-    workers: int = 0,
+    workers: int | None = None,
     pin: bool = False,
     progress: Progress | None = None,
 ) -> Batches:
@@ -198,7 +226,8 @@ def open_batches(
         preprocessors: by key of the batch.
         evaluation: keep the order of the dataset.
         bad_data: raise DataError for an example that cannot be used, or leave it out.
-        workers: number of processes that make batches; 0: a thread of this process.
+        workers: number of processes that make batches; 0: this process. Default: this process for
+            texts and labels, whose batches take little time, and without `pin`; otherwise up to 4.
         pin: copy batches to pinned memory, for fast transfer to a GPU.
         progress: called while texts are encoded.
 
@@ -223,5 +252,7 @@ def open_batches(
         reasons = "; ".join(f"{count:,}: {why}" for why, count in skipped.counts.items())
         found = f"all are skipped ({reasons})" if reasons else "it is empty"
         raise DataError(f"dataset '{dataset.name}' has no examples to use: {found}")
+    if workers is None:
+        workers = 0 if reader.fits_table() or not pin else min(4, os.cpu_count() or 1)
     loader = Loader(source, fail=bad_data == "fail", workers=workers, pin=pin)
     return Batches(reader, source, batching, skipped, loader)

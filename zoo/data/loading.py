@@ -1,10 +1,9 @@
-"""Makes batches ahead of their use, in a thread or in worker processes."""
+"""Makes batches when they are needed, or ahead of their use in worker processes."""
 
 from __future__ import annotations
 
 import os
-import queue
-import threading
+import signal
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -59,7 +58,7 @@ class Loader:
     Args:
         source: makes a batch of rows.
         fail: stop at the first example that cannot be used.
-        workers: number of processes; 0: one thread of this process.
+        workers: number of processes; 0: batches are made in this process.
         pin: copy the tensors to pinned memory, for fast transfer to a GPU.
     """
 
@@ -72,7 +71,7 @@ class Loader:
 
     def load(self, jobs: Iterable[Job]) -> Iterator[Made]:
         """Yield the batches of each job; raise the error of an example with its origin."""
-        made = self._processes(jobs) if self.workers else self._thread(jobs)
+        made = self._processes(jobs) if self.workers else self._in_process(jobs)
         for item in made:
             if item.error is not None:
                 self.close()
@@ -89,45 +88,21 @@ class Loader:
                 persistent_workers=True,
                 prefetch_factor=PREFETCH,
                 pin_memory=self.pin,
+                worker_init_fn=_ignore_interrupts,
             )
         self.sampler.jobs = jobs
         with _without_tokenizer_threads():
             made = iter(self.loader)
         yield from made
 
-    def _thread(self, jobs: Iterable[Job]) -> Iterator[Made]:
-        ready: queue.Queue[Made | Exception | None] = queue.Queue(PREFETCH)
-        stop = threading.Event()
+    def _in_process(self, jobs: Iterable[Job]) -> Iterator[Made]:
+        """Make each batch when it is needed.
 
-        def put(item: Made | Exception | None) -> bool:
-            while not stop.is_set():
-                try:
-                    ready.put(item, timeout=0.1)
-                    return True
-                except queue.Full:
-                    continue
-            return False
-
-        def work() -> None:
-            try:
-                for job in jobs:
-                    made = self.dataset[job]
-                    if not put(_pin(made) if self.pin else made):
-                        return
-                put(None)
-            except Exception as error:
-                put(error)
-
-        thread = threading.Thread(target=work, name="zoo-batches", daemon=True)
-        thread.start()
-        try:
-            while (item := ready.get()) is not None:
-                if isinstance(item, Exception):
-                    raise item
-                yield item
-        finally:
-            stop.set()
-            thread.join()
+        A thread would compete for the interpreter with the launches of GPU kernels.
+        """
+        for job in jobs:
+            made = self.dataset[job]
+            yield _pin(made) if self.pin else made
 
     def close(self) -> None:
         """End the worker processes."""
@@ -135,6 +110,13 @@ class Loader:
         iterator = getattr(loader, "_iterator", None)
         if iterator is not None:
             iterator._shutdown_workers()
+            for worker in iterator._workers:
+                worker.kill()
+
+
+def _ignore_interrupts(worker: int) -> None:
+    """Let the main process handle Ctrl-C, which is sent to all processes, and end its workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager

@@ -38,7 +38,7 @@ def batches(
 
     Args:
         part: ``data`` is shuffled in each epoch; ``validation`` and ``test`` keep their order.
-        workers: number of processes that make batches; 0: a thread of this process.
+        workers: number of processes that make batches; 0: this process.
         pin: copy batches to pinned memory, for fast transfer to a GPU.
     """
     read = spec if isinstance(spec, Spec) else load_spec(spec)

@@ -84,8 +84,14 @@ def read_tokenizer(path: str | os.PathLike[str]) -> str:
     return text
 
 
-def attach_tokenizers(model: Model, tokenizers: Mapping[str, str]) -> None:
+def attach_tokenizers(
+    model: Model, tokenizers: Mapping[str, str], *, trained: bool = False
+) -> None:
     """Store tokenizers in a model, by key of its batch.
+
+    Args:
+        trained: whether the weights were trained with the tokenizers, so that their special tokens
+            are not checked.
 
     Raises:
         ZooError: if a tokenizer has more tokens than the model's vocabulary, or other IDs of
@@ -100,7 +106,8 @@ def attach_tokenizers(model: Model, tokenizers: Mapping[str, str]) -> None:
                 f"{vocab_size:,}; use a tokenizer with the same vocabulary, or "
                 "set vocab in the spec"
             )
-        check_special_tokens(tokenizer, model, key)
+        if not trained:
+            check_special_tokens(tokenizer, model, key)
     model.tokenizer = dict(tokenizers)
 
 

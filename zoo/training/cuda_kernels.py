@@ -22,6 +22,12 @@ _FLOAT32 = frozenset((
 """Functions that CUDA autocast computes in float32; CPU autocast computes them in any dtype."""
 
 
+_CUDNN_RESERVE = 6
+"""Numbers that cuDNN saves for each output of a recurrent layer."""
+_CUDNN_WORKSPACE = 8
+"""Numbers that the backward pass of cuDNN allocates for each output of a recurrent layer."""
+
+
 class CudaKernels(TorchFunctionMode):
     """Context manager that replaces functions by models of their CUDA kernels.
 
@@ -81,37 +87,53 @@ class CudaKernels(TorchFunctionMode):
         train: bool,
         bidirectional: bool,
     ) -> tuple[Tensor, ...]:
-        """One layer of cuDNN over packed data [S * B, D]."""
+        """One layer of cuDNN over packed data [S * B, D].
+
+        The sizes of its buffers are measured with GRU and LSTM. In float32 it copies the weights
+        into one buffer; autocast has copied them already.
+        """
         states = 2 if isinstance(initial, tuple) else 1
         hidden = weights[1].shape[1]
         directions = 2 if bidirectional else 1
         shapes: list[tuple[int, ...]] = [(data.shape[0], directions * hidden)]
         shapes += [(directions, self._packed_batch, hidden)] * states
-        reserve = data.shape[0] * directions * (weights[0].shape[0] + 2 * hidden)
-        return _run_kernel(shapes, reserve, *_to_compute_dtype(data, *weights))
+        elements = data.shape[0] * directions * hidden
+        inputs = _to_compute_dtype(data, *weights)
+        reserve = _CUDNN_RESERVE * elements
+        if inputs[1] is weights[0]:
+            reserve += sum(weight.numel() for weight in weights)
+        return _run_kernel(shapes, reserve, *inputs, workspace=_CUDNN_WORKSPACE * elements)
 
 
 class _Kernel(torch.autograd.Function):
-    """A kernel that saves its inputs, its first output and a buffer of ``reserve`` elements."""
+    """A kernel that saves its inputs, its first output and a buffer of ``reserve`` elements.
+
+    The backward pass allocates ``workspace`` elements.
+    """
 
     @staticmethod
-    def forward(ctx: Any, shapes: Any, reserve: int, *inputs: Tensor) -> tuple[Tensor, ...]:
+    def forward(
+        ctx: Any, shapes: Any, reserve: int, workspace: int, *inputs: Tensor
+    ) -> tuple[Tensor, ...]:
+        ctx.workspace = workspace
         outputs = tuple(inputs[0].new_empty(shape) for shape in shapes)
         ctx.save_for_backward(*inputs, outputs[0], inputs[0].new_empty(reserve))
         return outputs
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
-        needed = ctx.needs_input_grad[2:]
+        needed = ctx.needs_input_grad[3:]
         inputs = zip(ctx.saved_tensors, needed, strict=False)
-        return None, None, *(torch.empty_like(x) if need else None for x, need in inputs)
+        results = [torch.empty_like(x) if need else None for x, need in inputs]
+        ctx.saved_tensors[0].new_empty(ctx.workspace)
+        return None, None, None, *results
 
 
 def _run_kernel(
-    shapes: Sequence[tuple[int, ...]], reserve: int, *inputs: Tensor
+    shapes: Sequence[tuple[int, ...]], reserve: int, *inputs: Tensor, workspace: int = 0
 ) -> tuple[Tensor, ...]:
     outputs: tuple[Tensor, ...] = _Kernel.apply(  # type: ignore[no-untyped-call]
-        shapes, reserve, *inputs
+        shapes, reserve, workspace, *inputs
     )
     return outputs
 

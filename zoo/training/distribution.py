@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from torch import nn
 
 from zoo.training.plan_options import Devices
+from zoo.training.sharding import find_blocks
 from zoo.training.step_memory import StepMemory, total_bytes
 
 WORKSPACE = 2 * 32 * 2**20
@@ -82,20 +82,9 @@ class Distribution:
 
 
 def block_bytes(model: nn.Module) -> tuple[int, int]:
-    """Return the bytes of the weights outside of all blocks, and of the largest block.
-
-    The blocks of FSDP are the modules of the outermost lists of modules, such as layers.
-    """
-    blocks = list(_find_blocks(model))
+    """Return the bytes of the weights outside of all blocks of FSDP, and of the largest block."""
+    blocks = find_blocks(model)
     sizes = [total_bytes(block.parameters()) for block in blocks]
     inside = {id(weight) for block in blocks for weight in block.parameters()}
     outside = (weight for weight in model.parameters() if id(weight) not in inside)
     return total_bytes(outside), max(sizes, default=0)
-
-
-def _find_blocks(module: nn.Module) -> Iterable[nn.Module]:
-    for child in module.children():
-        if isinstance(child, nn.ModuleList):
-            yield from child
-        else:
-            yield from _find_blocks(child)

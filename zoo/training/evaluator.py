@@ -5,7 +5,6 @@ from __future__ import annotations
 from torch import Tensor
 
 from zoo.artifact.weights import load_weights, named_tensors
-from zoo.errors import ZooError
 from zoo.evaluation.model_evaluation import evaluate_model
 from zoo.interfaces import Model
 from zoo.spec.spec import load_spec
@@ -67,12 +66,3 @@ def lower_is_better(setup: Setup) -> bool:
         for metric in setup.metrics
         if evaluation.monitor == metric.name or evaluation.monitor.startswith(f"{metric.name}_")
     )
-
-
-def check_monitor(monitor: str, values: dict[str, float]) -> None:
-    """Raise ZooError if the monitored value was not computed."""
-    if monitor not in values:
-        raise ZooError(
-            f"train.evaluate.monitor is '{monitor}', which is not a result of the evaluation "
-            f"({', '.join(values)}); set one of them, or add the metric to 'metrics'"
-        )

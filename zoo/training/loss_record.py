@@ -13,11 +13,11 @@ from zoo.training.step import StepOutput
 
 
 class Place(NamedTuple):
-    """A step, and its position in the data."""
+    """A step, and its position in the data: the epoch and the batch in it."""
 
     step: int
     epoch: int
-    index: int
+    batch: int
 
 
 class NotFinite(ZooError):

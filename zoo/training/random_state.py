@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +20,8 @@ def seed_all(seed: int) -> None:
 
 def get_random_state() -> dict[str, Tensor]:
     """Return the states of the generators of torch, of the current GPU, of Python and of NumPy."""
-    _, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)  # type: ignore[misc]
+    numpy: Any = np.random.get_state(legacy=True)
+    _, keys, position, has_gauss, gauss = numpy
     version, internal, python_gauss = random.getstate()
     has_python_gauss = python_gauss is not None
     state = {
@@ -30,7 +31,7 @@ def get_random_state() -> dict[str, Tensor]:
         "numpy": torch.tensor([*keys.tolist(), position, has_gauss]),
         "numpy_gauss": torch.tensor(gauss, dtype=torch.float64),
     }
-    if torch.cuda.is_initialized():
+    if _uses_cuda():
         state["cuda"] = torch.cuda.get_rng_state()
     return state
 
@@ -38,7 +39,7 @@ def get_random_state() -> dict[str, Tensor]:
 def set_random_state(state: Mapping[str, Tensor]) -> None:
     """Set the states returned by `get_random_state`."""
     torch.set_rng_state(state["torch"])
-    if "cuda" in state and torch.cuda.is_initialized():
+    if "cuda" in state and _uses_cuda():
         torch.cuda.set_rng_state(state["cuda"])
     version, *internal, has_python_gauss = state["python"].tolist()
     gauss = state["python_gauss"].item() if has_python_gauss else None
@@ -48,12 +49,6 @@ def set_random_state(state: Mapping[str, Tensor]) -> None:
     np.random.set_state((*legacy, state["numpy_gauss"].item()))
 
 
-@contextlib.contextmanager
-def separate_random_state(seed: int) -> Iterator[None]:
-    """Use generators with another seed inside the block; the states are restored at the end."""
-    state = get_random_state()
-    seed_all(seed)
-    try:
-        yield
-    finally:
-        set_random_state(state)
+def _uses_cuda() -> bool:
+    initialised: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    return initialised

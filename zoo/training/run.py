@@ -12,7 +12,7 @@ import torch
 import yaml
 
 from zoo.artifact.loading import read_header
-from zoo.errors import ZooError
+from zoo.errors import MissingExtra, ZooError
 from zoo.files import atomic_write
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.spec import Source
@@ -34,6 +34,7 @@ from zoo.training.trainer import Trainer
 LOG_FILE = "log.jsonl"
 SPEC_FILE = "spec.yaml"
 MODEL_FILE = "model.safetensors"
+PLOT_FILE = "loss.png"
 CHECKPOINTS = "checkpoints"
 
 
@@ -149,8 +150,7 @@ class Run:
                 values = save_final_model(setup, state, checkpoints, path, provenance, lower)
         finally:
             log.close()
-        if self.processes.is_main:
-            plot_log(self.folder / LOG_FILE, self.folder / "loss.png", self.request.spec.name)
+        self._plot()
         result = self._result(setup, state, values)
         for callback in self.callbacks:
             callback.on_end(result)
@@ -247,6 +247,13 @@ class Run:
             self.folder / LOG_FILE,
             setup.batches.skipped,
         )
+
+    def _plot(self) -> None:
+        if self.processes.is_main:
+            try:
+                plot_log(self.folder / LOG_FILE, self.folder / PLOT_FILE, self.request.spec.name)
+            except MissingExtra as error:
+                self._message(f"no plot saved: {error}")
 
     def _message(self, text: str) -> None:
         for callback in self.callbacks:

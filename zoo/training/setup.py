@@ -11,6 +11,7 @@ import torch
 from zoo.data.batches import Batches, open_batches
 from zoo.data.preprocessing import fit_preprocessors
 from zoo.errors import ZooError
+from zoo.evaluation.datasets import limit_examples
 from zoo.interfaces import Filter, Metric, Model, Objective, Sampler, Schedule
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.composition import build_model, check_spec
@@ -18,6 +19,7 @@ from zoo.spec.initialisation import find_weights
 from zoo.spec.spec import Source, Spec
 from zoo.spec.training import Batching, Training
 from zoo.training.averages import MovingAverage
+from zoo.training.monitor import check_monitor
 from zoo.training.processes import Processes
 from zoo.training.step import LossModule, Step
 
@@ -48,7 +50,9 @@ def read_request(
         )
     if sections.objective is None:
         raise ZooError(f"spec '{spec.name}' has no objective; add one: 'objective: cross-entropy'")
-    return Request(spec, sections.train.build(), registry)
+    training = sections.train.build()
+    check_monitor(spec, training)
+    return Request(spec, training, registry)
 
 
 @dataclass
@@ -97,15 +101,16 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
     options: dict[str, Any] = {
         "seed": training.seed,
         "bad_data": training.bad_data,
-        "workers": training.workers or 0,
+        "workers": training.workers,
         "pin": processes.device.type == "cuda",
         "progress": progress,
     }
     batches = open_batches(training.data, model, preprocessors, training.batch, **options)
     validation = None
     if training.validation is not None:
+        source = limit_examples(training.validation, training.evaluate.limit)
         validation = open_batches(
-            training.validation, model, preprocessors, training.batch, evaluation=True, **options
+            source, model, preprocessors, training.batch, evaluation=True, **options
         )
     steps = count_steps(training, batches)
     processes.place(model)

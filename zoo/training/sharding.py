@@ -66,9 +66,10 @@ def _count_calls(model: nn.Module, candidates: list[nn.Module]) -> Counter[int]:
     with contextlib.ExitStack() as hooks:
         for block in candidates:
             hooks.callback(block.register_forward_pre_hook(record).remove)
-        generator = torch.Generator(next(model.parameters()).device).manual_seed(0)
         with torch.no_grad(), torch.random.fork_rng(), evaluation_mode(model):
-            model(model.example(1, 4, generator))  # type: ignore[operator]
+            torch.manual_seed(0)
+            with next(model.parameters()).device:
+                model(model.example(1, 4))  # type: ignore[operator]
     return calls
 
 

@@ -16,7 +16,7 @@ class RunState:
         seconds: time of training so far.
         losses, norms: values since the last line of the log.
         values: results of the last evaluation.
-        best: best value of the monitored result, its step and all values; None before the first evaluation.
+        best: best value of the monitored result, its step and all values; None if there is none.
         stale: number of evaluations since the best.
         scores: monitored result at each step with a checkpoint that was evaluated.
         log_bytes: size of the log.

@@ -114,7 +114,7 @@ class Step:
             is_last = index == len(batches) - 1
             with processes.accumulate(self.module, sync=is_last):
                 loss, weight = self._losses(batch)
-                loss.backward()
+                loss.backward()  # type: ignore[no-untyped-call]
             sums[0] += loss.detach()
             sums[1] += weight
         total = processes.sum(sums)
@@ -130,8 +130,11 @@ class Step:
         backward pass of the others waits for its gradients.
         """
         with self.processes.autocast():
+            loss: Tensor
+            weight: Tensor
             if batch is not None:
-                return self.module(self._to_device(batch), True)
+                loss, weight = self.module(self._to_device(batch), True)
+                return loss, weight
             generator = torch.Generator(self.processes.device).manual_seed(0)
             loss, weight = self.module(self.model.example(1, 4, generator), True)
             return loss * 0, weight * 0

@@ -10,7 +10,7 @@ from typing import Any
 from zoo.data.batches import Update
 from zoo.errors import ZooError
 from zoo.training.callback import Callback
-from zoo.training.evaluator import check_monitor, evaluate_run, lower_is_better
+from zoo.training.evaluator import evaluate_run, lower_is_better
 from zoo.training.interruption import Interrupted, Signals
 from zoo.training.loss_record import LossRecord, NotFinite, Place
 from zoo.training.run_checkpoints import RunCheckpoints
@@ -161,7 +161,6 @@ class Trainer:
         started = time.monotonic()
         values = evaluate_run(self.setup)
         monitor = self.setup.training.evaluate.monitor
-        check_monitor(monitor, values)
         is_best = self.state.observe(values, monitor, lower=self.lower)
         if self.setup.schedule is not None:
             value = values[monitor]
