@@ -112,8 +112,11 @@ NOT_RUN = {"architecture.md", "glossary.md", "hub.md"}
 """The first two have no commands to run; tests/hub runs the third."""
 
 
-LIBRARIES = {"hugging-face-trainer.md": "transformers", "lightning.md": "lightning"}
-"""The optional library of a page."""
+LIBRARIES = {
+    "hugging-face-trainer.md": ("transformers", "accelerate"),
+    "lightning.md": ("lightning",),
+}
+"""The optional libraries of a page."""
 
 # Pages that train a model: the metric that `zoo eval` prints, and its lowest and highest value.
 RESULTS = {
@@ -126,8 +129,8 @@ RESULTS = {
 
 @pytest.mark.parametrize("page", sorted({path.name for path in DOCS.iterdir()} - NOT_RUN))
 def test_the_code_and_commands_of_a_page_run(page, folder):
-    if page in LIBRARIES:
-        pytest.importorskip(LIBRARIES[page], reason=f"{page} needs {LIBRARIES[page]}")
+    for library in LIBRARIES.get(page, ()):
+        pytest.importorskip(library, reason=f"{page} needs {library}")
     outputs = {}
     assert run_page(page, skip=("weights.safetensors",), outputs=outputs) >= 3
     assert len((DOCS / page).read_text(encoding="utf-8").splitlines()) <= 60
