@@ -34,7 +34,8 @@ class Captions(Dataset):
     Args:
         images: folder of image files; or a ``.npy`` file, uint8 [N, H, W] or [N, H, W, C], with the
             images in the order in which ``captions`` names them.
-        captions: text file with names and captions.
+        captions: text file with names and captions. For a ``.npy`` file, a line without a tab is
+            the caption of the image with the number of the line, such as the text in the image.
 
     Fields:
         source: image. target: text.
@@ -51,7 +52,7 @@ class Captions(Dataset):
 
     def open(self, *, evaluation: bool = False) -> Examples:
         lines = TextLines(self.captions)
-        captions = _read_captions(lines)
+        captions = _read_captions(lines, numbered=_is_array(self.images))
         names = list(dict.fromkeys(caption.name for caption in captions))
         images = _open_images(self.images, names, str(lines.path))
         if evaluation:
@@ -75,10 +76,16 @@ class _Caption(NamedTuple):
     origin: str
 
 
-def _read_captions(lines: TextLines) -> list[_Caption]:
+def _is_array(images: str) -> bool:
+    return uncompressed_suffix(expand_path(images)) == ".npy"
+
+
+def _read_captions(lines: TextLines, *, numbered: bool) -> list[_Caption]:
     found = []
     for index, line in enumerate(lines):
-        name, *texts = line.split("\t")
+        name, *texts = (
+            [f"line {index + 1}", line] if numbered and "\t" not in line else line.split("\t")
+        )
         if not name.strip() or not texts or not all(text.strip() for text in texts):
             raise DataError(
                 "expected a name and one or more captions, separated by tabs", lines.origin(index)
@@ -112,7 +119,7 @@ class _ImageRows:
 
 def _open_images(path: str, names: Sequence[str], captions: str) -> _ImageFiles | _ImageRows:
     folder = expand_path(path)
-    if uncompressed_suffix(folder) != ".npy":
+    if not _is_array(path):
         if not folder.is_dir():
             raise DataError("no such folder", str(folder))
         return _ImageFiles(folder)

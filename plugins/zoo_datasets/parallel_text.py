@@ -14,7 +14,7 @@ Column = Annotated[int, pydantic.Field(ge=0)]
 
 class ParallelText(Dataset):
     """Pairs of texts, such as sentences and their translations: line n of two files, or two columns
-    of a tab-separated file.
+    of one file.
 
     Files may be compressed (``.gz``, ``.xz``, ``.bz2``). An empty line raises DataError.
 
@@ -22,8 +22,9 @@ class ParallelText(Dataset):
         source: text file with one source per line.
         target: text file with one target per line; or several, which are alternative references in
             evaluation. In training, the first is used.
-        file: tab-separated file, in place of ``source`` and ``target``.
+        file: file with both texts in each line, in place of ``source`` and ``target``.
         columns: columns of source and target in ``file``, from 0.
+        delimiter: text between the columns of ``file``, by default a tab.
 
     Fields:
         source, target: text.
@@ -39,6 +40,7 @@ class ParallelText(Dataset):
         target: str | list[str] | None = None,
         file: str | None = None,
         columns: tuple[Column, Column] = (0, 1),
+        delimiter: Annotated[str, pydantic.Field(min_length=1)] = "\t",
     ) -> None:
         if (source is None) != (not target) or (source is None) == (file is None):
             raise ZooError("set either 'source' and 'target', or 'file'")
@@ -46,6 +48,7 @@ class ParallelText(Dataset):
         self.targets = [target] if isinstance(target, str) else list(target or ())
         self.file = file
         self.columns = columns
+        self.delimiter = delimiter
 
     def fields(self) -> Mapping[str, Field]:
         return {"source": Field("text"), "target": Field("text")}
@@ -55,7 +58,7 @@ class ParallelText(Dataset):
         if not len(lines):
             raise DataError("the file has no lines", str(lines.path))
         if self.file is not None:
-            return _Columns(lines, self.columns)
+            return _Columns(lines, self.columns, self.delimiter)
         targets = self.targets if evaluation else self.targets[:1]
         return _Pairs(lines, [TextLines(target) for target in targets])
 
@@ -90,21 +93,23 @@ class _Pairs(Examples):
 
 
 class _Columns(Examples):
-    def __init__(self, lines: TextLines, columns: tuple[int, int]) -> None:
+    def __init__(self, lines: TextLines, columns: tuple[int, int], delimiter: str) -> None:
         self.lines = lines
         self.columns = columns
+        self.delimiter = delimiter
 
     def __len__(self) -> int:
         return len(self.lines)
 
     def __getitem__(self, index: int) -> Example:
-        cells = self.lines.require(index).split("\t")
+        cells = self.lines.require(index).split(self.delimiter)
         texts = {}
         for field, column in zip(("source", "target"), self.columns, strict=True):
             if column >= len(cells):
+                between = "tabs" if self.delimiter == "\t" else repr(self.delimiter)
                 raise DataError(
-                    f"the line has {len(cells)} columns, separated by tabs, but column {column} "
-                    f"(from 0) is '{field}'",
+                    f"the line has {len(cells)} columns, separated by {between}, but column "
+                    f"{column} (from 0) is '{field}'; set 'columns' or 'delimiter'",
                     self.origin(index),
                 )
             if not cells[column].strip():

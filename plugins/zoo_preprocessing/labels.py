@@ -44,6 +44,11 @@ class Labels(Preprocessor):
     def outputs(self, key: str) -> Mapping[str, TensorSchema]:
         dims = self.schema.dims
         valid = dims is None or len(dims) in ((2, 3) if self.multi_hot else (2,))
+        if self.schema.prefix or self.schema.suffix:
+            raise ZooError(
+                "preprocessor 'labels' numbers classes from 0, but the model takes a text with "
+                "start and end tokens; use the preprocessor 'text'"
+            )
         if not valid or (self.schema.dtype == "float" and not self.multi_hot):
             raise ZooError(
                 "preprocessor 'labels' makes class IDs [B, S], or multi-hot [B, C] or [B, S, C], "

@@ -104,7 +104,10 @@ def token_schema(
 ) -> TensorSchema:
     """Return the schema of token IDs; raise ZooError if the model does not take them."""
     dims = schema.dims
-    if schema.dtype not in ("integer", "number") or (dims and len(dims) not in ranks):
+    valid = schema.dtype in ("integer", "number") and not isinstance(schema.below, str)
+    if dims is not None:
+        valid = valid and len(dims) in ranks and schema.below is not None
+    if not valid:
         raise ZooError(
             f"preprocessor '{name}' makes token IDs {' or '.join(shapes)}, but the model takes "
             f"{schema.dtype} {schema.format()}"

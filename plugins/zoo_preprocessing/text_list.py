@@ -27,7 +27,7 @@ class TextList(Preprocessor):
         stored: the tokenizer's JSON in a saved model.
 
     Shapes:
-        N texts of up to W tokens -> [N, W].
+        N texts of up to W tokens -> [N, W]; W is that of the longest text, or of the schema.
     """
 
     name: ClassVar[str] = "text-list"
@@ -70,7 +70,12 @@ class TextList(Preprocessor):
         if not value:
             raise DataError("the list of texts is empty")
         rows = self.encoder.encode(value[-self.max_texts :] if self.max_texts else value)
+        width = (self.schema.dims or ("W",))[-1]
         longest = max(len(row) for row in rows)
+        if isinstance(width, int):
+            if longest > width:
+                raise DataError(f"a text has {longest} tokens, but the model takes {width}")
+            longest = width
         padded = np.full((len(rows), longest), self.schema.pad, dtype=np.int64)
         for row, ids in zip(padded, rows, strict=True):
             row[: len(ids)] = ids

@@ -25,6 +25,8 @@ def folder(tmp_path_factory):
     data = {"type": "parallel-text", "source": str(folder / "test.en"), "target": "moved.de"}
     provenance = {"train": {"section": {"validation": data}}}
     zoo.save(model, folder / "model.safetensors", provenance=provenance)
+    for name in ("log.jsonl", "spec.yaml"):
+        (folder / name).touch()
     return folder
 
 

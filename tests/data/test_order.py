@@ -1,10 +1,12 @@
 """The order of examples: complete, limited, reproducible."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from zoo.data.order import block_layout, epoch_order, split_batch
+from zoo.data.order import block_layout, epoch_order, random_generator, split_batch
 from zoo.spec.training import Batching
 
 LENGTHS = st.lists(st.integers(1, 30), min_size=0, max_size=200).map(np.array)
@@ -99,3 +101,28 @@ def test_blocks_predict_each_token_at_most_once(evaluation):
 def test_a_short_stream_is_one_block():
     for total, count in ((0, 0), (1, 0), (2, 1), (11, 1), (12, 2)):
         assert block_layout(total, 10, seed=0, epoch=0, evaluation=False) == (0, count)
+
+
+def test_random_generators_of_different_arguments_are_independent():
+    arguments = [
+        (use, seed, epoch, index)
+        for use in ("order", "blocks", "transform")
+        for seed in (0, 1, 2**32, 2**32 + 1, 2**63 - 1)
+        for epoch in (0, 1, 2)
+        for index in (0, 1, 2, 2**32, 2**32 + 1)
+    ]
+    draws = {random_generator(*each).integers(2**63) for each in arguments}
+    assert len(draws) == len(arguments)
+
+
+def test_an_order_needs_few_bytes_for_each_row():
+    count = 200_000
+    lengths = np.random.default_rng(0).integers(5, 60, count).astype(np.int32)
+    for batching in (Batching(tokens=4096), Batching(items=64)):
+        tracemalloc.start()
+        order = _order(lengths, batching)
+        kept, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert len(order) > 100
+        assert kept < 6 * count
+        assert peak < 14 * count

@@ -45,6 +45,17 @@ def test_training_gives_special_tokens_first_and_the_text_back(corpus, kind):
         assert [tokenizer.decode(row) for row in rows] == [" ".join(t.split()) for t in TEXTS]
 
 
+@pytest.mark.parametrize("kind", TYPES)
+def test_special_tokens_in_the_text_keep_their_ids(tmp_path, kind):
+    path = tmp_path / "wiki.tokens"
+    path.write_text("a <unk> b x<unk>y\n</s> a <unk> c\n" * 9, encoding="utf-8")
+    summary = zoo.train_tokenizer(path, type=kind, vocab=300)
+    assert summary.special == {"<pad>": 0, "<unk>": 1, "<s>": 2, "</s>": 3}
+    tokenizer = Tokenizer(summary.json)
+    assert tokenizer.special_ids() == {0: "<pad>", 1: "<unk>", 2: "<s>", 3: "</s>"}
+    assert sorted(tokenizer.backend.get_vocab().values()) == list(range(summary.size))
+
+
 def test_bytes_encode_any_text(corpus):
     tokenizer = Tokenizer(zoo.train_tokenizer(corpus, vocab=270).json)
     unseen = "日本語 \t 😀"
@@ -97,6 +108,16 @@ def test_compressed_files_and_columns(tmp_path):
         zoo.train_tokenizer(files, column=3)
 
 
+def test_columns_with_another_delimiter(tmp_path):
+    path = tmp_path / "g2p.txt"
+    path.write_text("ABADIE  AH B AE\nABATES  AH B EY\n", encoding="utf-8")
+    summary = zoo.train_tokenizer(path, type="words", column=2, delimiter="  ")
+    assert set(Tokenizer(summary.json).backend.get_vocab()) >= {"AH", "B", "AE", "EY"}
+    assert summary.example == "AH B AE"
+    with pytest.raises(ZooError, match="delimiter is empty"):
+        zoo.train_tokenizer(path, column=2, delimiter="")
+
+
 def test_wrong_files_and_sizes_raise(tmp_path, corpus):
     with pytest.raises(DataError, match=r"none\.txt: no such file"):
         zoo.train_tokenizer(tmp_path / "none.txt")
@@ -134,6 +155,19 @@ def test_a_tokenizer_for_a_model_has_its_size_and_special_tokens(corpus):
         ZooError, match=r"'mask' of model 'seq2seq' does not contain token IDs .keys"
     ):
         zoo.train_tokenizer(corpus, model=model, key="mask")
+
+
+def test_a_tokenizer_for_all_keys_of_a_model_has_the_special_tokens_of_each(corpus):
+    shared = zoo.train_tokenizer(corpus, model=zoo.compose(SPEC))
+    assert shared.special == {"<unk>": 0, "<pad>": 1, "</s>": 2, "<unused3>": 3, "<s>": 4}
+    target = {"type": "token", "vocab": 400, "dim": 4, "padding": 1}
+    model = zoo.compose({**SPEC, "model": {**SPEC["model"], "target": target}})
+    with pytest.raises(ZooError, match="different sizes: 300 for 'source' and 400 for 'target'"):
+        zoo.train_tokenizer(corpus, model=model)
+    assert zoo.train_tokenizer(corpus, model=model, key="target").special == shared.special
+    classes = zoo.compose("vit-tiny")
+    with pytest.raises(ZooError, match="the batch of model 'classifier' does not contain token"):
+        zoo.train_tokenizer(corpus, model=classes)
 
 
 def test_a_model_whose_padding_is_its_last_token_is_rejected(corpus):

@@ -25,6 +25,8 @@ def folder(tmp_path_factory):
     model = varied_translator(metrics=["chrf", "accuracy"], preprocessing=PREPROCESSING)
     provenance = {"train": {"section": section}}
     zoo.save(model, folder / "model.safetensors", provenance=provenance)
+    for name in ("log.jsonl", "spec.yaml"):
+        (folder / name).touch()
     return folder
 
 
@@ -115,4 +117,19 @@ def test_missing_files_of_the_training_name_the_option(folder, tmp_path):
         model, tmp_path / "model.safetensors", provenance={"train": {"section": section}}
     )
     with pytest.raises(DataError, match=r"moved\.en: no such file .*set other files with --data"):
-        zoo.evaluate(path)
+        zoo.evaluate(path, part="validation")
+
+
+def test_files_of_another_persons_model_are_read_only_with_part(folder, tmp_path):
+    downloaded = tmp_path / "model.safetensors"
+    downloaded.write_bytes((folder / "model.safetensors").read_bytes())
+    for source in (downloaded, tmp_path):
+        with pytest.raises(ZooError, match=r"are read only with --part \(it has test\); pass one"):
+            zoo.evaluate(source)
+    with pytest.raises(ZooError, match="read only with --part"):
+        zoo.evaluate(downloaded, {"source": str(folder / "test.en")})
+    data = {"type": "parallel-text", "source": str(folder / "test.en")}
+    with pytest.raises(SpecError, match="set either 'source' and 'target'"):
+        zoo.evaluate(downloaded, data)  # the target of the provenance is not used
+    assert zoo.evaluate(downloaded, part="test", limit=1, max_length=2).examples == 1
+    assert zoo.evaluate(folder / "model.safetensors", limit=1, max_length=2).examples == 1

@@ -175,3 +175,16 @@ def test_a_training_loop_of_your_own(read):
         objective(model(batch)).backward()
         optimiser.step()
     assert objective(model(batch)).item() < 0.8 * before
+
+
+def test_an_error_of_a_preprocessor_is_reported_once_in_its_own_words(tmp_path):
+    path = tmp_path / "spec.yaml"
+    path.write_text(
+        "extends: vit-tiny\nname: digits\npreprocessing: {source: image, target: label}\n"
+        "train:\n  data: {type: idx, images: a, labels: b}\n  optimiser: adamw\n  steps: 1\n"
+    )
+    with pytest.raises(zoo.SpecError) as caught:
+        zoo.check(path)
+    (problem,) = caught.value.problems
+    assert problem.message.startswith("size is required, because the model takes images of any")
+    assert (problem.place.line, problem.path) == (3, "preprocessing.source")

@@ -15,7 +15,7 @@ from zoo.cli.wrapping import wrap_command
 if TYPE_CHECKING:
     from zoo.interfaces import Model
 
-EXAMPLE = "zoo tokenizer train train.en -o en.json --vocab 4000"
+EXAMPLE = "zoo tokenizer train train.en train.de -o tokenizer.json --vocab 8000"
 SHOW_EXAMPLE = "zoo tokenizer show en.json 'A man sleeps .'"
 
 group = typer.Typer(
@@ -46,8 +46,11 @@ def train(
         bool, typer.Option("--lowercase", help="Convert texts to lower case.")
     ] = False,
     column: Annotated[
-        int | None, typer.Option(min=1, help="Column of tab-separated lines, from 1.")
+        int | None, typer.Option(min=1, help="Column of each line, from 1; see --delimiter.")
     ] = None,
+    delimiter: Annotated[
+        str, typer.Option(help="Text between columns.", show_default="a tab")
+    ] = "\t",
     spec: Annotated[
         str | None,
         typer.Option(
@@ -57,8 +60,12 @@ def train(
         ),
     ] = None,
     key: Annotated[
-        str, typer.Option(help="With --for: the key of the model's batch, for example target.")
-    ] = "source",
+        str | None,
+        typer.Option(
+            help="With --for: a key of the model's batch, for example target. Default: all keys "
+            "with token IDs."
+        ),
+    ] = None,
 ) -> None:
     """Train a tokenizer on text files. The same files give the same tokenizer."""
     from zoo.data.tokenizer import Tokenizer
@@ -71,6 +78,7 @@ def train(
         special=[name.strip() for name in special.split(",") if name.strip()],
         lowercase=lowercase,
         column=column,
+        delimiter=delimiter,
         model=None if spec is None else _meta_model(spec),
         key=key,
         progress=sys.stderr.isatty() and logging.getLogger("zoo").isEnabledFor(logging.WARNING),

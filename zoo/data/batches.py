@@ -6,17 +6,19 @@ import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 from torch import Tensor
 
 from zoo.data.encoding import BadData, Progress, Skipped
 from zoo.data.loading import Job, Loader, Made
-from zoo.data.order import Order, epoch_order, split_batch
+from zoo.data.order import Lengths, Order, epoch_order, split_batch
 from zoo.data.reader import ExampleReader
 from zoo.data.selection import example_source, table_source
 from zoo.data.source import BatchSource
 from zoo.data.token_cache import encode_examples, fingerprint
+from zoo.data.torch_dataset import EncodedDataset, OrderSampler
 from zoo.errors import DataError
 from zoo.interfaces import Dataset, Examples, Model, Preprocessor
 from zoo.registry.blueprint import Blueprint
@@ -122,6 +124,33 @@ class Batches:
                 origin=self.examples.origin,
             )
 
+    @cached_property
+    def dataset(self) -> EncodedDataset:
+        """The encoded examples as a dataset of PyTorch, for training loops of other libraries::
+
+        data = batches.dataset
+        loader = DataLoader(data, batch_size=32, shuffle=True, collate_fn=data.collate)
+        """
+        return EncodedDataset(self._source, fail=self._skipped.bad_data == "fail")
+
+    def sampler(self, *, rank: int = 0, world: int = 1) -> OrderSampler:
+        """Return the order of `epoch` as a batch sampler of `dataset`, for a DataLoader::
+
+            data = batches.dataset
+            loader = DataLoader(data, batch_sampler=batches.sampler(), collate_fn=data.collate)
+
+        Call its ``set_epoch`` before each epoch.
+
+        Args:
+            rank, world: index and number of the processes; each gets its share of every batch.
+        """
+        return OrderSampler(self.dataset, self._order, self._split_lengths, rank=rank, world=world)
+
+    @property
+    def _split_lengths(self) -> Lengths | None:
+        """The lengths by which a batch is divided; None to keep the order."""
+        return None if self._reader.evaluation else self._source.lengths
+
     def _made(self, place: _Place, end: int) -> Iterator[Made]:
         """Yield the batches of an epoch; workers go on with those of the next epoch."""
         (following, stream), self._stream = self._stream, (None, iter(()))
@@ -133,12 +162,11 @@ class Batches:
 
     def _jobs(self, place: _Place) -> Iterator[Job]:
         """Yield the jobs of an epoch, then those of the epochs after it, if they are continued."""
-        lengths = None if self._reader.evaluation else self._source.lengths
         start, shares = place.start, place.world * place.accumulate
         for epoch in itertools.count(place.epoch):
             order = self._order(epoch)
             for index in range(start, len(order)):
-                rows = split_batch(order.batch(index), lengths, shares)
+                rows = split_batch(order.batch(index), self._split_lengths, shares)
                 yield Job(index, epoch, rows[place.rank :: place.world])
             start = 0
             if not self._continues:

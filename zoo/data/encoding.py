@@ -108,6 +108,7 @@ def _encode(
             }
             for key, arrays in columns.items():
                 _check_column(key, _schema(reader, key), arrays, empty=empty)
+            _check_sizes(reader, columns)
     except DataError as error:
         if len(pending) == 1:
             skipped.add(pending[0][0], error)
@@ -136,6 +137,29 @@ def _check_column(key: str, schema: TensorSchema, arrays: Sequence[Array], *, em
     flat = np.concatenate([array.ravel() for array in arrays])
     if isinstance(schema.below, int) and flat.size:
         check_range(key, flat, schema.below, schema.minimum)
+
+
+def _check_sizes(reader: ExampleReader, columns: dict[str, list[Array]]) -> None:
+    """Raise DataError if the length of a text or list is not that of its dimension, which may be
+    shared with another key. Transforms are checked when their batch is made."""
+    known: dict[str, tuple[str, NDArray[np.int64]]] = {}
+    for key, arrays in columns.items():
+        schema = _schema(reader, key)
+        dims = (schema.dims or ())[1:]
+        if not dims or reader.transforms(key):
+            continue
+        added = len(schema.prefix) + len(schema.suffix)
+        lengths = np.array([array.size + added if array.size else 0 for array in arrays])
+        dim = dims[0]
+        if isinstance(dim, str):
+            other, expected = known.setdefault(dim, (key, lengths))
+        else:
+            other, expected = "the model", np.where(lengths, dim, 0)
+        wrong = np.flatnonzero(lengths != expected)
+        if len(wrong):
+            found, size = int(lengths[wrong[0]]), int(expected[wrong[0]])
+            place = other if other == "the model" else f"'{other}'"
+            raise DataError(f"'{key}' has {found} values, but expected {size}, as in {place}")
 
 
 def _to_chunk(reader: ExampleReader, encoded: Sequence[tuple[int, dict[str, Array]]]) -> Chunk:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +14,31 @@ Indices = NDArray[np.int64]
 Lengths = NDArray[Any]
 
 
+Use = Literal["order", "blocks", "transform"]
+_USES: tuple[Use, ...] = ("order", "blocks", "transform")
+
+
+def random_generator(use: Use, seed: int, epoch: int, index: int = 0) -> np.random.Generator:
+    """Return the random generator of an epoch, or of an example in it, for one use.
+
+    Generators of different arguments are independent. The seed and the other numbers are separate
+    arguments, because numpy gives ``(seed, epoch)`` and ``(seed, epoch, 0)`` the same generator.
+    """
+    key = (_USES.index(use), epoch, index)
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
 @dataclass(frozen=True)
 class Order:
     """The batches of one epoch.
 
     Attributes:
-        rows: the rows of all batches, one batch after the other [N].
+        rows: the rows of all batches, one batch after the other [N]; 32-bit integers if they are
+            sufficient, because a dataset may have 10^8 rows.
         bounds: batch i has the rows from bounds[i] to bounds[i + 1] [batches + 1].
     """
 
-    rows: Indices
+    rows: NDArray[Any]
     bounds: Indices
 
     def __len__(self) -> int:
@@ -31,7 +46,7 @@ class Order:
 
     def batch(self, index: int) -> Indices:
         """Return the rows of one batch."""
-        return self.rows[self.bounds[index] : self.bounds[index + 1]]
+        return self.rows[self.bounds[index] : self.bounds[index + 1]].astype(np.int64)
 
 
 def epoch_order(
@@ -50,9 +65,11 @@ def epoch_order(
             not sorted and ``batching.tokens`` cannot be used.
         evaluation: keep the order of the rows.
     """
-    rng = np.random.default_rng((seed, epoch))
+    rng = random_generator("order", seed, epoch)
     shuffle = batching.shuffle and not evaluation
-    rows: Indices = rng.permutation(count) if shuffle else np.arange(count)
+    rows = np.arange(count, dtype=np.int32 if count < 2**31 else np.int64)
+    if shuffle:
+        rng.shuffle(rows)
     group = count
     if lengths is not None and batching.buckets and not evaluation:
         group = max(1, batching.buckets * _batch_size(lengths, batching))
@@ -70,7 +87,7 @@ def _batch_size(lengths: Lengths, batching: Batching) -> int:
     return int((batching.tokens or 0) / max(1.0, float(np.mean(lengths)) if len(lengths) else 1.0))
 
 
-def _sort_groups(rows: Indices, lengths: Lengths, group: int) -> Indices:
+def _sort_groups(rows: NDArray[Any], lengths: Lengths, group: int) -> NDArray[Any]:
     """Sort each group of rows by length; rows of one length keep their order."""
     out = np.empty_like(rows)
     for start in range(0, len(rows), group):
@@ -79,7 +96,7 @@ def _sort_groups(rows: Indices, lengths: Lengths, group: int) -> Indices:
     return out
 
 
-def _bounds(rows: Indices, lengths: Lengths | None, batching: Batching, group: int) -> Indices:
+def _bounds(rows: NDArray[Any], lengths: Lengths | None, batching: Batching, group: int) -> Indices:
     """Return where each batch starts and ends. A batch does not extend over two groups."""
     if batching.items is not None:
         starts = np.arange(0, len(rows), batching.items)
@@ -100,14 +117,13 @@ def _bounds(rows: Indices, lengths: Lengths | None, batching: Batching, group: i
 
 
 def _shuffle_batches(
-    rows: Indices, bounds: Indices, rng: np.random.Generator
-) -> tuple[Indices, Indices]:
+    rows: NDArray[Any], bounds: Indices, rng: np.random.Generator
+) -> tuple[NDArray[Any], Indices]:
     """Return the batches in random order."""
-    sizes = np.diff(bounds)
-    batches = rng.permutation(len(sizes))
-    moved = np.append(0, np.cumsum(sizes[batches])).astype(np.int64)
-    shifts = np.repeat(bounds[batches] - moved[:-1], sizes[batches])
-    return rows[np.arange(len(rows)) + shifts], moved
+    batches = rng.permutation(len(bounds) - 1)
+    parts = [rows[bounds[batch] : bounds[batch + 1]] for batch in batches]
+    sizes = np.diff(bounds)[batches]
+    return np.concatenate([rows[:0], *parts]), np.append(0, np.cumsum(sizes)).astype(np.int64)
 
 
 def split_batch(rows: Indices, lengths: Lengths | None, shares: int) -> list[Indices]:
@@ -134,5 +150,5 @@ def block_layout(
     """
     if evaluation or total - 1 < 2 * block:
         return 0, max(0, -((1 - total) // block))
-    offset = int(np.random.default_rng((seed, epoch, block)).integers(0, block))
+    offset = int(random_generator("blocks", seed, epoch).integers(0, block))
     return offset, (total - 1 - offset) // block

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from zoo.data.collation import Arrays, prepare_example
+from zoo.data.order import random_generator
 from zoo.errors import DataError, ZooError
 from zoo.interfaces import Array, BatchSchema, Dataset, Example, Examples, Model, Preprocessor
 
@@ -106,7 +107,7 @@ class ExampleReader:
     def finish(self, index: int, encoded: Arrays, epoch: int) -> dict[str, Array]:
         """Return the arrays of the batch: transformed, checked, with prefix and suffix."""
         with add_origin(self.examples, index):
-            rng = np.random.default_rng((self.seed, epoch, index))
+            rng = random_generator("transform", self.seed, epoch, index)
             arrays: dict[str, Array] = {}
             for key, array in encoded.items():
                 if key in self.preprocessors and self.transforms(key):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from zoo.data.collation import MASK, collate, length_mask, makes_mask
+from zoo.data.collation import MASK, Arrays, collate, length_mask, makes_mask
 from zoo.data.order import Indices, block_layout
 from zoo.data.reader import ExampleReader
 from zoo.data.token_table import EncodedExamples
@@ -30,10 +31,12 @@ class BatchSource(ABC):
     """Rows that are divided into batches; a row is an example or a block of tokens.
 
     Attributes:
+        reader: reads the examples, and transforms and checks their arrays.
         lengths: the number of tokens of each row, of the key with the most; None if not known.
         totals: the number of tokens of each row, of all keys together; None if not known.
     """
 
+    reader: ExampleReader
     lengths: NDArray[Any] | None = None
     totals: NDArray[Any] | None = None
 
@@ -49,12 +52,19 @@ class BatchSource(ABC):
     def collate(self, rows: Indices, epoch: int) -> Collated:
         """Return the batch of some rows."""
 
+    @abstractmethod
+    def example(self, row: int, epoch: int) -> Arrays:
+        """Return the arrays of one row, without padding; raise DataError if it cannot be used."""
+
+    def stack(self, examples: Sequence[Arrays]) -> dict[str, Tensor]:
+        """Return the batch of arrays of `example`, the same as that of `collate`."""
+        return collate(self.reader.schema, examples)
+
 
 class TableSource(BatchSource):
     """Rows of encoded examples.
 
     Args:
-        reader: reads the examples, and transforms and checks their arrays.
         encoded: the encoded examples.
         rows: the rows of the tables to use.
     """
@@ -73,14 +83,17 @@ class TableSource(BatchSource):
         places = self.rows[rows]
         indices = self.encoded.rows[places].tolist()
         if self.transformed:
-            tables = self.encoded.tables
-            return collate_examples(
-                self.reader,
-                indices,
-                [{k: _unwrap(self.reader, k, tables[k].row(p)) for k in tables} for p in places],
-                epoch,
-            )
+            encoded = [self._encoded(place) for place in places]
+            return collate_examples(self.reader, indices, encoded, epoch)
         return Collated(self._pad(places), indices, [])
+
+    def example(self, row: int, epoch: int) -> Arrays:
+        place = self.rows[row]
+        return self.reader.finish(int(self.encoded.rows[place]), self._encoded(place), epoch)
+
+    def _encoded(self, place: int) -> dict[str, Array]:
+        tables = self.encoded.tables
+        return {key: _unwrap(self.reader, key, table.row(place)) for key, table in tables.items()}
 
     def _pad(self, places: Indices) -> dict[str, Tensor]:
         schema, batch = self.reader.schema, {}
@@ -156,6 +169,16 @@ class BlockSource(BatchSource):
         texts = np.searchsorted(self.table.offsets, starts, side="right") - 1
         return Collated(batch, self.encoded.rows[texts].tolist(), [])
 
+    def example(self, row: int, epoch: int) -> Arrays:
+        start = self._layout(epoch)[0] + row * self.block
+        return {self.key: self.table.tokens[start : start + self.block + 1].astype(np.int64)}
+
+    def stack(self, examples: Sequence[Arrays]) -> dict[str, Tensor]:
+        batch = super().stack(examples)
+        if MASK in batch and bool(batch[MASK].all()):
+            del batch[MASK]
+        return batch
+
 
 class ExampleSource(BatchSource):
     """Examples that are read and encoded when a batch is made: images, audio, arrays."""
@@ -169,6 +192,10 @@ class ExampleSource(BatchSource):
 
     def collate(self, rows: Indices, epoch: int) -> Collated:
         return collate_examples(self.reader, self.rows[rows].tolist(), None, epoch)
+
+    def example(self, row: int, epoch: int) -> Arrays:
+        index = int(self.rows[row])
+        return self.reader.finish(index, self.reader.encode(index), epoch)
 
 
 def collate_examples(

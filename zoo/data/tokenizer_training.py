@@ -52,8 +52,9 @@ def train_tokenizer(
     min_count: int = 1,
     lowercase: bool = False,
     column: int | None = None,
+    delimiter: str = "\t",
     model: Model | None = None,
-    key: str = "source",
+    key: str | None = None,
     progress: bool = False,
 ) -> TokenizerSummary:
     """Train a tokenizer on the lines of text files. The same files give the same tokenizer.
@@ -68,13 +69,17 @@ def train_tokenizer(
             other tokens such as "<user>".
         min_count: tokens that occur less often are left out.
         lowercase: convert texts to lower case.
-        column: the number of a column of tab-separated lines, from 1; by default the whole line.
+        column: the number of a column of each line, from 1; by default the whole line.
+        delimiter: text between the columns.
         model: a model whose vocabulary size and special token IDs are used instead.
-        key: the key of the model's batch that the tokenizer is for.
+        key: the key of the model's batch that the tokenizer is for; by default all keys with token
+            IDs, which must have vocabularies of the same size.
         progress: show the progress of the library on standard error.
     """
     if type not in TRAINERS:
         raise ZooError(f"no type of tokenizers named '{type}'{suggest(type, TRAINERS)}")
+    if not delimiter:
+        raise ZooError("delimiter is empty; expected the text between the columns, such as a tab")
     paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     if model is not None:
         vocab, tokens = _fit_model(model, key, special)
@@ -87,7 +92,7 @@ def train_tokenizer(
 
     def texts() -> Iterator[str]:
         for path in paths:
-            yield from _read_texts(path, column)
+            yield from _read_texts(path, column, delimiter)
 
     trained = TRAINERS[type](TrainingRequest(texts, vocab, tokens, min_count, lowercase, progress))
     summary = _summarise(trained, texts(), tokens)
@@ -97,11 +102,11 @@ def train_tokenizer(
     return summary
 
 
-def _read_texts(path: str | os.PathLike[str], column: int | None) -> Iterator[str]:
+def _read_texts(path: str | os.PathLike[str], column: int | None, delimiter: str) -> Iterator[str]:
     """Yield the lines of a file, or a column of them, numbered from 1."""
     lines = TextLines(path)
     for index, line in enumerate(lines):
-        cells = line.split("\t")
+        cells = line.split(delimiter)
         if column is not None and len(cells) < column:
             raise DataError(
                 f"column {column} is missing; the line has {len(cells)}", lines.origin(index)
@@ -109,17 +114,26 @@ def _read_texts(path: str | os.PathLike[str], column: int | None) -> Iterator[st
         yield line if column is None else cells[column - 1]
 
 
-def _fit_model(model: Model, key: str, special: Sequence[str]) -> tuple[int, list[str]]:
+def _fit_model(model: Model, key: str | None, special: Sequence[str]) -> tuple[int, list[str]]:
     """Return the vocabulary size of a model, and special tokens in the order of their IDs."""
-    schema = (model.batch_schema() or {}).get(key)
-    limit = schema.below if schema is not None else None
-    if not isinstance(limit, int):
-        keys = [name for name, item in (model.batch_schema() or {}).items() if item.below]
-        names = ", ".join(f"'{name}'" for name in keys) or "none"
+    sizes = _vocabulary_sizes(model)
+    keys = list(sizes) if key is None else [key]
+    if not keys or keys[0] not in sizes:
+        names = ", ".join(f"'{name}'" for name in sizes) or "none"
+        subject = "the batch" if key is None else f"'{key}'"
         raise ZooError(
-            f"'{key}' of model '{model.name}' does not contain token IDs (keys: {names})"
+            f"{subject} of model '{model.name}' does not contain token IDs (keys: {names})"
         )
-    wanted = {number: NAMES[role][0] for role, number in special_ids(model, key).items()}
+    limit = sizes[keys[0]]
+    if any(sizes[name] != limit for name in keys):
+        found = " and ".join(f"{sizes[name]:,} for '{name}'" for name in keys)
+        raise ZooError(
+            f"model '{model.name}' has vocabularies of different sizes: {found}; train one "
+            f"tokenizer for each, with the key {' or '.join(map(repr, keys))} (--key {keys[0]})"
+        )
+    wanted = {
+        number: NAMES[role][0] for name in keys for role, number in special_ids(model, name).items()
+    }
     others = [NAMES.get(role, (role,))[0] for role in special if role not in ("pad", "bos", "eos")]
     rest = iter([token for token in others if token not in wanted.values()])
     tokens: list[str] = []
@@ -131,6 +145,15 @@ def _fit_model(model: Model, key: str, special: Sequence[str]) -> tuple[int, lis
             "vocabulary; a tokenizer can be trained for a model whose special tokens are the first"
         )
     return limit, [*tokens, *rest]
+
+
+def _vocabulary_sizes(model: Model) -> dict[str, int]:
+    """Return the vocabulary sizes of the keys with token IDs; one ID per item is a class."""
+    return {
+        key: schema.below
+        for key, schema in (model.batch_schema() or {}).items()
+        if isinstance(schema.below, int) and schema.dims and len(schema.dims) > 1
+    }
 
 
 def _summarise(trained: str, texts: Iterator[str], special: Sequence[str]) -> TokenizerSummary:

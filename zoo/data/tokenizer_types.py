@@ -78,7 +78,10 @@ def _train_unigram(request: TrainingRequest) -> str:
     data = json.loads(trained.to_str())
     first = len(request.special)
     pieces = data["model"]["vocab"]
-    data["model"]["vocab"] = pieces[:first] + _sort_pieces(pieces[first:])
+    others = [entry for entry in pieces[first:] if entry[0] not in request.special]
+    data["model"]["vocab"] = pieces[:first] + _sort_pieces(others)
+    for token in data["added_tokens"]:
+        token["id"] = request.special.index(token["content"])
     return json.dumps(data, ensure_ascii=False)
 
 
@@ -106,7 +109,15 @@ def _train_word_level(request: TrainingRequest, pre_tokenizer: Any, decoder: Any
     if decoder is not None:
         backend.decoder = decoder
     trainer = lib.trainers.WordLevelTrainer
-    return str(request.train(backend, trainer, min_frequency=request.min_count).to_str())
+    trained = request.train(backend, trainer, min_frequency=request.min_count)
+    data = json.loads(trained.to_str())
+    # The library gives a special token that is also a word in the texts the ID of the word.
+    words = sorted(data["model"]["vocab"].items(), key=lambda item: item[1])
+    names = [*request.special, *(word for word, _ in words if word not in request.special)]
+    data["model"]["vocab"] = {name: number for number, name in enumerate(names)}
+    for token in data["added_tokens"]:
+        token["id"] = data["model"]["vocab"][token["content"]]
+    return json.dumps(data, ensure_ascii=False)
 
 
 def _train_words(request: TrainingRequest) -> str:
@@ -142,8 +153,8 @@ def _train_wordpiece(request: TrainingRequest) -> str:
             characters.update(f"##{character}" for character in piece[1:])
     limit = request.vocab - len(request.special)
     ordered = [*_by_count(characters), *_by_count(counts)]
-    pieces = list(dict.fromkeys(ordered))[: max(limit, 0)]
-    names = [*request.special, *pieces]
+    pieces = [piece for piece in dict.fromkeys(ordered) if piece not in request.special]
+    names = [*request.special, *pieces[: max(limit, 0)]]
     vocab = {name: number for number, name in enumerate(names)}
     made = lib.Tokenizer(lib.models.WordPiece(vocab=vocab, unk_token=UNKNOWN))
     made.normalizer = pairs.normalizer

@@ -13,7 +13,12 @@ import torch
 from zoo.data.batches import open_batches
 from zoo.data.preprocessing import build_preprocessors
 from zoo.errors import DataError, ZooError
-from zoo.evaluation.datasets import check_dataset, find_dataset, limit_examples
+from zoo.evaluation.datasets import (
+    check_dataset,
+    find_dataset,
+    is_training_run,
+    limit_examples,
+)
 from zoo.evaluation.model_evaluation import ModelEvaluation, Progress, evaluate_model
 from zoo.evaluation.settings import read_settings
 from zoo.generation.pipeline import ComponentSpec
@@ -49,10 +54,11 @@ def evaluate(
     Args:
         model: a model, or the path or reference of a saved one, such as the folder of a training
             run.
-        data: the dataset as in a spec, ``{"type": "parallel-text", "source": ...}``. For a saved
-            model, parameters that replace those of its own dataset.
+        data: the dataset as in a spec, ``{"type": "parallel-text", "source": ...}``. For the folder
+            of a training run, or with ``part``, parameters that replace those of its dataset.
         part: the dataset of a saved model: "test", "validation" or "data" (the training data);
-            default: "test", or "validation" if there is no test data.
+            default, for the folder of a training run: "test", or "validation" if there is no test
+            data. The files in the provenance of other models are read only with ``part``.
         metrics: default: those of the model's spec.
         sampler: default: that of the model's spec. Text is generated if a metric takes it.
         filters: default: those of the model's spec.
@@ -70,6 +76,7 @@ def evaluate(
     """
     registry = registry or default_registry()
     train: Mapping[str, Any] = {}
+    own_run = not isinstance(model, Model) and is_training_run(model)
     if not isinstance(model, Model):
         train = training_section(read_header(model).provenance)
         model = load(model, device=device or "cpu", registry=registry)
@@ -78,7 +85,7 @@ def evaluate(
     settings = read_settings(model, metrics, sampler, filters, overrides, registry)
     objective = build_objective(model) if (model.spec or {}).get("objective") else None
     _check_metrics(model, settings.metrics, objective, registry)
-    dataset = find_dataset(train, part, data, registry)
+    dataset = find_dataset(train, part, data, registry, own_run=own_run)
     with _preprocessing(model, settings.preprocessing):
         preprocessors = build_preprocessors(model, registry=registry)
         check_dataset(dataset, model, preprocessors, registry)

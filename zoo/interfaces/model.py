@@ -82,6 +82,32 @@ class Model(Component, nn.Module, ABC):
     component_entries: tuple[Entry, ...] = ()
     tokenizer: Mapping[str, str] | None = None
 
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, torch.Tensor],
+        prefix: str,
+        local_metadata: Mapping[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Add the further names of shared tensors, which saved models contain once."""
+        own = self.state_dict(prefix=prefix, keep_vars=True)
+        found = {id(own[name]): tensor for name, tensor in state_dict.items() if name in own}
+        for name, tensor in own.items():
+            if id(tensor) in found:
+                state_dict.setdefault(name, found[id(tensor)])
+        super()._load_from_state_dict(
+            state_dict,
+            prefix,
+            local_metadata,
+            strict,
+            missing_keys,
+            unexpected_keys,
+            error_msgs,
+        )
+
     @classmethod
     def from_pretrained(
         cls,

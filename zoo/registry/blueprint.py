@@ -116,7 +116,8 @@ class Blueprint(Generic[C]):
         except SpecError:
             raise
         except Exception as error:
-            message = f"{action} failed: {format_error(error)}"
+            failed = f"{action} failed: {format_error(error)}"
+            message = str(error) if isinstance(error, ZooError) else failed
             raise SpecError([Problem(message, self.path, self.place)]) from error
 
     def resolve(self) -> dict[str, Any]:

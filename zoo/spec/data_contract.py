@@ -31,7 +31,7 @@ def data_problems(spec: Spec, root: BuildNode, registry: ComponentRegistry) -> I
                 made[key] = preprocessor.outputs(key)
         except SpecError as error:
             yield from error.problems
-            made[key] = {}
+            made[key] = schema  # what datasets lack because of it is not reported
     classes = {key: blueprint.cls for key, blueprint in spec.sections.preprocessing.items()}
     for node in root.walk():
         if isinstance(node.part, Dataset):
@@ -70,6 +70,7 @@ def dataset_problems(
     """
     with blueprint.report_errors("fields"):
         fields: Mapping[str, Field] = dataset.fields()
+    yield from _key_problems(blueprint, fields, preprocessing, made)
     available: dict[str, TensorSchema] = {}
     for key, field in fields.items():
         preprocessor = preprocessing.get(key)
@@ -109,6 +110,24 @@ def dataset_problems(
                 f"the model takes {expected.dtype} {expected.format()}"
             )
             yield Problem(message, blueprint.path, blueprint.place)
+
+
+def _key_problems(
+    blueprint: Blueprint[Dataset],
+    fields: Mapping[str, Field],
+    preprocessing: Mapping[str, type[Preprocessor]],
+    made: Mapping[str, Mapping[str, TensorSchema]],
+) -> Iterator[Problem]:
+    """Yield a problem for each key that a preprocessor makes and the dataset also has."""
+    for key in fields.keys() & made.keys():
+        for other in sorted(made[key].keys() & fields.keys() - {key}):
+            if other in preprocessing or fields[other].content == "array":
+                message = (
+                    f"preprocessing.{key} ('{preprocessing[key].name}') makes '{other}', but "
+                    f"dataset '{blueprint.label}' also has a field '{other}'; remove the field, or "
+                    f"use another preprocessor for '{key}'"
+                )
+                yield Problem(message, blueprint.path, blueprint.place)
 
 
 def fits(found: TensorSchema, expected: TensorSchema) -> bool:

@@ -9,11 +9,10 @@ from typing import Any
 import torch
 
 from zoo.data.batches import Batches, open_batches
-from zoo.data.first_examples import FirstExamples
 from zoo.data.preprocessing import fit_preprocessors
 from zoo.errors import ZooError
+from zoo.evaluation.datasets import limit_examples
 from zoo.interfaces import Filter, Metric, Model, Objective, Sampler, Schedule
-from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.composition import build_model, check_spec
 from zoo.spec.initialisation import find_weights
@@ -109,9 +108,7 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
     batches = open_batches(training.data, model, preprocessors, training.batch, **options)
     validation = None
     if training.validation is not None:
-        source, limit = training.validation, training.evaluate.limit
-        if limit is not None:
-            source = Blueprint.of(FirstExamples, dataset=source, count=limit)
+        source = limit_examples(training.validation, training.evaluate.limit)
         validation = open_batches(
             source, model, preprocessors, training.batch, evaluation=True, **options
         )

@@ -76,3 +76,17 @@ def test_flickr8k_has_five_captions_per_image(published, tmp_path):
     dataset = Captions(images=str(tmp_path), captions=str(captions))
     assert len(dataset.open()) == 5000
     assert len(dataset.open(evaluation=True)) == 1000
+
+
+def test_a_line_without_a_tab_is_the_caption_of_the_image_with_its_number(folder):
+    (folder / "labels.txt").write_text("226md\n22d5n\n", encoding="utf-8")
+    files = {"images": str(folder / "stack.npy.xz"), "captions": str(folder / "labels.txt")}
+    for evaluation, expected in ((False, "22d5n"), (True, ["22d5n"])):
+        examples = Captions(**files).open(evaluation=evaluation)
+        assert examples[1]["target"] == expected
+        assert np.array_equal(examples[1]["source"], IMAGES[1])
+    (folder / "labels.txt").write_text("226md\n\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"labels\.txt:2: expected a name and one or more captions"):
+        Captions(**files).open()
+    with pytest.raises(DataError, match=r"labels\.txt:1: expected a name and one or more captions"):
+        Captions(images=str(folder), captions=files["captions"]).open()

@@ -41,6 +41,14 @@ def test_columns_of_a_file_are_read(tmp_path):
     assert examples.origin(1) == f"{tmp_path}/tsv:2"
 
 
+def test_columns_with_another_delimiter_are_read(tmp_path):
+    paths = _write(tmp_path, txt="ABADIE  AH B AE D IY\r\nABATES AH\r\n")
+    examples = ParallelText(file=paths["txt"], delimiter="  ").open()
+    assert examples[0] == {"source": "ABADIE", "target": "AH B AE D IY"}
+    with pytest.raises(DataError, match=r"txt:2: the line has 1 columns, separated by '  ', but"):
+        examples[1]
+
+
 def test_unequal_numbers_of_lines_raise_with_both_files(tmp_path):
     paths = _write(tmp_path, en="a\nb\n", de="c\n")
     with pytest.raises(DataError, match=r"/en has 2 lines, but .*/de has 1;"):

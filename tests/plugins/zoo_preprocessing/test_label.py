@@ -78,3 +78,9 @@ def test_other_shapes_are_rejected():
         Label(schema=TAGS).outputs("target")
     with pytest.raises(ZooError, match=r"makes class IDs \[B, S\].*integer \[B\]"):
         Labels(schema=CLASS).outputs("target")
+
+
+def test_labels_are_not_the_tokens_of_a_text_with_start_and_end_tokens():
+    schema = TAGS._replace(prefix=(1,), suffix=(2,))  # the classes 0 to 2 are pad, bos and eos
+    with pytest.raises(ZooError, match="takes a text with start and end tokens; use the prep"):
+        Labels(schema=schema).outputs("target")

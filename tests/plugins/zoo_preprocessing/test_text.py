@@ -102,3 +102,18 @@ def test_special_tokens_in_a_text_are_ordinary_text():
     assert literal.encode(["the<pad>"]) == [[1]]
     assert Tokenizer(EXAMPLE_TOKENIZER).encode(["the<pad>"]) == [[2, 0]]
     np.testing.assert_array_equal(text().encode("the<pad>"), [1])
+
+
+def test_a_list_of_texts_has_the_width_of_the_schema():
+    story = TextList(schema=STORY.with_dims("B", "N", 3), stored=EXAMPLE_TOKENIZER)
+    assert story.encode(["the cat", "sat"]).tolist() == [[2, 3, 0], [4, 0, 0]]
+    with pytest.raises(DataError, match="a text has 4 tokens, but the model takes 3"):
+        story.encode(["the cat sat on"])
+
+
+@pytest.mark.parametrize(
+    "schema", [TensorSchema(("B", "N", 3)), TensorSchema(("B", "N", 2), "integer", below="N")]
+)
+def test_values_that_are_not_token_ids_are_rejected(schema):
+    with pytest.raises(ZooError, match="makes token IDs"):
+        TextList(schema=schema, stored=EXAMPLE_TOKENIZER).outputs("target")
