@@ -128,6 +128,6 @@ def test_the_model_of_the_paper_reaches_80_percent_on_cora():
         test: {type: graph, file: $ZOO_DATA/planetoid/cora.npz.xz, normalise: true, split: test}
         optimiser: {type: adam, lr: 0.005, weight_decay: 5e-4}
         evaluate: {patience: 100}
-        epochs: 300
+        epochs: 250
     """)  # noqa: E501
     assert result.values["accuracy"] >= 0.8
