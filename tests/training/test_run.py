@@ -42,7 +42,7 @@ def test_the_first_steps_equal_a_loop_written_by_hand(files, tmp_path):
     spec = make_spec(files, steps=5, log={"every": 1}, validation=None)
     zoo.train(spec, output=tmp_path / "run", device="cpu")
     model, objective = zoo.compose(spec, seed=0), zoo.objective(spec)
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.01, fused=True)
     losses = []
     for update in _training_batches(spec, model).epoch(0):
         if len(losses) == 5:
