@@ -14,6 +14,7 @@ from zoo_datasets.image_folder import ImageFolder
 from zoo_datasets.json_lines import JsonLines
 from zoo_datasets.parallel_text import ParallelText
 from zoo_datasets.plain_text import PlainText
+from zoo_datasets.split import Split
 from zoo_datasets.stories import Stories
 
 
@@ -32,4 +33,5 @@ def zoo_components() -> Sequence[type[Dataset]]:
         GraphDataset,
         Stories,
         HfDatasets,
+        Split,
     ]

@@ -4,6 +4,7 @@ import pytest
 from training_kit import make_spec, read_log
 
 import zoo
+from zoo.training.setup import check_split
 
 
 @pytest.mark.parametrize("accumulate", [3, 9])  # 9: more micro-batches than examples
@@ -26,3 +27,13 @@ def test_bfloat16_follows_float32(files, tmp_path):
         losses[precision] = [entry["loss"] for entry in read_log(tmp_path / precision)]
     assert losses["bfloat16"] != losses["float32"]
     assert losses["bfloat16"] == pytest.approx(losses["float32"], abs=0.05)
+
+
+@pytest.mark.parametrize(("world", "accumulate"), [(2, 1), (1, 2)])
+def test_a_batch_with_a_loss_over_all_examples_is_not_divided(world, accumulate):
+    model = zoo.compose("minilm-tiny")
+    objective = zoo.objective("minilm-tiny")
+    check_split(model, objective, 1, 1)
+    with pytest.raises(zoo.ZooError, match="'sentence-encoder' depends on all examples"):
+        check_split(model, objective, world, accumulate)
+    check_split(zoo.compose("transformer-tiny"), objective, world, accumulate)

@@ -38,7 +38,7 @@ class TinyDataset(Dataset):
 
     name: ClassVar[str] = "tiny"
 
-    def __init__(self, *, file: str) -> None:
+    def __init__(self, *, file: str = "tiny.txt") -> None:
         self.file = file
 
     def fields(self) -> Mapping[str, Field]:

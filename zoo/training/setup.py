@@ -116,6 +116,7 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
     processes.place(model)
     assert sections.objective is not None
     objective = sections.objective.build()
+    check_split(model, objective, processes.world, training.accumulate)
     module = LossModule(model, objective).to(processes.device)
     optimiser = training.optimiser.build(steps=steps).build(list(find_weights(model)))
     if training.compile:
@@ -146,6 +147,21 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
         sampler.build() if sampler else None,
         [blueprint.build() for blueprint in sections.filters],
     )
+
+
+def check_split(model: Model, objective: Objective, world: int, accumulate: int) -> None:
+    """Raise ZooError if a batch is divided, but its loss is not the mean of those of its parts."""
+    if world * accumulate == 1:
+        return
+    schema = model.output_schema()
+    in_batch = schema is not None and schema.in_batch
+    if in_batch or not objective.mergeable:
+        what = f"model '{model.name}'" if in_batch else f"objective '{objective.name}'"
+        raise ZooError(
+            f"the loss of {what} depends on all examples of a batch together, so a batch cannot be "
+            f"divided over {world} process(es) and {accumulate} step(s) of accumulation; use one "
+            "process and accumulate: 1"
+        )
 
 
 def count_steps(training: Training, batches: Batches) -> int:
