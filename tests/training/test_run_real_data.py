@@ -1,14 +1,11 @@
 """The paths of the guides on real data: from files to the result of `zoo eval`.
 
-ZOO_DATA is a folder with ``multi30k/``, ``mnist/``, ``fsdd/`` and ``planetoid/``.
+ZOO_DATA is a folder with ``multi30k/``, ``mnist/`` and ``planetoid/``.
 """
 
-import lzma
 import os
-import wave
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import zoo
@@ -69,52 +66,6 @@ def test_image_small_reaches_90_percent_on_mnist_in_100_steps():
         steps: 100
     """, limit=1000)  # noqa: E501  # fmt: skip
     assert result.values["accuracy"] > 0.9
-
-
-WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
-
-
-def test_speech_small_transcribes_spoken_digits(folder):
-    _write_digits(folder)
-    zoo.train_tokenizer("train.tsv", "letters.json", type="characters", column=2, vocab=30)
-    result = _evaluate("""
-      extends: speech-small
-      name: digits
-      model: {vocab: 30, source: {inner: {rate: 8000, window: 200, hop: 80}}}
-      preprocessing:
-        source: {rate: 8000}
-        target: {type: text, tokenizer: letters.json}
-      train:
-        data: {type: audio, folder: wav, transcripts: train.tsv}
-        test: {type: audio, folder: wav, transcripts: test.tsv}
-        optimiser: {type: adamw, lr: 3e-3}
-        schedule: {type: cosine, warmup: 20}
-        epochs: 10
-    """)
-    assert result.values["wer"] < 0.1
-
-
-def _write_digits(folder):
-    """Write the recordings as WAV files; those with an index below 5 are the test data."""
-    packed = (DATA / "fsdd" / "audio.delta16.xz").read_bytes()
-    values = np.frombuffer(lzma.decompress(packed), np.uint8)
-    half = len(values) // 2
-    codes = (values[:half].astype(np.int32) << 8) | values[half:]
-    samples = np.cumsum((codes >> 1) ^ -(codes & 1), dtype=np.int64).astype("<i2")
-    rows = (DATA / "fsdd" / "index.tsv").read_text().splitlines()
-    rows = [row.split("\t") for row in rows if row[:1].isdigit()]
-    (folder / "wav").mkdir()
-    lines = {"train": [], "test": []}
-    start = 0
-    for digit, speaker, index, length in rows:
-        name = f"{digit}_{speaker}_{index}.wav"
-        with wave.open(str(folder / "wav" / name), "wb") as file:
-            file.setparams((1, 2, 8000, 0, "NONE", None))
-            file.writeframes(samples[start : start + int(length)].tobytes())
-        start += int(length)
-        lines["test" if int(index) < 5 else "train"].append(f"{name}\t{WORDS[int(digit)]}\n")
-    for part, texts in lines.items():
-        (folder / f"{part}.tsv").write_text("".join(texts))
 
 
 def test_the_model_of_the_paper_reaches_80_percent_on_cora():
