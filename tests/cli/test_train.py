@@ -38,8 +38,10 @@ def test_lines_of_the_log_and_the_result_are_printed(spec, tmp_path):
     )
 
 
-def test_quiet_prints_nothing(spec, tmp_path):
-    assert _run(spec, "-o", tmp_path / "run", "--quiet") == ""
+def test_quiet_prints_nothing_and_the_folder_has_the_name_of_the_spec(spec, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert _run(spec, "--quiet") == ""
+    assert (tmp_path / "runs" / "tiny-reversal" / "model.safetensors").is_file()
 
 
 def test_json_is_the_result(spec, tmp_path):

@@ -134,7 +134,8 @@ MISSES = [
     (["vectors", "glove.txt", "man"], ["glove.txt: no such file", "word vectors"]),
     (["vectors", "model.safetensors"], ["model.safetensors has no word vectors"]),
     (["export", "model.safetensors", "out"], ["model.safetensors was not imported"]),
-    (["train", "spec.yaml"], ["No such command 'train'", "compose", "generate", "vectors"]),
+    (["train", "spec.yaml"], ["section 'train'", "data, optimiser"]),
+    (["fit", "spec.yaml"], ["No such command 'fit'", "compose", "generate", "train", "vectors"]),
     (["chek", "spec.yaml"], ["No such command 'chek'", "'check'"]),
 ]
 

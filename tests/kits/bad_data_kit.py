@@ -115,7 +115,7 @@ def broken_image(folder: Path) -> Case:
     path = folder / "images/c/2.png"
     path.write_bytes(path.read_bytes()[:40])
     source = {"type": "image", "size": 16}
-    return Case(_image_spec(source, data), "images/c/2.png", "not an image")
+    return Case(_image_spec(source, data), "images/c/2.png", "is not a valid PNG")
 
 
 def _audio_case(folder: Path, reason: str, samples: int = 400, rate: int = 1000) -> Case:

@@ -26,10 +26,15 @@ class Parallel(StrEnum):
 
 def command(
     spec: SpecArgument,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for log, checkpoints and model.")
-    ],
     overrides: SetOption = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Folder for log, checkpoints and model; default: runs/ and the spec's name.",
+        ),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue from the newest checkpoint in the folder.")
     ] = False,

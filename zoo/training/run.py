@@ -42,7 +42,7 @@ CHECKPOINTS = "checkpoints"
 def train(
     source: Source,
     *,
-    output: str | os.PathLike[str],
+    output: str | os.PathLike[str] | None = None,
     overrides: Iterable[str] = (),
     resume: bool = False,
     device: str | torch.device | None = None,
@@ -59,7 +59,7 @@ def train(
 
     Args:
         source: path of a spec, name of a spec of a plugin, or a mapping.
-        output: folder of the run.
+        output: folder of the run; default: ``runs/`` and the name of the spec.
         overrides: values that replace those of the spec, such as ``train.steps=100``.
         resume: continue from the newest checkpoint in `output`, or start if there is none.
         device: default: a GPU if there is one.
@@ -74,7 +74,7 @@ def train(
         ZooError: if a loss is not finite, a file cannot be written, or the run cannot be resumed.
     """
     request = read_request(source, overrides, seed, registry)
-    folder = Path(output)
+    folder = Path("runs") / request.spec.name if output is None else Path(output)
     random_state = get_random_state()
     processes = Processes(
         folder,
