@@ -127,7 +127,14 @@ RESULTS = {
 }
 
 
-@pytest.mark.parametrize("page", sorted({path.name for path in DOCS.iterdir()} - NOT_RUN))
+SLOW = {"hugging-face-trainer.md", "lightning.md", "scaling.md"}
+PAGES = [
+    pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
+    for name in sorted({path.name for path in DOCS.iterdir()} - NOT_RUN)
+]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_the_code_and_commands_of_a_page_run(page, folder):
     for library in LIBRARIES.get(page, ()):
         pytest.importorskip(library, reason=f"{page} needs {library}")

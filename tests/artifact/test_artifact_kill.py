@@ -219,6 +219,9 @@ def run_all(folder: Path) -> dict[str, Any]:
     }
 
 
+pytestmark = pytest.mark.slow  # forks 200 processes
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The results of all processes, forked from one that imported torch."""

@@ -190,6 +190,7 @@ def test_a_plugin_that_failed_to_import_is_tried_again_after_a_change(tmp_path: 
     assert not environment.shell.has_current_index()
 
 
+@pytest.mark.slow
 def test_an_index_is_not_kept_shortly_after_a_change(tmp_path: Path) -> None:
     """A file may change again within the resolution of file times."""
     environment = Environment(tmp_path)
@@ -211,6 +212,7 @@ def test_two_processes_build_at_the_same_time(tmp_path: Path) -> None:
     assert not shell.run("list").built_index
 
 
+@pytest.mark.slow
 def test_a_cache_that_cannot_be_written_is_not_an_error(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where the folder should be")
     result = Shell(tmp_path).run("-v", "list", "--kind", "scorer")

@@ -90,6 +90,7 @@ def test_strings_of_specs_maps_and_catalogues_are_printed_escaped(run, tmp_path,
         )
 
 
+@pytest.mark.slow
 def test_texts_of_plugins_are_printed_escaped(tmp_path, monkeypatch):
     site = Site(tmp_path / "site", monkeypatch)
     source = scorer("kit-hostile", f"Plain.paper = {HOSTILE!r}\n")

@@ -97,6 +97,7 @@ def test_documents_take_little_time_and_memory(tmp_path, reader):
     assert_cheap(cases)
 
 
+@pytest.mark.slow
 def test_many_tensors_and_rules_take_little_time():
     names = {f"m.{n}.w": TensorMeta((2, 2), torch.float32) for n in range(20_000)}
     for texts in (["m.{n}.w"] * 200, [f"{n}.{{n}}.w" for n in range(200)]):

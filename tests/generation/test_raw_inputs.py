@@ -147,7 +147,7 @@ def test_wrong_inputs_raise(tmp_path):
     with pytest.raises(DataError, match=r"none\.png: there is no such file"):
         zoo.generate(model, ["none.png"])
     (tmp_path / "a.png").write_text("text")
-    with pytest.raises(DataError, match=r"a\.png: it is not an image"):
+    with pytest.raises(DataError, match=r"a\.png: it is not a valid PNG"):
         zoo.generate(model, [tmp_path / "a.png"])
     with pytest.raises(DataError, match="input 2: expected an image"):
         zoo.generate(model, [PIXELS, 3])

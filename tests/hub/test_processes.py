@@ -49,11 +49,13 @@ def test_concurrent_downloads_get_the_right_bytes(repo: Hub, tmp_path: Path, mod
     assert not [p for p in list_files(cache) if ".part" in p]
 
 
+@pytest.mark.slow
 def test_concurrent_writes_to_the_lock_file_are_all_kept(repo: Hub, tmp_path: Path) -> None:
     pins = worker(repo, "write_pins_concurrently", tmp_path / "project")
     assert pins == [f"a/b{number}@v{one}" for number in range(6) for one in range(4)]
 
 
+@pytest.mark.slow
 def test_interrupted_download_leaves_no_incomplete_file(repo: Hub, tmp_path: Path) -> None:
     repo.fault("objects", lambda a: replace(a, cut=len(BYTES) // 2, end="stall"), port="cdn")
     cache = tmp_path / "shared"
@@ -85,6 +87,7 @@ def test_killed_download_leaves_no_visible_incomplete_file(repo: Hub, tmp_path: 
     assert not list(cache.rglob("*.part"))  # left by killed processes
 
 
+@pytest.mark.slow
 def test_read_only_cache_is_used(repo: Hub) -> None:
     store = repo.repo(NAME)
     store.branches["other"] = store.branches["main"]
@@ -151,6 +154,7 @@ PUSHES = {
 FAULTS = {"upload": ("/upload/", "cdn"), "commit": ("/commit/", "hub")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "where"),
     [("saved model", "upload"), pytest.param("model", "commit", marks=pytest.mark.slow)],

@@ -31,6 +31,7 @@ def model(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> zoo.Model:
     return zoo.compose("bahdanau-reversal", seed=5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "shard_bytes", [None, pytest.param(100_000, marks=pytest.mark.slow)], ids=["single", "shards"]
 )

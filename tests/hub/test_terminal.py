@@ -52,6 +52,7 @@ def test_interrupted_pull_leaves_no_files(hub: Hub, tmp_path: Path) -> None:
     assert not (tmp_path / "zoo.lock").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [pytest.param("one file", marks=pytest.mark.slow), "shards"])
 def test_interrupted_push_changes_nothing(hub: Hub, tmp_path: Path, saved: Path, form: str) -> None:
     before = hub.repo(NAME).branches["main"]

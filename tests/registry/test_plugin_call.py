@@ -117,6 +117,7 @@ def test_component_that_ends_the_program_is_a_problem_of_the_spec(where: str, en
         check({**TIED, "model": model}, registry=registry)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "ending", [pytest.param("SystemExit(3)", marks=pytest.mark.slow), "KeyboardInterrupt"]
 )

@@ -17,6 +17,7 @@ def _wait_for(path, process):
         assert process.exitcode is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code", "name"),
     [

@@ -31,7 +31,7 @@ def data_problems(spec: Spec, root: BuildNode, registry: ComponentRegistry) -> I
                 made[key] = preprocessor.outputs(key)
         except SpecError as error:
             yield from error.problems
-            made[key] = schema  # what datasets lack because of it is not reported
+            made[key] = {key: schema[key]} if key in schema else {}  # reported already
     classes = {key: blueprint.cls for key, blueprint in spec.sections.preprocessing.items()}
     for node in root.walk():
         if isinstance(node.part, Dataset):
