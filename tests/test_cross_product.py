@@ -146,7 +146,13 @@ ATTENTIONS = {
 }
 
 
-@pytest.mark.parametrize(("kind", "name"), ATTENTIONS)
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        pytest.param(*row, marks=[pytest.mark.slow] if row == ("encoder", "transformer") else [])
+        for row in ATTENTIONS
+    ],
+)
 def test_every_scorer_alignment_and_position_works_or_is_rejected(kind, name):
     base = (ENCODERS if kind == "encoder" else DECODERS)[name]
     positions = [None, *POSITIONS] if name == "transformer" else [None]

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 PLUGINS = sorted(path.name.removeprefix("zoo_") for path in (ROOT / "plugins").glob("zoo_*"))
 
 # Embeddings, which most specs need; alignments, which fill slots; importers without components.
-SAMPLE = ("tokens", "alignment", "huggingface")
+SAMPLE = ("alignment",)
 WITHOUT_SPECS = ("tokens", "seq2seq", "recurrent", "sampling", "objectives", "metrics")
 """Plugins that every shipped spec needs a part of."""
 

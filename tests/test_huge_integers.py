@@ -67,6 +67,7 @@ def _problems(cases):
     return [(name, path, problem) for (name, path, _), problem in found if problem]
 
 
+@pytest.mark.slow
 def test_a_huge_value_of_any_parameter_is_checked_or_rejected_at_little_cost():
     by_parameter = {}
     for case in _cases():

@@ -176,6 +176,7 @@ TABLE_3 = [
 ]
 
 
+@pytest.mark.slow
 def test_the_sizes_in_the_paper_of_the_transformer_agree_with_41000_entries():
     """The text has "about 37000 tokens", which give 63.1 M for the base model."""
     assert round(zoo.check("transformer-base").parameters / 1e6, 1) == 63.1

@@ -25,6 +25,7 @@ model:
 """
 
 
+@pytest.mark.slow
 def test_a_new_plugin_can_be_installed_used_and_removed(environment, tmp_path):
     environment.zoo("new-plugin", "angular", "--kind", "scorer", "-o", tmp_path)
     environment.install(tmp_path / "zoo-angular")

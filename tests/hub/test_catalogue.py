@@ -160,6 +160,7 @@ def test_built_in_catalogue_is_that_of_the_checkout() -> None:
     assert builtin_file().samefile(ROOT / "registry.yaml")
 
 
+@pytest.mark.slow
 def test_wheel_contains_the_catalogue_and_its_specs(tmp_path: Path) -> None:
     pytest.importorskip("hatchling")
     built = subprocess.run(

@@ -33,7 +33,7 @@ def drip(part: str) -> Callable[[Response], Response]:
 @pytest.mark.parametrize(
     ("pattern", "port"),
     [
-        ("/revision/", "hub"),
+        pytest.param("/revision/", "hub", marks=pytest.mark.slow),
         pytest.param("/tree/", "hub", marks=pytest.mark.slow),
         pytest.param("config.json", "hub", marks=pytest.mark.slow),
         ("/objects/", "cdn"),

@@ -94,6 +94,7 @@ def test_responses_to_downloads_are_printed_escaped(
     assert run_with_variants(hub, port, path, clear, lambda: run(verb, NAME)) > 4
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(("port", "path"), UPLOADS)
 def test_responses_to_uploads_are_printed_escaped(

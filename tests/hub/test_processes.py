@@ -76,6 +76,7 @@ def test_interrupted_download_leaves_no_incomplete_file(repo: Hub, tmp_path: Pat
     assert not list(cache.rglob(f"snapshots/*/{WEIGHTS}"))
 
 
+@pytest.mark.slow
 def test_killed_download_leaves_no_visible_incomplete_file(repo: Hub, tmp_path: Path) -> None:
     repo.fault("objects", lambda a: replace(a, slow=0.015), port="cdn")
     cache = tmp_path / "shared"

@@ -47,6 +47,7 @@ BROKEN = [
     *BROKEN_TRAINING,
 ]
 _NEEDS_GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
+_MARKS = {"matches-gpu": _NEEDS_GPU, "bounded-cost": pytest.mark.slow}
 
 
 def _law(kind, name):
@@ -60,10 +61,7 @@ def _outcome(name, component):
 
 @pytest.mark.parametrize(
     ("law", "broken", "valid"),
-    [
-        pytest.param(*row, id=row[1].__name__, marks=_NEEDS_GPU if row[0] == "matches-gpu" else ())
-        for row in BROKEN
-    ],
+    [pytest.param(*row, id=row[1].__name__, marks=_MARKS.get(row[0], ())) for row in BROKEN],
 )
 def test_the_law_fails_for_the_broken_component_and_passes_for_the_valid_one(law, broken, valid):
     failed = _outcome(law, broken)

