@@ -43,12 +43,28 @@ class LeakyMaskScorer(TinyScorer):
 
 
 class FusedIgnoresMask(Dot):
-    def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor:
+    def fused(
+        self,
+        query: Tensor,
+        prepared: Tensor,
+        values: Tensor,
+        mask: Mask,
+        *,
+        dropout_p: float = 0.0,
+    ) -> Tensor:
         return fused_softmax(query, prepared, values, Mask(), scale=1.0)
 
 
 class FusedWrongScale(Dot):
-    def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor:
+    def fused(
+        self,
+        query: Tensor,
+        prepared: Tensor,
+        values: Tensor,
+        mask: Mask,
+        *,
+        dropout_p: float = 0.0,
+    ) -> Tensor:
         return fused_softmax(query, prepared, values, mask, scale=0.5)
 
 

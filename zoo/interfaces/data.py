@@ -98,15 +98,39 @@ class Mask:
     offset: int | Tensor = 0
     pairs: Tensor | None = None
     bias: Tensor | None = None
+    _dense: dict[tuple[int, int, torch.device], Tensor | None] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+
+    @property
+    def is_causal_only(self) -> bool:
+        """Whether query t attends to keys 0 to t, and no key is masked for another reason."""
+        starts_at_zero = isinstance(self.offset, int) and self.offset == 0
+        return self.causal and starts_at_zero and self.keys is None and self.pairs is None
+
+    def sees_all_keys(self, S: int) -> bool:
+        """Whether the causal condition, if set, masks none of S keys; False if not known."""
+        return not self.causal or (isinstance(self.offset, int) and self.offset + 1 >= S)
 
     def dense(self, T: int, S: int, device: torch.device) -> Tensor | None:
-        """Return a boolean tensor broadcastable to [B, T, S], or None if no key is masked."""
+        """Return a boolean tensor broadcastable to [B, T, S], or None if no key is masked.
+
+        It is computed once for all layers that use this mask with the same lengths.
+        """
+        if torch.compiler.is_compiling():
+            return self._compute_dense(T, S, device)
+        key = (T, S, device)
+        if key not in self._dense:
+            self._dense[key] = self._compute_dense(T, S, device)
+        return self._dense[key]
+
+    def _compute_dense(self, T: int, S: int, device: torch.device) -> Tensor | None:
         parts = []
         if self.keys is not None:
             parts.append(self.keys[:, None, :])  # [B, 1, S]
         if self.pairs is not None:
             parts.append(self.pairs)  # [B, T, S]
-        if self.causal and not (isinstance(self.offset, int) and self.offset + 1 >= S):
+        if not self.sees_all_keys(S):
             last = torch.arange(T, device=device)[:, None] + self.offset
             parts.append((torch.arange(S, device=device) <= last)[None])  # [1, T, S]
         if not parts:

@@ -222,9 +222,17 @@ class Counting(ScaledDot):
     name = "counting"
     fused_calls = 0
 
-    def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
+    def fused(
+        self,
+        query: Tensor,
+        prepared: Tensor,
+        values: Tensor,
+        mask: Mask,
+        *,
+        dropout_p: float = 0.0,
+    ) -> Tensor | None:
         self.fused_calls += 1
-        return super().fused(query, prepared, values, mask)
+        return super().fused(query, prepared, values, mask, dropout_p=dropout_p)
 
 
 def test_fused_path_is_not_used_with_dropout_of_weights_in_training():
