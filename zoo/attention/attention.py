@@ -119,7 +119,8 @@ class Attention(RecordsAttention):
             mask: attention mask; every query attends to every key if it is None.
             state: output of `init_state` or of the previous call. If set, the query is one
                 step ([B, 1, query_dim]) and the updated state is returned with the context.
-            position: rotates queries (and keys, if they are not prepared) or adds a bias.
+            position: rotates queries (and keys, if they are not prepared) or adds a bias, unless
+                the mask already has one.
             offset: position of the first query.
             return_weights: also return the weights [B, H, T, S], last.
         """
@@ -131,9 +132,8 @@ class Attention(RecordsAttention):
         queries = self._project_query(query, position, offset)  # [B, H, T, Dq]
         keys, values = prepared["keys"], prepared["values"]  # [B, Hkv, S, *]
         mask = mask or Mask()
-        if position is not None and mask.bias is None:
-            bias = position("bias", queries, keys, offset=offset)
-            mask = mask if bias is None else replace(mask, bias=bias)
+        if position is not None and mask.bias is None and position.has_bias:
+            mask = replace(mask, bias=position("bias", queries, keys, offset=offset))
         updated = dict(state or {})
         if state:
             offset = state["step"]

@@ -5,8 +5,6 @@ Notation: B batch, H query heads, G query heads per head of keys and values, T q
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -92,20 +90,11 @@ def _supports_groups(query: Tensor, attn_mask: Tensor | None) -> bool:
 
 def _mask_arguments(mask: Mask, query: Tensor, S: int) -> tuple[Tensor | None, bool]:
     """Return the mask [..., 1 or H, T, S], boolean or additive, and whether the flag is causal."""
-    if mask.keys is not None and _is_all_true(mask.keys):
-        mask = replace(mask, keys=None)
+    mask = mask.simplified()
     if mask.is_causal_only and mask.bias is None:
         return None, not mask.sees_all_keys(S)
-    dense = mask.dense(query.shape[-2], S, query.device)
-    attn_mask = None if dense is None else dense[:, None]  # [B, 1, T, S]
-    if mask.bias is None:
-        return attn_mask, False
-    bias = mask.bias.to(query.dtype)
-    return (bias if attn_mask is None else bias.masked_fill(~attn_mask, float("-inf"))), False
-
-
-def _is_all_true(keys: Tensor) -> bool:
-    """Whether no key is masked; False if reading the values would synchronise or break a graph."""
-    if torch.compiler.is_compiling() or type(keys) is not Tensor or keys.device.type != "cpu":
-        return False
-    return bool(keys.all())
+    T = query.shape[-2]
+    if mask.bias is not None:
+        return mask.additive(T, S, query), False
+    dense = mask.dense(T, S, query.device)
+    return (None if dense is None else dense[:, None]), False
