@@ -68,6 +68,33 @@ class FusedWrongScale(Dot):
         return fused_softmax(query, prepared, values, mask, scale=0.5)
 
 
+class FusedWrongGradient(Dot):
+    def fused(
+        self,
+        query: Tensor,
+        prepared: Tensor,
+        values: Tensor,
+        mask: Mask,
+        *,
+        dropout_p: float = 0.0,
+    ) -> Tensor:
+        query = (query + query.detach()) / 2
+        return fused_softmax(query, prepared, values, mask, scale=1.0, dropout_p=dropout_p)
+
+
+class FusedIgnoresDropout(Dot):
+    def fused(
+        self,
+        query: Tensor,
+        prepared: Tensor,
+        values: Tensor,
+        mask: Mask,
+        *,
+        dropout_p: float = 0.0,
+    ) -> Tensor:
+        return fused_softmax(query, prepared, values, mask, scale=1.0)
+
+
 class NegativeWeights(TinyAlignment):
     def forward(
         self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
@@ -139,6 +166,8 @@ BROKEN = [
     ("masked-attention", LeakyMaskScorer, TinyScorer),
     ("masked-attention", FusedIgnoresMask, Dot),
     ("fused-path", FusedWrongScale, Dot),
+    ("fused-path", FusedWrongGradient, Dot),
+    ("fused-path", FusedIgnoresDropout, Dot),
     ("valid-weights", NegativeWeights, TinyAlignment),
     ("valid-weights", UnnormalizedRows, TinyAlignment),
     ("valid-weights", OverflowingExponential, TinyAlignment),
