@@ -35,7 +35,11 @@ class Soft(Alignment):
 
     @property
     def is_softmax(self) -> bool:
-        return not (self.training and self.dropout.p > 0)
+        return True
+
+    @property
+    def dropout_p(self) -> float:
+        return self.dropout.p if self.training else 0.0
 
     def forward(
         self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None

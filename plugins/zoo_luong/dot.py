@@ -43,5 +43,13 @@ class Dot(Scorer):
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         return (query * key).sum(dim=-1)
 
-    def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
-        return fused_softmax(query, prepared, values, mask, scale=1.0)
+    def fused(
+        self,
+        query: Tensor,
+        prepared: Tensor,
+        values: Tensor,
+        mask: Mask,
+        *,
+        dropout_p: float = 0.0,
+    ) -> Tensor | None:
+        return fused_softmax(query, prepared, values, mask, scale=1.0, dropout_p=dropout_p)

@@ -44,5 +44,13 @@ class General(Scorer):
         scores: Tensor = (query * self.W(key)).sum(dim=-1)
         return scores
 
-    def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
-        return fused_softmax(query, prepared, values, mask, scale=1.0)
+    def fused(
+        self,
+        query: Tensor,
+        prepared: Tensor,
+        values: Tensor,
+        mask: Mask,
+        *,
+        dropout_p: float = 0.0,
+    ) -> Tensor | None:
+        return fused_softmax(query, prepared, values, mask, scale=1.0, dropout_p=dropout_p)

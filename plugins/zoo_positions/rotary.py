@@ -1,5 +1,6 @@
 """Rotary position."""
 
+from contextlib import AbstractContextManager
 from typing import Annotated, ClassVar, Literal
 
 import torch
@@ -8,7 +9,7 @@ from torch import Tensor
 
 from zoo import ZooError
 from zoo.plugin import FromParent, Position
-from zoo_positions.indices import indices
+from zoo_positions.table import PositionTable
 
 
 class Rotary(Position):
@@ -49,14 +50,24 @@ class Rotary(Position):
         self.head_dim = head_dim
         self.theta = theta
         self.layout = layout
+        self.table = PositionTable(self._cos_sin)
 
     def rotate(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
-        t = indices(states.shape[2], offset, states.device).double()
-        steps = torch.arange(0, self.head_dim, 2, device=states.device).double() / self.head_dim
-        angles = t[:, None] * self.theta**-steps  # [T, d / 2]
-        cos, sin = angles.cos().to(states.dtype), angles.sin().to(states.dtype)
+        cos, sin = self.table.rows(states.shape[2], offset, states)  # [T, d / 2]
         if self.layout == "halves":
             x, y = states.chunk(2, dim=-1)
-            return torch.cat([x * cos - y * sin, x * sin + y * cos], dim=-1)
+            return torch.cat(_rotate(x, y, cos, sin), dim=-1)
         x, y = states[..., 0::2], states[..., 1::2]
-        return torch.stack([x * cos - y * sin, x * sin + y * cos], dim=-1).flatten(-2)
+        return torch.stack(_rotate(x, y, cos, sin), dim=-1).flatten(-2)
+
+    def one_pass(self) -> AbstractContextManager[None]:
+        return self.table.one_pass()
+
+    def _cos_sin(self, t: Tensor) -> tuple[Tensor, Tensor]:
+        steps = torch.arange(0, self.head_dim, 2, device=t.device).double() / self.head_dim
+        angles = t[:, None] * self.theta**-steps  # [T, d / 2]
+        return angles.cos(), angles.sin()
+
+
+def _rotate(x: Tensor, y: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.addcmul(x * cos, y, sin, value=-1), torch.addcmul(x * sin, y, cos)

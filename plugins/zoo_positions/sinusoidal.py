@@ -8,7 +8,7 @@ from torch import Tensor
 
 from zoo import ZooError
 from zoo.plugin import FromParent, Position
-from zoo_positions.indices import indices
+from zoo_positions.table import PositionTable
 
 
 class Sinusoidal(Position):
@@ -53,16 +53,18 @@ class Sinusoidal(Position):
         self.layout = layout
         self.exponents = exponents
         self.start = start
+        self.table = PositionTable(self._waves)
 
     def add(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
-        t = indices(states.shape[1], offset + self.start, states.device).double()
+        (waves,) = self.table.rows(states.shape[1], offset + self.start, states)  # [T, d]
+        return states + waves
+
+    def _waves(self, t: Tensor) -> tuple[Tensor]:
         count = self.dim // 2
         divisor = count if self.exponents == "paper" else max(count - 1, 1)
-        exponents = torch.arange(count, device=states.device).double() / divisor
+        exponents = torch.arange(count, device=t.device).double() / divisor
         angles = t[:, None] * self.theta**-exponents  # [T, d / 2]
         waves = [angles.sin(), angles.cos()]
         if self.layout == "interleaved":
-            table = torch.stack(waves, dim=-1).flatten(1)
-        else:
-            table = torch.cat(waves, dim=-1)
-        return states + table.to(states.dtype)
+            return (torch.stack(waves, dim=-1).flatten(1),)
+        return (torch.cat(waves, dim=-1),)

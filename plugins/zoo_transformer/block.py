@@ -127,3 +127,13 @@ def build_position(
     built = position.build(dim=dim, heads=block.heads, head_dim=block.head_dim, causal=causal)
     block.forbid_rotary(built)
     return built
+
+
+def position_bias(
+    position: Position | None, queries: Tensor, keys: Tensor, *, offset: int | Tensor = 0
+) -> Tensor | None:
+    """Compute the bias [H, T, S] for all blocks; queries [..., T, D], keys [..., S, D]."""
+    if position is None or not position.has_bias:
+        return None
+    bias: Tensor | None = position("bias", queries, keys, offset=offset)
+    return bias

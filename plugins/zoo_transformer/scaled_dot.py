@@ -43,5 +43,13 @@ class ScaledDot(Scorer):
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         return (query * key).sum(dim=-1) * self.scale
 
-    def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
-        return fused_softmax(query, prepared, values, mask, scale=self.scale)
+    def fused(
+        self,
+        query: Tensor,
+        prepared: Tensor,
+        values: Tensor,
+        mask: Mask,
+        *,
+        dropout_p: float = 0.0,
+    ) -> Tensor | None:
+        return fused_softmax(query, prepared, values, mask, scale=self.scale, dropout_p=dropout_p)

@@ -20,7 +20,7 @@ from zoo.plugin import (
     Position,
     State,
 )
-from zoo_transformer.block import Block, build_position
+from zoo_transformer.block import Block, build_position, position_bias
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.norm import Norm
 from zoo_transformer.output import Output
@@ -100,11 +100,12 @@ class TransformerDecoder(Decoder):
 
     def forward(self, targets: Tensor, memory: Memory) -> Tensor:
         x = self._embed(targets, 0)
+        mask = Mask(causal=True, bias=position_bias(self.position, x, x))
         source_mask = Mask(keys=memory.mask)
         for block in self._blocks():
             x = block(
                 x,
-                Mask(causal=True),
+                mask,
                 position=self.position,
                 memory=memory.states if self.memory_dim else None,
                 memory_mask=source_mask,
@@ -137,9 +138,18 @@ class TransformerDecoder(Decoder):
         # All rows have the same offset. On the CPU it is read, so that attention covers the filled
         # part of the cache only; on a GPU that would synchronise, so the rest is masked.
         offset = int(at[0]) if at.device.type == "cpu" else at[0]
-        x = self._embed(tokens, offset)
-        per_hypothesis = {"at": at + tokens.shape[1]}
-        mask, source_mask = Mask(causal=True, offset=offset), Mask(keys=state.per_source["mask"])
+        if self.position is None or torch.compiler.is_compiling():
+            return self._step(tokens, state, offset)
+        with self.position.one_pass():
+            return self._step(tokens, state, offset)
+
+    def _step(self, tokens: Tensor, state: State, offset: int | Tensor) -> tuple[Tensor, State]:
+        x, T = self._embed(tokens, offset), tokens.shape[1]
+        per_hypothesis = {"at": state.per_hypothesis["at"] + T}
+        keys = _filled(state.per_hypothesis["0.keys"], offset, T)
+        bias = position_bias(self.position, x, keys, offset=offset)
+        mask = Mask(causal=True, offset=offset, bias=bias)
+        source_mask = Mask(keys=state.per_source["mask"])
         for index, block in enumerate(self._blocks()):
             source = (
                 {n: state.per_source[f"{index}.{n}"] for n in ("keys", "values")}
@@ -185,10 +195,21 @@ def _update_cache(
     """Write the new keys and values of a block at the offset; return all up to them."""
     cached = {}
     for name, tensor in new.items():
-        cache = before[f"{index}.{name}"]
-        positions = torch.arange(tensor.shape[2], device=tensor.device) + offset
+        cache, T = before[f"{index}.{name}"], tensor.shape[2]
         # Without gradients the cache is updated in place: positions beyond the offset are unused.
-        copy = cache.index_copy if torch.is_grad_enabled() else cache.index_copy_
-        full = after[f"{index}.{name}"] = copy(2, positions, tensor)
-        cached[name] = full[:, :, : offset + tensor.shape[2]] if isinstance(offset, int) else full
+        if isinstance(offset, int) and not torch.is_grad_enabled():
+            cache.narrow(2, offset, T).copy_(tensor)
+            full = cache
+        else:
+            positions = torch.arange(T, device=tensor.device) + offset
+            copy = cache.index_copy if torch.is_grad_enabled() else cache.index_copy_
+            full = copy(2, positions, tensor)
+        after[f"{index}.{name}"] = full
+        cached[name] = _filled(full, offset, T)
     return cached
+
+
+def _filled(cache: Tensor, offset: int | Tensor, T: int) -> Tensor:
+    """Return the filled part of a cache [B, H, steps, *] after T steps, or all of it if the offset
+    is not known on this side."""
+    return cache.narrow(2, 0, offset + T) if isinstance(offset, int) else cache

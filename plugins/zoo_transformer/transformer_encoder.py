@@ -6,7 +6,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo.plugin import Attention, Blueprint, Encoder, FromParent, Mask, Memory, Position
-from zoo_transformer.block import Block, build_position
+from zoo_transformer.block import Block, build_position, position_bias
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.norm import Norm
 
@@ -81,10 +81,10 @@ class TransformerEncoder(Encoder):
         x = inputs if self.position is None else self.position("add", inputs)
         x = self.dropout(x if self.embedding_norm is None else self.embedding_norm(x))
         x = x if self.map is None else self.map(x)
+        attention_mask = Mask(keys=mask, bias=position_bias(self.position, x, x))
         for index in range(self.layers):
-            x = self.blocks[0 if self.share_layers else index](
-                x, Mask(keys=mask), position=self.position
-            )
+            block = self.blocks[0 if self.share_layers else index]
+            x = block(x, attention_mask, position=self.position)
         x = x if self.final_norm is None else self.final_norm(x)
         states = x.masked_fill(~mask[..., None], 0.0)
         summary = states.sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)

@@ -57,9 +57,17 @@ class Counting(ScaledDot):
     name = "counting"
     fused_calls = 0
 
-    def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
+    def fused(
+        self,
+        query: Tensor,
+        prepared: Tensor,
+        values: Tensor,
+        mask: Mask,
+        *,
+        dropout_p: float = 0.0,
+    ) -> Tensor | None:
         self.fused_calls += 1
-        return super().fused(query, prepared, values, mask)
+        return super().fused(query, prepared, values, mask, dropout_p=dropout_p)
 
 
 @pytest.mark.parametrize("heads", [1, 2])
@@ -88,8 +96,16 @@ class Tempered(ScaledDot):
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return super().score(query * self.temperature, prepared)
 
-    def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
-        return super().fused(query * self.temperature, prepared, values, mask)
+    def fused(
+        self,
+        query: Tensor,
+        prepared: Tensor,
+        values: Tensor,
+        mask: Mask,
+        *,
+        dropout_p: float = 0.0,
+    ) -> Tensor | None:
+        return super().fused(query * self.temperature, prepared, values, mask, dropout_p=dropout_p)
 
 
 @pytest.mark.parametrize("heads", [1, 2])

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from zoo.cli.main import app
@@ -37,6 +38,15 @@ def test_the_plan_is_printed_as_json():
     assert plan["total"] == sum(plan["at_peak"].values())
     assert plan["communication"] == {"all-reduce": 2 * 3 * 4 * report["parameters"] // 4}
     assert "plan" not in json.loads(_run("--json"))
+
+
+def test_the_path_of_each_attention_is_printed():
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    path = "model.decoder.attention"
+    assert f"attention  {path}: fused path, on {device}" in " ".join(_run().split("\n"))
+    text = " ".join(_run("--set", f"{path}.align=sparsemax").split())
+    reason = "alignment 'sparsemax' is not a softmax"
+    assert f"attention {path}: reference path ({reason}), on {device}" in text
 
 
 @pytest.mark.parametrize(

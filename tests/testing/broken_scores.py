@@ -43,13 +43,56 @@ class LeakyMaskScorer(TinyScorer):
 
 
 class FusedIgnoresMask(Dot):
-    def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor:
+    def fused(
+        self,
+        query: Tensor,
+        prepared: Tensor,
+        values: Tensor,
+        mask: Mask,
+        *,
+        dropout_p: float = 0.0,
+    ) -> Tensor:
         return fused_softmax(query, prepared, values, Mask(), scale=1.0)
 
 
 class FusedWrongScale(Dot):
-    def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor:
+    def fused(
+        self,
+        query: Tensor,
+        prepared: Tensor,
+        values: Tensor,
+        mask: Mask,
+        *,
+        dropout_p: float = 0.0,
+    ) -> Tensor:
         return fused_softmax(query, prepared, values, mask, scale=0.5)
+
+
+class FusedWrongGradient(Dot):
+    def fused(
+        self,
+        query: Tensor,
+        prepared: Tensor,
+        values: Tensor,
+        mask: Mask,
+        *,
+        dropout_p: float = 0.0,
+    ) -> Tensor:
+        query = (query + query.detach()) / 2
+        return fused_softmax(query, prepared, values, mask, scale=1.0, dropout_p=dropout_p)
+
+
+class FusedIgnoresDropout(Dot):
+    def fused(
+        self,
+        query: Tensor,
+        prepared: Tensor,
+        values: Tensor,
+        mask: Mask,
+        *,
+        dropout_p: float = 0.0,
+    ) -> Tensor:
+        return fused_softmax(query, prepared, values, mask, scale=1.0)
 
 
 class NegativeWeights(TinyAlignment):
@@ -123,6 +166,8 @@ BROKEN = [
     ("masked-attention", LeakyMaskScorer, TinyScorer),
     ("masked-attention", FusedIgnoresMask, Dot),
     ("fused-path", FusedWrongScale, Dot),
+    ("fused-path", FusedWrongGradient, Dot),
+    ("fused-path", FusedIgnoresDropout, Dot),
     ("valid-weights", NegativeWeights, TinyAlignment),
     ("valid-weights", UnnormalizedRows, TinyAlignment),
     ("valid-weights", OverflowingExponential, TinyAlignment),

@@ -13,6 +13,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from zoo.attention.heads import repeat_heads, split_heads
 from zoo.attention.module_hooks import has_hooks
 from zoo.attention.recorder import RecordsAttention
 from zoo.attention.scorer_bank import ScorerBank
@@ -118,7 +119,8 @@ class Attention(RecordsAttention):
             mask: attention mask; every query attends to every key if it is None.
             state: output of `init_state` or of the previous call. If set, the query is one
                 step ([B, 1, query_dim]) and the updated state is returned with the context.
-            position: rotates queries (and keys, if they are not prepared) or adds a bias.
+            position: rotates queries (and keys, if they are not prepared) or adds a bias, unless
+                the mask already has one.
             offset: position of the first query.
             return_weights: also return the weights [B, H, T, S], last.
         """
@@ -128,9 +130,9 @@ class Attention(RecordsAttention):
             else memory
         )
         queries = self._project_query(query, position, offset)  # [B, H, T, Dq]
-        keys, values = self._repeat_kv(prepared["keys"]), self._repeat_kv(prepared["values"])
+        keys, values = prepared["keys"], prepared["values"]  # [B, Hkv, S, *]
         mask = mask or Mask()
-        if position is not None:
+        if position is not None and mask.bias is None and position.has_bias:
             mask = replace(mask, bias=position("bias", queries, keys, offset=offset))
         updated = dict(state or {})
         if state:
@@ -139,6 +141,7 @@ class Attention(RecordsAttention):
         needs_weights = return_weights or (bool(state) and self.sequential)
         context = None if needs_weights else self._fused(queries, keys, values, mask)
         if context is None:
+            keys, values = repeat_heads(keys, self.heads), repeat_heads(values, self.heads)
             weights, changed = self._weigh(queries, keys, mask, state, offset)
             context = weights @ values
             updated |= changed
@@ -156,18 +159,18 @@ class Attention(RecordsAttention):
         if self.project == "none":
             keys = values = memory[:, None].expand(-1, self.heads, -1, -1)
         else:
-            keys = values = self._split_heads(self.key(memory), self.kv_heads)
+            keys = values = split_heads(self.key(memory), self.kv_heads)
         if self.project == "qkv":
-            values = self._split_heads(self.value(memory), self.kv_heads)
+            values = split_heads(self.value(memory), self.kv_heads)
         if position is not None:
             keys = position("rotate", keys, offset=offset)
         if not self.scorers.shared:
-            keys = self._repeat_kv(keys)
+            keys = repeat_heads(keys, self.heads)
         return {"keys": self.scorers.prepare(keys), "values": values}
 
     def init_state(self, prepared: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return the state before the first query: tensors [B, ...], empty if none is needed."""
-        keys = self._repeat_kv(prepared["keys"])
+        keys = repeat_heads(prepared["keys"], self.heads)
         state: dict[str, Tensor] = {}
         if self.sequential or self.align.needs_step_index:
             state["step"] = keys.new_zeros(keys.shape[0], dtype=torch.long)
@@ -184,6 +187,16 @@ class Attention(RecordsAttention):
     @property
     def stochastic_part(self) -> nn.Module | None:
         return self.align if self.align.is_stochastic else None
+
+    def why_not_fused(self, device: torch.device) -> str | None:
+        """Return the reason why the reference path is used on the device; None if a fused one is.
+
+        The fused path does not call the scorer and the alignment, so it is not used while module
+        hooks are registered on them. It is also not used by calls with ``return_weights``.
+        """
+        return self._why_not_fused_align() or self.scorers.why_not_fused(
+            device, dropout_p=self.align.dropout_p
+        )
 
     def forbid_sequential(self, where: str) -> None:
         """Raise ZooError if this attention is sequential, for modules that run in parallel."""
@@ -227,14 +240,17 @@ class Attention(RecordsAttention):
         return weights, {**scorer_state, "weights": weights[:, :, 0]}
 
     def _fused(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
-        """Compute the context in one kernel, or return None if the reference path is needed.
-
-        The fused path does not call the scorer and the alignment, so it is not used while module
-        hooks are registered on them.
-        """
-        if self.is_recording or not self.align.is_softmax or has_hooks(self.align):
+        """Compute the context in one kernel, or return None if the reference path is needed."""
+        if self._why_not_fused_align() is not None:
             return None
-        return self.scorers.fused(queries, keys, values, mask)
+        return self.scorers.fused(queries, keys, values, mask, dropout_p=self.align.dropout_p)
+
+    def _why_not_fused_align(self) -> str | None:
+        if self.is_recording:
+            return "the attention weights are recorded"
+        if not self.align.is_softmax:
+            return f"alignment '{self.align.name}' is not a softmax"
+        return "the alignment has module hooks" if has_hooks(self.align) else None
 
     def _compute_weights(self, scores: Tensor, mask: Mask, context: AlignmentContext) -> Tensor:
         if mask.bias is not None:
@@ -257,7 +273,7 @@ class Attention(RecordsAttention):
         if self.project == "none":
             queries = query[:, None].expand(-1, self.heads, -1, -1)
         else:
-            queries = self._split_heads(self.query(query), self.heads)
+            queries = split_heads(self.query(query), self.heads)
         if position is not None:
             queries = position("rotate", queries, offset=offset)
         return queries
@@ -267,16 +283,6 @@ class Attention(RecordsAttention):
         concatenated = context.transpose(1, 2).flatten(2)  # [B, T, H * Dv]
         merged = concatenated if self.merge == "concat" else context.mean(dim=1)
         return self.out(merged) if self.project != "none" else merged
-
-    def _split_heads(self, states: Tensor, heads: int) -> Tensor:
-        """Split the width into heads: [B, S, H * D] -> [B, H, S, D]."""
-        B, S, _ = states.shape
-        return states.view(B, S, heads, -1).transpose(1, 2)
-
-    def _repeat_kv(self, states: Tensor) -> Tensor:
-        """Repeat each key or value head for its query heads: [B, Hkv, S, D] -> [B, H, S, D]."""
-        repeats = self.heads // states.shape[1]
-        return states if repeats == 1 else states.repeat_interleave(repeats, dim=1)
 
 
 def _resolve_project(project: str, scorer: Blueprint[Scorer], heads: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from zoo.interfaces import Samples
@@ -40,6 +41,13 @@ class RecordsAttention(nn.Module):
     def stochastic_part(self) -> nn.Module | None:
         """The part that samples in training and passes no gradient; None if no part does."""
         return None
+
+    def why_not_fused(self, device: torch.device) -> str | None:
+        """Return the reason why the reference path is used on the device; None if a fused one is.
+
+        Override it in a class with a fused path. `zoo check` prints the reason.
+        """
+        return f"{type(self).__name__} has no fused path"
 
     @property
     def is_recording_samples(self) -> bool:

@@ -24,6 +24,7 @@ from zoo.errors import SpecError, ZooError, one_line
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from zoo.spec.attention_path import AttentionPath
     from zoo.spec.report import Report, ReportNode
     from zoo.training.plan import Plan
 
@@ -113,6 +114,7 @@ def _print(report: Report) -> None:
     print_table(rows)
     if any(part.shape for part in report.tree.walk()):
         console().print("\nB batch, S source length, T other lengths", style="dim")
+    _print_attention_paths(report)
     if report.init:
         count = f"{report.init.parameters:,} of {report.parameters:,} parameters"
         console().print(f"\ninit  [cyan]{report.init.type}[/]: {count}", highlight=False)
@@ -120,6 +122,19 @@ def _print(report: Report) -> None:
     console().print(
         Text.assemble("\n", ("ok", "bold green"), f"  {one_line(report.name)}: {total}")
     )
+
+
+def _print_attention_paths(report: Report) -> None:
+    """Print which attentions use the reference path, and why; the others use a fused path."""
+    parts: dict[AttentionPath, list[str]] = {}
+    for part in report.tree.walk():
+        if part.attention_path is not None:
+            parts.setdefault(part.attention_path, []).append(one_line(part.path))
+    for path, names in parts.items():
+        console().print(
+            f"\nattention  [cyan]{', '.join(names)}[/]: {one_line(path.describe())}",
+            highlight=False,
+        )
 
 
 def _add_rows(rows: Table, part: ReportNode, prefix: str, child_prefix: str) -> None:

@@ -35,8 +35,14 @@ class Alignment(Component, nn.Module, ABC):
 
     @property
     def is_softmax(self) -> bool:
-        """Whether the weights are the softmax of the masked scores, so a fused path can be used."""
+        """Whether the weights are the softmax of the masked scores, with dropout of `dropout_p`, so
+        that a fused path can be used."""
         return False
+
+    @property
+    def dropout_p(self) -> float:
+        """Dropout probability that `forward` applies to the weights now; 0 in evaluation mode."""
+        return 0.0
 
     @property
     def is_stochastic(self) -> bool:

@@ -6,14 +6,17 @@ Notation: B batch, T target steps, S source steps, D width, H heads, L layers, V
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch.utils._pytree import register_dataclass
 
 from zoo.errors import ZooError
+
+_T = TypeVar("_T")
 
 Batch = Mapping[str, Tensor]
 """The input of a model: tensors by name, batch first."""
@@ -98,15 +101,74 @@ class Mask:
     offset: int | Tensor = 0
     pairs: Tensor | None = None
     bias: Tensor | None = None
+    _kept: dict[tuple[Any, ...], Any] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+
+    @property
+    def is_causal_only(self) -> bool:
+        """Whether query t attends to keys 0 to t, and no key is masked for another reason."""
+        starts_at_zero = isinstance(self.offset, int) and self.offset == 0
+        return self.causal and starts_at_zero and self.keys is None and self.pairs is None
+
+    def sees_all_keys(self, S: int) -> bool:
+        """Whether the causal condition, if set, masks none of S keys; False if not known."""
+        return not self.causal or (isinstance(self.offset, int) and self.offset + 1 >= S)
 
     def dense(self, T: int, S: int, device: torch.device) -> Tensor | None:
-        """Return a boolean tensor broadcastable to [B, T, S], or None if no key is masked."""
+        """Return a boolean tensor broadcastable to [B, T, S], or None if no key is masked.
+
+        It is computed once for all layers that use this mask with the same lengths.
+        """
+        return self._keep((T, S, device), lambda: self._compute_dense(T, S, device))
+
+    def additive(self, T: int, S: int, like: Tensor) -> Tensor | None:
+        """Return the bias, with -inf at masked keys, in the dtype of ``like``: [B or 1, H, T, S].
+
+        None without a bias. One without a gradient is computed once, like `dense`.
+        """
+        if self.bias is None:
+            return None
+        if self.bias.requires_grad:
+            return self._compute_additive(T, S, like)
+        key = (T, S, like.device, like.dtype)
+        return self._keep(key, lambda: self._compute_additive(T, S, like))
+
+    def simplified(self) -> Mask:
+        """Return this mask without `keys` if no key is masked.
+
+        The values of `keys` are read on the CPU only, and not in compiled graphs.
+        """
+        if self.keys is None or type(self.keys) is not Tensor or self.keys.device.type != "cpu":
+            return self
+        if torch.compiler.is_compiling():
+            return self
+        return self._keep((), self._simplify)
+
+    def _simplify(self) -> Mask:
+        return replace(self, keys=None) if bool(self.keys.all()) else self  # type: ignore[union-attr]
+
+    def _keep(self, key: tuple[Any, ...], compute: Callable[[], _T]) -> _T:
+        """Compute a value once; each time in compiled graphs."""
+        if torch.compiler.is_compiling():
+            return compute()
+        if key not in self._kept:
+            self._kept[key] = compute()
+        value: _T = self._kept[key]
+        return value
+
+    def _compute_additive(self, T: int, S: int, like: Tensor) -> Tensor:
+        assert self.bias is not None
+        bias, dense = self.bias.to(like.dtype)[None], self.dense(T, S, like.device)
+        return bias if dense is None else bias.masked_fill(~dense[:, None], float("-inf"))
+
+    def _compute_dense(self, T: int, S: int, device: torch.device) -> Tensor | None:
         parts = []
         if self.keys is not None:
             parts.append(self.keys[:, None, :])  # [B, 1, S]
         if self.pairs is not None:
             parts.append(self.pairs)  # [B, T, S]
-        if self.causal and not (isinstance(self.offset, int) and self.offset + 1 >= S):
+        if not self.sees_all_keys(S):
             last = torch.arange(T, device=device)[:, None] + self.offset
             parts.append((torch.arange(S, device=device) <= last)[None])  # [1, T, S]
         if not parts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
+from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar, Literal
 
 import torch
@@ -30,6 +31,11 @@ class Position(Component, nn.Module, ABC):
     is_rotary: ClassVar[bool] = False
     """Whether it rotates queries and keys, which requires a scorer with `supports_rotary`."""
 
+    @property
+    def has_bias(self) -> bool:
+        """Whether it adds a bias to the scores."""
+        return type(self).bias is not Position.bias
+
     def forward(
         self,
         operation: Literal["add", "rotate", "bias"],
@@ -53,6 +59,11 @@ class Position(Component, nn.Module, ABC):
     def rotate(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
         """Rotate queries or keys [B, H, T, D] at positions offset to offset + T - 1."""
         return states
+
+    def one_pass(self) -> AbstractContextManager[None]:
+        """Return a context for one pass through all layers, inside which values that depend on
+        the offset only can be kept."""
+        return nullcontext()
 
     def bias(
         self, T: int, S: int, *, offset: int | Tensor = 0, device: torch.device

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from zoo.interfaces.component import Component
@@ -94,9 +95,31 @@ class Scorer(Component, nn.Module, ABC):
         """
         return self.score(query, prepared), {}
 
-    def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
+    def fused(
+        self,
+        query: Tensor,
+        prepared: Tensor,
+        values: Tensor,
+        mask: Mask,
+        *,
+        dropout_p: float = 0.0,
+    ) -> Tensor | None:
         """Compute softmax attention in one kernel, or return None if no kernel applies.
 
-        query [B, H, T, Dq], prepared keys [B, H, S, *], values [B, H, S, Dv] -> [B, H, T, Dv].
+        query [B, H, T, Dq], prepared keys [B, Hk, S, *], values [B, Hv, S, Dv] -> [B, H, T, Dv].
+        Hk and Hv divide H: each head of keys and values is shared by consecutive query heads.
+
+        Args:
+            dropout_p: dropout probability of the weights; 0 in evaluation mode.
         """
+        return None
+
+    def why_not_fused(self, device: torch.device, *, dropout_p: float = 0.0) -> str | None:
+        """Return the reason why `fused` cannot be used on the device, or None if it can.
+
+        Override it if the kernel needs a device or a package, or does not support dropout. `zoo
+        check` prints the reason.
+        """
+        if type(self).fused is Scorer.fused:
+            return f"scorer '{self.name}' has no fused path"
         return None

@@ -237,3 +237,33 @@ def test_branches_of_one_state_are_independent(source, kind):
     )
     expected = decoder(tokens, sources)[:, 2:]
     torch.testing.assert_close(torch.cat(outputs[1], dim=1), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["two", "four-for-two"])
+@pytest.mark.parametrize("position", POSITIONS)
+@torch.no_grad()
+def test_offsets_in_a_tensor_match_forward(position, form):
+    """On a GPU the offset is not read, and attention covers the whole cache."""
+    decoder, source_memory = build(position, form=form), memory()
+    expected = decoder(TOKENS, source_memory)
+    state, pieces = decoder.start(source_memory, steps=4), []
+
+    for tokens in TOKENS.split([2, 1, 1], dim=1):
+        logits, state = decoder._step(tokens, state, state.per_hypothesis["at"][0])
+        pieces.append(logits)
+
+    torch.testing.assert_close(torch.cat(pieces, dim=1), expected, rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
+def test_a_bias_is_computed_once_for_all_layers():
+    decoder, operations = build("t5"), []
+    decoder.position.register_forward_hook(lambda _, args, output: operations.append(args[0]))
+
+    decoder(TOKENS, memory())
+    state = decoder.start(memory(), steps=4)
+    operations_of_start = operations.count("bias")
+    decoder.step(TOKENS[:, :1], state)
+
+    assert operations_of_start == 1
+    assert operations.count("bias") == 2

@@ -222,20 +222,27 @@ class Counting(ScaledDot):
     name = "counting"
     fused_calls = 0
 
-    def fused(self, query: Tensor, prepared: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
+    def fused(
+        self,
+        query: Tensor,
+        prepared: Tensor,
+        values: Tensor,
+        mask: Mask,
+        *,
+        dropout_p: float = 0.0,
+    ) -> Tensor | None:
         self.fused_calls += 1
-        return super().fused(query, prepared, values, mask)
+        return super().fused(query, prepared, values, mask, dropout_p=dropout_p)
 
 
-def test_fused_path_is_not_used_with_dropout_of_weights_in_training():
+def test_fused_path_is_used_with_dropout_of_weights_in_training():
     encoder, inputs = build(scorer=Blueprint.of(Counting), weight_dropout=0.5), randn()
     scorer = encoder.blocks[0].attention.scorers[0]
 
     trained = encoder.train()(inputs, MASK).states
     again = encoder(inputs, MASK).states
-    assert scorer.fused_calls == 0
     evaluated = encoder.eval()(inputs, MASK).states
-    assert scorer.fused_calls == 1
+    assert scorer.fused_calls == 3
 
     assert not torch.equal(trained, again)
     assert torch.equal(evaluated, build()(inputs, MASK).states)

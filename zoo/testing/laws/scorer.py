@@ -117,18 +117,48 @@ def stepwise_queries(config: Configuration) -> None:
 
 
 def fused_path(config: Configuration) -> None:
-    """The fused path equals the reference path, with every form of mask."""
+    """The fused path equals the reference path, with its gradients, for every form of mask; it
+    drops weights with the given probability."""
     attention = _attention(config, 1)
-    query, memory = randn(2, 3, 8, seed=3), randn(2, 4, 8, seed=4)
-    for mask in (Mask(), Mask(keys=length_mask([4, 2])), Mask(causal=True, offset=1)):
+    query, memory = (randn(2, n, 8, seed=n).requires_grad_() for n in (3, 4))
+    inputs = [query, memory, *attention.parameters()]
+    keys, masked_row = length_mask([4, 2]), length_mask([4, 0])
+    for mask in (
+        Mask(),
+        Mask(keys=keys),
+        Mask(keys=masked_row),
+        Mask(causal=True),
+        Mask(causal=True, offset=1),
+        Mask(keys=keys, causal=True),
+        Mask(causal=True, bias=randn(1, 3, 4, seed=5)),
+    ):
         prepared = attention.prepare(memory)
-        inputs = query[:, None], prepared["keys"], prepared["values"], mask
-        if attention.scorers.first.fused(*inputs) is None:
+        parts = query[:, None], prepared["keys"], prepared["values"], mask
+        if attention.scorers.first.fused(*parts) is None:
             raise NotApplicable("it has no fused path")
-        fused = attention(query, prepared, mask)
+        fused = attention(query, memory, mask)
         with recording(attention):
-            reference = attention(query, prepared, mask)
+            reference = attention(query, memory, mask)
         assert_close(fused, reference, "the fused context", tolerance=1e-7)
+        grads = (torch.autograd.grad(each.square().sum(), inputs) for each in (fused, reference))
+        for ours, theirs in zip(*grads, strict=True):
+            assert_close(ours, theirs, "a gradient of the fused context", tolerance=1e-7)
+    _check_fused_dropout(attention)
+
+
+def _check_fused_dropout(attention: Attention) -> None:
+    """Check the fraction of dropped weights, if the fused path supports dropout."""
+    states = randn(2, 32, 8, seed=6)
+    keys = attention.prepare(states)["keys"]
+    values = torch.eye(32, dtype=torch.float64).expand(2, 1, 32, 32)  # the context is the weights
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        weights = attention.scorers.first.fused(
+            states[:, None], keys, values, Mask(), dropout_p=0.5
+        )
+    if weights is not None:
+        fraction = float((weights == 0).double().mean())
+        assert abs(fraction - 0.5) < 0.1, f"{fraction:.2f} of the weights are dropped, not 0.5"
 
 
 def _attention(config: Configuration, heads: int) -> Attention:

@@ -1,0 +1,23 @@
+"""Heads of queries, keys and values.
+
+Notation: B batch, S positions, H heads, D width of a head.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+
+def split_heads(states: Tensor, heads: int) -> Tensor:
+    """Split the width into heads: [B, S, H * D] -> [B, H, S, D]."""
+    B, S, _ = states.shape
+    return states.view(B, S, heads, -1).transpose(1, 2)
+
+
+def repeat_heads(states: Tensor, heads: int) -> Tensor:
+    """Repeat each head of keys or values for its query heads: [B, Hkv, S, D] -> [B, heads, S, D].
+
+    Returns the states themselves if there are already as many heads.
+    """
+    repeats = heads // states.shape[1]
+    return states if repeats == 1 else states.repeat_interleave(repeats, dim=1)
