@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         Attention as Attention,
         RecordsAttention as RecordsAttention,
         ScorerBank as ScorerBank,
+        additive_scores as additive_scores,
         find_stochastic as find_stochastic,
         forbid_stochastic as forbid_stochastic,
         fused_softmax as fused_softmax,
