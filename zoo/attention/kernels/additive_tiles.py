@@ -65,10 +65,10 @@ def scores(
     SB: tl.constexpr,
     DB: tl.constexpr,
 ):
-    """Compute the scores of a block of queries and keys; grid (S blocks, T blocks, N)."""
-    n = tl.program_id(2).to(tl.int64)
+    """Compute the scores of a block of queries and keys; grid (N, T blocks, S blocks)."""
+    n = tl.program_id(0).to(tl.int64)
     rows = tl.program_id(1) * TB + tl.arange(0, TB)
-    columns = tl.program_id(0) * SB + tl.arange(0, SB)
+    columns = tl.program_id(2) * SB + tl.arange(0, SB)
     width = tl.arange(0, DB)
     wide = tl.load(smaller_maximum) > SATURATED
     sums = tl.zeros((TB, SB, DB), tl.float32)
@@ -111,11 +111,11 @@ def gradient(
     SB: tl.constexpr,
     DB: tl.constexpr,
 ):
-    """Compute the gradient of a, and g_r if WITH_V; grid (D blocks, T blocks, N)."""
-    n = tl.program_id(2).to(tl.int64)
+    """Compute the gradient of a, and g_r if WITH_V; grid (N, T blocks, D blocks)."""
+    n = tl.program_id(0).to(tl.int64)
     block = tl.program_id(1)
     rows = block * TB + tl.arange(0, TB)
-    d = tl.program_id(0) * DB + tl.arange(0, DB)
+    d = tl.program_id(2) * DB + tl.arange(0, DB)
     wide = tl.load(smaller_maximum) > SATURATED
     x = _load_rows(a + n * a_n, rows[:, None, None], d[None, None, :], T, D, a_t, a_d)
     exp_x = _exp2(x)

@@ -40,7 +40,7 @@ def triton_scores(
     (N, T, D), S = a.shape, b.shape[1]
     blocks = blocks or (Blocks(queries=16) if T > 1 else ONE_QUERY)
     output = a.new_empty(N, T, S)
-    grid = (triton.cdiv(S, blocks.keys), triton.cdiv(T, blocks.queries), N)
+    grid = (N, triton.cdiv(T, blocks.queries), triton.cdiv(S, blocks.keys))
     sizes = (T, S, D, *a.stride(), *b.stride())
     additive_tiles.scores[grid](a, b, v, maximum, output, *sizes, **blocks.options())
     return output
@@ -72,7 +72,7 @@ def _gradient(
     grad_a = a.new_empty(N, T, D)
     g_r = torch.empty((N, rows, D) if with_v else 0, dtype=torch.float32, device=a.device)
     sizes = (T, S, D, *a.stride(), *b.stride(), *g.stride())
-    additive_tiles.gradient[(triton.cdiv(D, blocks.width), rows, N)](
+    additive_tiles.gradient[(N, rows, triton.cdiv(D, blocks.width))](
         a, b, v, maximum, g, grad_a, g_r, *sizes, WITH_V=with_v, **blocks.options()
     )
     return grad_a, g_r
