@@ -83,7 +83,10 @@ if TYPE_CHECKING:
     from zoo.interfaces.importer import Importer as Importer
     from zoo.interfaces.signature import FromParent as FromParent
     from zoo.interfaces.tensors import TensorReader as TensorReader
-    from zoo.interfaces.triton_support import why_not_triton as why_not_triton
+    from zoo.interfaces.triton_support import (
+        why_not_triton as why_not_triton,
+        why_not_triton_on as why_not_triton_on,
+    )
     from zoo.registry.blueprint import Blueprint as Blueprint
     from zoo.registry.command import Command as Command
     from zoo.registry.component_registry import ComponentRegistry as ComponentRegistry

@@ -34,6 +34,7 @@ class Additive(Scorer):
         "Bahdanau et al. 2015, Neural Machine Translation by Jointly Learning to Align and "
         "Translate, arXiv:1409.0473"
     )
+    is_additive: ClassVar[bool] = True
 
     def __init__(
         self,

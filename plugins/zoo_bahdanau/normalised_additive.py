@@ -34,6 +34,7 @@ class NormalisedAdditive(Scorer):
         "arXiv:1704.00784"
     )
     weight_roles: ClassVar[Mapping[str, str]] = {"v": "special", "g": "special"}
+    is_additive: ClassVar[bool] = True
 
     def __init__(
         self,

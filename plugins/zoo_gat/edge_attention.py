@@ -18,6 +18,7 @@ from zoo.plugin import (
     ScorerBank,
     has_hooks,
     why_not_triton,
+    why_not_triton_on,
 )
 from zoo_gat.edges import EdgeList
 from zoo_gat.gat import Gat
@@ -114,6 +115,13 @@ class EdgeAttention(RecordsAttention):
             merged = merged + inputs
         return merged if self.bias is None else merged + self.bias
 
+    def describe_path(self, device: str) -> str:
+        reason = self._why_not_kernel(training=False) or why_not_triton_on(device)
+        if reason is not None:
+            return f"reference: {reason}"
+        in_training = self._why_not_kernel(training=True)
+        return f"Triton; reference in training: {in_training}" if in_training else "Triton"
+
     def extra_repr(self) -> str:
         names = ("input_dim", "head_dim", "heads", "merge", "project", "residual")
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
@@ -151,17 +159,20 @@ class EdgeAttention(RecordsAttention):
 
         The kernel does not call scorers and dropout, so it is not used if they have module hooks.
         """
-        if not isinstance(self.scorers.first, Gat):
-            return f"scorer '{self.scorers.first.name}' has no kernel"
+        if self._why_not_kernel(training=self.training) is not None:
+            return self._why_not_kernel(training=self.training)
         if self.is_recording:
             return "weights are recorded"
-        if self.training and self.dropout.p > 0:
-            return "weights have dropout"
         if has_hooks(self.scorers) or has_hooks(self.dropout):
             return "the scorer or dropout has module hooks"
         if not values.numel() or values[0].numel() > 4096:
             return "there are no values, or a node has more than 4,096"
         return why_not_triton(values)
+
+    def _why_not_kernel(self, *, training: bool) -> str | None:
+        if not isinstance(self.scorers.first, Gat):
+            return f"scorer '{self.scorers.first.name}' has no kernel for edges"
+        return "weights have dropout" if training and self.dropout.p > 0 else None
 
     def _attend_dense(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """Attend to all valid nodes: queries, keys, values [B, N, H, D] -> [B, N, H, D]."""

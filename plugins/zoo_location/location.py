@@ -39,6 +39,7 @@ class Location(Scorer):
     )
     sequential: ClassVar[bool] = True
     test_params: ClassVar[Mapping[str, Any]] = {"filters": 2, "kernel_radius": 1}
+    is_additive: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -39,6 +39,7 @@ class Concat(Scorer):
         "Luong et al. 2015, Effective Approaches to Attention-based Neural Machine Translation, "
         "arXiv:1508.04025"
     )
+    is_additive: ClassVar[bool] = True
 
     def __init__(
         self,

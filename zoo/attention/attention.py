@@ -14,6 +14,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo.attention.module_hooks import has_hooks
+from zoo.attention.paths import describe_path
 from zoo.attention.recorder import RecordsAttention
 from zoo.attention.scorer_bank import ScorerBank
 from zoo.errors import ZooError
@@ -204,6 +205,9 @@ class Attention(RecordsAttention):
                 f"product, but the score of scorer '{self.scorers.first.name}' is not an inner "
                 "product; use another scorer, for example scaled-dot"
             )
+
+    def describe_path(self, device: str) -> str:
+        return describe_path(self.scorers, self.align, device)
 
     def extra_repr(self) -> str:
         names = ("query_dim", "key_dim", "heads", "kv_heads", "head_dim", "merge", "project")

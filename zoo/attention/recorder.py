@@ -46,6 +46,10 @@ class RecordsAttention(nn.Module):
         """Whether a recorder needs the samples of a stochastic part."""
         return any(recorder.samples is not None for recorder in self.recorders)
 
+    def describe_path(self, device: str) -> str:
+        """Describe the implementation on a device type, and why no faster one is used."""
+        return "reference"
+
     def record(self, weights: Tensor, samples: Samples | None = None) -> None:
         """Pass the weights of this call, and its samples if there are any, to the recorders."""
         for recorder in self.recorders:

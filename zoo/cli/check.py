@@ -78,6 +78,11 @@ def _print(report: Report) -> None:
     print_table(rows)
     if any(part.shape for part in report.tree.walk()):
         console().print("\nB batch, S source length, T other lengths", style="dim")
+    paths = {part.path: part.attention_path for part in report.tree.walk() if part.attention_path}
+    if paths:
+        console().print("\nattention paths on this machine", style="dim")
+    for path, description in paths.items():
+        console().print(Text(f"  {one_line(path)}  {description}"))
     if report.init:
         count = f"{report.init.parameters:,} of {report.parameters:,} parameters"
         console().print(f"\ninit  [cyan]{report.init.type}[/]: {count}", highlight=False)

@@ -35,6 +35,8 @@ class Scorer(Component, nn.Module, ABC):
     sequential: ClassVar[bool] = False
     """Whether the score depends on previous queries (their weights, or a state of its own); see
     `step`."""
+    is_additive: ClassVar[bool] = False
+    """Whether `score` is computed by `additive_scores`, which has a kernel."""
     ignores_keys: ClassVar[bool] = False
     """Whether the score depends on positions only, so that a single pair (an edge) has no score."""
 

@@ -21,16 +21,24 @@ def why_not_triton(*tensors: Tensor) -> str | None:
     """
     if torch.compiler.is_compiling():
         return "the model is compiled"
+    for tensor in tensors:
+        reason = why_not_triton_on(tensor.device.type)
+        if reason is not None:
+            return reason
+        if tensor.is_floating_point() and tensor.dtype not in _DTYPES:
+            return f"the dtype is {tensor.dtype}"
+    return None
+
+
+def why_not_triton_on(device: str) -> str | None:
+    """Return the reason why Triton kernels cannot be used on a device type, None if they can."""
     mode = os.environ.get("ZOO_TRITON", "auto")
     if mode == "off":
         return "ZOO_TRITON is 'off'"
     if not _is_installed():
         return "Triton is not installed"
-    for tensor in tensors:
-        if tensor.device.type != "cuda" and (mode != "interpret" or tensor.is_meta):
-            return f"the device is '{tensor.device.type}', not 'cuda'"
-        if tensor.is_floating_point() and tensor.dtype not in _DTYPES:
-            return f"the dtype is {tensor.dtype}"
+    if device != "cuda" and (mode, device) != ("interpret", "cpu"):
+        return f"the device is '{device}', not 'cuda'"
     return None
 
 

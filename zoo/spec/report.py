@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from zoo.attention import recording
+from zoo.attention import RecordsAttention, recording
 from zoo.errors import Problem, SpecError
 from zoo.registry.blueprint import BuildNode, format_error
 from zoo.registry.plugin_call import PluginCall
@@ -37,6 +37,7 @@ class ReportNode:
     parameters: int
     bytes: int
     count: int = 1
+    attention_path: str | None = None
     children: list[ReportNode] = field(default_factory=list)
 
     def walk(self) -> Iterator[ReportNode]:
@@ -46,7 +47,7 @@ class ReportNode:
 
     def as_json(self) -> dict[str, Any]:
         names = ("path", "kind", "type", "plugin", "shape", "parameters", "bytes", "count")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in (*names, "attention_path")}
 
 
 @dataclass
@@ -109,6 +110,7 @@ def _build_node(node: BuildNode, shapes: dict[int, str]) -> ReportNode:
         shape=shapes.get(id(node.part)),
         parameters=parameters,
         bytes=size,
+        attention_path=_describe_path(node.part),
     )
     by_path: dict[str, ReportNode] = {}
     for child in (_build_node(child_node, shapes) for child_node in node.children):
@@ -118,6 +120,13 @@ def _build_node(node: BuildNode, shapes: dict[int, str]) -> ReportNode:
             by_path[child.path] = child
     part.children = list(by_path.values())
     return part
+
+
+def _describe_path(part: Any) -> str | None:
+    """Describe the path of an attention on this machine, on the GPU if there is one."""
+    if not isinstance(part, RecordsAttention):
+        return None
+    return part.describe_path("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def _merge(part: ReportNode, other: ReportNode) -> None:
