@@ -49,7 +49,9 @@ clean:
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
-# One marker file per extra, so that `make demo` installs less than `make test`.
+# One marker file per extra, so that `make demo` installs less than `make test`. Modules are compiled
+# on first import: compiling all of them takes longer than the download.
 .venv/installed-%: pyproject.toml constraints.txt | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check \
+		-c constraints.txt -e '.[$*]'
 	touch $@

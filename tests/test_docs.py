@@ -95,10 +95,40 @@ NOT_RUN = {"architecture.md", "glossary.md", "hub.md"}
 """The first two have no commands to run; tests/hub runs the third."""
 
 
+LIBRARIES = {"hugging-face-trainer.md": "transformers", "lightning.md": "lightning"}
+"""The optional library of a page."""
+
+# Pages that train a model: the metric that `zoo eval` prints, and its lowest and highest value.
+RESULTS = {
+    "translation.md": ("bleu", 90, 100.1),
+    "images.md": ("accuracy", 0.95, 1),
+    "speech.md": ("wer", 0, 0.05),
+    "graphs.md": ("accuracy", 0.95, 1),
+}
+
+
 @pytest.mark.parametrize("page", sorted({path.name for path in DOCS.iterdir()} - NOT_RUN))
 def test_the_code_and_commands_of_a_page_run(page, folder):
-    assert run_page(page, skip=("weights.safetensors",)) >= 3
+    if page in LIBRARIES:
+        pytest.importorskip(LIBRARIES[page], reason=f"{page} needs {LIBRARIES[page]}")
+    outputs = {}
+    assert run_page(page, skip=("weights.safetensors",), outputs=outputs) >= 3
     assert len((DOCS / page).read_text(encoding="utf-8").splitlines()) <= 60
+    if page in RESULTS:
+        metric, lowest, highest = RESULTS[page]
+        (printed,) = (text for command, text in outputs.items() if command.startswith("zoo eval"))
+        (value,) = re.findall(rf"^{metric} +(\S+)", printed, re.M)
+        assert lowest <= float(value) <= highest, printed
+
+
+@pytest.mark.parametrize("page", RESULTS)
+def test_twelve_lines_and_three_commands_train_and_evaluate_a_model(page):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    lines = re.search(r"```yaml\n# \S+\n(.*?)```", text, re.S)[1].splitlines()
+    assert 3 <= len(lines) <= 12
+    commands = re.findall(r"^    zoo (tokenizer train|train|eval) ", text, re.M)
+    assert [name for name in commands if "tokenizer" not in name] == ["train", "eval"]
+    assert len(commands) <= 3
 
 
 def test_the_architecture_lists_every_law_and_every_module():

@@ -69,6 +69,23 @@ SMALL = {
         "model.target={vocab: 16, dim: 6}",
         "model.decoder={hidden: 7, readout: 4, dropout: 0.0, attention: {scorer: {hidden: 3}}}",
     ],
+    "transformer-small": [
+        "model.source={vocab: 16, dim: 8}",
+        "model.encoder={layers: 1, feed_forward: {hidden: 16}}",
+        "model.decoder={layers: 1, feed_forward: {hidden: 16}}",
+    ],
+    "bahdanau-small": [
+        "model.source={vocab: 16, dim: 6}",
+        "model.encoder.hidden=5",
+        "model.decoder={hidden: 7, readout: 4, attention: {scorer: {hidden: 3}}}",
+    ],
+    "image-small": ["model.encoder.layers=1"],
+    "speech-small": [
+        "model.source={inner: {rate: 1000, window: 64, hop: 32, mels: 8}, dim: 12, channels: 4}",
+        "model.encoder={hidden: 8, layers: 1}",
+        "model.vocab=6",
+    ],
+    "gat-small": ["model={features: 6, encoder: {dropout: 0.0, attention: {dropout: 0.0}}}"],
     "gat-cora": ["model={features: 6, encoder: {dropout: 0.0, attention: {dropout: 0.0}}}"],
     "gat-ppi": ["model={features: 6, classes: 5, encoder: {hidden: 4, output: 5}}"],
     "lstm-lm": ["model.embedding={vocab: 16, dim: 6}", "model.decoder={hidden: 7, dropout: 0.0}"],
@@ -230,10 +247,14 @@ def test_a_training_step_runs_on_the_meta_device(name):
     assert all(p.grad.is_meta for p in model.parameters())
 
 
+STARTERS = {"transformer-small", "bahdanau-small", "image-small", "speech-small", "gat-small"}
+"""Small specs to extend; they are not of a paper."""
+
+
 def test_the_catalogue_lists_every_published_spec():
     names = [model["name"] for model in CATALOGUE["models"]]
     published = {name for name in SPECS if not name.endswith(("-tiny", "-reversal"))}
-    assert sorted(names) == sorted(published)
+    assert sorted(names) == sorted(published - STARTERS)
 
 
 @pytest.mark.parametrize("model", CATALOGUE["models"], ids=lambda model: model["name"])

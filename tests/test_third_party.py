@@ -21,18 +21,18 @@ model:
   decoder:
     type: luong-rnn
     hidden: 5
-    attention: {scorer: {type: cosine, hidden: 7}, align: soft}
+    attention: {scorer: {type: angular, hidden: 7}, align: soft}
 """
 
 
 def test_a_new_plugin_can_be_installed_used_and_removed(environment, tmp_path):
-    environment.zoo("new-plugin", "cosine", "--kind", "scorer", "-o", tmp_path)
-    environment.install(tmp_path / "zoo-cosine")
+    environment.zoo("new-plugin", "angular", "--kind", "scorer", "-o", tmp_path)
+    environment.install(tmp_path / "zoo-angular")
 
     rows = json.loads(environment.zoo("list", "--json", "--kind", "scorer"))
-    (row,) = [row for row in rows if row["name"] == "cosine"]
-    assert (row["plugin"], row["distribution"]) == ("cosine", "zoo-cosine")
-    laws = json.loads(environment.zoo("test-plugin", "cosine", "--json"))
+    (row,) = [row for row in rows if row["name"] == "angular"]
+    assert (row["plugin"], row["distribution"]) == ("angular", "zoo-angular")
+    laws = json.loads(environment.zoo("test-plugin", "angular", "--json"))
     assert laws["faults"] == []
     assert {outcome["status"] for outcome in laws["outcomes"]} == {"passed", "skipped"}
 
@@ -42,9 +42,11 @@ def test_a_new_plugin_can_be_installed_used_and_removed(environment, tmp_path):
     environment.zoo("compose", spec, "-o", model)
     load = f"import zoo; m = zoo.load({str(model)!r}); print(sum(p.sum() for p in m.parameters()))"
     environment.python("-c", load)
-    environment.python("-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / "zoo-cosine"))
+    environment.python(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / "zoo-angular")
+    )
 
-    environment.uninstall("zoo-cosine")
-    assert "cosine" not in environment.zoo("list", "--kind", "scorer")
-    assert "pip install 'zoo-cosine==0.1.0'" in environment.python("-c", load, code=1)
-    assert "no scorer named 'cosine'" in environment.zoo("check", spec, code=1)
+    environment.uninstall("zoo-angular")
+    assert "angular" not in environment.zoo("list", "--kind", "scorer")
+    assert "pip install 'zoo-angular==0.1.0'" in environment.python("-c", load, code=1)
+    assert "no scorer named 'angular'" in environment.zoo("check", spec, code=1)

@@ -12,6 +12,8 @@ from zoo.lazy import lazy_exports
 if TYPE_CHECKING:
     from zoo.artifact import save as save, verify as verify
     from zoo.attention import record_samples as record_samples, recording as recording
+    from zoo.data.spec_batches import batches as batches
+    from zoo.data.tokenizer_training import train_tokenizer as train_tokenizer
     from zoo.errors import (
         ArtifactError as ArtifactError,
         DataError as DataError,
@@ -20,9 +22,11 @@ if TYPE_CHECKING:
         ZooError as ZooError,
         ZooWarning as ZooWarning,
     )
+    from zoo.evaluation.evaluating import evaluate as evaluate
     from zoo.exchange.export_plan import export_model as export_model
     from zoo.exchange.import_plan import import_model as import_model
     from zoo.generation.pipeline import generate as generate, stream as stream
+    from zoo.generation.prediction import Prediction as Prediction, predict as predict
     from zoo.hub.models import load as load, pull as pull
     from zoo.hub.publish import push as push, save_folder as save_folder
     from zoo.interfaces import (
@@ -36,7 +40,17 @@ if TYPE_CHECKING:
         components as components,
         compose as compose,
     )
-    from zoo.spec.sections import metrics as metrics, objective as objective
+    from zoo.spec.sections import (
+        metrics as metrics,
+        objective as objective,
+        optimiser as optimiser,
+        schedule as schedule,
+    )
     from zoo.spec.spec import Spec as Spec, load_spec as load_spec
+    from zoo.training.checkpoint import (
+        load_checkpoint as load_checkpoint,
+        save_checkpoint as save_checkpoint,
+    )
+    from zoo.training.run import train as train
 else:
     __getattr__, __dir__, __all__ = lazy_exports(__name__)

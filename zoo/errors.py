@@ -108,6 +108,20 @@ class WidthConflict(ZooError):
         super().__init__(f"{reason}: " + ", ".join(f"{k} is {v}" for k, v in widths.items()))
 
 
+class InvalidParameter(ZooError):
+    """Raised by a part for the value of a parameter that its type allows; the part's blueprint
+    adds the place of the parameter.
+
+    >>> raise InvalidParameter("warmup", "warmup is 9, but the training has 4 steps")
+    Traceback (most recent call last):
+    zoo.errors.InvalidParameter: warmup is 9, but the training has 4 steps
+    """
+
+    def __init__(self, parameter: str, message: str) -> None:
+        self.parameter = parameter
+        super().__init__(message)
+
+
 class RegistryError(ZooError):
     """Raised when no plugin, or more than one, provides a name."""
 

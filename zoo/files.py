@@ -1,4 +1,4 @@
-"""Atomic replacement of regular files, directory locks, fsync and lines of text."""
+"""Atomic replacement of regular files, directory locks, fsync, the cache and lines of text."""
 
 from __future__ import annotations
 
@@ -223,6 +223,19 @@ def _process_exists(process: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def user_cache() -> Path | None:
+    """Return the user's cache directory, or None if the user has no home directory."""
+    configured = os.environ.get("XDG_CACHE_HOME", "")
+    try:
+        if os.path.isabs(configured):
+            return Path(configured)
+        if sys.platform == "win32":
+            return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+        return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+    except RuntimeError:
+        return None
 
 
 def os_error_message(error: Exception) -> str:

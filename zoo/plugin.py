@@ -24,7 +24,18 @@ if TYPE_CHECKING:
         print_json as print_json,
         print_rows as print_rows,
     )
+    from zoo.data.audio_file import audio_length as audio_length, read_audio as read_audio
+    from zoo.data.files import (
+        FileBytes as FileBytes,
+        cache_folder as cache_folder,
+        expand_path as expand_path,
+        uncompressed_suffix as uncompressed_suffix,
+    )
+    from zoo.data.image_file import read_image as read_image
+    from zoo.data.text_lines import TextLines as TextLines
+    from zoo.data.tokenizer import Tokenizer as Tokenizer, read_tokenizer as read_tokenizer
     from zoo.errors import (
+        InvalidParameter as InvalidParameter,
         MissingExtra as MissingExtra,
         RegistryError as RegistryError,
         WidthConflict as WidthConflict,

@@ -87,6 +87,9 @@ class Ctc(Objective):
             losses = losses / target_mask.sum(dim=1).clamp(min=1)
         return losses.sum() / max(len(losses), 1)
 
+    def weight(self, outputs: Outputs) -> Tensor:
+        return torch.tensor(len(outputs.mask), device=outputs.mask.device)
+
     def reference(self, outputs: Outputs) -> float:
         losses = [self._enumerated_nll(outputs, item) for item in range(len(outputs.targets))]
         return sum(losses) / max(len(losses), 1)

@@ -120,7 +120,9 @@ class CtcAttention(FrameModel):
         target = self.get_embedding("target").input_schema().with_dims("B", "T")
         return {
             "source": self.source.input_schema(),
-            "target": target._replace(optional=inference),
+            "target": target._replace(
+                optional=inference, pad=self.pad, prefix=(self.bos,), suffix=(self.eos,)
+            ),
         }
 
     def output_schema(self) -> OutputSchema:

@@ -79,7 +79,7 @@ class CtcRecogniser(FrameModel):
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
         below = max(self.vocab, self.pad + 1)
-        target = TensorSchema(("B", "U"), "integer", below=below, optional=inference)
+        target = TensorSchema(("B", "U"), "integer", below=below, optional=inference, pad=self.pad)
         return {"source": self.source.input_schema(), "target": target}
 
     def output_schema(self) -> OutputSchema:

@@ -56,11 +56,12 @@ class JointCtc(Objective):
         attention_reduction: Literal["auto", "sum", "mean"] = "auto",
     ) -> None:
         super().__init__()
-        self.weight = weight
+        self.ctc_weight = weight
         if attention_reduction == "auto":
             attention_reduction = "mean" if per_target else "sum"
         self.attention_reduction = attention_reduction
         self.attention = attention.build()
+        self.mergeable = attention_reduction == "sum" and self.attention.mergeable
         self.blank = blank
         self.ctc = Ctc(blank=blank, per_target=per_target, impossible=impossible)
 
@@ -83,20 +84,42 @@ class JointCtc(Objective):
         if self.attention_reduction == "sum":
             attention_loss = attention_loss * (outputs.mask.sum() / max(len(outputs.mask), 1))
         ctc_loss: Tensor = self.ctc(_ctc_outputs(outputs))
-        return self.weight * ctc_loss + (1 - self.weight) * attention_loss
+        return self.ctc_weight * ctc_loss + (1 - self.ctc_weight) * attention_loss
+
+    def weight(self, outputs: Outputs) -> Tensor:
+        if not self.mergeable:
+            raise ZooError(
+                "objective 'joint-ctc' adds a mean over items and a mean over targets, so a batch "
+                "cannot be split; set attention_reduction to 'sum', or use one device and "
+                "'accumulate: 1'"
+            )
+        return self.ctc.weight(_ctc_outputs(outputs))
 
     def reference(self, outputs: Outputs) -> float:
         attention_loss = self.attention.reference(outputs)
         if self.attention_reduction == "sum":
             attention_loss *= outputs.mask.sum().item() / max(len(outputs.mask), 1)
         return (
-            self.weight * self.ctc.reference(_ctc_outputs(outputs))
-            + (1 - self.weight) * attention_loss
+            self.ctc_weight * self.ctc.reference(_ctc_outputs(outputs))
+            + (1 - self.ctc_weight) * attention_loss
         )
 
     def examples(self) -> Sequence[Outputs]:
         pairs = zip(self.attention.examples(), self.ctc.examples(), strict=False)
-        return [replace(attention, auxiliary={"ctc": ctc}) for attention, ctc in pairs]
+        return [
+            replace(attention, auxiliary={"ctc": _first_items(ctc, len(attention.mask))})
+            for attention, ctc in pairs
+        ]
+
+
+def _first_items(outputs: Outputs, items: int) -> Outputs:
+    target_mask = outputs.target_mask
+    return Outputs(
+        outputs.logits[:items],
+        outputs.targets[:items],
+        outputs.mask[:items],
+        target_mask=None if target_mask is None else target_mask[:items],
+    )
 
 
 def _ctc_outputs(outputs: Outputs) -> Outputs:

@@ -48,6 +48,9 @@ class Variational(Objective):
         valid_items = outputs.mask.any(dim=1)
         return bound.where(valid_items, 0.0).sum() / valid_items.sum().clamp(min=1)
 
+    def weight(self, outputs: Outputs) -> Tensor:
+        return outputs.mask.any(dim=1).sum()
+
     def reference(self, outputs: Outputs) -> float:
         total, valid_items = 0.0, 0
         for item in range(outputs.mask.shape[0]):

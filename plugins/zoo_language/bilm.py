@@ -41,7 +41,7 @@ class BiLM(Model):
         eos: Annotated[int, Field(ge=0)] = 2,
     ) -> None:
         super().__init__()
-        self.eos = eos
+        self.eos: int = eos
         self.embedding = embedding.build()
         if self.embedding.vocab is None or self.embedding.padding is None:
             raise ZooError(f"embedding '{self.embedding.name}' needs a vocabulary with padding")
@@ -62,7 +62,8 @@ class BiLM(Model):
         return Outputs(torch.cat(logits, dim=1), targets, self.embedding.mask(targets))
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
-        return {"target": self.embedding.input_schema().with_dims("B", "T")}
+        tokens = self.embedding.input_schema().with_dims("B", "T")
+        return {"target": tokens._replace(prefix=(self.eos,), suffix=(self.eos,))}
 
     def output_schema(self) -> OutputSchema:
         return OutputSchema(logits="token")

@@ -96,7 +96,9 @@ class CharacterCNN(Embedding):
         return words
 
     def input_schema(self) -> TensorSchema:
-        return TensorSchema(("B", "S", self.length), "integer", below=self.characters)
+        return TensorSchema(
+            ("B", "S", self.length), "integer", below=self.characters, pad=self.padding
+        )
 
     def mask(self, inputs: Tensor) -> Tensor:
         return inputs[..., 0] != self.padding

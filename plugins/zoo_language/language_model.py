@@ -57,6 +57,7 @@ class LanguageModel(Model):
         super().__init__()
         self.bos = bos
         self.eos = eos
+        self.first_eos = eos if isinstance(eos, int) else eos[0]
         self.embedding = embedding.build()
         self.pad = self.embedding.validate_special_tokens(bos=bos, eos=eos)
         self.decoder = decoder.build(
@@ -71,11 +72,12 @@ class LanguageModel(Model):
         return Outputs(logits, targets, mask if valid is None else mask & valid[:, 1:])
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
-        tokens = self.embedding.input_schema()
+        bos = () if self.bos is None else (self.bos,)
+        tokens = self.embedding.input_schema()._replace(pad=self.pad, prefix=bos)
         target, prompt = tokens.with_dims("B", "T"), tokens.with_dims("B", "P")
         mask = TensorSchema(("B", "P" if inference else "T"), "bool", optional=True)
         return {
-            "target": target._replace(optional=inference),
+            "target": target._replace(optional=inference, suffix=(self.first_eos,)),
             "prompt": prompt._replace(optional=not inference),
             "mask": mask,
         }
@@ -95,11 +97,10 @@ class LanguageModel(Model):
             mask = self.embedding.mask(prompt)
         if mask is not None and bool((mask[:, 1:] & ~mask[:, :-1]).any()):
             raise ZooError("the mask of a prompt is True after a False; pad prompts on the right")
-        first = self.eos if isinstance(self.eos, int) else self.eos[0]
         return GenerationInputs(
             self.decoder,
             empty_memory(self.embedding, prompt),
-            bos=first if self.bos is None else self.bos,
+            bos=self.first_eos if self.bos is None else self.bos,
             eos=self.eos,
             pad=self.pad,
             prompt=prompt,

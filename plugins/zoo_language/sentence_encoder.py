@@ -65,7 +65,7 @@ class SentenceEncoder(EncoderModel):
         return {"source": source, "target": target}
 
     def output_schema(self) -> OutputSchema:
-        return OutputSchema(logits="candidate")
+        return OutputSchema(logits="candidate", in_batch=True)
 
     def forward(self, batch: Batch) -> Outputs:
         sources, targets = (

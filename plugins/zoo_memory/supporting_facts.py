@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Outputs
+from zoo import Outputs, ZooError
 from zoo.plugin import Blueprint, Objective, OutputRequirement
 
 
@@ -34,6 +34,7 @@ class SupportingFacts(Objective):
     paper: ClassVar[str] = (
         "Kumar et al. 2016, Ask Me Anything: Dynamic Memory Networks, arXiv:1506.07285"
     )
+    mergeable: bool = False
 
     def __init__(
         self,
@@ -45,7 +46,7 @@ class SupportingFacts(Objective):
         super().__init__()
         self.answer = answer.build()
         self.facts = facts.build()
-        self.weight = weight
+        self.facts_weight = weight
 
     def required_outputs(self) -> OutputRequirement:
         answer = self.answer.required_outputs()
@@ -55,12 +56,20 @@ class SupportingFacts(Objective):
     def forward(self, outputs: Outputs) -> Tensor:
         loss: Tensor = self.answer(outputs)
         gates = outputs.auxiliary.get("gates")
-        return loss if gates is None else loss + self.weight * self.facts(gates)
+        return loss if gates is None else loss + self.facts_weight * self.facts(gates)
+
+    def weight(self, outputs: Outputs) -> Tensor:
+        if "gates" in outputs.auxiliary:
+            raise ZooError(
+                "objective 'supporting-facts' adds a mean over answers and a mean over facts, so a "
+                "batch cannot be split; use one device and 'accumulate: 1'"
+            )
+        return self.answer.weight(outputs)
 
     def reference(self, outputs: Outputs) -> float:
         total = self.answer.reference(outputs)
         gates = outputs.auxiliary.get("gates")
-        return total if gates is None else total + self.weight * self.facts.reference(gates)
+        return total if gates is None else total + self.facts_weight * self.facts.reference(gates)
 
     def examples(self) -> Sequence[Outputs]:
         answers = self.answer.examples()

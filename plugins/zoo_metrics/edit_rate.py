@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from zoo.plugin import MissingExtra
 from zoo_metrics.text_metric import TextMetric, no_texts_error, validate_texts
@@ -34,6 +34,7 @@ class EditRate(TextMetric):
     without jiwer.
     """
 
+    lower_is_better: ClassVar[bool] = True
     jiwer_function: ClassVar[str]
     """Function of jiwer that counts the edits."""
     tokenization: ClassVar[str]
@@ -41,11 +42,10 @@ class EditRate(TextMetric):
 
     def __init__(self, *, lowercase: bool = False) -> None:
         try:
-            import jiwer
+            import jiwer  # noqa: F401
         except ImportError:
             what = f"metric '{self.name}'"
             raise MissingExtra(what, library="jiwer", extra="metrics") from None
-        self.library: Any = jiwer
         self.lowercase = lowercase
         self.edits = EditCounts()
         self.count = 0
@@ -88,7 +88,9 @@ class EditRate(TextMetric):
         return text.lower() if self.lowercase else text
 
     def _count_edits(self, text: str, prediction: str) -> EditCounts:
-        measure = getattr(self.library, self.jiwer_function)(text, prediction)
+        import jiwer
+
+        measure = getattr(jiwer, self.jiwer_function)(text, prediction)
         return EditCounts(
             errors=measure.substitutions + measure.deletions + measure.insertions,
             reference_length=measure.hits + measure.substitutions + measure.deletions,

@@ -34,6 +34,7 @@ class Perplexity(Metric):
         "recognition tasks"
     )
     consumes: ClassVar[Literal["logprobs"]] = "logprobs"
+    lower_is_better: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self.nll = 0.0

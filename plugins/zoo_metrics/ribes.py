@@ -50,21 +50,22 @@ class RIBES(MeanMetric):
     ) -> None:
         super().__init__()
         try:
-            import nltk.translate.ribes_score as library
+            import nltk.translate.ribes_score  # noqa: F401
         except ImportError:
             raise MissingExtra("metric 'ribes'", library="nltk", extra="metrics") from None
-        self.library = library
         self.alpha = alpha
         self.beta = beta
         self.lowercase = lowercase
 
     def score(self, prediction: str, texts: Sequence[str]) -> dict[str, float]:
-        max_length = self.library.MAX_ALIGNMENT_LEN
+        from nltk.translate import ribes_score
+
+        max_length = ribes_score.MAX_ALIGNMENT_LEN
         words, *targets = (split_words(t, lowercase=self.lowercase) for t in (prediction, *texts))
         longest = max(map(len, [words, *targets]))
         if longest > max_length:
             raise ZooError(f"ribes: a text has {longest} words, but the maximum is {max_length}")
-        score = self.library.sentence_ribes(targets, words, self.alpha, self.beta)
+        score = ribes_score.sentence_ribes(targets, words, self.alpha, self.beta)
         return {"ribes": float(score)}
 
     def signature(self) -> str:

@@ -35,6 +35,7 @@ class TER(SacrebleuMetric):
     paper: ClassVar[str] = (
         "Snover et al. 2006, A Study of Translation Edit Rate with Targeted Human Annotation"
     )
+    lower_is_better: ClassVar[bool] = True
 
     def __init__(
         self,

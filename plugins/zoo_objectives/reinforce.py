@@ -25,8 +25,8 @@ class Reinforce(Objective):
     lambda_r = 1 and lambda_e = 0 the expected gradient is that of the expected cross-entropy.
 
     Paper: Xu et al. 2015, equations 12 to 14. The baseline b is a moving average of the negative
-    log-likelihood; it is updated in training mode only, after its use. Without samples the loss
-    is the cross-entropy.
+    log-likelihood; it is updated in training mode only, after its use, so with gradient
+    accumulation after each part of a batch. Without samples the loss is the cross-entropy.
 
     Args:
         lambda_r: weight of the reward.

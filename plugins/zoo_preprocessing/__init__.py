@@ -3,8 +3,15 @@
 from collections.abc import Sequence
 
 from zoo.plugin import Preprocessor, hookimpl
+from zoo_preprocessing.audio import Audio
+from zoo_preprocessing.image import Image
+from zoo_preprocessing.label import Label
+from zoo_preprocessing.labels import Labels
+from zoo_preprocessing.masked_text import MaskedText
+from zoo_preprocessing.text import Text
+from zoo_preprocessing.text_list import TextList
 
 
 @hookimpl
 def zoo_components() -> Sequence[type[Preprocessor]]:
-    return []
+    return [Text, TextList, MaskedText, Label, Labels, Image, Audio]

@@ -66,6 +66,9 @@ class HybridReinforce(Objective):
         valid_items = outputs.mask.any(dim=1)
         return loss.where(valid_items, 0.0).sum() / valid_items.sum().clamp(min=1)
 
+    def weight(self, outputs: Outputs) -> Tensor:
+        return outputs.mask.any(dim=1).sum()
+
     def reference(self, outputs: Outputs) -> float:
         logprobs, baselines = outputs.extras["logprob"], outputs.extras["baselines"]
         total, valid_items = 0.0, 0

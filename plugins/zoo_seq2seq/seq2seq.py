@@ -133,7 +133,9 @@ class Seq2Seq(Model):
         target = self._target_embedding().input_schema().with_dims("B", "T")
         return {
             "source": self.source.input_schema(),
-            "target": target._replace(optional=inference),
+            "target": target._replace(
+                optional=inference, pad=self.pad, prefix=(self.bos,), suffix=(self.eos,)
+            ),
         }
 
     def output_schema(self) -> OutputSchema:

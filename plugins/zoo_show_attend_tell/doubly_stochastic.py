@@ -39,7 +39,7 @@ class DoublyStochastic(Objective):
 
     def __init__(self, *, weight: Annotated[float, Field(ge=0)] = 1.0) -> None:
         super().__init__()
-        self.weight = weight
+        self.penalty_weight = weight
 
     def required_outputs(self) -> OutputRequirement:
         extras = ("attention_weights", "source_mask")
@@ -53,7 +53,7 @@ class DoublyStochastic(Objective):
         valid = outputs.get_extra("source_mask", self.name) & outputs.mask.any(dim=1)[:, None]
         coverage = weights.where(outputs.mask[..., None], 0.0).sum(dim=1)  # [B, S]
         penalty = (1 - coverage).square().where(valid, 0.0).sum()
-        total = losses.where(outputs.mask, 0.0).sum() + self.weight * penalty
+        total = losses.where(outputs.mask, 0.0).sum() + self.penalty_weight * penalty
         return total / outputs.mask.sum().clamp(min=1)
 
     def reference(self, outputs: Outputs) -> float:
@@ -68,7 +68,7 @@ class DoublyStochastic(Objective):
             for j in range(weights.shape[2]):
                 if steps and valid[item, j]:
                     coverage = sum(weights[item, t, j].item() for t in steps)
-                    total += self.weight * (1 - coverage) ** 2
+                    total += self.penalty_weight * (1 - coverage) ** 2
         return total / max(count, 1)
 
     def examples(self) -> Sequence[Outputs]:

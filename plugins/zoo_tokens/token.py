@@ -93,7 +93,11 @@ class Token(Embedding):
     def input_schema(self) -> TensorSchema:
         segments = None if self.segments is None else self.segments.num_embeddings
         return TensorSchema(
-            ("B", "S"), "integer", below=self.vocab, channels=(self.vocab, segments)
+            ("B", "S"),
+            "integer",
+            below=self.vocab,
+            channels=(self.vocab, segments),
+            pad=self.padding or 0,
         )
 
     def mask(self, inputs: Tensor) -> Tensor:

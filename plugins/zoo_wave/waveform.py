@@ -3,6 +3,7 @@
 Notation: B batch size, N samples, S frames, C channels.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -129,7 +130,7 @@ class Waveform(Embedding):
         return positioned.masked_fill(padding_mask, 0.0)
 
     def input_schema(self) -> TensorSchema:
-        return TensorSchema(("B", "L"), "float")
+        return TensorSchema(("B", "L"), "float", pad=math.nan)
 
     def mask(self, inputs: Tensor) -> Tensor:
         lengths, max_length = _num_samples(inputs), inputs.shape[1]

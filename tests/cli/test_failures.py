@@ -54,7 +54,14 @@ def test_the_installed_command_and_the_module_print_the_same():
     assert by_command.stdout == run("--version").stdout
 
 
-@pytest.mark.parametrize("verb", ["list --json", "schema", "check bahdanau-reversal"])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "list --json",
+        pytest.param("schema", marks=pytest.mark.slow),
+        pytest.param("check bahdanau-reversal", marks=pytest.mark.slow),
+    ],
+)
 def test_a_closed_pipe_is_not_an_error(verb):
     command = f"{sys.executable} -m zoo {verb} | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)

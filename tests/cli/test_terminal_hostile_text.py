@@ -18,7 +18,6 @@ from tokenizers import Tokenizer as Library, models, pre_tokenizers
 
 import zoo
 from zoo.cli.terminal import EscapingStream, console
-from zoo.data.tokenizer import attach_tokenizers
 from zoo.errors import escape_controls, one_line
 from zoo.hub.publish import write_model_card
 
@@ -35,7 +34,7 @@ def saved(tmp_path):
     library = Library(models.WordLevel(words, unk_token=f"{HOSTILE}3"))
     library.pre_tokenizer = pre_tokenizers.Whitespace()
     model = zoo.compose("gpt2-tiny")
-    attach_tokenizers(model, {"target": library.to_str()})
+    model.tokenizer = {"target": library.to_str()}
     return zoo.save(model, tmp_path / "model.safetensors", provenance={"data": "text", "n": [1]})
 
 

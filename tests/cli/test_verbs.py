@@ -1,5 +1,6 @@
 """Every command, in this process."""
 
+import inspect
 import io
 import json
 import re
@@ -15,6 +16,7 @@ from zoo.cli.main import app, main
 from zoo.registry.component_registry import default_registry
 from zoo.spec.document import read_file
 from zoo.spec.schema import spec_schema
+from zoo.spec.training import Training
 
 
 def run(*arguments, code=0):
@@ -117,6 +119,18 @@ def test_show_prints_a_component_or_a_spec():
     assert "set by the parent" in text
     assert "type: seq2seq" in run("show", "luong-2015")
     assert "additive" in run("show", "bahdanau:additive")
+
+
+def test_show_prints_every_section_and_key_of_a_spec():
+    assert "train          see 'zoo show train'" in run("show", "spec")
+    train = run("show", "train")
+    for key in inspect.signature(Training).parameters:
+        assert f"\n    {key}: " in train, key
+        assert f"\n{key} " in train, key
+    assert "see 'zoo show train.batch'" in train
+    assert "items      integer >= 1 or null" in run("show", "train.batch")
+    assert run("show", "train.evaluate") == run("show", "Evaluation")
+    assert "preprocessor; see 'zoo list --kind preprocessor'" in run("show", "preprocessing")
 
 
 def test_show_prints_a_part_by_its_class_or_by_its_name():

@@ -5,7 +5,7 @@ from typing import ClassVar
 import pytest
 
 from zoo.errors import RegistryError, SpecError, ZooError
-from zoo.evaluation import evaluate
+from zoo.evaluation import evaluate_files as evaluate
 from zoo.interfaces import Metric
 from zoo.registry.component_registry import default_registry
 

@@ -37,7 +37,9 @@ def worker(hub: Hub, mode: str, cache: Path) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("mode", ["fetch_concurrently", "fetch_without_flock"])
+@pytest.mark.parametrize(
+    "mode", ["fetch_concurrently", pytest.param("fetch_without_flock", marks=pytest.mark.slow)]
+)
 def test_concurrent_downloads_get_the_right_bytes(repo: Hub, tmp_path: Path, mode: str) -> None:
     cache = tmp_path / "shared"
     assert worker(repo, mode, cache) == ["right"] * 6

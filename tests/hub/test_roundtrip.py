@@ -32,7 +32,7 @@ def model(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> zoo.Model:
 
 
 @pytest.mark.parametrize(
-    "shard_bytes", [pytest.param(None, marks=pytest.mark.slow), 100_000], ids=["single", "shards"]
+    "shard_bytes", [None, pytest.param(100_000, marks=pytest.mark.slow)], ids=["single", "shards"]
 )
 def test_another_process_gets_identical_bits_and_then_needs_no_requests(
     hub: Hub, model: zoo.Model, tmp_path: Path, shard_bytes: int | None

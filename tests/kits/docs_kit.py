@@ -12,9 +12,13 @@ DOCS = Path(__file__).parents[2] / "docs"
 _PIECE = re.compile(r"```(python|yaml)\n(.*?)```|^    (zoo [^\n]*)$", re.S | re.M)
 
 
-def run_page(page, skip=()):
-    """Run a page in the current folder, except commands that contain a word of `skip`."""
+def run_page(page, skip=(), outputs=None):
+    """Run a page in the current folder, except commands that contain a word of `skip`.
+
+    Sets the printed text of each command in `outputs`.
+    """
     namespace = {}
+    outputs = {} if outputs is None else outputs
     steps = 0
     for language, block, command in _PIECE.findall((DOCS / page).read_text(encoding="utf-8")):
         if language == "python":
@@ -24,5 +28,6 @@ def run_page(page, skip=()):
         elif not any(word in command for word in skip):
             result = CliRunner().invoke(app, shlex.split(command, comments=True)[1:])
             assert result.exit_code == 0, f"{command}\n{result.output}\n{result.exception}"
+            outputs[command] = result.output
         steps += 1
     return steps

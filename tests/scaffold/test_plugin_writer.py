@@ -16,14 +16,16 @@ from zoo.testing import check
 def imported(monkeypatch):
     """Import a package of a written project, and forget it after the test."""
 
+    packages = []
+
     def load(project, package):
         monkeypatch.syspath_prepend(str(project))
-        module = importlib.import_module(package)
-        for name in [name for name in sys.modules if name.split(".")[0] == package]:
-            monkeypatch.delitem(sys.modules, name)
-        return module
+        packages.append(package)
+        return importlib.import_module(package)
 
-    return load
+    yield load
+    for name in [name for name in sys.modules if name.split(".")[0] in packages]:
+        del sys.modules[name]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -20,6 +20,18 @@ class ChecksNothing(Seq2Seq):
     def check_batch(self, batch: Batch, *, inference: bool = False) -> None: ...
 
 
+class PadsWithUnknownToken(Seq2Seq):
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema | None:
+        schema = super().batch_schema(inference=inference)
+        return {**schema, "target": schema["target"]._replace(pad=-1)}
+
+
+class PadsWithValidToken(Seq2Seq):
+    def batch_schema(self, *, inference: bool = False) -> BatchSchema | None:
+        schema = super().batch_schema(inference=inference)
+        return {**schema, "source": schema["source"]._replace(pad=3)}
+
+
 class ThreeDimensionalTokens(Token):
     def input_schema(self) -> TensorSchema:
         return TensorSchema(("B", "S", 4), "integer", below=self.vocab)
@@ -30,5 +42,7 @@ BROKEN = [
     ("batch-schema", DeclaresNoBatch, Seq2Seq),
     ("batch-schema", ExampleDoesNotFit, Seq2Seq),
     ("batch-schema", ChecksNothing, Seq2Seq),
+    ("batch-schema", PadsWithUnknownToken, Seq2Seq),
+    ("padding-invariance", PadsWithValidToken, Seq2Seq),
     ("input-schema", ThreeDimensionalTokens, Token),
 ]

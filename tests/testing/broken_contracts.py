@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import ClassVar
 
+from zoo import Batch, Outputs
 from zoo.plugin import OutputRequirement, OutputSchema
 from zoo_ctc.ctc_greedy import CtcGreedy
 from zoo_objectives.cross_entropy import CrossEntropy
@@ -25,6 +26,12 @@ class DeclaresMissingExtra(Seq2Seq):
 class HidesUntrainedParts(RAM):
     def output_schema(self) -> OutputSchema:
         return replace(super().output_schema(), trained_by=())
+
+
+class DependsOnOtherItems(Seq2Seq):
+    def forward(self, batch: Batch) -> Outputs:
+        outputs = super().forward(batch)
+        return replace(outputs, logits=outputs.logits - outputs.logits.mean(dim=0))
 
 
 class DeclaresFrames(Seq2Seq):
@@ -56,6 +63,7 @@ BROKEN = [
     ("declared-outputs", DeclaresOtherTargets, Seq2Seq),
     ("declared-outputs", DeclaresMissingExtra, Seq2Seq),
     ("declared-outputs", HidesUntrainedParts, RAM),
+    ("independent-items", DependsOnOtherItems, Seq2Seq),
     ("declared-decoding", DeclaresFrames, Seq2Seq),
     ("declared-decoding", FramesDeclaredAsSteps, CtcGreedy),
     ("declared-requirement", NeedsMoreThanDeclared, DoublyStochastic),

@@ -45,8 +45,23 @@ class EmptySignature(Accuracy):
         return ""
 
 
+class HoldsModule(Accuracy):
+    def __init__(self) -> None:
+        super().__init__()
+        self.library = random
+
+
+class CountsNotPickled(Accuracy):
+    def __getstate__(self) -> dict[str, int]:
+        return {"correct": 0, "total": self.total}
+
+
 class WrongConsumes(Accuracy):
     consumes = "text"
+
+
+class WrongDirection(Accuracy):
+    lower_is_better = True
 
 
 class ConstantMetric(Metric):
@@ -152,7 +167,10 @@ BROKEN = [
     ("matches-reference", MeanOfMeans, Accuracy),
     ("matches-reference", ConstantMetric, Accuracy),
     ("has-signature", EmptySignature, Accuracy),
+    ("pickled", HoldsModule, Accuracy),
+    ("pickled", CountsNotPickled, Accuracy),
     ("declared-input", WrongConsumes, Accuracy),
+    ("declared-direction", WrongDirection, Accuracy),
     ("runs-example", NanLogits, Seq2Seq),
     ("save-load", UnsavedWeight, Seq2Seq),
     ("parameter-gradients", UnusedParameter, Seq2Seq),

@@ -10,6 +10,7 @@ from broken_backbone import BROKEN as BROKEN_BACKBONES
 from broken_batches import BROKEN as BROKEN_BATCHES
 from broken_contracts import BROKEN as BROKEN_CONTRACTS
 from broken_cost import BROKEN as BROKEN_COST
+from broken_datasets import BROKEN as BROKEN_DATASETS
 from broken_decoding import BROKEN as BROKEN_DECODING
 from broken_frames import BROKEN as BROKEN_FRAMES
 from broken_graphs import BROKEN as BROKEN_GRAPHS
@@ -17,7 +18,9 @@ from broken_importers import BROKEN as BROKEN_IMPORTERS
 from broken_initialisers import BROKEN as BROKEN_INITIALISERS
 from broken_models import BROKEN as BROKEN_MODELS
 from broken_modules import BROKEN as BROKEN_MODULES
+from broken_preprocessors import BROKEN as BROKEN_PREPROCESSORS
 from broken_scores import BROKEN as BROKEN_SCORES
+from broken_training import BROKEN as BROKEN_TRAINING
 
 from zoo.testing import LawViolation, check
 from zoo.testing.configuration import configurations
@@ -32,13 +35,16 @@ BROKEN = [
     *BROKEN_BATCHES,
     *BROKEN_CONTRACTS,
     *BROKEN_COST,
+    *BROKEN_DATASETS,
     *BROKEN_DECODING,
     *BROKEN_FRAMES,
     *BROKEN_GRAPHS,
     *BROKEN_INITIALISERS,
     *BROKEN_MODULES,
     *BROKEN_MODELS,
+    *BROKEN_PREPROCESSORS,
     *BROKEN_SCORES,
+    *BROKEN_TRAINING,
 ]
 _NEEDS_GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,21 +19,44 @@ from zoo.cli.output import (
     table,
 )
 from zoo.cli.terminal import console
-from zoo.errors import SpecError, one_line
+from zoo.errors import SpecError, ZooError, one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from zoo.spec.report import Report, ReportNode
+    from zoo.training.plan import Plan
 
 EXAMPLE = "zoo check bahdanau-2015 --set model.encoder.hidden=64"
 
 
-def command(spec: SpecArgument, overrides: SetOption = None, as_json: JsonOption = False) -> None:
+def command(
+    spec: SpecArgument,
+    overrides: SetOption = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            metavar="single|ddp:N|fsdp:N",
+            help="Print the memory of each device and the communication of training.",
+        ),
+    ] = None,
+    batch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ITEMSxLENGTH",
+            help="With --plan: the batch of one device; ITEMSxLENGTHxLENGTH for source and target. "
+            "Default: its share of train.batch.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
     """Validate a spec without allocating weights, and print its parts with shapes and sizes."""
+    if batch is not None and plan is None:
+        raise ZooError("--batch is an option of --plan; add, for example, --plan single")
     try:
         with _gc_disabled():
             report = _check(spec, overrides or ())
+        planned = _plan(spec, overrides or (), plan, batch) if plan is not None else None
     except SpecError as error:
         if not as_json:
             raise
@@ -41,7 +64,11 @@ def command(spec: SpecArgument, overrides: SetOption = None, as_json: JsonOption
         print_json({"ok": False, "errors": problems})
         raise typer.Exit(1) from None
     if as_json:
-        print_json(report.as_json())
+        print_json(report.as_json() | ({"plan": planned.as_json()} if planned else {}))
+    elif planned:
+        from zoo.cli.plan_table import print_plan
+
+        print_plan(planned)
     else:
         _print(report)
 
@@ -52,6 +79,14 @@ def _check(spec: str, overrides: Iterable[str]) -> Report:
 
     with skip_dynamo_import():
         return check(spec, overrides=overrides)
+
+
+def _plan(spec: str, overrides: Iterable[str], devices: str, batch: str | None) -> Plan:
+    from zoo.training.plan import make_plan
+    from zoo.training.plan_options import parse_batch, parse_devices
+
+    size = parse_batch(batch) if batch is not None else None
+    return make_plan(spec, parse_devices(devices), batch=size, overrides=overrides)
 
 
 @contextmanager

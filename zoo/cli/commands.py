@@ -22,14 +22,18 @@ from zoo.cli import (
     schema,
     show,
     test_plugin,
+    tokenizer,
+    train,
     verify,
 )
 
 PANELS: dict[str, dict[str, ModuleType]] = {
     "Components and specs": {"list": list_command, "show": show, "check": check, "schema": schema},
+    "Data": {"tokenizer": tokenizer},
     "Models": {
         "demo": demo,
         "compose": compose,
+        "train": train,
         "info": info,
         "verify": verify,
         "generate": generate,

@@ -1,62 +1,182 @@
-"""``zoo eval``: evaluate text files with metrics."""
+"""``zoo eval``: evaluate a model on data, or text files, with metrics."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from zoo.cli.output import JsonOption, print_json, print_table, table
 
-if TYPE_CHECKING:
-    from zoo.evaluation import Score
-
-EXAMPLE = "zoo eval --hyp H.txt --ref R1.txt --ref R2.txt --metrics bleu,cider,meteor-1.5 --json"
+EXAMPLE = "zoo eval run --data source=test.en --data target=test.de --hypotheses hyp.txt"
 
 
 def command(
-    hyp: Annotated[
-        Path, typer.Option("--hyp", metavar="FILE", help="Predictions, one per line, UTF-8.")
-    ],
-    ref: Annotated[
-        list[Path],
-        typer.Option("--ref", metavar="FILE", help="References, in the same order. Repeatable."),
-    ],
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="MODEL",
+            help="A model, or the folder of a training run; without it, --hyp and --ref.",
+        ),
+    ] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--data",
+            metavar="KEY=VALUE",
+            help="A parameter of the dataset, for example source=test.en; type=NAME for another "
+            "dataset. Default: the test data of the training run. Repeatable.",
+        ),
+    ] = None,
+    part: Annotated[
+        str | None,
+        typer.Option(help="Data of the training run: test, validation or data (training data)."),
+    ] = None,
     metrics: Annotated[
-        str, typer.Option(help="Metric names, separated by commas; see 'zoo list --kind metric'.")
-    ] = "bleu,chrf",
+        str | None,
+        typer.Option(
+            help="Metric names, separated by commas; see 'zoo list --kind metric'. Default: those "
+            "of the model's spec; bleu,chrf for text files."
+        ),
+    ] = None,
+    sampler: Annotated[
+        str | None,
+        typer.Option(help="Sampler: a name, or YAML. Default: that of the model's spec."),
+    ] = None,
     overrides: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="NAME.PARAM=VALUE",
-            help="Set a parameter of a metric, for example bleu.tokenize=intl. Repeatable.",
+            help="Set a parameter of a metric or the sampler, for example bleu.tokenize=intl or "
+            "sampler.width=8. Repeatable.",
         ),
+    ] = None,
+    max_length: Annotated[int, typer.Option(min=1, help="Maximum number of new tokens.")] = 128,
+    batch: Annotated[int, typer.Option(min=1, help="Number of examples in a batch.")] = 32,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Use only the first examples, this many.")
+    ] = None,
+    hypotheses: Annotated[
+        Path | None, typer.Option(help="Write the predicted texts to a file, one per line.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="Device, for example cuda.")] = "cpu",
+    seed: Annotated[int, typer.Option(help="Random seed of the sampler.")] = 0,
+    hyp: Annotated[
+        Path | None,
+        typer.Option("--hyp", metavar="FILE", help="Text file of predictions, one per line."),
+    ] = None,
+    ref: Annotated[
+        list[Path] | None,
+        typer.Option("--ref", metavar="FILE", help="References of --hyp. Repeatable."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compute metrics of predicted texts and their references, one text per line."""
-    from zoo.evaluation import evaluate
+    """Evaluate a model on data, or compute metrics of text files, one text per line."""
+    names = None if metrics is None else [n.strip() for n in metrics.split(",") if n.strip()]
+    if model is None:
+        only_model = {"--data": data, "--part": part, "--sampler": sampler, "--limit": limit}
+        used = [name for name, value in {**only_model, "--hypotheses": hypotheses}.items() if value]
+        if hyp is None or not ref or used:
+            reason = f"{used[0]} needs a MODEL" if used else "text files need both --hyp and --ref"
+            raise typer.BadParameter(reason if used or hyp or ref else _USAGE)
+        _evaluate_files(hyp, ref, ["bleu", "chrf"] if names is None else names, overrides, as_json)
+        return
+    if hyp is not None or ref:
+        raise typer.BadParameter("a MODEL cannot be combined with --hyp and --ref")
+    options = {
+        "data": _parse_data(data or []) or None,
+        "part": part,
+        "metrics": names,
+        "sampler": None if sampler is None else _parse_yaml(sampler, "--sampler"),
+        "overrides": overrides or (),
+        "max_length": max_length,
+        "batch": batch,
+        "limit": limit,
+        "device": device,
+        "seed": seed,
+        "texts": hypotheses is not None,
+    }
+    _evaluate_model(model, options, hypotheses, as_json)
 
-    names = [name.strip() for name in metrics.split(",") if name.strip()]
-    scores = evaluate(hyp, ref, names, overrides=overrides or ())
+
+_USAGE = "expected a MODEL, or text files: --hyp FILE --ref FILE"
+
+
+def _evaluate_files(
+    hyp: Path, ref: list[Path], names: list[str], overrides: list[str] | None, as_json: bool
+) -> None:
+    from zoo.evaluation import evaluate_files
+
+    scores = evaluate_files(hyp, ref, names, overrides=overrides or ())
+    values = {name: value for score in scores for name, value in score.values.items()}
+    signatures = {score.metric: score.signature for score in scores}
     if as_json:
-        values = {name: value for score in scores for name, value in score.values.items()}
-        signatures = {score.metric: score.signature for score in scores}
         print_json({**values, "signatures": signatures})
     else:
-        _print(scores)
+        _print([(score.values, score.signature) for score in scores])
 
 
-def _print(scores: list[Score]) -> None:
+def _evaluate_model(
+    model: str, options: Mapping[str, Any], hypotheses: Path | None, as_json: bool
+) -> None:
+    from zoo.cli.progress import task_progress
+    from zoo.evaluation.evaluating import evaluate
+
+    with task_progress() as progress:
+        result = evaluate(model, progress=progress, **options)
+    if hypotheses is not None:
+        _write_lines(hypotheses, result.hypotheses)
+    if as_json:
+        more = {"examples": result.examples, "seconds": result.seconds, "skipped": result.skipped}
+        used = {"data": result.data, "sampler": result.sampler}
+        print_json({**result.values, "signatures": result.signatures, **more, **used})
+        return
+    scores = {
+        label: {n: result.values[n] for n in names} for label, names in result.by_metric.items()
+    }
+    _print([(values, result.signatures.get(label, "")) for label, values in scores.items()])
+    print(f"{result.examples:,} examples in {result.seconds:.1f} s")
+    for reason, count in result.skipped.items():
+        print(f"{count:,} examples skipped: {reason}")
+
+
+def _print(results: list[tuple[Mapping[str, float], str]]) -> None:
     from rich.text import Text
 
     columns = ("metric", "value", "signature")
     rows = table(*columns, no_wrap=columns, right=("value",))
-    for score in scores:
-        signature = score.signature
-        for name, value in score.values.items():
+    for values, signature in results:
+        for name, value in values.items():
             rows.add_row(Text(name), f"{value:.4f}", Text(signature))
             signature = ""  # shown once per metric
     print_table(rows)
+
+
+def _write_lines(path: Path, lines: list[str]) -> None:
+    """Write texts to a file, one per line; line breaks inside a text become spaces."""
+    from zoo.files import atomic_write
+
+    text = "".join(f"{' '.join(line.splitlines())}\n" for line in lines)
+    with atomic_write(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _parse_data(texts: list[str]) -> dict[str, Any]:
+    from zoo.errors import ZooError
+
+    data: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise ZooError(f"--data {text}: expected KEY=VALUE, for example source=test.en")
+        data[key] = _parse_yaml(value, f"--data {text}")
+    return data
+
+
+def _parse_yaml(text: str, label: str) -> Any:
+    from zoo.spec.document import read_option
+
+    return read_option(text, label).data

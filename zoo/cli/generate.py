@@ -18,7 +18,11 @@ def command(
     model: ModelArgument,
     texts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TEXT", help="Input texts; '-' reads standard input."),
+        typer.Argument(
+            metavar="INPUT",
+            help="Input texts, or files of images or audio, as the model takes them; '-' reads "
+            "standard input.",
+        ),
     ] = None,
     file: Annotated[
         Path | None, typer.Option(help="Read input texts from a file, one per line.")
@@ -44,7 +48,7 @@ def command(
     max_length: Annotated[int, typer.Option(min=1, help="Maximum number of new tokens.")] = 64,
     seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
     ids: Annotated[
-        bool, typer.Option("--ids", help="Read each TEXT as token IDs separated by spaces.")
+        bool, typer.Option("--ids", help="Read each INPUT as token IDs separated by spaces.")
     ] = False,
     stream: Annotated[
         bool,
@@ -55,13 +59,18 @@ def command(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Generate from source texts, or continue prompts, with a sampler and filters."""
+    """Generate from source texts, images or audio, or continue prompts; classifiers print the class
+    and its probability."""
     from zoo.generation.pipeline import generate
+    from zoo.generation.prediction import can_predict
     from zoo.hub.models import load
 
     lines = _read_lines(texts or [], file)
     inputs: list[Any] = [_parse_ids(line) for line in lines] if ids else lines
     loaded = load(model)
+    if loaded.generation_input is None and can_predict(loaded):
+        _predict(loaded, lines, as_json=as_json)
+        return
     options: dict[str, Any] = {
         "sampler": _sampler_config(sampler, settings or [], loaded.spec or {}),
         "filters": None if filters is None else [_parse_yaml(text, "--filter") for text in filters],
@@ -85,6 +94,19 @@ def command(
         print(best.text if best.text is not None else " ".join(map(str, best.tokens)))
 
 
+def _predict(model: Any, inputs: list[str], *, as_json: bool) -> None:
+    from zoo.generation.prediction import predict
+
+    predictions = predict(model, inputs)
+    if as_json:
+        print_json(
+            [{"input": i, **vars(p)} for i, p in zip(inputs, predictions, strict=True)],
+        )
+        return
+    for each in predictions:
+        print(f"{each.label} {each.probability:.4f}")
+
+
 def _stream(model: Any, inputs: list[Any], options: dict[str, Any]) -> None:
     from zoo.generation.pipeline import stream
 
@@ -99,7 +121,7 @@ def _read_lines(texts: list[str], file: Path | None) -> list[str]:
     from zoo.files import split_lines
 
     if bool(texts) == (file is not None):
-        raise ZooError("expected either TEXT arguments ('-' for standard input) or --file FILE")
+        raise ZooError("expected either INPUT arguments ('-' for standard input) or --file FILE")
     if file is not None:
         try:
             return split_lines(file.read_text(encoding="utf-8-sig"))

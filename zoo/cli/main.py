@@ -34,6 +34,9 @@ app = typer.Typer(
 
 for panel, commands in PANELS.items():
     for name, module in commands.items():
+        if hasattr(module, "group"):
+            app.add_typer(module.group, name=name, rich_help_panel=panel)
+            continue
         register = app.command(name, epilog=f"Example: {module.EXAMPLE}", rich_help_panel=panel)
         register(wrap_command(module.command))
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from zoo.cli.output import JsonOption, ModelArgument, print_json
-from zoo.cli.terminal import unescaped_stderr
+from zoo.cli.terminal import progress_on_stderr
 
 EXAMPLE = "zoo push model.safetensors zoo-team/bahdanau-reversal --private"
 
@@ -46,7 +46,7 @@ def command(
     """
     from zoo.hub.publish import push
 
-    with unescaped_stderr():
+    with progress_on_stderr():
         pushed = push(
             model,
             repo,

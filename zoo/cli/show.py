@@ -25,11 +25,12 @@ def command(
         str,
         typer.Argument(
             metavar="NAME",
-            help="A component (NAME or PLUGIN:NAME), a part such as attention, or a spec.",
+            help="A component (NAME or PLUGIN:NAME), a part such as attention, a section of specs "
+            "such as train or train.batch, 'spec', or the name of a spec.",
         ),
     ],
 ) -> None:
-    """Show the documentation of a component or a part, or the text of a plugin's spec.
+    """Show the documentation of a component, a part or a section, or the text of a spec.
 
     For a component: kind and version, the plugin and distribution that provide it, the paper,
     the docstring, and the parameters that a spec can set, with allowed values and defaults.
@@ -90,9 +91,12 @@ def _print_part(part: PartRecord) -> None:
     from rich.text import Text
 
     out = console()
-    title = one_line(f"  part {part.class_name}, set without a type")
+    title = "  section of a spec" if part.name != "spec" else "  YAML file"
+    if part.used_by:
+        title = one_line(f"  part {part.class_name}, set without a type")
     out.print(Text.assemble((one_line(part.name), "bold cyan"), title))
-    out.print(one_line(f"used by {', '.join(part.used_by)}") + "\n", markup=False)
+    used = f"used by {', '.join(part.used_by)}" if part.used_by else ""
+    out.print(one_line(used) + ("\n" if used else ""), markup=False)
     _print_documentation(part.doc, part.parameters)
 
 

@@ -67,8 +67,8 @@ def escape_output() -> None:
 
 
 @contextmanager
-def unescaped_stderr() -> Iterator[None]:
-    """Write to standard error without escapes inside the block, for progress bars of libraries."""
+def progress_on_stderr() -> Iterator[None]:
+    """Show progress bars of libraries on standard error inside the block."""
     stream = sys.stderr
     if isinstance(stream, EscapingStream):
         sys.stderr = cast(TextIO, ProgressStream(stream.rich_proxied_file))

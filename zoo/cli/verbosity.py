@@ -76,4 +76,9 @@ def _disable_hub_progress() -> None:
 
 def shows_progress() -> bool:
     """Return whether to show progress bars: on a terminal, and not with ``--quiet``."""
-    return sys.stderr.isatty() and _log.isEnabledFor(logging.WARNING)
+    return sys.stderr.isatty() and shows_messages()
+
+
+def shows_messages() -> bool:
+    """Return whether to print messages other than errors: not with ``--quiet``."""
+    return _log.isEnabledFor(logging.WARNING)

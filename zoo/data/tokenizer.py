@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from zoo.data.special_tokens import check_special_tokens
 from zoo.errors import MissingExtra, ZooError, truncate
+from zoo.interfaces import Model
 
 MAX_BYTES = 50_000_000
 
@@ -19,9 +21,10 @@ class Tokenizer:
     Args:
         text: the JSON.
         label: the name of the JSON in error messages.
+        literal: whether special tokens in a text, such as "</s>", are encoded as ordinary text.
     """
 
-    def __init__(self, text: str, label: str = "tokenizer") -> None:
+    def __init__(self, text: str, label: str = "tokenizer", *, literal: bool = False) -> None:
         try:
             from tokenizers import Tokenizer as Backend
         except ImportError:
@@ -30,6 +33,7 @@ class Tokenizer:
             self.backend: Any = Backend.from_str(text)
             self.backend.no_padding()
             self.backend.no_truncation()
+            self.backend.encode_special_tokens = literal
 
     @property
     def vocab_size(self) -> int:
@@ -40,6 +44,11 @@ class Tokenizer:
         """Return the token IDs of each text, without padding or truncation."""
         with _report_errors("the tokenizer cannot encode the text"):
             return [list(encoding.ids) for encoding in self.backend.encode_batch(list(texts))]
+
+    def special_ids(self) -> dict[int, str]:
+        """Return the special tokens by ID."""
+        added = self.backend.get_added_tokens_decoder()
+        return {int(i): str(token.content) for i, token in added.items() if token.special}
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text, without special tokens."""
@@ -75,18 +84,38 @@ def read_tokenizer(path: str | os.PathLike[str]) -> str:
     return text
 
 
-def attach_tokenizers(model: Any, tokenizers: Mapping[str, str]) -> None:
-    """Store tokenizers for "source" and "target" in a model.
+def attach_tokenizers(
+    model: Model, tokenizers: Mapping[str, str], *, trained: bool = False
+) -> None:
+    """Store tokenizers in a model, by key of its batch.
 
-    Raises ZooError if a tokenizer has more tokens than the model's vocabulary.
+    Args:
+        trained: whether the weights were trained with the tokenizers, so that their special tokens
+            are not checked.
+
+    Raises:
+        ZooError: if a tokenizer has more tokens than the model's vocabulary, or other IDs of
+            special tokens.
     """
-    for side, text in tokenizers.items():
-        vocab_size = model.vocab_size(side)
-        size = Tokenizer(text).vocab_size
+    for key, text in tokenizers.items():
+        tokenizer = Tokenizer(text)
+        vocab_size, size = _vocab_size(model, key), tokenizer.vocab_size
         if size > vocab_size:
             raise ZooError(
-                f"the {side} tokenizer has {size:,} tokens, but the model's {side} vocabulary has "
+                f"the {key} tokenizer has {size:,} tokens, but the model's {key} vocabulary has "
                 f"{vocab_size:,}; use a tokenizer with the same vocabulary, or "
                 "set vocab in the spec"
             )
+        if not trained:
+            check_special_tokens(tokenizer, model, key)
     model.tokenizer = dict(tokenizers)
+
+
+def _vocab_size(model: Model, key: str) -> int:
+    try:
+        return model.vocab_size(key)
+    except ZooError:  # the model has other embeddings
+        schema = (model.batch_schema() or {}).get(key)
+        if schema is None or not isinstance(schema.below, int):
+            raise
+        return schema.below

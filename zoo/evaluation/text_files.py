@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zoo.errors import RegistryError, SpecError, ZooError, suggest
+from zoo.errors import ZooError
+from zoo.evaluation.settings import apply_overrides, build_parts
 from zoo.files import split_lines
 from zoo.interfaces import Metric
 from zoo.interfaces.contracts import PREDICTIONS
 from zoo.registry.component_registry import ComponentRegistry, default_registry
-from zoo.spec.document import document_from_data
-from zoo.spec.merging import merge, parse_override
-from zoo.spec.reader import SpecReader
 
 PathLike = str | os.PathLike[str]
 
@@ -29,7 +27,7 @@ class Score:
     signature: str
 
 
-def evaluate(
+def evaluate_files(
     hypotheses: PathLike,
     references: Sequence[PathLike],
     metrics: Iterable[str],
@@ -70,24 +68,13 @@ def _build_metrics(
         raise ZooError("metrics is empty; expected one or more names, for example bleu,chrf")
     for name in names:
         _require_text_metric(name, registry)
-    document = document_from_data({name: {"type": name} for name in names})
-    for text in overrides:
-        document = merge(document, parse_override(text, document, "bleu.tokenize=intl"))
-        for key, part in document.data.items():
-            if key not in names:
-                raise RegistryError(
-                    f"--set {text}: '{key}' is not one of the metrics to compute"
-                    f"{suggest(key, names)}"
-                )
-            if not isinstance(part, dict) or part["type"] != key:
-                raise ZooError(f"--set {text}: expected {key}.PARAMETER=VALUE")
-    reader = SpecReader(document, registry)
-    parts: dict[str, Any] = {
-        name: reader.part(Metric, document.data[name], (name,)) for name in names
-    }
-    if reader.problems:
-        raise SpecError(reader.problems)
-    return {name: part.build() for name, part in parts.items()}
+    parts = {name: {"type": name} for name in names}
+    document = apply_overrides(parts, overrides, "metrics to compute")
+    for name in names:
+        part = document.data[name]
+        if not isinstance(part, dict) or part["type"] != name:
+            raise ZooError(f"--set {name}: expected {name}.PARAMETER=VALUE")
+    return build_parts(Metric, document, names, registry)
 
 
 def _require_text_metric(name: str, registry: ComponentRegistry) -> None:

@@ -123,7 +123,8 @@ def plan_import(
         tokenizers = dict.fromkeys(("source", "target"), tokenizer)
     checked, _ = check_spec(spec, overrides=overrides, registry=registry, importer=importer)
     model = attach_metadata(build_on_meta(checked), checked)
-    attach_tokenizers(model, {side: read_tokenizer(file) for side, file in tokenizers.items()})
+    texts = {side: read_tokenizer(file) for side, file in tokenizers.items()}
+    attach_tokenizers(model, texts, trained=True)
     parameters = {name: TensorMeta.of(tensor) for name, tensor in named_tensors(model).items()}
     tensor_map = read_map(map, spec=model.spec)
     weights = open_tensors(find_weight_files(path))

@@ -11,9 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from zoo.data.preprocessing import build_preprocessors
 from zoo.data.tokenizer import Tokenizer
 from zoo.errors import SpecError, ZooError, truncate
 from zoo.generation.loop import stream_tokens
+from zoo.generation.raw_inputs import encode_examples, model_device, to_list
 from zoo.generation.request import DecodeRequest
 from zoo.interfaces import Filter, GenerationInputs, Model, Sampler
 from zoo.interfaces.embedding import to_eos_ids
@@ -38,7 +40,7 @@ class Hypothesis:
 
 def generate(
     model: Model,
-    inputs: Sequence[str] | Sequence[Sequence[int]],
+    inputs: Sequence[Any],
     *,
     sampler: ComponentSpec | Sampler | None = None,
     filters: Sequence[ComponentSpec | Filter] | None = None,
@@ -46,10 +48,11 @@ def generate(
     seed: int | None = None,
     registry: ComponentRegistry | None = None,
 ) -> list[list[Hypothesis]]:
-    """Generate from texts or lists of token IDs, in evaluation mode.
+    """Generate from texts, lists of token IDs, images or audio, in evaluation mode.
 
     Args:
-        inputs: source texts, or prompts to continue, depending on the model.
+        inputs: source texts, or prompts to continue, depending on the model; with a preprocessor
+            for images or audio, paths of files, arrays of uint8 [H, W, C], or (samples, rate).
         sampler: the sampler of the model's spec if None.
         filters: the filters of the model's spec if None.
         max_length: maximum number of new tokens, including the end token.
@@ -59,7 +62,7 @@ def generate(
         The hypotheses of each input, best first.
     """
     request = _build_request(model, sampler, filters, max_length, seed, registry)
-    batch = _encode_batch(model, inputs)
+    batch = _encode_batch(model, inputs, registry)
     with evaluation_mode(model):
         output = model.generate(
             batch,
@@ -96,7 +99,7 @@ def stream(
     the pieces are token IDs, separated by spaces.
     """
     request = _build_request(model, sampler, filters, max_length, seed, registry)
-    batch = _encode_batch(model, [text])  # type: ignore[arg-type]
+    batch = _encode_batch(model, [text], registry)
     with evaluation_mode(model), torch.no_grad():
         inputs = model.prepare_generation(batch)
     steps = stream_tokens(inputs, request)
@@ -181,9 +184,14 @@ def _build_component(
 
 
 def _encode_batch(
-    model: Model, inputs: Sequence[str] | Sequence[Sequence[int]]
+    model: Model, inputs: Sequence[Any], registry: ComponentRegistry | None
 ) -> dict[str, Tensor]:
-    """Return a batch of token IDs [B, S], padded on the right."""
+    """Return a batch of token IDs [B, S], padded on the right, or of images or audio."""
+    preprocessors = build_preprocessors(model, registry=registry)
+    preprocessor = preprocessors.get("source" if model.generation_input == "source" else "target")
+    if preprocessor is not None and preprocessor.content != "text":
+        examples = [{"source": value} for value in to_list(inputs)]
+        return encode_examples(model, {"source": preprocessor}, examples)
     if isinstance(inputs, str) or not all(isinstance(row, Iterable) for row in inputs):
         found = truncate(repr(inputs), 80)
         raise ZooError(f"inputs is {found}; expected a list of texts, or of lists of token IDs")
@@ -195,16 +203,21 @@ def _encode_batch(
     if not vocab_size:
         raise ZooError(
             f"model '{model.name}' does not take tokens (its {side} embedding is "
-            f"'{embedding.name}'); call model.generate with a batch of tensors"
+            f"'{embedding.name}') and has no preprocessor for '{side}'; add it to the section "
+            "'preprocessing' of the spec, or call model.generate with a batch of tensors"
         )
-    if isinstance(inputs[0], str):
+    if isinstance(inputs[0], str) and preprocessor is not None:
+        rows = [row.tolist() for row in preprocessor.encode_many(inputs)]
+        if model.generation_input == "source":
+            rows = [_add_tokens(row, model) for row in rows]
+    elif isinstance(inputs[0], str):
         tokenizer = _get_tokenizer(model, side)
         if tokenizer is None:
             raise ZooError(
                 f"model '{model.name}' has no tokenizer; pass token IDs (command line: --ids), or "
                 "add a tokenizer with the option --tokenizer of zoo compose or zoo import"
             )
-        rows = tokenizer.encode(inputs)  # type: ignore[arg-type]
+        rows = tokenizer.encode(inputs)
     else:
         rows = [_to_ids(row, number) for number, row in enumerate(inputs, 1)]
     if model.generation_input == "prompt":
@@ -220,7 +233,7 @@ def _encode_batch(
             )
     longest = max(len(row) for row in rows)
     padded = [row + [embedding.padding or 0] * (longest - len(row)) for row in rows]
-    device = _device(model)
+    device = model_device(model)
     batch = {model.generation_input: torch.tensor(padded, device=device)}
     if embedding.padding is None and any(len(row) < longest for row in rows):
         if model.generation_input != "prompt":
@@ -241,6 +254,12 @@ def _to_ids(row: Iterable[Any], number: int) -> list[int]:
         raise ZooError(f"input {number} is {found}; expected a list of token IDs") from None
 
 
+def _add_tokens(row: list[int], model: Model) -> list[int]:
+    """Return the tokens of a source with the start and end tokens of its schema."""
+    schema = (model.batch_schema() or {})["source"]
+    return [*schema.prefix, *row, *schema.suffix] if row else row
+
+
 def _prepend_bos(row: list[int], bos: int | None) -> list[int]:
     """Return the prompt with its start token, which the tokenizer may have added already."""
     return row if bos is None or row[:1] == [bos] else [bos, *row]
@@ -254,8 +273,4 @@ def _get_tokenizer(model: Model, side: str) -> Tokenizer | None:
 def _make_generator(model: Model, seed: int | None) -> torch.Generator | None:
     if seed is None:
         return None
-    return torch.Generator(_device(model)).manual_seed(resolve_seed(seed))
-
-
-def _device(model: Model) -> torch.device:
-    return next((p.device for p in model.parameters()), torch.device("cpu"))
+    return torch.Generator(model_device(model)).manual_seed(resolve_seed(seed))

@@ -47,6 +47,8 @@ class OutputSchema:
         decoding: how the model generates: "step" by the decoding loop, "frame" by frame samplers,
             "joint" by the decoding loop with scores of the frames.
         constants: values that the objective must agree with, such as the ID of the blank.
+        in_batch: whether the outputs of an item depend on the other items of the batch (in-batch
+            negatives), so that splitting a batch changes its loss.
     """
 
     logits: str
@@ -58,6 +60,7 @@ class OutputSchema:
     trained_by: tuple[tuple[str, ...], ...] = ()
     decoding: tuple[str, ...] = ()
     constants: Mapping[str, int] = field(default_factory=dict)
+    in_batch: bool = False
 
     @property
     def predictions(self) -> tuple[Prediction, ...]:

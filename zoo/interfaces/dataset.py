@@ -77,9 +77,10 @@ class Dataset(Component, ABC):
     constructor does not open files; `open` does.
 
     Laws:
-        examples have the declared fields; reading twice, in any order and after pickling, returns
-        the same examples; every example has an origin; a missing file raises DataError with its
-        name; `open` does not change files.
+        examples have the declared fields; reading twice, in any order, by several threads and after
+        pickling returns the same examples; every example has its own origin; the constructor and
+        `fields` open no file; a missing file raises DataError with its path when the dataset is
+        opened; opening and reading do not change files.
     """
 
     kind: ClassVar[str] = "dataset"

@@ -23,12 +23,14 @@ class Metric(Component, ABC):
       tokens of the reference, a list of token IDs.
 
     Laws:
-        merging instances equals updating a single one; `compute` equals `reference`; `example`
-        returns the types that `consumes` defines.
+        merging instances equals updating a single one, also after pickling; `compute` equals
+        `reference`; `example` returns the types that `consumes` defines.
     """
 
     kind: ClassVar[str] = "metric"
     consumes: ClassVar[Prediction] = "text"
+    lower_is_better: ClassVar[bool] = False
+    """Whether lower values are better, as of error rates."""
 
     @abstractmethod
     def update(self, predictions: Sequence[Any], references: Sequence[Any]) -> None:

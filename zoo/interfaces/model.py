@@ -56,7 +56,7 @@ class Model(Component, nn.Module, ABC):
         saving and loading is bit-exact; CPU and GPU agree within tolerance; the forward pass
         compiles without graph breaks; every parameter gets a gradient; `zoo.generate` returns the
         tokens of `generate`; the outputs contain what `output_schema` declares; a batch that does
-        not fit `batch_schema` raises ZooError.
+        not fit `batch_schema` raises ZooError; padding does not change the outputs.
 
     Attributes:
         bos: the start token, which `zoo.generate` adds to prompts; None if there is none.
@@ -81,6 +81,32 @@ class Model(Component, nn.Module, ABC):
     component_paths: tuple[Mapping[str, Any], ...] = ()
     component_entries: tuple[Entry, ...] = ()
     tokenizer: Mapping[str, str] | None = None
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, torch.Tensor],
+        prefix: str,
+        local_metadata: Mapping[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Add the further names of shared tensors, which saved models contain once."""
+        own = self.state_dict(prefix=prefix, keep_vars=True)
+        found = {id(own[name]): tensor for name, tensor in state_dict.items() if name in own}
+        for name, tensor in own.items():
+            if id(tensor) in found:
+                state_dict.setdefault(name, found[id(tensor)])
+        super()._load_from_state_dict(
+            state_dict,
+            prefix,
+            local_metadata,
+            strict,
+            missing_keys,
+            unexpected_keys,
+            error_msgs,
+        )
 
     @classmethod
     def from_pretrained(

@@ -20,10 +20,16 @@ class Objective(Component, nn.Module, ABC):
 
     Laws:
         `forward` equals `reference` on small examples; masked targets have no effect; outputs that
-        have exactly what `required_outputs` declares are sufficient and necessary.
+        have exactly what `required_outputs` declares are sufficient and necessary; the loss of a
+        batch is the mean of the losses of its parts, weighted by `weight`.
+
+    Attributes:
+        mergeable: whether `weight` is defined for all outputs, so that a batch can be split over
+            devices and accumulation steps.
     """
 
     kind: ClassVar[str] = "objective"
+    mergeable: bool = True
 
     def required_outputs(self) -> OutputRequirement:
         """Return what the objective needs of a model; by default nothing is known."""
@@ -56,6 +62,22 @@ class Objective(Component, nn.Module, ABC):
     @abstractmethod
     def forward(self, outputs: Outputs) -> Tensor:
         """Compute the loss, a scalar."""
+
+    def weight(self, outputs: Outputs) -> Tensor:
+        """Return the number of terms that the loss is a mean of, a scalar.
+
+        By default that of the unmasked positions. Override it if the loss is another mean. If the
+        loss is not a mean over independent items, set `mergeable` to False.
+
+        Raises:
+            ZooError: if the loss of a batch cannot be computed from the losses of its parts.
+        """
+        if not self.mergeable:
+            raise ZooError(
+                f"objective '{self.name}' is not a mean of independent terms, so a batch cannot be "
+                "split; use one device and 'accumulate: 1'"
+            )
+        return outputs.mask.sum()
 
     @abstractmethod
     def reference(self, outputs: Outputs) -> float:

@@ -16,9 +16,10 @@ class Optimiser(Component, ABC):
     """Creates a torch optimiser for the parameters of a model.
 
     Laws:
-        a step decreases the loss of a quadratic function; the state can be saved and restored
-        with safetensors: it is tensors and numbers only; parameters without a gradient do not
-        change.
+        a step decreases the loss of a quadratic function; each weight is updated if it has a
+        gradient, and does not change without one; the learning rate of the groups is `lr`, and
+        with a learning rate of 0 no weight changes; an optimiser restored from its state, tensors
+        and JSON values, continues with the same steps.
 
     Attributes:
         lr: the learning rate, which a schedule multiplies.
@@ -29,7 +30,9 @@ class Optimiser(Component, ABC):
 
     @abstractmethod
     def build(self, weights: Sequence[Weight]) -> torch.optim.Optimizer:
-        """Return a torch optimiser for the parameters, in this order.
+        """Return a torch optimiser for the parameters, which are on their final device.
 
-        The role of a weight decides, for example, whether it has weight decay.
+        The role of a weight decides, for example, whether it has weight decay. Parameters keep
+        their order within each group. Pass them with their names, ``[(weight.name,
+        weight.tensor)]``, so that the state has the names.
         """

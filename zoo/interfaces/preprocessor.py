@@ -65,6 +65,10 @@ class Preprocessor(Component, ABC):
             DataError: if the value cannot be used.
         """
 
+    def encode_many(self, values: Sequence[Any]) -> list[Array]:
+        """Return the arrays of several values; override it if that is faster than one by one."""
+        return [self.encode(value) for value in values]
+
     def transform(self, key: str, array: Array, rng: np.random.Generator) -> Mapping[str, Array]:
         """Return the arrays of a training example, by key of the batch: random augmentation, or
         random masking. Default: the array, unchanged."""
@@ -81,6 +85,11 @@ class Preprocessor(Component, ABC):
     @abstractmethod
     def example(self, rng: np.random.Generator) -> Any:
         """Return a random value for the laws."""
+
+    @classmethod
+    def example_stored(cls) -> str | None:
+        """Return a stored text for the laws; None if it needs none."""
+        return None
 
     @classmethod
     @abstractmethod

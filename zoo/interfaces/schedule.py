@@ -15,8 +15,9 @@ class Schedule(Component, ABC):
     The constructor may declare ``steps: FromParent[int]``, the number of steps of the training.
 
     Laws:
-        factors are finite and not negative; the factor of a step does not depend on the order of
-        calls; a schedule restored from its state continues with the same factors.
+        factors are finite and not negative, also after the last step; the factor of a step does
+        not depend on previous calls of `factor`; a schedule restored from its state, JSON values,
+        continues with the same factors.
     """
 
     kind: ClassVar[str] = "schedule"
@@ -26,7 +27,10 @@ class Schedule(Component, ABC):
         """Return the factor of the learning rate at a step; the first step is 1."""
 
     def observe(self, value: float) -> None:
-        """Take the result of an evaluation, lower is better; for schedules that depend on it."""
+        """Take the result of an evaluation, lower is better; for schedules that depend on it.
+
+        Called before the next `factor`. A value of which higher is better is passed negated.
+        """
 
     def state(self) -> Mapping[str, Any]:
         """Return the state as JSON values; empty for a function of the step."""

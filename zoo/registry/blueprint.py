@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
-from zoo.errors import Place, Problem, SpecError, WidthConflict, ZooError
+from zoo.errors import InvalidParameter, Place, Problem, SpecError, WidthConflict, ZooError
 from zoo.interfaces import Entry
 from zoo.interfaces.signature import Slot, parameters
 from zoo.registry.plugin_call import PluginCall, PluginExit
@@ -87,6 +87,8 @@ class Blueprint(Generic[C]):
             raise
         except WidthConflict as conflict:
             raise self._spec_error(_explain_conflict(conflict, (*parent_nodes, node))) from conflict
+        except InvalidParameter as error:
+            raise self._spec_error(str(error), error.parameter) from error
         except ZooError as error:
             raise self._spec_error(str(error)) from error
         except Exception as error:
@@ -97,16 +99,13 @@ class Blueprint(Generic[C]):
             parent_nodes[-1].children.append(node)
         return cast(C, node.part)
 
-    def _spec_error(self, message: str) -> SpecError:
-        return SpecError(
-            [
-                Problem(
-                    f"'{self.label}' {message}" if self.path == "" else message,
-                    self.path,
-                    self.place,
-                )
-            ]
-        )
+    def _spec_error(self, message: str, parameter: str | None = None) -> SpecError:
+        """Return an error with the place of the part, or of the value of a parameter."""
+        if self.path == "":
+            return SpecError([Problem(f"'{self.label}' {message}", "", self.place)])
+        if parameter in self.places:
+            return SpecError([Problem(message, f"{self.path}.{parameter}", self.places[parameter])])
+        return SpecError([Problem(message, self.path, self.place)])
 
     @contextmanager
     def report_errors(self, action: str) -> Iterator[None]:
@@ -117,7 +116,8 @@ class Blueprint(Generic[C]):
         except SpecError:
             raise
         except Exception as error:
-            message = f"{action} failed: {format_error(error)}"
+            failed = f"{action} failed: {format_error(error)}"
+            message = str(error) if isinstance(error, ZooError) else failed
             raise SpecError([Problem(message, self.path, self.place)]) from error
 
     def resolve(self) -> dict[str, Any]:

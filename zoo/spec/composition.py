@@ -55,14 +55,19 @@ def compose(
     target_dtype = resolve_dtype(dtype)
     valid_seed = resolve_seed(seed)
     spec, _ = check_spec(source, overrides=overrides, registry=registry)
+    return build_model(spec, valid_seed).to(device=target_device, dtype=target_dtype)
+
+
+def build_model(spec: Spec, seed: int) -> Model:
+    """Build the model of a checked spec on the CPU, with weights initialised from a seed."""
     with torch.random.fork_rng(devices=[]), record_build() as root:
-        torch.default_generator.manual_seed(valid_seed)  # does not seed the GPUs
+        torch.default_generator.manual_seed(seed)  # does not seed the GPUs
         model = spec.sections.model.build()
         init = spec.sections.init
         if init is not None:
             with init.report_errors("initialisation"):
                 initialise(model, init.build())
-    return attach_metadata(root.children[0], spec).to(device=target_device, dtype=target_dtype)
+    return attach_metadata(root.children[0], spec)
 
 
 def check_spec(
@@ -144,9 +149,10 @@ def attach_metadata(tree: BuildNode, spec: Spec) -> Model:
     A model with an unregistered part has no spec, because a file could not name the part.
     """
     model: Model = tree.part
+    spec = spec.without_training()
     if any(_has_unregistered_part(blueprint) for blueprint in spec.root.walk()):
         return model
-    model.spec = {key: value for key, value in spec.resolve().items() if key != "train"}
+    model.spec = spec.resolve()
     model.providers = tuple(spec.providers())
     model.component_paths = tuple(_component_paths(tree, spec))
     model.component_entries = tuple(dict.fromkeys(b.entry for b in spec.root.walk() if b.entry))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from zoo.errors import Problem
-from zoo.interfaces import Alignment, FrameSampler, Model, Objective
+from zoo.interfaces import Alignment, FrameSampler, Metric, Model, Objective
 from zoo.interfaces.contracts import DECODING, PREDICTIONS, OutputSchema
 from zoo.interfaces.signature import Parameter, parameters
 from zoo.registry.blueprint import Blueprint, BuildNode
@@ -49,13 +49,24 @@ def contract_problems(
                 frames = f"sampler '{sections.sampler.label}', which decodes {DECODING['frame']}"
                 yield _problem(filter_, f"cannot be used with {frames}; remove it")
     for metric in sections.metrics:
-        if metric.cls.consumes not in schema.predictions:
-            given = " or ".join(PREDICTIONS[kind] for kind in schema.predictions) or "none"
-            taken = PREDICTIONS.get(metric.cls.consumes, metric.cls.consumes)
-            message = f"takes {taken}, but {label} gives {given}"
-            metrics: list[Any] = [entry.cls for entry in registry.components("metric")]
-            fitting = (other.name for other in metrics if other.consumes in schema.predictions)
-            yield _problem(metric, message, fitting)
+        mismatch = metric_conflict(metric.cls, schema, label)
+        if mismatch:
+            yield _problem(metric, mismatch, fitting_metrics(schema, registry))
+
+
+def metric_conflict(metric: type[Metric], schema: OutputSchema, model: str) -> str | None:
+    """Return why a metric does not fit the outputs of a model, or None."""
+    if metric.consumes in schema.predictions:
+        return None
+    given = " or ".join(PREDICTIONS[kind] for kind in schema.predictions) or "none"
+    taken = PREDICTIONS.get(metric.consumes, metric.consumes)
+    return f"takes {taken}, but {model} gives {given}"
+
+
+def fitting_metrics(schema: OutputSchema, registry: ComponentRegistry) -> list[str]:
+    """Return the names of the metrics that fit the outputs of a model, sorted."""
+    metrics: list[Any] = [entry.cls for entry in registry.components("metric")]
+    return sorted({metric.name for metric in metrics if metric.consumes in schema.predictions})
 
 
 def _problem(

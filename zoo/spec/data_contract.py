@@ -31,10 +31,11 @@ def data_problems(spec: Spec, root: BuildNode, registry: ComponentRegistry) -> I
                 made[key] = preprocessor.outputs(key)
         except SpecError as error:
             yield from error.problems
-            made[key] = {}
+            made[key] = schema  # what datasets lack because of it is not reported
+    classes = {key: blueprint.cls for key, blueprint in spec.sections.preprocessing.items()}
     for node in root.walk():
         if isinstance(node.part, Dataset):
-            yield from _dataset_problems(node, spec, schema, made, registry)
+            yield from dataset_problems(node.blueprint, node.part, schema, classes, made, registry)
 
 
 def build_preprocessor(
@@ -52,20 +53,28 @@ def build_preprocessor(
     return blueprint.build(schema=schema[key], stored=stored)
 
 
-def _dataset_problems(
-    node: BuildNode,
-    spec: Spec,
+def dataset_problems(
+    blueprint: Blueprint[Dataset],
+    dataset: Dataset,
     schema: BatchSchema,
+    preprocessing: Mapping[str, type[Preprocessor]],
     made: Mapping[str, Mapping[str, TensorSchema]],
     registry: ComponentRegistry,
 ) -> Iterator[Problem]:
-    blueprint = node.blueprint
+    """Yield the conflicts of a dataset with the batch of a model.
+
+    Args:
+        dataset: the built blueprint.
+        preprocessing: the preprocessors by key of the batch.
+        made: what `Preprocessor.outputs` returned, by key.
+    """
     with blueprint.report_errors("fields"):
-        fields: Mapping[str, Field] = node.part.fields()
+        fields: Mapping[str, Field] = dataset.fields()
+    yield from _key_problems(blueprint, fields, preprocessing, made)
     available: dict[str, TensorSchema] = {}
     for key, field in fields.items():
-        preprocessor = spec.sections.preprocessing.get(key)
-        if preprocessor is not None and field.content == preprocessor.cls.content:
+        preprocessor = preprocessing.get(key)
+        if preprocessor is not None and field.content == preprocessor.content:
             available |= made[key]
         elif field.content == "array" and preprocessor is None:
             available[key] = field.schema or TensorSchema()
@@ -77,8 +86,8 @@ def _dataset_problems(
             fitting = sorted({o.name for o in others if o.content == field.content})
             message = f"field '{key}' of dataset '{blueprint.label}' contains {field.content}"
             if preprocessor is not None:
-                takes = preprocessor.cls.content
-                message += f", but preprocessing.{key} is '{preprocessor.label}', for {takes}"
+                takes = preprocessor.content
+                message += f", but preprocessing.{key} is '{preprocessor.name}', for {takes}"
                 message += f"; preprocessors that fit: {', '.join(fitting) or 'none'}"
             else:
                 names = ", ".join(fitting) or "none"
@@ -101,6 +110,24 @@ def _dataset_problems(
                 f"the model takes {expected.dtype} {expected.format()}"
             )
             yield Problem(message, blueprint.path, blueprint.place)
+
+
+def _key_problems(
+    blueprint: Blueprint[Dataset],
+    fields: Mapping[str, Field],
+    preprocessing: Mapping[str, type[Preprocessor]],
+    made: Mapping[str, Mapping[str, TensorSchema]],
+) -> Iterator[Problem]:
+    """Yield a problem for each key that a preprocessor makes and the dataset also has."""
+    for key in fields.keys() & made.keys():
+        for other in sorted(made[key].keys() & fields.keys() - {key}):
+            if other in preprocessing or fields[other].content == "array":
+                message = (
+                    f"preprocessing.{key} ('{preprocessing[key].name}') makes '{other}', but "
+                    f"dataset '{blueprint.label}' also has a field '{other}'; remove the field, or "
+                    f"use another preprocessor for '{key}'"
+                )
+                yield Problem(message, blueprint.path, blueprint.place)
 
 
 def fits(found: TensorSchema, expected: TensorSchema) -> bool:

@@ -1,4 +1,4 @@
-"""Initialisation of a built model with the initialiser of its spec."""
+"""The weights of a built model with their roles, and their initialisation."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ def initialised_weights(model: nn.Module, initialiser: Initialiser) -> Iterator[
     for weight in find_weights(model):
         if initialiser.changes(weight):
             yield weight
+
+
+def model_weights(model: nn.Module) -> list[Weight]:
+    """Return the weights that an optimiser updates: those that require a gradient, each once."""
+    return [weight for weight in find_weights(model) if weight.tensor.requires_grad]
 
 
 def find_weights(model: nn.Module) -> Iterator[Weight]:

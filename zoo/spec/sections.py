@@ -1,11 +1,16 @@
-"""The objective and the metrics of a spec, built."""
+"""The objective, the metrics, the optimiser and the schedule of a spec, built."""
 
 from __future__ import annotations
 
+import torch
+from torch import nn
+
 from zoo.errors import ZooError
-from zoo.interfaces import Metric, Model, Objective
+from zoo.interfaces import Metric, Model, Objective, Schedule
+from zoo.spec.initialisation import model_weights
 from zoo.spec.providers import require_installed
 from zoo.spec.spec import Source, Spec, load_spec
+from zoo.spec.training import Training
 
 
 def objective(spec: Source | Spec | Model) -> Objective:
@@ -36,6 +41,62 @@ def metrics(spec: Source | Spec | Model) -> list[Metric]:
     if not read.sections.metrics:
         raise ZooError(f"spec '{read.name}' has no metrics; add some: 'metrics: [accuracy]'")
     return [blueprint.build() for blueprint in read.sections.metrics]
+
+
+def optimiser(spec: Source | Spec, model: nn.Module) -> torch.optim.Optimizer:
+    """Build the optimiser of a spec for the parameters of a model that require a gradient.
+
+    Move the model to its device first.
+
+    Args:
+        spec: name of a spec of a plugin, path, mapping or `Spec`, with a section ``train``.
+        model: the model, also one that was not composed from the spec.
+
+    Raises:
+        ZooError: if the spec has no section ``train``, or no parameter requires a gradient.
+    """
+    blueprint = _training(spec).optimiser
+    weights = model_weights(model)
+    if not weights:
+        raise ZooError(
+            f"no parameter of this {type(model).__name__} requires a gradient, so there is nothing "
+            "to train; use 'model.requires_grad_()'"
+        )
+    built = blueprint.build()
+    with blueprint.report_errors("building the optimiser"):
+        return built.build(weights)
+
+
+def schedule(spec: Source | Spec, *, steps: int | None = None) -> Schedule:
+    """Build the learning rate schedule of a spec.
+
+    Multiply the learning rate of each group of the optimiser by ``factor(step)`` before the step;
+    the first step is 1.
+
+    Args:
+        spec: name of a spec of a plugin, path, mapping or `Spec`, with a section ``train``.
+        steps: number of steps of the training; default: ``train.steps``.
+
+    Raises:
+        ZooError: if the spec has no ``train.schedule``, or sets ``train.epochs`` and `steps` is not
+            given.
+    """
+    training = _training(spec)
+    if training.schedule is None:
+        raise ZooError("the section 'train' has no schedule; add one: 'schedule: constant'")
+    total = steps or training.steps
+    if total is None:
+        raise ZooError(
+            "the spec sets train.epochs, so the number of steps is not known; pass steps"
+        )
+    return training.schedule.build(steps=total)
+
+
+def _training(spec: Source | Spec) -> Training:
+    read = _read(spec, "train")
+    if read.sections.train is None:
+        raise ZooError(f"spec '{read.name}' has no section 'train'")
+    return read.sections.train.build()
 
 
 def _read(spec: Source | Spec | Model, section: str) -> Spec:

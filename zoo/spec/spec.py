@@ -40,7 +40,22 @@ FORMAT = 1
 
 
 class Sections:
-    """The sections of a spec; the signature is the schema, as for components."""
+    """A spec: a model, and how it is initialised, trained, evaluated and used.
+
+    Args:
+        zoo: version of the format.
+        name: name of the model.
+        model: the model.
+        description: a text for readers.
+        init: initialiser of the weights; default: that of each component.
+        sampler: how tokens are generated.
+        filters: changes of the logits before sampling.
+        objective: the loss.
+        metrics: what ``zoo eval`` computes.
+        preprocessing: for each key of the model's batch a preprocessor, which converts texts,
+            images, audio or labels; saved with the model.
+        train: how the model is trained.
+    """
 
     def __init__(
         self,
@@ -95,6 +110,11 @@ class Spec:
         return replace(
             self, sections=Sections(zoo=FORMAT, name=self.name, model=self.sections.model)
         )
+
+    def without_training(self) -> Spec:
+        """Return this spec without the section ``train``, which is not part of a saved model."""
+        root = replace(self.root, params={**self.root.params, "train": None})
+        return Spec(Sections(**root.params), root)
 
     def providers(self) -> list[dict[str, Any]]:
         """Return name, version, plugin and distribution of each component."""

@@ -138,7 +138,29 @@ class Log:
 
 
 class Training:
-    """The section ``train``; the signature is the schema, as for components."""
+    """How a model is trained by ``zoo train``.
+
+    Args:
+        data: the training data.
+        optimiser: the optimiser, with its learning rate.
+        validation: data to evaluate on during the training.
+        test: data that ``zoo eval`` uses by default.
+        batch: the examples of one update of the weights; default: 32 items.
+        schedule: how the learning rate changes; default: it is constant.
+        steps: number of updates of the weights; or set ``epochs``.
+        epochs: number of passes over the training data.
+        clip: maximum norm of the gradient; larger gradients are scaled down.
+        accumulate: number of parts that the batch of each device is divided into, to save memory.
+        precision: dtype of the forward and backward pass; the weights are float32.
+        compile: whether to compile the model with torch.compile.
+        average: averages of the weights of several steps.
+        evaluate: evaluation on the validation data.
+        checkpoints: when checkpoints are saved, and which are kept.
+        log: what is recorded.
+        bad_data: what to do with examples that are not valid: ``fail``, or ``skip`` and count them.
+        workers: number of processes that read the data; default: chosen for the device.
+        seed: random seed of the weights, the order of the data and dropout.
+    """
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from zoo.errors import SpecError, WidthConflict
-from zoo.interfaces import KINDS, Component, Embedding
+from zoo.interfaces import KINDS, Component, Embedding, Preprocessor
 from zoo.interfaces.signature import Parameter, parameters
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry, default_registry
@@ -36,6 +36,7 @@ PARENT_VALUES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
         {"memory_dim": 6, "summary_dim": 4, "carry": {}},
         {"memory_dim": TINY, "summary_dim": TINY, "carry": {}},
     ),
+    "schedule": ({"steps": 50},),
 }
 
 
@@ -94,6 +95,9 @@ class Configuration:
 
     def _accepted_parent_values(self) -> tuple[Mapping[str, Any], ...]:
         options = PARENT_VALUES.get(self.cls.kind, ({},))
+        if issubclass(self.cls, Preprocessor):
+            schema, stored = self.cls.example_schema(), self.cls.example_stored()
+            options = ({"schema": schema, "stored": stored},)
         if self.cls.kind == "part":
             options = ({name: TINY for name, of in self._parent_types() if of is int},)
         for index, values in enumerate(options):

@@ -60,7 +60,7 @@ def run_law(law: Law, config: Configuration | ImporterConfiguration) -> Outcome:
 
     try:
         law.run(config)
-    except NotApplicable as reason:
+    except (NotApplicable, MissingExtra) as reason:
         return outcome("skipped", str(reason))
     except AssertionError as error:
         return outcome("failed", _one_line(error) or law.statement)

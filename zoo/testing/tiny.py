@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import torch
@@ -20,10 +20,12 @@ from zoo.interfaces import (
     Initialiser,
     Memory,
     Objective,
+    Optimiser,
     OutputRequirement,
     Outputs,
     Position,
     Sampler,
+    Schedule,
     Scorer,
     Selection,
     State,
@@ -32,6 +34,8 @@ from zoo.interfaces import (
     tied_logits,
 )
 from zoo.interfaces.signature import FromParent
+from zoo.testing.tiny_dataset import TinyDataset
+from zoo.testing.tiny_preprocessor import TinyPreprocessor
 
 PLUGIN = "zoo-testing"
 
@@ -216,6 +220,26 @@ class TinyObjective(Objective):
         return sum(errors) / max(len(errors), 1)
 
 
+class TinyOptimiser(Optimiser):
+    """Gradient descent with momentum."""
+
+    name: ClassVar[str] = "tiny"
+    lr: float = 0.1
+
+    def build(self, weights: Sequence[Weight]) -> torch.optim.Optimizer:
+        named = [(weight.name, weight.tensor) for weight in weights]
+        return torch.optim.SGD(named, lr=self.lr, momentum=0.5)
+
+
+class TinySchedule(Schedule):
+    """Constant learning rate."""
+
+    name: ClassVar[str] = "tiny"
+
+    def factor(self, step: int) -> float:
+        return 1.0
+
+
 TINY_COMPONENTS: tuple[type[Component], ...] = (
     TinyBackbone,
     TinyEmbedding,
@@ -228,4 +252,8 @@ TINY_COMPONENTS: tuple[type[Component], ...] = (
     TinyFilter,
     TinySampler,
     TinyObjective,
+    TinyOptimiser,
+    TinySchedule,
+    TinyDataset,
+    TinyPreprocessor,
 )

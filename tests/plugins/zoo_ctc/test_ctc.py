@@ -258,3 +258,7 @@ def test_version_1_parameters_are_migrated(objective):
     assert params == {"impossible": "raise", "blank": 2}
     params, _ = objective.migrate(1, {"impossible": "zero"}, {})
     assert params == {"impossible": "zero"}
+
+
+def test_the_weight_is_the_number_of_items():
+    assert Ctc().weight(Ctc().examples()[0]).item() == 4

@@ -114,13 +114,13 @@ def test_generate_from_ids_in_python_and_on_the_command_line(tmp_path):
 
 def test_a_target_tokenizer_decodes_the_labels():
     tokenizers = pytest.importorskip("tokenizers")
-    words = {word: index for index, word in enumerate(["-", "a", "b", "c", "d"])}
-    library = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="-"))
+    words = {word: index for index, word in enumerate(["<pad>", "a", "b", "c", "d"])}
+    library = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="<pad>"))
     model = make_copying(compose())
     attach_tokenizers(model, {"target": library.to_str()})
     assert zoo.generate(model, SOURCE[:1])[0][0].text == "a a b d"
     words["e"] = 5
-    larger = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="-"))
+    larger = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="<pad>"))
     with pytest.raises(ZooError, match=r"target tokenizer has 6 tokens.*vocabulary has 5"):
         attach_tokenizers(model, {"target": larger.to_str()})
 

@@ -114,3 +114,15 @@ def test_a_model_with_one_head_raises():
 def test_a_weight_of_zero_or_one_raises(weight):
     with pytest.raises(SpecError, match="weight"):
         Blueprint.of(JointCtc, attention=CROSS_ENTROPY, weight=weight)
+
+
+def test_the_weight_is_the_number_of_items_unless_a_loss_is_a_mean_over_targets():
+    attention = Blueprint.of(CrossEntropy)
+    summed = JointCtc(attention=attention)
+    outputs = summed.examples()[0]
+    assert summed.mergeable
+    assert summed.weight(outputs).item() == len(outputs.mask)
+    mean = JointCtc(attention=attention, attention_reduction="mean")
+    assert not mean.mergeable
+    with pytest.raises(ZooError, match=r"'joint-ctc'.*attention_reduction to 'sum'"):
+        mean.weight(outputs)

@@ -46,3 +46,7 @@ def test_missing_targets_and_missing_kl_raise():
         Variational()(Outputs(logits, torch.zeros(1, 3).long(), mask))
     with pytest.raises(ZooError, match=r"'variational'.*'kl'"):
         Variational()(Outputs(logits, torch.zeros(1, 3, 1), mask))
+
+
+def test_the_weight_is_the_number_of_images_that_are_not_masked():
+    assert [Variational().weight(o).item() for o in Variational().examples()] == [2, 2]

@@ -62,3 +62,12 @@ def test_labels_of_another_shape_than_the_gates_raise():
     batch = model.example(2, 3)
     with pytest.raises(zoo.ZooError, match=r"'support'.*\[2, 3\].*\[B, N, 2\]"):
         model(batch | {"support": torch.zeros(2, 3)})
+
+
+def test_a_batch_with_labelled_facts_cannot_be_split():
+    objective = _objective()
+    joint, *_, answer = objective.examples()
+    assert not objective.mergeable
+    with pytest.raises(zoo.ZooError, match=r"'supporting-facts'.*cannot be split"):
+        objective.weight(joint)
+    assert objective.weight(answer) == answer.mask.sum()

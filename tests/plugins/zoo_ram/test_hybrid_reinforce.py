@@ -137,3 +137,8 @@ def test_gradient_without_the_first_log_density_is_biased():
     bias = torch.cat([g.flatten() for g in gradients]) - exact
 
     assert bias.abs().max() > 0.05
+
+
+def test_the_weight_is_the_number_of_items_that_are_not_masked():
+    objective = HybridReinforce()
+    assert [objective.weight(outputs).item() for outputs in objective.examples()] == [3, 3]

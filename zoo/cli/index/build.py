@@ -11,7 +11,7 @@ from pathlib import Path
 
 from zoo.cli.commands import COMMANDS
 from zoo.cli.index.parameters import describe_parameters
-from zoo.cli.index.parts import describe_parts
+from zoo.cli.index.parts import describe_parts, describe_sections
 from zoo.cli.index.records import (
     ComponentRecord,
     FileRecord,
@@ -45,7 +45,7 @@ def build_index() -> tuple[Index, ComponentRegistry]:
     index = Index(
         list(KINDS),
         [_describe_plugin(plugin) for plugin in registry.plugins],
-        describe_parts(registry.entries),
+        [*describe_parts(registry.entries), *describe_sections()],
         [_describe_model(model) for model in catalogue.models],
         list(catalogue.problems),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from zoo.cli.index.records import ParameterRecord
@@ -26,6 +27,8 @@ def _describe_default(parameter: Parameter) -> str:
     if parameter.required:
         return "required"
     value = parameter.default
+    if isinstance(value, Mapping):
+        value = dict(value)
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 

@@ -1,4 +1,5 @@
-"""The classes that slots name, such as `Attention`, as ``zoo show`` prints them."""
+"""The classes that slots name, such as `Attention`, and the sections of a spec, as ``zoo show``
+prints them."""
 
 from __future__ import annotations
 
@@ -6,12 +7,14 @@ import inspect
 import logging
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from zoo.cli.index.parameters import describe_parameters
 from zoo.cli.index.records import PartRecord
 from zoo.interfaces import Entry
 from zoo.interfaces.signature import parameters
+from zoo.spec.spec import Sections
 
 _log = logging.getLogger(__name__)
 
@@ -36,6 +39,28 @@ def describe_parts(entries: Iterable[Entry]) -> list[PartRecord]:
             _log.info("part '%s' cannot be described: %s", part.__name__, error)
             continue
         records.append(PartRecord(part_name(part), part.__name__, doc, rows, used_by))
+    return records
+
+
+def describe_sections() -> list[PartRecord]:
+    """Return one record for a spec, for its sections, and for each key of a section that has keys of
+    its own: ``spec``, ``train``, ``train.batch``."""
+    found: list[tuple[str, type[Any]]] = [("spec", Sections)]
+    records = []
+    for name, cls in found:
+        rows = describe_parameters(cls)
+        for number, parameter in enumerate(parameters(cls)):
+            if parameter.slot is None:
+                continue
+            path = parameter.name if cls is Sections else f"{name}.{parameter.name}"
+            kind = getattr(parameter.slot.target, "kind", None)
+            if kind is None:
+                found.append((path, parameter.slot.target))
+                rows[number] = replace(rows[number], values=f"see 'zoo show {path}'")
+            elif cls is Sections:
+                doc = f"{rows[number].values}; see 'zoo list --kind {kind}'"
+                records.append(PartRecord(path, path, doc, [], []))
+        records.append(PartRecord(name, cls.__name__, inspect.getdoc(cls) or "", rows, []))
     return records
 
 

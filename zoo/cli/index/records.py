@@ -52,7 +52,7 @@ class PartRecord:
     doc: str
     parameters: Sequence[ParameterRecord]
     used_by: Sequence[str]
-    """The components with a slot for it, as 'kind name'."""
+    """The components with a slot for it, as 'kind name'; empty for the sections of a spec."""
 
 
 @dataclass(frozen=True)

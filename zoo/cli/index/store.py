@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from zoo.about import DISTRIBUTION
-from zoo.files import atomic_write
+from zoo.files import atomic_write, user_cache
 
 MAX_BYTES = 64_000_000
 """A larger file is not read."""
@@ -22,19 +20,8 @@ MAX_FILES = 8
 
 def cache_folder() -> Path | None:
     """Return the folder for index files, or None if the user has no cache directory."""
-    configured = os.environ.get("XDG_CACHE_HOME", "")
-    try:
-        if os.path.isabs(configured):
-            parent = Path(configured)
-        elif sys.platform == "win32":
-            parent = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-        elif sys.platform == "darwin":
-            parent = Path.home() / "Library" / "Caches"
-        else:
-            parent = Path.home() / ".cache"
-    except RuntimeError:  # no home directory
-        return None
-    return parent / DISTRIBUTION
+    parent = user_cache()
+    return parent / DISTRIBUTION if parent else None
 
 
 def index_file(environment: Mapping[str, Any]) -> Path | None:

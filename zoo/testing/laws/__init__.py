@@ -6,6 +6,7 @@ from zoo.testing.laws import (
     backbone,
     common,
     cost,
+    dataset,
     decoder,
     embedding,
     encoder,
@@ -16,9 +17,12 @@ from zoo.testing.laws import (
     model,
     modules,
     objective,
+    optimiser,
     part,
     position,
+    preprocessor,
     sampler,
+    schedule,
     scorer,
 )
 
@@ -39,6 +43,10 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "metric": metric,
         "model": model,
         "part": part,
+        "optimiser": optimiser,
+        "schedule": schedule,
+        "dataset": dataset,
+        "preprocessor": preprocessor,
     }.items()
 }
 

@@ -8,12 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from zoo.data.collation import collate, prepare_example
 from zoo.errors import ZooError
-from zoo.interfaces import BatchSchema, TensorSchema
+from zoo.interfaces import BatchSchema, Model, TensorSchema
 from zoo.interfaces.batch_schema import Sizes, check_batch
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
-from zoo.testing.laws.helpers import compose_model, example_batch, make_generator
+from zoo.testing.laws.helpers import assert_close, compose_model, example_batch, make_generator
 
 _Case = tuple[str, str, Any]
 """A problem, the key that the message must name, and a batch with this problem."""
@@ -33,11 +34,15 @@ def input_schema(config: Configuration) -> None:
 
 
 def batch_schema(config: Configuration) -> None:
-    """The model declares its batch; the example fits, and each wrong batch raises ZooError."""
+    """The model declares its batch; the example fits, and each wrong batch raises ZooError.
+
+    The IDs of padding, prefix and suffix are in the range of the key.
+    """
     model = compose_model(config)
     for inference in (False, True):
         schema = model.batch_schema(inference=inference)
         assert schema is not None, "batch_schema is not declared"
+        _check_added_ids(schema)
         run: Callable[[Any], Any] = model
         if inference:
 
@@ -51,6 +56,53 @@ def batch_schema(config: Configuration) -> None:
             raise AssertionError(f"the example does not fit: {error}") from None
         for problem, key, wrong in _wrong_batches(schema, batch):
             _assert_raises(run, problem, key, wrong)
+
+
+def padding_invariance(config: Configuration) -> None:
+    """Examples of different lengths, padded to one batch, have the outputs that each has alone."""
+    model = compose_model(config)
+    examples = [model.example(1, length, make_generator(length)) for length in (5, 3)]
+    schema = {
+        key: field._replace(prefix=(), suffix=())
+        for key, field in (model.batch_schema() or {}).items()
+    }
+    _require_padding(model, schema, examples)
+    arrays = [{key: tensor[0].cpu().numpy() for key, tensor in e.items()} for e in examples]
+    batch = collate(schema, [prepare_example(schema, example) for example in arrays])
+    device = next(iter(examples[0].values())).device
+    together = model({key: tensor.to(device) for key, tensor in batch.items()})
+    for row, example in enumerate(examples):
+        alone = model(example)
+        assert_close(
+            together.logits[row][together.mask[row]],
+            alone.logits[0][alone.mask[0]],
+            f"logits of example {row} in a padded batch",
+            tolerance=1e-4,
+        )
+
+
+def _require_padding(model: Model, schema: BatchSchema, examples: list[dict[str, Tensor]]) -> None:
+    """Raise NotApplicable for models whose examples have one size or depend on each other."""
+    shapes = [{key: tensor.shape for key, tensor in example.items()} for example in examples]
+    if shapes[0] == shapes[1]:
+        raise NotApplicable("its examples have a fixed size")
+    outputs = model.output_schema()
+    if outputs is not None and (outputs.logits == "candidate" or outputs.samples):
+        raise NotApplicable("an example depends on the batch or on samples")
+    for key, field in schema.items():
+        sides = [dim for dim in (field.dims or ())[1:] if isinstance(dim, str)]
+        if field.dtype == "float" and len(sides) > 1:
+            raise NotApplicable(f"'{key}' is an image, which is resized and not padded")
+
+
+def _check_added_ids(schema: BatchSchema) -> None:
+    for key, field in schema.items():
+        added = {"prefix": field.prefix, "suffix": field.suffix, "pad": (field.pad,)}
+        for name, ids in added.items():
+            high = field.below if isinstance(field.below, int) else float("inf")
+            low = float("-inf") if field.minimum is None else field.minimum
+            wrong = [value for value in ids if field.below is not None and not low <= value < high]
+            assert not wrong, f"{name} of '{key}' contains {wrong[0]}, which is not a valid ID"
 
 
 def _assert_raises(run: Callable[[Any], Any], problem: str, key: str, batch: Any) -> None:
@@ -100,4 +152,7 @@ def _wrong_batches(schema: BatchSchema, batch: dict[str, Tensor]) -> Iterator[_C
 
 
 EMBEDDING_LAWS = (Law("input-schema", input_schema),)
-MODEL_LAWS = (Law("batch-schema", batch_schema),)
+MODEL_LAWS = (
+    Law("batch-schema", batch_schema),
+    Law("padding-invariance", padding_invariance),
+)

@@ -14,12 +14,16 @@ from zoo.testing.law import Law, NotApplicable
 
 
 def documented(config: Configuration) -> None:
-    """The docstring has a first sentence, an equation, the shapes and every argument."""
+    """The docstring has a first sentence, every argument, and an equation and the shapes; that of a
+    dataset has its fields."""
     text = inspect.getdoc(config.cls) or ""
     first = " ".join(text.split("\n\n")[0].split())
     assert first.endswith("."), f"the first paragraph of the docstring is not a sentence: {first!r}"
-    assert ".. math::" in text, "the docstring has no equation (.. math::)"
-    assert "Shapes:" in text, "the docstring has no section 'Shapes:'"
+    if config.kind == "dataset":
+        assert "Fields:" in text, "the docstring has no section 'Fields:'"
+    else:
+        assert ".. math::" in text, "the docstring has no equation (.. math::)"
+        assert "Shapes:" in text, "the docstring has no section 'Shapes:'"
     missing = [
         p.name for p in parameters(config.cls) if not re.search(rf"^\s+{p.name}: ", text, re.M)
     ]
@@ -27,7 +31,9 @@ def documented(config: Configuration) -> None:
 
 
 def has_paper(config: Configuration) -> None:
-    """`paper` names the publication of the component."""
+    """`paper` names the publication of the component; datasets need none."""
+    if config.kind == "dataset":
+        raise NotApplicable("a dataset needs no publication")
     assert config.cls.paper.strip(), "'paper' is empty"
 
 

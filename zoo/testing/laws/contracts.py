@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from zoo.errors import ZooError
 from zoo.generation import DecodeRequest, decode
 from zoo.interfaces import (
+    Batch,
     FrameSampler,
     GenerationInputs,
+    Model,
     Objective,
     OutputRequirement,
     Outputs,
@@ -49,6 +52,34 @@ def declared_outputs(config: Configuration) -> None:
     assert schema.trained_by or not untrained, (
         f"the logits give no gradient to {', '.join(untrained)}, but trained_by is not declared"
     )
+
+
+def independent_items(config: Configuration) -> None:
+    """The logits of an item do not depend on the other items of the batch, unless `in_batch` is
+    declared."""
+    model = compose_model(config)
+    schema = model.output_schema()
+    if schema is None:
+        raise NotApplicable("it declares no output_schema")
+    batch = example_batch(model)
+    expected, again = (_seeded_logits(model, batch, seed) for seed in (0, 1))
+    if not torch.equal(expected, again):
+        raise NotApplicable("it samples in evaluation mode")
+    alone = _seeded_logits(model, {key: tensor[:1] for key, tensor in batch.items()}, 0)
+    dependent = alone.shape[1:] != expected.shape[1:] or bool(
+        (alone - expected[:1]).abs().max() > 1e-4
+    )
+    assert dependent == schema.in_batch, (
+        f"in_batch is {schema.in_batch}, but the logits of an item "
+        f"{'depend' if dependent else 'do not depend'} on other items"
+    )
+
+
+def _seeded_logits(model: Model, batch: Batch, seed: int) -> Tensor:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        outputs: Outputs = model(batch)
+        return outputs.logits
 
 
 def _check_schema(outputs: Outputs, schema: OutputSchema, where: str) -> None:
@@ -176,6 +207,7 @@ def _check_samples(objective: Objective, outputs: Outputs, declared: bool) -> No
 
 MODEL_LAWS = (
     Law("declared-outputs", declared_outputs),
+    Law("independent-items", independent_items),
     Law("declared-decoding", generates_as_declared),
 )
 SAMPLER_LAWS = (Law("declared-decoding", decodes_as_declared),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from typing import Any
 
@@ -52,6 +53,17 @@ def has_signature(config: Configuration) -> None:
     assert metric.signature().strip(), "the signature is empty"
 
 
+def pickled(config: Configuration) -> None:
+    """An instance that was pickled, as it is between processes, has the same value."""
+    metric = config.build()
+    metric.update(*metric.example(4, random.Random(0)))
+    try:
+        restored = pickle.loads(pickle.dumps(metric))
+    except Exception as error:
+        raise AssertionError(f"it cannot be pickled: {error}") from None
+    _close(restored.compute(), metric.compute(), "after pickling")
+
+
 def declared_input(config: Configuration) -> None:
     """The example has the type that `consumes` declares."""
     metric = config.build()
@@ -68,6 +80,28 @@ def declared_input(config: Configuration) -> None:
         assert valid, f"consumes is '{metric.consumes}', but the example has {found}"
 
 
+def declared_direction(config: Configuration) -> None:
+    """Correct predictions have better values than random ones, as `lower_is_better` declares."""
+    given, correct = config.build(), config.build()
+    predictions, references = given.example(12, random.Random(0))
+    given.update(predictions, references)
+    correct.update([_correct(given, reference) for reference in references], references)
+    better = correct.compute()
+    for name, value in given.compute().items():
+        improved = better[name] < value if given.lower_is_better else better[name] > value
+        assert improved or better[name] == value, (
+            f"lower_is_better is {given.lower_is_better}, but {name} is {better[name]} for correct "
+            f"predictions and {value} for random ones"
+        )
+
+
+def _correct(metric: Metric, reference: Any) -> Any:
+    """Return the prediction that equals its reference."""
+    if metric.consumes == "logprobs":
+        return [0.0 for _ in reference]
+    return reference[0] if metric.consumes == "text" else list(reference)
+
+
 def _is_list_of(items: Any, item_type: type) -> bool:
     return isinstance(items, (list, tuple)) and all(isinstance(item, item_type) for item in items)
 
@@ -76,5 +110,7 @@ LAWS = (
     Law("merged-shards", merged_shards),
     Law("matches-reference", matches_reference),
     Law("has-signature", has_signature),
+    Law("pickled", pickled),
     Law("declared-input", declared_input),
+    Law("declared-direction", declared_direction),
 )

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
-from zoo.interfaces import Outputs, Samples
+from zoo.errors import ZooError
+from zoo.interfaces import Objective, Outputs, Samples
 from zoo.testing.configuration import Configuration
-from zoo.testing.law import Law
+from zoo.testing.law import Law, NotApplicable
 from zoo.testing.laws.contracts import OBJECTIVE_LAWS
 from zoo.testing.laws.helpers import assert_equal
 
@@ -77,9 +79,73 @@ def descent_direction(config: Configuration) -> None:
     assert after < loss, "a step against the gradient increases the loss"
 
 
+def merged_batches(config: Configuration) -> None:
+    """The loss of a batch is the mean of the losses of its parts, weighted by `weight`; an
+    objective without such weights sets `mergeable` to False and raises ZooError."""
+    objective: Objective = config.build()
+    checked = False
+    for outputs in objective.examples():
+        try:
+            weight = objective.weight(outputs)
+        except ZooError:
+            assert not objective.mergeable, "weight raises, but mergeable is True"
+            continue
+        assert weight.shape == (), f"the weight is {list(weight.shape)}, not a scalar"
+        for cut in range(1, len(outputs.mask)):
+            parts = [_trim(_rows(outputs, rows)) for rows in (slice(cut), slice(cut, None))]
+            weights = [objective.weight(part) for part in parts]
+            total = sum(w * objective(p) for w, p in zip(weights, parts, strict=True) if w > 0)
+            assert sum(weights) == weight, f"the weights of the parts do not sum to {weight}"
+            error = abs(total / max(weight, 1) - objective(outputs)).item()
+            assert error < 1e-6, f"the loss of two parts together differs by {error:.3g}"
+            checked = True
+    if not checked:
+        raise NotApplicable("mergeable is False")
+
+
+def _rows(outputs: Outputs, rows: slice) -> Outputs:
+    """Return some items of a batch."""
+    samples = outputs.samples
+    return replace(
+        outputs,
+        logits=outputs.logits[rows],
+        targets=outputs.targets[rows],
+        mask=outputs.mask[rows],
+        target_mask=None if outputs.target_mask is None else outputs.target_mask[rows],
+        samples=samples and Samples(samples.logprob[rows], samples.entropy[rows]),
+        extras={name: tensor[rows] for name, tensor in outputs.extras.items()},
+        auxiliary={name: _rows(part, rows) for name, part in outputs.auxiliary.items()},
+    )
+
+
+def _trim(outputs: Outputs) -> Outputs:
+    """Return outputs without the positions that all items mask, if there are no extras."""
+    auxiliary = {name: _trim(part) for name, part in outputs.auxiliary.items()}
+    if outputs.extras:
+        return replace(outputs, auxiliary=auxiliary)
+    T = _longest(outputs.mask)
+    U = T if outputs.target_mask is None else _longest(outputs.target_mask)
+    samples = outputs.samples
+    return replace(
+        outputs,
+        logits=outputs.logits[:, :T],
+        targets=outputs.targets[:, :U],
+        mask=outputs.mask[:, :T],
+        target_mask=None if outputs.target_mask is None else outputs.target_mask[:, :U],
+        samples=samples and Samples(samples.logprob[:, :T], samples.entropy[:, :T]),
+        auxiliary=auxiliary,
+    )
+
+
+def _longest(mask: Tensor) -> int:
+    """Return the last unmasked position of mask [B, T] plus 1, at least 1."""
+    return max(int((mask * torch.arange(1, mask.shape[1] + 1)).max()), 1)
+
+
 LAWS = (
     Law("brute-force", brute_force),
     Law("masked-targets", masked_targets),
     Law("descent-direction", descent_direction),
+    Law("merged-batches", merged_batches),
     *OBJECTIVE_LAWS,
 )

@@ -1,0 +1,108 @@
+"""Random access to the rows of array files."""
+
+import io
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from zoo import DataError
+from zoo.plugin import Array, FileBytes, uncompressed_suffix
+
+_IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+_MAX_HEADER = 4096
+
+
+class ArrayRows:
+    """The rows of an array in a file, which may be larger than memory.
+
+    Args:
+        file: the file.
+        offset: position of the first value.
+        shape: shape of the array.
+        dtype: type of the values.
+    """
+
+    def __init__(self, file: FileBytes, offset: int, shape: tuple[int, ...], dtype: Any) -> None:
+        self.path = file.path
+        self.shape = shape
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self._file = file
+        self._offset = offset
+        self._row_bytes = math.prod(shape[1:]) * self.dtype.itemsize
+        expected = offset + shape[0] * self._row_bytes
+        if len(file) != expected:
+            raise DataError(
+                f"the header declares an array of shape {list(shape)}, {expected:,} bytes, but the "
+                f"file has {len(file):,} bytes",
+                str(self.path),
+            )
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: int) -> Array:
+        if not 0 <= index < len(self):
+            raise IndexError(f"row {index} of {len(self)}")
+        start = self._offset + index * self._row_bytes
+        content = self._file.read(start, start + self._row_bytes)
+        row = np.frombuffer(content, self.dtype).reshape(self.shape[1:])
+        return row.astype(self.dtype.newbyteorder("="))
+
+
+def open_idx(path: str) -> ArrayRows:
+    """Open an IDX file, the format of MNIST."""
+    file = FileBytes(path)
+    start = file.read(0, 4)
+    if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in _IDX_TYPES or not start[3]:
+        raise DataError("it is not an IDX file", str(file.path))
+    offset = 4 + 4 * start[3]
+    if len(file) < offset:
+        raise DataError("the header of the IDX file is incomplete", str(file.path))
+    sizes = np.frombuffer(file.read(4, offset), ">u4")
+    return ArrayRows(file, offset, tuple(int(size) for size in sizes), _IDX_TYPES[start[2]])
+
+
+def open_npy(path: str) -> ArrayRows:
+    """Open an array of `numpy.save`; arrays of Python objects are not read."""
+    file = FileBytes(path)
+    header = io.BytesIO(file.read(0, _MAX_HEADER))
+    try:
+        version = np.lib.format.read_magic(header)
+        read = (
+            np.lib.format.read_array_header_1_0
+            if version == (1, 0)
+            else np.lib.format.read_array_header_2_0
+        )
+        shape, fortran_order, dtype = read(header)
+    except ValueError as error:
+        raise DataError(f"it is not a valid .npy file: {error}", str(file.path)) from None
+    if dtype.hasobject or not shape or (fortran_order and len(shape) > 1):
+        found = "Python objects" if dtype.hasobject else "one value" if not shape else ""
+        raise DataError(
+            f"the array has {found or 'Fortran order'}; expected rows of numbers in C order",
+            str(file.path),
+        )
+    return ArrayRows(file, header.tell(), shape, dtype)
+
+
+def read_npz(path: str) -> tuple[str, Mapping[str, Array]]:
+    """Return the path and the arrays of a file of `numpy.savez`."""
+    import zipfile
+
+    file = FileBytes(path)
+    try:
+        with np.load(io.BytesIO(file.read()), allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+        raise DataError(f"it is not a valid .npz file: {error}", str(file.path)) from None
+    return str(file.path), arrays
+
+
+def open_arrays(path: str) -> tuple[str, Mapping[str, Array | ArrayRows]]:
+    """Return the path and the arrays of a .npz file, or of a .npy file under the name ``array``."""
+    file = FileBytes(path)
+    if uncompressed_suffix(file.path) == ".npz":
+        return read_npz(path)
+    return str(file.path), {"array": open_npy(path)}

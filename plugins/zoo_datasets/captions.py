@@ -1,0 +1,164 @@
+"""Dataset 'captions'."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from zoo import DataError
+from zoo.plugin import (
+    Array,
+    Dataset,
+    Example,
+    Examples,
+    Field,
+    TextLines,
+    expand_path,
+    read_image,
+    uncompressed_suffix,
+)
+from zoo_datasets.array_rows import ArrayRows, open_npy
+
+_NUMBER = re.compile(r"#\d+$")
+
+
+class Captions(Dataset):
+    """Images with one or more captions each.
+
+    A line of ``captions`` is ``name<TAB>caption``, with more captions after further tabs, or
+    ``name#0<TAB>caption``, with further captions of the image on other lines. In training, each
+    pair of an image and a caption is an example; in evaluation, each image with all its captions.
+
+    Args:
+        images: folder of image files; or a ``.npy`` file, uint8 [N, H, W] or [N, H, W, C], with the
+            images in the order in which ``captions`` names them.
+        captions: text file with names and captions. For a ``.npy`` file, a line without a tab is
+            the caption of the image with the number of the line, such as the text in the image.
+
+    Fields:
+        source: image. target: text.
+    """
+
+    name: ClassVar[str] = "captions"
+
+    def __init__(self, *, images: str, captions: str) -> None:
+        self.images = images
+        self.captions = captions
+
+    def fields(self) -> Mapping[str, Field]:
+        return {"source": Field("image"), "target": Field("text")}
+
+    def open(self, *, evaluation: bool = False) -> Examples:
+        lines = TextLines(self.captions)
+        captions = _read_captions(lines, numbered=_is_array(self.images))
+        names = list(dict.fromkeys(caption.name for caption in captions))
+        images = _open_images(self.images, names, str(lines.path))
+        if evaluation:
+            groups: dict[str, list[_Caption]] = {name: [] for name in names}
+            for caption in captions:
+                groups[caption.name].append(caption)
+            return _Captions(images, list(groups.values()))
+        return _Captions(images, [[caption] for caption in captions], single=True)
+
+    @classmethod
+    def write_example(cls, folder: Path) -> dict[str, Any]:
+        np.save(folder / "images.npy", np.arange(36, dtype=np.uint8).reshape(2, 2, 3, 3))
+        text = "1.jpg\ta cat sits\ta cat\n2.jpg\ta dog runs\n"
+        (folder / "captions.tsv").write_text(text, encoding="utf-8")
+        return {"images": str(folder / "images.npy"), "captions": str(folder / "captions.tsv")}
+
+
+class _Caption(NamedTuple):
+    name: str
+    text: str
+    origin: str
+
+
+def _is_array(images: str) -> bool:
+    return uncompressed_suffix(expand_path(images)) == ".npy"
+
+
+def _read_captions(lines: TextLines, *, numbered: bool) -> list[_Caption]:
+    found = []
+    for index, line in enumerate(lines):
+        name, *texts = (
+            [f"line {index + 1}", line] if numbered and "\t" not in line else line.split("\t")
+        )
+        if not name.strip() or not texts or not all(text.strip() for text in texts):
+            raise DataError(
+                "expected a name and one or more captions, separated by tabs", lines.origin(index)
+            )
+        for number, text in enumerate(texts):
+            where = f", caption {number + 1}" if len(texts) > 1 else ""
+            name = _NUMBER.sub("", name.strip())
+            found.append(_Caption(name, text.strip(), lines.origin(index) + where))
+    if not found:
+        raise DataError("the file has no captions", str(lines.path))
+    return found
+
+
+class _ImageFiles:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def read(self, name: str) -> Array:
+        return read_image(self.folder / name)
+
+
+class _ImageRows:
+    def __init__(self, rows: ArrayRows, names: Sequence[str]) -> None:
+        self.rows = rows
+        self.index = {name: index for index, name in enumerate(names)}
+
+    def read(self, name: str) -> Array:
+        image = self.rows[self.index[name]]
+        return image if image.ndim == 3 else image[..., None]
+
+
+def _open_images(path: str, names: Sequence[str], captions: str) -> _ImageFiles | _ImageRows:
+    folder = expand_path(path)
+    if not _is_array(path):
+        if not folder.is_dir():
+            raise DataError("no such folder", str(folder))
+        return _ImageFiles(folder)
+    rows = open_npy(path)
+    if rows.dtype != np.uint8 or not (len(rows.shape) == 3 or rows.shape[3:] in ((1,), (3,))):
+        raise DataError(
+            f"expected images, uint8 [N, H, W] or [N, H, W, C], but found {rows.dtype} "
+            f"{list(rows.shape)}",
+            str(rows.path),
+        )
+    if len(rows) != len(names):
+        raise DataError(
+            f"{rows.path} has {len(rows):,} images, but {captions} names {len(names):,}"
+        )
+    return _ImageRows(rows, names)
+
+
+class _Captions(Examples):
+    def __init__(
+        self,
+        images: _ImageFiles | _ImageRows,
+        groups: Sequence[Sequence[_Caption]],
+        *,
+        single: bool = False,
+    ) -> None:
+        self.images = images
+        self.groups = groups
+        self.single = single
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def __getitem__(self, index: int) -> Example:
+        group = self.groups[index]
+        texts = [caption.text for caption in group]
+        return {
+            "source": self.images.read(group[0].name),
+            "target": texts[0] if self.single else texts,
+        }
+
+    def origin(self, index: int) -> str:
+        return self.groups[index][0].origin

@@ -1,0 +1,120 @@
+"""Fields of examples from the columns of a table."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, NotRequired
+
+from pydantic import ConfigDict
+from typing_extensions import TypedDict
+
+from zoo import DataError
+from zoo.plugin import Example, Field, read_audio, read_image, suggest, truncate
+
+ColumnContent = Literal["text", "texts", "label", "labels", "image", "audio"]
+
+
+class Column(TypedDict):
+    """A column and the type of its values; by default text.
+
+    ``image`` and ``audio`` are paths of files, relative to the folder of the table.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+
+    column: str
+    content: NotRequired[ColumnContent]
+
+
+Columns = dict[str, Column]
+
+
+def declare_fields(columns: Columns) -> dict[str, Field]:
+    """Return the fields of the examples."""
+    return {name: Field(column.get("content", "text")) for name, column in columns.items()}
+
+
+def lookup(row: Mapping[str, Any], column: str, origin: str) -> Any:
+    """Return the value of a column; ``a.b`` is the key b of the value of column a."""
+    if column in row:
+        return row[column]
+    value: Any = row
+    for key in column.split("."):
+        if not isinstance(value, Mapping) or key not in value:
+            raise missing_column(column, row, origin)
+        value = value[key]
+    return value
+
+
+def missing_column(column: str, available: Iterable[str], origin: str) -> DataError:
+    """Return the error of a column that a table does not have."""
+    return DataError(f"no column '{column}'{suggest(column, map(str, available))}", origin)
+
+
+def make_example(
+    columns: Columns, row: Mapping[str, Any], origin: str, folder: Path, readers: "Readers"
+) -> Example:
+    """Return the example of a row.
+
+    Args:
+        folder: where the paths of images and audio start.
+        readers: functions from a value in the table to the value of a field, by content.
+    """
+    example = {}
+    for name, column in columns.items():
+        value = lookup(row, column["column"], origin)
+        content = column.get("content", "text")
+        try:
+            example[name] = readers[content](value, folder)
+        except ValueError:
+            raise DataError(
+                f"column '{column['column']}' contains {truncate(repr(value), 60)}; expected "
+                f"{_EXPECTED[content]}",
+                origin,
+            ) from None
+    return example
+
+
+Readers = Mapping[str, Callable[[Any, Path], Any]]
+"""Functions that raise ValueError if the value in the table does not have the type."""
+
+_EXPECTED = {
+    "text": "a text that is not empty",
+    "texts": "a list of texts",
+    "label": "a text or an integer",
+    "labels": "a list of texts or integers",
+    "image": "the path of an image",
+    "audio": "the path of an audio file",
+}
+
+
+def read_text(value: Any, folder: Path) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError
+    return value
+
+
+def read_label(value: Any, folder: Path) -> str | int:
+    if isinstance(value, bool) or not (isinstance(value, int) or str(value).strip() == value != ""):
+        raise ValueError
+    return value  # type: ignore[no-any-return]
+
+
+def read_list(item: Callable[[Any, Path], Any]) -> Callable[[Any, Path], list[Any]]:
+    """Return the reader of a list of values."""
+
+    def read(value: Any, folder: Path) -> list[Any]:
+        if not isinstance(value, list) or not value:
+            raise ValueError
+        return [item(each, folder) for each in value]
+
+    return read
+
+
+READERS: Readers = {
+    "text": read_text,
+    "texts": read_list(read_text),
+    "label": read_label,
+    "labels": read_list(read_label),
+    "image": lambda value, folder: read_image(folder / read_text(value, folder)),
+    "audio": lambda value, folder: read_audio(folder / read_text(value, folder)),
+}

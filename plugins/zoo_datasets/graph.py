@@ -1,0 +1,115 @@
+"""Dataset 'graph'."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from zoo import DataError, ZooError
+from zoo.plugin import Array, Dataset, Example, Examples, Field, TensorSchema
+from zoo_datasets.graph_files import SPLITS, Graph, read_graph_arrays, read_graph_tables
+
+_NODES = ("B", "N")
+
+
+class GraphDataset(Dataset):
+    """One graph whose nodes have features and classes, for the model `node-classifier`.
+
+    The whole graph is one example; ``split`` selects the nodes in the loss and in metrics. The
+    graph is in one file, or in two CSV files.
+
+    - ``file``, a ``.npz`` file (also ``.gz``, ``.xz``) with ``features`` [N, F], or a sparse matrix
+      in CSR form: ``shape``, ``indptr``, ``indices`` and optional ``values``; ``labels`` [N], -1
+      for nodes without a class; ``edges`` [2, E] or [E, 2]; ``idx_train``, ``idx_val`` and
+      ``idx_test``, the nodes of each split.
+    - ``nodes`` and ``edges``: a node table with the columns ``id``, ``label``, ``split`` (train,
+      validation, test or empty) and one column for each feature; an edge table with the columns
+      ``source`` and ``target``. Classes are numbered in the order of their names.
+
+    Self-loops are added by the encoder (``self_loops`` of `graph-attention`).
+
+    Args:
+        file: the ``.npz`` file.
+        nodes: the node table, in place of ``file``.
+        edges: the edge table.
+        split: nodes in the mask.
+        undirected: whether each edge is also used in the other direction.
+        normalise: whether the features of each node are divided by their sum.
+
+    Fields:
+        features: array, float32 [N, F]. edges: array, int64 [E, 2], source and target. target:
+        array, int64 [N]. mask: array, bool [N].
+    """
+
+    name: ClassVar[str] = "graph"
+    test_params: ClassVar[Mapping[str, Any]] = {"nodes": "nodes.csv", "edges": "edges.csv"}
+
+    def __init__(
+        self,
+        *,
+        file: str | None = None,
+        nodes: str | None = None,
+        edges: str | None = None,
+        split: Literal["train", "validation", "test"] = "train",
+        undirected: bool = True,
+        normalise: bool = False,
+    ) -> None:
+        if (nodes is None) != (edges is None) or (nodes is None) == (file is None):
+            raise ZooError("set either 'file', or 'nodes' and 'edges'")
+        self.file, self.nodes, self.edges = file, nodes, edges
+        self.split, self.undirected, self.normalise = split, undirected, normalise
+
+    def fields(self) -> Mapping[str, Field]:
+        return {
+            "features": Field("array", TensorSchema((*_NODES, "F"), "float")),
+            "edges": Field("array", TensorSchema(("B", "E", 2), "integer", below="N")),
+            "target": Field("array", TensorSchema(_NODES, "integer", minimum=None)),
+            "mask": Field("array", TensorSchema(_NODES, "bool")),
+        }
+
+    def open(self, *, evaluation: bool = False) -> Examples:
+        if self.nodes is not None and self.edges is not None:
+            graph = read_graph_tables(self.nodes, self.edges)
+        else:
+            graph = read_graph_arrays(self.file or "")
+        mask = graph.split == SPLITS.index(self.split)
+        if not mask.any():
+            raise DataError(f"the graph has no nodes of the split '{self.split}'", graph.origin)
+        unlabelled = np.flatnonzero(mask & (graph.labels < 0))
+        if len(unlabelled):
+            raise DataError(f"node {unlabelled[0]} of '{self.split}' has no label", graph.origin)
+        features, edges = graph.features, graph.edges
+        if self.normalise:
+            sums = features.sum(axis=1, keepdims=True)
+            features = features / np.where(sums == 0, 1, sums)
+        if self.undirected:
+            edges = np.concatenate([edges, edges[:, ::-1]])
+        return _WholeGraph(graph, features.astype(np.float32), edges, mask)
+
+    @classmethod
+    def write_example(cls, folder: Path) -> dict[str, Any]:
+        nodes = "id,label,split,x1,x2\na,red,train,1,0\nb,blue,validation,0,2\nc,red,test,1,1\n"
+        (folder / "nodes.csv").write_text(nodes, encoding="utf-8")
+        (folder / "edges.csv").write_text("source,target\na,b\nb,c\n", encoding="utf-8")
+        return {"nodes": str(folder / "nodes.csv"), "edges": str(folder / "edges.csv")}
+
+
+class _WholeGraph(Examples):
+    def __init__(self, graph: Graph, features: Array, edges: Array, mask: Array) -> None:
+        self.path = graph.origin
+        self.example = {
+            "features": features,
+            "edges": edges.astype(np.int64),
+            "target": graph.labels.astype(np.int64),
+            "mask": mask,
+        }
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: int) -> Example:
+        return dict(self.example)
+
+    def origin(self, index: int) -> str:
+        return self.path

@@ -1,0 +1,144 @@
+"""Files with a graph."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from zoo import DataError
+from zoo.plugin import Array, suggest
+from zoo_datasets.array_rows import read_npz
+from zoo_datasets.csv_rows import CsvRows, require_columns
+
+SPLITS = ("none", "train", "validation", "test")
+_SPLIT_NAMES = {"": 0, "train": 1, "validation": 2, "val": 2, "valid": 2, "test": 3}
+_INDEX_NAMES = {"idx_train": 1, "idx_val": 2, "idx_test": 3}
+
+
+class Graph(NamedTuple):
+    """A graph with N nodes and E directed edges.
+
+    Attributes:
+        features: [N, F].
+        edges: [E, 2], source and target.
+        labels: [N], -1 for nodes without a class.
+        split: [N], index in `SPLITS`.
+        origin: the file.
+    """
+
+    features: Array
+    edges: Array
+    labels: Array
+    split: Array
+    origin: str
+
+
+def read_graph_arrays(file: str) -> Graph:
+    """Read a graph from a .npz file."""
+    path, arrays = read_npz(file)
+    features = _read_features(arrays, path)
+    labels = _get(arrays, "labels", path)
+    edges = _get(arrays, "edges", path)
+    nodes = len(features)
+    if labels.shape != (nodes,) or labels.dtype.kind not in "iu":
+        raise DataError(
+            f"'labels' is {labels.dtype} {list(labels.shape)}, but expected integers [{nodes}]",
+            path,
+        )
+    if edges.ndim != 2 or 2 not in edges.shape or edges.dtype.kind not in "iu":
+        raise DataError(
+            f"'edges' is {edges.dtype} {list(edges.shape)}, but expected integers [E, 2]", path
+        )
+    edges = edges if edges.shape[1] == 2 else edges.T
+    _check_nodes(edges, nodes, "edges", path)
+    split = np.zeros(nodes, np.int8)
+    for name, value in _INDEX_NAMES.items():
+        if name in arrays:
+            _check_nodes(arrays[name], nodes, name, path)
+            split[arrays[name]] = value
+    return Graph(features, edges.astype(np.int64), labels.astype(np.int64), split, path)
+
+
+def _get(arrays: Mapping[str, Array], name: str, path: str) -> Array:
+    if name not in arrays:
+        raise DataError(f"no array '{name}'{suggest(name, arrays)}", path)
+    return arrays[name]
+
+
+def _read_features(arrays: Mapping[str, Array], path: str) -> Array:
+    """Return dense features [N, F]."""
+    if "features" in arrays or "indptr" not in arrays:
+        features = _get(arrays, "features", path).astype(np.float64)
+        if features.ndim != 2:
+            raise DataError(f"'features' has shape {list(features.shape)}, not [N, F]", path)
+    else:
+        nodes, width = (int(size) for size in _get(arrays, "shape", path))
+        indptr, indices = arrays["indptr"].astype(np.int64), _get(arrays, "indices", path)
+        values: Array | float = arrays.get("values", np.ones(1))
+        if "codebook" in arrays and "codes" in arrays:
+            values = arrays["codebook"][arrays["codes"]]
+        if len(indptr) != nodes + 1 or indptr[-1] != len(indices):
+            raise DataError("'indptr' does not fit 'shape' and 'indices'", path)
+        _check_nodes(indices, width, "indices", path)
+        features = np.zeros((nodes, width))
+        features[np.repeat(np.arange(nodes), np.diff(indptr)), indices] = values
+    wrong = np.flatnonzero(~np.isfinite(features).all(axis=1))
+    if len(wrong):
+        raise DataError("a feature is NaN or infinite", f"{path}[{wrong[0]}]")
+    return features
+
+
+def _check_nodes(ids: Array, nodes: int, name: str, path: str) -> None:
+    if ids.size and (ids.min() < 0 or ids.max() >= nodes):
+        wrong = int(ids.min() if ids.min() < 0 else ids.max())
+        raise DataError(f"'{name}' contains {wrong}, but expected 0 to {nodes - 1}", path)
+
+
+def read_graph_tables(nodes: str, edges: str) -> Graph:
+    """Read a graph from a node table and an edge table."""
+    rows = CsvRows(nodes)
+    require_columns(rows, ["id", "label", "split"])
+    columns = [name for name in rows.columns if name not in ("id", "label", "split")]
+    if not columns:
+        raise DataError("the table has no columns with features", rows.origin(-1))
+    numbers: dict[str, int] = {}
+    features = np.zeros((len(rows), len(columns)))
+    split = np.zeros(len(rows), np.int8)
+    names = []
+    for index, row in enumerate(rows):
+        origin = rows.origin(index)
+        if row["id"] in numbers:
+            raise DataError(f"node '{row['id']}' occurs twice", origin)
+        numbers[row["id"]] = index
+        if row["split"] not in _SPLIT_NAMES:
+            expected = "train, validation, test or empty"
+            raise DataError(f"split is '{row['split']}', but expected {expected}", origin)
+        split[index] = _SPLIT_NAMES[row["split"]]
+        names.append(row["label"])
+        features[index] = [_read_number(row[name], name, origin) for name in columns]
+    classes = sorted(set(names) - {""})
+    known = {name: number for number, name in enumerate(classes)} | {"": -1}
+    labels = np.array([known[name] for name in names])
+    return Graph(features, _read_edges(edges, numbers), labels, split, str(rows.path))
+
+
+def _read_number(text: str, column: str, origin: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = np.nan
+    if not np.isfinite(value):
+        raise DataError(f"feature '{column}' is '{text}', not a finite number", origin)
+    return value
+
+
+def _read_edges(file: str, numbers: Mapping[str, int]) -> Array:
+    rows = CsvRows(file)
+    require_columns(rows, ["source", "target"])
+    edges = np.zeros((len(rows), 2), np.int64)
+    for index, row in enumerate(rows):
+        for end, column in enumerate(("source", "target")):
+            if row[column] not in numbers:
+                raise DataError(f"no node '{row[column]}' in the node table", rows.origin(index))
+            edges[index, end] = numbers[row[column]]
+    return edges

@@ -1,0 +1,161 @@
+"""Preprocessor 'image': pixels as a float tensor."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from zoo import DataError, ZooError
+from zoo.plugin import Array, FromParent, Preprocessor, TensorSchema, read_image
+from zoo_preprocessing.resizing import Mode, Size, resize as resize_image, to_channels
+
+Side = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0)]
+
+
+class Image(Preprocessor):
+    r"""Pixels of an image, scaled to 0..1 and normalised; grey or RGB, as the model takes.
+
+    .. math:: x = (p / 255 - \mu) / \sigma
+
+    Resizing is bilinear with antialiasing, as in Pillow.
+
+    Args:
+        size: height and width, or one number for both; by default those of the model.
+        resize: ``stretch`` to the size; ``crop`` keeps the aspect ratio and cuts the centre;
+            ``pad`` keeps it and adds black borders; ``none`` rejects images of another size.
+        mean: subtracted, for all channels or for each.
+        std: divisor, for all channels or for each.
+        binarise: set pixels to 0 or 1, with the threshold 0.5, before the normalisation.
+        flip: flip half of the training images horizontally.
+        shift: shift training images by up to this number of pixels in each direction.
+        schema: schema of the key in the model's batch.
+
+    Shapes:
+        uint8 [H, W, 1 or 3] -> float32 [C, H, W].
+    """
+
+    name: ClassVar[str] = "image"
+    paper: ClassVar[str] = (
+        "Krizhevsky, Sutskever and Hinton 2012, ImageNet classification with deep convolutional "
+        "neural networks, section 4.1"
+    )
+    content: ClassVar[Any] = "image"
+
+    def __init__(
+        self,
+        *,
+        size: Side | tuple[Side, Side] | None = None,
+        resize: Mode = "stretch",
+        mean: float | list[float] = 0.0,
+        std: Positive | list[Positive] = 1.0,
+        binarise: bool = False,
+        flip: bool = False,
+        shift: Annotated[int, Field(ge=0)] = 0,
+        schema: FromParent[TensorSchema],
+    ) -> None:
+        self.size = size
+        self.resize = resize
+        self.mean = mean
+        self.std = std
+        self.binarise = binarise
+        self.flip = flip
+        self.shift = shift
+        self.schema = schema
+
+    def outputs(self, key: str) -> Mapping[str, TensorSchema]:
+        channels, height, width = self._dims()
+        if self.size is not None:
+            wanted = (self.size, self.size) if isinstance(self.size, int) else self.size
+            for name, asked, side in zip("HW", wanted, (height, width), strict=True):
+                if isinstance(side, int) and side != asked:
+                    raise ZooError(
+                        f"size sets {name} to {asked}, but the model takes {name} = {side} "
+                        f"{self.schema.format()}"
+                    )
+            height, width = wanted
+        elif self.resize != "none" and not isinstance(height, int) and not isinstance(width, int):
+            raise ZooError(
+                "size is required, because the model takes images of any size "
+                f"{self.schema.format()}; set size, for example 224, or resize: none"
+            )
+        for name, value in (("mean", self.mean), ("std", self.std)):
+            if isinstance(value, list) and len(value) != channels:
+                raise ZooError(
+                    f"{name} has {len(value)} values, but the model takes {channels} channels"
+                )
+        return {key: self.schema._replace(dtype="float", dims=("B", channels, height, width))}
+
+    def encode(self, value: Any) -> Array:
+        channels, height, width = self.outputs("image")["image"].dims[1:]  # type: ignore[index]
+        size: Size = (
+            height if isinstance(height, int) else None,
+            width if isinstance(width, int) else None,
+        )
+        pixels = resize_image(to_channels(_to_pixels(value), int(channels)), size, self.resize)
+        scaled = pixels.transpose(2, 0, 1).astype(np.float32) / np.float32(255)  # [C, H, W]
+        if self.binarise:
+            scaled = (scaled >= 0.5).astype(np.float32)
+        return self._normalise(scaled)
+
+    def transform(self, key: str, array: Array, rng: np.random.Generator) -> Mapping[str, Array]:
+        if self.flip and rng.random() < 0.5:
+            array = array[..., ::-1]
+        if self.shift:
+            down, right = rng.integers(-self.shift, self.shift + 1, size=2)
+            array = self._move(array, int(down), int(right))
+        return {key: np.ascontiguousarray(array)}
+
+    def read(self, path: Path) -> Array:
+        return read_image(path)
+
+    def _dims(self) -> tuple[int, int | str, int | str]:
+        dims = self.schema.dims or ()
+        if len(dims) != 4 or dims[1] not in (1, 3) or self.schema.dtype not in ("float", "number"):
+            raise ZooError(
+                "preprocessor 'image' makes float [B, C, H, W] with 1 or 3 channels, but the model "
+                f"takes {self.schema.dtype} {self.schema.format()}"
+            )
+        return int(dims[1]), dims[2], dims[3]
+
+    def _normalise(self, scaled: Array) -> Array:
+        mean, std = (np.array(v, np.float32).reshape(-1, 1, 1) for v in (self.mean, self.std))
+        return (scaled - mean) / std
+
+    def _move(self, array: Array, down: int, right: int) -> Array:
+        """Return an image [C, H, W] moved by some pixels; the border is black."""
+        H, W = array.shape[1:]
+        moved: Array = np.broadcast_to(
+            self._normalise(np.zeros((len(array), 1, 1), np.float32)), array.shape
+        ).copy()
+        if abs(down) < H and abs(right) < W:
+            rows, columns = (slice(max(n, 0), m + min(n, 0)) for n, m in ((down, H), (right, W)))
+            old_rows, old_columns = (
+                slice(max(-n, 0), m - max(n, 0)) for n, m in ((down, H), (right, W))
+            )
+            moved[:, rows, columns] = array[:, old_rows, old_columns]
+        return moved
+
+    def example(self, rng: np.random.Generator) -> Array:
+        _, height, width = self.outputs("image")["image"].dims[1:]  # type: ignore[index]
+        if self.resize != "none":
+            height, width = rng.integers(4, 12, size=2)
+        shape = [side if not isinstance(side, str) else 8 for side in (height, width)]
+        return rng.integers(0, 256, (*shape, int(rng.choice([1, 3]))), dtype=np.uint8)
+
+    @classmethod
+    def example_schema(cls) -> TensorSchema:
+        return TensorSchema(("B", 3, 6, 8), "float")
+
+
+def _to_pixels(value: Any) -> Array:
+    """Return an image [H, W, 1 or 3], or raise DataError."""
+    if not isinstance(value, np.ndarray) or value.dtype != np.uint8:
+        found = f"{value.dtype} array" if isinstance(value, np.ndarray) else type(value).__name__
+        raise DataError(f"expected an image as an array of uint8 [H, W, C], found {found}")
+    pixels = value[..., None] if value.ndim == 2 else value
+    if pixels.ndim != 3 or pixels.shape[-1] not in (1, 3) or 0 in pixels.shape:
+        raise DataError(f"expected an image [H, W, 1 or 3], found shape {list(value.shape)}")
+    return pixels

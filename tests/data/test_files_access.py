@@ -1,0 +1,115 @@
+"""Random access to files, compressed files and the paths of specs."""
+
+import bz2
+import gzip
+import lzma
+import pickle
+from pathlib import Path
+
+import pytest
+
+from zoo import DataError
+from zoo.data import files
+from zoo.plugin import FileBytes, cache_folder, expand_path, uncompressed_suffix
+
+CONTENT = bytes(range(256)) * 40
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_variables_and_the_home_folder_are_expanded(monkeypatch):
+    monkeypatch.setenv("ZOO_TEST", "/data")
+    monkeypatch.setenv("HOME", "/home/me")
+    assert expand_path("$ZOO_TEST/a.en") == Path("/data/a.en")
+    assert expand_path("${ZOO_TEST}/a.en") == Path("/data/a.en")
+    assert expand_path("~/a.en") == Path("/home/me/a.en")
+    assert expand_path("a$.en") == Path("a$.en")
+
+
+def test_a_variable_that_is_not_set_is_named():
+    with pytest.raises(DataError, match=r"\$ZOO_UNSET/a.en: .*variable ZOO_UNSET is not set"):
+        expand_path("$ZOO_UNSET/a.en")
+
+
+def test_the_suffix_of_a_compression_is_removed():
+    paths = ("a.npy.xz", "a.NPY", "a.tsv.gz", "a")
+    assert [uncompressed_suffix(Path(path)) for path in paths] == [".npy", ".npy", ".tsv", ""]
+
+
+@pytest.mark.parametrize("limit", [10, 10**6], ids=["cached", "in memory"])
+@pytest.mark.parametrize(
+    ("suffix", "compress"),
+    [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)],
+)
+def test_bytes_are_those_of_the_decompressed_file(tmp_path, monkeypatch, suffix, compress, limit):
+    monkeypatch.setattr(files, "MAX_IN_MEMORY", limit)
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(compress(CONTENT))
+    for _ in range(2):
+        file = FileBytes(path)
+        for each in (file, pickle.loads(pickle.dumps(file))):
+            assert len(each) == len(CONTENT)
+            assert each.read(300, 700) == CONTENT[300:700]
+            assert each.read(10_000) == CONTENT[10_000:]
+            assert b"".join(each.chunks()) == CONTENT
+    cached = sorted(cache_folder().rglob("*")) if cache_folder().exists() else []
+    assert len(cached) == (1 if suffix and limit == 10 else 0)
+
+
+def test_a_changed_file_is_decompressed_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MAX_IN_MEMORY", 10)
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(CONTENT))
+    FileBytes(path)
+    path.write_bytes(gzip.compress(CONTENT[::-1]))
+    assert FileBytes(path).read() == CONTENT[::-1]
+
+
+def test_only_large_files_need_a_cache_directory(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "user_cache", lambda: None)
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(CONTENT))
+    assert FileBytes(path).read() == CONTENT
+    monkeypatch.setattr(files, "MAX_IN_MEMORY", 10)
+    with pytest.raises(DataError, match="no cache directory; set XDG_CACHE_HOME"):
+        FileBytes(path)
+
+
+@pytest.mark.parametrize("cut", [20, 3])
+@pytest.mark.parametrize(
+    ("suffix", "compress"),
+    [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)],
+)
+def test_a_truncated_file_raises_with_its_name(tmp_path, suffix, compress, cut):
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(compress(CONTENT)[:cut])
+    with pytest.raises(DataError, match=rf"a\{suffix}: cannot be read"):
+        FileBytes(path)
+
+
+def test_what_is_not_a_file_raises_with_its_name(tmp_path):
+    with pytest.raises(DataError, match=r"missing\.txt: no such file"):
+        FileBytes(tmp_path / "missing.txt")
+    with pytest.raises(DataError, match=f"{tmp_path}: it is a directory"):
+        FileBytes(tmp_path)
+
+
+def test_a_file_that_becomes_shorter_raises(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(CONTENT)
+    file = FileBytes(path)
+    path.write_bytes(b"")
+    with pytest.raises(DataError, match="shorter"):
+        file.read(0, 10)
+
+
+def test_descriptors_are_closed(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(CONTENT)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(20):
+        FileBytes(path).read(0, 1)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

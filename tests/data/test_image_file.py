@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+from PIL import Image
+
+from zoo import DataError
+from zoo.plugin import read_image
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (3, 5, 3), dtype=np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("mode", "channels"), [("RGB", 3), ("L", 1), ("1", 1), ("P", 3), ("RGBA", 3), ("LA", 1)]
+)
+def test_an_image_is_grey_or_rgb(tmp_path, mode, channels):
+    image = Image.fromarray(PIXELS).convert(mode)
+    image.save(tmp_path / "a.png")
+    found = read_image(tmp_path / "a.png")
+    expected = np.asarray(image.convert("RGB" if channels == 3 else "L"))
+    assert found.dtype == np.uint8
+    np.testing.assert_array_equal(found, expected.reshape(3, 5, channels))
+
+
+def test_16_bits_become_8(tmp_path):
+    Image.fromarray(np.array([[0, 256, 65535]], np.uint16)).save(tmp_path / "a.png")
+    assert read_image(tmp_path / "a.png").tolist() == [[[0], [1], [255]]]
+
+
+def test_the_orientation_of_exif_is_applied(tmp_path):
+    image = Image.fromarray(PIXELS)
+    exif = image.getexif()
+    exif[0x0112] = 6
+    image.save(tmp_path / "a.png", exif=exif)
+    np.testing.assert_array_equal(read_image(tmp_path / "a.png"), np.rot90(PIXELS, -1))
+
+
+def test_files_that_are_not_images_are_rejected(tmp_path):
+    with pytest.raises(DataError, match=r"a\.png: cannot be read: no such file"):
+        read_image(tmp_path / "a.png")
+    (tmp_path / "a.png").write_bytes(b"no image")
+    with pytest.raises(DataError, match=r"a\.png: it is not an image in a known format"):
+        read_image(tmp_path / "a.png")
+    Image.fromarray(PIXELS).save(tmp_path / "b.png")
+    (tmp_path / "b.png").write_bytes((tmp_path / "b.png").read_bytes()[:60])
+    with pytest.raises(DataError, match=r"b\.png: "):
+        read_image(tmp_path / "b.png")

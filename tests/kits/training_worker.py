@@ -1,0 +1,70 @@
+"""Trains in each process of a torchrun job; the arguments are the folders of files and results."""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+from torch.distributed.tensor import DTensor
+from training_kit import make_spec
+
+import zoo
+from zoo.training.callback import Callback
+from zoo.training.setup import Setup
+
+
+class KillProcess(Callback):
+    """Kills the main process after a step."""
+
+    def on_step(self, step):
+        if step == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def record_sharding(found):
+    """Record how the parameters of each run are stored, when it ends."""
+    original = Setup.close
+
+    def close(setup):
+        parameters = list(setup.model.parameters())
+        local = [p.to_local() if isinstance(p, DTensor) else p for p in parameters]
+        found.append(
+            {
+                "parameters": len(parameters),
+                "sharded": sum(isinstance(p, DTensor) for p in parameters),
+                "all": sum(p.numel() for p in parameters),
+                "local": sum(p.numel() for p in local),
+            }
+        )
+        original(setup)
+
+    Setup.close = close
+
+
+def main():
+    files, output = map(Path, sys.argv[1:])
+    settings = json.loads((output / "settings.json").read_text())
+
+    def spec_of(steps):
+        return make_spec(files, **{**settings, "steps": steps})
+
+    found = []
+    record_sharding(found)
+
+    def train(steps, name, parallel, **options):
+        options = {"device": "cpu", "parallel": parallel, **options}
+        return zoo.train(spec_of(steps), output=output / name, **options)
+
+    train(50, "ddp", "ddp")
+    train(50, "fsdp", "fsdp")
+    train(20, "resumed", "ddp")
+    train(50, "resumed", "ddp", resume=True)
+    for steps, parallel in ((3, "ddp"), (6, "fsdp"), (9, "ddp")):
+        train(steps, "resharded", parallel, resume=True)
+    if os.environ["RANK"] == "0":
+        (output / "sharding.json").write_text(json.dumps(found))
+    train(50, "killed", "ddp", callbacks=[KillProcess()])
+
+
+main()

@@ -1,0 +1,160 @@
+import io
+import lzma
+
+import numpy as np
+import pytest
+import torch
+
+import zoo
+from zoo import DataError, ZooError
+from zoo_datasets.graph import GraphDataset
+
+NODES = "id,x,split,label,y\na,1,train,red,3\nb,0,val,,0\nc,2,test,blue,-1\nd,1,,red,1\n"
+EDGES = "source,target\na,b\nc,a\n"
+
+
+@pytest.fixture
+def tables(tmp_path):
+    def write(nodes=NODES, edges=EDGES):
+        (tmp_path / "nodes.csv").write_text(nodes)
+        (tmp_path / "edges.csv").write_text(edges)
+        return {"nodes": str(tmp_path / "nodes.csv"), "edges": str(tmp_path / "edges.csv")}
+
+    return write
+
+
+def _open(folder, split="train", **arrays):
+    np.savez(folder / "a.npz", **arrays)
+    return GraphDataset(file=str(folder / "a.npz"), split=split).open()
+
+
+def test_a_graph_in_two_tables(tables):
+    dataset = GraphDataset(**tables(), normalise=True)
+    (example,) = (dataset.open()[i] for i in range(len(dataset.open())))
+    np.testing.assert_allclose(example["features"], [[0.25, 0.75], [0, 0], [2, -1], [0.5, 0.5]])
+    np.testing.assert_array_equal(example["edges"], [[0, 1], [2, 0], [1, 0], [0, 2]])
+    np.testing.assert_array_equal(example["target"], [1, -1, 0, 1])
+    np.testing.assert_array_equal(example["mask"], [True, False, False, False])
+    test = GraphDataset(**tables(), split="test", undirected=False).open()[0]
+    np.testing.assert_array_equal(test["mask"], [False, False, True, False])
+    np.testing.assert_array_equal(test["edges"], [[0, 1], [2, 0]])
+    np.testing.assert_array_equal(test["features"], [[1, 3], [0, 0], [2, -1], [1, 1]])
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_graph_in_dense_arrays(tmp_path, transposed):
+    edges = np.array([[0, 1], [1, 2], [2, 0]])
+    example = _open(
+        tmp_path,
+        "validation",
+        features=np.eye(3),
+        labels=np.array([0, 1, -1]),
+        edges=edges.T if transposed else edges,
+        idx_val=np.array([1]),
+    )[0]
+    np.testing.assert_array_equal(example["edges"][:3], edges)
+    np.testing.assert_array_equal(example["mask"], [False, True, False])
+    assert [example[key].dtype for key in ("features", "edges", "target", "mask")] == [
+        np.float32,
+        np.int64,
+        np.int64,
+        np.bool_,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "features", "edges", "classes", "train"),
+    [
+        ("cora", 2708, 1433, 5278, 7, 140),
+        ("citeseer", 3327, 3703, 4552, 6, 120),
+        ("pubmed", 19717, 500, 44324, 3, 60),
+    ],
+)
+def test_published_graphs(published, name, nodes, features, edges, classes, train):
+    file = published(f"planetoid/{name}.npz.xz")
+    sizes = {"train": train, "validation": 500, "test": 1000}
+    for split, size in sizes.items() if name == "cora" else [("train", train)]:
+        example = GraphDataset(file=str(file), split=split, normalise=True).open()[0]
+        assert example["features"].shape == (nodes, features)
+        assert example["edges"].shape == (2 * edges, 2)
+        assert example["mask"].sum() == size
+        assert example["target"].max() == classes - 1
+        sums = example["features"].sum(axis=1)
+        np.testing.assert_allclose(sums[sums > 0], 1, rtol=1e-5)
+
+
+def test_the_split_of_cora_is_the_published_one(published):
+    file = published("planetoid/cora.npz.xz")
+    data = np.load(io.BytesIO(lzma.decompress(file.read_bytes())))
+    for split, name in (("train", "idx_train"), ("validation", "idx_val"), ("test", "idx_test")):
+        mask = GraphDataset(file=str(file), split=split).open()[0]["mask"]
+        assert set(np.flatnonzero(mask)) == set(data[name].tolist())
+
+
+def test_the_example_is_a_batch_of_a_node_classifier(tables):
+    example = GraphDataset(**tables()).open()[0]
+    batch = {key: torch.from_numpy(value)[None] for key, value in example.items()}
+    with torch.no_grad():
+        outputs = zoo.compose("gat-tiny", overrides=["model.features=2"], seed=0).eval()(batch)
+    assert outputs.logits.shape == (1, 4, 4)
+    assert outputs.mask.tolist() == [[True, False, False, False]]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "message"),
+    [
+        (NODES.replace("a,1,", "a,one,"), EDGES, r"nodes\.csv:2: feature 'x' is 'one'"),
+        (NODES.replace("c,2,", "c,nan,"), EDGES, r"nodes\.csv:4: feature 'x' is 'nan'"),
+        (NODES.replace("b,0,", "a,0,"), EDGES, r"nodes\.csv:3: node 'a' occurs twice"),
+        (NODES.replace("val", "dev"), EDGES, r"nodes\.csv:3: split is 'dev', but expected train"),
+        (NODES.replace("label", "class"), EDGES, r"nodes\.csv:1: no column 'label'.*class"),
+        (
+            NODES.replace("train,red", "train,"),
+            EDGES,
+            r"nodes\.csv: node 0 of 'train' has no",
+        ),
+        (NODES.replace("train", "test"), EDGES, r"nodes\.csv: the graph has no nodes of .*'train'"),
+        ("id,label,split\na,red,train\n", EDGES, r"nodes\.csv:1: .*no columns with features"),
+        (NODES, "source,target\na,b\na,e\n", r"edges\.csv:3: no node 'e' in the node table"),
+        (NODES, "from,target\na,b\n", r"edges\.csv:1: no column 'source'"),
+    ],
+)
+def test_a_wrong_table_raises_with_file_and_line(tables, nodes, edges, message):
+    with pytest.raises(DataError, match=message):
+        GraphDataset(**tables(nodes, edges)).open()
+
+
+GRAPH = {
+    "features": np.eye(2),
+    "labels": np.array([0, 1]),
+    "edges": np.array([[0], [1]]),
+    "idx_train": np.array([0]),
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"features": np.array([[1.0], [np.nan]])}, r"a\.npz\[1\]: a feature is NaN or infinite"),
+        ({"features": np.ones(2)}, r"'features' has shape \[2\], not \[N, F\]"),
+        ({"labels": np.array([0])}, r"'labels' is int64 \[1\], but expected integers \[2\]"),
+        ({"edges": np.array([[0], [2]])}, "'edges' contains 2, but expected 0 to 1"),
+        ({"edges": np.array([[0.0, 1.0]])}, r"'edges' is float64 \[1, 2\]"),
+        ({"idx_train": np.array([-1])}, "'idx_train' contains -1, but expected 0 to 1"),
+    ],
+)
+def test_wrong_arrays_raise(tmp_path, changes, message):
+    with pytest.raises(DataError, match=rf"a\.npz.*: .*{message}|{message}"):
+        _open(tmp_path, **{**GRAPH, **changes})
+
+
+def test_a_missing_array_is_named(tmp_path):
+    arrays = {name: array for name, array in GRAPH.items() if name != "labels"}
+    with pytest.raises(DataError, match=r"a\.npz: no array 'labels'.*edges, features, idx_train"):
+        _open(tmp_path, **arrays)
+
+
+@pytest.mark.parametrize("params", [{}, {"nodes": "a"}, {"file": "a", "nodes": "b", "edges": "c"}])
+def test_other_combinations_of_files_raise(params):
+    with pytest.raises(ZooError, match="either 'file', or 'nodes' and 'edges'"):
+        GraphDataset(**params)

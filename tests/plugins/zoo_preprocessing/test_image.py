@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+from PIL import Image as Picture, ImageOps
+
+from zoo import DataError, ZooError
+from zoo.plugin import TensorSchema
+from zoo_preprocessing.image import Image
+
+RGB = TensorSchema(("B", 3, 4, 6), "float")
+GREY = TensorSchema(("B", 1, 4, 6), "float")
+ANY_SIZE = TensorSchema(("B", 3, "H", "W"), "float")
+LINES = TensorSchema(("B", 1, 4, "W"), "float")
+PIXELS = np.random.default_rng(0).integers(0, 256, (9, 7, 3), dtype=np.uint8)
+
+
+def test_known_value():
+    pixels = np.full((4, 6, 3), [0, 51, 255], dtype=np.uint8)
+    array = Image(schema=RGB, mean=[0.0, 0.1, 0.5], std=[1.0, 0.5, 0.25]).encode(pixels)
+    assert array.shape == (3, 4, 6)
+    assert array.dtype == np.float32
+    np.testing.assert_allclose(array[:, 0, 0], [0, 0.2, 2], rtol=1e-6)
+
+
+def _unchanged(array):
+    return (array * 255).round().astype(np.uint8).transpose(1, 2, 0)
+
+
+def test_stretch_and_crop_are_those_of_pillow():
+    picture = Picture.fromarray(PIXELS)
+    stretched = np.asarray(picture.resize((6, 4), Picture.Resampling.BILINEAR))
+    np.testing.assert_array_equal(_unchanged(Image(schema=RGB).encode(PIXELS)), stretched)
+    scaled = np.asarray(picture.resize((6, 8), Picture.Resampling.BILINEAR))
+    cropped = _unchanged(Image(schema=RGB, resize="crop").encode(PIXELS))
+    np.testing.assert_array_equal(cropped, scaled[2:6])
+
+
+def test_pad_is_that_of_pillow():
+    expected = ImageOps.pad(Picture.fromarray(PIXELS), (6, 4), Picture.Resampling.BILINEAR)
+    found = _unchanged(Image(schema=RGB, resize="pad").encode(PIXELS))
+    np.testing.assert_array_equal(found, np.asarray(expected))
+
+
+def test_grey_and_rgb_are_converted_as_by_pillow():
+    pixels = PIXELS[:4, :6]
+    expected = np.asarray(Picture.fromarray(pixels).convert("L"))
+    found = _unchanged(Image(schema=GREY).encode(pixels))
+    np.testing.assert_array_equal(found[..., 0], expected)
+    grey = Image(schema=RGB).encode(expected)
+    np.testing.assert_array_equal(_unchanged(grey), np.stack([expected] * 3, axis=-1))
+
+
+def test_an_image_of_another_size_raises_without_resizing():
+    with pytest.raises(DataError, match=r"image is 9 x 7 \(height x width\), .* takes 4 x 6"):
+        Image(schema=RGB, resize="none").encode(PIXELS)
+
+
+def test_the_size_is_required_if_the_model_takes_any():
+    with pytest.raises(ZooError, match="size is required"):
+        Image(schema=ANY_SIZE).outputs("source")
+    assert Image(schema=ANY_SIZE, size=5).encode(PIXELS).shape == (3, 5, 5)
+    assert Image(schema=ANY_SIZE, size=(5, 2)).encode(PIXELS).shape == (3, 5, 2)
+    assert Image(schema=ANY_SIZE, resize="none").encode(PIXELS).shape == (3, 9, 7)
+    with pytest.raises(ZooError, match="size sets W to 5, but the model takes W = 6"):
+        Image(schema=RGB, size=(4, 5)).outputs("source")
+
+
+def test_a_fixed_height_keeps_the_aspect_ratio():
+    assert Image(schema=LINES).encode(PIXELS[:8, :6]).shape == (1, 4, 3)
+
+
+def test_binarised_pixels_are_0_or_1():
+    pixels = np.array([[127, 128] * 3] * 4, dtype=np.uint8)
+    assert np.unique(Image(schema=GREY, binarise=True).encode(pixels)[0, :, 0]).tolist() == [0]
+    assert np.unique(Image(schema=GREY, binarise=True).encode(pixels)[0, :, 1]).tolist() == [1]
+
+
+def test_flips_and_shifts_move_pixels_and_fill_with_black():
+    image = Image(schema=GREY, flip=True, shift=1, mean=0.5)
+    array = np.arange(24, dtype=np.float32).reshape(1, 4, 6)
+    seen = set()
+    for seed in range(60):
+        (moved,) = image.transform("source", array, np.random.default_rng(seed))["source"]
+        flipped = bool(moved[1, 2] > moved[1, 3])
+        source = array[0, :, ::-1] if flipped else array[0]
+        padded = np.pad(source, 1, constant_values=-0.5)
+        places = [
+            (y - 1, x - 1)
+            for y in range(3)
+            for x in range(3)
+            if np.array_equal(padded[y : y + 4, x : x + 6], moved)
+        ]
+        assert len(places) == 1
+        seen.add((flipped, places[0]))
+    assert len(seen) == 18
+    assert np.array_equal(
+        Image(schema=GREY).transform("source", array, np.random.default_rng(0))["source"], array
+    )
+
+
+def test_a_file_is_read(tmp_path):
+    Picture.fromarray(PIXELS).save(tmp_path / "a.png")
+    image = Image(schema=RGB)
+    np.testing.assert_array_equal(image.read(tmp_path / "a.png"), PIXELS)
+
+
+@pytest.mark.parametrize("value", [PIXELS / 255, PIXELS[None], PIXELS[..., :2], PIXELS[:0], "a"])
+def test_values_that_are_not_images_raise(value):
+    with pytest.raises(DataError, match="expected an image"):
+        Image(schema=RGB).encode(value)
+
+
+def test_other_schemas_and_means_are_rejected():
+    with pytest.raises(ZooError, match=r"makes float \[B, C, H, W\].*integer \[B, S\]"):
+        Image(schema=TensorSchema(("B", "S"), "integer")).outputs("source")
+    with pytest.raises(ZooError, match="mean has 2 values, but the model takes 3 channels"):
+        Image(schema=RGB, mean=[0.1, 0.2]).outputs("source")

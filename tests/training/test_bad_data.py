@@ -1,0 +1,51 @@
+"""Examples that cannot be used, through ``zoo train``."""
+
+import json
+
+import pytest
+from bad_data_kit import CASES, undecodable_bytes
+from train_command_kit import run_zoo, write_spec
+from typer.testing import CliRunner
+
+from zoo import ZooError
+from zoo.cli.main import app
+
+SKIP = ("--set", "train.bad_data=skip", "--set", "train.log.every=1")
+
+
+def _train(spec, output, *options):
+    arguments = ["train", spec, "--device", "cpu", "-o", output, *options]
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    if result.exception is not None:
+        assert isinstance(result.exception, ZooError), result.exc_info
+        return str(result.exception)
+    return result.output
+
+
+@pytest.mark.parametrize("make_case", CASES, ids=lambda case: case.__name__)
+def test_bad_data_ends_the_run_or_is_counted(make_case, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    case = make_case(tmp_path)
+    spec = write_spec(tmp_path, case.spec)
+    message = _train(spec, "fail")
+    assert case.origin in message
+    assert case.reason in message
+    output = _train(spec, "skip", *SKIP)
+    if not case.count:
+        assert output == message
+        return
+    (line,) = (line for line in output.splitlines() if line.startswith("skipped"))
+    assert line.startswith(f"skipped {case.count} example")
+    assert case.reason in line
+    last = json.loads((tmp_path / "skip/log.jsonl").read_text().splitlines()[-1])
+    ((reason, count),) = last["skipped"].items()
+    assert (case.reason in reason, count) == (True, case.count)
+
+
+def test_bad_data_ends_the_process_with_a_message(tmp_path):
+    case = undecodable_bytes(tmp_path)
+    code, _, errors = run_zoo(tmp_path, "train", write_spec(tmp_path, case.spec), "-o", "run")
+    assert code == 1
+    assert errors.splitlines() == [errors.strip()]
+    assert f"{case.origin}: " in errors
+    assert case.reason in errors

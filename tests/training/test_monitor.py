@@ -1,0 +1,48 @@
+"""The monitored value is checked before the training."""
+
+import pytest
+
+import zoo
+from zoo.spec.spec import load_spec
+from zoo.training.monitor import check_monitor, value_names
+
+SPEC = """zoo: 1
+name: small
+extends: transformer-tiny
+metrics: [rouge-google, bleu]
+train:
+  data: {type: parallel-text, source: a, target: b}
+  VALIDATION
+  optimiser: {type: adam, lr: 0.001}
+  steps: 3
+  evaluate: {monitor: MONITOR}
+"""
+VALIDATION = "validation: {type: parallel-text, source: a, target: b}"
+
+
+def _check(tmp_path, monitor, validation=VALIDATION):
+    path = tmp_path / "spec.yaml"
+    path.write_text(SPEC.replace("MONITOR", monitor).replace("VALIDATION", validation))
+    spec = load_spec(path)
+    check_monitor(spec, spec.sections.train.build())
+
+
+@pytest.mark.parametrize("monitor", ["loss", "bleu", "rouge-1"])
+def test_loss_and_values_of_the_metrics_can_be_monitored(tmp_path, monitor):
+    _check(tmp_path, monitor)
+
+
+def test_an_unknown_value_raises_with_its_line_and_the_nearest_name(tmp_path):
+    with pytest.raises(zoo.SpecError, match=r"spec\.yaml:10:23: .*'bleuu' is not a .*'bleu'"):
+        _check(tmp_path, "bleuu")
+
+
+def test_a_metric_needs_validation_data(tmp_path):
+    _check(tmp_path, "loss", "seed: 1")
+    with pytest.raises(zoo.SpecError, match=r"'bleu' is computed on validation data"):
+        _check(tmp_path, "bleu", "seed: 1")
+
+
+def test_value_names_of_metrics():
+    spec = load_spec("transformer-tiny", overrides=["metrics=[bleu]"])
+    assert value_names([m.build() for m in spec.sections.metrics]) == ["bleu"]

@@ -1,0 +1,78 @@
+"""``zoo train`` in a process of its own: signals and a full disk."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from train_command_kit import run_zoo, start_zoo, write_spec
+from training_kit import make_spec, read_log
+
+
+def _wait_for(path, process):
+    """Wait until a process has written to a file."""
+    while not (path.exists() and path.stat().st_size):
+        process.join(0.05)
+        assert process.exitcode is None
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "name"),
+    [
+        (signal.SIGTERM, 143, "SIGTERM"),
+        pytest.param(signal.SIGINT, 130, "Ctrl-C", marks=pytest.mark.slow),
+    ],
+)
+def test_a_signal_ends_the_process_with_a_checkpoint(files, tmp_path, number, code, name):
+    spec = write_spec(tmp_path, make_spec(files, validation=None, steps=10**6, log={"every": 1}))
+    train = ("train", spec, "--device", "cpu", "-o")
+    process = start_zoo(tmp_path, *train, "run")
+    _wait_for(tmp_path / "run" / "log.jsonl", process)
+    os.kill(process.pid, number)
+    process.join()
+    assert process.exitcode == code
+    (checkpoint,) = (tmp_path / "run" / "checkpoints").iterdir()
+    step = int(checkpoint.name.removeprefix("step-"))
+    assert (tmp_path / "errors.txt").read_text() == (
+        f"{name}: training stopped at step {step}; continue from run/checkpoints/"
+        f"{checkpoint.name} with --resume\n"
+    )
+    steps = ("--set", f"train.steps={step + 2}")
+    result, output, errors = run_zoo(tmp_path, *train, "run", "--resume", *steps)
+    assert result == 0, errors
+    assert f"resumed at step {step:,}\n" in output
+    assert [entry["step"] for entry in read_log(tmp_path / "run")] == list(range(1, step + 3))
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A folder in which a file system of a size can be mounted, again with another size."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+
+    def mount(size, *options):
+        settings = ",".join([*options, f"size={size}"])
+        command = ["mount", "-t", "tmpfs", "-o", settings, "tmpfs", str(folder)]
+        if sys.platform != "linux" or subprocess.run(command, capture_output=True).returncode:
+            pytest.skip("a file system can be mounted only on Linux with the rights of root")
+
+    yield mount
+    subprocess.run(["umount", str(folder)], capture_output=True)
+
+
+def test_a_full_disk_ends_the_process_with_the_last_checkpoint_whole(files, tmp_path, disk):
+    spec = make_spec(files, validation=None, steps=6, checkpoints={"every": 2, "last": 9})
+    train = ("train", write_spec(tmp_path, spec), "--device", "cpu", "-o", "disk/run")
+    disk("320k")
+    code, _, errors = run_zoo(tmp_path, *train)
+    assert code == 1
+    assert errors == (
+        "disk/run/checkpoints/step-00000006 could not be written: the disk is full (no "
+        "space left on device); the last checkpoint is disk/run/checkpoints/step-00000004, from "
+        "which --resume continues\n"
+    )
+    disk("4m", "remount")
+    code, output, errors = run_zoo(tmp_path, *train, "--resume")
+    assert code == 0, errors
+    assert "resumed at step 4\n" in output

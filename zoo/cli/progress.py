@@ -1,0 +1,43 @@
+"""Progress bars of tasks that report their steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from zoo.cli.terminal import console
+from zoo.cli.verbosity import shows_progress
+
+
+@contextmanager
+def task_progress() -> Iterator[Callable[[str, int, int], None] | None]:
+    """Show a bar for each task on standard error; yield None if it is not a terminal.
+
+    The yielded function takes the name of the task, and the number of finished and of all steps.
+    """
+    if not shows_progress():
+        yield None
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        tasks: dict[str, object] = {}
+
+        def update(name: str, done: int, total: int) -> None:
+            if name not in tasks:
+                tasks[name] = bar.add_task(name, total=total)
+            bar.update(tasks[name], completed=done, total=total)  # type: ignore[arg-type]
+
+        yield update

@@ -1,0 +1,129 @@
+"""``zoo tokenizer``: train a tokenizer on text files, or show what one does."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from zoo.cli.plugin_commands import CONTEXT_SETTINGS
+from zoo.cli.wrapping import wrap_command
+
+if TYPE_CHECKING:
+    from zoo.interfaces import Model
+
+EXAMPLE = "zoo tokenizer train train.en train.de -o tokenizer.json --vocab 8000"
+SHOW_EXAMPLE = "zoo tokenizer show en.json 'A man sleeps .'"
+
+group = typer.Typer(
+    help="Train a tokenizer on text files, or show what one does.",
+    no_args_is_help=True,
+    epilog=f"Example: {EXAMPLE}",
+    context_settings=CONTEXT_SETTINGS,
+)
+
+
+def train(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="UTF-8 text files, one text per line; .gz, .xz and .bz2 are read."),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Output file, a tokenizer.json.")],
+    kind: Annotated[
+        str, typer.Option("--type", help="bpe (of bytes), unigram, wordpiece, words or characters.")
+    ] = "bpe",
+    vocab: Annotated[int, typer.Option(min=1, help="Maximum number of tokens.")] = 8000,
+    special: Annotated[
+        str, typer.Option(help="Special tokens in the order of their IDs, separated by commas.")
+    ] = "pad,unk,bos,eos",
+    min_count: Annotated[
+        int, typer.Option(min=1, help="Leave out tokens that occur less often.")
+    ] = 1,
+    lowercase: Annotated[
+        bool, typer.Option("--lowercase", help="Convert texts to lower case.")
+    ] = False,
+    column: Annotated[
+        int | None, typer.Option(min=1, help="Column of each line, from 1; see --delimiter.")
+    ] = None,
+    delimiter: Annotated[
+        str, typer.Option(help="Text between columns.", show_default="a tab")
+    ] = "\t",
+    spec: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            metavar="SPEC",
+            help="A spec; vocabulary size and special token IDs are those of its model.",
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            help="With --for: a key of the model's batch, for example target. Default: all keys "
+            "with token IDs."
+        ),
+    ] = None,
+) -> None:
+    """Train a tokenizer on text files. The same files give the same tokenizer."""
+    from zoo.data.tokenizer import Tokenizer
+    from zoo.data.tokenizer_training import train_tokenizer
+
+    options: dict[str, Any] = {"type": kind, "vocab": vocab, "min_count": min_count}
+    summary = train_tokenizer(
+        files,
+        output,
+        special=[name.strip() for name in special.split(",") if name.strip()],
+        lowercase=lowercase,
+        column=column,
+        delimiter=delimiter,
+        model=None if spec is None else _meta_model(spec),
+        key=key,
+        progress=sys.stderr.isatty() and logging.getLogger("zoo").isEnabledFor(logging.WARNING),
+        **options,
+    )
+    special_ids = ", ".join(f"{token} {number}" for token, number in summary.special.items())
+    print(f"{output}: {summary.size:,} tokens ({special_ids or 'no special tokens'})")
+    print(
+        f"coverage {summary.coverage:.2%}, {summary.tokens_per_line:.1f} tokens per line "
+        "(of the first 10,000 lines)"
+    )
+    _print_encoding(Tokenizer(summary.json), summary.example)
+
+
+def show(
+    file: Annotated[Path, typer.Argument(help="A tokenizer.json.")],
+    text: Annotated[str | None, typer.Argument(help="A text to encode and decode.")] = None,
+) -> None:
+    """Show the size and special tokens of a tokenizer; encode and decode a text."""
+    from zoo.data.tokenizer import Tokenizer, read_tokenizer
+
+    tokenizer = Tokenizer(read_tokenizer(file), str(file))
+    special = ", ".join(f"{token} {number}" for number, token in tokenizer.special_ids().items())
+    print(f"{file}: {tokenizer.vocab_size:,} tokens ({special or 'no special tokens'})")
+    if text is not None:
+        _print_encoding(tokenizer, text)
+
+
+def _print_encoding(tokenizer: Any, text: str) -> None:
+    (ids,) = tokenizer.encode([text])
+    tokens = [tokenizer.backend.id_to_token(number) for number in ids]
+    print(f"text    {text}")
+    print(f"tokens  {' '.join(tokens)}")
+    print(f"IDs     {' '.join(map(str, ids))}")
+    print(f"decoded {tokenizer.decode(ids)}")
+
+
+def _meta_model(spec: str) -> Model:
+    """Return the model of a spec on the meta device, without weights."""
+    from zoo.spec.composition import build_on_meta
+    from zoo.spec.spec import load_spec
+
+    model: Model = build_on_meta(load_spec(spec)).part
+    return model
+
+
+group.command("train", epilog=f"Example: {EXAMPLE}")(wrap_command(train))
+group.command("show", epilog=f"Example: {SHOW_EXAMPLE}")(wrap_command(show))

@@ -1,0 +1,154 @@
+"""Makes batches when they are needed, or ahead of their use in worker processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from torch.utils.data import DataLoader, Dataset as TorchDataset
+
+from zoo.data.order import Indices
+from zoo.data.source import BatchSource, Collated
+
+PREFETCH = 4
+"""Number of updates that are made ahead of their use, for each worker."""
+
+
+class Job(NamedTuple):
+    """The rows of the micro-batches of one update."""
+
+    position: int
+    epoch: int
+    shares: Sequence[Indices]
+
+
+class Made(NamedTuple):
+    """The micro-batches of one update, or the error of an example that stops the run."""
+
+    position: int
+    shares: list[Collated]
+    error: Exception | None = None
+
+
+class JobDataset(TorchDataset[Any]):
+    """Makes the batches of a job; the index of an item is the job."""
+
+    def __init__(self, source: BatchSource, *, fail: bool) -> None:
+        self.source = source
+        self.fail = fail
+
+    def __getitem__(self, job: Job) -> Made:
+        made = []
+        for rows in job.shares:
+            if not len(rows):
+                made.append(Collated(None, [], []))
+                continue
+            made.append(self.source.collate(rows, job.epoch))
+            if self.fail and made[-1].errors:
+                return Made(job.position, [], made[-1].errors[0][1])
+        return Made(job.position, made)
+
+
+class Loader:
+    """Makes the batches of jobs in their order.
+
+    Args:
+        source: makes a batch of rows.
+        fail: stop at the first example that cannot be used.
+        workers: number of processes; 0: batches are made in this process.
+        pin: copy the tensors to pinned memory, for fast transfer to a GPU.
+    """
+
+    def __init__(self, source: BatchSource, *, fail: bool, workers: int, pin: bool) -> None:
+        self.dataset = JobDataset(source, fail=fail)
+        self.workers = workers
+        self.pin = pin
+        self.sampler = _Jobs()
+        self.loader: DataLoader[Any] | None = None
+
+    def load(self, jobs: Iterable[Job]) -> Iterator[Made]:
+        """Yield the batches of each job; raise the error of an example with its origin."""
+        made = self._processes(jobs) if self.workers else self._in_process(jobs)
+        for item in made:
+            if item.error is not None:
+                self.close()
+                raise item.error
+            yield item
+
+    def _processes(self, jobs: Iterable[Job]) -> Iterator[Made]:
+        if self.loader is None:
+            self.loader = DataLoader(
+                self.dataset,
+                batch_size=None,
+                sampler=self.sampler,
+                num_workers=self.workers,
+                persistent_workers=True,
+                prefetch_factor=PREFETCH,
+                pin_memory=self.pin,
+                worker_init_fn=_ignore_interrupts,
+            )
+        self.sampler.jobs = jobs
+        with _without_tokenizer_threads():
+            made = iter(self.loader)
+        yield from made
+
+    def _in_process(self, jobs: Iterable[Job]) -> Iterator[Made]:
+        """Make each batch when it is needed.
+
+        A thread would compete for the interpreter with the launches of GPU kernels.
+        """
+        for job in jobs:
+            made = self.dataset[job]
+            yield _pin(made) if self.pin else made
+
+    def close(self) -> None:
+        """End the worker processes."""
+        loader, self.loader = self.loader, None
+        iterator = getattr(loader, "_iterator", None)
+        if iterator is not None:
+            iterator._shutdown_workers()
+            for worker in iterator._workers:
+                worker.kill()
+
+
+def _ignore_interrupts(worker: int) -> None:
+    """Let the main process handle Ctrl-C, which is sent to all processes, and end its workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def _without_tokenizer_threads() -> Iterator[None]:
+    """Start processes in which the tokenizers library uses no threads, which a fork does not copy.
+
+    Without the setting, the library prints a warning in each of them.
+    """
+    name = "TOKENIZERS_PARALLELISM"
+    old = os.environ.get(name)
+    os.environ[name] = "false"
+    try:
+        yield
+    finally:
+        if old is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = old
+
+
+class _Jobs:
+    """The sampler of the DataLoader, whose jobs are set for each epoch."""
+
+    jobs: Iterable[Job] = ()
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self.jobs)
+
+
+def _pin(made: Made) -> Made:
+    shares = [
+        share._replace(batch=share.batch and {k: t.pin_memory() for k, t in share.batch.items()})
+        for share in made.shares
+    ]
+    return made._replace(shares=shares)

@@ -1,0 +1,146 @@
+"""Reads examples and applies the preprocessors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from zoo.data.collation import Arrays, prepare_example
+from zoo.data.order import random_generator
+from zoo.errors import DataError, ZooError
+from zoo.interfaces import Array, BatchSchema, Dataset, Example, Examples, Model, Preprocessor
+
+TABLE_CONTENTS = ("text", "label", "labels")
+"""Contents that are small enough to encode before training."""
+
+
+class ExampleReader:
+    """The examples of a dataset as arrays for the batch of a model.
+
+    Args:
+        dataset: the dataset, for its fields.
+        examples: the open dataset.
+        model: the model, for its batch schema.
+        preprocessors: by key of the batch.
+        seed: seed of the random transforms.
+        evaluation: apply only the transforms that make other keys, and use the first of several
+            references.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        examples: Examples,
+        model: Model,
+        preprocessors: Mapping[str, Preprocessor],
+        *,
+        seed: int,
+        evaluation: bool,
+    ) -> None:
+        schema = model.batch_schema()
+        if schema is None:
+            raise ZooError(f"model '{model.name}' does not declare its batch, so it has no batches")
+        fields = dataset.fields()
+        self.schema: BatchSchema = schema
+        self.examples = examples
+        self.seed = seed
+        self.evaluation = evaluation
+        self.arrays = [
+            key
+            for key, field in fields.items()
+            if key in schema and key not in preprocessors and field.content == "array"
+        ]
+        self.preprocessors = {key: preprocessors[key] for key in fields if key in preprocessors}
+        self.contents = {key: fields[key].content for key in self.preprocessors}
+        self.outputs = {key: item.outputs(key) for key, item in self.preprocessors.items()}
+        self._check_keys(f"model '{model.name}'", f"dataset '{dataset.name}'")
+
+    def _check_keys(self, model: str, dataset: str) -> None:
+        made = {*self.arrays, *(key for keys in self.outputs.values() for key in keys)}
+        missing = [key for key, field in self.schema.items() if key not in made | {"mask"}]
+        missing = [key for key in missing if not self.schema[key].optional]
+        if missing:
+            names = ", ".join(f"'{key}'" for key in missing)
+            found = ", ".join(f"'{key}'" for key in sorted(made)) or "nothing"
+            raise ZooError(
+                f"the batch of {model} needs {names}, but {dataset} with its preprocessors gives "
+                f"{found}; add a field to the dataset or a preprocessor for it"
+            )
+
+    def fits_table(self) -> bool:
+        """Return whether all keys are sequences of token IDs or labels, encoded before training."""
+        schemas = [keys.get(key) for key, keys in self.outputs.items()]
+        return (
+            not self.arrays
+            and all(content in TABLE_CONTENTS for content in self.contents.values())
+            and all(
+                schema and schema.dtype == "integer" and schema.dims and len(schema.dims) <= 2
+                for schema in schemas
+            )
+        )
+
+    def transforms(self, key: str) -> bool:
+        """Return whether the arrays of a key are transformed each time they are read."""
+        item = self.preprocessors[key]
+        if type(item).transform is Preprocessor.transform:
+            return False
+        return not self.evaluation or set(self.outputs[key]) != {key}
+
+    def value(self, key: str, example: Example) -> Any:
+        """Return the value of a field, the first one of several references."""
+        value = example[key]
+        several = self.contents.get(key) == "text" and isinstance(value, (list, tuple))
+        return value[0] if several else value
+
+    def encode(self, index: int) -> dict[str, Array]:
+        """Read an example and return its arrays by key of the dataset."""
+        with add_origin(self.examples, index):
+            example = self.examples[index]
+            arrays = {key: np.asarray(example[key]) for key in self.arrays}
+            for key, item in self.preprocessors.items():
+                arrays[key] = item.encode(self.value(key, example))
+            return arrays
+
+    def finish(self, index: int, encoded: Arrays, epoch: int) -> dict[str, Array]:
+        """Return the arrays of the batch: transformed, checked, with prefix and suffix."""
+        with add_origin(self.examples, index):
+            rng = random_generator("transform", self.seed, epoch, index)
+            arrays: dict[str, Array] = {}
+            for key, array in encoded.items():
+                if key in self.preprocessors and self.transforms(key):
+                    arrays |= self.preprocessors[key].transform(key, array, rng)
+                else:
+                    arrays[key] = array
+            return prepare_example(self.schema, arrays)
+
+
+@contextmanager
+def add_origin(examples: Examples, index: int) -> Iterator[None]:
+    """Raise DataError with the origin of an example for an error in the block."""
+    try:
+        yield
+    except ZooError as error:
+        if isinstance(error, DataError) and error.origin:
+            raise
+        message = error.message if isinstance(error, DataError) else str(error)
+        raise DataError(message, examples.origin(index)) from error
+
+
+def iterate_values(examples: Examples, key: str, *, skip: bool) -> Iterator[Any]:
+    """Yield the values of a field of all examples.
+
+    Args:
+        skip: leave out examples that raise DataError.
+    """
+    for index in range(len(examples)):
+        try:
+            with add_origin(examples, index):
+                value = examples[index][key]
+        except DataError:
+            if not skip:
+                raise
+            continue
+        yield value

@@ -1,0 +1,216 @@
+"""Sources of batches: rows with lengths, and the batch of some rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from zoo.data.collation import MASK, Arrays, collate, length_mask, makes_mask
+from zoo.data.order import Indices, block_layout
+from zoo.data.reader import ExampleReader
+from zoo.data.token_table import EncodedExamples
+from zoo.errors import DataError
+from zoo.interfaces import Array
+
+
+class Collated(NamedTuple):
+    """A batch, the indices of its examples, and the examples that could not be used."""
+
+    batch: dict[str, Tensor] | None
+    examples: list[int]
+    errors: list[tuple[int, DataError]]
+
+
+class BatchSource(ABC):
+    """Rows that are divided into batches; a row is an example or a block of tokens.
+
+    Attributes:
+        reader: reads the examples, and transforms and checks their arrays.
+        lengths: the number of tokens of each row, of the key with the most; None if not known.
+        totals: the number of tokens of each row, of all keys together; None if not known.
+    """
+
+    reader: ExampleReader
+    lengths: NDArray[Any] | None = None
+    totals: NDArray[Any] | None = None
+
+    @abstractmethod
+    def count(self, epoch: int) -> int:
+        """Return the number of rows of an epoch."""
+
+    def tokens(self, rows: Indices) -> int:
+        """Return the number of tokens of some rows, or the number of rows if it is not known."""
+        return len(rows) if self.totals is None else int(self.totals[rows].sum())
+
+    @abstractmethod
+    def collate(self, rows: Indices, epoch: int) -> Collated:
+        """Return the batch of some rows."""
+
+    @abstractmethod
+    def example(self, row: int, epoch: int) -> Arrays:
+        """Return the arrays of one row, without padding; raise DataError if it cannot be used."""
+
+    def stack(self, examples: Sequence[Arrays]) -> dict[str, Tensor]:
+        """Return the batch of arrays of `example`, the same as that of `collate`."""
+        return collate(self.reader.schema, examples)
+
+
+class TableSource(BatchSource):
+    """Rows of encoded examples.
+
+    Args:
+        encoded: the encoded examples.
+        rows: the rows of the tables to use.
+    """
+
+    def __init__(self, reader: ExampleReader, encoded: EncodedExamples, rows: Indices) -> None:
+        self.reader, self.encoded, self.rows = reader, encoded, rows
+        lengths = [row_lengths(reader, encoded, key)[rows] for key in encoded.tables]
+        self.lengths: NDArray[Any] = np.max(lengths, axis=0).astype(np.int32)
+        self.totals = np.sum(lengths, axis=0).astype(np.int32)
+        self.transformed = any(reader.transforms(key) for key in encoded.tables)
+
+    def count(self, epoch: int) -> int:
+        return len(self.rows)
+
+    def collate(self, rows: Indices, epoch: int) -> Collated:
+        places = self.rows[rows]
+        indices = self.encoded.rows[places].tolist()
+        if self.transformed:
+            encoded = [self._encoded(place) for place in places]
+            return collate_examples(self.reader, indices, encoded, epoch)
+        return Collated(self._pad(places), indices, [])
+
+    def example(self, row: int, epoch: int) -> Arrays:
+        place = self.rows[row]
+        return self.reader.finish(int(self.encoded.rows[place]), self._encoded(place), epoch)
+
+    def _encoded(self, place: int) -> dict[str, Array]:
+        tables = self.encoded.tables
+        return {key: _unwrap(self.reader, key, table.row(place)) for key, table in tables.items()}
+
+    def _pad(self, places: Indices) -> dict[str, Tensor]:
+        schema, batch = self.reader.schema, {}
+        lengths = {}
+        for key, table in self.encoded.tables.items():
+            if key in schema:
+                ids, lengths[key] = table.pad(places, schema[key].pad)
+                is_item = len(schema[key].dims or ("B", "S")) == 1
+                batch[key] = torch.from_numpy(ids[:, 0] if is_item else ids)
+        if makes_mask(schema):
+            dim = (schema[MASK].dims or ())[1]
+            for key, field in schema.items():
+                if key in lengths and field.dims and dim in field.dims:
+                    mask = length_mask(lengths[key], batch[key].shape[1])
+                    batch[MASK] = torch.from_numpy(mask)
+        return batch
+
+
+def row_lengths(reader: ExampleReader, encoded: EncodedExamples, key: str) -> NDArray[np.int64]:
+    """Return the number of tokens of each row, with prefix and suffix."""
+    lengths = encoded.tables[key].lengths()
+    if reader.transforms(key):
+        lengths = lengths + len(reader.schema[key].prefix) + len(reader.schema[key].suffix)
+    return lengths
+
+
+def _unwrap(reader: ExampleReader, key: str, ids: Array) -> Array:
+    """Return token IDs without prefix and suffix, which `finish` adds, and a label as a scalar."""
+    field = reader.schema[key]
+    if len(field.dims or ("B", "S")) == 1:
+        return ids.reshape(())
+    if reader.transforms(key):
+        return ids
+    return ids[len(field.prefix) : len(ids) - len(field.suffix)]
+
+
+class BlockSource(BatchSource):
+    """Blocks of the tokens of all texts, one text after the other, for language models.
+
+    Args:
+        key: the key of the texts.
+        block: number of predicted tokens of a block.
+    """
+
+    def __init__(
+        self, reader: ExampleReader, encoded: EncodedExamples, key: str, block: int
+    ) -> None:
+        self.reader, self.encoded, self.key, self.block = reader, encoded, key, block
+        self.table = encoded.tables[key]
+
+    def _layout(self, epoch: int) -> tuple[int, int]:
+        return block_layout(
+            len(self.table.tokens),
+            self.block,
+            seed=self.reader.seed,
+            epoch=epoch,
+            evaluation=self.reader.evaluation,
+        )
+
+    def count(self, epoch: int) -> int:
+        return self._layout(epoch)[1]
+
+    def tokens(self, rows: Indices) -> int:
+        return len(rows) * self.block
+
+    def collate(self, rows: Indices, epoch: int) -> Collated:
+        starts = self._layout(epoch)[0] + rows * self.block
+        pad = self.reader.schema[self.key].pad
+        ids, lengths = self.table.blocks(starts, self.block + 1, pad)
+        batch = {self.key: torch.from_numpy(ids)}
+        if makes_mask(self.reader.schema) and len(set(lengths.tolist())) > 1:
+            batch[MASK] = torch.from_numpy(length_mask(lengths, ids.shape[1]))
+        texts = np.searchsorted(self.table.offsets, starts, side="right") - 1
+        return Collated(batch, self.encoded.rows[texts].tolist(), [])
+
+    def example(self, row: int, epoch: int) -> Arrays:
+        start = self._layout(epoch)[0] + row * self.block
+        return {self.key: self.table.tokens[start : start + self.block + 1].astype(np.int64)}
+
+    def stack(self, examples: Sequence[Arrays]) -> dict[str, Tensor]:
+        batch = super().stack(examples)
+        if MASK in batch and bool(batch[MASK].all()):
+            del batch[MASK]
+        return batch
+
+
+class ExampleSource(BatchSource):
+    """Examples that are read and encoded when a batch is made: images, audio, arrays."""
+
+    def __init__(self, reader: ExampleReader, rows: Indices, lengths: Array | None) -> None:
+        self.reader, self.rows = reader, rows
+        self.lengths = self.totals = lengths
+
+    def count(self, epoch: int) -> int:
+        return len(self.rows)
+
+    def collate(self, rows: Indices, epoch: int) -> Collated:
+        return collate_examples(self.reader, self.rows[rows].tolist(), None, epoch)
+
+    def example(self, row: int, epoch: int) -> Arrays:
+        index = int(self.rows[row])
+        return self.reader.finish(index, self.reader.encode(index), epoch)
+
+
+def collate_examples(
+    reader: ExampleReader,
+    indices: list[int],
+    encoded: list[dict[str, Array]] | None,
+    epoch: int,
+) -> Collated:
+    """Return the batch of some examples; they are read if their encoded arrays are not given."""
+    examples, used, errors = [], [], []
+    for place, index in enumerate(indices):
+        try:
+            arrays = reader.encode(index) if encoded is None else encoded[place]
+            examples.append(reader.finish(index, arrays, epoch))
+            used.append(index)
+        except DataError as error:
+            errors.append((index, error))
+    return Collated(collate(reader.schema, examples) if examples else None, used, errors)

@@ -1,0 +1,141 @@
+"""Results of one batch, and of the batches of one process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from zoo.errors import ZooError
+from zoo.evaluation.generating import Generation, TextDecoder
+from zoo.evaluation.predictions import FROM_OUTPUTS, Pairs, class_ids, target_tokens
+from zoo.interfaces import Metric, Model, Objective, Outputs
+
+
+class Update(Protocol):
+    """A global batch: the micro-batches of one process, and the indices of their examples."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def batches(self) -> Sequence[Mapping[str, Tensor] | None]: ...
+    @property
+    def examples(self) -> Sequence[int]: ...
+
+
+class EvaluationBatches(Protocol):
+    """The batches of a dataset, in which each example occurs once, such as
+    `zoo.data.batches.Batches`."""
+
+    def updates(self, epoch: int) -> int: ...
+    def epoch(self, epoch: int, *, rank: int = 0, world: int = 1) -> Iterator[Update]: ...
+    def references(self, index: int) -> list[Any]: ...
+
+
+@dataclass
+class Share:
+    """The results of one process."""
+
+    metrics: list[Metric]
+    loss: float = 0.0
+    weight: float = 0.0
+    examples: int = 0
+    texts: dict[int, tuple[str, list[str]]] = field(default_factory=dict)
+    generated: bool = False
+    """Whether predicted tokens were generated, not the most probable classes."""
+
+    def merge(self, other: Share) -> None:
+        for metric, more in zip(self.metrics, other.metrics, strict=True):
+            metric.merge(more)
+        self.loss += other.loss
+        self.weight += other.weight
+        self.examples += other.examples
+        self.texts |= other.texts
+        self.generated = self.generated or other.generated
+
+
+class BatchResults:
+    """One batch; outputs and generated tokens are computed once, when they are needed."""
+
+    def __init__(
+        self,
+        model: Model,
+        batch: Mapping[str, Tensor],
+        objective: Objective | None,
+        generation: Generation | None,
+        decoder: TextDecoder,
+    ) -> None:
+        self.model = model
+        self.batch = batch
+        self.objective = objective
+        self.decoder = decoder
+        self.generation = generation if model.generation_input in batch else None
+        self._outputs: Outputs | None = None
+        self._tokens: list[list[int]] | None = None
+
+    def add_to(
+        self, share: Share, examples: Sequence[int], batches: EvaluationBatches, texts: bool
+    ) -> None:
+        """Add the loss and the predictions of the batch."""
+        share.examples += len(examples)
+        if self.objective is not None:
+            weight = self._weight(self.objective, len(examples))
+            share.loss += float(self.objective(self.outputs)) * weight
+            share.weight += weight
+        kinds = {metric.consumes for metric in share.metrics}
+        pairs = {kind: self._pairs(kind) for kind in sorted(kinds - {"text"})}
+        if texts or "text" in kinds:
+            references = [_reference_texts(batches.references(index)) for index in examples]
+            pairs["text"] = self._texts(generate="text" in kinds), references
+            share.texts |= dict(zip(examples, zip(*pairs["text"], strict=True), strict=True))
+        share.generated = share.generated or self._tokens is not None
+        for metric in share.metrics:
+            metric.update(*pairs[metric.consumes])
+
+    def _texts(self, *, generate: bool) -> list[str]:
+        if generate or self.model.generation_input is not None:
+            return self.decoder.texts(self.tokens)
+        return self.decoder.class_names(class_ids(self.outputs)[0])
+
+    def _weight(self, objective: Objective, items: int) -> float:
+        """Return the number of terms of the loss; of items, if the loss cannot be split."""
+        return float(objective.weight(self.outputs) if objective.mergeable else items)
+
+    @property
+    def outputs(self) -> Outputs:
+        if self._outputs is None:
+            self._outputs = self.model(self.batch)
+        return self._outputs
+
+    @property
+    def tokens(self) -> list[list[int]]:
+        """The generated tokens of each item."""
+        if self._tokens is None:
+            self._tokens = self._require_generation().tokens(self.batch)
+        return self._tokens
+
+    def _pairs(self, kind: str) -> Pairs:
+        if kind == "tokens" and self.generation is not None:
+            return self.tokens, target_tokens(self.outputs, self.generation.eos_ids)
+        return FROM_OUTPUTS[kind](self.outputs)
+
+    def _require_generation(self) -> Generation:
+        if self.generation is not None:
+            return self.generation
+        label, key = f"model '{self.model.name}'", self.model.generation_input
+        if key is None:
+            raise ZooError(f"{label} does not generate text")
+        if key not in self.batch:
+            found = ", ".join(f"'{name}'" for name in self.batch)
+            raise ZooError(
+                f"{label} generates text from '{key}', but the batches have {found}; use a dataset "
+                f"with the field '{key}', or metrics that do not take text"
+            )
+        raise ZooError(f"{label} has no sampler to generate text with; pass one, such as 'greedy'")
+
+
+def _reference_texts(values: Sequence[Any]) -> list[str]:
+    """Return the texts and names of classes among the target values of an example."""
+    return [str(value) for value in values if isinstance(value, (str, int))]

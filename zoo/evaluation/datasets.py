@@ -1,0 +1,102 @@
+"""The dataset that a model is evaluated on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from zoo.data.first_examples import FirstExamples
+from zoo.errors import SpecError, ZooError
+from zoo.interfaces import Dataset, Model, Preprocessor
+from zoo.registry.blueprint import Blueprint
+from zoo.registry.component_registry import ComponentRegistry
+from zoo.spec.data_contract import dataset_problems
+from zoo.spec.document import document_from_data
+from zoo.spec.merging import merge
+from zoo.spec.reader import SpecReader
+
+PARTS = ("test", "validation", "data")
+"""The datasets of the section ``train``, in the order in which they are looked for."""
+_RUN_FILES = ("log.jsonl", "spec.yaml")
+"""Files that `zoo.train` writes next to a model."""
+
+
+def is_training_run(source: str | os.PathLike[str]) -> bool:
+    """Return whether a model is in the local folder of a training run."""
+    path = Path(source)
+    folder = path if path.is_dir() else path.parent
+    return path.exists() and all((folder / name).is_file() for name in _RUN_FILES)
+
+
+def find_dataset(
+    train: Mapping[str, Any],
+    part: str | None,
+    data: Mapping[str, Any] | None,
+    registry: ComponentRegistry,
+    *,
+    own_run: bool = True,
+) -> Blueprint[Dataset]:
+    """Return the dataset of a part of the section ``train``, with other parameters.
+
+    Args:
+        train: the section ``train`` that the model was trained with; empty if it is not known.
+        part: "test", "validation" or "data"; default: the first of "test" and "validation".
+        data: parameters to set; with another ``type``, they replace the dataset.
+        own_run: whether the model is in the folder of a training run. The section ``train`` of
+            other models names files that their authors chose, so it is used only with ``part``.
+    """
+    if part is not None and part not in PARTS:
+        raise ZooError(f"part is '{part}'; expected one of {', '.join(PARTS)}")
+    known = [name for name in PARTS if train.get(name)]
+    if part is not None and part not in known:
+        found = f"it has {', '.join(known)}" if known else "its training data is not known"
+        raise ZooError(f"the model was not trained with a dataset '{part}': {found}")
+    named = [name for name in known if name != "data"] if own_run else []
+    name = part or next(iter(named), None)
+    base = train[name] if name else {}
+    merged = merge(document_from_data(base), document_from_data(dict(data or {}))).data
+    if not merged or (isinstance(merged, dict) and "type" not in merged):
+        types = sorted({entry.name for entry in registry.components("dataset")})
+        reason = "has no test or validation data" if known else "was not trained with 'zoo train'"
+        if known and not own_run:
+            reason = "is not in the folder of a training run, so the files in its provenance are "
+            reason += f"read only with --part (it has {', '.join(known)})"
+        raise ZooError(
+            f"there is no dataset to evaluate on: the model {reason}; pass one, such as "
+            "--data type=parallel-text --data source=test.en --data target=test.de, in Python "
+            "data={'type': ...} (datasets: " + ", ".join(types) + ")"
+        )
+    reader = SpecReader(document_from_data({"data": merged}), registry)
+    blueprint = reader.part(Dataset, merged, ("data",))
+    if blueprint is None or reader.problems:
+        raise SpecError(reader.problems)
+    return blueprint
+
+
+def limit_examples(blueprint: Blueprint[Dataset], count: int | None) -> Blueprint[Dataset]:
+    """Return a dataset with at most ``count`` examples."""
+    if count is None:
+        return blueprint
+    if count < 1:
+        raise ZooError(f"limit is {count}; it must be at least 1")
+    return Blueprint.of(FirstExamples, dataset=blueprint, count=count)
+
+
+def check_dataset(
+    blueprint: Blueprint[Dataset],
+    model: Model,
+    preprocessors: Mapping[str, Preprocessor],
+    registry: ComponentRegistry,
+) -> None:
+    """Raise SpecError if a dataset and the preprocessors do not make the batch of a model."""
+    schema = model.batch_schema()
+    if schema is None:
+        raise ZooError(f"model '{model.name}' does not declare its batch, so it has no batches")
+    classes = {key: type(item) for key, item in preprocessors.items()}
+    made = {key: item.outputs(key) for key, item in preprocessors.items()}
+    dataset = blueprint.build()
+    problems = list(dataset_problems(blueprint, dataset, schema, classes, made, registry))
+    if problems:
+        raise SpecError(problems)

@@ -1,0 +1,174 @@
+"""`zoo.evaluate`: evaluate a model on a dataset."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from zoo.data.batches import open_batches
+from zoo.data.preprocessing import build_preprocessors
+from zoo.errors import DataError, ZooError
+from zoo.evaluation.datasets import (
+    check_dataset,
+    find_dataset,
+    is_training_run,
+    limit_examples,
+)
+from zoo.evaluation.model_evaluation import ModelEvaluation, Progress, evaluate_model
+from zoo.evaluation.settings import read_settings
+from zoo.generation.pipeline import ComponentSpec
+from zoo.hub.models import load, read_header
+from zoo.interfaces import Filter, Metric, Model, Objective, Sampler
+from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo.spec.composition import resolve_device, resolve_seed
+from zoo.spec.contracts import fitting_metrics, metric_conflict
+from zoo.spec.sections import objective as build_objective
+from zoo.spec.training import Batching
+
+
+def evaluate(
+    model: Model | str | os.PathLike[str],
+    data: Mapping[str, Any] | None = None,
+    *,
+    part: str | None = None,
+    metrics: Sequence[ComponentSpec | Metric] | None = None,
+    sampler: ComponentSpec | Sampler | None = None,
+    filters: Sequence[ComponentSpec | Filter] | None = None,
+    overrides: Iterable[str] = (),
+    max_length: int = 128,
+    batch: int = 32,
+    limit: int | None = None,
+    texts: bool = False,
+    device: str | torch.device | None = None,
+    seed: int = 0,
+    registry: ComponentRegistry | None = None,
+    progress: Progress | None = None,
+) -> ModelEvaluation:
+    """Compute the loss and the metrics of a model on a dataset.
+
+    Args:
+        model: a model, or the path or reference of a saved one, such as the folder of a training
+            run.
+        data: the dataset as in a spec, ``{"type": "parallel-text", "source": ...}``. For the folder
+            of a training run, or with ``part``, parameters that replace those of its dataset.
+        part: the dataset of a saved model: "test", "validation" or "data" (the training data);
+            default, for the folder of a training run: "test", or "validation" if there is no test
+            data. The files in the provenance of other models are read only with ``part``.
+        metrics: default: those of the model's spec.
+        sampler: default: that of the model's spec. Text is generated if a metric takes it.
+        filters: default: those of the model's spec.
+        overrides: parameters of the parts, such as "sampler.width=8" or "bleu.tokenize=intl".
+        max_length: maximum number of generated tokens.
+        batch: number of examples in a batch.
+        limit: use only the first examples, this many.
+        texts: whether to return predicted texts even if no metric takes them.
+        device: default: that of the model; "cpu" for a saved model.
+        seed: random seed of the sampler.
+
+    Raises:
+        DataError: if a file of the dataset is missing or not valid.
+        ZooError: if the dataset or a metric does not fit the model.
+    """
+    registry = registry or default_registry()
+    train: Mapping[str, Any] = {}
+    own_run = not isinstance(model, Model) and is_training_run(model)
+    if not isinstance(model, Model):
+        train = training_section(read_header(model).provenance)
+        model = load(model, device=device or "cpu", registry=registry)
+    elif device is not None:
+        model.to(resolve_device(device))
+    settings = read_settings(model, metrics, sampler, filters, overrides, registry)
+    objective = build_objective(model) if (model.spec or {}).get("objective") else None
+    _check_metrics(model, settings.metrics, objective, registry)
+    dataset = find_dataset(train, part, data, registry, own_run=own_run)
+    with _preprocessing(model, settings.preprocessing):
+        preprocessors = build_preprocessors(model, registry=registry)
+        check_dataset(dataset, model, preprocessors, registry)
+        try:
+            batches = open_batches(
+                limit_examples(dataset, limit),
+                model,
+                preprocessors,
+                Batching(items=batch, block=_block(train), shuffle=False, buckets=0),
+                seed=resolve_seed(seed),
+                evaluation=True,
+                bad_data=train.get("bad_data", "fail"),
+                progress=progress,
+            )
+        except DataError as error:
+            if data:
+                raise
+            hint = "the dataset is that of the training; set other files with --data KEY=VALUE"
+            raise DataError(f"{error.message} ({hint})", error.origin) from error
+        with batches:
+            result = evaluate_model(
+                model,
+                batches,
+                settings.metrics,
+                objective=objective,
+                sampler=settings.sampler,
+                filters=settings.filters,
+                max_length=max_length,
+                texts=texts,
+                seed=seed,
+                progress=progress,
+            )
+    return replace(
+        result,
+        skipped=batches.skipped,
+        data=dataset.resolve(),
+        sampler=settings.sampler_part if result.generated else None,
+    )
+
+
+def training_section(provenance: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the section ``train`` in the provenance of a model; empty if there is none."""
+    train = provenance.get("train")
+    section = train.get("section") if isinstance(train, Mapping) else None
+    return section if isinstance(section, Mapping) else {}
+
+
+def _block(train: Mapping[str, Any]) -> int | None:
+    """Return the length of the blocks of tokens that a language model was trained on."""
+    batch = train.get("batch")
+    block = batch.get("block") if isinstance(batch, Mapping) else None
+    return block if isinstance(block, int) else None
+
+
+def _check_metrics(
+    model: Model,
+    metrics: Sequence[Metric],
+    objective: Objective | None,
+    registry: ComponentRegistry,
+) -> None:
+    """Raise ZooError if there is nothing to compute, or a metric does not fit the model."""
+    schema, label = model.output_schema(), f"model '{model.name}'"
+    fitting = "" if schema is None else ", ".join(fitting_metrics(schema, registry))
+    if not metrics and objective is None:
+        raise ZooError(
+            f"the spec of {label} has no metrics and no objective; pass metrics"
+            + (f" (metrics that fit: {fitting})" if fitting else "")
+        )
+    for metric in metrics:
+        conflict = schema and metric_conflict(type(metric), schema, label)
+        if conflict:
+            raise ZooError(
+                f"metric '{metric.name}' {conflict}; metrics that fit: {fitting or 'none'}"
+            )
+
+
+@contextmanager
+def _preprocessing(model: Model, section: Mapping[str, Any]) -> Iterator[None]:
+    """Set the section ``preprocessing`` of the model's spec inside the block."""
+    spec = model.spec
+    if spec is not None or section:
+        model.spec = {**(spec or {}), "preprocessing": section}
+    try:
+        yield
+    finally:
+        model.spec = spec

@@ -1,0 +1,79 @@
+"""Batches of raw values: texts, files of images and audio, arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zoo.data.collation import collate, prepare_example
+from zoo.errors import DataError, ZooError, truncate
+from zoo.interfaces import Model, Preprocessor
+
+
+def to_list(inputs: Any) -> list[Any]:
+    """Return the inputs as a list, or raise ZooError if it is a single value or empty."""
+    if isinstance(inputs, (str, Path)) or not isinstance(inputs, Sequence):
+        raise ZooError(f"inputs is {truncate(repr(inputs), 80)}; expected a list of inputs")
+    if not inputs:
+        raise ZooError("inputs is empty; expected at least one input")
+    return list(inputs)
+
+
+def encode_examples(
+    model: Model,
+    preprocessors: Mapping[str, Preprocessor],
+    examples: Sequence[Mapping[str, Any]],
+) -> dict[str, Tensor]:
+    """Return the batch of raw values for generation or prediction, on the model's device.
+
+    Args:
+        preprocessors: by key of the batch.
+        examples: the value of each key: a text, a path of a file, or the value itself.
+
+    Raises:
+        DataError: if a value cannot be used, with the number of the input.
+    """
+    schema = model.batch_schema(inference=True) or {}
+    prepared = []
+    for number, example in enumerate(examples, 1):
+        try:
+            arrays = {
+                key: preprocessors[key].encode(read_value(preprocessors[key], value))
+                for key, value in example.items()
+            }
+            prepared.append(prepare_example(schema, arrays))
+        except DataError as error:
+            raise DataError(error.message, error.origin or f"input {number}") from None
+    device, dtype = model_device(model), _float_dtype(model)
+    return {
+        key: tensor.to(device, dtype if tensor.is_floating_point() else tensor.dtype)
+        for key, tensor in collate(schema, prepared).items()
+    }
+
+
+def read_value(preprocessor: Preprocessor, value: Any) -> Any:
+    """Return a value as `Preprocessor.encode` takes it; a path is read.
+
+    A string is a path unless the preprocessor takes texts or labels.
+    """
+    is_text = preprocessor.content in ("text", "texts", "label", "labels")
+    if isinstance(value, Path) or (isinstance(value, str) and not is_text):
+        path = Path(value)
+        if not path.is_file():
+            raise DataError("there is no such file", str(path))
+        return preprocessor.read(path)
+    return value
+
+
+def model_device(model: Model) -> torch.device:
+    """Return the device of a model's parameters."""
+    return next((p.device for p in model.parameters()), torch.device("cpu"))
+
+
+def _float_dtype(model: Model) -> torch.dtype:
+    found = (p.dtype for p in model.parameters() if p.is_floating_point())
+    return next(found, torch.get_default_dtype())

@@ -1,0 +1,67 @@
+"""Averages of weights over steps and over checkpoints."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from zoo.artifact.checkpoint import open_tensors
+from zoo.training.sharding import local
+
+
+class MovingAverage:
+    r"""Exponential moving average of the parameters of a model.
+
+    .. math:: a_t = d_t \, a_{t-1} + (1 - d_t) \, w_t, \quad d_t = \min(d, (1 + t) / (10 + t))
+
+    so that the first averages do not depend on the initial weights. Buffers are not averaged.
+    """
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self.names = [name for name, _ in model.named_parameters()]
+        self.parameters = list(model.parameters())
+        self.weights: list[Tensor] = [local(p.detach()) for p in self.parameters]
+        self.averages = [weight.clone() for weight in self.weights]
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """Add the weights of a step; the first step is 1."""
+        decay = min(self.decay, (1 + step) / (10 + step))
+        torch._foreach_lerp_(self.averages, self.weights, 1 - decay)
+
+    @contextlib.contextmanager
+    def applied(self) -> Iterator[None]:
+        """Use the averages as weights of the model inside the block."""
+        self._swap()
+        try:
+            yield
+        finally:
+            self._swap()
+
+    @torch.no_grad()
+    def _swap(self) -> None:
+        weights = [weight.clone() for weight in self.weights]
+        torch._foreach_copy_(self.weights, self.averages)
+        torch._foreach_copy_(self.averages, weights)
+
+
+def average_checkpoints(files: Sequence[Path]) -> dict[str, Tensor]:
+    """Return the mean of the weights in several model files; other tensors are those of the last.
+
+    Sums are computed in float64.
+    """
+    readers = [open_tensors([file]) for file in files]
+    means: dict[str, Tensor] = {}
+    for name in readers[-1].metas:
+        last = readers[-1].read(name)
+        if last.is_floating_point() and len(readers) > 1:
+            total = sum(reader.read(name).double() for reader in readers)
+            assert isinstance(total, Tensor)
+            last = (total / len(readers)).to(last.dtype)
+        means[name] = last
+    return means

@@ -1,0 +1,86 @@
+"""Events of a training run, for progress bars and other observers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What is known when a run starts.
+
+    Attributes:
+        name: the name of the spec.
+        parameters: number of parameters of the model.
+        examples: number of training examples.
+        updates: number of updates in an epoch.
+        steps: number of steps of the whole run.
+        step: the step from which the run is resumed; 0 for a new run.
+        hardware: device and number of processes.
+    """
+
+    name: str
+    parameters: int
+    examples: int
+    updates: int
+    steps: int
+    step: int
+    hardware: str
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """The result of a training run.
+
+    Attributes:
+        step: number of steps.
+        epoch: number of completed epochs.
+        values: results of the saved model on the validation data, by name.
+        best: the best value of ``train.evaluate.monitor`` and its step; None without validation.
+        path: the file of the saved model.
+        log: the log, one JSON object per line.
+        skipped: number of examples left out, by reason.
+    """
+
+    step: int
+    epoch: int
+    values: Mapping[str, float]
+    best: Mapping[str, Any] | None
+    path: Path
+    log: Path
+    skipped: Mapping[str, int]
+
+
+class Callback:
+    """Receives the events of a run. Called on the main process only; no method has to be defined.
+
+    `on_step` is called after every step, before the loss is known: reading it would synchronise
+    the device. Losses arrive in `on_log`.
+    """
+
+    def on_message(self, text: str) -> None:
+        """A message to the user."""
+
+    def on_progress(self, text: str, done: int, total: int) -> None:
+        """Part of the preparation ends, such as the encoding of texts."""
+
+    def on_start(self, info: RunInfo) -> None:
+        """Training starts or is resumed."""
+
+    def on_step(self, step: int) -> None:
+        """A step ends."""
+
+    def on_log(self, entry: Mapping[str, Any]) -> None:
+        """A line of the log was written."""
+
+    def on_evaluation(self, step: int, values: Mapping[str, float], is_best: bool) -> None:
+        """An evaluation ends."""
+
+    def on_checkpoint(self, path: Path) -> None:
+        """A checkpoint was saved."""
+
+    def on_end(self, result: TrainingResult) -> None:
+        """Training ends."""

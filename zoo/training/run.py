@@ -1,0 +1,264 @@
+"""`zoo.train`: from a spec to a trained, evaluated and saved model."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+from zoo.artifact.loading import read_header
+from zoo.errors import MissingExtra, ZooError
+from zoo.files import atomic_write
+from zoo.registry.component_registry import ComponentRegistry
+from zoo.spec.spec import Source
+from zoo.training.callback import Callback, RunInfo, TrainingResult
+from zoo.training.checkpoint import find_checkpoints, read_state, remove_unfinished
+from zoo.training.evaluator import lower_is_better
+from zoo.training.final_model import save_final_model
+from zoo.training.interruption import Signals
+from zoo.training.plot import plot_log
+from zoo.training.processes import Parallel, Processes
+from zoo.training.random_state import get_random_state, seed_all, set_random_state
+from zoo.training.run_checkpoints import RunCheckpoints
+from zoo.training.run_log import RunLog
+from zoo.training.setup import Request, Setup, build_setup, read_request
+from zoo.training.spec_changes import check_changes, find_changes
+from zoo.training.state import RunState
+from zoo.training.trainer import Trainer
+
+LOG_FILE = "log.jsonl"
+SPEC_FILE = "spec.yaml"
+MODEL_FILE = "model.safetensors"
+PLOT_FILE = "loss.png"
+CHECKPOINTS = "checkpoints"
+
+
+def train(
+    source: Source,
+    *,
+    output: str | os.PathLike[str],
+    overrides: Iterable[str] = (),
+    resume: bool = False,
+    device: str | torch.device | None = None,
+    seed: int | None = None,
+    parallel: Parallel | None = None,
+    callbacks: Sequence[Callback] = (),
+    registry: ComponentRegistry | None = None,
+) -> TrainingResult:
+    """Train the model of a spec as its section ``train`` describes.
+
+    The folder `output` gets ``log.jsonl``, ``spec.yaml``, ``checkpoints/``, ``loss.png`` and
+    ``model.safetensors``: the best model, or the average that ``train.average`` asks for. Under
+    ``accelerate launch`` or ``torchrun`` all processes call this function together.
+
+    Args:
+        source: path of a spec, name of a spec of a plugin, or a mapping.
+        output: folder of the run.
+        overrides: values that replace those of the spec, such as ``train.steps=100``.
+        resume: continue from the newest checkpoint in `output`, or start if there is none.
+        device: default: a GPU if there is one.
+        seed: replaces ``train.seed``.
+        parallel: ``ddp`` or ``fsdp``, for several processes.
+        callbacks: observers of the run, such as a progress bar.
+
+    Raises:
+        SpecError: if the spec is not valid.
+        DataError: if an example or a file cannot be used.
+        Interrupted: after SIGTERM or Ctrl-C, when a checkpoint has been saved.
+        ZooError: if a loss is not finite, a file cannot be written, or the run cannot be resumed.
+    """
+    request = read_request(source, overrides, seed, registry)
+    folder = Path(output)
+    random_state = get_random_state()
+    processes = Processes(
+        folder,
+        device=device,
+        precision=request.training.precision,
+        parallel=parallel,
+        trackers=request.training.log.trackers,
+    )
+    try:
+        with Signals() as signals:
+            run = Run(request, folder, processes, callbacks)
+            return run.train(resume=resume, signals=signals)
+    finally:
+        processes.close()
+        set_random_state(random_state)
+
+
+class Run:
+    """A run in a folder: opens or continues it, trains, and saves the final model."""
+
+    def __init__(
+        self,
+        request: Request,
+        folder: Path,
+        processes: Processes,
+        callbacks: Sequence[Callback],
+    ) -> None:
+        self.request = request
+        self.folder = folder
+        self.processes = processes
+        self.callbacks = callbacks if processes.is_main else ()
+
+    def train(self, *, resume: bool, signals: Signals) -> TrainingResult:
+        newest = self._open_folder(resume=resume)
+        if newest is not None:
+            self._compare_specs(newest)
+        seed_all(self.request.training.seed + self.processes.rank)
+        setup = build_setup(self.request, self.processes, self._report_progress)
+        try:
+            return self._train(setup, newest, signals)
+        except RuntimeError as error:
+            if not self.processes.is_connection_error(error):
+                raise
+            found = find_checkpoints(self.folder / CHECKPOINTS)
+            good = f"continue from {found[-1]} with --resume" if found else "no checkpoint exists"
+            raise ZooError(
+                f"process {self.processes.rank} of {self.processes.world} has lost the connection "
+                f"to another process, which may have been killed; {good}"
+            ) from error
+        finally:
+            setup.close()
+
+    def _train(self, setup: Setup, newest: Path | None, signals: Signals) -> TrainingResult:
+        lower = lower_is_better(setup)
+        checkpoints = RunCheckpoints(self.folder / CHECKPOINTS, setup, lower=lower)
+        state = RunState()
+        if newest is not None:
+            self._check_data(newest, setup)
+            state = checkpoints.restore(newest)
+        self._start(setup, state)
+        log = RunLog(self.folder / LOG_FILE, self.processes, size=state.log_bytes)
+        log.start_trackers(
+            self.request.training.log.trackers, self.request.spec.resolve(), state.step
+        )
+        provenance = self._provenance(setup, state)
+        trainer = Trainer(setup, state, log, checkpoints, self.callbacks, provenance)
+        try:
+            if trainer.is_finished() and self._has_final_model(state):
+                self._message(f"the run in {self.folder} is finished: step {state.step}")
+                values = state.best["values"] if state.best else {}
+            else:
+                trainer.train(signals)
+                path = self.folder / MODEL_FILE
+                values = save_final_model(setup, state, checkpoints, path, provenance, lower)
+        finally:
+            log.close()
+        self._plot()
+        result = self._result(setup, state, values)
+        for callback in self.callbacks:
+            callback.on_end(result)
+        return result
+
+    def _open_folder(self, *, resume: bool) -> Path | None:
+        """Create the folder, or return the newest checkpoint in it. Called by all processes."""
+        used = (self.folder / LOG_FILE).exists()
+        self.processes.barrier()
+        if used and not resume:
+            raise ZooError(
+                f"{self.folder} contains a run; continue it with --resume, or use another folder"
+            )
+        checkpoints = self.folder / CHECKPOINTS
+        if self.processes.is_main:
+            try:
+                checkpoints.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise ZooError(f"{checkpoints} cannot be created: {error.strerror}") from None
+            remove_unfinished(checkpoints)
+        self.processes.barrier()
+        found = find_checkpoints(checkpoints)
+        if resume and not found:
+            self._message(f"{self.folder} has no checkpoint; training starts at step 0")
+        return found[-1] if found else None
+
+    def _compare_specs(self, checkpoint: Path) -> None:
+        """Report what changed since the checkpoint; raise ZooError for what cannot change."""
+        old = read_state(checkpoint)["spec"]
+        changes = list(find_changes(old, self.request.spec.resolve()))
+        check_changes(changes)
+        for change in changes:
+            self._message(f"changed: {change}")
+
+    def _check_data(self, checkpoint: Path, setup: Setup) -> None:
+        old, new = read_state(checkpoint)["examples"], len(setup.batches.examples)
+        if old != new:
+            raise ZooError(
+                f"the training data has {new:,} examples, but had {old:,} at {checkpoint}; the "
+                "position in the data would be another; start a new run in another folder"
+            )
+
+    def _start(self, setup: Setup, state: RunState) -> None:
+        if not self.processes.is_main:
+            return
+        text = yaml.safe_dump(self.request.spec.resolve(), sort_keys=False, allow_unicode=True)
+        with atomic_write(self.folder / SPEC_FILE) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        info = RunInfo(
+            self.request.spec.name,
+            sum(parameter.numel() for parameter in setup.model.parameters()),
+            len(setup.batches.examples),
+            setup.batches.updates(state.epoch),
+            setup.steps,
+            state.step,
+            self.processes.describe(),
+        )
+        for callback in self.callbacks:
+            callback.on_start(info)
+
+    def _has_final_model(self, state: RunState) -> bool:
+        path = self.folder / MODEL_FILE
+        if not path.is_file():
+            return False
+        stored = read_header(path).provenance.get("train") or {}
+        return bool(stored.get("step") == state.step)
+
+    def _provenance(self, setup: Setup, state: RunState) -> Callable[[], Mapping[str, Any]]:
+        """Return a function that returns the provenance of a model that is saved now."""
+        section = self.request.spec.resolve()["train"]
+        started = time.monotonic() - state.seconds
+        return lambda: {
+            "train": {
+                "section": section,
+                "step": state.step,
+                "epoch": self._epochs(setup, state),
+                "results": state.values,
+                "seconds": round(time.monotonic() - started, 1),
+                "hardware": self.processes.describe(),
+            }
+        }
+
+    def _epochs(self, setup: Setup, state: RunState) -> int:
+        """Return the number of completed epochs."""
+        return state.epoch + (state.index >= setup.batches.updates(state.epoch))
+
+    def _result(self, setup: Setup, state: RunState, values: Mapping[str, float]) -> TrainingResult:
+        return TrainingResult(
+            state.step,
+            self._epochs(setup, state),
+            values,
+            state.best,
+            self.folder / MODEL_FILE,
+            self.folder / LOG_FILE,
+            setup.batches.skipped,
+        )
+
+    def _plot(self) -> None:
+        if self.processes.is_main:
+            try:
+                plot_log(self.folder / LOG_FILE, self.folder / PLOT_FILE, self.request.spec.name)
+            except MissingExtra as error:
+                self._message(f"no plot saved: {error}")
+
+    def _message(self, text: str) -> None:
+        for callback in self.callbacks:
+            callback.on_message(text)
+
+    def _report_progress(self, text: str, done: int, total: int) -> None:
+        for callback in self.callbacks:
+            callback.on_progress(text, done, total)

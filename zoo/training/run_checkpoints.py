@@ -1,0 +1,194 @@
+"""The checkpoints of a run: what they contain, and which are kept."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zoo.artifact.checkpoint import open_tensors
+from zoo.artifact.saving import save, write
+from zoo.artifact.weights import named_tensors
+from zoo.errors import ArtifactError, ZooError
+from zoo.files import os_error_message
+from zoo.training.checkpoint import (
+    MODEL_FILE,
+    TENSOR_FILE,
+    checkpoint_path,
+    checkpoint_step,
+    find_checkpoints,
+    load_tensors,
+    read_state,
+    remove_checkpoint,
+    write_checkpoint,
+)
+from zoo.training.optimiser_state import optimiser_numbers, optimiser_tensors, restore_optimiser
+from zoo.training.random_state import get_random_state, seed_all, set_random_state
+from zoo.training.setup import Setup
+from zoo.training.sharding import full, local, shard_like
+from zoo.training.state import RunState
+
+_WEIGHTS = "weights/"
+_RANDOM = "random"
+
+
+class RunCheckpoints:
+    """Saves and restores a run.
+
+    With a moving average, the model of a checkpoint has the averages, and the weights of the last
+    step are next to the state of the optimiser.
+    """
+
+    def __init__(self, folder: Path, setup: Setup, *, lower: bool) -> None:
+        self.folder = folder
+        self._setup = setup
+        self._lower = lower
+        self._spec = setup.request.spec.resolve()
+
+    def newest(self) -> Path | None:
+        """Return the newest checkpoint, or None."""
+        found = find_checkpoints(self.folder)
+        return found[-1] if found else None
+
+    def save(self, state: RunState, provenance: Mapping[str, Any]) -> Path:
+        """Save a checkpoint, then remove those that are not kept. Called by all processes."""
+        setup, processes = self._setup, self._setup.processes
+        target = checkpoint_path(self.folder, state.step)
+        tensors = self._tensors()
+        write_model = model_writer(setup, provenance)
+        with self.report_failure(target):
+            if processes.is_main:
+                data = {
+                    "step": state.step,
+                    "world": processes.world,
+                    "examples": len(setup.batches.examples),
+                    "spec": self._spec,
+                    "optimiser": optimiser_numbers(setup.model, setup.optimiser),
+                    "state": state.as_json(),
+                }
+                write_checkpoint(target, write_model, tensors, data)
+                self._remove_old(state)
+        return target
+
+    @contextlib.contextmanager
+    def report_failure(self, target: Path) -> Iterator[None]:
+        """Raise ZooError on all processes if one of them cannot write."""
+        problem = None
+        try:
+            yield
+        except (OSError, ArtifactError) as error:
+            problem = str(self.failure(target, error))
+        for message in filter(None, self._setup.processes.gather(problem)):
+            raise ZooError(message)
+
+    def failure(self, target: Path, error: OSError | ArtifactError) -> ZooError:
+        """Return the error of a file that could not be written."""
+        reason = os_error_message(error)
+        newest = self.newest()
+        kept = f"the last checkpoint is {newest}" if newest else "there is no checkpoint"
+        return ZooError(
+            f"{target} could not be written: {reason}; {kept}, from which --resume continues"
+        )
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """Return the tensors of a checkpoint other than the model; complete on the main process."""
+        setup, processes = self._setup, self._setup.processes
+        found = optimiser_tensors(setup.model, setup.optimiser)
+        if setup.average is not None:
+            found |= {f"{_WEIGHTS}{name}": p for name, p in setup.model.named_parameters()}
+        tensors = {name: full(tensor).cpu() for name, tensor in found.items()}
+        for rank, states in enumerate(processes.gather(get_random_state())):
+            tensors |= {f"{_RANDOM}/{rank}/{key}": value for key, value in states.items()}
+        return tensors
+
+    def _remove_old(self, state: RunState) -> None:
+        training = self._setup.training
+        average = training.average
+        last = max(training.checkpoints.last, (average and average.last) or 0)
+        best = max(training.checkpoints.best, (average and average.best) or 0)
+        found = find_checkpoints(self.folder)
+        steps = {checkpoint_step(path) for path in found}
+        state.scores = {step: v for step, v in state.scores.items() if int(step) in steps}
+        keep = {*sorted(steps)[-last:], *state.best_steps(best, lower=self._lower)}
+        for path in found:
+            if checkpoint_step(path) not in keep:
+                remove_checkpoint(path)
+
+    @torch.no_grad()
+    def restore(self, path: Path) -> RunState:
+        """Set weights, averages, optimiser, random generators and schedule from a checkpoint."""
+        setup, data = self._setup, read_state(path)
+        stored = open_tensors([path / MODEL_FILE])
+        tensors = open_tensors([path / TENSOR_FILE])
+        load_tensors(setup.model, stored, path)
+        average = setup.average
+        if average is not None:
+            torch._foreach_copy_(average.averages, average.weights)
+            for name, parameter in setup.model.named_parameters():
+                weight = shard_like(tensors.read(f"{_WEIGHTS}{name}"), parameter)
+                local(parameter).copy_(local(weight))
+        restore_optimiser(setup.model, setup.optimiser, tensors, data["optimiser"])
+        state = RunState.from_json(data["state"])
+        if setup.schedule is not None and state.schedule:
+            setup.schedule.restore(state.schedule)
+        prefix = f"{_RANDOM}/{setup.processes.rank}/"
+        random = {
+            name.removeprefix(prefix): tensors.read(name).clone()
+            for name in tensors.metas
+            if name.startswith(prefix)
+        }
+        if random and data["world"] == setup.processes.world:
+            set_random_state(random)
+        else:
+            seed_all(setup.training.seed + state.step + setup.processes.rank)
+        return state
+
+
+def model_writer(setup: Setup, provenance: Mapping[str, Any]) -> Callable[[Path], Any]:
+    """Return a function that writes the current model, or its averages, as an artifact.
+
+    Called by all processes; only the main process calls the function.
+
+    Raises:
+        ZooError: if a weight is not a finite number.
+    """
+    model = setup.model
+    with averaged(setup):
+        tensors = {name: full(tensor) for name, tensor in named_tensors(model).items()}
+        if setup.average is not None or setup.processes.sharded:
+            tensors = {name: tensor.to("cpu", copy=True) for name, tensor in tensors.items()}
+    check_finite(tensors)
+    if setup.average is None and not setup.processes.sharded:
+        return lambda path: save(model, path, provenance=provenance)
+    assert model.spec is not None
+    spec, providers, tokenizer = model.spec, model.providers, model.tokenizer
+    registry = setup.request.registry
+    return lambda path: write(
+        spec,
+        providers,
+        tensors,
+        path,
+        provenance=provenance,
+        tokenizer=tokenizer,
+        registry=registry,
+    )
+
+
+def averaged(setup: Setup) -> contextlib.AbstractContextManager[None]:
+    """Return a context in which the model has the weights that are evaluated and saved."""
+    return setup.average.applied() if setup.average else contextlib.nullcontext()
+
+
+def check_finite(tensors: Mapping[str, Tensor]) -> None:
+    """Raise ZooError if a weight is infinite or NaN."""
+    floats = {name: t for name, t in tensors.items() if t.is_floating_point()}
+    if not floats:
+        return
+    finite = torch.stack([t.isfinite().all() for t in floats.values()]).tolist()
+    wrong = [name for name, ok in zip(floats, finite, strict=True) if not ok]
+    if wrong:
+        raise ZooError(f"weights are not finite numbers after the last step: {wrong[0]}")

@@ -1,0 +1,162 @@
+"""Everything that a training run uses, built from its spec."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from zoo.data.batches import Batches, open_batches
+from zoo.data.preprocessing import fit_preprocessors
+from zoo.errors import ZooError
+from zoo.evaluation.datasets import limit_examples
+from zoo.interfaces import Filter, Metric, Model, Objective, Sampler, Schedule
+from zoo.registry.component_registry import ComponentRegistry
+from zoo.spec.composition import build_model, check_spec
+from zoo.spec.initialisation import find_weights
+from zoo.spec.spec import Source, Spec
+from zoo.spec.training import Batching, Training
+from zoo.training.averages import MovingAverage
+from zoo.training.monitor import check_monitor
+from zoo.training.processes import Processes
+from zoo.training.step import LossModule, Step
+
+
+@dataclass(frozen=True)
+class Request:
+    """A checked spec, and its section ``train``."""
+
+    spec: Spec
+    training: Training
+    registry: ComponentRegistry | None
+
+
+def read_request(
+    source: Source,
+    overrides: Iterable[str],
+    seed: int | None,
+    registry: ComponentRegistry | None,
+) -> Request:
+    """Check a spec; raise ZooError if it does not describe a training."""
+    texts = [*overrides, *([] if seed is None else [f"train.seed={seed}"])]
+    spec, _ = check_spec(source, overrides=texts, registry=registry)
+    sections = spec.sections
+    if sections.train is None:
+        raise ZooError(
+            f"spec '{spec.name}' has no section 'train'; it needs at least data, optimiser, and "
+            "steps or epochs"
+        )
+    if sections.objective is None:
+        raise ZooError(f"spec '{spec.name}' has no objective; add one: 'objective: cross-entropy'")
+    training = sections.train.build()
+    check_monitor(spec, training)
+    return Request(spec, training, registry)
+
+
+@dataclass
+class Setup:
+    """The built parts of a run.
+
+    Attributes:
+        steps: number of steps of the whole run.
+    """
+
+    request: Request
+    processes: Processes
+    model: Model
+    objective: Objective
+    batches: Batches
+    validation: Batches | None
+    step: Step
+    schedule: Schedule | None
+    average: MovingAverage | None
+    steps: int
+    metrics: list[Metric] = field(default_factory=list)
+    sampler: Sampler | None = None
+    filters: list[Filter] = field(default_factory=list)
+
+    @property
+    def training(self) -> Training:
+        return self.request.training
+
+    @property
+    def optimiser(self) -> torch.optim.Optimizer:
+        return self.step.optimiser
+
+    def close(self) -> None:
+        """End the workers that read data."""
+        self.batches.close()
+        if self.validation is not None:
+            self.validation.close()
+
+
+def build_setup(request: Request, processes: Processes, progress: Any = None) -> Setup:
+    """Build the model, open the data, and create optimiser and schedule."""
+    spec, training = request.spec, request.training
+    sections = spec.sections
+    model = build_model(spec, training.seed)
+    preprocessors = fit_preprocessors(spec, model)
+    options: dict[str, Any] = {
+        "seed": training.seed,
+        "bad_data": training.bad_data,
+        "workers": training.workers,
+        "pin": processes.device.type == "cuda",
+        "progress": progress,
+    }
+    batches = open_batches(training.data, model, preprocessors, training.batch, **options)
+    validation = None
+    if training.validation is not None:
+        source = limit_examples(training.validation, training.evaluate.limit)
+        validation = open_batches(
+            source, model, preprocessors, training.batch, evaluation=True, **options
+        )
+    steps = count_steps(training, batches)
+    processes.place(model)
+    assert sections.objective is not None
+    objective = sections.objective.build()
+    module = LossModule(model, objective).to(processes.device)
+    optimiser = training.optimiser.build(steps=steps).build(list(find_weights(model)))
+    if training.compile:
+        module.compile()
+    step = Step(
+        processes.wrap(module),
+        model,
+        optimiser,
+        processes,
+        clip=training.clip,
+        accumulate=training.accumulate,
+    )
+    schedule = training.schedule.build(steps=steps) if training.schedule else None
+    ema = training.average.ema if training.average else None
+    sampler = training.evaluate.sampler or sections.sampler
+    return Setup(
+        request,
+        processes,
+        model,
+        objective,
+        batches,
+        validation,
+        step,
+        schedule,
+        MovingAverage(model, ema) if ema else None,
+        steps,
+        [blueprint.build() for blueprint in sections.metrics],
+        sampler.build() if sampler else None,
+        [blueprint.build() for blueprint in sections.filters],
+    )
+
+
+def count_steps(training: Training, batches: Batches) -> int:
+    """Return the number of steps of a training, in which epochs can differ."""
+    if training.steps is not None:
+        return training.steps
+    assert training.epochs is not None
+    if _equal_epochs(training.batch):
+        return training.epochs * batches.updates(0)
+    return sum(batches.updates(epoch) for epoch in range(training.epochs))
+
+
+def _equal_epochs(batching: Batching) -> bool:
+    return batching.items is not None and batching.block is None

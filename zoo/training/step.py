@@ -1,0 +1,146 @@
+"""One update of the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from zoo.interfaces import Model, Objective
+from zoo.training.processes import Processes
+from zoo.training.sharding import local
+
+MicroBatch = Mapping[str, Tensor] | None
+
+
+class StepOutput(NamedTuple):
+    """Values of a step, on the device.
+
+    Attributes:
+        loss: the mean over the global batch.
+        norm: the gradient norm before clipping; None without clipping.
+        stops: number of processes that received a signal to stop; None with one process.
+    """
+
+    loss: Tensor
+    norm: Tensor | None
+    stops: Tensor | None
+
+
+class LossModule(nn.Module):
+    """A model and its objective as one module, which is compiled and wrapped as a whole."""
+
+    def __init__(self, model: Model, objective: Objective) -> None:
+        super().__init__()
+        self.model = model
+        self.objective = objective
+
+    def forward(
+        self, batch: Mapping[str, Tensor], weighted: bool = False
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """Return the loss; with `weighted`, the sum of its terms and their number."""
+        outputs = self.model(batch)
+        loss: Tensor = self.objective(outputs)
+        if not weighted:
+            return loss
+        weight = self.objective.weight(outputs)
+        return loss * weight, weight
+
+
+class Step:
+    """Computes gradients and updates the weights.
+
+    One process without accumulation computes the loss of the batch and its gradients, as a loop
+    written by hand. Otherwise losses and gradients of micro-batches and processes are summed,
+    each multiplied by the number of terms of its mean, and divided by the number of all terms:
+    the mean over the global batch, however it is split.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        model: Model,
+        optimiser: torch.optim.Optimizer,
+        processes: Processes,
+        *,
+        clip: float | None,
+        accumulate: int,
+    ) -> None:
+        self.module = module
+        self.model = model
+        self.optimiser = optimiser
+        self.processes = processes
+        self.clip = clip
+        self.weighted = accumulate > 1 or processes.world > 1
+        self.parameters = [
+            parameter for group in optimiser.param_groups for parameter in group["params"]
+        ]
+        self.initial_lr = [group["lr"] for group in optimiser.param_groups]
+
+    def set_lr(self, factor: float) -> None:
+        """Multiply the learning rate of each parameter group by the factor of the schedule."""
+        for group, lr in zip(self.optimiser.param_groups, self.initial_lr, strict=True):
+            group["lr"] = lr * factor
+
+    def __call__(self, batches: Sequence[MicroBatch], *, stop: bool = False) -> StepOutput:
+        """Update the weights with the micro-batches of this process.
+
+        Args:
+            stop: whether this process received a signal to stop.
+        """
+        stops = norm = None
+        first = batches[0]
+        if self.weighted or first is None:
+            loss, stops = self._backward_weighted(batches, stop)
+        else:
+            with self.processes.autocast():
+                loss = self.module(self._to_device(first))
+            loss.backward()
+        if self.clip is not None:
+            norm = local(nn.utils.clip_grad_norm_(self.parameters, self.clip, foreach=True))
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        return StepOutput(loss.detach(), norm, stops)
+
+    def _backward_weighted(
+        self, batches: Sequence[MicroBatch], stop: bool
+    ) -> tuple[Tensor, Tensor]:
+        processes = self.processes
+        sums = torch.zeros(3, device=processes.device)
+        sums[2] = float(stop)
+        for index, batch in enumerate(batches):
+            is_last = index == len(batches) - 1
+            with processes.accumulate(self.module, sync=is_last):
+                loss, weight = self._losses(batch)
+                loss.backward()  # type: ignore[no-untyped-call]
+            sums[0] += loss.detach()
+            sums[1] += weight
+        total = processes.sum(sums)
+        loss, weight = total[0], total[1].clamp(min=1)
+        gradients = [local(p.grad) for p in self.parameters if p.grad is not None]
+        torch._foreach_mul_(gradients, processes.world / weight)
+        return loss / weight, total[2]
+
+    def _losses(self, batch: MicroBatch) -> tuple[Tensor, Tensor]:
+        """Return the sum of the terms of the loss and their number.
+
+        A process without examples computes the loss of a random batch with weight 0, because the
+        backward pass of the others waits for its gradients.
+        """
+        with self.processes.autocast():
+            loss: Tensor
+            weight: Tensor
+            if batch is not None:
+                loss, weight = self.module(self._to_device(batch), True)
+                return loss, weight
+            generator = torch.Generator(self.processes.device).manual_seed(0)
+            loss, weight = self.module(self.model.example(1, 4, generator), True)
+            return loss * 0, weight * 0
+
+    def _to_device(self, batch: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        device = self.processes.device
+        if device.type == "cpu":
+            return batch
+        return {key: tensor.to(device, non_blocking=True) for key, tensor in batch.items()}

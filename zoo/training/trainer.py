@@ -1,0 +1,206 @@
+"""The training loop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from zoo.data.batches import Update
+from zoo.errors import ZooError
+from zoo.training.callback import Callback
+from zoo.training.evaluator import evaluate_run, lower_is_better
+from zoo.training.interruption import Interrupted, Signals
+from zoo.training.loss_record import LossRecord, NotFinite, Place
+from zoo.training.run_checkpoints import RunCheckpoints
+from zoo.training.run_log import RunLog
+from zoo.training.setup import Setup
+from zoo.training.state import RunState
+
+_MAX_ORIGINS = 8
+
+
+class Trainer:
+    """Runs the steps of a training, with its log, evaluations and checkpoints.
+
+    Losses stay on the device until a line of the log, an evaluation or a checkpoint is due.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        state: RunState,
+        log: RunLog,
+        checkpoints: RunCheckpoints,
+        callbacks: Sequence[Callback],
+        provenance: Callable[[], Mapping[str, Any]],
+    ) -> None:
+        self.setup = setup
+        self.state = state
+        self.log = log
+        self.checkpoints = checkpoints
+        self.callbacks = callbacks if setup.processes.is_main else ()
+        self.provenance = provenance
+        self.lower = lower_is_better(setup)
+        self.record = LossRecord(state.losses, state.norms)
+        self._started = time.monotonic() - state.seconds
+        self._logged = time.monotonic()
+        self._tokens = 0
+        self._reads_every_step = setup.processes.world > 1 and setup.processes.device.type == "cpu"
+
+    def train(self, signals: Signals) -> None:
+        """Train until the last step, early stopping, or a signal.
+
+        Raises:
+            Interrupted: after a signal, when a checkpoint has been saved.
+            ZooError: if a loss is not finite, or a file cannot be written.
+        """
+        setup, state, processes = self.setup, self.state, self.setup.processes
+        setup.model.train()
+        try:
+            while not self.is_finished():
+                for update in setup.batches.epoch(
+                    state.epoch,
+                    start=state.index,
+                    rank=processes.rank,
+                    world=processes.world,
+                    accumulate=setup.training.accumulate,
+                ):
+                    self._update(update, signals)
+                    if self.is_finished():
+                        break
+                else:
+                    state.epoch, state.index = state.epoch + 1, 0
+        except NotFinite as error:
+            raise ZooError(self._describe(error)) from error
+
+    def is_finished(self) -> bool:
+        """Return whether no step is left, or early stopping ends the training."""
+        patience = self.setup.training.evaluate.patience
+        stopped = patience is not None and self.state.stale >= patience
+        return stopped or self.state.step >= self.setup.steps
+
+    def _update(self, update: Update, signals: Signals) -> None:
+        setup, state, training = self.setup, self.state, self.setup.training
+        if setup.schedule is not None:
+            setup.step.set_lr(setup.schedule.factor(state.step + 1))
+        output = setup.step(update.batches, stop=signals.received is not None)
+        state.step += 1
+        state.index = update.index + 1
+        self._tokens += update.tokens
+        if setup.average is not None:
+            setup.average.update(state.step)
+        self.record.add(Place(state.step, state.epoch, update.index), output)
+        is_last = state.step >= setup.steps
+        if state.step % training.log.every == 0 or is_last:
+            self._log()
+        elif self._reads_every_step:
+            self.record.read()
+        evaluated = self._is_evaluation_due(is_last)
+        is_best = evaluated and self._evaluate()
+        stop = self.record.stop if setup.processes.world > 1 else signals.received is not None
+        if stop or self.is_finished() or self._is_checkpoint_due(evaluated, is_best):
+            self.save()
+        for callback in self.callbacks:
+            callback.on_step(state.step)
+        if stop and not self.is_finished():
+            raise Interrupted(
+                f"{signals.name}: training stopped at step {state.step}; continue from "
+                f"{self.checkpoints.newest()} with --resume",
+                signals.exit_code,
+            )
+
+    def _is_evaluation_due(self, is_last: bool) -> bool:
+        if self.setup.validation is None:
+            return False
+        every = self.setup.training.evaluate.every
+        if every is not None:
+            return is_last or self.state.step % every == 0
+        return is_last or self.state.index == self.setup.batches.updates(self.state.epoch)
+
+    def _is_checkpoint_due(self, evaluated: bool, is_best: bool) -> bool:
+        training = self.setup.training
+        every, average = training.checkpoints.every, training.average
+        if evaluated and (is_best or every is None or (average is not None and average.best)):
+            return True
+        return every is not None and self.state.step % every == 0
+
+    def _log(self) -> None:
+        """Write a line of the log with the mean loss since the last one."""
+        self.record.read()
+        now, losses, norms = time.monotonic(), self.record.losses, self.record.norms
+        state, seconds = self.state, max(now - self._logged, 1e-9)
+        entry: dict[str, Any] = {
+            "step": state.step,
+            "epoch": state.epoch,
+            "loss": sum(losses) / len(losses),
+            "lr": self.setup.optimiser.param_groups[0]["lr"],
+            "tokens_per_second": round(self._tokens / seconds, 1),
+            "seconds": round(now - self._started, 3),
+        }
+        if norms:
+            entry["gradient_norm"] = sum(norms) / len(norms)
+        if self.setup.batches.skipped:
+            entry["skipped"] = self.setup.batches.skipped
+        self._write(entry)
+        self.record.clear()
+        self._logged, self._tokens = now, 0
+
+    def _write(self, entry: Mapping[str, Any]) -> None:
+        try:
+            self.log.write(entry)
+        except OSError as error:
+            raise self.checkpoints.failure(self.log.path, error) from error
+        for callback in self.callbacks:
+            callback.on_log(entry)
+
+    def _evaluate(self) -> bool:
+        """Evaluate on the validation data, and return whether the result is the best so far."""
+        self.record.read()
+        started = time.monotonic()
+        values = evaluate_run(self.setup)
+        monitor = self.setup.training.evaluate.monitor
+        is_best = self.state.observe(values, monitor, lower=self.lower)
+        if self.setup.schedule is not None:
+            value = values[monitor]
+            self.setup.schedule.observe(value if self.lower else -value)
+        self._write(
+            {
+                "step": self.state.step,
+                "epoch": self.state.epoch,
+                **{f"validation_{name}": value for name, value in values.items()},
+            }
+        )
+        for callback in self.callbacks:
+            callback.on_evaluation(self.state.step, values, is_best)
+        self._logged += time.monotonic() - started
+        return is_best
+
+    def save(self) -> Path:
+        """Save a checkpoint, unless the weights are not finite."""
+        self.record.read()
+        state = self.state
+        state.losses, state.norms = self.record.losses, self.record.norms
+        state.seconds = time.monotonic() - self._started
+        state.log_bytes = self.log.size()
+        if self.setup.schedule is not None:
+            state.schedule = dict(self.setup.schedule.state())
+        path = self.checkpoints.save(state, self.provenance())
+        for callback in self.callbacks:
+            callback.on_checkpoint(path)
+        return path
+
+    def _describe(self, error: NotFinite) -> str:
+        """Return the message of a loss that is not finite, with the origin of its batch."""
+        _, epoch, index = error.place
+        update = next(iter(self.setup.batches.epoch(epoch, start=index)))
+        origins = update.origins()
+        listed = ", ".join(origins[:_MAX_ORIGINS])
+        more = f" and {len(origins) - _MAX_ORIGINS} more" if len(origins) > _MAX_ORIGINS else ""
+        newest = self.checkpoints.newest()
+        good = f"the last checkpoint is {newest}" if newest else "there is no checkpoint yet"
+        return (
+            f"{error} (epoch {epoch}, batch {index}: {listed}{more}); {good}; try a lower learning "
+            "rate, clipping, or precision float32"
+        )
