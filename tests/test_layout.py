@@ -51,6 +51,7 @@ CROSS_CUTTING = {
         "plugins/zoo_ctc/learning_slow",
         "plugins/zoo_gat/learning",
         "plugins/zoo_show_attend_tell/caption_learning",
+        "training/real_data",
     ],
     "parity with another library or published weights": [
         "plugins/zoo_gat/checkpoint",

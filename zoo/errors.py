@@ -180,6 +180,7 @@ def _torch_requirement() -> str:
 
 _MAX_LISTED = 30
 """Maximum number of names listed in a message."""
+_MAX_SEARCHED = 10_000
 
 
 def suggest(name: str, available: Iterable[str], *, list_command: str = "") -> str:
@@ -189,12 +190,16 @@ def suggest(name: str, available: Iterable[str], *, list_command: str = "") -> s
     """
     options = sorted(set(available))
     longer = [option for option in options if name and option.startswith(f"{name}-")]
-    close = difflib.get_close_matches(truncate(name, 100), options, n=1, cutoff=0.6)
+    # The search compares the name with each option, and the options may come from a file.
+    searched = [option for option in options[:_MAX_SEARCHED] if len(option) <= 200]
+    close = difflib.get_close_matches(truncate(name, 100), searched, n=1, cutoff=0.6)
     names = " or ".join(f"'{option}'" for option in longer[:3] or close)
     hint = f"; did you mean {names}?" if names else ""
     if list_command and len(options) > _MAX_LISTED:
         return f"{hint} (see '{list_command}')"
-    return f"{hint} (available: {', '.join(options) or 'none'})"
+    listed = ", ".join(truncate(option, 60) for option in options[:_MAX_LISTED])
+    more = f" and {len(options) - _MAX_LISTED:,} more" if len(options) > _MAX_LISTED else ""
+    return f"{hint} (available: {listed or 'none'}{more})"
 
 
 def with_article(kind: str) -> str:

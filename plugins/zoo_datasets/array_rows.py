@@ -2,16 +2,20 @@
 
 import io
 import math
+import zipfile
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from zoo import DataError
-from zoo.plugin import Array, FileBytes, uncompressed_suffix
+from zoo.plugin import Array, FileBytes, truncate, uncompressed_suffix
 
 _IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _MAX_HEADER = 4096
+_MAX_SMALL_BYTES = 256 * 1024**2
+_MAX_RATIO = 100
+"""Larger arrays than `_MAX_SMALL_BYTES` have at most this many times the size of the file."""
 
 
 class ArrayRows:
@@ -76,8 +80,11 @@ def open_npy(path: str) -> ArrayRows:
             else np.lib.format.read_array_header_2_0
         )
         shape, fortran_order, dtype = read(header)
+        if any(size < 0 for size in shape):
+            raise ValueError(f"its shape is {list(shape)}")
     except ValueError as error:
-        raise DataError(f"it is not a valid .npy file: {error}", str(file.path)) from None
+        reason = truncate(str(error), 200)
+        raise DataError(f"it is not a valid .npy file: {reason}", str(file.path)) from None
     if dtype.hasobject or not shape or (fortran_order and len(shape) > 1):
         found = "Python objects" if dtype.hasobject else "one value" if not shape else ""
         raise DataError(
@@ -89,15 +96,26 @@ def open_npy(path: str) -> ArrayRows:
 
 def read_npz(path: str) -> tuple[str, Mapping[str, Array]]:
     """Return the path and the arrays of a file of `numpy.savez`."""
-    import zipfile
-
     file = FileBytes(path)
     try:
-        with np.load(io.BytesIO(file.read()), allow_pickle=False) as archive:
+        content = io.BytesIO(file.read())
+        _check_archive(content)
+        with np.load(content, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        raise DataError(f"it is not a valid .npz file: {error}", str(file.path)) from None
+    except Exception as error:  # zipfile, zlib and numpy raise many types
+        reason = truncate(str(error) or type(error).__name__, 200)
+        raise DataError(f"it is not a valid .npz file: {reason}", str(file.path)) from None
     return str(file.path), arrays
+
+
+def _check_archive(content: io.BytesIO) -> None:
+    """Raise ValueError if the arrays are much larger than the file."""
+    with zipfile.ZipFile(content) as archive:
+        size = sum(entry.file_size for entry in archive.infolist())
+    limit = max(_MAX_SMALL_BYTES, _MAX_RATIO * len(content.getbuffer()))
+    if size > limit:
+        raise ValueError(f"its arrays have {size:,} bytes; at most {limit:,} are allowed")
+    content.seek(0)
 
 
 def open_arrays(path: str) -> tuple[str, Mapping[str, Array | ArrayRows]]:

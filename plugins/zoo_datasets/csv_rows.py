@@ -2,11 +2,12 @@
 
 import csv
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from zoo import DataError
-from zoo.plugin import TextLines, uncompressed_suffix
+from zoo.plugin import TextLines, truncate, uncompressed_suffix
 from zoo_datasets.columns import missing_column
 
 
@@ -43,9 +44,9 @@ class CsvRows:
         first = self._cells(0)
         self.columns = first if header else [str(number) for number in range(len(first))]
         self._header = int(header)
-        repeated = [name for name in self.columns if self.columns.count(name) > 1]
-        if repeated:
-            raise DataError(f"column '{repeated[0]}' occurs twice", self.origin(-1))
+        repeated = next((name for name, n in Counter(self.columns).items() if n > 1), None)
+        if repeated is not None:
+            raise DataError(f"column '{truncate(repeated, 60)}' occurs twice", self.origin(-1))
 
     def __len__(self) -> int:
         return len(self._starts) - 1 - self._header
@@ -77,9 +78,12 @@ class CsvRows:
                     self._starts.append(start)
                 start = reader.line_num
         except csv.Error as error:
-            origin = self._lines.origin(start)
-            hint = "; if quotes are ordinary characters, set quoting: false"
-            raise DataError(f"not valid CSV: {error}{hint}", origin) from None
+            hint = "if quotes are ordinary characters, set quoting: false"
+            if "field limit" in str(error):
+                hint = f"{hint}; for longer texts use the dataset json-lines"
+            elif "new-line" in str(error):
+                hint = "convert the line endings to line feeds"
+            raise DataError(f"not valid CSV: {error}; {hint}", self._lines.origin(start)) from None
         self._starts.append(start)
 
     def _cells(self, row: int) -> list[str]:

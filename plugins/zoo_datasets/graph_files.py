@@ -12,6 +12,7 @@ from zoo_datasets.csv_rows import CsvRows, require_columns
 
 SPLITS = ("none", "train", "validation", "test")
 _SPLIT_NAMES = {"": 0, "train": 1, "validation": 2, "val": 2, "valid": 2, "test": 3}
+_MAX_FEATURES = 2**28
 _INDEX_NAMES = {"idx_train": 1, "idx_val": 2, "idx_test": 3}
 
 
@@ -55,7 +56,7 @@ def read_graph_arrays(file: str) -> Graph:
     for name, value in _INDEX_NAMES.items():
         if name in arrays:
             _check_nodes(arrays[name], nodes, name, path)
-            split[arrays[name]] = value
+            split[arrays[name].astype(np.int64)] = value
     return Graph(features, edges.astype(np.int64), labels.astype(np.int64), split, path)
 
 
@@ -68,27 +69,55 @@ def _get(arrays: Mapping[str, Array], name: str, path: str) -> Array:
 def _read_features(arrays: Mapping[str, Array], path: str) -> Array:
     """Return dense features [N, F]."""
     if "features" in arrays or "indptr" not in arrays:
-        features = _get(arrays, "features", path).astype(np.float64)
-        if features.ndim != 2:
-            raise DataError(f"'features' has shape {list(features.shape)}, not [N, F]", path)
+        stored = _get(arrays, "features", path)
+        if stored.ndim != 2 or stored.dtype.kind not in "fiub":
+            raise DataError(
+                f"'features' is {stored.dtype} {list(stored.shape)}, but expected numbers [N, F]",
+                path,
+            )
+        features = stored.astype(np.float64)
     else:
-        nodes, width = (int(size) for size in _get(arrays, "shape", path))
-        indptr, indices = arrays["indptr"].astype(np.int64), _get(arrays, "indices", path)
+        nodes, width = _read_shape(_get(arrays, "shape", path), path)
+        for name in ("indptr", "indices"):
+            array = _get(arrays, name, path)
+            if array.ndim != 1 or array.dtype.kind not in "iu":
+                raise DataError(
+                    f"'{name}' is {array.dtype} {list(array.shape)}, but expected integers", path
+                )
+        indptr, indices = arrays["indptr"].astype(np.int64), arrays["indices"]
         values: Array | float = arrays.get("values", np.ones(1))
         if "codebook" in arrays and "codes" in arrays:
+            _check_nodes(arrays["codes"], len(arrays["codebook"]), "codes", path)
             values = arrays["codebook"][arrays["codes"]]
-        if len(indptr) != nodes + 1 or indptr[-1] != len(indices):
-            raise DataError("'indptr' does not fit 'shape' and 'indices'", path)
+        counts = np.diff(indptr)
+        fits = len(indptr) == nodes + 1 and indptr[0] == 0 and indptr[-1] == len(indices)
+        if not fits or (counts < 0).any() or np.shape(values) not in ((1,), indices.shape):
+            raise DataError("'indptr' does not fit 'shape', 'indices' and the values", path)
         _check_nodes(indices, width, "indices", path)
         features = np.zeros((nodes, width))
-        features[np.repeat(np.arange(nodes), np.diff(indptr)), indices] = values
+        features[np.repeat(np.arange(nodes), counts), indices] = values
     wrong = np.flatnonzero(~np.isfinite(features).all(axis=1))
     if len(wrong):
         raise DataError("a feature is NaN or infinite", f"{path}[{wrong[0]}]")
     return features
 
 
+def _read_shape(shape: Array, path: str) -> tuple[int, int]:
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or (shape < 0).any():
+        raise DataError("'shape' is not two integers, the numbers of nodes and features", path)
+    nodes, width = int(shape[0]), int(shape[1])
+    if nodes * width > _MAX_FEATURES:
+        raise DataError(
+            f"'shape' is {[nodes, width]}: {nodes * width:,} features; at most {_MAX_FEATURES:,} "
+            "are allowed",
+            path,
+        )
+    return nodes, width
+
+
 def _check_nodes(ids: Array, nodes: int, name: str, path: str) -> None:
+    if ids.dtype.kind not in "iu" and ids.size:
+        raise DataError(f"'{name}' is {ids.dtype}, but expected integers", path)
     if ids.size and (ids.min() < 0 or ids.max() >= nodes):
         wrong = int(ids.min() if ids.min() < 0 else ids.max())
         raise DataError(f"'{name}' contains {wrong}, but expected 0 to {nodes - 1}", path)

@@ -54,6 +54,8 @@ class _Digits(Examples):
                 f"expected images, uint8 [N, H, W], but found {images.dtype} {list(images.shape)}",
                 str(images.path),
             )
+        if 0 in images.shape:
+            raise DataError(f"the array {list(images.shape)} has no pixels", str(images.path))
         if len(labels.shape) != 1 or labels.dtype.kind not in "iu":
             raise DataError(
                 f"expected labels, integers [N], but found {labels.dtype} {list(labels.shape)}",

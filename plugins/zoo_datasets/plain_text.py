@@ -5,7 +5,9 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+import pydantic
 
 from zoo import DataError
 from zoo.plugin import Dataset, Example, Examples, Field, TextLines
@@ -31,7 +33,11 @@ class PlainText(Dataset):
     name: ClassVar[str] = "plain-text"
 
     def __init__(
-        self, *, files: str | list[str], field: str = "target", unit: Unit = "line"
+        self,
+        *,
+        files: str | Annotated[list[str], pydantic.Field(min_length=1)],
+        field: str = "target",
+        unit: Unit = "line",
     ) -> None:
         self.files = [files] if isinstance(files, str) else files
         self.field = field

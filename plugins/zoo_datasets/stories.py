@@ -35,7 +35,7 @@ class Stories(Dataset):
     def __init__(
         self,
         *,
-        files: str | list[str],
+        files: str | Annotated[list[str], pydantic.Field(min_length=1)],
         max_sentences: Annotated[int, pydantic.Field(ge=1)] | None = None,
         target: Literal["label", "text"] = "label",
     ) -> None:

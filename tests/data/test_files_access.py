@@ -113,3 +113,16 @@ def test_descriptors_are_closed(tmp_path):
     for _ in range(20):
         FileBytes(path).read(0, 1)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@pytest.mark.parametrize(("suffix", "compress"), [(".gz", gzip.compress), (".xz", lzma.compress)])
+def test_content_much_larger_than_its_file_is_rejected(tmp_path, monkeypatch, suffix, compress):
+    monkeypatch.setattr(files, "MAX_IN_MEMORY", 10)
+    monkeypatch.setattr(files, "MAX_SMALL_BYTES", 1000)
+    path = tmp_path / f"bomb{suffix}"
+    path.write_bytes(compress(bytes(1_000_000)))
+    with pytest.raises(DataError, match=r"bomb\..*bytes, but more than .* after decompression"):
+        FileBytes(path)
+    assert not list((tmp_path / "cache").rglob("*.*"))
+    path.write_bytes(compress(bytes(1000)))
+    assert len(FileBytes(path)) == 1000

@@ -37,9 +37,16 @@ def test_files_that_are_not_images_are_rejected(tmp_path):
     with pytest.raises(DataError, match=r"a\.png: cannot be read: no such file"):
         read_image(tmp_path / "a.png")
     (tmp_path / "a.png").write_bytes(b"no image")
-    with pytest.raises(DataError, match=r"a\.png: it is not an image in a known format"):
+    with pytest.raises(DataError, match=r"a\.png: it is not a valid PNG, JPEG, .* or PPM image"):
         read_image(tmp_path / "a.png")
     Image.fromarray(PIXELS).save(tmp_path / "b.png")
     (tmp_path / "b.png").write_bytes((tmp_path / "b.png").read_bytes()[:60])
     with pytest.raises(DataError, match=r"b\.png: "):
         read_image(tmp_path / "b.png")
+
+
+def test_formats_that_start_other_programs_are_not_read(tmp_path):
+    eps = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n"
+    (tmp_path / "a.png").write_bytes(eps)
+    with pytest.raises(DataError, match=r"a\.png: it is not a valid PNG, JPEG, .* image"):
+        read_image(tmp_path / "a.png")

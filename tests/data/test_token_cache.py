@@ -82,6 +82,35 @@ def test_changed_files_options_and_damaged_folders_are_encoded_again(cache, tmp_
     assert len(list(cache.iterdir())) == 3
 
 
+def test_a_file_with_the_size_and_time_of_the_old_one_is_encoded_again(cache, tmp_path):
+    dataset = _write(tmp_path, count=200)
+    first = _contents(_open(dataset))
+    path = tmp_path / "source"
+    stat, old = path.stat(), path.read_text()
+    lines = old.splitlines()
+    lines[150] = " ".join("w9" if len(word) == 2 else "w19" for word in lines[150].split())
+    path.write_text("\n".join(lines) + "\n")
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert path.stat().st_size == stat.st_size
+    assert path.stat().st_mtime_ns == stat.st_mtime_ns
+    assert _contents(_open(dataset)) != first
+
+
+def test_another_version_encodes_again(cache, tmp_path, monkeypatch):
+    dataset = _write(tmp_path)
+    _open(dataset)
+    monkeypatch.setattr(token_cache, "version", lambda: "999")
+    _open(dataset)
+    assert len(list(cache.iterdir())) == 2
+    monkeypatch.setattr(Digits, "version", 2)
+    _open(dataset)
+    assert len(list(cache.iterdir())) == 3
+
+
+def test_parameters_that_look_like_paths_are_not_files():
+    assert token_cache._files({"column": "$PRICE", "name": "a\0b", "long": "x" * 5000}) == []
+
+
 def test_an_error_leaves_no_valid_folder(cache, tmp_path):
     dataset = _write(tmp_path, count=1500)
     lines = (tmp_path / "source").read_text().splitlines()

@@ -165,6 +165,16 @@ def test_allowed_changes_are_reported_and_others_are_rejected(files, tmp_path):
         zoo.train(other, output=tmp_path, device="cpu", resume=True)
 
 
+def test_a_parameter_that_was_added_since_has_its_default(files, tmp_path):
+    zoo.train(make_spec(files, steps=2), output=tmp_path, device="cpu")
+    (checkpoint,) = (tmp_path / "checkpoints").iterdir()
+    state = json.loads((checkpoint / "state.json").read_text())
+    del state["spec"]["train"]["data"]["delimiter"]  # as written by an earlier version
+    (checkpoint / "state.json").write_text(json.dumps(state))
+    result = zoo.train(make_spec(files, steps=3), output=tmp_path, device="cpu", resume=True)
+    assert result.step == 3
+
+
 def test_training_does_not_change_the_random_state_of_the_caller(files, tmp_path):
     torch.manual_seed(3)
     expected = torch.rand(2)

@@ -102,7 +102,7 @@ def test_a_disk_without_space_keeps_the_last_checkpoint(files, tmp_path):
         limit.remove()
     folder = tmp_path / "checkpoints"
     assert f"{folder / 'step-00000004'} could not be written: " in str(caught.value)
-    assert f"the last checkpoint is {folder / 'step-00000002'}" in str(caught.value)
+    assert f"continue from {folder / 'step-00000002'} with --resume" in str(caught.value)
     assert _checkpoints(tmp_path) == ["step-00000002"]
     assert zoo.train(spec, output=tmp_path, device="cpu", resume=True).step == 6
 

@@ -62,7 +62,9 @@ def command(
     hypotheses: Annotated[
         Path | None, typer.Option(help="Write the predicted texts to a file, one per line.")
     ] = None,
-    device: Annotated[str, typer.Option(help="Device, for example cuda.")] = "cpu",
+    device: Annotated[
+        str | None, typer.Option(help="Device, for example cpu; default: a GPU if there is one.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Random seed of the sampler.")] = 0,
     hyp: Annotated[
         Path | None,

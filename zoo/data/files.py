@@ -20,6 +20,9 @@ from zoo.files import atomic_write, os_error_message, user_cache
 
 MAX_IN_MEMORY = 64 * 1024**2
 """Largest decompressed size of a compressed file that is kept in memory."""
+MAX_SMALL_BYTES = 1024**3
+MAX_RATIO = 200
+"""Content of more bytes than `MAX_SMALL_BYTES` has at most this many times the size of its file."""
 _CHUNK = 1024**2
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _OPENERS: dict[str, Callable[[Path], IO[bytes]]] = {
@@ -153,9 +156,16 @@ class FileBytes:
                     return
                 cached = cache_folder() / name
                 cached.parent.mkdir(parents=True, exist_ok=True)
+                limit = max(MAX_SMALL_BYTES, MAX_RATIO * stat.st_size)
                 with atomic_write(cached) as temporary, temporary.open("wb") as file:
                     while content:
                         file.write(content)
+                        if file.tell() > limit:
+                            raise DataError(
+                                f"it has {stat.st_size:,} bytes, but more than {limit:,} after "
+                                "decompression; decompress it yourself if you trust it",
+                                str(self.path),
+                            )
                         content = stream.read(_CHUNK)
         self._file = cached
 

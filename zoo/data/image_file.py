@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from zoo.errors import DataError, MissingExtra
 
+_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
+"""Other formats of Pillow are not read: that of EPS starts another program, Ghostscript."""
 _GREY_MODES = {"1", "L", "LA", "I;16", "I;16B", "I;16L", "I", "F"}
 
 
@@ -30,10 +32,11 @@ def read_image(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(path) as opened:
+            with Image.open(path, formats=_FORMATS) as opened:
                 pixels = np.asarray(_to_8_bits(ImageOps.exif_transpose(opened)))
     except (UnidentifiedImageError, SyntaxError):
-        raise DataError("it is not an image in a known format", os.fspath(path)) from None
+        formats = "PNG, JPEG, BMP, GIF, WebP, TIFF or PPM"
+        raise DataError(f"it is not a valid {formats} image", os.fspath(path)) from None
     except (Image.DecompressionBombWarning, Image.DecompressionBombError, ValueError) as error:
         raise DataError(f"the image cannot be used: {error}", os.fspath(path)) from None
     except OSError as error:

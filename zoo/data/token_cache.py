@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from zoo.about import version
 from zoo.data.encoding import Chunk, Progress, Skipped, encode_chunks
 from zoo.data.files import cache_folder, expand_path
 from zoo.data.reader import ExampleReader
@@ -139,8 +140,8 @@ def fingerprint(
 ) -> str | None:
     """Return a hash of all that the encoded examples depend on, or None if it is not known.
 
-    These are the parameters of dataset and preprocessors, the stored texts, size and time of each
-    file, and as a test of them the encoding of the first examples.
+    These are the parameters of dataset and preprocessors, their versions, the stored texts, size
+    and times of each file, and as a test of them the encoding of the first examples.
     """
     section = (model.spec or {}).get("preprocessing") or {}
     files = _files(blueprint.resolve())
@@ -148,6 +149,12 @@ def fingerprint(
         return None
     content = {
         "format": FORMAT,
+        "versions": [
+            version(),
+            blueprint.entry.distribution_version,
+            blueprint.entry.cls.version,
+            *(item.version for item in reader.preprocessors.values()),
+        ],
         "dataset": blueprint.resolve(),
         "files": files,
         "evaluation": reader.evaluation,
@@ -163,19 +170,26 @@ def fingerprint(
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _files(value: Any) -> list[tuple[str, int, int]]:
-    """Return path, size and time of the files that are named in parameters."""
+def _files(value: Any) -> list[tuple[str, int, int, int]]:
+    """Return path, size and times of the files that are named in parameters.
+
+    A program can set the time of the content, for example to that of the file it replaces, but not
+    the time of the last change.
+    """
     if isinstance(value, Mapping):
         return [file for item in value.values() for file in _files(item)]
     if isinstance(value, (list, tuple)):
         return [file for item in value for file in _files(item)]
     if not isinstance(value, str):
         return []
-    path = expand_path(value).absolute()
+    try:
+        path = expand_path(value).absolute()
+        stat = path.stat()
+    except (DataError, OSError, ValueError):  # not a path
+        return []
     if not path.is_file():
         return []
-    stat = path.stat()
-    return [(str(path), stat.st_size, stat.st_mtime_ns)]
+    return [(str(path), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)]
 
 
 def _sample(reader: ExampleReader) -> list[Any]:

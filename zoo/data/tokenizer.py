@@ -73,6 +73,9 @@ def read_tokenizer(path: str | os.PathLike[str]) -> str:
     """Return the JSON of a tokenizer file, or raise ZooError if it is not valid."""
     file = Path(path)
     try:
+        if file.exists() and not file.is_file():
+            kind = "a directory" if file.is_dir() else "not a regular file"
+            raise ZooError(f"{path} is {kind}; expected the JSON file of a tokenizer")
         if file.stat().st_size > MAX_BYTES:
             raise ZooError(f"{path} is larger than the limit of {MAX_BYTES:,} bytes for tokenizers")
         text = file.read_text(encoding="utf-8")

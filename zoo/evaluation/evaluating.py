@@ -67,7 +67,7 @@ def evaluate(
         batch: number of examples in a batch.
         limit: use only the first examples, this many.
         texts: whether to return predicted texts even if no metric takes them.
-        device: default: that of the model; "cpu" for a saved model.
+        device: default: that of the model; for a saved model a GPU if there is one.
         seed: random seed of the sampler.
 
     Raises:
@@ -79,7 +79,8 @@ def evaluate(
     own_run = not isinstance(model, Model) and is_training_run(model)
     if not isinstance(model, Model):
         train = training_section(read_header(model).provenance)
-        model = load(model, device=device or "cpu", registry=registry)
+        available = "cuda" if torch.cuda.is_available() else "cpu"
+        model = load(model, device=device or available, registry=registry)
     elif device is not None:
         model.to(resolve_device(device))
     settings = read_settings(model, metrics, sampler, filters, overrides, registry)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,10 +13,10 @@ import torch
 import yaml
 
 from zoo.artifact.loading import read_header
-from zoo.errors import MissingExtra, ZooError
+from zoo.errors import MissingExtra, SpecError, ZooError
 from zoo.files import atomic_write
 from zoo.registry.component_registry import ComponentRegistry
-from zoo.spec.spec import Source
+from zoo.spec.spec import Source, load_spec
 from zoo.training.callback import Callback, RunInfo, TrainingResult
 from zoo.training.checkpoint import find_checkpoints, read_state, remove_unfinished
 from zoo.training.evaluator import lower_is_better
@@ -180,6 +181,8 @@ class Run:
     def _compare_specs(self, checkpoint: Path) -> None:
         """Report what changed since the checkpoint; raise ZooError for what cannot change."""
         old = read_state(checkpoint)["spec"]
+        with contextlib.suppress(SpecError):  # parameters that were added since have their defaults
+            old = load_spec(old, registry=self.request.registry).resolve()
         changes = list(find_changes(old, self.request.spec.resolve()))
         check_changes(changes)
         for change in changes:

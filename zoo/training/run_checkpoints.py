@@ -89,10 +89,8 @@ class RunCheckpoints:
         """Return the error of a file that could not be written."""
         reason = os_error_message(error)
         newest = self.newest()
-        kept = f"the last checkpoint is {newest}" if newest else "there is no checkpoint"
-        return ZooError(
-            f"{target} could not be written: {reason}; {kept}, from which --resume continues"
-        )
+        kept = f"continue from {newest} with --resume" if newest else "there is no checkpoint yet"
+        return ZooError(f"{target} could not be written: {reason}; {kept}")
 
     def _tensors(self) -> dict[str, Tensor]:
         """Return the tensors of a checkpoint other than the model; complete on the main process."""

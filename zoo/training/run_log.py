@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -53,7 +54,8 @@ class RunLog:
 
     def close(self) -> None:
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):  # the disk is full; `write` has raised the error
+                self._file.close()
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:

@@ -1,10 +1,13 @@
+import io
 import lzma
 import pickle
+import zipfile
 
 import numpy as np
 import pytest
 
 from zoo import DataError
+from zoo_datasets import array_rows
 from zoo_datasets.array_rows import open_npy
 from zoo_datasets.arrays import Arrays
 
@@ -96,3 +99,23 @@ def test_other_npy_files_raise(tmp_path):
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(DataError, match=r"a\.npy: the header declares an array of shape \[2, 3\]"):
         open_npy(str(path))
+
+
+def test_arrays_much_larger_than_their_file_are_rejected(tmp_path, monkeypatch):
+    monkeypatch.setattr(array_rows, "_MAX_SMALL_BYTES", 1000)
+    np.savez_compressed(tmp_path / "a.npz", source=np.zeros((10**5, 2)))
+    with pytest.raises(DataError, match=r"a\.npz: .*its arrays have 1,600,128 bytes; at most"):
+        Arrays(file=str(tmp_path / "a.npz"), fields={"source": {"dims": [2]}}).open()
+
+
+def test_headers_with_wrong_shapes_are_rejected(tmp_path):
+    for shape in ((-5,), (2**40,)):
+        header = io.BytesIO()
+        data = {"descr": "<f4", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(header, data)
+        (tmp_path / "a.npy").write_bytes(header.getvalue())
+        with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+            archive.writestr("x.npy", header.getvalue())
+        for name in ("a.npy", "a.npz"):
+            with pytest.raises(DataError, match=rf"{name}: "):
+                Arrays(file=str(tmp_path / name), fields={"x": {"dims": []}}).open()

@@ -100,3 +100,22 @@ def test_a_wrong_file_raises_when_opened(tmp_path, text, message):
 def test_lists_of_texts_are_rejected():
     with pytest.raises(ZooError, match="'story' is a list of texts"):
         Csv(file="a.csv", fields={"story": {"column": "a", "content": "texts"}})
+
+
+def test_a_table_with_many_columns_has_a_short_message(tmp_path):
+    names = [f"c{number}" for number in range(50_000)]
+    (tmp_path / "wide.csv").write_text(",".join(names) + "\n" + ",".join(names) + "\n")
+    fields = {"target": {"column": "c7"}}
+    assert Csv(file=str(tmp_path / "wide.csv"), fields=fields).open()[0] == {"target": "c7"}
+    with pytest.raises(DataError, match=r"no column 'none' .* and 49,970 more\)") as caught:
+        Csv(file=str(tmp_path / "wide.csv"), fields={"target": {"column": "none"}}).open()
+    assert len(str(caught.value)) < 600
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"), [("a,b\n" + "x" * 140_000, "json-lines"), ("a,b\r1,2\r", "line feeds")]
+)
+def test_errors_of_the_parser_say_what_to_do(tmp_path, text, hint):
+    (tmp_path / "a.csv").write_bytes(text.encode())
+    with pytest.raises(DataError, match=rf"a\.csv:\d: not valid CSV: .*{hint}"):
+        Csv(file=str(tmp_path / "a.csv"), fields={"target": {"column": "a"}}).open()

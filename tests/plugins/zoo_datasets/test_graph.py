@@ -136,7 +136,7 @@ GRAPH = {
     ("changes", "message"),
     [
         ({"features": np.array([[1.0], [np.nan]])}, r"a\.npz\[1\]: a feature is NaN or infinite"),
-        ({"features": np.ones(2)}, r"'features' has shape \[2\], not \[N, F\]"),
+        ({"features": np.ones(2)}, r"'features' is float64 \[2\], but expected numbers \[N, F\]"),
         ({"labels": np.array([0])}, r"'labels' is int64 \[1\], but expected integers \[2\]"),
         ({"edges": np.array([[0], [2]])}, "'edges' contains 2, but expected 0 to 1"),
         ({"edges": np.array([[0.0, 1.0]])}, r"'edges' is float64 \[1, 2\]"),
@@ -158,3 +158,24 @@ def test_a_missing_array_is_named(tmp_path):
 def test_other_combinations_of_files_raise(params):
     with pytest.raises(ZooError, match="either 'file', or 'nodes' and 'edges'"):
         GraphDataset(**params)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"shape": [3, 2**40]}, "3,298,534,883,328 features; at most"),
+        ({"shape": [3, 2, 1]}, "'shape' is not two integers"),
+        ({"indptr": [0, -1, 3, 2]}, "'indptr' does not fit"),
+        ({"indices": [0.5, 1.0]}, r"'indices' is float64 \[2\]"),
+        ({"codebook": [1.0], "codes": [0, 5]}, "'codes' contains 5"),
+        ({"values": [1.0] * 7}, "'indptr' does not fit"),
+        ({"features": [["a"]]}, "'features' is <U1"),
+        ({"idx_train": [0.5]}, "'idx_train' is float64"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_named(tmp_path, wrong, message):
+    arrays = {"shape": [3, 2], "indptr": [0, 1, 2, 2], "indices": [0, 1], "labels": [0, 1, 0]}
+    arrays |= {"edges": [[0, 1]], "idx_train": [0]}
+    assert len(_open(tmp_path, **arrays)) == 1
+    with pytest.raises(DataError, match=rf"a\.npz: .*{message}"):
+        _open(tmp_path, **arrays | wrong)

@@ -59,3 +59,10 @@ def test_wrong_files_raise_with_their_names(tmp_path, images, labels, message):
     (tmp_path / "labels").write_bytes(labels or _idx(np.zeros(2, np.uint8)))
     with pytest.raises(DataError, match=message):
         Idx(images=str(tmp_path / "images"), labels=str(tmp_path / "labels")).open()
+
+
+def test_an_array_without_pixels_raises(tmp_path):
+    (tmp_path / "images").write_bytes(struct.pack(">4B3I", 0, 0, 8, 3, 0, 3, 4))
+    (tmp_path / "labels").write_bytes(struct.pack(">4BI", 0, 0, 8, 1, 0))
+    with pytest.raises(DataError, match=r"images: the array \[0, 3, 4\] has no pixels"):
+        Idx(images=str(tmp_path / "images"), labels=str(tmp_path / "labels")).open()

@@ -39,7 +39,7 @@ def test_an_unreadable_image_raises_with_its_file(tmp_path):
     (tmp_path / "cat").mkdir()
     (tmp_path / "cat" / "a.png").write_bytes(b"not an image")
     examples = ImageFolder(folder=str(tmp_path)).open()
-    with pytest.raises(DataError, match=r"cat/a\.png: it is not an image"):
+    with pytest.raises(DataError, match=r"cat/a\.png: it is not a valid PNG"):
         examples[0]
 
 

@@ -1,5 +1,6 @@
 import pytest
 
+import zoo
 from zoo import DataError
 from zoo_datasets.plain_text import PlainText
 
@@ -45,3 +46,10 @@ def test_a_file_without_text_raises(tmp_path):
     (tmp_path / "a.txt").write_text("\n \n")
     with pytest.raises(DataError, match=r"a\.txt: the file has no text"):
         PlainText(files=str(tmp_path / "a.txt")).open()
+
+
+def test_a_list_without_files_is_an_error_of_the_spec():
+    data = "train.data={type: plain-text, files: []}"
+    overrides = [data, "train.optimiser=adamw", "train.steps=1"]
+    with pytest.raises(zoo.SpecError, match=r"files.*at least 1"):
+        zoo.load_spec("gpt2-tiny", overrides=overrides)

@@ -43,8 +43,8 @@ def describe_parts(entries: Iterable[Entry]) -> list[PartRecord]:
 
 
 def describe_sections() -> list[PartRecord]:
-    """Return one record for a spec, for its sections, and for each key of a section that has keys of
-    its own: ``spec``, ``train``, ``train.batch``."""
+    """Return one record for a spec, for its sections, and for each key of a section that has keys
+    of its own: ``spec``, ``train``, ``train.batch``."""
     found: list[tuple[str, type[Any]]] = [("spec", Sections)]
     records = []
     for name, cls in found:

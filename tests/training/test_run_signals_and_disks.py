@@ -63,16 +63,17 @@ def disk(tmp_path):
 
 def test_a_full_disk_ends_the_process_with_the_last_checkpoint_whole(files, tmp_path, disk):
     spec = make_spec(files, validation=None, steps=6, checkpoints={"every": 2, "last": 9})
-    train = ("train", write_spec(tmp_path, spec), "--device", "cpu", "-o", "disk/run")
-    disk("320k")
-    code, _, errors = run_zoo(tmp_path, *train)
-    assert code == 1
-    assert errors == (
-        "disk/run/checkpoints/step-00000006 could not be written: the disk is full (no "
-        "space left on device); the last checkpoint is disk/run/checkpoints/step-00000004, from "
-        "which --resume continues\n"
-    )
+    train = ("train", write_spec(tmp_path, spec), "--device", "cpu", "-o")
+    full = "could not be written: the disk is full (no space left on device);"
+    disk("4k")
+    code, _, errors = run_zoo(tmp_path, *train, "disk/first", "--set", "train.log.every=1")
+    assert (code, errors) == (1, f"disk/first/log.jsonl {full} there is no checkpoint yet\n")
+    disk("320k", "remount")
+    code, _, errors = run_zoo(tmp_path, *train, "disk/run")
+    folder = "disk/run/checkpoints"
+    message = f"{folder}/step-00000006 {full} continue from {folder}/step-00000004 with --resume\n"
+    assert (code, errors) == (1, message)
     disk("4m", "remount")
-    code, output, errors = run_zoo(tmp_path, *train, "--resume")
+    code, output, errors = run_zoo(tmp_path, *train, "disk/run", "--resume")
     assert code == 0, errors
     assert "resumed at step 4\n" in output

@@ -1,0 +1,133 @@
+"""The paths of the guides on real data: from files to the result of `zoo eval`.
+
+ZOO_DATA is a folder with ``multi30k/``, ``mnist/``, ``fsdd/`` and ``planetoid/``.
+"""
+
+import lzma
+import os
+import wave
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zoo
+
+DATA = Path(os.environ.get("ZOO_DATA", "data"))
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not DATA.is_dir(), reason="set ZOO_DATA to the folder of the data sets"),
+]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("ZOO_DATA", str(DATA.resolve()))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _evaluate(spec, **options):
+    Path("spec.yaml").write_text(spec)
+    zoo.train("spec.yaml", output="run", device="cpu")
+    return zoo.evaluate("run", **options)
+
+
+def test_a_transformer_learns_frequent_words_of_multi30k_in_200_steps():
+    spec = """
+      extends: transformer-small
+      name: multi30k
+      model: {source: {vocab: 4000, dim: 128}, encoder: {layers: 2}, decoder: {layers: 2}}
+      preprocessing:
+        source: {type: text, tokenizer: tokenizer.json}
+        target: {type: text, tokenizer: tokenizer.json}
+      train:
+        data: {type: parallel-text, source: $ZOO_DATA/multi30k/train.en.xz, target: $ZOO_DATA/multi30k/train.de.xz}
+        test: {type: parallel-text, source: $ZOO_DATA/multi30k/test_2016_flickr.en.xz, target: $ZOO_DATA/multi30k/test_2016_flickr.de.xz}
+        optimiser: {type: adamw, lr: 2e-3}
+        schedule: {type: inverse-sqrt, warmup: 100}
+        batch: {tokens: 1024}
+        steps: 200
+    """  # noqa: E501
+    texts = [DATA / "multi30k" / f"train.{language}.xz" for language in ("en", "de")]
+    zoo.train_tokenizer(texts, "tokenizer.json", vocab=4000, special=("pad", "bos", "eos", "unk"))
+    result = _evaluate(spec, limit=100, max_length=40)
+    assert result.values["bleu"] > 1
+    assert result.values["loss"] < 5.5
+
+
+def test_image_small_reaches_90_percent_on_mnist_in_100_steps():
+    result = _evaluate("""
+      extends: image-small
+      name: mnist
+      train:
+        data: {type: idx, images: $ZOO_DATA/mnist/train-images-idx3-ubyte.xz, labels: $ZOO_DATA/mnist/train-labels-idx1-ubyte.xz}
+        test: {type: idx, images: $ZOO_DATA/mnist/t10k-images-idx3-ubyte.xz, labels: $ZOO_DATA/mnist/t10k-labels-idx1-ubyte.xz}
+        optimiser: {type: adamw, lr: 2e-3}
+        schedule: {type: cosine, warmup: 10}
+        batch: {items: 64}
+        steps: 100
+    """, limit=1000)  # noqa: E501  # fmt: skip
+    assert result.values["accuracy"] > 0.9
+
+
+WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+
+
+def test_speech_small_transcribes_spoken_digits(folder):
+    _write_digits(folder)
+    zoo.train_tokenizer("train.tsv", "letters.json", type="characters", column=2, vocab=30)
+    result = _evaluate("""
+      extends: speech-small
+      name: digits
+      model: {vocab: 30, source: {inner: {rate: 8000, window: 200, hop: 80}}}
+      preprocessing:
+        source: {rate: 8000}
+        target: {type: text, tokenizer: letters.json}
+      train:
+        data: {type: audio, folder: wav, transcripts: train.tsv}
+        test: {type: audio, folder: wav, transcripts: test.tsv}
+        optimiser: {type: adamw, lr: 3e-3}
+        schedule: {type: cosine, warmup: 20}
+        epochs: 10
+    """)
+    assert result.values["wer"] < 0.1
+
+
+def _write_digits(folder):
+    """Write the recordings as WAV files; those with an index below 5 are the test data."""
+    packed = (DATA / "fsdd" / "audio.delta16.xz").read_bytes()
+    values = np.frombuffer(lzma.decompress(packed), np.uint8)
+    half = len(values) // 2
+    codes = (values[:half].astype(np.int32) << 8) | values[half:]
+    samples = np.cumsum((codes >> 1) ^ -(codes & 1), dtype=np.int64).astype("<i2")
+    rows = (DATA / "fsdd" / "index.tsv").read_text().splitlines()
+    rows = [row.split("\t") for row in rows if row[:1].isdigit()]
+    (folder / "wav").mkdir()
+    lines = {"train": [], "test": []}
+    start = 0
+    for digit, speaker, index, length in rows:
+        name = f"{digit}_{speaker}_{index}.wav"
+        with wave.open(str(folder / "wav" / name), "wb") as file:
+            file.setparams((1, 2, 8000, 0, "NONE", None))
+            file.writeframes(samples[start : start + int(length)].tobytes())
+        start += int(length)
+        lines["test" if int(index) < 5 else "train"].append(f"{name}\t{WORDS[int(digit)]}\n")
+    for part, texts in lines.items():
+        (folder / f"{part}.tsv").write_text("".join(texts))
+
+
+def test_the_model_of_the_paper_reaches_80_percent_on_cora():
+    """Veličković et al. 2018 report 83.0 with a patience of 100 epochs on the validation loss."""
+    result = _evaluate("""
+      extends: gat-cora
+      name: cora
+      train:
+        data: {type: graph, file: $ZOO_DATA/planetoid/cora.npz.xz, normalise: true}
+        validation: {type: graph, file: $ZOO_DATA/planetoid/cora.npz.xz, normalise: true, split: validation}
+        test: {type: graph, file: $ZOO_DATA/planetoid/cora.npz.xz, normalise: true, split: test}
+        optimiser: {type: adam, lr: 0.005, weight_decay: 5e-4}
+        evaluate: {patience: 100}
+        epochs: 250
+    """)  # noqa: E501
+    assert result.values["accuracy"] >= 0.8
