@@ -12,6 +12,10 @@ torch.set_num_threads(1)
 # Ignore third-party plugins that are installed in the environment.
 os.environ["ZOO_PLUGINS"] = "none"
 
+# Tests of Triton kernels run in its interpreter if there is no GPU; set before Triton is imported.
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
+
 # A shell ignores SIGINT in background jobs, and child processes would inherit that.
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         Attention as Attention,
         RecordsAttention as RecordsAttention,
         ScorerBank as ScorerBank,
+        additive_scores as additive_scores,
         find_stochastic as find_stochastic,
         forbid_stochastic as forbid_stochastic,
         fused_softmax as fused_softmax,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         print_json as print_json,
         print_rows as print_rows,
     )
+    from zoo.cuda_graph import GraphedFunction as GraphedFunction
     from zoo.data.audio_file import audio_length as audio_length, read_audio as read_audio
     from zoo.data.files import (
         FileBytes as FileBytes,
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
         Audio as Audio,
         Backbone as Backbone,
         BatchSchema as BatchSchema,
+        Benchmark as Benchmark,
         Component as Component,
         Dataset as Dataset,
         Decoder as Decoder,
@@ -63,6 +66,7 @@ if TYPE_CHECKING:
         Examples as Examples,
         Field as Field,
         Filter as Filter,
+        Floor as Floor,
         FrameSampler as FrameSampler,
         GenerationInputs as GenerationInputs,
         Initialiser as Initialiser,
@@ -93,6 +97,10 @@ if TYPE_CHECKING:
     from zoo.interfaces.importer import Importer as Importer
     from zoo.interfaces.signature import FromParent as FromParent
     from zoo.interfaces.tensors import TensorReader as TensorReader
+    from zoo.interfaces.triton_support import (
+        why_not_triton as why_not_triton,
+        why_not_triton_on as why_not_triton_on,
+    )
     from zoo.registry.blueprint import Blueprint as Blueprint
     from zoo.registry.command import Command as Command
     from zoo.registry.component_registry import ComponentRegistry as ComponentRegistry

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import FromParent, Scorer, WidthConflict
+from zoo.plugin import FromParent, Scorer, WidthConflict, additive_scores
 
 
 class Additive(Scorer):
@@ -62,9 +62,7 @@ class Additive(Scorer):
         return projected  # [..., S, hidden]
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
-        hidden = self.W(query)[..., :, None, :] + prepared[..., None, :, :]  # [..., T, S, hidden]
-        scores: Tensor = hidden.tanh() @ self.v
-        return scores
+        return additive_scores(self.W(query), prepared, self.v)
 
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         scores: Tensor = (self.W(query) + self.U(key)).tanh() @ self.v

@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import FromParent, Scorer
+from zoo.plugin import FromParent, Scorer, additive_scores
 
 
 class NormalisedAdditive(Scorer):
@@ -59,12 +59,13 @@ class NormalisedAdditive(Scorer):
         return projected  # [..., S, hidden]
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
-        return self._project(self.W(query)[..., :, None, :] + prepared[..., None, :, :])
+        return additive_scores(self.W(query), prepared, self._direction())
 
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
-        return self._project(self.W(query) + self.U(key))
+        scores: Tensor = (self.W(query) + self.U(key)).tanh() @ self._direction()
+        return scores
 
-    def _project(self, hidden: Tensor) -> Tensor:
-        """Compute the scores [...] of the hidden layer [..., hidden] before its activation."""
+    def _direction(self) -> Tensor:
+        """Compute the normalised v, multiplied by g: [hidden]."""
         direction: Tensor = self.g * self.v / torch.linalg.vector_norm(self.v)
-        return hidden.tanh() @ direction
+        return direction

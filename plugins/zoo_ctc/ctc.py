@@ -10,9 +10,8 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import Outputs, ZooError
-from zoo.plugin import Objective, OutputRequirement, full_precision
-from zoo_ctc.lattice import build_lattice
-from zoo_ctc.likelihood import likelihood
+from zoo.plugin import Objective, OutputRequirement
+from zoo_ctc.log_likelihood import log_likelihood
 
 ImpossibleMode = Literal["infinite", "zero", "raise"]
 
@@ -77,10 +76,9 @@ class Ctc(Objective):
 
     def forward(self, outputs: Outputs) -> Tensor:
         target_mask = _require_target_mask(outputs)
-        logits = full_precision(outputs.logits)
-        vocab = logits.shape[-1]
-        lattice = build_lattice(outputs.targets, target_mask, blank=self.blank, vocab=vocab)
-        losses = -likelihood(logits.log_softmax(dim=-1), outputs.mask, lattice)  # [B]
+        losses = -log_likelihood(
+            outputs.logits, outputs.mask, outputs.targets, target_mask, blank=self.blank
+        )  # [B]
         if self.impossible == "raise":
             _raise_if_impossible(losses, outputs.mask, target_mask)
         if self.impossible == "zero":

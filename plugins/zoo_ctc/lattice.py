@@ -58,9 +58,7 @@ class Lattice:
 
 def build_lattice(targets: Tensor, target_mask: Tensor, *, blank: int, vocab: int) -> Lattice:
     """Build the lattice of targets [B, U] with target_mask [B, U], valid labels first."""
-    if blank >= vocab:
-        raise ZooError(f"blank ({blank}) must be less than the vocabulary size ({vocab})")
-    _validate_labels(targets, target_mask, blank=blank, vocab=vocab)
+    validate_labels(targets, target_mask, blank=blank, vocab=vocab)
     invalid = (targets < 0) | (targets >= vocab) | (targets == blank)
     blanks = torch.full_like(targets, blank)
     valid = torch.where(target_mask & ~invalid, targets, blanks)
@@ -75,8 +73,11 @@ def build_lattice(targets: Tensor, target_mask: Tensor, *, blank: int, vocab: in
     return Lattice(labels, can_skip, is_final)
 
 
-def _validate_labels(targets: Tensor, target_mask: Tensor, *, blank: int, vocab: int) -> None:
-    """Raise ZooError for an invalid label, on the CPU only, to avoid synchronisation elsewhere."""
+def validate_labels(targets: Tensor, target_mask: Tensor, *, blank: int, vocab: int) -> None:
+    """Raise ZooError for an invalid blank, and for an invalid label on the CPU only, to avoid
+    synchronisation elsewhere."""
+    if blank >= vocab:
+        raise ZooError(f"blank ({blank}) must be less than the vocabulary size ({vocab})")
     if torch.compiler.is_compiling() or targets.device.type != "cpu":
         return
     if bool((target_mask[:, 1:] & ~target_mask[:, :-1]).any()):

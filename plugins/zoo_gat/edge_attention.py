@@ -10,8 +10,18 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Blueprint, FromParent, RecordsAttention, Scorer, ScorerBank
+from zoo.plugin import (
+    Blueprint,
+    FromParent,
+    RecordsAttention,
+    Scorer,
+    ScorerBank,
+    has_hooks,
+    why_not_triton,
+    why_not_triton_on,
+)
 from zoo_gat.edges import EdgeList
+from zoo_gat.gat import Gat
 
 
 class GlorotLinear(nn.Linear):
@@ -105,6 +115,21 @@ class EdgeAttention(RecordsAttention):
             merged = merged + inputs
         return merged if self.bias is None else merged + self.bias
 
+    def why_not_fused(self, device: torch.device) -> str | None:
+        """Return the reason why the reference path is used on the device; None if the kernel is.
+
+        The kernel does not call scorers and dropout, so it is not used if they have module hooks.
+        """
+        if not isinstance(self.scorers.first, Gat):
+            return f"scorer '{self.scorers.first.name}' has no kernel for edges"
+        if self.training and self.dropout.p > 0:
+            return "weights have dropout"
+        if self.is_recording:
+            return "weights are recorded"
+        if has_hooks(self.scorers) or has_hooks(self.dropout):
+            return "the scorer or dropout has module hooks"
+        return why_not_triton_on(device.type)
+
     def extra_repr(self) -> str:
         names = ("input_dim", "head_dim", "heads", "merge", "project", "residual")
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
@@ -115,6 +140,8 @@ class EdgeAttention(RecordsAttention):
         """Attend along edges: queries, keys, values [B, N, H, D] -> [B, N, H, D]."""
         shape = values.shape
         queries, keys, values = (part.flatten(0, 1) for part in (queries, keys, values))
+        if self._why_not_fused(values) is None:
+            return self._attend_fused(queries, keys, values, edges).view(shape)
         scores = self.scorers(
             queries.transpose(0, 1), keys.transpose(0, 1), edges=(edges.target, edges.source)
         ).transpose(0, 1)  # [M, H]
@@ -122,6 +149,24 @@ class EdgeAttention(RecordsAttention):
         self.record(edges.unflatten_batch(weights))
         messages = values.index_select(0, edges.source) * self.dropout(weights)[..., None]
         return edges.scatter_sum(messages).view(shape)
+
+    def _attend_fused(
+        self, queries: Tensor, keys: Tensor, values: Tensor, edges: EdgeList
+    ) -> Tensor:
+        """Attend along edges in one kernel: queries, keys, values [nodes, H, D]."""
+        from zoo_gat.kernels.fused_gat import fused_gat
+
+        scorers = [scorer for scorer in self.scorers if isinstance(scorer, Gat)]
+        q = [scorer.u(queries[:, h]) for h, scorer in enumerate(scorers)]
+        k = [scorer.v(keys[:, h]) for h, scorer in enumerate(scorers)]
+        slope = scorers[0].slope
+        return fused_gat(torch.cat(q, dim=1), torch.cat(k, dim=1), values, edges, slope)
+
+    def _why_not_fused(self, values: Tensor) -> str | None:
+        """Return the reason why the kernel cannot be used for the values, None if it can."""
+        if not values.numel() or values[0].numel() > 4096:
+            return "there are no values, or a node has more than 4,096"
+        return self.why_not_fused(values.device) or why_not_triton(values)
 
     def _attend_dense(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """Attend to all valid nodes: queries, keys, values [B, N, H, D] -> [B, N, H, D]."""

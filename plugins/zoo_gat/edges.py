@@ -4,13 +4,14 @@ Notation: B batch, N nodes, E edges, H heads, D width; M = B * E edges of all gr
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from zoo import ZooError
 from zoo.plugin import full_precision
+from zoo_gat.edge_order import EdgeOrder, OrderCache
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class EdgeList:
 
     Shapes:
         target, source [M] from 0 to B * N - 1; valid [M], False for padding and for edges of
-        masked nodes; nodes = B * N; graphs = (B, M / B).
+        masked nodes; nodes = B * N; graphs = (B, M / B); orders: the sorted orders computed so far.
     """
 
     target: Tensor
@@ -27,16 +28,21 @@ class EdgeList:
     valid: Tensor
     nodes: int
     graphs: tuple[int, int]
+    orders: dict[str, EdgeOrder] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def from_batch(cls, edges: Tensor, mask: Tensor, *, self_loops: bool) -> "EdgeList":
+    def from_batch(
+        cls, edges: Tensor, mask: Tensor, *, self_loops: bool, cache: OrderCache | None = None
+    ) -> "EdgeList":
         """Build the list from edges [B, E, 2] and the mask of the nodes [B, N].
 
         With self_loops, each valid node has exactly one self-loop: listed self-loops are masked and
-        one per node is appended, so that M = B * (E + N).
+        one per node is appended, so that M = B * (E + N). A cache keeps the sorted orders of the
+        same edges for the next call.
         """
         check_edges(edges, mask)
         B, N = mask.shape
+        orders = {} if cache is None else cache.orders(edges, (N, self_loops))
         edges = edges.long() if N else edges[:, :0].long()
         valid = (edges >= 0).all(dim=-1)
         if self_loops:
@@ -50,7 +56,22 @@ class EdgeList:
         source, target = endpoints.flatten(0, 1).T.contiguous().unbind()
         valid_nodes = mask.flatten()
         valid = valid.flatten() & valid_nodes[source] & valid_nodes[target]
-        return cls(target, source, valid, B * N, (B, edges.shape[1]))
+        return cls(target, source, valid, B * N, (B, edges.shape[1]), orders)
+
+    @property
+    def by_target(self) -> EdgeOrder:
+        """The edges sorted by target, computed at the first use."""
+        return self._order("target", self.target)
+
+    @property
+    def by_source(self) -> EdgeOrder:
+        """The edges sorted by source, computed at the first use."""
+        return self._order("source", self.source)
+
+    def _order(self, name: str, nodes: Tensor) -> EdgeOrder:
+        if name not in self.orders:
+            self.orders[name] = EdgeOrder.sort(nodes, self.nodes)
+        return self.orders[name]
 
     def softmax(self, scores: Tensor) -> Tensor:
         """Compute the softmax of scores [M, H] over the incoming edges of each node."""

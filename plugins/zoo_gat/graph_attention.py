@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from zoo import ZooError
 from zoo.plugin import Blueprint, Encoder, FromParent, Memory
 from zoo_gat.edge_attention import EdgeAttention
+from zoo_gat.edge_order import OrderCache
 from zoo_gat.edges import EdgeList
 
 
@@ -71,6 +72,7 @@ class GraphAttention(Encoder):
         self.output, self.output_heads = output or hidden, output_heads or heads
         self.activation, self.self_loops = activation, self_loops
         self.dropout = nn.Dropout(dropout)
+        self._order_cache = OrderCache()
         outer = attention
         if residual_layers == "inner":
             _require_inner_layer(attention, layers)
@@ -100,7 +102,11 @@ class GraphAttention(Encoder):
 
     def forward(self, inputs: Tensor, mask: Tensor, edges: Tensor | None = None) -> Memory:
         edge_list = (
-            None if edges is None else EdgeList.from_batch(edges, mask, self_loops=self.self_loops)
+            None
+            if edges is None
+            else EdgeList.from_batch(
+                edges, mask, self_loops=self.self_loops, cache=self._order_cache
+            )
         )
         x = inputs
         for index, layer in enumerate(self._layers()):

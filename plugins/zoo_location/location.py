@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import FromParent, Scorer, rename_params
+from zoo.plugin import FromParent, Scorer, additive_scores, rename_params
 
 
 class Location(Scorer):
@@ -76,9 +76,7 @@ class Location(Scorer):
         return projected  # [..., S, hidden]
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
-        hidden = self.W(query)[..., :, None, :] + prepared[..., None, :, :]  # [..., T, S, hidden]
-        scores: Tensor = hidden.tanh() @ self.w
-        return scores
+        return additive_scores(self.W(query), prepared, self.w)
 
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         scores: Tensor = (self.W(query) + self.V(key)).tanh() @ self.w

@@ -3,9 +3,8 @@ import torch
 from attention_kit import build, randn
 
 from zoo import recording
-from zoo.plugin import Blueprint, Scorer
+from zoo.plugin import Blueprint, RecordsAttention, Scorer
 from zoo_alignment.sparsemax import Sparsemax
-from zoo_gat.edge_attention import EdgeAttention
 from zoo_transformer.scaled_dot import ScaledDot
 
 CPU = torch.device("cpu")
@@ -64,8 +63,4 @@ def test_a_scorer_decides_by_device_and_dropout():
 
 
 def test_an_attention_without_a_fused_path_is_named():
-    attention = EdgeAttention(
-        input_dim=4, head_dim=2, heads=2, merge="concat", scorer=Blueprint.of(ScaledDot)
-    )
-
-    assert attention.why_not_fused(CPU) == "EdgeAttention has no fused path"
+    assert RecordsAttention().why_not_fused(CPU) == "RecordsAttention has no fused path"

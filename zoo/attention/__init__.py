@@ -1,5 +1,6 @@
 """Attention: scorer, alignment and heads; recording of weights and samples."""
 
+from zoo.attention.additive import additive_scores
 from zoo.attention.attention import Attention
 from zoo.attention.fused import fused_softmax
 from zoo.attention.module_hooks import has_hooks
@@ -11,6 +12,7 @@ __all__ = [
     "Attention",
     "RecordsAttention",
     "ScorerBank",
+    "additive_scores",
     "find_stochastic",
     "forbid_stochastic",
     "fused_softmax",

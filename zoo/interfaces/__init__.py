@@ -3,6 +3,7 @@
 from zoo.interfaces.alignment import Alignment
 from zoo.interfaces.backbone import Backbone
 from zoo.interfaces.batch_schema import BatchSchema, TensorSchema
+from zoo.interfaces.benchmark import Benchmark, Floor
 from zoo.interfaces.component import Component, Entry, rename_params
 from zoo.interfaces.contracts import OutputRequirement, OutputSchema
 from zoo.interfaces.data import (
@@ -56,6 +57,7 @@ KINDS: dict[str, type[Component]] = {
         Preprocessor,
         Optimiser,
         Schedule,
+        Benchmark,
     )
 }
 
@@ -69,6 +71,7 @@ __all__ = [
     "Backbone",
     "Batch",
     "BatchSchema",
+    "Benchmark",
     "Component",
     "Dataset",
     "Decoder",
@@ -79,6 +82,7 @@ __all__ = [
     "Examples",
     "Field",
     "Filter",
+    "Floor",
     "FrameSampler",
     "GenerationInputs",
     "GenerationOutput",

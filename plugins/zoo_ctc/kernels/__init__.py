@@ -1,0 +1,1 @@
+"""Triton kernels of the CTC loss, imported only if Triton can be used."""

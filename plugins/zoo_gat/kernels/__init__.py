@@ -1,0 +1,1 @@
+"""Triton kernels of graph attention, imported only if Triton can be used."""

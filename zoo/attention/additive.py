@@ -1,0 +1,131 @@
+"""Additive scores without a tensor [..., T, S, D].
+
+Notation: N batch and heads, T queries, S keys, D hidden width.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from zoo.interfaces.triton_support import why_not_triton
+
+LARGEST = 40.0
+"""Limit of absolute values before the exponential."""
+SATURATED = 20.0
+"""Absolute value from which tanh is ±1. If only a or only b exceeds it, LARGEST changes nothing."""
+CHUNK = 2**20
+"""Number of elements [n, t, s, D] that are processed together on the CPU."""
+CHUNK_OF_KEYS = 2**17
+"""Number of elements [s, D] of the keys of a chunk."""
+
+
+def additive_scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
+    r"""Compute additive scores in little memory.
+
+    .. math:: e_{ts} = \sum_d v_d \tanh(a_{td} + b_{sd})
+
+    A Triton kernel is used on a GPU, and chunks on the CPU; both are differentiable once. Compiled
+    models and small tensors on the CPU use the plain formula.
+
+    Shapes:
+        a [..., T, D], b [..., S, D] with equal leading dimensions, v [D] -> [..., T, S].
+    """
+    size = a.numel() * b.shape[-2]
+    fused = size > 0 and why_not_triton(a, b, v) is None
+    if not fused and (a.device.type != "cpu" or size < CHUNK or torch.compiler.is_compiling()):
+        scores: Tensor = (a[..., :, None, :] + b[..., None, :, :]).tanh() @ v
+        return scores
+    leading = a.shape[:-2]
+    flat = [part.reshape(-1, *part.shape[-2:]) for part in (a, b)]
+    function = _TritonScores if fused else _ChunkedScores
+    apply: Callable[..., Tensor] = function.apply
+    return apply(*flat, v).view(*leading, a.shape[-2], b.shape[-2])
+
+
+class _TritonScores(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, b: Tensor, v: Tensor) -> Tensor:
+        from zoo.attention.kernels.additive_triton import smaller_maximum, triton_scores
+
+        maximum = smaller_maximum(a, b)
+        ctx.save_for_backward(a, b, v, maximum)
+        return triton_scores(a, b, v, maximum)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, ...]:
+        from zoo.attention.kernels.additive_triton import triton_gradients
+
+        a, b, v, maximum = ctx.saved_tensors
+        return triton_gradients(a, b, v, maximum, grad_output)
+
+
+class _ChunkedScores(torch.autograd.Function):
+    """tanh(a + b) = 1 - 2 r and tanh' = 4 r (1 - r) with r = 1 / (1 + e^{2a} e^{2b})."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, b: Tensor, v: Tensor) -> Tensor:
+        ctx.save_for_backward(a, b, v)
+        wide_v = v.to(torch.promote_types(v.dtype, torch.float32))
+        scores = wide_v.new_empty(*a.shape[:2], b.shape[1])
+        for n, t, s, r in _reciprocals(a, b):
+            scores[n, t, s] = r @ wide_v
+        return scores.mul_(-2).add_(wide_v.sum()).to(a.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, ...]:
+        a, b, v = ctx.saved_tensors
+        dtype = torch.promote_types(a.dtype, torch.float32)
+        g = grad_output.to(dtype)
+        grad_a, grad_b = torch.zeros_like(a, dtype=dtype), torch.zeros_like(b, dtype=dtype)
+        g_r = torch.zeros_like(v, dtype=dtype)
+        for n, t, s, r in _reciprocals(a, b):
+            weights = g[n, t, s]
+            g_r += weights.reshape(-1) @ r.view(-1, r.shape[-1])
+            terms = r.addcmul_(r, r, value=-1)  # r (1 - r)
+            grad_a[n, t] += (weights[:, :, None] @ terms).squeeze(2)
+            for query in range(terms.shape[1]):
+                grad_b[n, s].addcmul_(terms[:, query], weights[:, query, :, None])
+        factor = 4 * v
+        return (
+            (grad_a * factor).to(a.dtype),
+            (grad_b * factor).to(b.dtype),
+            (g.sum() - 2 * g_r).to(v.dtype),
+        )
+
+
+def _reciprocals(a: Tensor, b: Tensor) -> Iterator[tuple[slice, slice, slice, Tensor]]:
+    """Yield slices of N, T and S with r [n, t, s, D] of these pairs, in one buffer."""
+    a, b = (2 * part.to(torch.promote_types(part.dtype, torch.float32)) for part in (a, b))
+    (N, T, D), S = a.shape, b.shape[1]
+    wide = min(float(a.abs().amax()), float(b.abs().amax())) > 2 * SATURATED
+    if not wide:
+        a, b = (part.clamp(-2 * LARGEST, 2 * LARGEST).exp_() for part in (a, b))
+    keys = min(S, max(1, CHUNK_OF_KEYS // D))
+    queries = min(T, max(1, CHUNK // (D * keys)))
+    items = min(N, max(1, CHUNK // (D * keys * queries)))
+    one, buffer = a.new_ones(()), a.new_empty(items * queries * keys * D)
+    r = buffer
+    for n in _slices(N, items):
+        for s in _slices(S, keys):
+            for t in _slices(T, queries):
+                x, y = a[n, t, None], b[n, None, s]
+                shape = (x.shape[0], x.shape[1], y.shape[2], D)
+                if r.shape != shape:
+                    r = buffer[: math.prod(shape)].view(shape)
+                if wide:
+                    torch.add(x, y, out=r).exp_().add_(1)
+                else:
+                    torch.addcmul(one, x, y, out=r)
+                yield n, t, s, r.reciprocal_()
+
+
+def _slices(size: int, step: int) -> Iterator[slice]:
+    return (slice(first, min(first + step, size)) for first in range(0, size, step))
