@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         print_json as print_json,
         print_rows as print_rows,
     )
-    from zoo.cuda_graph import GraphedFunction as GraphedFunction
     from zoo.data.audio_file import audio_length as audio_length, read_audio as read_audio
     from zoo.data.files import (
         FileBytes as FileBytes,
@@ -35,6 +34,11 @@ if TYPE_CHECKING:
     from zoo.data.image_file import read_image as read_image
     from zoo.data.text_lines import TextLines as TextLines
     from zoo.data.tokenizer import Tokenizer as Tokenizer, read_tokenizer as read_tokenizer
+    from zoo.device.cuda_graph import GraphedFunction as GraphedFunction
+    from zoo.device.triton_support import (
+        why_not_triton as why_not_triton,
+        why_not_triton_on as why_not_triton_on,
+    )
     from zoo.errors import (
         InvalidParameter as InvalidParameter,
         MissingExtra as MissingExtra,
@@ -97,10 +101,6 @@ if TYPE_CHECKING:
     from zoo.interfaces.importer import Importer as Importer
     from zoo.interfaces.signature import FromParent as FromParent
     from zoo.interfaces.tensors import TensorReader as TensorReader
-    from zoo.interfaces.triton_support import (
-        why_not_triton as why_not_triton,
-        why_not_triton_on as why_not_triton_on,
-    )
     from zoo.registry.blueprint import Blueprint as Blueprint
     from zoo.registry.command import Command as Command
     from zoo.registry.component_registry import ComponentRegistry as ComponentRegistry

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from zoo.interfaces.triton_support import why_not_triton
+from zoo.device.triton_support import why_not_triton
 
 LARGEST = 40.0
 """Limit of absolute values before the exponential."""

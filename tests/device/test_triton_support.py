@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from zoo.interfaces import triton_support
+from zoo.device import triton_support
 from zoo.plugin import Blueprint, why_not_triton, why_not_triton_on
 from zoo_gat.edge_attention import EdgeAttention
 from zoo_gat.gat import Gat

@@ -84,7 +84,7 @@ class GraphedFunction:
     def _run_on_side_stream(self, inputs: Inputs) -> Any:
         """Run the function on the stream of the recording, as warm-up."""
         if self._stream is None:
-            self._stream = torch.cuda.Stream()
+            self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             outputs = self.function(inputs)
@@ -95,7 +95,7 @@ class GraphedFunction:
         fixed = {name: tensor.clone() for name, tensor in inputs.items()}
         graph = torch.cuda.CUDAGraph()
         for generator in self.generators:
-            graph.register_generator_state(generator)  # type: ignore[no-untyped-call]
+            graph.register_generator_state(generator)
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
         try:

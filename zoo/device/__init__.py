@@ -1,0 +1,1 @@
+"""What depends on the device: CUDA graphs, and the conditions of Triton kernels."""
