@@ -23,7 +23,7 @@ FLOORS = [
     {"zoo.hub"},
     {"zoo.evaluation"},
     {"zoo.exchange"},
-    {"zoo.training"},
+    {"zoo.benchmarking", "zoo.training"},
     {"zoo.demo", "zoo.scaffold", "zoo.testing"},
     {"zoo.cli"},
     {"zoo.plugin"},

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
-from zoo.plugin import Filter, Sampler, hookimpl
+from zoo.plugin import Benchmark, Filter, Sampler, hookimpl
 from zoo_sampling.beam import Beam
+from zoo_sampling.benchmark_top_k import TopKBenchmark
+from zoo_sampling.benchmark_top_p import TopPBenchmark
 from zoo_sampling.diverse_beam import DiverseBeam
 from zoo_sampling.greedy import Greedy
 from zoo_sampling.min_p import MinP
@@ -16,7 +18,7 @@ from zoo_sampling.typical import Typical
 
 
 @hookimpl
-def zoo_components() -> Sequence[type[Sampler] | type[Filter]]:
+def zoo_components() -> Sequence[type[Sampler] | type[Filter] | type[Benchmark]]:
     return [
         Greedy,
         Beam,
@@ -28,4 +30,6 @@ def zoo_components() -> Sequence[type[Sampler] | type[Filter]]:
         Typical,
         RepetitionPenalty,
         NoRepeatNgram,
+        TopKBenchmark,
+        TopPBenchmark,
     ]

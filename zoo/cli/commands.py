@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from zoo.cli import (
+    bench,
     catalogue,
     check,
     compose,
@@ -38,6 +39,7 @@ PANELS: dict[str, dict[str, ModuleType]] = {
         "verify": verify,
         "generate": generate,
         "eval": eval,
+        "bench": bench,
     },
     "Exchange": {
         "import": import_command,

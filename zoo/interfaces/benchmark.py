@@ -42,6 +42,7 @@ class Benchmark(Component, ABC):
         memory_target: the largest ratio of our peak memory to the best peer's; None if there is no
             target.
         sweep: parameters and the values for which the growth of the cost is shown.
+        packages: distributions of the peers, whose versions are reported.
     """
 
     kind: ClassVar[str] = "benchmark"
@@ -51,6 +52,7 @@ class Benchmark(Component, ABC):
     floor_target: ClassVar[float | None] = None
     memory_target: ClassVar[float | None] = None
     sweep: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    packages: ClassVar[Sequence[str]] = ()
 
     @abstractmethod
     def prepare(self, device: torch.device) -> None:

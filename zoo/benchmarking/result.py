@@ -1,0 +1,152 @@
+"""The result of a benchmark, as it is written to JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, computed_field
+
+NOT_INSTALLED = "not installed"
+
+
+class Measurement(BaseModel):
+    """The time and memory of a function.
+
+    Attributes:
+        seconds: median of the measured calls.
+        spread: first and third quartile.
+        repeats: number of measured calls.
+        memory: peak memory in bytes; None if it is not known.
+    """
+
+    seconds: float
+    spread: tuple[float, float]
+    repeats: int
+    memory: int | None
+
+
+class PeerResult(BaseModel):
+    """The measurement of a peer, or the reason why there is none."""
+
+    name: str
+    measurement: Measurement | None = None
+    problem: str | None = None
+
+
+class Targets(BaseModel):
+    """The targets of a benchmark; see `zoo.plugin.Benchmark`."""
+
+    time: float | None = None
+    memory: float | None = None
+    floor: float | None = None
+    peers: dict[str, float] = {}
+
+
+class BenchmarkResult(BaseModel):
+    """What was measured of one benchmark with one set of parameters.
+
+    Attributes:
+        params: all parameters; `changed` are those that differ from the defaults.
+        check: 'passed', or why the computation differs from the reference path.
+        problem: why the benchmark ended early; None if it did not.
+        floor: seconds that the least bytes and operations need; None if not known.
+        items: number and name of the items of a run.
+    """
+
+    benchmark: str
+    plugin: str
+    summary: str
+    params: dict[str, Any]
+    changed: dict[str, Any] = {}
+    device: str
+    check: str = "not run"
+    problem: str | None = None
+    ours: Measurement | None = None
+    peers: list[PeerResult] = []
+    floor: float | None = None
+    floor_bytes: float = 0.0
+    floor_operations: float = 0.0
+    items: tuple[int, str] | None = None
+    targets: Targets = Targets()
+    versions: dict[str, str] = {}
+
+    @property
+    def measured_peers(self) -> dict[str, Measurement]:
+        """The measurements of the peers that ran, by name."""
+        return {p.name: p.measurement for p in self.peers if p.measurement is not None}
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def best_peer(self) -> str | None:
+        """The peer with the shortest time."""
+        measured = self.measured_peers
+        return min(measured, key=lambda name: measured[name].seconds, default=None)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def speedup(self) -> float | None:
+        """The time of the best peer divided by ours."""
+        return None if self.best_peer is None else self._speedup(self.best_peer)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def memory_ratio(self) -> float | None:
+        """Our peak memory divided by that of the best peer."""
+        if self.ours is None or self.best_peer is None:
+            return None
+        theirs = self.measured_peers[self.best_peer].memory
+        return None if self.ours.memory is None or not theirs else self.ours.memory / theirs
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def floor_ratio(self) -> float | None:
+        """The floor divided by our time."""
+        return None if self.floor is None or self.ours is None else self.floor / self.ours.seconds
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def met(self) -> dict[str, bool]:
+        """Whether each target that can be compared is met, by its name.
+
+        Targets hold for the default parameters, with all peers that have one.
+        """
+        if self.changed:
+            return {}
+        pairs = {
+            "time": (self.speedup, self.targets.time),
+            "floor": (self.floor_ratio, self.targets.floor),
+            **{name: (self._speedup(name), least) for name, least in self.targets.peers.items()},
+        }
+        met = {
+            name: value >= least
+            for name, (value, least) in pairs.items()
+            if value is not None and least is not None
+        }
+        if self.memory_ratio is not None and self.targets.memory is not None:
+            met["memory"] = self.memory_ratio <= self.targets.memory
+        return met
+
+    def _speedup(self, peer: str) -> float | None:
+        measured = self.measured_peers.get(peer)
+        if self.ours is None or measured is None:
+            return None
+        return measured.seconds / self.ours.seconds
+
+
+class Report(BaseModel):
+    """The results of one run, and what is needed to repeat it.
+
+    Attributes:
+        command: the command line.
+        commit: commit of the checkout of the zoo; None if it is not one.
+        date: time of the end of the run, in UTC.
+        hardware: the device, the processor and its number of cores and threads.
+        versions: Python and the packages.
+    """
+
+    command: str
+    commit: str | None
+    date: str
+    hardware: dict[str, str | int]
+    versions: dict[str, str]
+    results: list[BenchmarkResult]

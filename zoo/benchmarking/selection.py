@@ -1,0 +1,102 @@
+"""The benchmarks of a run and their parameters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from zoo.errors import SpecError, ZooError
+from zoo.interfaces import Benchmark, Entry
+from zoo.interfaces.signature import parameters
+from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo.spec.composition import resolve_device
+from zoo.spec.document import document_from_data
+from zoo.spec.merging import merge, parse_override
+from zoo.spec.reader import SpecReader
+
+
+@dataclass(frozen=True)
+class Case:
+    """A benchmark with parameters.
+
+    Attributes:
+        entry: the registered benchmark.
+        overrides: options such as ``batch=8``.
+        changed: the parameters of the overrides.
+    """
+
+    entry: Entry
+    overrides: Sequence[str] = ()
+    changed: Mapping[str, Any] = field(default_factory=dict)
+    registry: ComponentRegistry = field(default_factory=default_registry)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """All parameters."""
+        defaults = {p.name: p.default for p in parameters(self.entry.cls) if not p.required}
+        return {**defaults, **self.changed}
+
+    def build(self) -> Benchmark:
+        """Build the benchmark; raise SpecError if a parameter is not valid."""
+        document = document_from_data({"type": self.entry.reference})
+        for text in self.overrides:
+            document = merge(document, parse_override(text, document, "batch=8"))
+        reader = SpecReader(document, self.registry)
+        blueprint = reader.part(Benchmark, document.data)
+        if blueprint is None or reader.problems:
+            raise SpecError(reader.problems)
+        benchmark: Benchmark = blueprint.build()
+        return benchmark
+
+
+def select_cases(
+    names: Sequence[str],
+    device_type: str,
+    overrides: Sequence[str] = (),
+    registry: ComponentRegistry | None = None,
+) -> list[Case]:
+    """Return the named benchmarks, or all whose targets hold on a device type.
+
+    Raises RegistryError for an unknown name, and SpecError for an invalid parameter.
+    """
+    registry = registry or default_registry()
+    entries = [registry.get(Benchmark.kind, name) for name in names]
+    if not names:
+        entries = [e for e in registry.components(Benchmark.kind) if _holds_on(e, device_type)]
+    cases = [Case(entry, tuple(overrides), _changed(overrides), registry) for entry in entries]
+    for case in cases:
+        case.build()
+    return cases
+
+
+def sweep_cases(case: Case) -> Iterator[Case]:
+    """Yield the benchmark for each value of each parameter of its `sweep`."""
+    cls = case.entry.cls
+    assert issubclass(cls, Benchmark)
+    for name, values in cls.sweep.items():
+        for value in values:
+            overrides = (*case.overrides, f"{name}={json.dumps(value)}")
+            yield replace(case, overrides=overrides, changed=_changed(overrides))
+
+
+def _holds_on(entry: Entry, device_type: str) -> bool:
+    return issubclass(entry.cls, Benchmark) and entry.cls.device_type == device_type
+
+
+def _changed(overrides: Iterable[str]) -> dict[str, Any]:
+    document = document_from_data({})
+    for text in overrides:
+        document = merge(document, parse_override(text, document, "batch=8"))
+    return dict(document.data)
+
+
+def find_device(name: str | None) -> torch.device:
+    """Return a device by name, or a GPU if there is one; raise ZooError if it is not available."""
+    device = resolve_device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+    if device.type not in ("cpu", "cuda"):
+        raise ZooError(f"benchmarks run on the devices cpu and cuda, not on '{name}'")
+    return device

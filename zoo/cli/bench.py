@@ -1,0 +1,128 @@
+"""``zoo bench``: measure benchmarks against their peers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zoo.cli.verbosity import shows_messages, shows_progress
+
+if TYPE_CHECKING:
+    from zoo.benchmarking.process import Options
+    from zoo.benchmarking.result import BenchmarkResult
+    from zoo.benchmarking.selection import Case
+
+EXAMPLE = "zoo bench top-k-filter --set batch=8 --json result.json"
+
+
+def command(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help="Benchmarks; default: all of the device type ('zoo list --kind benchmark').",
+        ),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="PARAM=VALUE", help="Set a parameter, for example batch=8. Repeatable."
+        ),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Device, for example cpu; default: a GPU if there is one.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Largest number of measured calls.")] = 20,
+    peers: Annotated[bool, typer.Option("--peers/--no-peers", help="Measure the peers.")] = True,
+    sweep: Annotated[
+        bool,
+        typer.Option("--sweep", help="Measure each value of the parameters in 'sweep'."),
+    ] = False,
+    limit: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            help="Seconds for each benchmark, in its own process; 0: no limit, in this process.",
+        ),
+    ] = 120.0,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the results to a file.")
+    ] = None,
+) -> None:
+    """Measure time and memory of computations of the zoo and of their peers.
+
+    A benchmark is measured only if its results agree with the reference path. The ratio is the
+    time of the best peer divided by ours.
+    """
+    from zoo.benchmarking.process import Options
+    from zoo.benchmarking.report import ReportWriter
+    from zoo.benchmarking.selection import find_device, select_cases, sweep_cases
+    from zoo.cli.bench_table import print_results
+    from zoo.cli.wrapping import INTERRUPTED
+
+    chosen = find_device(device)
+    options = Options(str(chosen), repeats, peers)
+    cases = select_cases(names or (), chosen.type, overrides or ())
+    if sweep:
+        cases = [each for case in cases for each in sweep_cases(case)]
+    if not cases:
+        typer.echo(f"no benchmark has {'a sweep' if sweep else f'targets for {chosen.type}'}")
+        return
+    arguments = ["zoo", "bench", *(names or ()), *options.arguments()]
+    arguments += [part for text in overrides or () for part in ("--set", text)]
+    arguments += ["--sweep"] if sweep else []
+    writer = None if json_file is None else ReportWriter(json_file, arguments, chosen)
+    results: list[BenchmarkResult] = []
+
+    def save(running: Sequence[BenchmarkResult]) -> None:
+        if writer is not None:
+            writer.write([*results, *running])
+
+    try:
+        _run_cases(cases, options, limit, results, save)
+    except KeyboardInterrupt:
+        print_results(results, sweep=sweep)
+        typer.echo("interrupted", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    print_results(results, sweep=sweep)
+    if any(result.problem for result in results):
+        raise typer.Exit(1)
+
+
+def _run_cases(
+    cases: Sequence[Case],
+    options: Options,
+    limit: float,
+    results: list[BenchmarkResult],
+    save: Callable[[Sequence[BenchmarkResult]], None],
+) -> None:
+    """Measure the cases one after another, and append their results."""
+    import torch
+
+    from zoo.benchmarking.process import run_in_process
+    from zoo.benchmarking.running import run_benchmark
+    from zoo.cli.bench_table import summary
+    from zoo.cli.progress import task_progress
+
+    with task_progress() as progress:
+        for case in cases:
+            if progress is not None:
+                progress("benchmarks", len(results), len(cases))
+            if limit:
+                result = run_in_process(case, options, limit=limit)
+            else:
+                result = run_benchmark(
+                    case,
+                    torch.device(options.device),
+                    repeats=options.repeats,
+                    peers=options.peers,
+                    progress=lambda running: save([running]),
+                )
+            results.append(result)
+            save([])
+            if shows_messages() and not shows_progress():
+                print(summary(result), file=sys.stderr, flush=True)
