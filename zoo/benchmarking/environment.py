@@ -11,10 +11,9 @@ from pathlib import Path
 
 import torch
 
-import zoo
 from zoo.about import version as zoo_version
 
-_PACKAGE = Path(zoo.__file__).parent
+_PACKAGE = Path(__file__).parents[1]
 
 
 def describe_hardware(device: torch.device) -> dict[str, str | int]:

@@ -1,0 +1,61 @@
+"""The benchmarks of a run and their parameters."""
+
+import pytest
+from benchmark_kit import Peers, case
+
+from zoo import ZooError
+from zoo.benchmarking.selection import find_device, select_cases, sweep_cases
+from zoo.registry.component_registry import ComponentRegistry
+from zoo.testing.tiny_benchmark import TinyBenchmark
+
+
+class OnGpu(TinyBenchmark):
+    name = "on-gpu"
+    device_type = "cuda"
+
+
+REGISTRY = ComponentRegistry().with_components([TinyBenchmark, Peers, OnGpu], plugin="test")
+
+
+def _names(*names, device_type="cpu"):
+    return [c.entry.name for c in select_cases(names, device_type, registry=REGISTRY)]
+
+
+def test_without_names_those_of_the_device_type_are_selected():
+    assert _names() == ["peers", "tiny"]
+    assert _names(device_type="cuda") == ["on-gpu"]
+    assert _names("on-gpu", "tiny") == ["on-gpu", "tiny"]
+
+
+def test_overrides_set_parameters():
+    (found,) = select_cases(["tiny"], "cpu", ["size=3"], REGISTRY)
+    assert found.build().size == 3
+    assert (found.changed, found.params) == ({"size": 3}, {"size": 3})
+    assert case(TinyBenchmark).params == {"size": 8}
+
+
+@pytest.mark.parametrize(
+    ("names", "overrides", "message"),
+    [
+        (["tny"], [], "no benchmark named 'tny'; did you mean 'tiny'"),
+        (["tiny"], ["size=many"], "--set size=many: size: is 'many'"),
+        (["tiny"], ["sze=3"], "unknown key 'sze'; did you mean 'size'"),
+        (["tiny"], ["size"], "should be KEY.KEY=VALUE, for example batch=8"),
+    ],
+)
+def test_unknown_names_and_invalid_parameters_raise(names, overrides, message):
+    with pytest.raises(ZooError) as caught:
+        select_cases(names, "cpu", overrides, REGISTRY)
+    assert message in str(caught.value)
+
+
+def test_a_sweep_has_each_value_of_each_parameter():
+    cases = list(sweep_cases(case(TinyBenchmark)))
+    assert [c.changed for c in cases] == [{"size": 8}, {"size": 16}]
+    assert [c.build().size for c in cases] == [8, 16]
+
+
+def test_other_devices_raise():
+    assert find_device("cpu").type == "cpu"
+    with pytest.raises(ZooError, match="benchmarks run on the devices cpu and cuda, not on 'meta'"):
+        find_device("meta")
