@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -15,12 +17,15 @@ from zoo.testing.law import Law
 _CPU = torch.device("cpu")
 
 
-def _prepared(config: Configuration, seed: int) -> Any:
-    """Return a benchmark with inputs of the seed, on the CPU."""
+@contextmanager
+def _prepared(config: Configuration, seed: int) -> Iterator[Any]:
+    """Yield a benchmark with inputs of the seed, on the CPU; compiled functions run without
+    compilation."""
     benchmark = config.build()
-    torch.manual_seed(seed)
-    benchmark.prepare(_CPU)
-    return benchmark
+    with torch.random.fork_rng(devices=[]), torch.compiler.set_stance("force_eager"):
+        torch.manual_seed(seed)
+        benchmark.prepare(_CPU)
+        yield benchmark
 
 
 def deferred_inputs(config: Configuration) -> None:
@@ -36,7 +41,11 @@ def _has_memory(value: Any) -> bool:
 def valid_declaration(config: Configuration) -> None:
     """The device type is 'cuda' or 'cpu', targets are positive, peers that have a target exist,
     values of `sweep` are valid, and floor and number of items are not negative."""
-    benchmark = _prepared(config, 0)
+    with _prepared(config, 0) as benchmark:
+        _check_declaration(config, benchmark)
+
+
+def _check_declaration(config: Configuration, benchmark: Any) -> None:
     assert benchmark.device_type in ("cuda", "cpu"), f"device_type is {benchmark.device_type!r}"
     targets = [benchmark.target, benchmark.memory_target, benchmark.floor_target]
     for target in (*targets, *benchmark.peer_targets.values()):
@@ -61,20 +70,19 @@ def valid_declaration(config: Configuration) -> None:
 def checked_results(config: Configuration) -> None:
     """`check` passes for two seeds, before and after the computation has run."""
     for seed in (0, 1):
-        benchmark = _prepared(config, seed)
-        for _ in range(2):
-            try:
-                benchmark.check()
-            except AssertionError as error:
-                raise AssertionError(f"check fails with seed {seed}: {error}") from None
-            benchmark.run()
+        with _prepared(config, seed) as benchmark:
+            for _ in range(2):
+                try:
+                    benchmark.check()
+                except AssertionError as error:
+                    raise AssertionError(f"check fails with seed {seed}: {error}") from None
+                benchmark.run()
 
 
 def peers_run(config: Configuration) -> None:
     """Each installed peer runs twice on the CPU; compiled functions run without compilation."""
-    benchmark = _prepared(config, 0)
-    for name, prepare in benchmark.peers().items():
-        with torch.compiler.set_stance("force_eager"):
+    with _prepared(config, 0) as benchmark:
+        for name, prepare in benchmark.peers().items():
             try:
                 run = prepare()
             except ImportError:
