@@ -12,6 +12,13 @@ from zoo.cli.terminal import console
 if TYPE_CHECKING:
     from zoo.benchmarking.result import BenchmarkResult, Measurement
 
+_TIME = ("peer's time", "our time", "ratio", "target")
+_MEMORY = ("peer's memory", "our memory", "ratio", "at most")
+COMPARISON = ("name", "best peer", *_TIME, *_MEMORY, "floor", "targets")
+PEERS = ("name", "peer", "time", "spread", "memory", "per second", "ratio", "target", "problem")
+_OURS = ("our time", "growth", "our memory", "growth")
+GROWTH = ("name", "parameter", *_OURS, "best peer", "peer's time", "ratio")
+
 
 def print_results(results: Sequence[BenchmarkResult], *, sweep: bool) -> None:
     """Print the results, those of all peers, and what was not measured.
@@ -20,16 +27,19 @@ def print_results(results: Sequence[BenchmarkResult], *, sweep: bool) -> None:
         sweep: print how the cost grows instead of the comparison with the peers.
     """
     measured = [result for result in results if result.ours is not None]
-    if sweep:
-        _print_growth(measured)
+    if sweep and measured:
+        right = {*GROWTH} - {"name", "parameter", "best peer"}
+        print_rows(GROWTH, growth_rows(measured), no_wrap=GROWTH, right=right)
     elif measured:
-        _print_comparison(measured)
-        _print_peers(measured)
-    out = console()
-    for result in results:
-        if result.problem is not None:
-            reason = result.problem if result.check in ("passed", "not run") else result.check
-            out.print(f"\n{_label(result)}: {reason}", markup=False)
+        right = {*COMPARISON} - {"name", "best peer", "targets"}
+        print_rows(COMPARISON, comparison_rows(measured), no_wrap=COMPARISON, right=right)
+        console().print()
+        right = {*PEERS} - {"name", "peer", "problem"}
+        print_rows(PEERS, peer_rows(measured), no_wrap=PEERS[:-1], right=right)
+    problems = list(problem_rows(results))
+    if problems:
+        console().print()
+        print_rows(("name", "problem"), problems, no_wrap=("name",))
 
 
 def summary(result: BenchmarkResult) -> str:
@@ -37,11 +47,81 @@ def summary(result: BenchmarkResult) -> str:
     if result.ours is None:
         return f"{_label(result)}: {result.problem}"
     text = f"{_label(result)}: {format_seconds(result.ours.seconds)}"
-    if result.best_peer is None or result.speedup is None:
+    if result.best_peer is None:
         return text
-    best = result.measured_peers[result.best_peer]
-    theirs = f"{result.best_peer} {format_seconds(best.seconds)}"
-    return f"{text}, best peer {theirs}, {result.speedup:.2f} x"
+    theirs = f"{result.best_peer} {_time(_best(result))}"
+    return f"{text}, best peer {theirs}, {_ratio(result.speedup)}"
+
+
+def comparison_rows(results: Sequence[BenchmarkResult]) -> Iterator[list[str]]:
+    """Yield a row of COMPARISON for each result."""
+    for result in results:
+        best, missed = _best(result), [name for name, met in result.met.items() if not met]
+        yield [
+            _label(result),
+            result.best_peer or "",
+            _time(best),
+            _time(result.ours),
+            _ratio(result.speedup),
+            _ratio(result.targets.time),
+            _memory(best),
+            _memory(result.ours),
+            _ratio(result.memory_ratio),
+            _ratio(result.targets.memory),
+            "" if result.floor is None else format_seconds(result.floor),
+            f"not met: {', '.join(missed)}" if missed else "met" if result.met else "",
+        ]
+
+
+def peer_rows(results: Sequence[BenchmarkResult]) -> Iterator[list[str]]:
+    """Yield a row of PEERS for each computation of the zoo and each of its peers."""
+    for result in results:
+        assert result.ours is not None
+        peers = [(peer.name, peer.measurement, peer.problem or "") for peer in result.peers]
+        for name, measurement, problem in [("(ours)", result.ours, ""), *peers]:
+            spread = rate = ratio = ""
+            if measurement is not None:
+                low, high = measurement.spread
+                spread = f"{format_seconds(low)} to {format_seconds(high)}"
+                ratio = _ratio(measurement.seconds / result.ours.seconds)
+                if result.items is not None:
+                    rate = f"{result.items[0] / measurement.seconds:,.0f} {result.items[1]}"
+            target = _ratio(result.targets.peers.get(name))
+            cells = [_time(measurement), spread, _memory(measurement), rate, ratio, target, problem]
+            yield [_label(result), name, *cells]
+
+
+def growth_rows(results: Sequence[BenchmarkResult]) -> Iterator[list[str]]:
+    """Yield a row of GROWTH for each result; growth is relative to the value before."""
+    for _, group in groupby(results, key=lambda result: (result.benchmark, *result.changed)):
+        previous: Measurement | None = None
+        for result in group:
+            ours = result.ours
+            assert ours is not None
+            growth = ["", ""]
+            if previous is not None:
+                memory = (ours.memory or 0) / (previous.memory or 1)
+                growth = [_ratio(ours.seconds / previous.seconds), _ratio(memory or None)]
+            yield [
+                result.benchmark,
+                _changed(result),
+                _time(ours),
+                growth[0],
+                _memory(ours),
+                growth[1],
+                result.best_peer or "",
+                _time(_best(result)),
+                _ratio(result.speedup),
+            ]
+            previous = ours
+
+
+def problem_rows(results: Sequence[BenchmarkResult]) -> Iterator[list[str]]:
+    """Yield the name of each result that is not complete, and the reason."""
+    for result in results:
+        if result.problem is not None:
+            failed = result.check not in ("passed", "not run")
+            yield [_label(result), result.check if failed else result.problem]
 
 
 def format_seconds(seconds: float) -> str:
@@ -52,83 +132,16 @@ def format_seconds(seconds: float) -> str:
     return f"{seconds * 1e6:.3g} µs"
 
 
-def _print_comparison(results: Sequence[BenchmarkResult]) -> None:
-    time = ("time", "ours", "ratio", "target")
-    columns = ("name", "best peer", *time, "memory", *time[1:], "floor", "met")
-    rows = [_row(result) for result in results]
-    print_rows(columns, rows, no_wrap=columns, right=columns[2:-1])
-
-
-def _row(result: BenchmarkResult) -> list[str]:
-    best = None if result.best_peer is None else result.measured_peers[result.best_peer]
-    return [
-        _label(result),
-        result.best_peer or "",
-        _time(best),
-        _time(result.ours),
-        _ratio(result.speedup),
-        _ratio(result.targets.time),
-        _memory(best),
-        _memory(result.ours),
-        _ratio(result.memory_ratio),
-        _ratio(result.targets.memory),
-        "" if result.floor is None else format_seconds(result.floor),
-        ", ".join(f"{name}: {'yes' if met else 'no'}" for name, met in result.met.items()),
-    ]
-
-
-def _print_peers(results: Sequence[BenchmarkResult]) -> None:
-    columns = ("name", "peer", "time", "spread", "memory", "items/s", "ratio", "problem")
-    rows = [row for result in results for row in _peer_rows(result)]
-    console().print()
-    print_rows(columns, rows, no_wrap=columns[:-1], right=columns[2:-1])
-
-
-def _peer_rows(result: BenchmarkResult) -> Iterator[list[str]]:
-    assert result.ours is not None
-    peers = [(peer.name, peer.measurement, peer.problem or "") for peer in result.peers]
-    for name, measurement, problem in [("(ours)", result.ours, ""), *peers]:
-        spread = rate = ratio = ""
-        if measurement is not None:
-            low, high = measurement.spread
-            spread = f"{format_seconds(low)} to {format_seconds(high)}"
-            ratio = f"{measurement.seconds / result.ours.seconds:.2f} x"
-            if result.items is not None:
-                rate = f"{result.items[0] / measurement.seconds:,.0f} {result.items[1]}"
-        cells = [_time(measurement), spread, _memory(measurement), rate, ratio, problem]
-        yield [_label(result), name, *cells]
-
-
-def _print_growth(results: Sequence[BenchmarkResult]) -> None:
-    ours = ("ours", "growth", "memory", "growth")
-    columns = ("name", "parameter", *ours, "best peer", "time", "ratio")
-    rows = []
-    for _, group in groupby(results, key=lambda r: (r.benchmark, *r.changed)):
-        previous = None
-        for result in group:
-            changed = ", ".join(f"{name}={value}" for name, value in result.changed.items())
-            time_growth = memory_growth = ""
-            if previous is not None:
-                time_growth, memory_growth = _growth(result, previous)
-            best = None if result.best_peer is None else result.measured_peers[result.best_peer]
-            cells = [_time(result.ours), time_growth, _memory(result.ours), memory_growth]
-            peer = [result.best_peer or "", _time(best), _ratio(result.speedup)]
-            rows.append([result.benchmark, changed, *cells, *peer])
-            previous = result
-    print_rows(columns, rows, no_wrap=columns, right=(*columns[2:6], *columns[7:]))
-
-
-def _growth(result: BenchmarkResult, previous: BenchmarkResult) -> tuple[str, str]:
-    assert result.ours is not None
-    assert previous.ours is not None
-    memory = result.ours.memory, previous.ours.memory
-    growth = _ratio(result.ours.seconds / previous.ours.seconds)
-    return growth, _ratio(memory[0] / memory[1]) if memory[0] and memory[1] else ""
+def _best(result: BenchmarkResult) -> Measurement | None:
+    return None if result.best_peer is None else result.measured_peers[result.best_peer]
 
 
 def _label(result: BenchmarkResult) -> str:
-    changed = ", ".join(f"{name}={value}" for name, value in result.changed.items())
-    return f"{result.benchmark} ({changed})" if changed else result.benchmark
+    return f"{result.benchmark} ({_changed(result)})" if result.changed else result.benchmark
+
+
+def _changed(result: BenchmarkResult) -> str:
+    return ", ".join(f"{name}={value}" for name, value in result.changed.items())
 
 
 def _time(measurement: Measurement | None) -> str:

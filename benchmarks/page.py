@@ -1,0 +1,99 @@
+"""Writes docs/performance.md from the results of `python -m benchmarks`.
+
+    python benchmarks/page.py
+
+Every figure is from the JSON files in benchmarks/results.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from zoo.benchmarking.result import Report
+from zoo.cli.bench_table import (
+    COMPARISON,
+    GROWTH,
+    PEERS,
+    comparison_rows,
+    growth_rows,
+    peer_rows,
+    problem_rows,
+)
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+PAGE = ROOT / "docs" / "performance.md"
+
+INTRODUCTION = """# Performance
+
+This page is written by `python benchmarks/page.py` from the files in `benchmarks/results`, which
+`python -m benchmarks` writes. `zoo bench NAME` measures one benchmark; `zoo list --kind benchmark`
+lists them, and `zoo show NAME` describes their parameters.
+
+- A benchmark is measured only if its results agree with the reference path, on new random inputs.
+- Times are medians of calls after a warm-up, on a GPU between two events.
+- Each peer runs as fast as it can: compiled, in CUDA graphs, with static caches. The best peer is
+  the one with the shortest time. The ratio is its time divided by ours, so above 1 the zoo is
+  faster.
+- Memory is the peak of torch's allocator above what was allocated before the calls: inputs and
+  weights do not count. On the CPU it is measured only for benchmarks with a target.
+- The floor is the time of the least bytes over 4.2 TB/s, or of the least operations over 789
+  TFLOP/s, whichever is longer. Both rates were measured on an H200. It is not known for the CPU.
+"""
+
+
+def read_reports(folder: Path = RESULTS) -> list[Report]:
+    """Return the reports of a folder, those of GPUs first."""
+    reports = [
+        Report.model_validate_json(file.read_text(encoding="utf-8"))
+        for file in sorted(folder.glob("*.json"))
+    ]
+    return sorted(reports, key=lambda report: ("cuda" not in report.command, report.command))
+
+
+def render(reports: Sequence[Report]) -> str:
+    """Return the page."""
+    lines = [INTRODUCTION]
+    for report in reports:
+        lines += [*_section(report), ""]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _section(report: Report) -> Iterator[str]:
+    hardware = report.hardware
+    growth = "--sweep" in report.command.split()
+    yield f"## {hardware['device']}{': growth' if growth else ''}"
+    yield ""
+    versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    threads = f"{hardware['threads']} of {hardware['cores']} cores, " if _is_cpu(report) else ""
+    commit = f", commit {report.commit[:12]}" if report.commit else ""
+    yield f"`{report.command}`, {report.date[:10]}{commit}; {threads}{versions}."
+    measured = [result for result in report.results if result.ours is not None]
+    if growth:
+        yield from _table(GROWTH, growth_rows(measured))
+    else:
+        yield from _table(COMPARISON, comparison_rows(measured))
+        yield from _table(PEERS, peer_rows(measured))
+    problems = list(problem_rows(report.results))
+    if problems:
+        yield from _table(("name", "not measured completely"), problems)
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield ""
+    yield _row(columns)
+    yield "|" + "---|" * len(columns)
+    for name, *cells in rows:
+        yield _row([f"`{name}`", *cells])
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _is_cpu(report: Report) -> bool:
+    return all(result.device == "cpu" for result in report.results)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(read_reports()), encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)}")
