@@ -9,18 +9,18 @@ from zoo.plugin import Command, hookimpl
 from zoo_word2vec.vectors import Vectors as Vectors, vectors_from_model as vectors_from_model
 
 if TYPE_CHECKING:
-    from zoo import Model
-    from zoo.plugin import Objective
+    from zoo.plugin import Component
 
 
 @hookimpl
-def zoo_components() -> Sequence[type[Model] | type[Objective]]:
+def zoo_components() -> Sequence[type[Component]]:
     # Imported here, so that the command `zoo vectors` does not import torch.
+    from zoo_word2vec.benchmark_word2vec import Word2VecBenchmark
     from zoo_word2vec.cbow import Cbow
     from zoo_word2vec.negative_sampling import NegativeSampling
     from zoo_word2vec.skip_gram import SkipGram
 
-    return [SkipGram, Cbow, NegativeSampling]
+    return [SkipGram, Cbow, NegativeSampling, Word2VecBenchmark]
 
 
 @hookimpl
