@@ -8,7 +8,14 @@ from zoo.testing import cases
 CASES = cases()
 
 # Laws that take long: on variants of a component, and in a process of their own.
-SLOW_VARIANTS = {"compiles", "independent-items", "padding-invariance", "save-load"}
+SLOW_VARIANTS = {
+    "checked-results",
+    "compiles",
+    "independent-items",
+    "padding-invariance",
+    "peers-run",
+    "save-load",
+}
 SLOW_KINDS = {
     "benchmark",
     "dataset",
