@@ -31,7 +31,7 @@ bench: .venv/installed-test
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/large_spec.py
 	$(BIN)/python benchmarks/generation.py
-	$(BIN)/python benchmarks/word2vec.py
+	$(BIN)/python -m zoo bench --device cpu
 	$(BIN)/python benchmarks/load.py
 	$(BIN)/python benchmarks/save.py
 	$(BIN)/python benchmarks/headers.py
