@@ -23,7 +23,7 @@ def command(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]...",
+            metavar="NAME",
             help="Benchmarks; default: all of the device type ('zoo list --kind benchmark').",
         ),
     ] = None,
