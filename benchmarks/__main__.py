@@ -2,7 +2,7 @@
 
     python -m benchmarks [--limit SECONDS] [--device cpu|cuda] [NAME]...
 
-Writes two files for each device to benchmarks/results: the comparison with the peers, and how the
+Writes two files for each device to benchmarks/results: the comparison with the peers, and how our
 cost grows with the parameters in `sweep`.
 """
 
@@ -26,7 +26,7 @@ def main() -> None:
     available = ["cuda", "cpu"] if torch.cuda.is_available() else ["cpu"]
     for device in [options.device] if options.device else available:
         name = _file_name(str(describe_hardware(torch.device(device))["device"]))
-        for mode, suffix in (([], ""), (["--sweep"], "-growth")):
+        for mode, suffix in (([], ""), (["--sweep", "--no-peers"], "-growth")):
             file = RESULTS / f"{device}-{name}{suffix}.json"
             arguments = ["--device", device, "--limit", options.limit, "--json", str(file), *mode]
             command = [sys.executable, "-m", "zoo", "bench", *options.names, *arguments]

@@ -1,11 +1,9 @@
 """The JSON file of a run."""
 
 import subprocess
-from pathlib import Path
 
 from benchmark_kit import CPU, measurement, result
 
-import zoo
 from zoo.benchmarking.environment import find_commit
 from zoo.benchmarking.report import ReportWriter
 from zoo.benchmarking.result import Report
@@ -25,12 +23,26 @@ def test_a_report_has_what_is_needed_to_repeat_the_run(tmp_path):
     assert {"device", "processor", "cores", "threads"} <= set(report.hardware)
 
 
-def test_the_commit_is_that_of_the_checkout():
-    folder = Path(zoo.__file__).parents[1]
-    git = ["git", "-C", str(folder), "rev-parse", "HEAD"]
-    done = subprocess.run(git, capture_output=True, text=True)
-    found = find_commit()
-    if done.returncode or not (folder / ".git").exists():
-        assert found is None
-    else:
-        assert found.removesuffix("+") == done.stdout.strip()
+def test_the_commit_is_that_of_the_checkout(tmp_path, monkeypatch):
+    package = tmp_path / "zoo"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+
+    def git(*arguments):
+        user = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        command = ["git", "-C", str(tmp_path), *user, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    git("init")
+    assert find_commit(package) is None
+    git("add", "zoo")
+    git("commit", "-m", "all")
+    commit = git("rev-parse", "HEAD")
+    assert find_commit(package) == commit
+    (package / "__init__.py").write_text("changed")
+    assert find_commit(package) == f"{commit}+"
+    installed = tmp_path / "not tracked"
+    installed.mkdir()
+    assert find_commit(installed) is None
+    monkeypatch.setenv("ZOO_COMMIT", "abc")
+    assert find_commit(installed) == "abc"

@@ -38,19 +38,25 @@ def find_versions() -> dict[str, str]:
     return found
 
 
-def find_commit() -> str | None:
-    """Return the commit of the checkout, with '+' if files differ from it; None without one."""
-    tracked = _git("ls-files", "--error-unmatch", "__init__.py")
-    commit = _git("rev-parse", "HEAD")
+def find_commit(package: Path = _PACKAGE) -> str | None:
+    """Return the commit of the checkout of a package, with '+' if files differ from it.
+
+    Without a checkout, as in an archive of the sources, it is the environment variable
+    ``ZOO_COMMIT``, or None.
+    """
+    tracked = _git(package, "ls-files", "--error-unmatch", "__init__.py")
+    commit = _git(package, "rev-parse", "HEAD")
     if tracked is None or commit is None:
-        return None
-    return f"{commit}+" if _git("status", "--porcelain", "--untracked-files=no") else commit
+        return os.environ.get("ZOO_COMMIT")
+    return (
+        f"{commit}+" if _git(package, "status", "--porcelain", "--untracked-files=no") else commit
+    )
 
 
-def _git(*arguments: str) -> str | None:
+def _git(package: Path, *arguments: str) -> str | None:
     try:
         done = subprocess.run(
-            ["git", "-C", str(_PACKAGE), *arguments], capture_output=True, text=True, check=True
+            ["git", "-C", str(package), *arguments], capture_output=True, text=True, check=True
         )
     except (OSError, subprocess.CalledProcessError):
         return None
