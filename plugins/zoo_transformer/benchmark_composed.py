@@ -84,18 +84,19 @@ class ComposedTransformer(Benchmark):
             "decoder": {**stack, "output": {"tied": True}},
         }
         self.dtype = dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-        self.composed = zoo.compose({"zoo": 1, "name": self.name, "model": model})
-        self.composed.to(device, dtype).train()
-        self.written = HandTransformer(
-            vocab=self.vocab,
-            dim=self.dim,
-            heads=self.heads,
-            layers=self.layers,
-            hidden=self.hidden,
-            dropout=self.dropout,
-            length=self.length,
-        )
-        self.written.to(device, dtype).train()
+        spec = {"zoo": 1, "name": self.name, "model": model}
+        self.composed = zoo.compose(spec, device=device, dtype=dtype).train()
+        with device:
+            self.written = HandTransformer(
+                vocab=self.vocab,
+                dim=self.dim,
+                heads=self.heads,
+                layers=self.layers,
+                hidden=self.hidden,
+                dropout=self.dropout,
+                length=self.length,
+            )
+        self.written.to(dtype)
         names = self.written.state_dict().keys()
         weights = self.composed.state_dict()
         self.written.load_state_dict({name: weights[name] for name in names})

@@ -48,9 +48,8 @@ def find_commit(package: Path = _PACKAGE) -> str | None:
     commit = _git(package, "rev-parse", "HEAD")
     if tracked is None or commit is None:
         return os.environ.get("ZOO_COMMIT")
-    return (
-        f"{commit}+" if _git(package, "status", "--porcelain", "--untracked-files=no") else commit
-    )
+    changes = _git(package, "status", "--porcelain", "--untracked-files=no")
+    return f"{commit}+" if changes else commit
 
 
 def _git(package: Path, *arguments: str) -> str | None:
