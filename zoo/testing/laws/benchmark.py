@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -81,7 +82,8 @@ def checked_results(config: Configuration) -> None:
 
 def peers_run(config: Configuration) -> None:
     """Each installed peer runs twice on the CPU; compiled functions run without compilation."""
-    with _prepared(config, 0) as benchmark:
+    with _prepared(config, 0) as benchmark, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of other libraries
         for name, prepare in benchmark.peers().items():
             try:
                 run = prepare()
