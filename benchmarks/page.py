@@ -94,6 +94,11 @@ def _is_cpu(report: Report) -> bool:
     return all(result.device == "cpu" for result in report.results)
 
 
-if __name__ == "__main__":
+def write_page() -> None:
+    """Write the page from the results in this folder."""
     PAGE.write_text(render(read_reports()), encoding="utf-8")
     print(f"wrote {PAGE.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    write_page()
