@@ -82,7 +82,8 @@ class Gradients:
             q, k = torch.empty_like(inputs.q), v if inputs.shared else torch.empty_like(inputs.k)
             return cls(q, q, k, v, a, bias)
         terms = inputs.q.new_empty(N, 2 * H)
-        return cls(terms, *terms.chunk(2, dim=1), v, a, bias)
+        q, k = terms.chunk(2, dim=1)
+        return cls(terms, q, k, v, a, bias)
 
 
 @dataclass(frozen=True)
