@@ -30,6 +30,7 @@ class GatLayerCpu(GatLayer):
     name: ClassVar[str] = "gat-layer-cpu"
     device_type: ClassVar[str] = "cpu"
     target: ClassVar[float | None] = 2.0
+    peer_targets: ClassVar[Mapping[str, float]] = {}
     memory_target: ClassVar[float | None] = None
     sweep: ClassVar[Mapping[str, Sequence[Any]]] = {"density": (0.0127, 0.1, 1.0)}
 

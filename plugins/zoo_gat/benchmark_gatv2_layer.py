@@ -1,5 +1,6 @@
 """Benchmark 'gatv2-layer'."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from torch import nn
@@ -25,6 +26,7 @@ class GatV2Layer(GatLayer):
 
     name: ClassVar[str] = "gatv2-layer"
     target: ClassVar[float | None] = None
+    peer_targets: ClassVar[Mapping[str, float]] = {}
     memory_target: ClassVar[float | None] = None
 
     def build_layer(self) -> EdgeAttention:
