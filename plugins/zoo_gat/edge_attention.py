@@ -17,11 +17,16 @@ from zoo.plugin import (
     Scorer,
     ScorerBank,
     has_hooks,
-    why_not_triton,
-    why_not_triton_on,
 )
 from zoo_gat.edges import EdgeList
-from zoo_gat.gat import Gat
+from zoo_gat.fused_scorers import (
+    MAX_WIDTH,
+    attend_fused,
+    fold_gat_terms,
+    why_not_fused_on,
+    why_not_fused_values,
+)
+from zoo_gat.sparse_inputs import SparseInputs
 
 
 class GlorotLinear(nn.Linear):
@@ -89,6 +94,7 @@ class EdgeAttention(RecordsAttention):
         self.has_identity_residual = residual == "identity" and input_dim == self.output_dim
         self.bias = nn.Parameter(torch.empty(self.output_dim)) if bias else None
         self.dropout = nn.Dropout(dropout)
+        self._sparse_inputs = SparseInputs()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -97,38 +103,42 @@ class EdgeAttention(RecordsAttention):
 
     def forward(self, inputs: Tensor, mask: Tensor, edges: EdgeList | None) -> Tensor:
         """Compute [B, N, output_dim] from inputs [B, N, input_dim] and mask [B, N]."""
-        keys = self.key(inputs)
-        queries = keys if self.query is None else self.query(inputs)
-        values = keys if self.value is None else self.value(inputs)
-        # A weight of 0 does not cancel values that are not finite.
-        values = values.masked_fill(~mask[..., None], 0.0)
-        q, k, v = (part.unflatten(-1, (self.heads, -1)) for part in (queries, keys, values))
-        attended = (
-            self._attend_dense(q, k, v, mask)
-            if edges is None
-            else self._attend_edges(q, k, v, edges)
-        )
+        keys = self._project(self.key, inputs)
+        queries = keys if self.query is None else self._project(self.query, inputs)
+        values = keys if self.value is None else self._project(self.value, inputs)
+        bias = self.bias
+        if edges is not None and self._why_not_fused(values) is None:
+            attended = self._attend_fused(inputs, queries, keys, values, edges)
+            bias = None if self.merge == "concat" else bias  # added in the fused path
+        else:
+            # A weight of 0 does not cancel values that are not finite.
+            values = values.masked_fill(~mask[..., None], 0.0)
+            shape = (*values.shape[:2], self.heads, self.head_dim)
+            q, k, v = (part.reshape(shape) for part in (queries, keys, values))
+            attended = (
+                self._attend_dense(q, k, v, mask)
+                if edges is None
+                else self._attend_edges(q, k, v, edges)
+            )
         merged = attended.flatten(2) if self.merge == "concat" else attended.mean(dim=2)
         if self.skip is not None:
-            merged = merged + self.skip(inputs)
+            merged = merged + self._project(self.skip, inputs)
         elif self.has_identity_residual:
             merged = merged + inputs
-        return merged if self.bias is None else merged + self.bias
+        return merged if bias is None else merged + bias
 
     def why_not_fused(self, device: torch.device) -> str | None:
-        """Return the reason why the reference path is used on the device; None if the kernel is.
+        """Return the reason why the reference path is used on the device, None if a fused one is.
 
-        The kernel does not call scorers and dropout, so it is not used if they have module hooks.
+        A fused path does not call scorers and dropout, so it is not used if they have module hooks.
         """
-        if not isinstance(self.scorers.first, Gat):
-            return f"scorer '{self.scorers.first.name}' has no kernel for edges"
-        if self.training and self.dropout.p > 0:
-            return "weights have dropout"
+        if self.head_dim > MAX_WIDTH:
+            return f"the width of a head is more than {MAX_WIDTH}"
         if self.is_recording:
             return "weights are recorded"
         if has_hooks(self.scorers) or has_hooks(self.dropout):
             return "the scorer or dropout has module hooks"
-        return why_not_triton_on(device.type)
+        return why_not_fused_on(self.scorers, device.type)
 
     def extra_repr(self) -> str:
         names = ("input_dim", "head_dim", "heads", "merge", "project", "residual")
@@ -140,33 +150,53 @@ class EdgeAttention(RecordsAttention):
         """Attend along edges: queries, keys, values [B, N, H, D] -> [B, N, H, D]."""
         shape = values.shape
         queries, keys, values = (part.flatten(0, 1) for part in (queries, keys, values))
-        if self._why_not_fused(values) is None:
-            return self._attend_fused(queries, keys, values, edges).view(shape)
         scores = self.scorers(
-            queries.transpose(0, 1), keys.transpose(0, 1), edges=(edges.target, edges.source)
+            queries.transpose(0, 1),
+            keys.transpose(0, 1),
+            edges=(edges.index.target, edges.index.source),
         ).transpose(0, 1)  # [M, H]
         weights = edges.softmax(scores)
         self.record(edges.unflatten_batch(weights))
-        messages = values.index_select(0, edges.source) * self.dropout(weights)[..., None]
+        messages = values.index_select(0, edges.index.source) * self.dropout(weights)[..., None]
         return edges.scatter_sum(messages).view(shape)
 
     def _attend_fused(
-        self, queries: Tensor, keys: Tensor, values: Tensor, edges: EdgeList
+        self, inputs: Tensor, queries: Tensor, keys: Tensor, values: Tensor, edges: EdgeList
     ) -> Tensor:
-        """Attend along edges in one kernel: queries, keys, values [nodes, H, D]."""
-        from zoo_gat.kernels.fused_gat import fused_gat
-
-        scorers = [scorer for scorer in self.scorers if isinstance(scorer, Gat)]
-        q = [scorer.u(queries[:, h]) for h, scorer in enumerate(scorers)]
-        k = [scorer.v(keys[:, h]) for h, scorer in enumerate(scorers)]
-        slope = scorers[0].slope
-        return fused_gat(torch.cat(q, dim=1), torch.cat(k, dim=1), values, edges, slope)
+        """Attend along edges in a fused path: projected [B, N, H * D] -> [B, N, H, D]."""
+        q, k, v = (part.reshape(-1, self.heads, self.head_dim) for part in (queries, keys, values))
+        q, v = k if queries is keys else q, k if values is keys else v
+        terms = None
+        if queries is keys and self._is_plain(self.key):
+            terms = fold_gat_terms(self.scorers, inputs.flatten(0, 1), self.key)
+        output = attend_fused(
+            self.scorers,
+            q,
+            k,
+            v,
+            edges,
+            terms=terms,
+            bias=self.bias if self.merge == "concat" else None,
+            dropout_p=self.dropout.p if self.training else 0.0,
+        )
+        return output.view(*values.shape[:2], self.heads, self.head_dim)
 
     def _why_not_fused(self, values: Tensor) -> str | None:
-        """Return the reason why the kernel cannot be used for the values, None if it can."""
-        if not values.numel() or values[0].numel() > 4096:
-            return "there are no values, or a node has more than 4,096"
-        return self.why_not_fused(values.device) or why_not_triton(values)
+        """Return the reason why no fused path can process the values, None if one can."""
+        if not values.numel():
+            return "there are no values"
+        return self.why_not_fused(values.device) or why_not_fused_values(self.scorers, values)
+
+    def _project(self, linear: nn.Module, inputs: Tensor) -> Tensor:
+        """Call a linear layer; inputs with few non-zero elements are processed as sparse."""
+        if isinstance(linear, GlorotLinear) and self._is_plain(linear):
+            return self._sparse_inputs.project(linear, inputs)
+        projected: Tensor = linear(inputs)
+        return projected
+
+    def _is_plain(self, linear: nn.Module) -> bool:
+        """Whether a linear layer can be computed from its weights, without a call."""
+        return type(linear) is GlorotLinear and not has_hooks(linear)
 
     def _attend_dense(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """Attend to all valid nodes: queries, keys, values [B, N, H, D] -> [B, N, H, D]."""

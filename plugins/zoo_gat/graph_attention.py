@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from zoo import ZooError
 from zoo.plugin import Blueprint, Encoder, FromParent, Memory
 from zoo_gat.edge_attention import EdgeAttention
-from zoo_gat.edge_order import OrderCache
+from zoo_gat.edge_index import EdgeIndex
 from zoo_gat.edges import EdgeList
+from zoo_gat.tensor_cache import TensorCache
 
 
 class GraphAttention(Encoder):
@@ -72,7 +73,7 @@ class GraphAttention(Encoder):
         self.output, self.output_heads = output or hidden, output_heads or heads
         self.activation, self.self_loops = activation, self_loops
         self.dropout = nn.Dropout(dropout)
-        self._order_cache = OrderCache()
+        self._edge_cache: TensorCache[EdgeIndex] = TensorCache()
         outer = attention
         if residual_layers == "inner":
             _require_inner_layer(attention, layers)
@@ -105,7 +106,7 @@ class GraphAttention(Encoder):
             None
             if edges is None
             else EdgeList.from_batch(
-                edges, mask, self_loops=self.self_loops, cache=self._order_cache
+                edges, mask, self_loops=self.self_loops, cache=self._edge_cache
             )
         )
         x = inputs

@@ -37,6 +37,10 @@ class Dot(Scorer):
             )
         self.query_dim, self.key_dim = query_dim, key_dim
 
+    @property
+    def inner_product_scale(self) -> float:
+        return 1.0
+
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return query @ prepared.transpose(-1, -2)
 

@@ -37,6 +37,10 @@ class ScaledDot(Scorer):
         self.query_dim, self.key_dim = query_dim, key_dim
         self.scale: float = query_dim**-0.5
 
+    @property
+    def inner_product_scale(self) -> float:
+        return self.scale
+
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return (query * self.scale) @ prepared.transpose(-1, -2)
 

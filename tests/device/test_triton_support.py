@@ -8,6 +8,8 @@ from zoo.plugin import Blueprint, why_not_triton, why_not_triton_on
 from zoo_gat.edge_attention import EdgeAttention
 from zoo_gat.gat import Gat
 from zoo_gat.gatv2 import GatV2
+from zoo_luong.general import General
+from zoo_transformer.scaled_dot import ScaledDot
 
 
 @pytest.fixture(autouse=True)
@@ -24,11 +26,12 @@ def test_paths_over_edges():
         )
         return layer.train(training).why_not_fused(torch.device(device))
 
-    assert reason(Gat) is None
-    assert reason(Gat, dropout=0.6) is None
-    assert reason(Gat, dropout=0.6, training=True) == "weights have dropout"
-    assert reason(Gat, "cpu") == "the device is 'cpu', not 'cuda'"
-    assert reason(GatV2) == "scorer 'gatv2' has no kernel for edges"
+    for scorer in (Gat, GatV2, ScaledDot):
+        assert reason(scorer) is None
+        assert reason(scorer, dropout=0.6, training=True) is None
+    assert reason(Gat, "cpu") is None
+    assert reason(GatV2, "cpu") == "the device is 'cpu', not 'cuda'"
+    assert reason(General) == "scorer 'general' has no kernel for edges"
 
 
 def test_reasons_against_triton(monkeypatch):

@@ -9,10 +9,15 @@ def has_hooks(module: nn.Module) -> bool:
     A fused path computes the result of its submodules without calling them. The caller then uses
     the reference path, so that the hooks run.
     """
-    return any(
-        inner._forward_hooks
-        or inner._forward_pre_hooks
-        or inner._backward_hooks
-        or inner._backward_pre_hooks
-        for inner in module.modules()
-    )
+    pending = [module]
+    while pending:  # faster than `modules()`, which also looks for modules used twice
+        inner = pending.pop()
+        if (
+            inner._forward_hooks
+            or inner._forward_pre_hooks
+            or inner._backward_hooks
+            or inner._backward_pre_hooks
+        ):
+            return True
+        pending.extend(part for part in inner._modules.values() if part is not None)
+    return False

@@ -39,6 +39,11 @@ class Scorer(Component, nn.Module, ABC):
     ignores_keys: ClassVar[bool] = False
     """Whether the score depends on positions only, so that a single pair (an edge) has no score."""
 
+    @property
+    def inner_product_scale(self) -> float | None:
+        """The factor c if the score is c qᵀk, for kernels over edges; None otherwise."""
+        return None
+
     def forward(
         self,
         query: Tensor,

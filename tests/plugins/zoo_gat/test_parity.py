@@ -109,9 +109,9 @@ def test_scaled_dot_matches_transformer_conv(encoder, graph, heads, merge):
 
 
 def test_gradients_match_gat_conv(encoder, graph):
-    features, edges = graph
-    reference = _randomize_parameters(GEOMETRIC.GATConv(5, 4, 2))
-    ours = encoder(heads=2, merge="concat")
+    features, edges = graph[0].double(), graph[1]
+    reference = _randomize_parameters(GEOMETRIC.GATConv(5, 4, 2)).double()
+    ours = encoder(heads=2, merge="concat").double()
     layer = ours.layers[0]
     with torch.no_grad():
         layer.key.weight.copy_(reference.lin.weight)

@@ -1,0 +1,124 @@
+"""The scorers that have kernels over edges.
+
+Notation: N nodes, H heads, D width of a head.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from zoo.plugin import ScorerBank, why_not_triton, why_not_triton_on
+from zoo_gat.edges import EdgeList
+from zoo_gat.gat import Gat
+from zoo_gat.gatv2 import GatV2
+from zoo_gat.segment_gat import segment_gat
+
+MAX_WIDTH = 1024
+"""Largest width of a head."""
+
+
+def why_not_fused_on(scorers: ScorerBank, device: str) -> str | None:
+    """Return the reason why the scorers have no fused path on a device type, None if they have.
+
+    Triton kernels process `gat`, `gatv2` and inner products. On the CPU, `gat` processes all heads
+    together, over sorted edges.
+    """
+    if type(scorers.first) is Gat and device == "cpu":
+        return None
+    if type(scorers.first) in (Gat, GatV2) or scorers.first.inner_product_scale is not None:
+        return why_not_triton_on(device)
+    return f"scorer '{scorers.first.name}' has no kernel for edges"
+
+
+def why_not_fused_values(scorers: ScorerBank, values: Tensor) -> str | None:
+    """Return the reason why no fused path can process the values, None if one can."""
+    reason = why_not_triton(values)
+    on_cpu = type(scorers.first) is Gat and values.device.type == "cpu"
+    if reason is None or not on_cpu or torch.compiler.is_compiling():
+        return reason
+    return None if values.dtype in (torch.float32, torch.float64) else reason
+
+
+def attend_fused(
+    scorers: ScorerBank,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    edges: EdgeList,
+    *,
+    terms: Tensor | None,
+    bias: Tensor | None,
+    dropout_p: float,
+) -> Tensor:
+    """Attend along edges in a fused path: q, k, v [N, H, D] -> [N, H, D].
+
+    Args:
+        terms: the terms of GAT [N, 2 * H] if they are known; see `fold_gat_terms`.
+        bias: bias of the output [H * D].
+        dropout_p: dropout probability of the weights.
+    """
+    first = scorers.first
+    if isinstance(first, Gat):
+        terms = _gat_terms(scorers, q, k) if terms is None else terms
+        if why_not_triton(v) is not None:
+            output = segment_gat(terms, v, edges, slope=first.slope, dropout_p=dropout_p)
+            return output if bias is None else output + bias.view(output.shape[1:])
+    from zoo_gat.kernels.fused_edges import fused_gat, fused_pairs
+
+    if isinstance(first, Gat):
+        assert terms is not None
+        return fused_gat(terms, v, edges, slope=first.slope, bias=bias, dropout_p=dropout_p)
+    if isinstance(first, GatV2):
+        a, factor = (
+            torch.stack([head.a for head in scorers if isinstance(head, GatV2)]),
+            first.slope,
+        )
+    else:
+        assert first.inner_product_scale is not None
+        a, factor = None, first.inner_product_scale
+    return fused_pairs(q, k, v, edges, a=a, factor=factor, bias=bias, dropout_p=dropout_p)
+
+
+def fold_gat_terms(scorers: ScorerBank, inputs: Tensor, projection: nn.Linear) -> Tensor | None:
+    """Compute the terms of GAT from inputs [N, input_dim] -> [N, 2 * H], if this is cheaper.
+
+    With keys W x, the term uᵀ W x is computed as (Wᵀ u)ᵀ x, so that its gradient is not added to
+    that of the keys. Returns None for other scorers, for wide inputs and on the CPU.
+    """
+    weight, bias = projection.weight, projection.bias
+    is_wide = weight.shape[1] > 2 * weight.shape[0]
+    if not isinstance(scorers.first, Gat) or is_wide or inputs.device.type == "cpu":
+        return None
+    vectors, term_bias = _gat_vectors(scorers)
+    H, D = vectors.shape[1:]
+    folded = torch.bmm(vectors.transpose(0, 1), weight.view(H, D, -1))  # [H, 2, input_dim]
+    folded = folded.transpose(0, 1).flatten(0, 1)
+    if bias is not None:
+        shift = torch.einsum("hd,chd->ch", bias.view(H, D), vectors).flatten()
+        term_bias = shift if term_bias is None else shift + term_bias
+    return F.linear(inputs, folded, term_bias)
+
+
+def _gat_terms(scorers: ScorerBank, q: Tensor, k: Tensor) -> Tensor:
+    """Compute the terms of GAT from queries and keys [N, H, D] -> [N, 2 * H]."""
+    vectors, bias = _gat_vectors(scorers)
+    H = vectors.shape[1]
+    # Block-diagonal matrices, so that the terms of all heads are one product.
+    blocks = torch.einsum("chd,hg->chdg", vectors, torch.eye(H).to(vectors))
+    u, v = blocks.flatten(1, 2)  # [H * D, H]
+    if q is k:
+        terms = q.flatten(1) @ torch.cat([u, v], dim=1)
+    else:
+        terms = torch.cat([q.flatten(1) @ u, k.flatten(1) @ v], dim=1)
+    return terms if bias is None else terms + bias
+
+
+def _gat_vectors(scorers: ScorerBank) -> tuple[Tensor, Tensor | None]:
+    """Return u and v of all heads [2, H, D], and their biases [2 * H] if they have them."""
+    heads = [scorer for scorer in scorers if isinstance(scorer, Gat)]
+    linears = [*(scorer.u for scorer in heads), *(scorer.v for scorer in heads)]
+    vectors = torch.cat([linear.weight for linear in linears])
+    bias = torch.cat([linear.bias for linear in linears]) if heads[0].bias else None
+    return vectors.view(2, len(heads), -1), bias

@@ -1,0 +1,160 @@
+"""Triton kernels of the backward pass over edges sorted by target, and sums of partial sums.
+
+Notation as in `forward` and `backward`.
+"""
+
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
+
+import triton
+import triton.language as tl
+
+from zoo_gat.kernels.edge_scores import GATV2, keep_factor, leaky_relu, pair_scores
+
+
+@triton.jit
+def backward_targets(
+    q,  # [N, H, D]
+    k,  # [N, H, D]
+    v,  # [N, H, D]
+    a,  # GATv2: [H, D]
+    is_valid,  # [N], mask of the nodes
+    chunks,  # [C, 4]: target, first edge, end, position of the partial sums or -1
+    sources,  # [M], by target
+    edge_ids,  # [M], by target
+    seed,  # []
+    g,  # [N, H, D]
+    lse,  # [N, H]
+    delta,  # [N, H]
+    grad_q,  # [N, H, D]
+    grad_a,  # GATv2: [programs, H * D], sums of each program
+    partial,  # [P, H, D]
+    factor,
+    dropout_p,
+    C,
+    N,
+    H: tl.constexpr,
+    D: tl.constexpr,
+    SCORE: tl.constexpr,
+    SHARED: tl.constexpr,
+    DROPOUT: tl.constexpr,
+    EB: tl.constexpr,
+    HB: tl.constexpr,
+    DB: tl.constexpr,
+):
+    """Compute the gradients of the queries and of a; grid (programs, head blocks).
+
+    A program processes several chunks, so that few sums for the gradient of a are stored.
+    """
+    h = tl.program_id(1) * HB + tl.arange(0, HB)
+    d = tl.arange(0, DB)
+    in_heads = (h[:, None] < H) & (d[None, :] < D)
+    offset = h[:, None] * D + d[None, :]
+    a_heads = tl.zeros((HB, DB), tl.float32)
+    if SCORE == GATV2:
+        a_heads = tl.load(a + offset, mask=in_heads, other=0.0).to(tl.float32)
+    a_sums = tl.zeros((HB, DB), tl.float32)
+    for index in range(tl.program_id(0).to(tl.int64), C, tl.num_programs(0)):
+        chunk = chunks + index * 4
+        node = tl.load(chunk).to(tl.int64)
+        start, end, slot = tl.load(chunk + 1), tl.load(chunk + 2), tl.load(chunk + 3)
+        exists = node < N  # not all chunks are used
+        end = tl.where(exists, end, start)
+        node = tl.minimum(node, N - 1)
+        end = tl.where(tl.load(is_valid + node) != 0, end, start)
+        row = node * H * D + offset
+        q_node = tl.load(q + row, mask=in_heads, other=0.0).to(tl.float32)
+        g_node = tl.load(g + row, mask=in_heads, other=0.0).to(tl.float32)
+        normaliser = tl.load(lse + node * H + h, mask=h < H, other=0.0)
+        inner_node = tl.load(delta + node * H + h, mask=h < H, other=0.0)
+        q_sums = tl.zeros((HB, DB), tl.float32)
+        for first in range(start, end, EB):
+            edge = first + tl.arange(0, EB)
+            source = tl.load(sources + edge, mask=edge < end, other=0).to(tl.int64)
+            used = tl.load(is_valid + source, mask=edge < end, other=0) != 0
+            in_edges = used[:, None] & (h[None, :] < H)
+            rows = source[:, None, None] * (H * D) + offset[None, :, :]
+            mask = used[:, None, None] & in_heads[None, :, :]
+            keys = tl.load(k + rows, mask=mask, other=0.0).to(tl.float32)  # [EB, HB, DB]
+            values = keys
+            if not SHARED:
+                values = tl.load(v + rows, mask=mask, other=0.0).to(tl.float32)
+            score = pair_scores(q_node[None, :, :], keys, a_heads[None, :, :], factor, SCORE)
+            shifted = tl.where(in_edges, score - normaliser[None, :], 0.0)
+            weight = tl.where(in_edges, tl.exp(shifted), 0.0)
+            inner = tl.sum(g_node[None, :, :] * values, axis=2)  # [EB, HB]
+            if DROPOUT:
+                ids = tl.load(edge_ids + edge, mask=edge < end, other=0)
+                inner *= keep_factor(seed, ids[:, None], h[None, :], H, dropout_p)
+            grad_score = (weight * (inner - inner_node[None, :]))[:, :, None]
+            if SCORE == GATV2:
+                x = q_node[None, :, :] + keys
+                q_sums += tl.sum(grad_score * tl.where(x >= 0, 1.0, factor), axis=0)
+                a_sums += tl.sum(grad_score * leaky_relu(x, factor), axis=0)
+            else:
+                q_sums += tl.sum(grad_score * keys, axis=0)
+        q_sums *= a_heads if SCORE == GATV2 else factor
+        if exists:
+            if slot < 0:
+                tl.store(grad_q + row, q_sums, mask=in_heads)
+            else:
+                tl.store(partial + slot.to(tl.int64) * H * D + offset, q_sums, mask=in_heads)
+    if SCORE == GATV2:
+        row = tl.program_id(0).to(tl.int64) * H * D + offset
+        tl.store(grad_a + row, a_sums, mask=in_heads)
+
+
+@triton.jit
+def sum_over_edges(
+    grad_x,  # [M, H], by source
+    chunks,  # [C, 4]: target, first edge, end, position of the partial sums or -1
+    positions,  # [M], by target: the positions of the edges by source
+    grad_q,  # [N, H], with stride
+    partial,  # [P, H]
+    stride,
+    N,
+    H: tl.constexpr,
+    EB: tl.constexpr,
+    HB: tl.constexpr,
+):
+    """Sum values of edges over the edges of a chunk; grid (C,)."""
+    chunk = chunks + tl.program_id(0).to(tl.int64) * 4
+    node = tl.load(chunk).to(tl.int64)
+    start, end, slot = tl.load(chunk + 1), tl.load(chunk + 2), tl.load(chunk + 3)
+    if node >= N:
+        return
+    h = tl.arange(0, HB)
+    sums = tl.zeros((EB, HB), tl.float32)
+    for first in range(start, end, EB):
+        edge = first + tl.arange(0, EB)
+        position = tl.load(positions + edge, mask=edge < end, other=0).to(tl.int64)
+        mask = (edge[:, None] < end) & (h[None, :] < H)
+        sums += tl.load(grad_x + position[:, None] * H + h[None, :], mask=mask, other=0.0)
+    total = tl.sum(sums, axis=0)
+    if slot < 0:
+        tl.store(grad_q + node * stride + h, total, mask=h < H)
+    else:
+        tl.store(partial + slot.to(tl.int64) * H + h, total, mask=h < H)
+
+
+@triton.jit
+def add_partial(
+    partial,  # [P, W]
+    ranges,  # [P, 2]: node and end of its partial sums; end 0 if not the first of the node
+    output,  # [N, W], with stride
+    stride,
+    W,
+    PB: tl.constexpr,
+    WB: tl.constexpr,
+):
+    """Add the partial sums of a node; grid (P, W blocks)."""
+    first = tl.program_id(0).to(tl.int64)
+    node, end = tl.load(ranges + first * 2).to(tl.int64), tl.load(ranges + first * 2 + 1)
+    if end == 0:
+        return
+    column = tl.program_id(1) * WB + tl.arange(0, WB)
+    sums = tl.zeros((PB, WB), tl.float32)
+    for begin in range(first, end, PB):
+        slot = begin + tl.arange(0, PB)
+        mask = (slot[:, None] < end) & (column[None, :] < W)
+        sums += tl.load(partial + slot[:, None] * W + column[None, :], mask=mask, other=0.0)
+    tl.store(output + node * stride + column, tl.sum(sums, axis=0), mask=column < W)
