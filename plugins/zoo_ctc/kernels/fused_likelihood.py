@@ -9,7 +9,8 @@ import triton
 from torch import Tensor
 
 from zoo_ctc.eager_gradient import apply_with_gradient
-from zoo_ctc.kernels import recursion
+from zoo_ctc.kernels import rows
+from zoo_ctc.kernels.recursion import recursion
 
 
 def fused_likelihood(
@@ -44,20 +45,25 @@ def _compute(
     """Return the log-likelihood [B] and its gradient [B, T, V], None if it is not needed."""
     B, T, V = logits.shape
     U = targets.shape[1]
+    K = triton.cdiv(U + 1, 32)
     new = functools.partial(torch.empty, dtype=torch.float32, device=logits.device)
-    block_u, block_v = triton.next_power_of_2(U + 1), min(triton.next_power_of_2(V), 1024)
-    lse, middle, totals = new((B, T)), new((B, 2, 8, block_u)), new((B,))
-    states = new((B, T, U) if needs_gradient else (0,))
+    lse, middle, totals = new((B, T)), new((B, 2, 4, K, 32)), new((B,))
+    states = new((B, T, K, 32) if needs_gradient else (0,))
     bases = new((B, T) if needs_gradient else (0,))
-    sizes = (T, V, U, blank, *logits.stride())
-    recursion.log_sum_exp[(B * T,)](
-        logits, lse, T, V, *logits.stride(), BLOCK=block_v, num_warps=_num_warps(block_v)
+    index, counts = new((B, T), dtype=torch.int32), new((B,), dtype=torch.int32)
+    rows.index_frames[(B,)](mask, index, counts, T, BLOCK=min(triton.next_power_of_2(T), 1024))
+    block_v = min(triton.next_power_of_2(V), 1024)
+    block_rows = max(1, 2048 // block_v)
+    rows.log_sum_exp[(triton.cdiv(B * T, block_rows),)](
+        logits, lse, B * T, T, V, *logits.stride(), ROWS=block_rows, BLOCK=block_v, num_warps=4
     )
+    sizes = (T, V, U, blank, *logits.stride())
     for second in (False, True):
-        recursion.recursion[(B, 2)](
+        recursion[(B, 2)](
             logits,
             lse,
-            mask,
+            index,
+            counts,
             targets,
             target_mask,
             states,
@@ -67,13 +73,13 @@ def _compute(
             *sizes,
             SECOND=second,
             STORE=needs_gradient,
-            BLOCK=block_u,
-            num_warps=_num_warps(block_u),
+            K=K,
+            num_warps=1,
         )
     if not needs_gradient:
         return totals, None
     output = new((B, T, V))
-    recursion.gradient[(B * T,)](
+    rows.gradient[(B * T,)](
         logits,
         lse,
         mask,
@@ -83,13 +89,9 @@ def _compute(
         totals,
         output,
         *sizes,
-        BLOCK_U=block_u,
+        K=K,
+        BLOCK_U=triton.next_power_of_2(U + 1),
         BLOCK_V=block_v,
         num_warps=2,
     )
     return totals, output
-
-
-def _num_warps(block: int) -> int:
-    """Return the number of warps with two to four elements of the block per thread."""
-    return max(1, min(block // 64, 8))

@@ -1,0 +1,65 @@
+"""Probabilities as pairs m, n for m * 2^n, with a whole number n, in Triton.
+
+Float32 then neither underflows nor loses precision over many frames, and recursions need no
+logarithms. A sequence of states is a tuple of K tensors [32]: state u is element u // K of tensor
+u % K, so that one warp holds it in registers and the next state is mostly in the same thread.
+"""
+
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
+
+import triton
+import triton.language as tl
+
+LOW = tl.constexpr(-1e7)  # exponent of probability 0
+LOG2_E = tl.constexpr(1.4426950408889634)
+
+
+@triton.jit
+def add(m1, n1, m2, n2):
+    n = tl.maximum(n1, n2)
+    return m1 * tl.exp2(n1 - n) + m2 * tl.exp2(n2 - n), n
+
+
+@triton.jit
+def probability(logit, lse):
+    """Return the probability of a logit; NaN is kept."""
+    e = (logit.to(tl.float32) - lse) * LOG2_E
+    e = tl.where(e < LOW, LOW, e)
+    whole = tl.floor(e)
+    return tl.where(e == LOW, 0.0, tl.exp2(e - whole)), whole
+
+
+@triton.jit
+def normalise(m, n):
+    """Move the exponent of m to n, so that m is from 1 to 2."""
+    exponent = (((m.to(tl.int32, bitcast=True) >> 23) & 255) - 127).to(tl.float32)
+    return m * tl.exp2(-exponent), tl.where(m > 0, n + exponent, LOW)
+
+
+@triton.jit
+def log2(m, n, base):
+    """Return the base-2 logarithm of m * 2^(n - base)."""
+    return tl.log2(tl.maximum(m, 1e-37)) + (n - base)
+
+
+@triton.jit
+def normalise_all(ms, ns, K: tl.constexpr):
+    new_ms, new_ns = (), ()
+    for j in tl.static_range(K):
+        m, n = normalise(ms[j], ns[j])
+        new_ms, new_ns = new_ms + (m,), new_ns + (n,)
+    return new_ms, new_ns
+
+
+@triton.jit
+def largest_exponent(ns, K: tl.constexpr):
+    largest = ns[0]
+    for j in tl.static_range(1, K):
+        largest = tl.maximum(largest, ns[j])
+    return tl.max(largest, axis=0)
+
+
+@triton.jit
+def store_all(pointers, values, K: tl.constexpr):
+    for j in tl.static_range(K):
+        tl.store(pointers + 32 * j, values[j])
