@@ -10,7 +10,10 @@ from torch import Tensor
 
 from zoo_ctc.eager_gradient import apply_with_gradient
 from zoo_ctc.kernels import rows
+from zoo_ctc.kernels.combine import combine
 from zoo_ctc.kernels.recursion import recursion
+
+MAX_STATES_PER_THREAD = 8  # the time to compile the kernel grows with its square
 
 
 def fused_likelihood(
@@ -45,10 +48,11 @@ def _compute(
     """Return the log-likelihood [B] and its gradient [B, T, V], None if it is not needed."""
     B, T, V = logits.shape
     U = targets.shape[1]
-    K = triton.cdiv(U + 1, 32)
+    LANES, K = _layout(U + 1)
     new = functools.partial(torch.empty, dtype=torch.float32, device=logits.device)
-    lse, middle, totals = new((B, T)), new((B, 2, 4, K, 32)), new((B,))
-    states = new((B, T, K, 32) if needs_gradient else (0,))
+    lse, middle = new((B, T)), new((B, 2, 4, K, LANES))
+    totals, exponents = new((B,)), new((B, 2))
+    states = new((B, T, K, LANES) if needs_gradient else (0,))
     bases = new((B, T) if needs_gradient else (0,))
     index, counts = new((B, T), dtype=torch.int32), new((B,), dtype=torch.int32)
     rows.index_frames[(B,)](mask, index, counts, T, BLOCK=min(triton.next_power_of_2(T), 1024))
@@ -58,26 +62,28 @@ def _compute(
         logits, lse, B * T, T, V, *logits.stride(), ROWS=block_rows, BLOCK=block_v, num_warps=4
     )
     sizes = (T, V, U, blank, *logits.stride())
-    for second in (False, True):
+    lattice = (logits, lse, index, counts, targets, target_mask)
+
+    def recur(second: bool) -> None:
+        outputs = (states, bases, middle, exponents)
         recursion[(B, 2)](
-            logits,
-            lse,
-            index,
-            counts,
-            targets,
-            target_mask,
-            states,
-            bases,
-            middle,
-            totals,
+            *lattice,
+            *outputs,
             *sizes,
             SECOND=second,
             STORE=needs_gradient,
+            LANES=LANES,
             K=K,
-            num_warps=1,
+            num_warps=LANES // 32,
+            num_stages=1,
         )
+
+    recur(second=False)
+    block_u = triton.next_power_of_2(U + 1)
+    combine[(B,)](*lattice, middle, totals, exponents, *sizes, LANES=LANES, K=K, BLOCK=block_u)
     if not needs_gradient:
         return totals, None
+    recur(second=True)
     output = new((B, T, V))
     rows.gradient[(B * T,)](
         logits,
@@ -89,9 +95,16 @@ def _compute(
         totals,
         output,
         *sizes,
+        LANES=LANES,
         K=K,
-        BLOCK_U=triton.next_power_of_2(U + 1),
+        BLOCK_U=block_u,
         BLOCK_V=block_v,
         num_warps=2,
     )
     return totals, output
+
+
+def _layout(states: int) -> tuple[int, int]:
+    """Return the number of threads and the states per thread; one warp if it is sufficient."""
+    lanes = max(32, triton.next_power_of_2(triton.cdiv(states, MAX_STATES_PER_THREAD)))
+    return lanes, triton.cdiv(states, lanes)

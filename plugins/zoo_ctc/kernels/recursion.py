@@ -3,9 +3,9 @@
 Notation: B batch size, T frames, U labels, V vocabulary including the blank. A lattice of U labels
 has the blanks 0 to U and the labels 0 to U - 1.
 
-One warp computes the forward variables of an item, another the backward variables: the same
-recursion on reversed frames and labels. P are the probabilities of the states before the emission
-of a frame, S those after it:
+One warp (more for many labels) computes the forward variables of an item, another the backward
+variables: the same recursion on reversed frames and labels. P are the probabilities of the states
+before the emission of a frame, S those after it:
 
     S = P * e,  P <- transitions(S)
 
@@ -17,6 +17,7 @@ by posteriors. The posterior of the blank is 1 minus those of the labels, so var
 never stored.
 """
 
+# ruff: noqa: RUF005
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
 
 import triton
@@ -26,54 +27,48 @@ from zoo_ctc.kernels.scaled import (
     LOW,
     add,
     largest_exponent,
+    load_all,
     log2,
     normalise_all,
     probability,
     store_all,
 )
 
-LN_2 = tl.constexpr(0.6931471805599453)
-CHUNK = tl.constexpr(4)  # frames whose logits are loaded together, ahead of their use
+INTERVAL = tl.constexpr(4)  # frames between two normalisations
 
 
 @triton.jit
-def _load_frame(frame, lse, t, label, exists, blank, stride_t, stride_v, K: tl.constexpr):
-    """Return the logits of the labels, the logit of the blank and the normaliser of frame t."""
-    start = frame + t * stride_t
-    values = ()
+def _load_inputs(
+    logits,
+    stored,
+    t,
+    label,
+    exists,
+    stride_t,
+    stride_v,
+    READ: tl.constexpr,
+    LANES: tl.constexpr,
+    K: tl.constexpr,
+):
+    """Return the logits of the labels in frame t, and with READ the variables of the other
+    direction."""
+    values, others = (), ()
     for j in tl.static_range(K):
-        values = values + (tl.load(start + label[j] * stride_v, mask=exists[j], other=0.0),)
-    return values, tl.load(start + blank * stride_v), tl.load(lse + t)
-
-
-@triton.jit
-def _load_chunk(
-    frame, lse, stored, bases, ts, label, exists, blank, stride_t, stride_v,
-    READ: tl.constexpr, K: tl.constexpr,
-):  # fmt: skip
-    """Load the inputs of CHUNK frames ts; with READ, also the variables of the other direction."""
-    chunk = ()
-    for c in tl.static_range(CHUNK):
-        values, y, z = _load_frame(frame, lse, ts[c], label, exists, blank, stride_t, stride_v, K)
+        place = logits + t * stride_t + label[j] * stride_v
+        values = values + (tl.load(place, mask=exists[j], other=0.0),)
         if READ:
-            others = ()
-            for j in tl.static_range(K):
-                others = others + (tl.load(stored[j] + ts[c].to(tl.int64) * (32 * K)),)
-            chunk = chunk + ((values, y, z, others, tl.load(bases + ts[c])),)
+            others = others + (tl.load(stored[j] + t * (LANES * K), mask=exists[j], other=0.0),)
         else:
-            chunk = chunk + ((values, y, z),)
-    return chunk
+            others = others + (tl.zeros((LANES,), tl.float32),)
+    return values, others
 
 
 @triton.jit
-def _load_numbers(index, q, count, backward):
-    """Return the numbers of CHUNK frames from q in the order of the direction."""
-    ts = ()
-    for c in tl.static_range(CHUNK):
-        k = tl.minimum(q + c, count - 1)
-        k = tl.where(backward == 1, count - 1 - k, k)
-        ts = ts + (tl.load(index + k, mask=count > 0, other=0),)
-    return ts
+def _load_number(index, q, count, backward):
+    """Return the number of valid frame q in the order of the direction, as int64."""
+    k = tl.minimum(q, count - 1)
+    k = tl.where(backward == 1, count - 1 - k, k)
+    return tl.load(index + k, mask=count > 0, other=0).to(tl.int64)
 
 
 @triton.jit
@@ -90,9 +85,9 @@ def _emit(Pm_b, Pn_b, Pm_l, Pn_l, values, y, z, exists, K: tl.constexpr):
 
 
 @triton.jit
-def _transition(Sm_b, Sn_b, Sm_l, Sn_l, skip, K: tl.constexpr):
+def _transition(Sm_b, Sn_b, Sm_l, Sn_l, skip, LANES: tl.constexpr, K: tl.constexpr):
     """Sum over the states from which each state is reached."""
-    lane = tl.arange(0, 32)
+    lane = tl.arange(0, LANES)
     before = tl.maximum(lane - 1, 0)
     m = tl.where(lane > 0, tl.gather(Sm_l[K - 1], before, 0), 0.0)  # the label before blank u
     n = tl.where(lane > 0, tl.gather(Sn_l[K - 1], before, 0), LOW)
@@ -108,39 +103,16 @@ def _transition(Sm_b, Sn_b, Sm_l, Sn_l, skip, K: tl.constexpr):
 
 
 @triton.jit
-def _total(middle, Sm_b, Sn_b, Sm_l, Sn_l, count, K: tl.constexpr):
-    """Compute the likelihood, as m and n, from the emitted states of one direction and the states
-    of the other, stored in reversed order."""
-    lane = tl.arange(0, 32)
-    m_all, n_all = (), ()
-    for j in tl.static_range(K):
-        blank, label = count - lane * K - j, count - 1 - lane * K - j
-        place = middle + (blank % K) * 32 + blank // K
-        m = Sm_b[j] * tl.load(place, mask=blank >= 0, other=0.0)
-        n = Sn_b[j] + tl.load(place + 32 * K, mask=blank >= 0, other=0.0)
-        m_all, n_all = m_all + (m,), n_all + (tl.where(m == 0, LOW, n),)
-        place = middle + 64 * K + (label % K) * 32 + label // K
-        m = Sm_l[j] * tl.load(place, mask=label >= 0, other=0.0)
-        n = Sn_l[j] + tl.load(place + 32 * K, mask=label >= 0, other=0.0)
-        m_all, n_all = m_all + (m,), n_all + (tl.where(m == 0, LOW, n),)
-    whole = largest_exponent(n_all, 2 * K)
-    terms = m_all[0] * tl.exp2(n_all[0] - whole)
-    for j in tl.static_range(1, 2 * K):
-        terms += m_all[j] * tl.exp2(n_all[j] - whole)
-    return tl.sum(terms, axis=0), whole
-
-
-@triton.jit
-def _load_labels(targets, target_mask, U, V, blank, backward, K: tl.constexpr):
-    """Return the labels, whether they exist, whether the blank before them can be skipped, their
-    number, and 1 if one is invalid."""
-    lane = tl.arange(0, 32)
-    counts = tl.zeros((32,), tl.int32)
+def _load_labels(targets, target_mask, U, V, blank, backward, LANES: tl.constexpr, K: tl.constexpr):
+    """Return the labels, whether they exist, whether the blank before them can be skipped, and
+    their number."""
+    lane = tl.arange(0, LANES)
+    counts = tl.zeros((LANES,), tl.int32)
     for j in tl.static_range(K):
         u = lane * K + j
         counts += (tl.load(target_mask + u, mask=u < U, other=0) != 0).to(tl.int32)
     count = tl.sum(counts, axis=0)
-    labels, exists, skip, invalid = (), (), (), tl.zeros((32,), tl.int32)
+    labels, exists, skip = (), (), ()
     for j in tl.static_range(K):
         u = lane * K + j
         position = tl.where(backward == 1, count - 1 - u, u)
@@ -149,10 +121,9 @@ def _load_labels(targets, target_mask, U, V, blank, backward, K: tl.constexpr):
         label = tl.load(targets + position, mask=present, other=blank)
         before = tl.load(targets + neighbour, mask=present & (u > 0), other=blank)
         is_label = (label >= 0) & (label < V) & (label != blank)
-        invalid = tl.maximum(invalid, (present & (is_label == 0)).to(tl.int32))
         labels, exists = labels + (tl.where(is_label, label, blank),), exists + (present,)
         skip = skip + (present & (u > 0) & (label != before),)
-    return labels, exists, skip, count, tl.max(invalid, axis=0)
+    return labels, exists, skip, count
 
 
 @triton.jit
@@ -164,19 +135,20 @@ def _choose(condition, values, others, K: tl.constexpr):
 
 
 @triton.jit
-def _store_logs(stored, bases, t, ms, ns, base, exists, K: tl.constexpr):
+def _store_logs(stored, bases, t, ms, ns, base, exists, LANES: tl.constexpr, K: tl.constexpr):
     for j in tl.static_range(K):
-        tl.store(stored[j] + t * (32 * K), log2(ms[j], ns[j], base), mask=exists[j])
+        tl.store(stored[j] + t * (LANES * K), log2(ms[j], ns[j], base), mask=exists[j])
     tl.store(bases + t, base)
 
 
 @triton.jit
 def _store_posteriors(
-    stored, t, ms, ns, others, shift, remainder, exists, writes, K: tl.constexpr
+    stored, t, ms, ns, others, shift, fraction, exists, writes, LANES: tl.constexpr, K: tl.constexpr
 ):  # fmt: skip
     for j in tl.static_range(K):
-        log = log2(ms[j], ns[j], -shift) + (others[j] - remainder)
-        tl.store(stored[j] + t * (32 * K), tl.exp2(log), mask=exists[j] & writes)
+        log = log2(ms[j], ns[j], -shift) + (others[j] - fraction)
+        if writes:
+            tl.store(stored[j] + t * (LANES * K), tl.exp2(tl.minimum(log, 1.0)), mask=exists[j])
 
 
 @triton.jit
@@ -187,10 +159,10 @@ def recursion(
     counts,  # [B], their count
     targets,  # [B, U]
     target_mask,  # [B, U]
-    states,  # [B, T, K, 32], variables of labels, then posteriors
+    states,  # [B, T, K, LANES], variables of labels, then posteriors
     bases,  # [B, T], subtracted from the exponents of the variables
-    middle,  # [B, 2, 4, K, 32]: P of blanks and labels, each m and n
-    totals,  # [B]
+    middle,  # [B, 2, 4, K, LANES]: P of blanks and labels, each m and n
+    exponents,  # [B, 2], whole and fractional part of the base-2 logarithm of the likelihood
     T,
     V,
     U,
@@ -200,14 +172,15 @@ def recursion(
     stride_v,
     SECOND: tl.constexpr,  # whether this is the second launch
     STORE: tl.constexpr,  # whether gradients are needed
+    LANES: tl.constexpr,
     K: tl.constexpr,
 ):
     """Run one half of the recursions; grid (B, 2), the second index is the direction."""
     b = tl.program_id(0).to(tl.int64)
     backward = tl.program_id(1)
-    lane = tl.arange(0, 32)
-    label, exists, skip, count, invalid = _load_labels(
-        targets + b * U, target_mask + b * U, U, V, blank, backward, K
+    lane = tl.arange(0, LANES)
+    label, exists, skip, count = _load_labels(
+        targets + b * U, target_mask + b * U, U, V, blank, backward, LANES, K
     )
     frames, frame = tl.load(counts + b), logits + b * stride_b
     lse, index, bases = lse + b * T, index + b * T, bases + b * T
@@ -215,79 +188,72 @@ def recursion(
     for j in tl.static_range(K):  # backward states are stored at the positions of forward states
         u = tl.where(backward == 1, count - 1 - lane * K - j, lane * K + j)
         u = tl.where(exists[j], u, lane * K + j)
-        stored = stored + (states + b * T * (32 * K) + (u % K) * 32 + u // K,)
+        stored = stored + (states + b * T * (LANES * K) + (u % K) * LANES + u // K,)
 
     half = frames // 2
     own = tl.where(backward == 1, tl.maximum(frames - 1 - half, 0), half)
-    start = middle + (2 * b + backward) * (128 * K) + lane
-    Pm_b, Pn_b, Pm_l, Pn_l = (), (), (), ()
-    for j in tl.static_range(K):
-        if SECOND:
-            Pm_b, Pn_b = Pm_b + (tl.load(start + 32 * j),), Pn_b + (tl.load(start + 32 * (K + j)),)
-            Pm_l = Pm_l + (tl.load(start + 32 * (2 * K + j)),)
-            Pn_l = Pn_l + (tl.load(start + 32 * (3 * K + j)),)
-        else:
-            first = lane * K + j == 0
-            m, n = tl.where(first, 1.0, 0.0), tl.where(first, 0.0, LOW)
-            Pm_b, Pn_b, Pm_l, Pn_l = Pm_b + (m,), Pn_b + (n,), Pm_l + (m,), Pn_l + (n,)
+    start = middle + (2 * b + backward) * (4 * LANES * K) + lane
     if SECOND:
+        Pm_b, Pn_b = load_all(start, LANES, K), load_all(start + LANES * K, LANES, K)
+        Pm_l = load_all(start + 2 * LANES * K, LANES, K)
+        Pn_l = load_all(start + 3 * LANES * K, LANES, K)
         first, last = own, frames
     else:
+        Pm_b, Pn_b = (), ()
+        for j in tl.static_range(K):
+            Pm_b = Pm_b + (tl.where(lane * K + j == 0, 1.0, 0.0),)
+            Pn_b = Pn_b + (tl.where(lane * K + j == 0, 0.0, LOW),)
+        Pm_l, Pn_l = Pm_b, Pn_b
         first, last = own * 0, own
-    ts = _load_numbers(index, first, frames, backward)
     READ: tl.constexpr = SECOND and STORE
-    chunk = _load_chunk(
-        frame, lse, stored, bases, ts, label, exists, blank, stride_t, stride_v, READ, K
-    )
-    if SECOND:
-        values, y, z = chunk[0][0], chunk[0][1], chunk[0][2]
-        Sm_b, Sn_b, Sm_l, Sn_l = _emit(Pm_b, Pn_b, Pm_l, Pn_l, values, y, z, exists, K)
-        other = middle + (2 * b + 1 - backward) * (128 * K)
-        m, whole = _total(other, Sm_b, Sn_b, Sm_l, Sn_l, count, K)
-        m = tl.where(frames == 0, tl.where(count == 0, 1.0, 0.0), m)
-        whole = tl.where(frames == 0, 0.0, whole)
-        remainder = tl.log2(tl.where(m == 0, 1.0, m))
-        total = (whole.to(tl.float64) + remainder.to(tl.float64)) * LN_2
-        total = tl.where((m == 0) | (invalid == 1), float("-inf"), total)
-        if backward == 0:
-            tl.store(totals + b, total.to(tl.float32))
-    if STORE or not SECOND:
-        next_ts = _load_numbers(index, first + CHUNK, frames, backward)
-        base = largest_exponent(Pn_b, K)
-        for q in range(first, last, CHUNK):
-            next_chunk = _load_chunk(
-                frame, lse, stored, bases, next_ts, label, exists, blank, stride_t, stride_v, READ, K
-            )
-            later_ts = _load_numbers(index, q + 2 * CHUNK, frames, backward)
-            Pm_b, Pn_b = normalise_all(Pm_b, Pn_b, K)
-            Pm_l, Pn_l = normalise_all(Pm_l, Pn_l, K)
+    zero = (frames * 0).to(tl.float32)
+    bits, fraction, base, w0, w1 = zero, zero, zero, zero, zero
+    if READ:
+        bits, fraction = tl.load(exponents + 2 * b), tl.load(exponents + 2 * b + 1)
+    # The inputs of a frame are loaded two frames ahead: the loop starts two frames early.
+    t2 = _load_number(index, first, frames, backward)
+    t0, t1 = t2, t2
+    x0, v0 = (), ()
+    for _ in tl.static_range(K):
+        x0 = x0 + (tl.zeros((LANES,), logits.dtype.element_ty),)
+        v0 = v0 + (tl.zeros((LANES,), tl.float32),)
+    x1, v1 = x0, v0
+    y0 = tl.load(frame + t2 * stride_t + blank * stride_v)
+    z0 = tl.load(lse + t2)
+    y1, z1 = y0, z0
+    for q in range(first - 2, last):
+        x2, v2 = _load_inputs(frame, stored, t2, label, exists, stride_t, stride_v, READ, LANES, K)
+        y2, z2 = tl.load(frame + t2 * stride_t + blank * stride_v), tl.load(lse + t2)
+        w2 = tl.load(bases + t2) if READ else w1
+        t3 = _load_number(index, q + 3, frames, backward)
+        if q >= first:
+            if (q - first) % INTERVAL == 0:
+                Pm_b, Pn_b = normalise_all(Pm_b, Pn_b, K)
+                Pm_l, Pn_l = normalise_all(Pm_l, Pn_l, K)
+                if STORE and not SECOND:
+                    base = tl.maximum(largest_exponent(Pn_b, K), largest_exponent(Pn_l, K))
+            Sm_b, Sn_b, Sm_l, Sn_l = _emit(Pm_b, Pn_b, Pm_l, Pn_l, x0, y0, z0, exists, K)
             if STORE:
-                base = tl.maximum(largest_exponent(Pn_b, K), largest_exponent(Pn_l, K))
-            for c in tl.static_range(CHUNK):
-                if q + c < last:
-                    values, y, z = chunk[c][0], chunk[c][1], chunk[c][2]
-                    t = ts[c].to(tl.int64)
-                    Sm_b, Sn_b, Sm_l, Sn_l = _emit(Pm_b, Pn_b, Pm_l, Pn_l, values, y, z, exists, K)
-                    if STORE:
-                        own_m = _choose(backward == 1, Pm_l, Sm_l, K)
-                        own_n = _choose(backward == 1, Pn_l, Sn_l, K)
-                        if SECOND:
-                            # The forward recursion stores the posteriors of the middle.
-                            writes = (backward == 0) | (q + c > first)
-                            others, shift = chunk[c][3], chunk[c][4] - whole
-                            _store_posteriors(
-                                stored, t, own_m, own_n, others, shift, remainder, exists, writes, K
-                            )
-                        else:
-                            _store_logs(stored, bases, t, own_m, own_n, base, exists, K)
-                    Pm_b, Pn_b, Pm_l, Pn_l = _transition(Sm_b, Sn_b, Sm_l, Sn_l, skip, K)
-            chunk, ts, next_ts = next_chunk, next_ts, later_ts
+                own_m = _choose(backward == 1, Pm_l, Sm_l, K)
+                own_n = _choose(backward == 1, Pn_l, Sn_l, K)
+                if SECOND:
+                    # The forward recursion stores the posteriors of the middle.
+                    _store_posteriors(
+                        stored, t0, own_m, own_n, v0, w0 - bits, fraction, exists,
+                        q - backward >= first, LANES, K,
+                    )  # fmt: skip
+                else:
+                    _store_logs(stored, bases, t0, own_m, own_n, base, exists, LANES, K)
+            Pm_b, Pn_b, Pm_l, Pn_l = _transition(Sm_b, Sn_b, Sm_l, Sn_l, skip, LANES, K)
+        x0, y0, z0, v0, w0, t0 = x1, y1, z1, v1, w1, t1
+        x1, y1, z1, v1, w1, t1 = x2, y2, z2, v2, w2, t2
+        t2 = t3
     if not SECOND:
-        store_all(start, Pm_b, K)
-        store_all(start + 32 * K, Pn_b, K)
-        store_all(start + 64 * K, Pm_l, K)
-        store_all(start + 96 * K, Pn_l, K)
+        store_all(start, Pm_b, LANES, K)
+        store_all(start + LANES * K, Pn_b, LANES, K)
+        store_all(start + 2 * LANES * K, Pm_l, LANES, K)
+        store_all(start + 3 * LANES * K, Pn_l, LANES, K)
         if STORE and (backward == 1) & (frames > 0):
             t = tl.load(index + half).to(tl.int64)
             base = tl.maximum(largest_exponent(Pn_b, K), largest_exponent(Pn_l, K))
-            _store_logs(stored, bases, t, Pm_l, Pn_l, base, exists, K)
+            _store_logs(stored, bases, t, Pm_l, Pn_l, base, exists, LANES, K)

@@ -58,7 +58,7 @@ def gradient(
     mask,  # [B, T]
     targets,  # [B, U]
     target_mask,  # [B, U]
-    posteriors,  # [B, T, K, 32]
+    posteriors,  # [B, T, K, LANES]
     totals,  # [B]
     output,  # [B, T, V], the gradient of the log-likelihood
     T,
@@ -68,6 +68,7 @@ def gradient(
     stride_b,
     stride_t,
     stride_v,
+    LANES: tl.constexpr,
     K: tl.constexpr,
     BLOCK_U: tl.constexpr,
     BLOCK_V: tl.constexpr,
@@ -88,7 +89,7 @@ def gradient(
     u = tl.arange(0, BLOCK_U)
     in_target = tl.load(target_mask + b * U + u, mask=u < tl.where(used, U, 0), other=0) != 0
     label = tl.load(targets + b * U + u, mask=in_target, other=blank)
-    place = row * (32 * K) + (u % K) * 32 + u // K
+    place = row * (LANES * K) + (u % K) * LANES + u // K
     posterior = tl.load(posteriors + place, mask=in_target, other=0.0)
     tl.atomic_add(output + row * V + label, posterior, mask=in_target)
     tl.atomic_add(output + row * V + blank, 1.0 - tl.sum(posterior, axis=0), mask=used)

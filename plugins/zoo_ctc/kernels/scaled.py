@@ -1,10 +1,11 @@
 """Probabilities as pairs m, n for m * 2^n, with a whole number n, in Triton.
 
 Float32 then neither underflows nor loses precision over many frames, and recursions need no
-logarithms. A sequence of states is a tuple of K tensors [32]: state u is element u // K of tensor
-u % K, so that one warp holds it in registers and the next state is mostly in the same thread.
+logarithms. A sequence of states is a tuple of K tensors [LANES]: state u is element u // K of
+tensor u % K. A thread holds element i of all tensors, and so K states in sequence.
 """
 
+# ruff: noqa: RUF005
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
 
 import triton
@@ -60,6 +61,14 @@ def largest_exponent(ns, K: tl.constexpr):
 
 
 @triton.jit
-def store_all(pointers, values, K: tl.constexpr):
+def load_all(pointers, LANES: tl.constexpr, K: tl.constexpr):
+    values = ()
     for j in tl.static_range(K):
-        tl.store(pointers + 32 * j, values[j])
+        values = values + (tl.load(pointers + LANES * j),)
+    return values
+
+
+@triton.jit
+def store_all(pointers, values, LANES: tl.constexpr, K: tl.constexpr):
+    for j in tl.static_range(K):
+        tl.store(pointers + LANES * j, values[j])

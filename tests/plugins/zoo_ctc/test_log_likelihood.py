@@ -67,6 +67,7 @@ CASES = {
         "ragged": (3, 6, 4, 3, 1, [6, 4, 0], [3, 1, 0]),
         "impossible": (2, 5, 3, 4, 0, [5, 3], [2, 4]),
         "large-vocabulary": (1, 3, 1030, 2),
+        "two-states-per-thread": (1, 44, 6, 34),
     }.items()
 }
 
