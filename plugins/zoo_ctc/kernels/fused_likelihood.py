@@ -13,7 +13,7 @@ from zoo_ctc.kernels import rows
 from zoo_ctc.kernels.combine import combine
 from zoo_ctc.kernels.recursion import recursion
 
-MAX_STATES_PER_THREAD = 8  # the time to compile the kernel grows with its square
+MAX_STATES_PER_THREAD = 2
 
 
 def fused_likelihood(
@@ -105,6 +105,7 @@ def _compute(
 
 
 def _layout(states: int) -> tuple[int, int]:
-    """Return the number of threads and the states per thread; one warp if it is sufficient."""
-    lanes = max(32, triton.next_power_of_2(triton.cdiv(states, MAX_STATES_PER_THREAD)))
+    """Return the number of threads, at most 1024, and the states per thread."""
+    lanes = triton.next_power_of_2(triton.cdiv(states, MAX_STATES_PER_THREAD))
+    lanes = min(max(lanes, 32), 1024)
     return lanes, triton.cdiv(states, lanes)

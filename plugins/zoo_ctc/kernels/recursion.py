@@ -10,7 +10,7 @@ before the emission of a frame, S those after it:
     S = P * e,  P <- transitions(S)
 
 The forward variable of a frame is S, the backward variable is P. In the first launch, both
-recursions stop before the frame in the middle and store the logarithms of the variables of labels.
+recursions stop before the frame in the middle and store the variables of labels.
 The likelihood is the sum of P * e * P' over the states of the frame in the middle. In the second
 launch, each recursion continues through the frames of the other and replaces the stored variables
 by posteriors. The posterior of the blank is 1 minus those of the labels, so variables of blanks are
@@ -26,15 +26,16 @@ import triton.language as tl
 from zoo_ctc.kernels.scaled import (
     LOW,
     add,
+    decode,
+    encode,
     largest_exponent,
     load_all,
-    log2,
     normalise_all,
     probability,
     store_all,
 )
 
-INTERVAL = tl.constexpr(4)  # frames between two normalisations
+INTERVAL = tl.constexpr(8)  # frames between two normalisations
 
 
 @triton.jit
@@ -135,20 +136,34 @@ def _choose(condition, values, others, K: tl.constexpr):
 
 
 @triton.jit
-def _store_logs(stored, bases, t, ms, ns, base, exists, LANES: tl.constexpr, K: tl.constexpr):
+def _store_codes(
+    stored, bases, t, ms, ns, base, exists, LANES: tl.constexpr, K: tl.constexpr
+):  # fmt: skip
     for j in tl.static_range(K):
-        tl.store(stored[j] + t * (LANES * K), log2(ms[j], ns[j], base), mask=exists[j])
+        tl.store(stored[j] + t * (LANES * K), encode(ms[j], ns[j], base), mask=exists[j])
     tl.store(bases + t, base)
 
 
 @triton.jit
 def _store_posteriors(
-    stored, t, ms, ns, others, shift, fraction, exists, writes, LANES: tl.constexpr, K: tl.constexpr
-):  # fmt: skip
+    stored,
+    t,
+    ms,
+    ns,
+    codes,
+    shift,
+    factor,
+    exists,
+    writes,
+    LANES: tl.constexpr,
+    K: tl.constexpr,
+):
     for j in tl.static_range(K):
-        log = log2(ms[j], ns[j], -shift) + (others[j] - fraction)
+        m, n = decode(codes[j])
+        scale = tl.exp2(tl.minimum(ns[j] + n + shift, 64.0))
         if writes:
-            tl.store(stored[j] + t * (LANES * K), tl.exp2(tl.minimum(log, 1.0)), mask=exists[j])
+            posterior = ms[j] * factor * (m * scale)
+            tl.store(stored[j] + t * (LANES * K), posterior, mask=exists[j])
 
 
 @triton.jit
@@ -206,21 +221,20 @@ def recursion(
         Pm_l, Pn_l = Pm_b, Pn_b
         first, last = own * 0, own
     READ: tl.constexpr = SECOND and STORE
-    zero = (frames * 0).to(tl.float32)
-    bits, fraction, base, w0, w1 = zero, zero, zero, zero, zero
+    bits, factor, base = 0.0, 1.0, 0.0
     if READ:
-        bits, fraction = tl.load(exponents + 2 * b), tl.load(exponents + 2 * b + 1)
-    # The inputs of a frame are loaded two frames ahead: the loop starts two frames early.
+        bits, factor = tl.load(exponents + 2 * b), tl.exp2(-tl.load(exponents + 2 * b + 1))
+    # The inputs of a frame are loaded two frames ahead: the loop starts two frames early. Triton
+    # does not carry a variable through the loop if it starts as the one that is assigned to it, so
+    # that each one needs its own operation here.
+    t0 = _load_number(index, first, frames, backward)
+    t1 = _load_number(index, first + 1, frames, backward)
     t2 = _load_number(index, first, frames, backward)
-    t0, t1 = t2, t2
-    x0, v0 = (), ()
-    for _ in tl.static_range(K):
-        x0 = x0 + (tl.zeros((LANES,), logits.dtype.element_ty),)
-        v0 = v0 + (tl.zeros((LANES,), tl.float32),)
-    x1, v1 = x0, v0
-    y0 = tl.load(frame + t2 * stride_t + blank * stride_v)
-    z0 = tl.load(lse + t2)
-    y1, z1 = y0, z0
+    x0, v0 = _load_inputs(frame, stored, t0, label, exists, stride_t, stride_v, False, LANES, K)
+    x1, v1 = _load_inputs(frame, stored, t1, label, exists, stride_t, stride_v, False, LANES, K)
+    y0, z0 = tl.load(frame + t0 * stride_t + blank * stride_v), tl.load(lse + t0)
+    y1, z1 = tl.load(frame + t1 * stride_t + blank * stride_v), tl.load(lse + t1)
+    w0, w1 = 0.0 * z0, 0.0 * z1
     for q in range(first - 2, last):
         x2, v2 = _load_inputs(frame, stored, t2, label, exists, stride_t, stride_v, READ, LANES, K)
         y2, z2 = tl.load(frame + t2 * stride_t + blank * stride_v), tl.load(lse + t2)
@@ -239,11 +253,11 @@ def recursion(
                 if SECOND:
                     # The forward recursion stores the posteriors of the middle.
                     _store_posteriors(
-                        stored, t0, own_m, own_n, v0, w0 - bits, fraction, exists,
+                        stored, t0, own_m, own_n, v0, w0 - bits, factor, exists,
                         q - backward >= first, LANES, K,
                     )  # fmt: skip
                 else:
-                    _store_logs(stored, bases, t0, own_m, own_n, base, exists, LANES, K)
+                    _store_codes(stored, bases, t0, own_m, own_n, base, exists, LANES, K)
             Pm_b, Pn_b, Pm_l, Pn_l = _transition(Sm_b, Sn_b, Sm_l, Sn_l, skip, LANES, K)
         x0, y0, z0, v0, w0, t0 = x1, y1, z1, v1, w1, t1
         x1, y1, z1, v1, w1, t1 = x2, y2, z2, v2, w2, t2
@@ -256,4 +270,4 @@ def recursion(
         if STORE and (backward == 1) & (frames > 0):
             t = tl.load(index + half).to(tl.int64)
             base = tl.maximum(largest_exponent(Pn_b, K), largest_exponent(Pn_l, K))
-            _store_logs(stored, bases, t, Pm_l, Pn_l, base, exists, LANES, K)
+            _store_codes(stored, bases, t, Pm_l, Pn_l, base, exists, LANES, K)

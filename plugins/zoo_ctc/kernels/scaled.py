@@ -38,9 +38,20 @@ def normalise(m, n):
 
 
 @triton.jit
-def log2(m, n, base):
-    """Return the base-2 logarithm of m * 2^(n - base)."""
-    return tl.log2(tl.maximum(m, 1e-37)) + (n - base)
+def encode(m, n, base):
+    """Return m * 2^(n - base) as one number: its exponent plus its mantissa minus 1.
+
+    That is the bit pattern of m, read as a number, plus n - base.
+    """
+    bits = m.to(tl.int32, bitcast=True) - 0x3F800000
+    return bits.to(tl.float32) * (1.0 / 8388608) + (n - base)
+
+
+@triton.jit
+def decode(code):
+    """Return m and n of an encoded number."""
+    whole = tl.floor(code)
+    return 1.0 + (code - whole), whole
 
 
 @triton.jit
