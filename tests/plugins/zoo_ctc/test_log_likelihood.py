@@ -157,6 +157,7 @@ def test_selected_paths_agree(kernel, monkeypatch):
 
 def test_kernel_computes_the_brute_force_loss_of_the_laws(kernel):
     objective = Ctc(impossible="zero")
-    outputs = objective.examples()[0]
+    with torch.device(DEVICE):
+        outputs = objective.examples()[0]
     float32 = replace(outputs, logits=outputs.logits.float())
     assert objective(float32).item() == pytest.approx(objective.reference(outputs), abs=1e-5)
