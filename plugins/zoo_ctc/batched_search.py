@@ -98,7 +98,7 @@ def run_chunk(inputs: State, *, blank: int, width: int, prune: float) -> dict[st
         low = (frames < math.log(prune)) & (frames < frames.amax(dim=-1, keepdim=True))
         extensions.masked_fill_(low, NEG_INF)
     extensions[..., blank] = NEG_INF
-    J = min(V, width)
+    J = min(V, width + 1)
     ordered, symbols = extensions.topk(J, dim=-1)
     ranks = torch.full_like(symbols[..., :1].expand(B, C, V), J)
     ranks = ranks.scatter(2, symbols, torch.arange(J, device=frames.device).expand_as(symbols))

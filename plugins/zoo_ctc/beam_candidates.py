@@ -39,7 +39,7 @@ def pairs(prefixes: int, labels: int, width: int | None) -> Pairs:
     prefix, label = np.indices((prefixes, labels))
     needed = np.ones((prefixes, labels), dtype=bool)
     if width is not None:
-        needed = (prefix + 1) * label < width
+        needed = (prefix + 1) * label <= width
     index = np.full((prefixes, labels), needed.sum())
     index[needed] = np.arange(needed.sum())
     return Pairs(prefix[needed], label[needed], index)

@@ -102,7 +102,7 @@ class CtcPrefixBeam(FrameSampler):
         self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int
     ) -> GenerationOutput:
         if self.lm is None and logprobs.device.type == "cuda":
-            return self._decode_batch(logprobs, mask, blank=blank, pad=pad)
+            return self.decode_batch(logprobs, mask, blank=blank, pad=pad)
         frames, lengths = logprobs.double().cpu().numpy(), mask.sum(dim=1).tolist()
         results = [
             search(rows[:length], blank, self.config, self.lm)[: self.n_best]
@@ -118,9 +118,10 @@ class CtcPrefixBeam(FrameSampler):
                 scores[item, rank] = score
         return GenerationOutput(tokens.to(mask.device), scores.to(logprobs))
 
-    def _decode_batch(
+    def decode_batch(
         self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int
     ) -> GenerationOutput:
+        """Decode without a language model, in tensors on the device of the frames."""
         labels, label_mask, scores = search_batch(
             logprobs.double(),
             mask,

@@ -36,41 +36,38 @@ class BeamConfig:
 class _Beam(NamedTuple):
     """Prefixes [W] and their scores, best first.
 
-    ``blank`` and ``label`` are the log-probabilities of the paths that end in the blank and in the
-    last label, ``total`` of both; ``lm_scores`` are the scores of the language model with the
-    length bonus. ``last`` is the last label, the blank for the empty prefix. ``nodes`` are their
-    numbers in the tree of prefixes. Two prefixes are equal if their hashes are.
+    Shapes:
+        ends [2, W], the log-probabilities of the paths that end in the blank and in the last label;
+        total [W], those of both; lm_scores [W], the scores of the language model with the length
+        bonus; keys [4, W]: the last label (the blank for the empty prefix), the number of the
+        prefix in the tree, its hash and the hash of the prefix without the last label. Two prefixes
+        are equal if their hashes are.
     """
 
-    blank: FloatArray
-    label: FloatArray
+    ends: FloatArray
     total: FloatArray
     lm_scores: FloatArray
-    last: IntArray
-    nodes: IntArray
-    hashes: NDArray[np.uint64]
-    parent_hashes: NDArray[np.uint64]
+    keys: NDArray[np.int64]
 
 
 class _Tree:
     """Prefixes as nodes with a parent and a last label; node 0 is the empty prefix."""
 
-    def __init__(self, nodes: int) -> None:
-        self.parent = np.zeros(nodes, dtype=np.intp)
-        self.label = np.zeros(nodes, dtype=np.intp)
-        self.size = 1
+    def __init__(self) -> None:
+        self.parents = [0]
+        self.last = [0]
 
     def add(self, parents: IntArray, labels: IntArray) -> IntArray:
-        nodes = np.arange(self.size, self.size + len(parents))
-        self.parent[nodes], self.label[nodes] = parents, labels
-        self.size += len(parents)
-        return nodes
+        size = len(self.parents)
+        self.parents += parents.tolist()
+        self.last += labels.tolist()
+        return np.arange(size, len(self.parents))
 
     def labels(self, node: int) -> Labels:
         reversed_labels = []
         while node:
-            reversed_labels.append(int(self.label[node]))
-            node = int(self.parent[node])
+            reversed_labels.append(self.last[node])
+            node = self.parents[node]
         return tuple(reversed_labels[::-1])
 
 
@@ -82,10 +79,10 @@ def search(
     cache = None
     if lm is not None:
         cache = LanguageModelCache(lm, V, config.weight, config.length_bonus)
-    tree = _Tree(T * config.width + 1)
-    one, none = np.zeros(1), np.full(1, _NEG_INF)
-    zero, root = np.zeros(1, dtype=np.intp), np.full(1, HASH_ROOT, dtype=np.uint64)
-    beam = _Beam(one, none, one, one, zero + blank, zero, root, np.zeros_like(root))
+    tree = _Tree()
+    zero = np.zeros(1)
+    keys = np.array([[blank], [0], [HASH_ROOT], [0]])
+    beam = _Beam(np.array([[0.0], [_NEG_INF]]), zero, zero, keys)
     extensions = _extension_logprobs(frames, blank, config.prune)
     symbols = np.argsort(-extensions, axis=1, kind="stable")
     ranks = np.argsort(symbols, axis=1)
@@ -95,7 +92,7 @@ def search(
             break
         beam = _step(beam, frames[t], extensions[t], ordered[t], symbols[t], ranks[t], blank,
                      config.width, tree, cache)  # fmt: skip
-    prefixes = [tree.labels(node) for node in beam.nodes.tolist()]
+    prefixes = [tree.labels(node) for node in beam.keys[1].tolist()]
     scores = beam.total + beam.lm_scores
     if cache is not None:
         scores = scores + cache.end_scores(prefixes)
@@ -115,31 +112,32 @@ def _step(
     tree: _Tree,
     cache: LanguageModelCache | None,
 ) -> _Beam:
-    W, last, total = len(beam.total), beam.last, beam.total
-    stay_blank = total + frame[blank]
-    stay_label = beam.label + frame.take(last)
+    total, (last, nodes, hashes, parent_hashes) = beam.total, beam.keys
+    W, ends_blank = len(total), beam.ends[0]
+    stay = np.empty((2, W))
+    np.add(total, frame[blank], out=stay[0])
+    np.add(beam.ends[1], frame.take(last), out=stay[1])
     prefix, symbol, index = pairs(W, len(frame), width if cache is None else None)
     extended = np.empty(len(prefix) + 1)  # the last one is for pairs that are not considered
     np.add(total.take(prefix), ordered.take(symbol), out=extended[:-1])
     # A repeated label needs a blank in between.
     last_ranks, last_extensions = ranks.take(last), extensions.take(last)
-    extended[index[np.arange(W), last_ranks]] = beam.blank + last_extensions
+    extended[index[np.arange(W), last_ranks]] = ends_blank + last_extensions
     # An extension that equals a prefix in the beam is merged with it.
-    order = beam.hashes.argsort()
-    found = beam.hashes.take(order).searchsorted(beam.parent_hashes)
-    parents = order.take(found, mode="clip")
-    child = (beam.hashes.take(parents) == beam.parent_hashes).nonzero()[0]
+    order = hashes.argsort()
+    parents = order.take(hashes.take(order).searchsorted(parent_hashes), mode="clip")
+    child = (hashes.take(parents) == parent_hashes).nonzero()[0]
     if len(child):
         parents = parents.take(child)
         repeated = last.take(parents) == last.take(child)
-        entering = np.where(repeated, beam.blank.take(parents), total.take(parents))
+        entering = np.where(repeated, ends_blank.take(parents), total.take(parents))
         entering += last_extensions.take(child)
-        stay_label[child] = np.logaddexp(stay_label.take(child), entering)
+        stay[1, child] = np.logaddexp(stay[1].take(child), entering)
         extended[index[parents, last_ranks.take(child)]] = _NEG_INF
-    totals = np.concatenate([np.logaddexp(stay_blank, stay_label), extended[:-1]])
+    totals = np.concatenate([np.logaddexp(stay[0], stay[1]), extended[:-1]])
     scores = totals
     if cache is not None:
-        rows = cache.extension_scores([tree.labels(node) for node in beam.nodes.tolist()])
+        rows = cache.extension_scores([tree.labels(node) for node in nodes.tolist()])
         lm_scores = beam.lm_scores[prefix] + rows[prefix, symbols[symbol]]
         lm_scores = np.concatenate([beam.lm_scores, lm_scores])
         scores = totals + lm_scores
@@ -149,24 +147,14 @@ def _step(
     pair = selected.take(new) - W
     source = selected.copy()
     source[new] = prefix.take(pair)
-    chosen = symbols.take(symbol.take(pair))
-    result = _Beam(
-        stay_blank.take(source),
-        stay_label.take(source),
-        totals.take(selected),
-        beam.lm_scores.take(source) if cache is None else lm_scores.take(selected),
-        last.take(source),
-        beam.nodes.take(source),
-        beam.hashes.take(source),
-        beam.parent_hashes.take(source),
-    )
-    result.blank[new], result.label[new] = _NEG_INF, extended.take(pair)
-    hashes = result.hashes.take(new)
-    result.parent_hashes[new] = hashes
-    result.hashes[new] = hashes * np.uint64(HASH_FACTOR) + (chosen + 1).astype(np.uint64)
-    result.last[new] = chosen
-    result.nodes[new] = tree.add(result.nodes.take(new), chosen)
-    return result
+    labels = symbols.take(symbol.take(pair))
+    ends, keys = stay.take(source, axis=1), beam.keys.take(source, axis=1)
+    ends[0, new], ends[1, new] = _NEG_INF, extended.take(pair)
+    added = keys.take(new, axis=1)
+    hashes = added[2] * HASH_FACTOR + (labels + 1)
+    keys[:, new] = labels, tree.add(added[1], labels), hashes, added[2]
+    lm_scores = beam.lm_scores.take(source) if cache is None else lm_scores.take(selected)
+    return _Beam(ends, totals.take(selected), lm_scores, keys)
 
 
 def _extension_logprobs(frames: FloatArray, blank: int, prune: float) -> FloatArray:
