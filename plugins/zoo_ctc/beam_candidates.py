@@ -18,12 +18,12 @@ class Pairs(NamedTuple):
     """Q pairs of the rank of a prefix and the rank of a label.
 
     Shapes:
-        prefix, label [Q]; index [W, V], the number of each pair, Q for other pairs.
+        prefix, label [Q]; number [W, V], the number of each pair, Q for other pairs.
     """
 
     prefix: IntArray
     label: IntArray
-    index: IntArray
+    number: IntArray
 
 
 @functools.lru_cache(maxsize=256)
@@ -40,6 +40,6 @@ def pairs(prefixes: int, labels: int, width: int | None) -> Pairs:
     needed = np.ones((prefixes, labels), dtype=bool)
     if width is not None:
         needed = (prefix + 1) * label <= width
-    index = np.full((prefixes, labels), needed.sum())
-    index[needed] = np.arange(needed.sum())
-    return Pairs(prefix[needed], label[needed], index)
+    number = np.full((prefixes, labels), needed.sum())
+    number[needed] = np.arange(needed.sum())
+    return Pairs(prefix[needed], label[needed], number)

@@ -19,6 +19,7 @@ never stored.
 
 # ruff: noqa: RUF005
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
+# mypy: disable-error-code="assignment"
 
 import triton
 import triton.language as tl

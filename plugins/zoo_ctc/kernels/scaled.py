@@ -7,6 +7,7 @@ tensor u % K. A thread holds element i of all tensors, and so K states in sequen
 
 # ruff: noqa: RUF005
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
+# mypy: disable-error-code="assignment"
 
 import triton
 import triton.language as tl
