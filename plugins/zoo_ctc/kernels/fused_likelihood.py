@@ -28,7 +28,7 @@ def fused_likelihood(
         logits [B, T, V], not empty; mask [B, T], True for valid frames; targets, target_mask
         [B, U].
     """
-    frames, labels = mask.contiguous().to(torch.uint8), target_mask.contiguous().to(torch.uint8)
+    frames, labels = (m.contiguous().view(torch.uint8) for m in (mask, target_mask))
     targets = targets.contiguous()
 
     def compute(logits: Tensor, needs_gradient: bool) -> tuple[Tensor, Tensor | None]:
