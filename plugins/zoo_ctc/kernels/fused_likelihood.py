@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 
 import torch
-import triton
 from torch import Tensor
 
 from zoo_ctc.eager_gradient import apply_with_gradient
@@ -13,7 +12,9 @@ from zoo_ctc.kernels import rows
 from zoo_ctc.kernels.combine import combine
 from zoo_ctc.kernels.recursion import recursion
 
-MAX_STATES_PER_THREAD = 2
+MAX_STATES_PER_THREAD = 8
+MAX_SMALL_VOCAB = 256
+"""Largest vocabulary for which posteriors are summed by a matrix product, in a fixed order."""
 
 
 def fused_likelihood(
@@ -55,10 +56,10 @@ def _compute(
     states = new((B, T, K, LANES) if needs_gradient else (0,))
     bases = new((B, T) if needs_gradient else (0,))
     index, counts = new((B, T), dtype=torch.int32), new((B,), dtype=torch.int32)
-    rows.index_frames[(B,)](mask, index, counts, T, BLOCK=min(triton.next_power_of_2(T), 1024))
-    block_v = min(triton.next_power_of_2(V), 1024)
+    rows.index_frames[(B,)](mask, index, counts, T, BLOCK=min(_power_of_2(T), 1024))
+    block_v = min(_power_of_2(V), 1024)
     block_rows = max(1, 2048 // block_v)
-    rows.log_sum_exp[(triton.cdiv(B * T, block_rows),)](
+    rows.log_sum_exp[(_cdiv(B * T, block_rows),)](
         logits, lse, B * T, T, V, *logits.stride(), ROWS=block_rows, BLOCK=block_v, num_warps=4
     )
     sizes = (T, V, U, blank, *logits.stride())
@@ -79,33 +80,36 @@ def _compute(
         )
 
     recur(second=False)
-    block_u = triton.next_power_of_2(U + 1)
+    block_u = _power_of_2(U + 1)
     combine[(B,)](*lattice, middle, totals, exponents, *sizes, LANES=LANES, K=K, BLOCK=block_u)
     if not needs_gradient:
         return totals, None
     recur(second=True)
     output = new((B, T, V))
-    rows.gradient[(B * T,)](
-        logits,
-        lse,
-        mask,
-        targets,
-        target_mask,
-        states,
-        totals,
-        output,
-        *sizes,
-        LANES=LANES,
-        K=K,
-        BLOCK_U=block_u,
-        BLOCK_V=block_v,
-        num_warps=2,
-    )
+    inputs = (logits, lse, mask, targets, target_mask, states, totals, output, *sizes)
+    if V <= MAX_SMALL_VOCAB:
+        block_t, block_v = 64, max(_power_of_2(V), 16)
+        rows.small_gradient[(_cdiv(T, block_t), B)](
+            *inputs, LANES=LANES, K=K, ROWS=block_t, BLOCK_U=32, BLOCK_V=block_v, num_warps=4
+        )
+    else:
+        rows.gradient[(B * T,)](
+            *inputs, LANES=LANES, K=K, BLOCK_U=block_u, BLOCK_V=block_v, num_warps=2
+        )
     return totals, output
 
 
 def _layout(states: int) -> tuple[int, int]:
     """Return the number of threads, at most 1024, and the states per thread."""
-    lanes = triton.next_power_of_2(triton.cdiv(states, MAX_STATES_PER_THREAD))
+    lanes = _power_of_2(_cdiv(states, MAX_STATES_PER_THREAD))
     lanes = min(max(lanes, 32), 1024)
-    return lanes, triton.cdiv(states, lanes)
+    return lanes, _cdiv(states, lanes)
+
+
+def _cdiv(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def _power_of_2(n: int) -> int:
+    """Return the least power of 2 that is at least n; triton's own function is slow on the host."""
+    return 1 << (n - 1).bit_length()

@@ -67,7 +67,7 @@ CASES = {
         "ragged": (3, 6, 4, 3, 1, [6, 4, 0], [3, 1, 0]),
         "impossible": (2, 5, 3, 4, 0, [5, 3], [2, 4]),
         "large-vocabulary": (1, 3, 1030, 2),
-        "two-states-per-thread": (1, 40, 40, 33),
+        "two-states-per-thread": (1, 36, 40, 33),
     }.items()
 }
 
@@ -75,6 +75,14 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_kernel_matches_the_reference_in_float32(kernel, case):
     assert_matches_reference(kernel, *make_inputs(**case), blank=case.get("blank", 0))
+
+
+def test_kernel_matches_the_reference_with_two_warps_and_a_large_vocabulary(kernel, monkeypatch):
+    from zoo_ctc.kernels import fused_likelihood
+
+    monkeypatch.setattr(fused_likelihood, "MAX_STATES_PER_THREAD", 1)
+    monkeypatch.setattr(fused_likelihood, "MAX_SMALL_VOCAB", 0)
+    assert_matches_reference(kernel, *make_inputs(1, 9, 40, 36, counts=[5]))
 
 
 def test_kernel_matches_the_reference_in_bfloat16(kernel):
