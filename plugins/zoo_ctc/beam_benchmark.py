@@ -3,6 +3,7 @@
 Notation: B batch size, T frames, V vocabulary including the blank.
 """
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
@@ -50,12 +51,10 @@ class BeamBenchmark(Benchmark):
         return lambda: self.decode("cpu")
 
     def fast_ctc_decode(self) -> Callable[[], Any]:
-        import fast_ctc_decode  # type: ignore[import-not-found]
-
+        decode = importlib.import_module("fast_ctc_decode").beam_search
         # One character for each label; the first one is the blank.
         alphabet = "".join(map(chr, range(0x100, 0x100 + self.symbols)))
         items = self.logprobs.exp().cpu().numpy()
-        decode = fast_ctc_decode.beam_search
         return lambda: [
             decode(item, alphabet, beam_size=self.width, beam_cut_threshold=0.0) for item in items
         ]

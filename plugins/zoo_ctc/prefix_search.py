@@ -117,12 +117,12 @@ def _step(
     stay = np.empty((2, W))
     np.add(total, frame[blank], out=stay[0])
     np.add(beam.ends[1], frame.take(last), out=stay[1])
-    prefix, symbol, index = pairs(W, len(frame), width if cache is None else None)
+    prefix, symbol, number = pairs(W, len(frame), width if cache is None else None)
     extended = np.empty(len(prefix) + 1)  # the last one is for pairs that are not considered
     np.add(total.take(prefix), ordered.take(symbol), out=extended[:-1])
     # A repeated label needs a blank in between.
     last_ranks, last_extensions = ranks.take(last), extensions.take(last)
-    extended[index[np.arange(W), last_ranks]] = ends_blank + last_extensions
+    extended[number[np.arange(W), last_ranks]] = ends_blank + last_extensions
     # An extension that equals a prefix in the beam is merged with it.
     order = hashes.argsort()
     parents = order.take(hashes.take(order).searchsorted(parent_hashes), mode="clip")
@@ -133,7 +133,7 @@ def _step(
         entering = np.where(repeated, ends_blank.take(parents), total.take(parents))
         entering += last_extensions.take(child)
         stay[1, child] = np.logaddexp(stay[1].take(child), entering)
-        extended[index[parents, last_ranks.take(child)]] = _NEG_INF
+        extended[number[parents, last_ranks.take(child)]] = _NEG_INF
     totals = np.concatenate([np.logaddexp(stay[0], stay[1]), extended[:-1]])
     scores = totals
     if cache is not None:
@@ -142,7 +142,8 @@ def _step(
         lm_scores = np.concatenate([beam.lm_scores, lm_scores])
         scores = totals + lm_scores
     selected = _top_k(scores, width)
-    selected = selected[scores.take(selected) > _NEG_INF]
+    if scores[selected[-1]] == _NEG_INF:
+        selected = selected[scores.take(selected) > _NEG_INF]
     new = (selected >= W).nonzero()[0]
     pair = selected.take(new) - W
     source = selected.copy()
@@ -150,9 +151,11 @@ def _step(
     labels = symbols.take(symbol.take(pair))
     ends, keys = stay.take(source, axis=1), beam.keys.take(source, axis=1)
     ends[0, new], ends[1, new] = _NEG_INF, extended.take(pair)
-    added = keys.take(new, axis=1)
-    hashes = added[2] * HASH_FACTOR + (labels + 1)
-    keys[:, new] = labels, tree.add(added[1], labels), hashes, added[2]
+    added = keys[2].take(new)
+    keys[0, new] = labels
+    keys[1, new] = tree.add(keys[1].take(new), labels)
+    keys[2, new] = added * HASH_FACTOR + (labels + 1)
+    keys[3, new] = added
     lm_scores = beam.lm_scores.take(source) if cache is None else lm_scores.take(selected)
     return _Beam(ends, totals.take(selected), lm_scores, keys)
 
@@ -168,11 +171,9 @@ def _extension_logprobs(frames: FloatArray, blank: int, prune: float) -> FloatAr
 
 
 def _top_k(scores: FloatArray, count: int) -> IntArray:
-    """Return the indices of the largest scores in descending order, lower indices first."""
+    """Return the indices of the largest scores in descending order."""
     size = len(scores)
     if size > count:
         candidates = scores.argpartition(size - count)[size - count :]
-        candidates.sort()
-    else:
-        candidates = np.arange(size)
-    return candidates.take((-scores.take(candidates)).argsort(kind="stable"))
+        return candidates.take(scores.take(candidates).argsort()[::-1])
+    return (-scores).argsort(kind="stable")
