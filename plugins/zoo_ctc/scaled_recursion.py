@@ -72,7 +72,7 @@ def run(
 
 def power(n: IntArray) -> FloatArray:
     """Return 2^n as float64, 0 below its range."""
-    bits: Any = np.clip(n + 1023, 0, 2046) << 52
+    bits: Any = np.minimum(np.maximum(n + 1023, 0), 2046) << 52
     powers: FloatArray = bits.view(np.float64)
     return powers
 
