@@ -13,8 +13,6 @@ from zoo_ctc.kernels.combine import combine
 from zoo_ctc.kernels.recursion import recursion
 
 MAX_STATES_PER_THREAD = 8
-MAX_SMALL_VOCAB = 256
-"""Largest vocabulary for which posteriors are summed by a matrix product, in a fixed order."""
 
 
 def fused_likelihood(
@@ -86,16 +84,22 @@ def _compute(
         return totals, None
     recur(second=True)
     output = new((B, T, V))
-    inputs = (logits, lse, mask, targets, target_mask, states, totals, output, *sizes)
-    if V <= MAX_SMALL_VOCAB:
-        block_t, block_v = 64, max(_power_of_2(V), 16)
-        rows.small_gradient[(_cdiv(T, block_t), B)](
-            *inputs, LANES=LANES, K=K, ROWS=block_t, BLOCK_U=32, BLOCK_V=block_v, num_warps=4
-        )
-    else:
-        rows.gradient[(B * T,)](
-            *inputs, LANES=LANES, K=K, BLOCK_U=block_u, BLOCK_V=block_v, num_warps=2
-        )
+    rows.gradient[(B * T,)](
+        logits,
+        lse,
+        mask,
+        targets,
+        target_mask,
+        states,
+        totals,
+        output,
+        *sizes,
+        LANES=LANES,
+        K=K,
+        BLOCK_U=block_u,
+        BLOCK_V=block_v,
+        num_warps=2,
+    )
     return totals, output
 
 

@@ -73,10 +73,7 @@ def gradient(
     BLOCK_U: tl.constexpr,
     BLOCK_V: tl.constexpr,
 ):
-    """Compute the posterior of each symbol minus its probability, for any vocabulary.
-
-    Grid (B * T,).
-    """
+    """Compute the posterior of each symbol minus its probability; grid (B * T,)."""
     row = tl.program_id(0).to(tl.int64)
     b = row // T
     start = logits + b * stride_b + (row % T) * stride_t
@@ -96,57 +93,3 @@ def gradient(
     posterior = tl.load(posteriors + place, mask=in_target, other=0.0)
     tl.atomic_add(output + row * V + label, posterior, mask=in_target)
     tl.atomic_add(output + row * V + blank, 1.0 - tl.sum(posterior, axis=0), mask=used)
-
-
-@triton.jit
-def small_gradient(
-    logits,  # [B, T, V]
-    lse,  # [B, T]
-    mask,  # [B, T]
-    targets,  # [B, U]
-    target_mask,  # [B, U]
-    posteriors,  # [B, T, K, LANES]
-    totals,  # [B]
-    output,  # [B, T, V], the gradient of the log-likelihood
-    T,
-    V,
-    U,
-    blank,
-    stride_b,
-    stride_t,
-    stride_v,
-    LANES: tl.constexpr,
-    K: tl.constexpr,
-    ROWS: tl.constexpr,
-    BLOCK_U: tl.constexpr,  # divides LANES
-    BLOCK_V: tl.constexpr,  # at least V
-):
-    """Compute the same as `gradient`, as a matrix product with the one-hot labels.
-
-    Grid (cdiv(T, ROWS), B).
-    """
-    b = tl.program_id(1).to(tl.int64)
-    t = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    row, v = b * T + t, tl.arange(0, BLOCK_V)
-    sums = tl.zeros((ROWS, BLOCK_V), tl.float32)
-    labels = tl.zeros((ROWS,), tl.float32)
-    for first in range(0, LANES * K, BLOCK_U):
-        place = first + tl.arange(0, BLOCK_U)
-        u = (place % LANES) * K + place // LANES
-        in_target = tl.load(target_mask + b * U + u, mask=u < U, other=0) != 0
-        label = tl.load(targets + b * U + u, mask=in_target, other=-1)
-        exists = (t < T)[:, None] & in_target[None, :]
-        start = posteriors + row[:, None] * (LANES * K) + place[None, :]
-        posterior = tl.load(start, mask=exists, other=0.0)
-        one_hot = (label[:, None] == v[None, :]).to(tl.float32)
-        sums = tl.dot(posterior, one_hot, sums, input_precision="tf32x3")
-        labels += tl.sum(posterior, axis=1)
-    total = tl.load(totals + b) + tl.zeros((ROWS,), tl.float32)
-    used = (total != float("-inf")) & (tl.load(mask + row, mask=t < T, other=0) != 0)
-    z = tl.load(lse + row, mask=t < T, other=0.0)
-    exists = (t < T)[:, None] & (v < V)[None, :]
-    start = logits + b * stride_b + t.to(tl.int64)[:, None] * stride_t + v[None, :] * stride_v
-    x = tl.load(start, mask=exists, other=0.0).to(tl.float32)
-    sums += tl.where(v == blank, 1.0, 0.0)[None, :] * (1.0 - labels)[:, None]
-    sums = tl.where(used[:, None], sums - tl.exp(x - z[:, None]), 0.0)
-    tl.store(output + row[:, None] * V + v[None, :], sums, mask=exists)

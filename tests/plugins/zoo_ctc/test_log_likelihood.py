@@ -77,11 +77,10 @@ def test_kernel_matches_the_reference_in_float32(kernel, case):
     assert_matches_reference(kernel, *make_inputs(**case), blank=case.get("blank", 0))
 
 
-def test_kernel_matches_the_reference_with_two_warps_and_a_large_vocabulary(kernel, monkeypatch):
+def test_kernel_matches_the_reference_with_two_warps(kernel, monkeypatch):
     from zoo_ctc.kernels import fused_likelihood
 
     monkeypatch.setattr(fused_likelihood, "MAX_STATES_PER_THREAD", 1)
-    monkeypatch.setattr(fused_likelihood, "MAX_SMALL_VOCAB", 0)
     assert_matches_reference(kernel, *make_inputs(1, 9, 40, 36, counts=[5]))
 
 
