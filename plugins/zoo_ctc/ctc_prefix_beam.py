@@ -10,6 +10,7 @@ from torch import Tensor
 
 from zoo import GenerationOutput, ZooError
 from zoo.plugin import FrameSampler, rename_params
+from zoo_ctc.batched_search import search_batch
 from zoo_ctc.language_models import LabelLanguageModel, load_language_model
 from zoo_ctc.prefix_search import BeamConfig, search
 
@@ -22,7 +23,7 @@ class CtcPrefixBeam(FrameSampler):
 
     where $ is the end of the sequence, scored by the language model after the last frame. Each
     score sums over all paths of a label sequence. It is exact if the beam is wide enough for every
-    prefix, and a lower bound otherwise. The search runs on the CPU.
+    prefix, and a lower bound otherwise. With a language model, the search runs on the CPU.
 
     Paper: Graves 2012, section 7.5.3; Hannun et al. 2014, algorithm 1, for the language model.
 
@@ -100,6 +101,8 @@ class CtcPrefixBeam(FrameSampler):
     def decode_frames(
         self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int
     ) -> GenerationOutput:
+        if self.lm is None and logprobs.device.type == "cuda":
+            return self.decode_batch(logprobs, mask, blank=blank, pad=pad)
         frames, lengths = logprobs.double().cpu().numpy(), mask.sum(dim=1).tolist()
         results = [
             search(rows[:length], blank, self.config, self.lm)[: self.n_best]
@@ -114,3 +117,20 @@ class CtcPrefixBeam(FrameSampler):
                 tokens[item, rank, : len(labels)] = torch.tensor(labels, device="cpu")
                 scores[item, rank] = score
         return GenerationOutput(tokens.to(mask.device), scores.to(logprobs))
+
+    def decode_batch(
+        self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int
+    ) -> GenerationOutput:
+        """Decode without a language model, in tensors on the device of the frames."""
+        labels, label_mask, scores = search_batch(
+            logprobs.double(),
+            mask,
+            blank=blank,
+            width=self.width,
+            prune=self.config.prune,
+            n_best=self.n_best,
+        )
+        tokens = labels.masked_fill(~label_mask, pad)
+        if not tokens.shape[-1]:
+            tokens = torch.nn.functional.pad(tokens, (0, 1), value=pad)
+        return GenerationOutput(tokens, scores.to(logprobs))

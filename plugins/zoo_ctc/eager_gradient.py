@@ -18,6 +18,8 @@ def apply_with_gradient(compute: Compute, inputs: Tensor) -> Tensor:
 
     The backward pass only scales the gradient that was computed in the forward pass.
     """
+    if not torch.is_grad_enabled():
+        return compute(inputs, False)[0]
     apply: Callable[..., Tensor] = _EagerGradient.apply
     return apply(inputs, compute)
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from zoo.plugin import full_precision, why_not_triton
 from zoo_ctc.lattice import build_lattice, validate_labels
 from zoo_ctc.likelihood import likelihood
-from zoo_ctc.native_likelihood import native_likelihood
+from zoo_ctc.scaled_likelihood import scaled_likelihood
 
 MAX_LABELS = 4095
 """Maximum number of labels of the Triton kernel, which holds the states of an item in registers."""
@@ -20,7 +20,7 @@ def log_likelihood(
     """Compute the log-probability [B] of the labels on the fastest path that applies.
 
     It is -inf, with zero gradient, for an item without a path through the lattice. It is computed
-    by a Triton kernel on a GPU, by torch's kernel on the CPU, and by `likelihood` elsewhere.
+    by a Triton kernel on a GPU, by `scaled_likelihood` on the CPU, and by `likelihood` elsewhere.
 
     Shapes:
         logits [B, T, V]; mask [B, T], True for valid frames; targets, target_mask [B, U], valid
@@ -32,10 +32,12 @@ def log_likelihood(
         from zoo_ctc.kernels.fused_likelihood import fused_likelihood
 
         return fused_likelihood(logits, mask, targets, target_mask, blank=blank)
-    if _can_use_native(logits, mask):
-        return native_likelihood(logits, mask, targets, target_mask, blank=blank)
     lattice = build_lattice(targets, target_mask, blank=blank, vocab=vocab)
-    return likelihood(full_precision(logits).log_softmax(dim=-1), mask, lattice)
+    logits = full_precision(logits)
+    total = scaled_likelihood(logits, mask, lattice) if _can_use_scaled(logits, mask) else None
+    if total is None:
+        total = likelihood(logits.log_softmax(dim=-1), mask, lattice)
+    return total
 
 
 def _can_use_triton(logits: Tensor, targets: Tensor) -> bool:
@@ -48,9 +50,8 @@ def _can_use_triton(logits: Tensor, targets: Tensor) -> bool:
     )
 
 
-def _can_use_native(logits: Tensor, mask: Tensor) -> bool:
-    """Return whether the tensors are on the CPU, valid frames come first and logits are finite."""
+def _can_use_scaled(logits: Tensor, mask: Tensor) -> bool:
+    """Return whether the tensors are on the CPU and valid frames come first."""
     if torch.compiler.is_compiling() or logits.device.type != "cpu" or not logits.numel():
         return False
-    # Torch's kernel returns NaN gradients for labels of probability 0.
-    return not bool((mask[:, 1:] & ~mask[:, :-1]).any()) and bool(logits.isfinite().all())
+    return not bool((mask[:, 1:] & ~mask[:, :-1]).any())

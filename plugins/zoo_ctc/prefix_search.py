@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from zoo_ctc.beam_candidates import IntArray, pairs
+from zoo_ctc.language_model_cache import Labels, LanguageModelCache
 from zoo_ctc.language_models import LabelLanguageModel
 
-Labels = tuple[int, ...]
 FloatArray = NDArray[np.float64]
+HASH_ROOT, HASH_FACTOR = 0x1E3779B97F4A7C15, 6364136223846793005
+"""Hash of the empty prefix; that of a prefix with another label is hash * HASH_FACTOR + label + 1,
+in 64 bits."""
 _NEG_INF = -math.inf
 
 
@@ -28,117 +33,147 @@ class BeamConfig:
     length_bonus: float
 
 
-@dataclass(frozen=True)
-class _Beam:
-    """Prefixes [W] and their scores.
+class _Beam(NamedTuple):
+    """Prefixes [W] and their scores, best first.
 
-    ``blank`` and ``label`` are the log-probabilities of the paths that end in the blank and in the
-    last label; ``lm_scores`` are the scores of the language model with the length bonus.
+    Shapes:
+        ends [2, W], the log-probabilities of the paths that end in the blank and in the last label;
+        total [W], those of both; lm_scores [W], the scores of the language model with the length
+        bonus; keys [4, W]: the last label (the blank for the empty prefix), the number of the
+        prefix in the tree, its hash and the hash of the prefix without the last label. Two prefixes
+        are equal if their hashes are.
     """
 
-    prefixes: list[Labels]
-    blank: FloatArray
-    label: FloatArray
+    ends: FloatArray
+    total: FloatArray
     lm_scores: FloatArray
+    keys: NDArray[np.int64]
 
-    @property
-    def total(self) -> FloatArray:
-        return np.logaddexp(self.blank, self.label)
+
+class _Tree:
+    """Prefixes as nodes with a parent and a last label; node 0 is the empty prefix."""
+
+    def __init__(self) -> None:
+        self.parents = [0]
+        self.last = [0]
+
+    def add(self, parents: IntArray, labels: IntArray) -> IntArray:
+        size = len(self.parents)
+        self.parents += parents.tolist()
+        self.last += labels.tolist()
+        return np.arange(size, len(self.parents))
+
+    def labels(self, node: int) -> Labels:
+        reversed_labels = []
+        while node:
+            reversed_labels.append(self.last[node])
+            node = self.parents[node]
+        return tuple(reversed_labels[::-1])
 
 
 def search(
     frames: FloatArray, blank: int, config: BeamConfig, lm: LabelLanguageModel | None
 ) -> list[tuple[Labels, float]]:
     """Return label sequences with their scores, best first, for log-probabilities [T, V]."""
-    lm_cache = _LanguageModelCache(lm, frames.shape[1], config)
-    beam = _Beam([()], np.zeros(1), np.full(1, _NEG_INF), np.zeros(1))
-    for frame in frames:
-        if not beam.prefixes:
+    T, V = frames.shape
+    cache = None
+    if lm is not None:
+        cache = LanguageModelCache(lm, V, config.weight, config.length_bonus)
+    tree = _Tree()
+    zero = np.zeros(1)
+    keys = np.array([[blank], [0], [HASH_ROOT], [0]])
+    beam = _Beam(np.array([[0.0], [_NEG_INF]]), zero, zero, keys)
+    extensions = _extension_logprobs(frames, blank, config.prune)
+    symbols = np.argsort(-extensions, axis=1, kind="stable")
+    ranks = np.argsort(symbols, axis=1)
+    ordered = np.take_along_axis(extensions, symbols, axis=1)
+    for t in range(T):
+        if not len(beam.total):
             break
-        beam = _step(beam, frame, blank, config, lm_cache)
-    scores = beam.total + beam.lm_scores + lm_cache.end_scores(beam.prefixes)
+        beam = _step(beam, frames[t], extensions[t], ordered[t], symbols[t], ranks[t], blank,
+                     config.width, tree, cache)  # fmt: skip
+    prefixes = [tree.labels(node) for node in beam.keys[1].tolist()]
+    scores = beam.total + beam.lm_scores
+    if cache is not None:
+        scores = scores + cache.end_scores(prefixes)
     order = [i for i in _top_k(scores, config.width) if scores[i] > _NEG_INF]
-    return [(beam.prefixes[i], float(scores[i])) for i in order]
+    return [(prefixes[i], float(scores[i])) for i in order]
 
 
 def _step(
-    beam: _Beam, frame: FloatArray, blank: int, config: BeamConfig, lm_cache: _LanguageModelCache
+    beam: _Beam,
+    frame: FloatArray,
+    extensions: FloatArray,
+    ordered: FloatArray,
+    symbols: IntArray,
+    ranks: IntArray,
+    blank: int,
+    width: int,
+    tree: _Tree,
+    cache: LanguageModelCache | None,
 ) -> _Beam:
-    W, V = len(beam.prefixes), len(frame)
-    total, row = beam.total, np.arange(W)
-    last = np.array([prefix[-1] if prefix else blank for prefix in beam.prefixes])
-    stay_blank = total + frame[blank]
-    stay_label = np.where(last == blank, _NEG_INF, beam.label + frame[last])
-    extended = total[:, None] + _extension_logprobs(frame, blank, config.prune)  # [W, V]
-    repeats = last != blank  # a repeated label needs a blank in between
-    extended[row[repeats], last[repeats]] += (beam.blank - total)[repeats]
+    total, (last, nodes, hashes, parent_hashes) = beam.total, beam.keys
+    W, ends_blank = len(total), beam.ends[0]
+    stay = np.empty((2, W))
+    np.add(total, frame[blank], out=stay[0])
+    np.add(beam.ends[1], frame.take(last), out=stay[1])
+    prefix, symbol, number = pairs(W, len(frame), width if cache is None else None)
+    extended = np.empty(len(prefix) + 1)  # the last one is for pairs that are not considered
+    np.add(total.take(prefix), ordered.take(symbol), out=extended[:-1])
+    # A repeated label needs a blank in between.
+    last_ranks, last_extensions = ranks.take(last), extensions.take(last)
+    extended[number[np.arange(W), last_ranks]] = ends_blank + last_extensions
     # An extension that equals a prefix in the beam is merged with it.
-    index = {prefix: i for i, prefix in enumerate(beam.prefixes)}
-    for i, prefix in enumerate(beam.prefixes):
-        parent = index.get(prefix[:-1]) if prefix else None
-        if parent is not None:
-            stay_label[i] = np.logaddexp(stay_label[i], extended[parent, prefix[-1]])
-            extended[parent, prefix[-1]] = _NEG_INF
-    lm_scores = beam.lm_scores[:, None] + lm_cache.extension_scores(beam.prefixes)  # [W, V]
-    stay = np.logaddexp(stay_blank, stay_label) + beam.lm_scores
-    scores = np.concatenate([stay, (extended + lm_scores).ravel()])
-    selected = _top_k(scores, config.width)
-    selected = selected[scores[selected] > _NEG_INF]
-    staying, new = selected[selected < W], selected[selected >= W] - W
-    parents, labels = new // V, new % V
-    return _Beam(
-        [beam.prefixes[i] for i in staying]
-        + [(*beam.prefixes[p], int(k)) for p, k in zip(parents, labels, strict=True)],
-        np.concatenate([stay_blank[staying], np.full(len(new), _NEG_INF)]),
-        np.concatenate([stay_label[staying], extended[parents, labels]]),
-        np.concatenate([beam.lm_scores[staying], lm_scores[parents, labels]]),
-    )
+    order = hashes.argsort()
+    parents = order.take(hashes.take(order).searchsorted(parent_hashes), mode="clip")
+    child = (hashes.take(parents) == parent_hashes).nonzero()[0]
+    if len(child):
+        parents = parents.take(child)
+        repeated = last.take(parents) == last.take(child)
+        entering = np.where(repeated, ends_blank.take(parents), total.take(parents))
+        entering += last_extensions.take(child)
+        stay[1, child] = np.logaddexp(stay[1].take(child), entering)
+        extended[number[parents, last_ranks.take(child)]] = _NEG_INF
+    totals = np.concatenate([np.logaddexp(stay[0], stay[1]), extended[:-1]])
+    scores = totals
+    if cache is not None:
+        rows = cache.extension_scores([tree.labels(node) for node in nodes.tolist()])
+        lm_scores = beam.lm_scores[prefix] + rows[prefix, symbols[symbol]]
+        lm_scores = np.concatenate([beam.lm_scores, lm_scores])
+        scores = totals + lm_scores
+    selected = _top_k(scores, width)
+    if scores[selected[-1]] == _NEG_INF:
+        selected = selected[scores.take(selected) > _NEG_INF]
+    new = (selected >= W).nonzero()[0]
+    pair = selected.take(new) - W
+    source = selected.copy()
+    source[new] = prefix.take(pair)
+    labels = symbols.take(symbol.take(pair))
+    ends, keys = stay.take(source, axis=1), beam.keys.take(source, axis=1)
+    ends[0, new], ends[1, new] = _NEG_INF, extended.take(pair)
+    added = keys[2].take(new)
+    keys[0, new] = labels
+    keys[1, new] = tree.add(keys[1].take(new), labels)
+    keys[2, new] = added * HASH_FACTOR + (labels + 1)
+    keys[3, new] = added
+    lm_scores = beam.lm_scores.take(source) if cache is None else lm_scores.take(selected)
+    return _Beam(ends, totals.take(selected), lm_scores, keys)
 
 
-def _extension_logprobs(frame: FloatArray, blank: int, prune: float) -> FloatArray:
-    """Return the log-probabilities [V] of extending a prefix at this frame."""
-    logprobs = frame.copy()
+def _extension_logprobs(frames: FloatArray, blank: int, prune: float) -> FloatArray:
+    """Return the log-probabilities [T, V] of extending a prefix at each frame."""
+    logprobs = frames.copy()
     if prune > 0:
-        logprobs[(frame < math.log(prune)) & (frame < frame.max())] = _NEG_INF
-    logprobs[blank] = _NEG_INF
+        largest = frames.max(axis=1, keepdims=True, initial=_NEG_INF)
+        logprobs[(frames < math.log(prune)) & (frames < largest)] = _NEG_INF
+    logprobs[:, blank] = _NEG_INF
     return logprobs
 
 
-def _top_k(scores: FloatArray, count: int) -> NDArray[np.intp]:
-    """Return the indices of the largest scores in descending order, lower indices first."""
-    if len(scores) > count:
-        candidates = np.sort(np.argpartition(-scores, count - 1)[:count])
-    else:
-        candidates = np.arange(len(scores))
-    return candidates[np.argsort(-scores[candidates], kind="stable")]
-
-
-class _LanguageModelCache:
-    """Cache of the language model's scores by prefix."""
-
-    def __init__(self, lm: LabelLanguageModel | None, vocab: int, config: BeamConfig) -> None:
-        self.lm = lm
-        self.vocab = vocab
-        self.config = config
-        self.cache: dict[Labels, tuple[FloatArray, float]] = {}
-
-    def extension_scores(self, prefixes: list[Labels]) -> FloatArray:
-        """Return the score of extending each prefix by each label, [W, V]."""
-        if self.lm is None:
-            return np.zeros((len(prefixes), self.vocab))
-        self._fill(prefixes)
-        rows = np.stack([self.cache[prefix][0] for prefix in prefixes])
-        return self.config.weight * rows + self.config.length_bonus
-
-    def end_scores(self, prefixes: list[Labels]) -> FloatArray:
-        """Return the score of ending after each prefix, [W]."""
-        if self.lm is None:
-            return np.zeros(len(prefixes))
-        self._fill(prefixes)
-        return self.config.weight * np.array([self.cache[prefix][1] for prefix in prefixes])
-
-    def _fill(self, prefixes: list[Labels]) -> None:
-        new = [prefix for prefix in prefixes if prefix not in self.cache]
-        if new and self.lm is not None:
-            rows, end_scores = self.lm.next_logprobs(new, self.vocab)
-            self.cache.update(zip(new, zip(rows, end_scores.tolist(), strict=True), strict=True))
+def _top_k(scores: FloatArray, count: int) -> IntArray:
+    """Return the indices of the largest scores in descending order."""
+    size = len(scores)
+    if size > count:
+        candidates = scores.argpartition(size - count)[size - count :]
+        return candidates.take(scores.take(candidates).argsort()[::-1])
+    return (-scores).argsort(kind="stable")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 
 import torch
-import triton
 from torch import Tensor
 
 from zoo_ctc.eager_gradient import apply_with_gradient
-from zoo_ctc.kernels import recursion
+from zoo_ctc.kernels import rows
+from zoo_ctc.kernels.combine import combine
+from zoo_ctc.kernels.recursion import recursion
+
+MAX_STATES_PER_THREAD = 8
 
 
 def fused_likelihood(
@@ -24,7 +27,7 @@ def fused_likelihood(
         logits [B, T, V], not empty; mask [B, T], True for valid frames; targets, target_mask
         [B, U].
     """
-    frames, labels = mask.contiguous().to(torch.uint8), target_mask.contiguous().to(torch.uint8)
+    frames, labels = (m.contiguous().view(torch.uint8) for m in (mask, target_mask))
     targets = targets.contiguous()
 
     def compute(logits: Tensor, needs_gradient: bool) -> tuple[Tensor, Tensor | None]:
@@ -44,36 +47,44 @@ def _compute(
     """Return the log-likelihood [B] and its gradient [B, T, V], None if it is not needed."""
     B, T, V = logits.shape
     U = targets.shape[1]
+    LANES, K = _layout(U + 1)
     new = functools.partial(torch.empty, dtype=torch.float32, device=logits.device)
-    block_u, block_v = triton.next_power_of_2(U + 1), min(triton.next_power_of_2(V), 1024)
-    lse, middle, totals = new((B, T)), new((B, 2, 8, block_u)), new((B,))
-    states = new((B, T, U) if needs_gradient else (0,))
+    lse, middle = new((B, T)), new((B, 2, 4, K, LANES))
+    totals, exponents = new((B,)), new((B, 2))
+    states = new((B, T, K, LANES) if needs_gradient else (0,))
     bases = new((B, T) if needs_gradient else (0,))
-    sizes = (T, V, U, blank, *logits.stride())
-    recursion.log_sum_exp[(B * T,)](
-        logits, lse, T, V, *logits.stride(), BLOCK=block_v, num_warps=_num_warps(block_v)
+    index, counts = new((B, T), dtype=torch.int32), new((B,), dtype=torch.int32)
+    rows.index_frames[(B,)](mask, index, counts, T, BLOCK=min(_power_of_2(T), 1024))
+    block_v = min(_power_of_2(V), 1024)
+    block_rows = max(1, 2048 // block_v)
+    rows.log_sum_exp[(_cdiv(B * T, block_rows),)](
+        logits, lse, B * T, T, V, *logits.stride(), ROWS=block_rows, BLOCK=block_v, num_warps=4
     )
-    for second in (False, True):
-        recursion.recursion[(B, 2)](
-            logits,
-            lse,
-            mask,
-            targets,
-            target_mask,
-            states,
-            bases,
-            middle,
-            totals,
+    sizes = (T, V, U, blank, *logits.stride())
+    lattice = (logits, lse, index, counts, targets, target_mask)
+
+    def recur(second: bool) -> None:
+        outputs = (states, bases, middle, exponents)
+        recursion[(B, 2)](
+            *lattice,
+            *outputs,
             *sizes,
             SECOND=second,
             STORE=needs_gradient,
-            BLOCK=block_u,
-            num_warps=_num_warps(block_u),
+            LANES=LANES,
+            K=K,
+            num_warps=LANES // 32,
+            num_stages=1,
         )
+
+    recur(second=False)
+    block_u = _power_of_2(U + 1)
+    combine[(B,)](*lattice, middle, totals, exponents, *sizes, LANES=LANES, K=K, BLOCK=block_u)
     if not needs_gradient:
         return totals, None
+    recur(second=True)
     output = new((B, T, V))
-    recursion.gradient[(B * T,)](
+    rows.gradient[(B * T,)](
         logits,
         lse,
         mask,
@@ -83,6 +94,8 @@ def _compute(
         totals,
         output,
         *sizes,
+        LANES=LANES,
+        K=K,
         BLOCK_U=block_u,
         BLOCK_V=block_v,
         num_warps=2,
@@ -90,6 +103,17 @@ def _compute(
     return totals, output
 
 
-def _num_warps(block: int) -> int:
-    """Return the number of warps with two to four elements of the block per thread."""
-    return max(1, min(block // 64, 8))
+def _layout(states: int) -> tuple[int, int]:
+    """Return the number of threads, at most 1024, and the states per thread."""
+    lanes = _power_of_2(_cdiv(states, MAX_STATES_PER_THREAD))
+    lanes = min(max(lanes, 32), 1024)
+    return lanes, _cdiv(states, lanes)
+
+
+def _cdiv(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def _power_of_2(n: int) -> int:
+    """Return the least power of 2 that is at least n; triton's own function is slow on the host."""
+    return 1 << (n - 1).bit_length()

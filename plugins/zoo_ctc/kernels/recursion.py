@@ -1,108 +1,184 @@
-"""Triton kernels of the forward-backward algorithm of CTC.
+"""Triton kernel of the forward-backward algorithm of CTC.
 
 Notation: B batch size, T frames, U labels, V vocabulary including the blank. A lattice of U labels
 has the blanks 0 to U and the labels 0 to U - 1.
 
-Probabilities are pairs m, n for m * 2^n, with a whole number n: float32 then neither underflows nor
-loses precision over many frames, and the recursion needs no logarithms.
+One warp (more for many labels) computes the forward variables of an item, another the backward
+variables: the same recursion on reversed frames and labels. P are the probabilities of the states
+before the emission of a frame, S those after it:
 
-One program computes the forward variables of an item, another the backward variables: the same
-recursion on reversed frames and labels. A frame first multiplies by the emissions, then applies the
-transitions:
+    S = P * e,  P <- transitions(S)
 
-    before = P,  after = S = P * e,  P <- transitions(S)
-
-The forward variable of a frame is S, the backward variable is P. Both recursions stop in the middle
-(first launch) and store the logarithms of the variables of labels. In the second launch, each
-continues through the frames of the other and replaces the stored variables by posteriors. The
-posterior of the blank is 1 minus those of the labels, so variables of blanks are never stored.
+The forward variable of a frame is S, the backward variable is P. In the first launch, both
+recursions stop before the frame in the middle and store the variables of labels.
+The likelihood is the sum of P * e * P' over the states of the frame in the middle. In the second
+launch, each recursion continues through the frames of the other and replaces the stored variables
+by posteriors. The posterior of the blank is 1 minus those of the labels, so variables of blanks are
+never stored.
 """
 
+# ruff: noqa: RUF005
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
+# mypy: disable-error-code="assignment"
 
 import triton
 import triton.language as tl
 
-LOW = tl.constexpr(-1e7)  # exponent of probability 0
-NEG = tl.constexpr(-1e30)
-LOG2_E = tl.constexpr(1.4426950408889634)
-LN_2 = tl.constexpr(0.6931471805599453)
+from zoo_ctc.kernels.scaled import (
+    LOW,
+    add,
+    decode,
+    encode,
+    largest_exponent,
+    load_all,
+    normalise_all,
+    probability,
+    store_all,
+)
+
+INTERVAL = tl.constexpr(8)  # frames between two normalisations
 
 
 @triton.jit
-def _add(m1, n1, m2, n2):
-    n = tl.maximum(n1, n2)
-    return m1 * tl.exp2(n1 - n) + m2 * tl.exp2(n2 - n), n
+def _load_inputs(
+    logits,
+    stored,
+    t,
+    label,
+    exists,
+    stride_t,
+    stride_v,
+    READ: tl.constexpr,
+    LANES: tl.constexpr,
+    K: tl.constexpr,
+):
+    """Return the logits of the labels in frame t, and with READ the variables of the other
+    direction."""
+    values, others = (), ()
+    for j in tl.static_range(K):
+        place = logits + t * stride_t + label[j] * stride_v
+        values = values + (tl.load(place, mask=exists[j], other=0.0),)
+        if READ:
+            others = others + (tl.load(stored[j] + t * (LANES * K), mask=exists[j], other=0.0),)
+        else:
+            others = others + (tl.zeros((LANES,), tl.float32),)
+    return values, others
 
 
 @triton.jit
-def _multiply(m, n, values, lse, exists):
-    """Multiply by the probabilities of logits; 0 where no label exists; NaN is kept."""
-    e = tl.where(exists, (values.to(tl.float32) - lse) * LOG2_E, LOW)
-    e = tl.where(e < LOW, LOW, e)
-    whole = tl.floor(e)
-    return m * tl.where(e == LOW, 0.0, tl.exp2(e - whole)), n + whole
+def _load_number(index, q, count, backward):
+    """Return the number of valid frame q in the order of the direction, as int64."""
+    k = tl.minimum(q, count - 1)
+    k = tl.where(backward == 1, count - 1 - k, k)
+    return tl.load(index + k, mask=count > 0, other=0).to(tl.int64)
 
 
 @triton.jit
-def _normalise(m, n):
-    """Move the exponent of m to n, so that m is from 1 to 2."""
-    exponent = (((m.to(tl.int32, bitcast=True) >> 23) & 255) - 127).to(tl.float32)
-    return m * tl.exp2(-exponent), tl.where(m > 0, n + exponent, LOW)
+def _emit(Pm_b, Pn_b, Pm_l, Pn_l, values, y, z, exists, K: tl.constexpr):
+    """Multiply the probabilities of the states by those of their symbols."""
+    Sm_b, Sn_b, Sm_l, Sn_l = (), (), (), ()
+    blank_m, blank_n = probability(y, z)
+    for j in tl.static_range(K):
+        m, n = probability(values[j], z)
+        Sm_b, Sn_b = Sm_b + (Pm_b[j] * blank_m,), Sn_b + (Pn_b[j] + blank_n,)
+        Sm_l = Sm_l + (tl.where(exists[j], Pm_l[j] * m, 0.0),)
+        Sn_l = Sn_l + (tl.where(exists[j], Pn_l[j] + n, LOW),)
+    return Sm_b, Sn_b, Sm_l, Sn_l
 
 
 @triton.jit
-def _total(middle, b, u, count, BLOCK: tl.constexpr):
-    """Compute the likelihood as m and n.
-
-    It combines P of direction 0 (rows 0 to 3) and S of direction 1 (rows 4 to 7, reversed).
-    """
-    forward = middle + b * (16 * BLOCK)
-    backward = forward + 12 * BLOCK
-    blank, label = count - u, count - 1 - u
-    m_b = tl.load(forward + u) * tl.load(backward + blank, mask=blank >= 0, other=0.0)
-    n_b = tl.load(forward + BLOCK + u)
-    n_b += tl.load(backward + BLOCK + blank, mask=blank >= 0, other=0.0)
-    m_l = tl.load(forward + 2 * BLOCK + u)
-    m_l *= tl.load(backward + 2 * BLOCK + label, mask=label >= 0, other=0.0)
-    n_l = tl.load(forward + 3 * BLOCK + u)
-    n_l += tl.load(backward + 3 * BLOCK + label, mask=label >= 0, other=0.0)
-    n_b, n_l = tl.where(m_b == 0, LOW, n_b), tl.where(m_l == 0, LOW, n_l)
-    whole = tl.maximum(tl.max(n_b, axis=0), tl.max(n_l, axis=0))
-    terms = m_b * tl.exp2(n_b - whole) + m_l * tl.exp2(n_l - whole)
-    return tl.sum(terms, axis=0), whole
+def _transition(Sm_b, Sn_b, Sm_l, Sn_l, skip, LANES: tl.constexpr, K: tl.constexpr):
+    """Sum over the states from which each state is reached."""
+    lane = tl.arange(0, LANES)
+    before = tl.maximum(lane - 1, 0)
+    m = tl.where(lane > 0, tl.gather(Sm_l[K - 1], before, 0), 0.0)  # the label before blank u
+    n = tl.where(lane > 0, tl.gather(Sn_l[K - 1], before, 0), LOW)
+    Pm_b, Pn_b, Pm_l, Pn_l = (), (), (), ()
+    for j in tl.static_range(K):
+        m, n = add(Sm_b[j], Sn_b[j], m, n)
+        Pm_b, Pn_b = Pm_b + (m,), Pn_b + (n,)
+        m, n = tl.where(skip[j], m, Sm_b[j]), tl.where(skip[j], n, Sn_b[j])
+        m, n = add(Sm_l[j], Sn_l[j], m, n)
+        Pm_l, Pn_l = Pm_l + (m,), Pn_l + (n,)
+        m, n = Sm_l[j], Sn_l[j]
+    return Pm_b, Pn_b, Pm_l, Pn_l
 
 
 @triton.jit
-def log_sum_exp(logits, lse, T, V, stride_b, stride_t, stride_v, BLOCK: tl.constexpr):
-    """Compute the normaliser of each frame, logits [B, T, V] -> lse [B, T]; grid (B * T,)."""
-    row = tl.program_id(0).to(tl.int64)
-    start = logits + (row // T) * stride_b + (row % T) * stride_t
-    columns = tl.arange(0, BLOCK)
-    largest = tl.full((BLOCK,), NEG, tl.float32)
-    sums = tl.zeros((BLOCK,), tl.float32)
-    for first in range(0, V, BLOCK):
-        column = first + columns
-        x = tl.load(start + column * stride_v, mask=column < V, other=float("-inf"))
-        x = x.to(tl.float32)
-        updated = tl.maximum(largest, x)
-        sums = sums * tl.exp(largest - updated) + tl.exp(x - updated)
-        largest = updated
-    m = tl.max(largest, axis=0)
-    tl.store(lse + row, m + tl.log(tl.sum(sums * tl.exp(largest - m), axis=0)))
+def _load_labels(targets, target_mask, U, V, blank, backward, LANES: tl.constexpr, K: tl.constexpr):
+    """Return the labels, whether they exist, whether the blank before them can be skipped, and
+    their number."""
+    lane = tl.arange(0, LANES)
+    counts = tl.zeros((LANES,), tl.int32)
+    for j in tl.static_range(K):
+        u = lane * K + j
+        counts += (tl.load(target_mask + u, mask=u < U, other=0) != 0).to(tl.int32)
+    count = tl.sum(counts, axis=0)
+    labels, exists, skip = (), (), ()
+    for j in tl.static_range(K):
+        u = lane * K + j
+        position = tl.where(backward == 1, count - 1 - u, u)
+        neighbour = tl.where(backward == 1, position + 1, position - 1)
+        present = u < count
+        label = tl.load(targets + position, mask=present, other=blank)
+        before = tl.load(targets + neighbour, mask=present & (u > 0), other=blank)
+        is_label = (label >= 0) & (label < V) & (label != blank)
+        labels, exists = labels + (tl.where(is_label, label, blank),), exists + (present,)
+        skip = skip + (present & (u > 0) & (label != before),)
+    return labels, exists, skip, count
+
+
+@triton.jit
+def _choose(condition, values, others, K: tl.constexpr):
+    chosen = ()
+    for j in tl.static_range(K):
+        chosen = chosen + (tl.where(condition, values[j], others[j]),)
+    return chosen
+
+
+@triton.jit
+def _store_codes(
+    stored, bases, t, ms, ns, base, exists, LANES: tl.constexpr, K: tl.constexpr
+):  # fmt: skip
+    for j in tl.static_range(K):
+        tl.store(stored[j] + t * (LANES * K), encode(ms[j], ns[j], base), mask=exists[j])
+    tl.store(bases + t, base)
+
+
+@triton.jit
+def _store_posteriors(
+    stored,
+    t,
+    ms,
+    ns,
+    codes,
+    shift,
+    factor,
+    exists,
+    writes,
+    LANES: tl.constexpr,
+    K: tl.constexpr,
+):
+    for j in tl.static_range(K):
+        m, n = decode(codes[j])
+        scale = tl.exp2(tl.minimum(ns[j] + n + shift, 64.0))
+        if writes:
+            posterior = ms[j] * factor * (m * scale)
+            tl.store(stored[j] + t * (LANES * K), posterior, mask=exists[j])
 
 
 @triton.jit
 def recursion(
     logits,  # [B, T, V]
     lse,  # [B, T]
-    mask,  # [B, T]
+    index,  # [B, T], numbers of the valid frames
+    counts,  # [B], their count
     targets,  # [B, U]
     target_mask,  # [B, U]
-    states,  # [B, T, U], variables of labels, then posteriors
+    states,  # [B, T, K, LANES], variables of labels, then posteriors
     bases,  # [B, T], subtracted from the exponents of the variables
-    middle,  # [B, 2, 8, BLOCK]: P of blanks and labels, S of blanks and labels, each m and n
-    totals,  # [B]
+    middle,  # [B, 2, 4, K, LANES]: P of blanks and labels, each m and n
+    exponents,  # [B, 2], whole and fractional part of the base-2 logarithm of the likelihood
     T,
     V,
     U,
@@ -112,146 +188,87 @@ def recursion(
     stride_v,
     SECOND: tl.constexpr,  # whether this is the second launch
     STORE: tl.constexpr,  # whether gradients are needed
-    BLOCK: tl.constexpr,
+    LANES: tl.constexpr,
+    K: tl.constexpr,
 ):
     """Run one half of the recursions; grid (B, 2), the second index is the direction."""
     b = tl.program_id(0).to(tl.int64)
     backward = tl.program_id(1)
-    u = tl.arange(0, BLOCK)
-    in_target = tl.load(target_mask + b * U + u, mask=u < U, other=0) != 0
-    count = tl.sum(in_target.to(tl.int32), axis=0)
-    exists = u < count
-    position = tl.where(backward == 1, count - 1 - u, u)  # index of the label in the target
-    neighbour = tl.where(backward == 1, position + 1, position - 1)
-    label = tl.load(targets + b * U + position, mask=exists, other=blank)
-    before = tl.load(targets + b * U + neighbour, mask=exists & (u > 0), other=blank)
-    is_label = (label >= 0) & (label < V) & (label != blank)
-    invalid = tl.max((exists & (is_label == 0)).to(tl.int32), axis=0)
-    label = tl.where(is_label, label, blank)
-    skip = exists & (u > 0) & (label != before)
+    lane = tl.arange(0, LANES)
+    label, exists, skip, count = _load_labels(
+        targets + b * U, target_mask + b * U, U, V, blank, backward, LANES, K
+    )
+    frames, frame = tl.load(counts + b), logits + b * stride_b
+    lse, index, bases = lse + b * T, index + b * T, bases + b * T
+    stored = ()
+    for j in tl.static_range(K):  # backward states are stored at the positions of forward states
+        u = tl.where(backward == 1, count - 1 - lane * K - j, lane * K + j)
+        u = tl.where(exists[j], u, lane * K + j)
+        stored = stored + (states + b * T * (LANES * K) + (u % K) * LANES + u // K,)
 
-    half = T // 2
-    own = tl.where(backward == 1, T - half, half)  # frames of the first launch
-    start = middle + (2 * b + backward) * (8 * BLOCK) + u
+    half = frames // 2
+    own = tl.where(backward == 1, tl.maximum(frames - 1 - half, 0), half)
+    start = middle + (2 * b + backward) * (4 * LANES * K) + lane
     if SECOND:
-        m, whole = _total(middle, b, u, count, BLOCK)
-        remainder = tl.log2(tl.where(m == 0, 1.0, m))
-        total = (whole.to(tl.float64) + remainder.to(tl.float64)) * LN_2
-        total = tl.where((m == 0) | (invalid == 1), float("-inf"), total)
-        if backward == 0:
-            tl.store(totals + b, total.to(tl.float32))
-        Pm_b, Pn_b = tl.load(start), tl.load(start + BLOCK)
-        Pm_l, Pn_l = tl.load(start + 2 * BLOCK), tl.load(start + 3 * BLOCK)
-        first, last = own, T
+        Pm_b, Pn_b = load_all(start, LANES, K), load_all(start + LANES * K, LANES, K)
+        Pm_l = load_all(start + 2 * LANES * K, LANES, K)
+        Pn_l = load_all(start + 3 * LANES * K, LANES, K)
+        first, last = own, frames
     else:
-        Pm_b, Pn_b = tl.where(u == 0, 1.0, 0.0), tl.where(u == 0, 0.0, LOW)
+        Pm_b, Pn_b = (), ()
+        for j in tl.static_range(K):
+            Pm_b = Pm_b + (tl.where(lane * K + j == 0, 1.0, 0.0),)
+            Pn_b = Pn_b + (tl.where(lane * K + j == 0, 0.0, LOW),)
         Pm_l, Pn_l = Pm_b, Pn_b
         first, last = own * 0, own
-    Sm_b, Sn_b = tl.where(u == 0, 1.0, 0.0), tl.where(u == 0, 0.0, LOW)
-    Sm_l, Sn_l = tl.where(u == 0, 0.0, 0.0), tl.where(u == 0, LOW, LOW)
-    base = tl.max(Pn_b, axis=0)
-
-    frames = logits + b * stride_b
-    labels = frames + label * stride_v
-    blanks = frames + blank * stride_v
-    stored = states + b * T * U + position
-    previous = tl.maximum(u - 1, 0)
-    step = tl.where(backward == 1, -1, 1)
-    t = tl.where(backward == 1, T - 1 - first, first)
-    # Values of the next frame are loaded ahead: x, y logits, z normaliser, f mask; in the second
-    # launch also v, variables of the other direction with their base w.
-    t0 = tl.minimum(tl.maximum(t, 0), T - 1)
-    x0 = tl.load(labels + t0 * stride_t, mask=exists, other=0.0)
-    y0 = tl.load(blanks + t0 * stride_t)
-    z0 = tl.load(lse + b * T + t0)
-    f0 = tl.load(mask + b * T + t0)
-    if SECOND and STORE:
-        v0 = tl.load(stored + t0 * U, mask=exists, other=NEG)
-        w0 = tl.load(bases + b * T + t0)
-    for k in range(first, last):
-        ahead = tl.minimum(tl.maximum(t + step, 0), T - 1)
-        x1 = tl.load(labels + ahead * stride_t, mask=exists, other=0.0)
-        y1 = tl.load(blanks + ahead * stride_t)
-        z1 = tl.load(lse + b * T + ahead)
-        f1 = tl.load(mask + b * T + ahead)
-        if SECOND and STORE:
-            v1 = tl.load(stored + ahead * U, mask=exists, other=NEG)
-            w1 = tl.load(bases + b * T + ahead)
-        if k % 8 == 0:
-            Pm_b, Pn_b = _normalise(Pm_b, Pn_b)
-            Pm_l, Pn_l = _normalise(Pm_l, Pn_l)
-            base = tl.maximum(tl.max(Pn_b, axis=0), tl.max(Pn_l, axis=0))
-        valid = f0 != 0
-        Am_b, An_b = _multiply(Pm_b, Pn_b, y0, z0, u >= 0)
-        Am_l, An_l = _multiply(Pm_l, Pn_l, x0, z0, exists)
-        Sm_b, Sn_b = tl.where(valid, Am_b, Sm_b), tl.where(valid, An_b, Sn_b)
-        Sm_l, Sn_l = tl.where(valid, Am_l, Sm_l), tl.where(valid, An_l, Sn_l)
-        if STORE:
-            log_m = tl.log2(tl.maximum(tl.where(backward == 1, Pm_l, Sm_l), 1e-37))
-            n = tl.where(backward == 1, Pn_l, Sn_l)
-            if SECOND:
-                posterior = tl.exp2(log_m + v0 - remainder + (n + w0 - whole))
-                tl.store(stored + t * U, posterior, mask=exists)
-                v0, w0 = v1, w1
-            else:
-                tl.store(stored + t * U, log_m + (n - base), mask=exists)
-                tl.store(bases + b * T + t, base)
-        shifted_m = tl.where(u > 0, tl.gather(Sm_l, previous, 0), 0.0)
-        shifted_n = tl.where(u > 0, tl.gather(Sn_l, previous, 0), LOW)
-        Nm_b, Nn_b = _add(Sm_b, Sn_b, shifted_m, shifted_n)
-        from_m, from_n = tl.where(skip, Nm_b, Sm_b), tl.where(skip, Nn_b, Sn_b)
-        Nm_l, Nn_l = _add(Sm_l, Sn_l, from_m, from_n)
-        Pm_b, Pn_b = tl.where(valid, Nm_b, Pm_b), tl.where(valid, Nn_b, Pn_b)
-        Pm_l, Pn_l = tl.where(valid, Nm_l, Pm_l), tl.where(valid, Nn_l, Pn_l)
-        x0, y0, z0, f0 = x1, y1, z1, f1
-        t += step
+    READ: tl.constexpr = SECOND and STORE
+    bits, factor, base = 0.0, 1.0, 0.0
+    if READ:
+        bits, factor = tl.load(exponents + 2 * b), tl.exp2(-tl.load(exponents + 2 * b + 1))
+    # The inputs of a frame are loaded two frames ahead: the loop starts two frames early. Triton
+    # does not carry a variable through the loop if it starts as the one that is assigned to it, so
+    # that each one needs its own operation here.
+    t0 = _load_number(index, first, frames, backward)
+    t1 = _load_number(index, first + 1, frames, backward)
+    t2 = _load_number(index, first, frames, backward)
+    x0, v0 = _load_inputs(frame, stored, t0, label, exists, stride_t, stride_v, False, LANES, K)
+    x1, v1 = _load_inputs(frame, stored, t1, label, exists, stride_t, stride_v, False, LANES, K)
+    y0, z0 = tl.load(frame + t0 * stride_t + blank * stride_v), tl.load(lse + t0)
+    y1, z1 = tl.load(frame + t1 * stride_t + blank * stride_v), tl.load(lse + t1)
+    w0, w1 = 0.0 * z0, 0.0 * z1
+    for q in range(first - 2, last):
+        x2, v2 = _load_inputs(frame, stored, t2, label, exists, stride_t, stride_v, READ, LANES, K)
+        y2, z2 = tl.load(frame + t2 * stride_t + blank * stride_v), tl.load(lse + t2)
+        w2 = tl.load(bases + t2) if READ else w1
+        t3 = _load_number(index, q + 3, frames, backward)
+        if q >= first:
+            if (q - first) % INTERVAL == 0:
+                Pm_b, Pn_b = normalise_all(Pm_b, Pn_b, K)
+                Pm_l, Pn_l = normalise_all(Pm_l, Pn_l, K)
+                if STORE and not SECOND:
+                    base = tl.maximum(largest_exponent(Pn_b, K), largest_exponent(Pn_l, K))
+            Sm_b, Sn_b, Sm_l, Sn_l = _emit(Pm_b, Pn_b, Pm_l, Pn_l, x0, y0, z0, exists, K)
+            if STORE:
+                own_m = _choose(backward == 1, Pm_l, Sm_l, K)
+                own_n = _choose(backward == 1, Pn_l, Sn_l, K)
+                if SECOND:
+                    # The forward recursion stores the posteriors of the middle.
+                    _store_posteriors(
+                        stored, t0, own_m, own_n, v0, w0 - bits, factor, exists,
+                        q - backward >= first, LANES, K,
+                    )  # fmt: skip
+                else:
+                    _store_codes(stored, bases, t0, own_m, own_n, base, exists, LANES, K)
+            Pm_b, Pn_b, Pm_l, Pn_l = _transition(Sm_b, Sn_b, Sm_l, Sn_l, skip, LANES, K)
+        x0, y0, z0, v0, w0, t0 = x1, y1, z1, v1, w1, t1
+        x1, y1, z1, v1, w1, t1 = x2, y2, z2, v2, w2, t2
+        t2 = t3
     if not SECOND:
-        tl.store(start, Pm_b)
-        tl.store(start + BLOCK, Pn_b)
-        tl.store(start + 2 * BLOCK, Pm_l)
-        tl.store(start + 3 * BLOCK, Pn_l)
-        tl.store(start + 4 * BLOCK, Sm_b)
-        tl.store(start + 5 * BLOCK, Sn_b)
-        tl.store(start + 6 * BLOCK, Sm_l)
-        tl.store(start + 7 * BLOCK, Sn_l)
-
-
-@triton.jit
-def gradient(
-    logits,  # [B, T, V]
-    lse,  # [B, T]
-    mask,  # [B, T]
-    targets,  # [B, U]
-    target_mask,  # [B, U]
-    posteriors,  # [B, T, U]
-    totals,  # [B]
-    output,  # [B, T, V], the gradient of the log-likelihood
-    T,
-    V,
-    U,
-    blank,
-    stride_b,
-    stride_t,
-    stride_v,
-    BLOCK_U: tl.constexpr,
-    BLOCK_V: tl.constexpr,
-):
-    """Compute the posterior of each symbol minus its probability; grid (B * T,)."""
-    row = tl.program_id(0).to(tl.int64)
-    b = row // T
-    start = logits + b * stride_b + (row % T) * stride_t
-    total = tl.load(totals + b)
-    used = (total != float("-inf")) & (tl.load(mask + row) != 0)
-    z = tl.load(lse + row)
-    columns = tl.arange(0, BLOCK_V)
-    for first in range(0, V, BLOCK_V):
-        column = first + columns
-        x = tl.load(start + column * stride_v, mask=column < V, other=0.0).to(tl.float32)
-        tl.store(output + row * V + column, tl.where(used, -tl.exp(x - z), 0.0), mask=column < V)
-    tl.debug_barrier()  # the sums below read what other threads have stored
-    u = tl.arange(0, BLOCK_U)
-    in_target = tl.load(target_mask + b * U + u, mask=u < tl.where(used, U, 0), other=0) != 0
-    label = tl.load(targets + b * U + u, mask=in_target, other=blank)
-    posterior = tl.load(posteriors + row * U + u, mask=in_target, other=0.0)
-    tl.atomic_add(output + row * V + label, posterior, mask=in_target)
-    tl.atomic_add(output + row * V + blank, 1.0 - tl.sum(posterior, axis=0), mask=used)
+        store_all(start, Pm_b, LANES, K)
+        store_all(start + LANES * K, Pn_b, LANES, K)
+        store_all(start + 2 * LANES * K, Pm_l, LANES, K)
+        store_all(start + 3 * LANES * K, Pn_l, LANES, K)
+        if STORE and (backward == 1) & (frames > 0):
+            t = tl.load(index + half).to(tl.int64)
+            base = tl.maximum(largest_exponent(Pn_b, K), largest_exponent(Pn_l, K))
+            _store_codes(stored, bases, t, Pm_l, Pn_l, base, exists, LANES, K)

@@ -1,4 +1,4 @@
-"""All paths of the log-likelihood: the Triton kernel, torch's kernel and the reference."""
+"""All paths of the log-likelihood: the Triton kernel, the vectorised one and the reference."""
 
 import math
 from dataclasses import replace
@@ -10,7 +10,7 @@ from zoo_ctc.ctc import Ctc
 from zoo_ctc.lattice import build_lattice
 from zoo_ctc.likelihood import likelihood
 from zoo_ctc.log_likelihood import log_likelihood
-from zoo_ctc.native_likelihood import native_likelihood
+from zoo_ctc.scaled_likelihood import scaled_likelihood
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -67,6 +67,7 @@ CASES = {
         "ragged": (3, 6, 4, 3, 1, [6, 4, 0], [3, 1, 0]),
         "impossible": (2, 5, 3, 4, 0, [5, 3], [2, 4]),
         "large-vocabulary": (1, 3, 1030, 2),
+        "two-states-per-thread": (1, 36, 40, 33),
     }.items()
 }
 
@@ -74,6 +75,13 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_kernel_matches_the_reference_in_float32(kernel, case):
     assert_matches_reference(kernel, *make_inputs(**case), blank=case.get("blank", 0))
+
+
+def test_kernel_matches_the_reference_with_two_warps(kernel, monkeypatch):
+    from zoo_ctc.kernels import fused_likelihood
+
+    monkeypatch.setattr(fused_likelihood, "MAX_STATES_PER_THREAD", 1)
+    assert_matches_reference(kernel, *make_inputs(1, 9, 40, 36, counts=[5]))
 
 
 def test_kernel_matches_the_reference_in_bfloat16(kernel):
@@ -116,14 +124,33 @@ def test_kernel_keeps_nan_and_impossible_logits_apart(kernel):
     assert total[2].isfinite()
 
 
+def scaled(logits, mask, labels, target_mask, *, blank):
+    lattice = build_lattice(labels, target_mask, blank=blank, vocab=logits.shape[-1])
+    return scaled_likelihood(logits, mask, lattice)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_native_kernel_matches_the_reference(case, dtype):
+def test_scaled_likelihood_matches_the_reference(case, dtype):
     tolerance = 1e-6 if dtype == torch.float32 else 1e-12
     inputs = [tensor.cpu() for tensor in make_inputs(**case, dtype=dtype)]
-    assert_matches_reference(
-        native_likelihood, *inputs, blank=case.get("blank", 0), tolerance=tolerance
-    )
+    assert_matches_reference(scaled, *inputs, blank=case.get("blank", 0), tolerance=tolerance)
+
+
+@pytest.mark.parametrize(("frames", "counts"), [(40, 5), (40, 35), (300, 35)])
+@pytest.mark.parametrize("scale", [0.1, 3.0])
+def test_scaled_likelihood_does_not_underflow(frames, counts, scale):
+    logits, *inputs = [x.cpu() for x in make_inputs(3, frames, 40, counts, dtype=torch.float64)]
+    assert_matches_reference(scaled, scale * logits, *inputs, tolerance=1e-10)
+
+
+def test_scaled_likelihood_returns_none_for_probabilities_below_its_range():
+    logits, mask, labels, target_mask = (x.cpu() for x in make_inputs(2, 5, 4, 2))
+    logits[0, 1, 2] = -1000.0
+    labels[0, 0] = 2
+    assert scaled(logits, mask, labels, target_mask, blank=0) is None
+    total = log_likelihood(logits, mask, labels, target_mask, blank=0)
+    torch.testing.assert_close(total, reference(logits, mask, labels, target_mask, blank=0))
 
 
 def test_selected_paths_agree(kernel, monkeypatch):
@@ -137,6 +164,7 @@ def test_selected_paths_agree(kernel, monkeypatch):
 
 def test_kernel_computes_the_brute_force_loss_of_the_laws(kernel):
     objective = Ctc(impossible="zero")
-    outputs = objective.examples()[0]
+    with torch.device(DEVICE):
+        outputs = objective.examples()[0]
     float32 = replace(outputs, logits=outputs.logits.float())
     assert objective(float32).item() == pytest.approx(objective.reference(outputs), abs=1e-5)
