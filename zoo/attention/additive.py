@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from zoo.device.triton_support import why_not_triton
 
@@ -30,8 +29,8 @@ def additive_scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
 
     .. math:: e_{ts} = \sum_d v_d \tanh(a_{td} + b_{sd})
 
-    A Triton kernel is used on a GPU, and chunks on the CPU; both are differentiable once. Compiled
-    models and small tensors on the CPU use the plain formula.
+    A Triton kernel is used on a GPU, and chunks on the CPU. Compiled models, small tensors on the
+    CPU and gradients of gradients use the plain formula.
 
     Shapes:
         a [..., T, D], b [..., S, D] with equal leading dimensions, v [D] -> [..., T, S].
@@ -39,8 +38,7 @@ def additive_scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
     size = a.numel() * b.shape[-2]
     fused = size > 0 and why_not_triton(a, b, v) is None
     if not fused and (a.device.type != "cpu" or size < CHUNK or torch.compiler.is_compiling()):
-        scores: Tensor = (a[..., :, None, :] + b[..., None, :, :]).tanh() @ v
-        return scores
+        return _formula(a, b, v)
     leading = a.shape[:-2]
     flat = [part.reshape(-1, *part.shape[-2:]) for part in (a, b)]
     function = _TritonScores if fused else _ChunkedScores
@@ -48,22 +46,39 @@ def additive_scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
     return apply(*flat, v).view(*leading, a.shape[-2], b.shape[-2])
 
 
+def _formula(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
+    scores: Tensor = (a[..., :, None, :] + b[..., None, :, :]).tanh() @ v
+    return scores
+
+
 class _TritonScores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, v: Tensor) -> Tensor:
-        from zoo.attention.kernels.additive_triton import smaller_maximum, triton_scores
+        from zoo.attention.kernels.additive_triton import exponentials, triton_scores
 
-        maximum = smaller_maximum(a, b)
-        ctx.save_for_backward(a, b, v, maximum)
-        return triton_scores(a, b, v, maximum)
+        terms = a.contiguous(), b.contiguous(), v[None].contiguous()
+        exps = exponentials(*terms[:2])
+        ctx.save_for_backward(a, b, v, exps[2])
+        return triton_scores(terms, exps).to(a.dtype)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, ...]:
         from zoo.attention.kernels.additive_triton import triton_gradients
 
-        a, b, v, maximum = ctx.saved_tensors
-        return triton_gradients(a, b, v, maximum, grad_output)
+        a, b, v, maxima = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return _differentiable_gradients((a, b, v), grad_output)
+        terms = a.contiguous(), b.contiguous(), v[None].contiguous()
+        g = grad_output.contiguous()
+        grad_a, grad_b, grad_v = triton_gradients(terms, maxima, g, dtype=a.dtype)
+        return grad_a, grad_b, grad_v[0].to(v.dtype)
+
+
+def _differentiable_gradients(
+    inputs: tuple[Tensor, ...], grad_output: Tensor
+) -> tuple[Tensor, ...]:
+    """Compute the gradients of the formula, so that they have gradients themselves."""
+    return torch.autograd.grad(_formula(*inputs), inputs, grad_output, create_graph=True)
 
 
 class _ChunkedScores(torch.autograd.Function):
@@ -79,9 +94,10 @@ class _ChunkedScores(torch.autograd.Function):
         return scores.mul_(-2).add_(wide_v.sum()).to(a.dtype)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, ...]:
         a, b, v = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return _differentiable_gradients((a, b, v), grad_output)
         dtype = torch.promote_types(a.dtype, torch.float32)
         g = grad_output.to(dtype)
         grad_a, grad_b = torch.zeros_like(a, dtype=dtype), torch.zeros_like(b, dtype=dtype)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -111,6 +111,23 @@ class Scorer(Component, nn.Module, ABC):
 
         Args:
             dropout_p: dropout probability of the weights; 0 in evaluation mode.
+        """
+        return None
+
+    @classmethod
+    def fused_heads(
+        cls,
+        scorers: Sequence[Self],
+        query: Tensor,
+        prepared: Tensor,
+        values: Tensor,
+        mask: Mask,
+        *,
+        dropout_p: float = 0.0,
+    ) -> Tensor | None:
+        """Compute `fused` for heads with a scorer each, or return None if no kernel applies.
+
+        The shapes are those of `fused`, with H scorers and keys of H heads.
         """
         return None
 

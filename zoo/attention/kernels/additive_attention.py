@@ -1,0 +1,197 @@
+"""Launches of the Triton kernels of attention with additive scores.
+
+Notation: B batch, H heads, N = B * H, T queries, S keys, D hidden width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import triton
+from torch import Tensor
+
+from zoo.attention.fused_additive import AttentionPlan
+from zoo.attention.kernels import additive_softmax
+from zoo.attention.kernels.additive_triton import exponentials, triton_gradients, triton_scores
+
+CHUNK = 2**25
+"""Number of scores [N, t, S] that are in memory at a time."""
+LARGEST_ROW = 4096
+"""Number of scores of a query that a program loads at a time."""
+
+Terms = tuple[Tensor, Tensor, Tensor]
+Inputs = tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]
+"""a [B, H, T, D], b [B, H, S, D], v [H, D], values [B, Hv, S, Dv] and bias [H or 1, T, S]."""
+
+
+def attend(inputs: Inputs, plan: AttentionPlan) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Return the context [B, H, T, Dv] and the tensors that the backward pass needs.
+
+    Scores are kept for the backward pass if all are in memory at a time, else computed again.
+    """
+    a, b, v, values, bias = inputs
+    (B, H, T, _), (S, Dv) = a.shape, values.shape[-2:]
+    terms, flat_values = (_flatten(a), _flatten(b), v.contiguous()), _flatten(values)
+    lse = a.new_empty(B * H, T, dtype=torch.float32)
+    context = values.new_empty(B, H, T, Dv)
+    if _is_one_query(inputs, plan):
+        _attend_one(terms, flat_values, plan, context, lse)
+        return context, (lse,)
+    exps = exponentials(*terms[:2])
+    softmax = _Softmax(plan, bias, H, T, S)
+    chunks = _chunks(B * H, T, S)
+    for t in chunks:
+        scores = _slice_scores(terms, exps, t, plan)
+        weights = softmax.forward(scores, lse, t, values.dtype)
+        context[:, :, t] = (_grouped(weights, flat_values) @ flat_values).view(B, H, -1, Dv)
+    return context, (lse, exps[2], scores) if len(chunks) == 1 else (lse,)
+
+
+def attend_backward(
+    inputs: Inputs, plan: AttentionPlan, saved: Sequence[Tensor], grad_output: Tensor
+) -> tuple[Tensor | None, ...]:
+    """Compute the gradients of the inputs from that of the context."""
+    a, b, v, values, bias = inputs
+    (B, H, T, _), S = a.shape, b.shape[-2]
+    terms, flat_values = (_flatten(a), _flatten(b), v.contiguous()), _flatten(values)
+    lse, *kept = saved
+    exps = None if kept else exponentials(*terms[:2])
+    softmax = _Softmax(plan, bias, H, T, S)
+    chunks = _chunks(B * H, T, S)
+    grads_a, sums = [], [None] * 3
+    grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
+    for t in chunks:
+        scores = _slice_scores(terms, exps, t, plan) if exps else kept[1]
+        g_context = _grouped(_flatten(grad_output[:, :, t]), flat_values)
+        weights = (g_context @ flat_values.transpose(1, 2)).view_as(scores)  # their gradient
+        g = softmax.backward(scores, weights, lse, t)  # and sets the weights
+        if grad_bias is not None:
+            per_head = g.view(B, H, -1, S).sum(dim=0)
+            grad_bias[:, t] = per_head.sum_to_size(grad_bias[:, t].shape)
+        grad_values = _grouped(weights, flat_values).transpose(1, 2) @ g_context
+        del scores, weights, g_context
+        grad_a, grad_b, grad_v = triton_gradients(
+            (terms[0][:, t].contiguous(), *terms[1:]),
+            exps[2] if exps else kept[0],
+            g,
+            causal=_causal(plan, t),
+            dtype=b.dtype if len(chunks) == 1 else torch.float32,
+        )
+        grads_a.append(grad_a.to(a.dtype))
+        sums = [_add(x, y) for x, y in zip(sums, (grad_b, grad_v, grad_values), strict=True)]
+    return (
+        (grads_a[0] if len(chunks) == 1 else torch.cat(grads_a, dim=1)).view_as(a),
+        *(x.to(part.dtype).view_as(part) for x, part in zip(sums, (b, v, values), strict=True)),
+        None if bias is None else grad_bias.to(bias.dtype),
+    )
+
+
+def dropout_factors(weights: Tensor, plan: AttentionPlan) -> Tensor:
+    """Return 1 / (1 - p) where a weight [B, H, T, S] is kept, and 0 where it is dropped."""
+    B, H, T, S = weights.shape
+    softmax = _Softmax(AttentionPlan(None, None, plan.dropout_p, plan.seed), None, H, T, S)
+    scores = torch.zeros(B * H, T, S, dtype=torch.float32, device=weights.device)
+    lse = scores.new_empty(B * H, T)
+    uniform = softmax.forward(scores, lse, slice(0, T), torch.float32)
+    return (uniform * S).view_as(weights).to(weights.dtype)
+
+
+@dataclass(frozen=True)
+class _Softmax:
+    """Softmax of slices of the scores, with mask, bias and dropout."""
+
+    plan: AttentionPlan
+    bias: Tensor | None
+    H: int
+    T: int
+    S: int
+
+    def forward(self, scores: Tensor, lse: Tensor, t: slice, dtype: torch.dtype) -> Tensor:
+        """Return weights after dropout [N, t, S], and set lse [N, t]."""
+        output = torch.empty_like(scores, dtype=dtype)
+        self._launch(additive_softmax.weights, scores, output, lse, None, t)
+        return output
+
+    def backward(self, scores: Tensor, grad: Tensor, lse: Tensor, t: slice) -> Tensor:
+        """Return the gradient of the scores, and replace that of the weights by the weights."""
+        output = torch.empty_like(scores)
+        self._launch(additive_softmax.weights_gradient, scores, grad, lse, output, t)
+        return output
+
+    def _launch(
+        self, kernel: Any, scores: Tensor, weights: Tensor, lse: Tensor, output: Tensor | None,
+        t: slice,
+    ) -> None:  # fmt: skip
+        N, T, S = scores.shape
+        mask, bias, plan = self.plan.mask, self.bias, self.plan
+        block = min(triton.next_power_of_2(S), LARGEST_ROW)
+        kernel[(N * T,)](
+            scores, mask, bias, plan.seed, weights, lse, output, T, S, self.H, t.start, self.T,
+            plan.causal or 0, *_strides(mask), *_strides(bias), plan.dropout_p,
+            CAUSAL=plan.causal is not None, SB=block, num_warps=max(1, min(8, block // 256)),
+        )  # fmt: skip
+
+
+def _attend_one(
+    terms: Terms, values: Tensor, plan: AttentionPlan, context: Tensor, lse: Tensor
+) -> None:
+    """Set context [B, H, 1, Dv] and lse [N, 1]."""
+    a, b, v = terms
+    (N, _, D), (S, Dv), H = a.shape, values.shape[1:], v.shape[0]
+    additive_softmax.attend_one[(N,)](
+        a, b, v, values, plan.mask, context, lse, S, D, Dv, H, N // values.shape[0],
+        _strides(plan.mask)[0],
+        SB=16, DB=min(128, triton.next_power_of_2(D)), DVB=triton.next_power_of_2(Dv), num_warps=8,
+    )  # fmt: skip
+
+
+def _is_one_query(inputs: Inputs, plan: AttentionPlan) -> bool:
+    """Whether one program computes the context of a query: without bias and dropout, if the keys
+    are few or the queries occupy a GPU."""
+    a, _, _, values, bias = inputs
+    (B, H, T, _), (S, Dv) = a.shape, values.shape[-2:]
+    is_plain = bias is None and plan.causal is None and not plan.dropout_p
+    return T == 1 and is_plain and Dv <= 2048 and (S <= 1024 or B * H >= 64)
+
+
+def _slice_scores(
+    terms: Terms, exps: tuple[Tensor, Tensor, Tensor], t: slice, plan: AttentionPlan
+) -> Tensor:
+    """Compute the scores [N, t, S]."""
+    a, b, v = terms
+    queries = a[:, t].contiguous(), exps[0][:, t].contiguous()
+    return triton_scores((queries[0], b, v), (queries[1], *exps[1:]), causal=_causal(plan, t))
+
+
+def _causal(plan: AttentionPlan, t: slice) -> int | None:
+    return None if plan.causal is None else plan.causal + t.start
+
+
+def _chunks(N: int, T: int, S: int) -> list[slice]:
+    step = max(1, CHUNK // (N * S))
+    return [slice(first, min(first + step, T)) for first in range(0, T, step)]
+
+
+def _flatten(x: Tensor) -> Tensor:
+    """[B, H, R, C] -> [N, R, C], contiguous."""
+    return x.reshape(-1, *x.shape[-2:]).contiguous()
+
+
+def _grouped(x: Tensor, values: Tensor) -> Tensor:
+    """Join the queries of heads that share values: [N, T, C] -> [B * Hv, N / (B * Hv) * T, C]."""
+    return x.view(values.shape[0], -1, x.shape[-1])
+
+
+def _strides(x: Tensor | None) -> tuple[int, int]:
+    """Return the strides of the first two dimensions, 0 if their size is 1."""
+    if x is None:
+        return 0, 0
+    assert x.stride(-1) == 1 or x.shape[-1] == 1
+    return tuple(0 if x.shape[i] == 1 else x.stride(i) for i in range(2))  # type: ignore[return-value]
+
+
+def _add(x: Tensor | None, y: Tensor) -> Tensor:
+    return y if x is None else x.add_(y)

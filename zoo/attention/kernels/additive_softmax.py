@@ -1,0 +1,197 @@
+"""Triton kernels of the softmax of scores with mask, bias and dropout.
+
+Notation: B batch, H heads, N = B * H, T queries, S keys, D hidden width. The T queries are a slice
+of all: `first` is the index of the first one, and `queries` the number of all.
+"""
+
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
+
+import triton
+import triton.language as tl
+
+from zoo.attention.kernels.additive_tiles import TWO_LOG2_E, _exp2, reciprocal
+
+LOG2_E = tl.constexpr(1.4426950408889634)
+MASKED = tl.constexpr(float("-inf"))
+
+
+@triton.jit
+def _masked(
+    e, mask, bias, s, S, last, CAUSAL: tl.constexpr
+):  # fmt: skip
+    """Add the bias to scores of keys s, and set those of masked keys to -inf."""
+    if bias is not None:
+        e += tl.load(bias + s, mask=s < S, other=0.0).to(tl.float32)
+    valid = s < S
+    if CAUSAL:
+        valid = valid & (s <= last)
+    if mask is not None:
+        valid = valid & (tl.load(mask + s, mask=s < S, other=0) != 0)
+    return tl.where(valid, e, MASKED)
+
+
+@triton.jit
+def _kept(seed, row, s, dropout_p):
+    """Return 1 / (1 - p) where a weight is kept, and 0 where it is dropped."""
+    if seed is not None:
+        return tl.where(tl.rand(tl.load(seed) + row, s) >= dropout_p, 1.0 / (1.0 - dropout_p), 0.0)
+    return 1.0
+
+
+@triton.jit
+def _log_sum(largest, total):
+    """Return the logarithm of the sum of exponentials, inf if all keys are masked."""
+    is_masked = largest == MASKED
+    return tl.where(is_masked, -MASKED, largest + tl.log2(tl.where(is_masked, 1.0, total)))
+
+
+@triton.jit
+def weights(
+    scores,  # [N, T, S]
+    mask,  # [B or 1, queries or 1, S]
+    bias,  # [H or 1, queries, S]
+    seed,  # []
+    output,  # [N, T, S], weights after dropout
+    lse,  # [N, queries], binary logarithms of the sums of exponentials; inf if all keys are masked
+    unused,
+    T,
+    S,
+    H,
+    first,
+    queries,
+    offset,
+    mask_n,
+    mask_t,
+    bias_n,
+    bias_t,
+    dropout_p,
+    CAUSAL: tl.constexpr,
+    SB: tl.constexpr,
+):
+    """Compute the weights of a query; grid (N * T,)."""
+    row = tl.program_id(0).to(tl.int64)
+    n, t = row // T, first + row % T
+    scores, output = scores + row * S, output + row * S
+    if mask is not None:
+        mask += n // H * mask_n + t * mask_t
+    if bias is not None:
+        bias += n % H * bias_n + t * bias_t
+    total, largest = tl.zeros((), tl.float32), tl.full((), MASKED, tl.float32)
+    for start in range(0, S, SB):
+        s = start + tl.arange(0, SB)
+        e = tl.load(scores + s, mask=s < S, other=0.0)
+        e = _masked(e, mask, bias, s, S, t + offset, CAUSAL) * LOG2_E
+        highest = tl.maximum(largest, tl.max(e, axis=0))
+        shift = tl.where(highest == MASKED, 0.0, highest)
+        total = total * tl.exp2(largest - shift) + tl.sum(tl.exp2(e - shift), axis=0)
+        largest = highest
+    result = _log_sum(largest, total)
+    tl.store(lse + n * queries + t, result)
+    for start in range(0, S, SB):
+        s = start + tl.arange(0, SB)
+        e = tl.load(scores + s, mask=s < S, other=0.0)
+        e = _masked(e, mask, bias, s, S, t + offset, CAUSAL) * LOG2_E
+        weight = tl.exp2(e - result) * _kept(seed, n * queries + t, s, dropout_p)
+        tl.store(output + s, weight, mask=s < S)
+
+
+@triton.jit
+def weights_gradient(
+    scores,  # [N, T, S]
+    mask,
+    bias,
+    seed,
+    grad,  # [N, T, S], gradient of the weights; receives the weights after dropout
+    lse,  # [N, queries]
+    output,  # [N, T, S], gradient of the scores
+    T,
+    S,
+    H,
+    first,
+    queries,
+    offset,
+    mask_n,
+    mask_t,
+    bias_n,
+    bias_t,
+    dropout_p,
+    CAUSAL: tl.constexpr,
+    SB: tl.constexpr,
+):
+    """Compute the gradient of the scores of a query; grid (N * T,)."""
+    row = tl.program_id(0).to(tl.int64)
+    n, t = row // T, first + row % T
+    scores, grad, output = scores + row * S, grad + row * S, output + row * S
+    if mask is not None:
+        mask += n // H * mask_n + t * mask_t
+    if bias is not None:
+        bias += n % H * bias_n + t * bias_t
+    total = tl.load(lse + n * queries + t)
+    delta = tl.zeros((), tl.float32)
+    for start in range(0, S, SB):
+        s = start + tl.arange(0, SB)
+        e = tl.load(scores + s, mask=s < S, other=0.0)
+        e = _masked(e, mask, bias, s, S, t + offset, CAUSAL) * LOG2_E
+        kept = tl.exp2(e - total) * _kept(seed, n * queries + t, s, dropout_p)
+        delta += tl.sum(kept * tl.load(grad + s, mask=s < S, other=0.0).to(tl.float32), axis=0)
+    for start in range(0, S, SB):
+        s = start + tl.arange(0, SB)
+        e = tl.load(scores + s, mask=s < S, other=0.0)
+        e = _masked(e, mask, bias, s, S, t + offset, CAUSAL) * LOG2_E
+        weight = tl.exp2(e - total)
+        kept = weight * _kept(seed, n * queries + t, s, dropout_p)
+        change = tl.load(grad + s, mask=s < S, other=0.0).to(tl.float32)
+        tl.store(output + s, kept * change - weight * delta, mask=s < S)
+        tl.store(grad + s, kept, mask=s < S)
+
+
+@triton.jit
+def attend_one(
+    a,  # [N, D]
+    b,  # [N, S, D]
+    v,  # [H, D]
+    values,  # [N // G, S, Dv]
+    mask,  # [B or 1, S]
+    output,  # [N, Dv]
+    lse,  # [N]
+    S,
+    D,
+    Dv,
+    H,
+    G,  # number of heads that share values
+    mask_n,
+    SB: tl.constexpr,
+    DB: tl.constexpr,
+    DVB: tl.constexpr,
+):
+    """Compute scores, weights and context of one query; grid (N,)."""
+    n = tl.program_id(0).to(tl.int64)
+    a, b, v, values = a + n * D, b + n * S * D, v + n % H * D, values + n // G * S * Dv
+    if mask is not None:
+        mask += n // H * mask_n
+    unit = tl.arange(0, DVB)
+    context = tl.zeros((DVB,), tl.float32)
+    total, largest = tl.zeros((), tl.float32), tl.full((), MASKED, tl.float32)
+    for start in range(0, S, SB):
+        s = start + tl.arange(0, SB)
+        sums = tl.zeros((SB, DB), tl.float32)
+        for first in range(0, D, DB):
+            d = first + tl.arange(0, DB)
+            x = tl.load(a + d, mask=d < D, other=0.0).to(tl.float32)
+            w = tl.load(v + d, mask=d < D, other=0.0).to(tl.float32)
+            inside = (s[:, None] < S) & (d[None, :] < D)
+            y = tl.load(b + s[:, None] * D + d[None, :], mask=inside, other=0.0).to(tl.float32)
+            r = reciprocal(1.0 + _exp2((x[None, :] + y) * TWO_LOG2_E))
+            sums += w[None, :] * (1.0 - 2.0 * r)
+        e = _masked(tl.sum(sums, axis=1), mask, None, s, S, 0, False) * LOG2_E
+        highest = tl.maximum(largest, tl.max(e, axis=0))
+        shift = tl.where(highest == MASKED, 0.0, highest)
+        scale, p = tl.exp2(largest - shift), tl.exp2(e - shift)
+        inside = (s[:, None] < S) & (unit[None, :] < Dv)
+        tile = tl.load(values + s[:, None] * Dv + unit[None, :], mask=inside, other=0.0)
+        context = context * scale + tl.sum(p[:, None] * tile.to(tl.float32), axis=0)
+        total = total * scale + tl.sum(p, axis=0)
+        largest = highest
+    tl.store(lse + n, _log_sum(largest, total))
+    context = context / tl.where(largest == MASKED, 1.0, total)
+    tl.store(output + n * Dv + unit, context, mask=unit < Dv)
