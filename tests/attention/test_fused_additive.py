@@ -9,7 +9,9 @@ from zoo.interfaces import Mask
 from zoo.plugin import fused_additive
 
 pytest.importorskip("triton")
-from zoo.attention.kernels import additive_attention
+from zoo.attention.kernels import additive_attention  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS, but there was no current")
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 KEYS = torch.arange(7) < torch.tensor([[4], [0]])

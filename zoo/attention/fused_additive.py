@@ -52,9 +52,15 @@ def fused_additive(
         dropout_p=dropout_p,
         seed=torch.randint(2**62, (), device=a.device) if dropout_p else None,
     )
-    apply: Callable[..., Tensor] = _FusedAdditive.apply
     heads = v if v.ndim == 2 else v.expand(H, -1)
-    return apply(a, repeat_heads(b, H), heads, values, mask.bias, plan)
+    inputs = a, repeat_heads(b, H), heads, values, mask.bias
+    if not torch.is_grad_enabled() or not any(part.requires_grad for part in tensors):
+        from zoo.attention.kernels.additive_attention import attend
+
+        with torch.autocast(a.device.type, enabled=False):
+            return attend(inputs, plan)[0]
+    apply: Callable[..., Tensor] = _FusedAdditive.apply
+    return apply(*inputs, plan)
 
 
 @dataclass(frozen=True)

@@ -36,18 +36,20 @@ def attend(inputs: Inputs, plan: AttentionPlan) -> tuple[Tensor, tuple[Tensor, .
     (B, H, T, _), (S, Dv) = a.shape, values.shape[-2:]
     terms, flat_values = (_flatten(a), _flatten(b), v.contiguous()), _flatten(values)
     lse = a.new_empty(B * H, T, dtype=torch.float32)
-    context = values.new_empty(B, H, T, Dv)
     if _is_one_query(inputs, plan):
+        context = values.new_empty(B, H, T, Dv)
         _attend_one(terms, flat_values, plan, context, lse)
         return context, (lse,)
     exps = exponentials(*terms[:2])
     softmax = _Softmax(plan, bias, H, T, S)
-    chunks = _chunks(B * H, T, S)
-    for t in chunks:
+    contexts = []
+    for t in _chunks(B * H, T, S):
         scores = _slice_scores(terms, exps, t, plan)
         weights = softmax.forward(scores, lse, t, values.dtype)
-        context[:, :, t] = (_grouped(weights, flat_values) @ flat_values).view(B, H, -1, Dv)
-    return context, (lse, exps[2], scores) if len(chunks) == 1 else (lse,)
+        contexts.append((_grouped(weights, flat_values) @ flat_values).view(B, H, -1, Dv))
+    if len(contexts) == 1:
+        return contexts[0], (lse, exps[2], scores)
+    return torch.cat(contexts, dim=2), (lse,)
 
 
 def attend_backward(
@@ -141,10 +143,12 @@ def _attend_one(
     """Set context [B, H, 1, Dv] and lse [N, 1]."""
     a, b, v = terms
     (N, _, D), (S, Dv), H = a.shape, values.shape[1:], v.shape[0]
+    scores = a.new_empty(N, S, dtype=torch.float32)
     additive_softmax.attend_one[(N,)](
-        a, b, v, values, plan.mask, context, lse, S, D, Dv, H, N // values.shape[0],
+        a, b, v, values, plan.mask, scores, context, lse, S, D, Dv, H, N // values.shape[0],
         _strides(plan.mask)[0],
-        SB=16, DB=min(128, triton.next_power_of_2(D)), DVB=triton.next_power_of_2(Dv), num_warps=8,
+        ROW=triton.next_power_of_2(S), SB=32 if Dv <= 512 else 8,
+        DB=min(128, triton.next_power_of_2(D)), DVB=triton.next_power_of_2(Dv), num_warps=8,
     )  # fmt: skip
 
 
@@ -154,7 +158,8 @@ def _is_one_query(inputs: Inputs, plan: AttentionPlan) -> bool:
     a, _, _, values, bias = inputs
     (B, H, T, _), (S, Dv) = a.shape, values.shape[-2:]
     is_plain = bias is None and plan.causal is None and not plan.dropout_p
-    return T == 1 and is_plain and Dv <= 2048 and (S <= 1024 or B * H >= 64)
+    is_small = Dv <= 2048 and S <= LARGEST_ROW and (S <= 1024 or B * H >= 64)
+    return T == 1 and is_plain and is_small
 
 
 def _slice_scores(

@@ -31,11 +31,12 @@ def _masked(
 
 
 @triton.jit
-def _kept(seed, row, s, dropout_p):
-    """Return 1 / (1 - p) where a weight is kept, and 0 where it is dropped."""
+def _drop(weight, seed, row, s, dropout_p):
+    """Set weights to 0 with probability p, and divide the others by 1 - p."""
     if seed is not None:
-        return tl.where(tl.rand(tl.load(seed) + row, s) >= dropout_p, 1.0 / (1.0 - dropout_p), 0.0)
-    return 1.0
+        random = tl.rand(tl.load(seed) + row, s)
+        weight = tl.where(random >= dropout_p, weight / (1.0 - dropout_p), 0.0)
+    return weight
 
 
 @triton.jit
@@ -91,7 +92,7 @@ def weights(
         s = start + tl.arange(0, SB)
         e = tl.load(scores + s, mask=s < S, other=0.0)
         e = _masked(e, mask, bias, s, S, t + offset, CAUSAL) * LOG2_E
-        weight = tl.exp2(e - result) * _kept(seed, n * queries + t, s, dropout_p)
+        weight = _drop(tl.exp2(e - result), seed, n * queries + t, s, dropout_p)
         tl.store(output + s, weight, mask=s < S)
 
 
@@ -132,14 +133,14 @@ def weights_gradient(
         s = start + tl.arange(0, SB)
         e = tl.load(scores + s, mask=s < S, other=0.0)
         e = _masked(e, mask, bias, s, S, t + offset, CAUSAL) * LOG2_E
-        kept = tl.exp2(e - total) * _kept(seed, n * queries + t, s, dropout_p)
+        kept = _drop(tl.exp2(e - total), seed, n * queries + t, s, dropout_p)
         delta += tl.sum(kept * tl.load(grad + s, mask=s < S, other=0.0).to(tl.float32), axis=0)
     for start in range(0, S, SB):
         s = start + tl.arange(0, SB)
         e = tl.load(scores + s, mask=s < S, other=0.0)
         e = _masked(e, mask, bias, s, S, t + offset, CAUSAL) * LOG2_E
         weight = tl.exp2(e - total)
-        kept = weight * _kept(seed, n * queries + t, s, dropout_p)
+        kept = _drop(weight, seed, n * queries + t, s, dropout_p)
         change = tl.load(grad + s, mask=s < S, other=0.0).to(tl.float32)
         tl.store(output + s, kept * change - weight * delta, mask=s < S)
         tl.store(grad + s, kept, mask=s < S)
@@ -151,7 +152,8 @@ def attend_one(
     b,  # [N, S, D]
     v,  # [H, D]
     values,  # [N // G, S, Dv]
-    mask,  # [B or 1, S]
+    mask,  # [B or 1, 1, S]
+    scores,  # [N, S]
     output,  # [N, Dv]
     lse,  # [N]
     S,
@@ -160,18 +162,17 @@ def attend_one(
     H,
     G,  # number of heads that share values
     mask_n,
+    ROW: tl.constexpr,  # at least S
     SB: tl.constexpr,
     DB: tl.constexpr,
     DVB: tl.constexpr,
 ):
-    """Compute scores, weights and context of one query; grid (N,)."""
+    """Compute scores, weights and a block of the context of one query; grid (N,)."""
     n = tl.program_id(0).to(tl.int64)
     a, b, v, values = a + n * D, b + n * S * D, v + n % H * D, values + n // G * S * Dv
+    scores += n * S
     if mask is not None:
         mask += n // H * mask_n
-    unit = tl.arange(0, DVB)
-    context = tl.zeros((DVB,), tl.float32)
-    total, largest = tl.zeros((), tl.float32), tl.full((), MASKED, tl.float32)
     for start in range(0, S, SB):
         s = start + tl.arange(0, SB)
         sums = tl.zeros((SB, DB), tl.float32)
@@ -183,15 +184,24 @@ def attend_one(
             y = tl.load(b + s[:, None] * D + d[None, :], mask=inside, other=0.0).to(tl.float32)
             r = reciprocal(1.0 + _exp2((x[None, :] + y) * TWO_LOG2_E))
             sums += w[None, :] * (1.0 - 2.0 * r)
-        e = _masked(tl.sum(sums, axis=1), mask, None, s, S, 0, False) * LOG2_E
-        highest = tl.maximum(largest, tl.max(e, axis=0))
-        shift = tl.where(highest == MASKED, 0.0, highest)
-        scale, p = tl.exp2(largest - shift), tl.exp2(e - shift)
+        tl.store(scores + s, tl.sum(sums, axis=1), mask=s < S)
+    tl.debug_barrier()  # before the scores are read
+    row = tl.arange(0, ROW)
+    e = tl.load(scores + row, mask=row < S, other=0.0)
+    e = _masked(e, mask, None, row, S, 0, False) * LOG2_E
+    largest = tl.max(e, axis=0)
+    shift = tl.where(largest == MASKED, 0.0, largest)
+    total = _log_sum(largest, tl.sum(tl.exp2(e - shift), axis=0))
+    tl.store(lse + n, total)
+    tl.debug_barrier()  # before the scores are overwritten
+    tl.store(scores + row, tl.exp2(e - total), mask=row < S)
+    tl.debug_barrier()  # before the weights are read
+    unit = tl.arange(0, DVB)
+    context = tl.zeros((SB, DVB), tl.float32)
+    for start in range(0, S, SB):
+        s = start + tl.arange(0, SB)
+        weight = tl.load(scores + s, mask=s < S, other=0.0)
         inside = (s[:, None] < S) & (unit[None, :] < Dv)
         tile = tl.load(values + s[:, None] * Dv + unit[None, :], mask=inside, other=0.0)
-        context = context * scale + tl.sum(p[:, None] * tile.to(tl.float32), axis=0)
-        total = total * scale + tl.sum(p, axis=0)
-        largest = highest
-    tl.store(lse + n, _log_sum(largest, total))
-    context = context / tl.where(largest == MASKED, 1.0, total)
-    tl.store(output + n * Dv + unit, context, mask=unit < Dv)
+        context += weight[:, None] * tile.to(tl.float32)
+    tl.store(output + n * Dv + unit, tl.sum(context, axis=0), mask=unit < Dv)

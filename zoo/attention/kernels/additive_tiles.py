@@ -49,9 +49,20 @@ def reciprocal(x):
 
 
 @triton.jit
-def exponentials(x, output, maximum, size, BLOCK: tl.constexpr):
-    """Compute e^{2x}, and the largest absolute value of x; grid (blocks,)."""
-    index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+def exponentials(
+    a, b, exp_a, exp_b, maxima, size_a, size_b, blocks_a, BLOCK: tl.constexpr
+):  # fmt: skip
+    """Compute e^{2a}, e^{2b} and their largest absolute values; grid (blocks of a and b,)."""
+    block = tl.program_id(0)
+    if block < blocks_a:
+        _exponentials(a, exp_a, maxima, size_a, block, BLOCK)
+    else:
+        _exponentials(b, exp_b, maxima + 1, size_b, block - blocks_a, BLOCK)
+
+
+@triton.jit
+def _exponentials(x, output, maximum, size, block, BLOCK: tl.constexpr):
+    index = block.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = index < size
     value = tl.load(x + index, mask=inside, other=0.0).to(tl.float32)
     tl.store(output + index, _exp2(value * TWO_LOG2_E), mask=inside)
@@ -79,25 +90,36 @@ def _scores(
     a, b, v, rows, columns, T, S, D, FORM: tl.constexpr,
     TB: tl.constexpr, SB: tl.constexpr, DB: tl.constexpr,
 ):  # fmt: skip
-    """Compute the scores [TB, SB]; two blocks of d are loaded in each iteration."""
-    width = tl.arange(0, DB)
+    """Compute the scores [TB, SB] from two blocks of d in each iteration.
+
+    The blocks of the next iteration are loaded before the current ones are used.
+    """
     sums = tl.zeros((TB, SB, DB), tl.float32)
     v_sums = tl.zeros((DB,), tl.float32)
     rows, columns = rows[:, None, None], columns[None, :, None]
-    for first in range(0, D, 2 * DB):
-        d = first + width
-        e = d + DB
-        w = tl.load(v + d, mask=d < D, other=0.0).to(tl.float32)
-        u = tl.load(v + e, mask=e < D, other=0.0).to(tl.float32)
+    d = tl.arange(0, DB)
+    next_w, next_x, next_y = _load_terms(a, b, v, rows, columns, d, T, S, D, FORM)
+    next_u, next_i, next_j = _load_terms(a, b, v, rows, columns, d + DB, T, S, D, FORM)
+    for _ in range(0, D, 2 * DB):
+        w, x, y, u, i, j = next_w, next_x, next_y, next_u, next_i, next_j
+        d += 2 * DB
+        next_w, next_x, next_y = _load_terms(a, b, v, rows, columns, d, T, S, D, FORM)
+        next_u, next_i, next_j = _load_terms(a, b, v, rows, columns, d + DB, T, S, D, FORM)
         v_sums += w + u
-        d, e, w, u = d[None, None, :], e[None, None, :], w[None, None, :], u[None, None, :]
-        p = _one_plus(_load(a, rows, d, T, D, FORM), _load(b, columns, d, S, D, FORM), FORM)
-        q = _one_plus(_load(a, rows, e, T, D, FORM), _load(b, columns, e, S, D, FORM), FORM)
+        w, u = w[None, None, :], u[None, None, :]
+        p, q = _one_plus(x, y, FORM), _one_plus(i, j, FORM)
         if FORM == PAIRED:
             sums += (w * q + u * p) * reciprocal(p * q)
         else:
             sums += w * reciprocal(p) + u * reciprocal(q)
     return tl.sum(v_sums, axis=0) - 2.0 * tl.sum(sums, axis=2)
+
+
+@triton.jit
+def _load_terms(a, b, v, rows, columns, d, T, S, D, FORM: tl.constexpr):
+    weight = tl.load(v + d, mask=d < D, other=0.0).to(tl.float32)
+    d = d[None, None, :]
+    return weight, _load(a, rows, d, T, D, FORM), _load(b, columns, d, S, D, FORM)
 
 
 @triton.jit
@@ -146,44 +168,64 @@ def scores(
 
 
 @triton.jit
+def _load_queries(a, g, grad_a, first_t, s, d, T, S, D, summed):
+    """Load a [1, TB, DB], g [SB, TB, 1] and the sums [TB, DB] of earlier keys, if there are."""
+    t = first_t[None, :, None]
+    x = _load(a, t, d[None, None, :], T, D, WIDE)
+    inside = (t < T) & (s[:, None, None] < S)
+    weight = tl.load(g + t * S + s[:, None, None], mask=inside, other=0.0).to(tl.float32)
+    t = first_t[:, None]
+    own = (t < summed) & (d[None, :] < D)
+    return x, weight, tl.load(grad_a + t * D + d[None, :], mask=own, other=0.0)
+
+
+@triton.jit
 def _gradients(
-    a, b, v, g, grad_a, grad_b, g_r, T, S, D, begin, end, d, offset, FORM: tl.constexpr,
-    CAUSAL: tl.constexpr, TB: tl.constexpr, SB: tl.constexpr, DB: tl.constexpr,
+    a, b, v, g, scratch, grad_a, grad_b, grad_v, T, S, D, begin, end, d, offset,
+    FORM: tl.constexpr, CAUSAL: tl.constexpr, TB: tl.constexpr, SB: tl.constexpr,
+    DB: tl.constexpr,
 ):  # fmt: skip
-    """Add to the gradient of a, and compute those of b and g_r, for keys from begin to end.
+    """Compute the gradients of a from keys from begin to end, of these keys, and of v.
 
     In tiles [SB, TB, DB] with TB warps, a thread has all keys of a query and a unit, so that sums
-    over keys need no communication in the inner loop, and sums over queries only after it.
+    over keys need no communication in the inner loop, and sums over queries only after it. Sums
+    for the gradient of a are added in ``scratch``, by the thread that has written them before.
     """
     inside_d = d < D
     v_sums = tl.zeros((TB, DB), tl.float32)
     factor = 4.0 * tl.load(v + d, mask=inside_d, other=0.0).to(tl.float32)
-    wide_d = d[None, None, :]
+    queries = tl.arange(0, TB)
     for first_s in range(begin, end, SB):
         s = first_s + tl.arange(0, SB)
-        y = _scale(_load(b, s[:, None, None], wide_d, S, D, WIDE), FORM)  # [SB, 1, DB]
+        summed = tl.where(first_s > begin, T, 0)  # number of queries with sums of earlier keys
+        added = tl.where(first_s + SB < end, T, 0)  # number of queries whose sums are not complete
+        y = _scale(_load(b, s[:, None, None], d[None, None, :], S, D, WIDE), FORM)  # [SB, 1, DB]
         b_sums = tl.zeros((SB, TB, DB), tl.float32)
-        first_query = 0
-        if CAUSAL:
-            first_query = tl.maximum(0, first_s - offset) // TB * TB
-        for first_t in range(first_query, T, TB):
-            t = first_t + tl.arange(0, TB)
-            x = _scale(_load(a, t[None, :, None], wide_d, T, D, WIDE), FORM)  # [1, TB, DB]
-            inside = (t[None, :, None] < T) & (s[:, None, None] < S)
-            pairs = g + t[None, :, None] * S + s[:, None, None]
-            weight = tl.load(pairs, mask=inside, other=0.0).to(tl.float32)  # [SB, TB, 1]
+        first_t = 0
+        if CAUSAL:  # skip queries that attend to none of the keys, but write all results
+            first_t = tl.maximum(0, first_s - offset) // TB * TB
+            first_t = tl.where((summed == 0) | (added == 0), 0, first_t)
+        t = first_t + queries
+        next_x, next_g, next_sum = _load_queries(a, g, scratch, t, s, d, T, S, D, summed)
+        for _ in range(first_t, T, TB):
+            x, weight, previous = _scale(next_x, FORM), next_g, next_sum
+            rows = t[:, None]
+            place = rows * D + d[None, :]
+            t += TB
+            next_x, next_g, next_sum = _load_queries(a, g, scratch, t, s, d, T, S, D, summed)
             r = reciprocal(_one_plus(x, y, FORM))
             product = weight * (r - r * r)
             b_sums += product
             v_sums += tl.sum(weight * r, axis=0)
-            own = (t[:, None] < T) & inside_d[None, :]
-            pointers = grad_a + t[:, None] * D + d[None, :]
-            previous = tl.load(pointers, mask=own, other=0.0)
-            tl.store(pointers, previous + tl.sum(product, axis=0), mask=own)
+            previous += tl.sum(product, axis=0)
+            tl.store(scratch + place, previous, mask=(rows < added) & inside_d[None, :])
+            complete = (rows >= added) & (rows < T) & inside_d[None, :]
+            tl.store(grad_a + place, previous * factor[None, :], mask=complete)
         result = tl.sum(b_sums, axis=1) * factor[None, :]
         own = (s[:, None] < S) & inside_d[None, :]
         tl.store(grad_b + s[:, None] * D + d[None, :], result, mask=own)
-    tl.store(g_r + d, tl.sum(v_sums, axis=0), mask=inside_d)
+        tl.debug_barrier()  # before the sums are read again
+    tl.store(grad_v + d, -2.0 * tl.sum(v_sums, axis=0), mask=inside_d)
 
 
 @triton.jit
@@ -198,9 +240,10 @@ def gradients(
     v,  # [H, D]
     maxima,  # [2]
     g,  # [N, T, S], gradient of the scores
-    grad_a,  # [parts, N, T, D], zeros; receives sums that are not multiplied by 4 v
+    scratch,  # [parts, N, T, D]
+    grad_a,  # [parts, N, T, D], to be summed over the parts
     grad_b,  # [N, S, D]
-    g_r,  # [parts, N, D], sums of g * r over pairs, for the gradient of v
+    grad_v,  # [parts, N, D], to be summed, without the sum of g
     N,
     T,
     S,
@@ -219,15 +262,13 @@ def gradients(
     d = tl.program_id(1) * DB + tl.arange(0, DB)
     begin = part * keys
     end = tl.minimum(S, begin + keys)
+    place = part * N + n
     a, b, v, g = a + n * T * D, b + n * S * D, v + n % H * D, g + n * T * S
-    grad_a, grad_b, g_r = (
-        grad_a + (part * N + n) * T * D,
-        grad_b + n * S * D,
-        g_r + (part * N + n) * D,
-    )
+    scratch, grad_a = scratch + place * T * D, grad_a + place * T * D
+    grad_b, grad_v = grad_b + n * S * D, grad_v + place * D
     if tl.minimum(tl.load(maxima), tl.load(maxima + 1)) <= SATURATED:
-        _gradients(a, b, v, g, grad_a, grad_b, g_r, T, S, D, begin, end, d, offset, SINGLE,
-                   CAUSAL, TB, SB, DB)  # fmt: skip
+        _gradients(a, b, v, g, scratch, grad_a, grad_b, grad_v, T, S, D, begin, end, d, offset,
+                   SINGLE, CAUSAL, TB, SB, DB)  # fmt: skip
     else:
-        _gradients(a, b, v, g, grad_a, grad_b, g_r, T, S, D, begin, end, d, offset, WIDE,
-                   CAUSAL, TB, SB, DB)  # fmt: skip
+        _gradients(a, b, v, g, scratch, grad_a, grad_b, grad_v, T, S, D, begin, end, d, offset,
+                   WIDE, CAUSAL, TB, SB, DB)  # fmt: skip

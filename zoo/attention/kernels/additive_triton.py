@@ -13,18 +13,23 @@ from zoo.attention.kernels import additive_tiles
 PROGRAMS = 256
 """Number of programs of the gradient kernel that occupy a GPU."""
 
+EXP_BLOCK = 4096
+
 
 @dataclass(frozen=True)
 class Blocks:
-    """Numbers of queries, keys and hidden units of a tile, and of warps that compute it."""
+    """Numbers of queries, keys and hidden units of a tile, of warps that compute it, and the
+    largest number of registers of a thread."""
 
     queries: int
     keys: int
     width: int
     warps: int
+    registers: int | None = None
 
     def options(self) -> dict[str, int]:
-        return {"TB": self.queries, "SB": self.keys, "DB": self.width, "num_warps": self.warps}
+        tile = {"TB": self.queries, "SB": self.keys, "DB": self.width, "num_warps": self.warps}
+        return tile if self.registers is None else tile | {"maxnreg": self.registers}
 
 
 SCORE_BLOCKS = Blocks(queries=16, keys=32, width=32, warps=8)
@@ -35,15 +40,12 @@ GRADIENT_BLOCKS = Blocks(queries=8, keys=16, width=64, warps=8)
 def exponentials(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return e^{2a} and e^{2b} in float32, and the largest absolute values of both [2]."""
     maxima = torch.zeros(2, dtype=torch.float32, device=a.device)
-    results = []
-    for index, x in enumerate((a, b)):
-        output = torch.empty_like(x, dtype=torch.float32)
-        grid = (triton.cdiv(x.numel(), 4096),)
-        additive_tiles.exponentials[grid](
-            x, output, maxima[index:], x.numel(), BLOCK=4096, num_warps=8
-        )
-        results.append(output)
-    return results[0], results[1], maxima
+    exp_a, exp_b = (torch.empty_like(x, dtype=torch.float32) for x in (a, b))
+    blocks_a, blocks_b = triton.cdiv(a.numel(), EXP_BLOCK), triton.cdiv(b.numel(), EXP_BLOCK)
+    additive_tiles.exponentials[(blocks_a + blocks_b,)](
+        a, b, exp_a, exp_b, maxima, a.numel(), b.numel(), blocks_a, BLOCK=EXP_BLOCK, num_warps=8
+    )
+    return exp_a, exp_b, maxima
 
 
 def triton_scores(
@@ -84,6 +86,9 @@ def triton_gradients(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Compute the gradients of a, b (in ``dtype``) and v [H, D] from g [N, T, S], of the scores.
 
+    The sum of g must be 0, as that of the gradient of a softmax is; else it is to be added to the
+    gradient of v.
+
     Args:
         parts: number of parts of the keys that are processed in parallel; each needs memory for a
             gradient of a in float32.
@@ -95,15 +100,14 @@ def triton_gradients(
     parts = min(parts or triton.cdiv(PROGRAMS, N * columns), triton.cdiv(S, blocks.keys))
     keys = triton.cdiv(S, parts * blocks.keys) * blocks.keys
     parts = triton.cdiv(S, keys)
-    sums = a.new_zeros(parts, N, T, D, dtype=torch.float32)
+    scratch = a.new_empty(parts, N, T, D, dtype=torch.float32)
+    grad_a = scratch if parts > 1 else torch.empty_like(a, dtype=dtype)
     grad_b = torch.empty_like(b, dtype=dtype)
-    g_r = a.new_empty(parts, N, D, dtype=torch.float32)
+    grad_v = a.new_empty(parts * N // H, H, D, dtype=torch.float32)
     additive_tiles.gradients[(N, columns, parts)](
-        a, b, v, maxima, g, sums, grad_b, g_r, N, T, S, D, H, keys, causal or 0,
+        a, b, v, maxima, g, scratch, grad_a, grad_b, grad_v, N, T, S, D, H, keys, causal or 0,
         CAUSAL=causal is not None, **blocks.options(),
     )  # fmt: skip
-    grad_a = sums[0] if parts == 1 else sums.sum(dim=0)
-    grad_a = (grad_a.view(-1, H, T, D) * (4 * v.float())[:, None]).to(dtype)
-    total = g.view(-1, H, T * S).sum(dim=(0, 2))[:, None]  # [H, 1]
-    grad_v = total - 2 * g_r.view(-1, H, D).sum(dim=0)
-    return grad_a.view(N, T, D), grad_b, grad_v
+    if parts > 1:
+        grad_a = grad_a.sum(dim=0).to(dtype)
+    return grad_a, grad_b, grad_v.sum(dim=0)
