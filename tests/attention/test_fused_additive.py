@@ -9,7 +9,7 @@ from zoo.interfaces import Mask
 from zoo.plugin import fused_additive
 
 pytest.importorskip("triton")
-from zoo.attention.kernels import additive_attention  # noqa: E402
+from zoo.attention.kernels import additive_attention
 
 pytestmark = pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS, but there was no current")
 
