@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 import torch
+from attention_kit import build
 
-from zoo.interfaces import Mask
-from zoo.plugin import fused_additive
+from zoo import recording
+from zoo.plugin import Mask, fused_additive
+from zoo.testing import cases
 
 pytest.importorskip("triton")
 from zoo.attention.kernels import additive_attention
@@ -39,7 +41,7 @@ def formula(a, b, v, values, mask, dropout=1.0):
     return (weights.masked_fill(~dense[:, None], 0.0) * dropout) @ values
 
 
-def make_inputs(B=2, H=2, T=5, S=7, D=9, Dv=6, *, Hk=None, Hv=None, scale=1.0):
+def make_inputs(B=2, H=1, T=3, S=7, D=5, Dv=4, *, Hk=None, Hv=None, scale=1.0):
     a, b = randn(B, H, T, D, scale=scale), randn(B, Hk or H, S, D, scale=scale)
     return [a, b, randn(H, D), randn(B, Hv or H, S, Dv)]
 
@@ -79,22 +81,26 @@ MASKS = {
     "causal": Mask(causal=True),
     "causal-offset": Mask(causal=True, offset=2),
     "causal-tensor-offset": Mask(causal=True, offset=torch.tensor(1)),
-    "pairs": Mask(pairs=torch.randn(2, 5, 7, generator=GENERATOR) > 0),
-    "bias": Mask(keys=KEYS, causal=True, bias=torch.randn(2, 5, 7, generator=GENERATOR)),
+    "pairs": Mask(pairs=torch.randn(2, 3, 7, generator=GENERATOR) > 0),
+    "bias": Mask(keys=KEYS, causal=True, bias=torch.randn(1, 3, 7, generator=GENERATOR)),
 }
 
 
-@pytest.mark.parametrize("chunk", [2**25, 60], ids=["one-chunk", "chunks"])
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
-def test_masks(mask, chunk, monkeypatch):
-    monkeypatch.setattr(additive_attention, "CHUNK", chunk)
+def test_masks(mask):
     assert_matches_formula(make_inputs(), mask)
 
 
+@pytest.mark.parametrize("name", ["causal-offset", "bias"])
+def test_slices_of_queries(name, monkeypatch):
+    monkeypatch.setattr(additive_attention, "CHUNK", 28)  # two queries
+    assert_matches_formula(make_inputs(), MASKS[name])
+
+
 SIZES = {
-    "size-1": {"B": 1, "H": 1, "T": 1, "S": 1, "D": 1, "Dv": 1},
-    "several-tiles": {"B": 1, "H": 1, "T": 18, "S": 34, "D": 67},
-    "shared-keys-and-values": {"H": 4, "Hk": 2, "Hv": 1},
+    "size-1": {"B": 1, "T": 1, "S": 1, "D": 1, "Dv": 1},
+    "several-tiles": {"B": 1, "T": 9, "S": 34, "D": 67},
+    "shared-keys-and-values": {"B": 1, "H": 4, "Hk": 2, "Hv": 1},
 }
 
 
@@ -108,7 +114,7 @@ def test_one_query(mask):
     assert_matches_formula(make_inputs(T=1), mask)
 
 
-@pytest.mark.parametrize("T", [1, 3])
+@pytest.mark.parametrize("T", [1, 2])
 @pytest.mark.parametrize(("scale", "shift"), [(12.0, 0.0), (30.0, 0.0), (1.0, 100.0)])
 def test_large_values(T, scale, shift):
     a, b, v, values = make_inputs(T=T, scale=scale)
@@ -125,18 +131,18 @@ def test_tensors_that_are_not_contiguous():
     a, b, v, values = make_inputs()
     strided = a.transpose(1, 3).contiguous().transpose(1, 3)
     assert not strided.is_contiguous()
-    assert_matches_formula([strided, b[:1].expand(2, -1, -1, -1), v[0].expand(2, -1), values])
+    assert_matches_formula([strided, b[:1].expand(2, -1, -1, -1), v, values])
 
 
-@pytest.mark.parametrize("chunk", [2**25, 256], ids=["one-chunk", "chunks"])
+@pytest.mark.parametrize("chunk", [2**25, 128], ids=["one-chunk", "chunks"])
 def test_dropout_is_the_same_in_both_passes(chunk, monkeypatch):
     monkeypatch.setattr(additive_attention, "CHUNK", chunk)
-    a, b, v, _ = make_inputs(B=1, H=1, T=8, S=64, D=4)
+    a, b, v, _ = make_inputs(B=1, T=4, S=64)
     values = torch.eye(64, device=DEVICE)[None, None]  # the context is the weights
     torch.manual_seed(0)
     weights = fused_additive(a, b, v, values, Mask(), dropout_p=0.25)
     dropout = (weights != 0).double() / 0.75
-    assert abs(float((weights == 0).double().mean()) - 0.25) < 0.1  # 512 weights: five deviations
+    assert abs(float((weights == 0).double().mean()) - 0.25) < 0.14  # 256 weights: five deviations
 
     inputs = [x.requires_grad_() for x in (a, b, v, randn(1, 1, 64, 3))]
     exact = [x.detach().double().requires_grad_() for x in inputs]
@@ -179,3 +185,36 @@ def test_none_without_kernel(monkeypatch):
     assert fused_additive(inputs[0][:, :, :0], *inputs[1:], Mask()) is None
     monkeypatch.setenv("ZOO_TRITON", "off")
     assert fused_additive(*inputs, Mask()) is None
+
+
+LAW_CASES = [
+    case
+    for plugin in ("bahdanau", "luong")
+    for case in cases(plugin=plugin)
+    if case.law.name == "fused-path"
+    if case.config.name in ("additive", "normalised-additive", "concat")
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", LAW_CASES, ids=str)
+def test_scorers_satisfy_the_law_of_the_fused_path(case):
+    case.run()
+
+
+@pytest.mark.parametrize("scorer", ["additive", "concat"])
+def test_heads_with_a_scorer_each(scorer):
+    attention = build(scorer, heads=2, kv_heads=1).to(DEVICE)
+    query, states = randn(2, 3, 6), randn(2, 7, 6)
+    mask = Mask(keys=KEYS.to(DEVICE))
+    assert attention.why_not_fused(query.device) is None
+
+    def run():
+        context = attention(query, states, mask)
+        return context, *torch.autograd.grad(context.square().sum(), list(attention.parameters()))
+
+    fused = run()
+    with recording(attention):
+        reference = run()
+    for result, expected in zip(fused, reference, strict=True):
+        torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,54 @@
+"""Benchmark 'additive-attention'."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from zoo_bahdanau.additive_attention import AdditiveBenchmark, Size, textbook
+
+EAGER_LIMIT = 2**33
+"""Number of pairs and hidden units from which eager PyTorch is not measured, for its memory."""
+
+
+class AdditiveAttention(AdditiveBenchmark):
+    """Additive attention, forward and backward, compared with PyTorch, eager and compiled.
+
+    In bfloat16 on a GPU, without projections and mask.
+
+    Args:
+        batch: number of sequences, B.
+        length: number of queries and of keys, T = S.
+        dim: width of queries, keys and values, D.
+    """
+
+    name: ClassVar[str] = "additive-attention"
+    target: ClassVar[float | None] = 5.0
+    memory_target: ClassVar[float | None] = 1.2
+    sweep: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "length": (256, 1024, 4096, 16384),
+        "batch": (1, 8, 64, 512),
+    }
+    test_params: ClassVar[Mapping[str, Any]] = {"batch": 2, "length": 3, "dim": 4}
+
+    def __init__(self, *, batch: Size = 32, length: Size = 256, dim: Size = 512) -> None:
+        super().__init__(batch=batch, length=length, dim=dim)
+
+    def peers(self) -> Mapping[str, Callable[[], Callable[[], Any]]]:
+        def compiled(mode: str | None) -> Callable[[], Any]:
+            function = torch.compile(textbook, mode=mode)
+
+            def attend(*inputs: Tensor) -> Tensor:
+                torch.compiler.cudagraph_mark_step_begin()
+                return function(*inputs)
+
+            return lambda: self.measured(attend)
+
+        peers: dict[str, Callable[[], Callable[[], Any]]] = {
+            "torch.compile": lambda: compiled(None),
+            "torch.compile, reduce-overhead": lambda: compiled("reduce-overhead"),
+        }
+        if self.batch * self.length**2 * self.dim < EAGER_LIMIT:
+            peers["eager"] = lambda: lambda: self.measured(textbook)
+        return peers
