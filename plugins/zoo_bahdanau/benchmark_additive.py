@@ -40,7 +40,7 @@ class AdditiveAttention(AdditiveBenchmark):
             function = torch.compile(textbook, mode=mode)
 
             def attend(*inputs: Tensor) -> Tensor:
-                torch.compiler.cudagraph_mark_step_begin()
+                torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
                 return function(*inputs)
 
             return lambda: self.measured(attend)

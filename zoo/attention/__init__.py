@@ -1,10 +1,10 @@
 """Attention: scorer, alignment and heads; recording of weights and samples."""
 
 from zoo.attention.additive import additive_scores
+from zoo.attention.additive_attention import fused_additive
 from zoo.attention.additive_scorer import AdditiveScorer
 from zoo.attention.attention import Attention
 from zoo.attention.fused import fused_softmax
-from zoo.attention.fused_additive import fused_additive
 from zoo.attention.module_hooks import has_hooks
 from zoo.attention.recorder import RecordsAttention, recording
 from zoo.attention.sample_recorder import find_stochastic, forbid_stochastic, record_samples

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from zoo.attention.additive import additive_scores
-from zoo.attention.fused_additive import fused_additive
+from zoo.attention.additive_attention import fused_additive
 from zoo.device.triton_support import why_not_triton_on
 from zoo.interfaces import Mask, Scorer
 

@@ -119,7 +119,7 @@ class ScorerBank(nn.ModuleList):
         reason = self.first.why_not_fused(device, dropout_p=dropout_p)
         if reason is not None:
             return reason
-        if len(self) > 1 and type(self.first).fused_heads.__func__ is Scorer.fused_heads.__func__:
+        if len(self) > 1 and not self.first.has_fused_heads():
             return f"each of the {len(self)} heads has its own scorer '{self.first.name}'"
         return "the scorer has module hooks" if has_hooks(self) else None
 

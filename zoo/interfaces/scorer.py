@@ -131,6 +131,11 @@ class Scorer(Component, nn.Module, ABC):
         """
         return None
 
+    @classmethod
+    def has_fused_heads(cls) -> bool:
+        """Whether the class overrides `fused_heads`."""
+        return cls.fused_heads.__func__ is not Scorer.fused_heads.__func__  # type: ignore[attr-defined]
+
     def why_not_fused(self, device: torch.device, *, dropout_p: float = 0.0) -> str | None:
         """Return the reason why `fused` cannot be used on the device, or None if it can.
 

@@ -13,7 +13,7 @@ import torch
 import triton
 from torch import Tensor
 
-from zoo.attention.fused_additive import AttentionPlan
+from zoo.attention.additive_attention import AttentionPlan
 from zoo.attention.kernels import additive_softmax
 from zoo.attention.kernels.additive_triton import exponentials, triton_gradients, triton_scores
 
@@ -63,7 +63,8 @@ def attend_backward(
     exps = None if kept else exponentials(*terms[:2])
     softmax = _Softmax(plan, bias, H, T, S)
     chunks = _chunks(B * H, T, S)
-    grads_a, sums = [], [None] * 3
+    grads_a: list[Tensor] = []
+    sums: list[Tensor] = []
     grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
     for t in chunks:
         scores = _slice_scores(terms, exps, t, plan) if exps else kept[1]
@@ -83,11 +84,12 @@ def attend_backward(
             dtype=b.dtype if len(chunks) == 1 else torch.float32,
         )
         grads_a.append(grad_a.to(a.dtype))
-        sums = [_add(x, y) for x, y in zip(sums, (grad_b, grad_v, grad_values), strict=True)]
+        grads = [grad_b, grad_v, grad_values]
+        sums = [x.add_(y) for x, y in zip(sums, grads, strict=True)] if sums else grads
     return (
         (grads_a[0] if len(chunks) == 1 else torch.cat(grads_a, dim=1)).view_as(a),
         *(x.to(part.dtype).view_as(part) for x, part in zip(sums, (b, v, values), strict=True)),
-        None if bias is None else grad_bias.to(bias.dtype),
+        None if bias is None or grad_bias is None else grad_bias.to(bias.dtype),
     )
 
 
@@ -196,7 +198,3 @@ def _strides(x: Tensor | None) -> tuple[int, int]:
         return 0, 0
     assert x.stride(-1) == 1 or x.shape[-1] == 1
     return tuple(0 if x.shape[i] == 1 else x.stride(i) for i in range(2))  # type: ignore[return-value]
-
-
-def _add(x: Tensor | None, y: Tensor) -> Tensor:
-    return y if x is None else x.add_(y)

@@ -116,7 +116,8 @@ def _differentiable_backward(
     if bias is not None:
         scores = scores + bias
     visible = Mask(pairs=plan.mask, causal=plan.causal is not None, offset=plan.causal or 0)
-    dense = visible.dense(*scores.shape[-2:], scores.device)
+    T, S = scores.shape[-2:]
+    dense = visible.dense(T, S, scores.device)
     if dense is not None:
         scores = scores.masked_fill(~dense[:, None], torch.finfo(scores.dtype).min)
     weights = scores.softmax(dim=-1)
