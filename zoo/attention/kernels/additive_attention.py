@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import triton
 from torch import Tensor
 
 from zoo.attention.additive_attention import AttentionPlan
@@ -131,7 +130,7 @@ class _Softmax:
     ) -> None:  # fmt: skip
         N, T, S = scores.shape
         mask, bias, plan = self.plan.mask, self.bias, self.plan
-        block = min(triton.next_power_of_2(S), LARGEST_ROW)
+        block = min(next_power_of_2(S), LARGEST_ROW)
         kernel[(N * T,)](
             scores, mask, bias, plan.seed, weights, lse, output, T, S, self.H, t.start, self.T,
             plan.causal or 0, *_strides(mask), *_strides(bias), plan.dropout_p,
@@ -149,8 +148,8 @@ def _attend_one(
     additive_softmax.attend_one[(N,)](
         a, b, v, values, plan.mask, scores, context, lse, S, D, Dv, H, N // values.shape[0],
         _strides(plan.mask)[0],
-        ROW=triton.next_power_of_2(S), SB=32 if Dv <= 512 else 8,
-        DB=min(128, triton.next_power_of_2(D)), DVB=triton.next_power_of_2(Dv), num_warps=8,
+        ROW=next_power_of_2(S), SB=32 if Dv <= 512 else 8,
+        DB=min(128, next_power_of_2(D)), DVB=next_power_of_2(Dv), num_warps=8,
     )  # fmt: skip
 
 
@@ -180,6 +179,10 @@ def _causal(plan: AttentionPlan, t: slice) -> int | None:
 def _chunks(N: int, T: int, S: int) -> list[slice]:
     step = max(1, CHUNK // (N * S))
     return [slice(first, min(first + step, T)) for first in range(0, T, step)]
+
+
+def next_power_of_2(x: int) -> int:
+    return 1 << (x - 1).bit_length()
 
 
 def _flatten(x: Tensor) -> Tensor:

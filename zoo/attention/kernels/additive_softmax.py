@@ -13,6 +13,7 @@ from zoo.attention.kernels.additive_tiles import TWO_LOG2_E, _exp2, reciprocal
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 MASKED = tl.constexpr(float("-inf"))
+SLICE = ["T", "H", "first", "queries", "offset", "mask_n", "mask_t", "bias_n", "bias_t"]
 
 
 @triton.jit
@@ -46,7 +47,7 @@ def _log_sum(largest, total):
     return tl.where(is_masked, -MASKED, largest + tl.log2(tl.where(is_masked, 1.0, total)))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SLICE)
 def weights(
     scores,  # [N, T, S]
     mask,  # [B or 1, queries or 1, S]
@@ -96,7 +97,7 @@ def weights(
         tl.store(output + s, weight, mask=s < S)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SLICE)
 def weights_gradient(
     scores,  # [N, T, S]
     mask,
@@ -146,7 +147,7 @@ def weights_gradient(
         tl.store(grad + s, kept, mask=s < S)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["H", "G", "mask_n"])
 def attend_one(
     a,  # [N, D]
     b,  # [N, S, D]

@@ -48,7 +48,7 @@ def reciprocal(x):
     return 1.0 / x
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["size_a", "size_b", "blocks_a"])
 def exponentials(
     a, b, exp_a, exp_b, maxima, size_a, size_b, blocks_a, BLOCK: tl.constexpr
 ):  # fmt: skip
@@ -122,7 +122,7 @@ def _load_terms(a, b, v, rows, columns, d, T, S, D, FORM: tl.constexpr):
     return weight, _load(a, rows, d, T, D, FORM), _load(b, columns, d, S, D, FORM)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["T", "H", "offset"])
 def scores(
     a,  # [N, T, D]
     b,  # [N, S, D]
@@ -233,7 +233,7 @@ def _scale(x, FORM: tl.constexpr):
     return x if FORM == WIDE else _exp2(x)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["N", "T", "H", "offset"])
 def gradients(
     a,  # [N, T, D]
     b,  # [N, S, D]

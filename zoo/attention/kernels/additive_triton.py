@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-import triton
 from torch import Tensor
 
 from zoo.attention.kernels import additive_tiles
@@ -14,6 +13,11 @@ PROGRAMS = 256
 """Number of programs of the gradient kernel that occupy a GPU."""
 
 EXP_BLOCK = 4096
+
+
+def cdiv(x: int, y: int) -> int:
+    """Return x / y, rounded up. That of Triton takes ten times as long."""
+    return -(-x // y)
 
 
 @dataclass(frozen=True)
@@ -32,16 +36,16 @@ class Blocks:
         return tile if self.registers is None else tile | {"maxnreg": self.registers}
 
 
-SCORE_BLOCKS = Blocks(queries=16, keys=32, width=32, warps=8)
+SCORE_BLOCKS = Blocks(queries=16, keys=8, width=32, warps=4)
 SCORE_BLOCKS_OF_ONE = Blocks(queries=1, keys=64, width=32, warps=4)
-GRADIENT_BLOCKS = Blocks(queries=8, keys=16, width=64, warps=8)
+GRADIENT_BLOCKS = Blocks(queries=4, keys=16, width=64, warps=4, registers=160)
 
 
 def exponentials(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return e^{2a} and e^{2b} in float32, and the largest absolute values of both [2]."""
     maxima = torch.zeros(2, dtype=torch.float32, device=a.device)
     exp_a, exp_b = (torch.empty_like(x, dtype=torch.float32) for x in (a, b))
-    blocks_a, blocks_b = triton.cdiv(a.numel(), EXP_BLOCK), triton.cdiv(b.numel(), EXP_BLOCK)
+    blocks_a, blocks_b = cdiv(a.numel(), EXP_BLOCK), cdiv(b.numel(), EXP_BLOCK)
     additive_tiles.exponentials[(blocks_a + blocks_b,)](
         a, b, exp_a, exp_b, maxima, a.numel(), b.numel(), blocks_a, BLOCK=EXP_BLOCK, num_warps=8
     )
@@ -66,7 +70,7 @@ def triton_scores(
     (N, T, D), S = a.shape, b.shape[1]
     blocks = blocks or (SCORE_BLOCKS if T > 1 else SCORE_BLOCKS_OF_ONE)
     output = torch.empty(N, T, S, dtype=torch.float32, device=a.device)
-    grid = (N, triton.cdiv(T, blocks.queries), triton.cdiv(S, blocks.keys))
+    grid = (N, cdiv(T, blocks.queries), cdiv(S, blocks.keys))
     additive_tiles.scores[grid](
         a, b, exp_a, exp_b, v, maxima, output, T, S, D, v.shape[0], causal or 0,
         CAUSAL=causal is not None, **blocks.options(),
@@ -96,10 +100,10 @@ def triton_gradients(
     a, b, v = terms
     (N, T, D), S, H = a.shape, b.shape[1], v.shape[0]
     blocks = blocks or GRADIENT_BLOCKS
-    columns = triton.cdiv(D, blocks.width)
-    parts = min(parts or triton.cdiv(PROGRAMS, N * columns), triton.cdiv(S, blocks.keys))
-    keys = triton.cdiv(S, parts * blocks.keys) * blocks.keys
-    parts = triton.cdiv(S, keys)
+    columns = cdiv(D, blocks.width)
+    parts = min(parts or cdiv(PROGRAMS, N * columns), cdiv(S, blocks.keys))
+    keys = cdiv(S, parts * blocks.keys) * blocks.keys
+    parts = cdiv(S, keys)
     scratch = a.new_empty(parts, N, T, D, dtype=torch.float32)
     grad_a = scratch if parts > 1 else torch.empty_like(a, dtype=dtype)
     grad_b = torch.empty_like(b, dtype=dtype)
