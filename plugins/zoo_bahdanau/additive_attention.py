@@ -45,8 +45,8 @@ class AdditiveBenchmark(Benchmark):
             inputs = _sample(*size, device, dtype)
             exact = [part.detach().double().requires_grad_() for part in inputs]
             grad = torch.randn_like(inputs[0])
-            found = [attend(*inputs), *_gradients(attend, inputs, grad)]
-            expected = [textbook(*exact), *_gradients(textbook, exact, grad.double())]
+            found = [attend(*inputs).detach(), *_gradients(attend, inputs, grad)]
+            expected = [textbook(*exact).detach(), *_gradients(textbook, exact, grad.double())]
             for name, ours, theirs in zip(("context", *NAMES), found, expected, strict=True):
                 difference = float((ours.double() - theirs).norm() / theirs.norm().clamp(min=1e-9))
                 assert difference < tolerance, f"{name} differs by {difference:.1e} in {dtype}"
