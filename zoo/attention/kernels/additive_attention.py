@@ -145,11 +145,12 @@ def _attend_one(
     a, b, v = terms
     (N, _, D), (S, Dv), H = a.shape, values.shape[1:], v.shape[0]
     scores = a.new_empty(N, S, dtype=torch.float32)
+    units = next_power_of_2(Dv)
     additive_softmax.attend_one[(N,)](
         a, b, v, values, plan.mask, scores, context, lse, S, D, Dv, H, N // values.shape[0],
         _strides(plan.mask)[0],
-        ROW=next_power_of_2(S), SB=32 if Dv <= 512 else 8,
-        DB=min(128, next_power_of_2(D)), DVB=next_power_of_2(Dv), num_warps=8,
+        ROW=next_power_of_2(S), SB=min(64, 2**15 // units),
+        DB=min(128, next_power_of_2(D)), DVB=units, num_warps=16,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ of all: `first` is the index of the first one, and `queries` the number of all.
 import triton
 import triton.language as tl
 
-from zoo.attention.kernels.additive_tiles import TWO_LOG2_E, _exp2, reciprocal
+from zoo.attention.kernels.additive_tiles import TWO_LOG2_E, reciprocal
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 MASKED = tl.constexpr(float("-inf"))
@@ -183,7 +183,7 @@ def attend_one(
             w = tl.load(v + d, mask=d < D, other=0.0).to(tl.float32)
             inside = (s[:, None] < S) & (d[None, :] < D)
             y = tl.load(b + s[:, None] * D + d[None, :], mask=inside, other=0.0).to(tl.float32)
-            r = reciprocal(1.0 + _exp2((x[None, :] + y) * TWO_LOG2_E))
+            r = reciprocal(1.0 + tl.exp2((x[None, :] + y) * TWO_LOG2_E))
             sums += w[None, :] * (1.0 - 2.0 * r)
         tl.store(scores + s, tl.sum(sums, axis=1), mask=s < S)
     tl.debug_barrier()  # before the scores are read

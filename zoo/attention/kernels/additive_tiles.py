@@ -82,7 +82,7 @@ def _load(pointer, rows, columns, R, D, FORM: tl.constexpr):
 @triton.jit
 def _one_plus(x, y, FORM: tl.constexpr):
     """Compute 1 + e^{2(a + b)} from the results of `_load`."""
-    return 1.0 + _exp2(x + y) if FORM == WIDE else 1.0 + x * y
+    return 1.0 + tl.exp2(x + y) if FORM == WIDE else 1.0 + x * y
 
 
 @triton.jit
