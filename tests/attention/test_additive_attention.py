@@ -174,6 +174,15 @@ def test_gradients_of_gradients():
         assert (result.double() - correct).norm() <= 1e-4 * correct.norm()
 
 
+@pytest.mark.parametrize("T", [1, 2])
+def test_autocast(T):
+    inputs = make_inputs(T=T)
+    with torch.autocast(DEVICE, torch.bfloat16):
+        context = fused_additive(*inputs, Mask())
+    assert context.dtype == torch.bfloat16
+    torch.testing.assert_close(context.float(), formula(*inputs, Mask()), rtol=2e-2, atol=2e-2)
+
+
 def test_nan_stays_in_its_query():
     a, b, v, values = make_inputs()
     a[0, 0, 1, 2] = torch.nan

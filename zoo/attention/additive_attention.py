@@ -57,8 +57,7 @@ def fused_additive(
     if not torch.is_grad_enabled() or not any(part.requires_grad for part in tensors):
         from zoo.attention.kernels.additive_attention import attend
 
-        with torch.autocast(a.device.type, enabled=False):
-            return attend(inputs, plan)[0]
+        return attend(inputs, plan)[0]
     apply: Callable[..., Tensor] = _FusedAdditive.apply
     return apply(*inputs, plan)
 
@@ -86,8 +85,7 @@ class _FusedAdditive(torch.autograd.Function):
     ) -> Tensor:
         from zoo.attention.kernels.additive_attention import attend
 
-        with torch.autocast(a.device.type, enabled=False):
-            context, saved = attend((a, b, v, values, bias), plan)
+        context, saved = attend((a, b, v, values, bias), plan)
         ctx.plan = plan
         ctx.save_for_backward(a, b, v, values, bias, *saved)
         return context
@@ -100,8 +98,7 @@ class _FusedAdditive(torch.autograd.Function):
         inputs = a, b, v, values, bias
         if torch.is_grad_enabled():  # the gradient itself is differentiated
             return *_differentiable_backward(inputs, ctx, grad_output), None
-        with torch.autocast(a.device.type, enabled=False):
-            return *attend_backward(inputs, ctx.plan, saved, grad_output), None
+        return *attend_backward(inputs, ctx.plan, saved, grad_output), None
 
 
 def _differentiable_backward(

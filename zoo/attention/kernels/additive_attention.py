@@ -62,6 +62,7 @@ def attend_backward(
     exps = None if kept else exponentials(*terms[:2])
     softmax = _Softmax(plan, bias, H, T, S)
     chunks = _chunks(B * H, T, S)
+    dtype = b.dtype if len(chunks) == 1 else torch.float32
     grads_a: list[Tensor] = []
     sums: list[Tensor] = []
     grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
@@ -70,20 +71,20 @@ def attend_backward(
         g_context = _grouped(_flatten(grad_output[:, :, t]), flat_values)
         weights = (g_context @ flat_values.transpose(1, 2)).view_as(scores)  # their gradient
         g = softmax.backward(scores, weights, lse, t)  # and sets the weights
-        if grad_bias is not None:
-            per_head = g.view(B, H, -1, S).sum(dim=0)
-            grad_bias[:, t] = per_head.sum_to_size(grad_bias[:, t].shape)
-        grad_values = _grouped(weights, flat_values).transpose(1, 2) @ g_context
-        del scores, weights, g_context
+        del scores
         grad_a, grad_b, grad_v = triton_gradients(
             (terms[0][:, t].contiguous(), *terms[1:]),
             exps[2] if exps else kept[0],
             g,
             causal=_causal(plan, t),
-            dtype=b.dtype if len(chunks) == 1 else torch.float32,
+            dtype=dtype,
         )
         grads_a.append(grad_a.to(a.dtype))
-        grads = [grad_b, grad_v, grad_values]
+        grad_values = _grouped(weights, flat_values).transpose(1, 2) @ g_context
+        if grad_bias is not None:
+            per_head = g.view(B, H, -1, S).sum(dim=0)
+            grad_bias[:, t] = per_head.sum_to_size(grad_bias[:, t].shape)
+        grads = [grad_b, grad_v, grad_values if len(chunks) == 1 else grad_values.to(dtype)]
         sums = [x.add_(y) for x, y in zip(sums, grads, strict=True)] if sums else grads
     return (
         (grads_a[0] if len(chunks) == 1 else torch.cat(grads_a, dim=1)).view_as(a),
