@@ -21,10 +21,10 @@ class AdditiveAttentionCpu(AdditiveBenchmark):
     device_type: ClassVar[str] = "cpu"
     target: ClassVar[float | None] = 5.0
     memory_target: ClassVar[float | None] = 1 / 50
-    sweep: ClassVar[Mapping[str, Sequence[Any]]] = {"length": (32, 64, 128)}
+    sweep: ClassVar[Mapping[str, Sequence[Any]]] = {"length": (64, 128, 256)}
     test_params: ClassVar[Mapping[str, Any]] = {"batch": 2, "length": 3, "dim": 4}
 
-    def __init__(self, *, batch: Size = 8, length: Size = 128, dim: Size = 512) -> None:
+    def __init__(self, *, batch: Size = 2, length: Size = 256, dim: Size = 512) -> None:
         super().__init__(batch=batch, length=length, dim=dim)
 
     def peers(self) -> Mapping[str, Callable[[], Callable[[], Any]]]:
