@@ -115,7 +115,8 @@ class _ChunkedScores(torch.autograd.Function):
             )  # weights * r (1 - r)
             # Sums as products are faster than `sum`.
             grad_a[n, t] += (ones[:S].expand(N, T, 1, S) @ terms).squeeze(2)
-            grad_b[n, s] += (ones[:T].expand(N, 1, T) @ terms.view(N, T, -1)).view(N, S, D)
+            sums = grad_b[n, s].view(N, 1, -1)
+            sums.baddbmm_(ones[:T].expand(N, 1, T), terms.view(N, T, -1))
         factor = 4 * v
         return (
             grad_a.mul_(factor).to(a.dtype),
