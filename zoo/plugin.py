@@ -10,12 +10,14 @@ from zoo.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from zoo.attention import (
+        AdditiveScorer as AdditiveScorer,
         Attention as Attention,
         RecordsAttention as RecordsAttention,
         ScorerBank as ScorerBank,
         additive_scores as additive_scores,
         find_stochastic as find_stochastic,
         forbid_stochastic as forbid_stochastic,
+        fused_additive as fused_additive,
         fused_softmax as fused_softmax,
         has_hooks as has_hooks,
     )

@@ -2,11 +2,20 @@
 
 from collections.abc import Sequence
 
-from zoo.plugin import Scorer, hookimpl
+from zoo.plugin import Component, hookimpl
 from zoo_bahdanau.additive import Additive
+from zoo_bahdanau.benchmark_additive import AdditiveAttention
+from zoo_bahdanau.benchmark_additive_cpu import AdditiveAttentionCpu
+from zoo_bahdanau.benchmark_additive_cpu_forward import AdditiveAttentionCpuForward
 from zoo_bahdanau.normalised_additive import NormalisedAdditive
 
 
 @hookimpl
-def zoo_components() -> Sequence[type[Scorer]]:
-    return [Additive, NormalisedAdditive]
+def zoo_components() -> Sequence[type[Component]]:
+    return [
+        Additive,
+        NormalisedAdditive,
+        AdditiveAttention,
+        AdditiveAttentionCpu,
+        AdditiveAttentionCpuForward,
+    ]

@@ -7,10 +7,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import FromParent, Scorer, WidthConflict, additive_scores
+from zoo.plugin import AdditiveScorer, FromParent, WidthConflict
 
 
-class Additive(Scorer):
+class Additive(AdditiveScorer):
     r"""Additive (Bahdanau) score, vᵀ tanh(Wq + Uk).
 
     .. math:: a(q, k) = v^\top \tanh(W q + U k)
@@ -61,12 +61,12 @@ class Additive(Scorer):
         projected: Tensor = self.U(key)
         return projected  # [..., S, hidden]
 
-    def score(self, query: Tensor, prepared: Tensor) -> Tensor:
-        return additive_scores(self.W(query), prepared, self.v)
+    def query_term(self, query: Tensor) -> Tensor:
+        projected: Tensor = self.W(query)
+        return projected  # [..., hidden]
 
-    def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
-        scores: Tensor = (self.W(query) + self.U(key)).tanh() @ self.v
-        return scores
+    def vector(self) -> Tensor:
+        return self.v
 
 
 def _require_equal_widths(query_dim: int, key_dim: int, hidden: int) -> None:

@@ -7,10 +7,10 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import FromParent, Scorer, additive_scores
+from zoo.plugin import AdditiveScorer, FromParent
 
 
-class NormalisedAdditive(Scorer):
+class NormalisedAdditive(AdditiveScorer):
     r"""Additive score whose vector is normalised and multiplied by a learned gain.
 
     .. math:: a(q, k) = g \frac{v^\top}{\lVert v \rVert} \tanh(W q + U k + b)
@@ -58,14 +58,11 @@ class NormalisedAdditive(Scorer):
         projected: Tensor = self.U(key)
         return projected  # [..., S, hidden]
 
-    def score(self, query: Tensor, prepared: Tensor) -> Tensor:
-        return additive_scores(self.W(query), prepared, self._direction())
+    def query_term(self, query: Tensor) -> Tensor:
+        projected: Tensor = self.W(query)
+        return projected  # [..., hidden]
 
-    def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
-        scores: Tensor = (self.W(query) + self.U(key)).tanh() @ self._direction()
-        return scores
-
-    def _direction(self) -> Tensor:
+    def vector(self) -> Tensor:
         """Compute the normalised v, multiplied by g: [hidden]."""
         direction: Tensor = self.g * self.v / torch.linalg.vector_norm(self.v)
         return direction

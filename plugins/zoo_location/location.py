@@ -7,10 +7,10 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import FromParent, Scorer, additive_scores, rename_params
+from zoo.plugin import AdditiveScorer, FromParent, rename_params
 
 
-class Location(Scorer):
+class Location(AdditiveScorer):
     r"""Location-aware additive score, with convolutional features of the previous weights.
 
     .. math::
@@ -75,12 +75,15 @@ class Location(Scorer):
         projected: Tensor = self.V(key)
         return projected  # [..., S, hidden]
 
-    def score(self, query: Tensor, prepared: Tensor) -> Tensor:
-        return additive_scores(self.W(query), prepared, self.w)
+    def query_term(self, query: Tensor) -> Tensor:
+        projected: Tensor = self.W(query)
+        return projected  # [..., hidden]
 
-    def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
-        scores: Tensor = (self.W(query) + self.V(key)).tanh() @ self.w
-        return scores
+    def vector(self) -> Tensor:
+        return self.w
+
+    def why_not_fused(self, device: torch.device, *, dropout_p: float = 0.0) -> str | None:
+        return f"scorer '{self.name}' needs the weights of the previous query"
 
     def step(
         self, query: Tensor, prepared: Tensor, state: Mapping[str, Tensor]

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import FromParent, Scorer, additive_scores
+from zoo.plugin import AdditiveScorer, FromParent
 
 
 class _SlicedLinear(nn.Linear):
@@ -17,7 +17,7 @@ class _SlicedLinear(nn.Linear):
         return F.linear(input, self.weight[:, features])
 
 
-class Concat(Scorer):
+class Concat(AdditiveScorer):
     r"""Concat (Luong) score, vᵀ tanh(W[q; k]).
 
     .. math:: a(q, k) = v^\top \tanh(W [q; k])
@@ -61,9 +61,12 @@ class Concat(Scorer):
         projected: Tensor = self.W(key, slice(self.query_dim, None))
         return projected  # [..., S, hidden]
 
-    def score(self, query: Tensor, prepared: Tensor) -> Tensor:
-        projected = self.W(query, slice(self.query_dim))  # [..., T, hidden]
-        return additive_scores(projected, prepared, self.v)
+    def query_term(self, query: Tensor) -> Tensor:
+        projected: Tensor = self.W(query, slice(self.query_dim))
+        return projected  # [..., hidden]
+
+    def vector(self) -> Tensor:
+        return self.v
 
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         scores: Tensor = self.W(torch.cat([query, key], dim=-1)).tanh() @ self.v

@@ -1,6 +1,7 @@
 """General scorer."""
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, Self
 
 from torch import Tensor, nn
 
@@ -54,3 +55,16 @@ class General(Scorer):
         dropout_p: float = 0.0,
     ) -> Tensor | None:
         return fused_softmax(query, prepared, values, mask, scale=1.0, dropout_p=dropout_p)
+
+    @classmethod
+    def fused_heads(
+        cls,
+        scorers: Sequence[Self],
+        query: Tensor,
+        prepared: Tensor,
+        values: Tensor,
+        mask: Mask,
+        *,
+        dropout_p: float = 0.0,
+    ) -> Tensor | None:
+        return scorers[0].fused(query, prepared, values, mask, dropout_p=dropout_p)

@@ -87,6 +87,18 @@ def test_nan_is_kept(path):
     assert additive_scores(a, b, v).isnan().tolist() == [[True] * 3, [False] * 3]
 
 
+def test_gradients_of_gradients(path):
+    inputs = [tensor.requires_grad_() for tensor in make_inputs((2,), 3, 4, 5)]
+
+    def second(scores):
+        first = torch.autograd.grad(scores.square().sum(), inputs, create_graph=True)
+        return torch.autograd.grad(sum(grad.square().sum() for grad in first), inputs)
+
+    results, expected = second(additive_scores(*inputs)), second(formula(*inputs))
+    for result, correct in zip(results, expected, strict=True):
+        torch.testing.assert_close(result, correct, rtol=1e-4, atol=1e-4)
+
+
 def test_empty_inputs(path):
     a, b, v = make_inputs((2,), 0, 3, 4)
     assert additive_scores(a, b, v).shape == (2, 0, 3)

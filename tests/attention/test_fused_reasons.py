@@ -1,10 +1,13 @@
 import pytest
 import torch
 from attention_kit import build, randn
+from torch import nn
 
 from zoo import recording
-from zoo.plugin import Blueprint, RecordsAttention, Scorer
+from zoo.plugin import Blueprint, FromParent, RecordsAttention, Scorer
 from zoo_alignment.sparsemax import Sparsemax
+from zoo_gat.gatv2 import GatV2
+from zoo_location.location import Location
 from zoo_transformer.scaled_dot import ScaledDot
 
 CPU = torch.device("cpu")
@@ -21,6 +24,16 @@ class GpuOnly(ScaledDot):
         return "the kernel has no dropout" if dropout_p else None
 
 
+class Own(ScaledDot):
+    """Scaled dot with a parameter, so that each head has its own scorer."""
+
+    name = "own"
+
+    def __init__(self, *, query_dim: FromParent[int], key_dim: FromParent[int]) -> None:
+        super().__init__(query_dim=query_dim, key_dim=key_dim)
+        self.gain = nn.Parameter(torch.ones(()))
+
+
 @pytest.mark.parametrize("scorer", ["dot", "scaled-dot", "general"])
 def test_inner_products_are_fused(scorer):
     assert build(scorer).why_not_fused(CPU) is None
@@ -29,8 +42,13 @@ def test_inner_products_are_fused(scorer):
 @pytest.mark.parametrize(
     ("form", "reason"),
     [
-        ({"scorer": "concat"}, "scorer 'concat' has no fused path"),
-        ({"scorer": "general", "heads": 2}, "each of the 2 heads has its own scorer 'general'"),
+        ({"scorer": "concat"}, "the device is 'cpu', not 'cuda'"),
+        (
+            {"scorer": Blueprint.of(Location)},
+            "scorer 'location' needs the weights of the previous query",
+        ),
+        ({"scorer": Blueprint.of(GatV2)}, "scorer 'gatv2' has no fused path"),
+        ({"scorer": Blueprint.of(Own), "heads": 2}, "each of the 2 heads has its own scorer 'own'"),
         ({"align": Blueprint.of(Sparsemax)}, "alignment 'sparsemax' is not a softmax"),
     ],
 )

@@ -79,9 +79,9 @@ def test_a_state_is_kept_for_each_head(scorer, names):
 
 @pytest.mark.parametrize(
     ("name", "heads", "fused"),
-    [("dot", 1, True), ("dot", 3, True), ("general", 1, True), ("general", 3, False)],
+    [("dot", 1, True), ("dot", 3, True), ("general", 1, True), ("general", 3, True)],
 )
-def test_fused_requires_a_single_scorer(name, heads, fused):
+def test_fused_path_of_shared_and_own_scorers(name, heads, fused):
     bank = build(BLUEPRINTS[name], heads)
     queries, keys, values = (randn(2, heads, 5, 4, seed=seed) for seed in (1, 2, 3))
     prepared = bank.prepare(keys)

@@ -1,6 +1,8 @@
 """Attention: scorer, alignment and heads; recording of weights and samples."""
 
 from zoo.attention.additive import additive_scores
+from zoo.attention.additive_attention import fused_additive
+from zoo.attention.additive_scorer import AdditiveScorer
 from zoo.attention.attention import Attention
 from zoo.attention.fused import fused_softmax
 from zoo.attention.module_hooks import has_hooks
@@ -9,12 +11,14 @@ from zoo.attention.sample_recorder import find_stochastic, forbid_stochastic, re
 from zoo.attention.scorer_bank import ScorerBank
 
 __all__ = [
+    "AdditiveScorer",
     "Attention",
     "RecordsAttention",
     "ScorerBank",
     "additive_scores",
     "find_stochastic",
     "forbid_stochastic",
+    "fused_additive",
     "fused_softmax",
     "has_hooks",
     "record_samples",

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from zoo.device.triton_support import why_not_triton
 
@@ -19,6 +19,7 @@ LARGEST = 40.0
 """Limit of absolute values before the exponential."""
 SATURATED = 20.0
 """Absolute value from which tanh is ±1. If only a or only b exceeds it, LARGEST changes nothing."""
+TWO_LOG2_E = 2 / math.log(2)
 CHUNK = 2**20
 """Number of elements [n, t, s, D] that are processed together on the CPU."""
 CHUNK_OF_KEYS = 2**17
@@ -30,8 +31,8 @@ def additive_scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
 
     .. math:: e_{ts} = \sum_d v_d \tanh(a_{td} + b_{sd})
 
-    A Triton kernel is used on a GPU, and chunks on the CPU; both are differentiable once. Compiled
-    models and small tensors on the CPU use the plain formula.
+    A Triton kernel is used on a GPU, and chunks on the CPU. Compiled models, small tensors on the
+    CPU and gradients of gradients use the plain formula.
 
     Shapes:
         a [..., T, D], b [..., S, D] with equal leading dimensions, v [D] -> [..., T, S].
@@ -39,8 +40,7 @@ def additive_scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
     size = a.numel() * b.shape[-2]
     fused = size > 0 and why_not_triton(a, b, v) is None
     if not fused and (a.device.type != "cpu" or size < CHUNK or torch.compiler.is_compiling()):
-        scores: Tensor = (a[..., :, None, :] + b[..., None, :, :]).tanh() @ v
-        return scores
+        return _formula(a, b, v)
     leading = a.shape[:-2]
     flat = [part.reshape(-1, *part.shape[-2:]) for part in (a, b)]
     function = _TritonScores if fused else _ChunkedScores
@@ -48,22 +48,40 @@ def additive_scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
     return apply(*flat, v).view(*leading, a.shape[-2], b.shape[-2])
 
 
+def _formula(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
+    scores: Tensor = (a[..., :, None, :] + b[..., None, :, :]).tanh() @ v
+    return scores
+
+
 class _TritonScores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, v: Tensor) -> Tensor:
-        from zoo.attention.kernels.additive_triton import smaller_maximum, triton_scores
+        from zoo.attention.kernels.additive_triton import exponentials, triton_scores
 
-        maximum = smaller_maximum(a, b)
-        ctx.save_for_backward(a, b, v, maximum)
-        return triton_scores(a, b, v, maximum)
+        terms = a.contiguous(), b.contiguous(), v[None].contiguous()
+        exps = exponentials(*terms[:2])
+        ctx.save_for_backward(a, b, v, exps[2])
+        return triton_scores(terms, exps).to(a.dtype)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, ...]:
         from zoo.attention.kernels.additive_triton import triton_gradients
 
-        a, b, v, maximum = ctx.saved_tensors
-        return triton_gradients(a, b, v, maximum, grad_output)
+        a, b, v, maxima = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return _differentiable_gradients((a, b, v), grad_output)
+        terms = a.contiguous(), b.contiguous(), v[None].contiguous()
+        g = grad_output.contiguous()
+        grad_a, grad_b, grad_v = triton_gradients(terms, maxima, g, dtype=a.dtype)
+        total = g.sum(dtype=torch.float32)
+        return grad_a, grad_b, (grad_v[0] + total).to(v.dtype)
+
+
+def _differentiable_gradients(
+    inputs: tuple[Tensor, ...], grad_output: Tensor
+) -> tuple[Tensor, ...]:
+    """Compute the gradients of the formula, so that they have gradients themselves."""
+    return torch.autograd.grad(_formula(*inputs), inputs, grad_output, create_graph=True)
 
 
 class _ChunkedScores(torch.autograd.Function):
@@ -71,60 +89,84 @@ class _ChunkedScores(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, v: Tensor) -> Tensor:
-        ctx.save_for_backward(a, b, v)
-        wide_v = v.to(torch.promote_types(v.dtype, torch.float32))
+        pairs = _Pairs.create(a, b)
+        ctx.is_wide = pairs.is_wide
+        ctx.save_for_backward(a, b, v, pairs.x, pairs.y)
+        wide_v = v.to(pairs.x.dtype)
         scores = wide_v.new_empty(*a.shape[:2], b.shape[1])
-        for n, t, s, r in _reciprocals(a, b):
+        for n, t, s, r in pairs.reciprocals():
             scores[n, t, s] = r @ wide_v
         return scores.mul_(-2).add_(wide_v.sum()).to(a.dtype)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, ...]:
-        a, b, v = ctx.saved_tensors
-        dtype = torch.promote_types(a.dtype, torch.float32)
-        g = grad_output.to(dtype)
-        grad_a, grad_b = torch.zeros_like(a, dtype=dtype), torch.zeros_like(b, dtype=dtype)
-        g_r = torch.zeros_like(v, dtype=dtype)
-        for n, t, s, r in _reciprocals(a, b):
+        a, b, v, x, y = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return _differentiable_gradients((a, b, v), grad_output)
+        g = grad_output.to(x.dtype)
+        grad_a, grad_b, g_r = torch.zeros_like(x), torch.zeros_like(y), x.new_zeros(v.shape)
+        ones = x.new_ones(max(x.shape[1], y.shape[1]))
+        for n, t, s, r in _Pairs(x, y, ctx.is_wide).reciprocals():
             weights = g[n, t, s]
-            g_r += weights.reshape(-1) @ r.view(-1, r.shape[-1])
-            terms = r.addcmul_(r, r, value=-1)  # r (1 - r)
-            grad_a[n, t] += (weights[:, :, None] @ terms).squeeze(2)
-            for query in range(terms.shape[1]):
-                grad_b[n, s].addcmul_(terms[:, query], weights[:, query, :, None])
+            N, T, S, D = r.shape
+            g_r += weights.reshape(-1) @ r.view(-1, D)
+            terms = torch.ops.aten.sigmoid_backward.grad_input(
+                weights[..., None], r, grad_input=r
+            )  # weights * r (1 - r)
+            # Sums as products are faster than `sum`.
+            grad_a[n, t] += (ones[:S].expand(N, T, 1, S) @ terms).squeeze(2)
+            sums = grad_b[n, s].view(N, 1, -1)
+            sums.baddbmm_(ones[:T].expand(N, 1, T), terms.view(N, T, -1))
         factor = 4 * v
         return (
-            (grad_a * factor).to(a.dtype),
-            (grad_b * factor).to(b.dtype),
+            grad_a.mul_(factor).to(a.dtype),
+            grad_b.mul_(factor).to(b.dtype),
             (g.sum() - 2 * g_r).to(v.dtype),
         )
 
 
-def _reciprocals(a: Tensor, b: Tensor) -> Iterator[tuple[slice, slice, slice, Tensor]]:
-    """Yield slices of N, T and S with r [n, t, s, D] of these pairs, in one buffer."""
-    a, b = (2 * part.to(torch.promote_types(part.dtype, torch.float32)) for part in (a, b))
-    (N, T, D), S = a.shape, b.shape[1]
-    wide = min(float(a.abs().amax()), float(b.abs().amax())) > 2 * SATURATED
-    if not wide:
-        a, b = (part.clamp(-2 * LARGEST, 2 * LARGEST).exp_() for part in (a, b))
-    keys = min(S, max(1, CHUNK_OF_KEYS // D))
-    queries = min(T, max(1, CHUNK // (D * keys)))
-    items = min(N, max(1, CHUNK // (D * keys * queries)))
-    one, buffer = a.new_ones(()), a.new_empty(items * queries * keys * D)
-    r = buffer
-    for n in _slices(N, items):
-        for s in _slices(S, keys):
-            for t in _slices(T, queries):
-                x, y = a[n, t, None], b[n, None, s]
-                shape = (x.shape[0], x.shape[1], y.shape[2], D)
-                if r.shape != shape:
+@dataclass(frozen=True)
+class _Pairs:
+    """Queries and keys as exponentials x = e^{2a} and y = e^{2b}, or their exponents of base 2."""
+
+    x: Tensor
+    y: Tensor
+    is_wide: bool
+
+    @classmethod
+    def create(cls, a: Tensor, b: Tensor) -> Self:
+        dtype = torch.promote_types(a.dtype, torch.float32)
+        x, y = (part.to(dtype) * TWO_LOG2_E for part in (a, b))
+        if min(_largest(x), _largest(y)) > SATURATED * TWO_LOG2_E:
+            return cls(x, y, is_wide=True)
+        limit = LARGEST * TWO_LOG2_E
+        return cls(x.clamp_(-limit, limit).exp2_(), y.clamp_(-limit, limit).exp2_(), is_wide=False)
+
+    def reciprocals(self) -> Iterator[tuple[slice, slice, slice, Tensor]]:
+        """Yield slices of N, T and S with r [n, t, s, D] of these pairs, in one buffer."""
+        (N, T, D), S = self.x.shape, self.y.shape[1]
+        keys = min(S, max(1, CHUNK_OF_KEYS // D))
+        queries = min(T, max(1, CHUNK // (D * keys)))
+        items = min(N, max(1, CHUNK // (D * keys * queries)))
+        one, buffer = self.x.new_ones(()), self.x.new_empty(items * queries * keys * D)
+        for n in _slices(N, items):
+            for s in _slices(S, keys):
+                y = self.y[n, None, s]
+                for t in _slices(T, queries):
+                    x = self.x[n, t, None]
+                    shape = (x.shape[0], x.shape[1], y.shape[2], D)
                     r = buffer[: math.prod(shape)].view(shape)
-                if wide:
-                    torch.add(x, y, out=r).exp_().add_(1)
-                else:
-                    torch.addcmul(one, x, y, out=r)
-                yield n, t, s, r.reciprocal_()
+                    if self.is_wide:
+                        torch.add(x, y, out=r).exp2_().add_(1)
+                    else:
+                        torch.addcmul(one, x, y, out=r)
+                    yield n, t, s, r.reciprocal_()
+
+
+def _largest(x: Tensor) -> float:
+    """Return the largest absolute value."""
+    smallest, largest = torch.aminmax(x)
+    return max(float(largest), -float(smallest))
 
 
 def _slices(size: int, step: int) -> Iterator[slice]:

@@ -105,7 +105,11 @@ class ScorerBank(nn.ModuleList):
         """
         if self.why_not_fused(queries.device, dropout_p=dropout_p) is not None:
             return None
-        return self.first.fused(queries, keys, values, mask, dropout_p=dropout_p)
+        if len(self) == 1:
+            return self.first.fused(queries, keys, values, mask, dropout_p=dropout_p)
+        return type(self.first).fused_heads(
+            self._scorers(), queries, keys, values, mask, dropout_p=dropout_p
+        )
 
     def why_not_fused(self, device: torch.device, *, dropout_p: float = 0.0) -> str | None:
         """Return the reason why `fused` cannot be used on the device, or None if it can.
@@ -115,7 +119,7 @@ class ScorerBank(nn.ModuleList):
         reason = self.first.why_not_fused(device, dropout_p=dropout_p)
         if reason is not None:
             return reason
-        if len(self) > 1:
+        if len(self) > 1 and not self.first.has_fused_heads():
             return f"each of the {len(self)} heads has its own scorer '{self.first.name}'"
         return "the scorer has module hooks" if has_hooks(self) else None
 

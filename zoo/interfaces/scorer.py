@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -118,6 +118,28 @@ class Scorer(Component, nn.Module, ABC):
             dropout_p: dropout probability of the weights; 0 in evaluation mode.
         """
         return None
+
+    @classmethod
+    def fused_heads(
+        cls,
+        scorers: Sequence[Self],
+        query: Tensor,
+        prepared: Tensor,
+        values: Tensor,
+        mask: Mask,
+        *,
+        dropout_p: float = 0.0,
+    ) -> Tensor | None:
+        """Compute `fused` for heads with a scorer each, or return None if no kernel applies.
+
+        The shapes are those of `fused`, with H scorers and keys of H heads.
+        """
+        return None
+
+    @classmethod
+    def has_fused_heads(cls) -> bool:
+        """Whether the class overrides `fused_heads`."""
+        return cls.fused_heads.__func__ is not Scorer.fused_heads.__func__  # type: ignore[attr-defined]
 
     def why_not_fused(self, device: torch.device, *, dropout_p: float = 0.0) -> str | None:
         """Return the reason why `fused` cannot be used on the device, or None if it can.

@@ -5,74 +5,112 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-import triton
 from torch import Tensor
 
 from zoo.attention.kernels import additive_tiles
 
+PROGRAMS = 256
+"""Number of programs of the gradient kernel that occupy a GPU."""
+
+EXP_BLOCK = 4096
+
+
+def cdiv(x: int, y: int) -> int:
+    """Return x / y, rounded up. That of Triton takes ten times as long."""
+    return -(-x // y)
+
 
 @dataclass(frozen=True)
 class Blocks:
-    """Numbers of queries, keys and hidden units of a tile, and of warps that compute it."""
+    """Numbers of queries, keys and hidden units of a tile, of warps that compute it, and the
+    largest number of registers of a thread."""
 
-    queries: int = 8
-    keys: int = 16
-    width: int = 32
-    warps: int = 8
+    queries: int
+    keys: int
+    width: int
+    warps: int
+    registers: int | None = None
 
     def options(self) -> dict[str, int]:
-        return {"TB": self.queries, "SB": self.keys, "DB": self.width, "num_warps": self.warps}
+        tile = {"TB": self.queries, "SB": self.keys, "DB": self.width, "num_warps": self.warps}
+        return tile if self.registers is None else tile | {"maxnreg": self.registers}
 
 
-ONE_QUERY = Blocks(queries=1, keys=64, warps=4)
+SCORE_BLOCKS = Blocks(queries=16, keys=8, width=32, warps=4)
+SCORE_BLOCKS_OF_ONE = Blocks(queries=1, keys=64, width=32, warps=4)
+GRADIENT_BLOCKS = Blocks(queries=4, keys=16, width=64, warps=4, registers=160)
 
 
-def smaller_maximum(a: Tensor, b: Tensor) -> Tensor:
-    """Return the smaller of the largest absolute values of both tensors, not synchronised."""
-    norms = [torch.linalg.vector_norm(part, ord=float("inf")).float() for part in (a, b)]
-    return torch.minimum(norms[0], norms[1])
+def exponentials(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return e^{2a} and e^{2b} in float32, and the largest absolute values of both [2]."""
+    maxima = torch.zeros(2, dtype=torch.float32, device=a.device)
+    exp_a, exp_b = (torch.empty_like(x, dtype=torch.float32) for x in (a, b))
+    blocks_a, blocks_b = cdiv(a.numel(), EXP_BLOCK), cdiv(b.numel(), EXP_BLOCK)
+    additive_tiles.exponentials[(blocks_a + blocks_b,)](
+        a, b, exp_a, exp_b, maxima, a.numel(), b.numel(), blocks_a, BLOCK=EXP_BLOCK, num_warps=8
+    )
+    return exp_a, exp_b, maxima
 
 
 def triton_scores(
-    a: Tensor, b: Tensor, v: Tensor, maximum: Tensor, blocks: Blocks | None = None
+    terms: tuple[Tensor, Tensor, Tensor],
+    exps: tuple[Tensor, Tensor, Tensor],
+    *,
+    causal: int | None = None,
+    blocks: Blocks | None = None,
 ) -> Tensor:
-    """Compute scores [N, T, S] of a [N, T, D], b [N, S, D] and v [D]."""
+    """Compute scores [N, T, S] in float32 of a [N, T, D], b [N, S, D] and v [H, D].
+
+    Args:
+        exps: output of `exponentials`.
+        causal: query t attends to keys 0 to causal + t only, and other scores are undefined.
+    """
+    a, b, v = terms
+    exp_a, exp_b, maxima = exps
     (N, T, D), S = a.shape, b.shape[1]
-    blocks = blocks or (Blocks(queries=16) if T > 1 else ONE_QUERY)
-    output = a.new_empty(N, T, S)
-    grid = (N, triton.cdiv(T, blocks.queries), triton.cdiv(S, blocks.keys))
-    sizes = (T, S, D, *a.stride(), *b.stride())
-    additive_tiles.scores[grid](a, b, v, maximum, output, *sizes, **blocks.options())
+    blocks = blocks or (SCORE_BLOCKS if T > 1 else SCORE_BLOCKS_OF_ONE)
+    output = torch.empty(N, T, S, dtype=torch.float32, device=a.device)
+    grid = (N, cdiv(T, blocks.queries), cdiv(S, blocks.keys))
+    additive_tiles.scores[grid](
+        a, b, exp_a, exp_b, v, maxima, output, T, S, D, v.shape[0], causal or 0,
+        CAUSAL=causal is not None, **blocks.options(),
+    )  # fmt: skip
     return output
 
 
 def triton_gradients(
-    a: Tensor, b: Tensor, v: Tensor, maximum: Tensor, g: Tensor, blocks: Blocks | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute the gradients of a, b and v from the gradient g [N, T, S] of the scores."""
-    grad_a, g_r = _gradient(a, b, v, maximum, g, True, blocks)
-    grad_b, _ = _gradient(b, a, v, maximum, g.transpose(1, 2), False, blocks)
-    total = g.sum(dtype=torch.float32)
-    return grad_a, grad_b, (total - 2 * g_r.sum(dim=(0, 1))).to(v.dtype)
-
-
-def _gradient(
-    a: Tensor,
-    b: Tensor,
-    v: Tensor,
-    maximum: Tensor,
+    terms: tuple[Tensor, Tensor, Tensor],
+    maxima: Tensor,
     g: Tensor,
-    with_v: bool,
-    blocks: Blocks | None,
-) -> tuple[Tensor, Tensor]:
-    """Return the gradient of a, and the sums of g * r for the gradient of v if with_v."""
-    (N, T, D), S = a.shape, b.shape[1]
-    blocks = blocks or (Blocks() if T > 1 else ONE_QUERY)
-    rows = triton.cdiv(T, blocks.queries)
-    grad_a = a.new_empty(N, T, D)
-    g_r = torch.empty((N, rows, D) if with_v else 0, dtype=torch.float32, device=a.device)
-    sizes = (T, S, D, *a.stride(), *b.stride(), *g.stride())
-    additive_tiles.gradient[(N, rows, triton.cdiv(D, blocks.width))](
-        a, b, v, maximum, g, grad_a, g_r, *sizes, WITH_V=with_v, **blocks.options()
-    )
-    return grad_a, g_r
+    *,
+    dtype: torch.dtype,
+    causal: int | None = None,
+    blocks: Blocks | None = None,
+    parts: int | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Compute the gradients of a, b (in ``dtype``) and v [H, D] from g [N, T, S], of the scores.
+
+    The sum of g must be 0, as that of the gradient of a softmax is; else it is to be added to the
+    gradient of v.
+
+    Args:
+        parts: number of parts of the keys that are processed in parallel; each needs memory for a
+            gradient of a in float32.
+    """
+    a, b, v = terms
+    (N, T, D), S, H = a.shape, b.shape[1], v.shape[0]
+    blocks = blocks or GRADIENT_BLOCKS
+    columns = cdiv(D, blocks.width)
+    parts = min(parts or cdiv(PROGRAMS, N * columns), cdiv(S, blocks.keys))
+    keys = cdiv(S, parts * blocks.keys) * blocks.keys
+    parts = cdiv(S, keys)
+    grad_a = a.new_empty(parts, N, T, D, dtype=dtype if parts == 1 else torch.float32)
+    low = None if grad_a.dtype == torch.float32 else torch.empty_like(grad_a)
+    grad_b = torch.empty_like(b, dtype=dtype)
+    grad_v = a.new_empty(parts * N // H, H, D, dtype=torch.float32)
+    additive_tiles.gradients[(N, columns, parts)](
+        a, b, v, maxima, g, grad_a, low, grad_b, grad_v, N, T, S, D, H, keys, causal or 0,
+        CAUSAL=causal is not None, **blocks.options(),
+    )  # fmt: skip
+    sums = grad_a[0] if parts == 1 else grad_a.sum(dim=0).to(dtype)
+    return sums, grad_b, grad_v.sum(dim=0)

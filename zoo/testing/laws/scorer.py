@@ -118,9 +118,12 @@ def stepwise_queries(config: Configuration) -> None:
 
 def fused_path(config: Configuration) -> None:
     """The fused path equals the reference path, with its gradients, for every form of mask; it
-    drops weights with the given probability."""
+    drops weights with the given probability. In float32 if it does not support float64."""
     attention = _attention(config, 1)
-    query, memory = (randn(2, n, 8, seed=n).requires_grad_() for n in (3, 4))
+    dtype = _fused_dtype(attention)
+    tolerance = 1e-7 if dtype == torch.float64 else 1e-4
+    attention.to(dtype)
+    query, memory = (randn(2, n, 8, seed=n).to(dtype).requires_grad_() for n in (3, 4))
     inputs = [query, memory, *attention.parameters()]
     keys, masked_row = length_mask([4, 2]), length_mask([4, 0])
     for mask in (
@@ -130,27 +133,34 @@ def fused_path(config: Configuration) -> None:
         Mask(causal=True),
         Mask(causal=True, offset=1),
         Mask(keys=keys, causal=True),
-        Mask(causal=True, bias=randn(1, 3, 4, seed=5)),
+        Mask(causal=True, bias=randn(1, 3, 4, seed=5).to(dtype)),
     ):
-        prepared = attention.prepare(memory)
-        parts = query[:, None], prepared["keys"], prepared["values"], mask
-        if attention.scorers.first.fused(*parts) is None:
-            raise NotApplicable("it has no fused path")
         fused = attention(query, memory, mask)
         with recording(attention):
             reference = attention(query, memory, mask)
-        assert_close(fused, reference, "the fused context", tolerance=1e-7)
+        assert_close(fused, reference, "the fused context", tolerance=tolerance)
         grads = (torch.autograd.grad(each.square().sum(), inputs) for each in (fused, reference))
         for ours, theirs in zip(*grads, strict=True):
-            assert_close(ours, theirs, "a gradient of the fused context", tolerance=1e-7)
-    _check_fused_dropout(attention)
+            assert_close(ours, theirs, "a gradient of the fused context", tolerance=tolerance)
+    _check_fused_dropout(attention, dtype)
 
 
-def _check_fused_dropout(attention: Attention) -> None:
+def _fused_dtype(attention: Attention) -> torch.dtype:
+    """Return the first of float64 and float32 that the fused path supports."""
+    for dtype in (torch.float64, torch.float32):
+        states = randn(1, 2, 8, seed=1).to(dtype)
+        prepared = attention.to(dtype).prepare(states)
+        parts = states[:, None], prepared["keys"], prepared["values"], Mask()
+        if attention.scorers.fused(*parts) is not None:
+            return dtype
+    raise NotApplicable("it has no fused path")
+
+
+def _check_fused_dropout(attention: Attention, dtype: torch.dtype) -> None:
     """Check the fraction of dropped weights, if the fused path supports dropout."""
-    states = randn(2, 32, 8, seed=6)
+    states = randn(2, 32, 8, seed=6).to(dtype)
     keys = attention.prepare(states)["keys"]
-    values = torch.eye(32, dtype=torch.float64).expand(2, 1, 32, 32)  # the context is the weights
+    values = torch.eye(32, dtype=dtype).expand(2, 1, 32, 32)  # the context is the weights
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         weights = attention.scorers.first.fused(
