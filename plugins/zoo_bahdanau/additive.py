@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import FromParent, Scorer, WidthConflict, additive_scores
+from zoo.plugin import FromParent, ScoreForm, Scorer, WidthConflict, additive_scores
 
 
 class Additive(Scorer):
@@ -63,6 +63,10 @@ class Additive(Scorer):
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return additive_scores(self.W(query), prepared, self.v)
+
+    def score_form(self) -> ScoreForm:
+        weight = self.W.weight if isinstance(self.W, nn.Linear) else None
+        return ScoreForm(weight=weight, v=self.v)
 
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         scores: Tensor = (self.W(query) + self.U(key)).tanh() @ self.v

@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import FromParent, Scorer, additive_scores
+from zoo.plugin import FromParent, ScoreForm, Scorer, additive_scores
 
 
 class NormalisedAdditive(Scorer):
@@ -60,6 +60,9 @@ class NormalisedAdditive(Scorer):
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return additive_scores(self.W(query), prepared, self._direction())
+
+    def score_form(self) -> ScoreForm:
+        return ScoreForm(self.W.weight, self.W.bias, self._direction())
 
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         scores: Tensor = (self.W(query) + self.U(key)).tanh() @ self._direction()

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import FromParent, Scorer, additive_scores
+from zoo.plugin import FromParent, ScoreForm, Scorer, additive_scores
 
 
 class _SlicedLinear(nn.Linear):
@@ -64,6 +64,9 @@ class Concat(Scorer):
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         projected = self.W(query, slice(self.query_dim))  # [..., T, hidden]
         return additive_scores(projected, prepared, self.v)
+
+    def score_form(self) -> ScoreForm:
+        return ScoreForm(weight=self.W.weight[:, : self.query_dim], v=self.v)
 
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         scores: Tensor = self.W(torch.cat([query, key], dim=-1)).tanh() @ self.v

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from zoo.plugin import FromParent, Mask, Scorer, fused_softmax
+from zoo.plugin import FromParent, Mask, ScoreForm, Scorer, fused_softmax
 
 
 class General(Scorer):
@@ -39,6 +39,9 @@ class General(Scorer):
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return query @ prepared.transpose(-1, -2)
+
+    def score_form(self) -> ScoreForm:
+        return ScoreForm()
 
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         scores: Tensor = (query * self.W(key)).sum(dim=-1)

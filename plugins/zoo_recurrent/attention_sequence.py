@@ -1,0 +1,110 @@
+"""Recurrence with attention over all tokens at once, if the parts allow it.
+
+Notation: see `SequenceInputs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from zoo.plugin import Attention, has_hooks
+from zoo_recurrent.cells import CellStack, RecurrentCell
+from zoo_recurrent.sequence import decode_sequence
+from zoo_recurrent.sequence_inputs import SequenceInputs
+
+TensorMapping = Mapping[str, Tensor]
+
+
+def why_not_sequence(cells: CellStack, tokens: Tensor, state: TensorMapping) -> str | None:
+    """Return the reason why a decoder processes its tokens one at a time; None if it does not."""
+    if tokens.shape[1] < 2:
+        return "there is one token"
+    if len(cells.cells) > 1:
+        return f"there are {len(cells.cells)} layers"
+    if state["h"].dtype == torch.float64 and not torch.compiler.is_compiling():
+        return "the dtype is torch.float64"
+    return "the cells have module hooks" if has_hooks(cells) else None
+
+
+def why_not_attention_sequence(
+    attention: Attention, state: TensorMapping, per_source: TensorMapping
+) -> str | None:
+    """Return the reason why the attention cannot be part of `decode_sequence`; None if it can."""
+    align = attention.align
+    if attention.is_recording:
+        return "the attention weights are recorded"
+    if attention.project != "none" or attention.heads > 1:
+        return "the attention has several heads or projections"
+    if not align.is_softmax or align.dropout_p > 0:
+        return f"alignment '{align.name}' is not a softmax without dropout"
+    if attention.scorers.first.score_form() is None:
+        return f"scorer '{attention.scorers.first.name}' has no score form"
+    if attention.sequential or len(per_source["keys"]) != len(state["h"]):
+        return "the attention has a state, or hypotheses share their keys"
+    return "the attention has module hooks" if has_hooks(attention) else None
+
+
+def run_sequence(
+    cells: CellStack,
+    x: Tensor,
+    state: TensorMapping,
+    attention: Attention | None = None,
+    per_source: TensorMapping | None = None,
+    context: Tensor | None = None,
+) -> tuple[Tensor, dict[str, Tensor], Tensor]:
+    """Compute the states of the inputs x [B, n, E].
+
+    Args:
+        attention: attends to the state before each step; the context is appended to the input.
+        per_source: prepared keys and values, and the mask.
+        context: context [B, C] of the first step; by default it is computed as the others are.
+
+    Returns the states [B, n, H], the last state tensors [B, 1, H], and the weights [B, n, S],
+    which are empty without attention.
+    """
+    cell = cells.cells[0]
+    assert isinstance(cell, RecurrentCell)
+    H, (B, _, E), none = cell.hidden, x.shape, x.new_empty(0)
+    x_gates = F.linear(x, cell.weight_ih[:, :E], cell.bias_ih)
+    rows = (2 if cell.cell == "gru-cho" else len(cell.weight_hh) // H) * H
+    W, b = [cell.weight_hh[:rows]], [cell.bias_hh[:rows]]
+    keys = memory_gates = v = none
+    mask, scorer = torch.ones(B, 0, dtype=torch.bool, device=x.device), "none"
+    if attention is not None and per_source is not None:
+        form = attention.scorers.first.score_form()
+        assert form is not None
+        keys, mask = per_source["keys"][:, 0], per_source["mask"]
+        memory_gates = F.linear(per_source["values"][:, 0], cell.weight_ih[:, E:])
+        scorer = "dot" if form.v is None else "additive"
+        v = none if form.v is None else form.v
+        if form.weight is not None:
+            W.insert(0, form.weight)
+            b.insert(0, form.weight.new_zeros(len(W[0])) if form.bias is None else form.bias)
+    if context is not None:
+        first = x_gates[:, :1] + F.linear(context[:, None], cell.weight_ih[:, E:])
+        x_gates = torch.cat([first, x_gates[:, 1:]], dim=1)
+    inputs = SequenceInputs(
+        x_gates,
+        state["h"][:, 0],
+        state["c"][:, 0] if cell.cell == "lstm" else none,
+        torch.cat(W),
+        torch.cat(b),
+        cell.weight_hh[rows:],
+        cell.bias_hh[rows:],
+        keys,
+        memory_gates,
+        v,
+        mask,
+        cell.cell,
+        scorer,
+        0 if context is None else 1,
+    )
+    hs, cs, weights = decode_sequence(inputs)
+    last = {"h": hs[:, -1:]}
+    if cell.cell == "lstm":
+        last["c"] = cs[:, -1:]
+    return hs[:, 1:], last, weights

@@ -1,0 +1,192 @@
+"""Triton kernels of one step of the cells of all items, and of its gradient.
+
+Notation: B batch, S source positions, H hidden width, G gates. Names such as ``x_b`` are strides.
+"""
+
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
+
+import triton
+import triton.language as tl
+
+from zoo_recurrent.kernels.attention_step import LOWEST, load, tanh
+
+HALF_LOWEST = tl.constexpr(-5e29)
+
+
+@triton.jit
+def _weights(score, largest, scale):
+    return tl.where(score > HALF_LOWEST, tl.exp(score - largest) * scale, 0.0)
+
+
+@triton.jit
+def advance(
+    scores,  # [B, S]
+    memory_gates,  # [B, S, G * H]
+    x,  # [B, G * H], input terms of the gates
+    r,  # [B, G * H], recurrent terms of the gates
+    h,  # [B, H]
+    c,  # [B, H], of an LSTM
+    weights,  # [B, S], receives the softmax of the scores
+    h_after,  # [B, H]
+    c_after,  # [B, H]
+    x_b,
+    r_b,
+    h_b,
+    w_b,
+    S,
+    H,
+    CELL: tl.constexpr,
+    G: tl.constexpr,
+    ATTEND: tl.constexpr,
+    SP: tl.constexpr,  # power of two, at least S
+    SB: tl.constexpr,
+    HB: tl.constexpr,
+):
+    """Compute the weights and a block of the new state; grid (B, H blocks).
+
+    CELL is 'rnn', 'lstm', 'gru', or 'none' to write the gates [B, G * H] to h_after.
+    """
+    b = tl.program_id(0).to(tl.int64)
+    j = tl.program_id(1) * HB + tl.arange(0, HB)
+    inside = j < H
+    g0 = load(x + b * x_b + j, inside)
+    g1 = g0
+    g2 = g0
+    g3 = g0
+    if G > 1:
+        g1 = load(x + b * x_b + H + j, inside)
+        g2 = load(x + b * x_b + 2 * H + j, inside)
+    if G > 3:
+        g3 = load(x + b * x_b + 3 * H + j, inside)
+    if ATTEND:
+        every = tl.arange(0, SP)
+        all_scores = tl.load(scores + b * S + every, mask=every < S, other=LOWEST)
+        largest = tl.max(all_scores, axis=0)
+        total = tl.sum(_weights(all_scores, largest, 1.0), axis=0)
+        scale = 1.0 / tl.where(total > 0, total, 1.0)
+        if tl.program_id(1) == 0:
+            row = _weights(all_scores, largest, scale)
+            tl.store(weights + b * w_b + every, row, mask=every < S)
+        a0 = tl.zeros((SB, HB), tl.float32)
+        a1 = tl.zeros((SB, HB), tl.float32)
+        a2 = tl.zeros((SB, HB), tl.float32)
+        a3 = tl.zeros((SB, HB), tl.float32)
+        for first in range(0, S, SB):
+            s = first + tl.arange(0, SB)
+            score = tl.load(scores + b * S + s, mask=s < S, other=LOWEST)
+            weight = _weights(score, largest, scale)[:, None]
+            rows = memory_gates + (b * S + s[:, None]) * (G * H) + j[None, :]
+            used = (s[:, None] < S) & inside[None, :]
+            a0 += weight * load(rows, used)
+            if G > 1:
+                a1 += weight * load(rows + H, used)
+                a2 += weight * load(rows + 2 * H, used)
+            if G > 3:
+                a3 += weight * load(rows + 3 * H, used)
+        g0 += tl.sum(a0, axis=0)
+        if G > 1:
+            g1 += tl.sum(a1, axis=0)
+            g2 += tl.sum(a2, axis=0)
+        if G > 3:
+            g3 += tl.sum(a3, axis=0)
+    if CELL == "none":
+        tl.store(h_after + b * h_b + j, g0, mask=inside)
+        tl.store(h_after + b * h_b + H + j, g1, mask=inside)
+        tl.store(h_after + b * h_b + 2 * H + j, g2, mask=inside)
+    else:
+        r0 = load(r + b * r_b + j, inside)
+        if CELL == "rnn":
+            state = tanh(g0 + r0)
+        else:
+            r1 = load(r + b * r_b + H + j, inside)
+            r2 = load(r + b * r_b + 2 * H + j, inside)
+            if CELL == "gru":
+                z = tl.sigmoid(g1 + r1)
+                n = tanh(g2 + tl.sigmoid(g0 + r0) * r2)
+                state = n + z * (load(h + b * h_b + j, inside) - n)
+            else:
+                r3 = load(r + b * r_b + 3 * H + j, inside)
+                memory = tl.sigmoid(g1 + r1) * load(c + b * h_b + j, inside)
+                memory += tl.sigmoid(g0 + r0) * tanh(g2 + r2)
+                tl.store(c_after + b * h_b + j, memory, mask=inside)
+                state = tl.sigmoid(g3 + r3) * tanh(memory)
+        tl.store(h_after + b * h_b + j, state, mask=inside)
+
+
+@triton.jit
+def gate_gradient(
+    dh,  # [B, H], gradient of the new state
+    dc,  # [B, H], gradient of the new memory cell of an LSTM
+    factors_x,  # [B, G * H]
+    factors_r,  # [B, G * H]
+    factors_direct,  # [B, H]
+    factors_cell,  # [B, H]
+    memory_gates,  # [B, S, G * H]
+    grad_h,  # [B, H], a second part of the gradient of the previous state
+    grad_c,  # [B, H]
+    dx,  # [B, G * H], receives the gradient of the input terms
+    dr,  # [B, G * H], receives the gradient of the recurrent terms
+    before,  # [B, H], receives the gradient of the previous state, without its products
+    dc_before,  # [B, H]
+    d_weights,  # [B, S], receives the gradient of the weights
+    dh_b,
+    dc_b,
+    f_b,
+    fd_b,
+    gh_b,
+    dx_b,
+    dr_b,
+    S,
+    H,
+    CELL: tl.constexpr,
+    G: tl.constexpr,
+    ATTEND: tl.constexpr,
+    SB: tl.constexpr,
+    HB: tl.constexpr,
+):
+    """Compute the gradients of the gates and of a block of weights; grid (B, S blocks).
+
+    CELL is 'none' if dx is given and only the gradient of the weights is computed.
+    """
+    b = tl.program_id(0).to(tl.int64)
+    s = tl.program_id(1) * SB + tl.arange(0, SB)
+    writes = tl.program_id(1) == 0
+    sums = tl.zeros((SB, HB), tl.float32)
+    for start in range(0, H, HB):
+        j = start + tl.arange(0, HB)
+        inside = j < H
+        rows = memory_gates + (b * S + s[:, None]) * (G * H) + j[None, :]
+        used = (s[:, None] < S) & inside[None, :]
+        if CELL == "none":
+            for g in tl.static_range(G):
+                sums += load(dx + b * dx_b + g * H + j, inside)[None, :] * load(rows + g * H, used)
+        else:
+            grad = load(dh + b * dh_b + j, inside)
+            cell_grad = grad
+            direct = load(grad_h + b * gh_b + j, inside)
+            if CELL == "lstm":
+                cell_grad = load(dc + b * dc_b + j, inside)
+                cell_grad += grad * load(factors_cell + b * fd_b + j, inside)
+            if writes:
+                if CELL == "lstm":
+                    after = cell_grad * load(factors_direct + b * fd_b + j, inside)
+                    after += load(grad_c + b * gh_b + j, inside)
+                    tl.store(dc_before + b * H + j, after, mask=inside)
+                if CELL == "gru":
+                    direct += grad * load(factors_direct + b * fd_b + j, inside)
+                tl.store(before + b * H + j, direct, mask=inside)
+            for g in tl.static_range(G):
+                source = cell_grad
+                if g == 3:
+                    source = grad
+                gate = source * load(factors_x + b * f_b + g * H + j, inside)
+                if writes:
+                    recurrent = gate
+                    if CELL == "gru":
+                        recurrent = grad * load(factors_r + b * f_b + g * H + j, inside)
+                    tl.store(dx + b * dx_b + g * H + j, gate, mask=inside)
+                    tl.store(dr + b * dr_b + g * H + j, recurrent, mask=inside)
+                if ATTEND:
+                    sums += gate[None, :] * load(rows + g * H, used)
+    if ATTEND:
+        tl.store(d_weights + b * S + s, tl.sum(sums, axis=1), mask=s < S)

@@ -1,0 +1,199 @@
+"""Steps of the recurrence in Triton kernels.
+
+Notation: see `SequenceInputs`.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+from torch import Tensor
+
+from zoo_recurrent.cells import GATES
+from zoo_recurrent.kernels import attention_step, cell_step
+from zoo_recurrent.sequence_inputs import Derivatives, SequenceInputs
+from zoo_recurrent.sequence_steps import TorchSteps
+
+MAX_SOURCE = 65536
+"""Largest number of source positions; a program holds the weights of all of them."""
+
+
+class TritonSteps(TorchSteps):
+    """Steps of the recurrence in a few kernels each; 'gru-cho' computes its cell in torch."""
+
+    def __init__(self, inputs: SequenceInputs) -> None:
+        super().__init__(inputs)
+        B, S = inputs.mask.shape
+        self.scores = torch.empty(B, S, dtype=torch.float32, device=inputs.mask.device)
+        self.S, self.H = S, inputs.hidden
+        self.cell = "none" if inputs.cell == "gru-cho" else inputs.cell
+        self.gates = GATES[inputs.cell]  # type: ignore[index]
+        self.additive = inputs.scorer == "additive"
+        self.padded_source = triton.next_power_of_2(max(S, 1))
+
+    def attend(self, q: Tensor, weights: Tensor) -> None:
+        """Compute the scores; `advance` computes the weights."""
+        inputs, D = self.inputs, q.shape[1]
+        attention_step.scores[(len(q), triton.cdiv(self.S, 8))](
+            q,
+            inputs.keys,
+            inputs.v,
+            inputs.mask,
+            self.scores,
+            q.stride(0),
+            self.S,
+            D,
+            ADDITIVE=self.additive,
+            SB=8,
+            DB=_block(D, 128),
+            num_warps=4,
+        )
+
+    def advance(
+        self, t: int, weights: Tensor | None, recurrent: Tensor, hs: Tensor, cs: Tensor
+    ) -> None:
+        inputs, h, after = self.inputs, hs[:, t], hs[:, t + 1]
+        x, c = inputs.x_gates[:, t], cs[:, t] if cs.numel() else h
+        by_cell = self.cell != "none"
+        output = after if by_cell else torch.empty_like(x)
+        row = after if weights is None else weights
+        HB = _block(self.H, 64)
+        cell_step.advance[(len(h), triton.cdiv(self.H, HB))](
+            self.scores,
+            inputs.memory_gates,
+            x,
+            recurrent,
+            h,
+            c,
+            row,
+            output,
+            cs[:, t + 1] if cs.numel() else after,
+            x.stride(0),
+            recurrent.stride(0),
+            output.stride(0),
+            row.stride(0),
+            self.S,
+            self.H,
+            CELL=self.cell,
+            G=self.gates,
+            ATTEND=weights is not None,
+            SP=self.padded_source,
+            SB=16,
+            HB=HB,
+            num_warps=4,
+        )
+        if not by_cell:
+            self.advance_cell(t, output, recurrent, hs, cs)
+
+    def backward_cell(
+        self,
+        t: int,
+        factors: Derivatives,
+        dh: Tensor,
+        dc: Tensor,
+        grad_h: Tensor,
+        grad_c: Tensor,
+        dx: Tensor,
+        dr: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        inputs, B, attends = self.inputs, len(dh), self.inputs.attends(t)
+        before, dc_before = torch.empty_like(grad_h), dc
+        if self.cell == "none":
+            before, dc_before = super().backward_cell(t, factors, dh, dc, grad_h, grad_c, dx, dr)
+            if not attends:
+                return before, dc_before
+        lstm = self.cell == "lstm"
+        if lstm:
+            dc_before = torch.empty_like(grad_c)
+        x = factors.x[:, t]
+        direct = factors.direct[:, t] if factors.direct.numel() else x
+        cell_step.gate_gradient[(B, triton.cdiv(self.S, 8) if attends else 1)](
+            dh,
+            dc if lstm else dh,
+            x,
+            factors.h[:, t] if factors.h.numel() else x,
+            direct,
+            factors.to_cell[:, t] if lstm else direct,
+            inputs.memory_gates,
+            grad_h,
+            grad_c if lstm else grad_h,
+            dx,
+            dr,
+            before,
+            dc_before if lstm else before,
+            self.scores,
+            dh.stride(0),
+            dc.stride(0) if lstm else 0,
+            x.stride(0),
+            direct.stride(0),
+            grad_h.stride(0),
+            dx.stride(0),
+            dr.stride(0),
+            self.S,
+            self.H,
+            CELL=self.cell,
+            G=self.gates,
+            ATTEND=attends,
+            SB=8,
+            HB=_block(self.H, 128),
+            num_warps=4,
+        )
+        return before, dc_before
+
+    def backward_attend(
+        self, q: Tensor, weights: Tensor, grad_weights: Tensor, dx: Tensor, dq: Tensor, ds: Tensor
+    ) -> None:
+        """Compute the gradients; `backward_cell` computed the gradient of the weights."""
+        inputs, (B, D) = self.inputs, q.shape
+        DB = _block(D, 64)
+        attention_step.query_gradient[(B, triton.cdiv(D, DB))](
+            q,
+            inputs.keys,
+            inputs.v,
+            weights,
+            self.scores,
+            grad_weights,
+            ds,
+            dq,
+            q.stride(0),
+            weights.stride(0),
+            grad_weights.stride(0),
+            ds.stride(0),
+            dq.stride(0),
+            self.S,
+            D,
+            ADDITIVE=self.additive,
+            SP=self.padded_source,
+            SB=16,
+            DB=DB,
+            num_warps=4,
+        )
+
+    def additive_gradients(self, q: Tensor, ds: Tensor) -> tuple[Tensor, Tensor]:
+        inputs, (B, T, D) = self.inputs, q.shape
+        SB, DB = 16, _block(D, 64)
+        blocks = triton.cdiv(self.S, SB)
+        grad_keys = torch.empty_like(inputs.keys)
+        grad_v = torch.empty(B, blocks, D, dtype=torch.float32, device=q.device)
+        attention_step.additive_gradients[(B, blocks, triton.cdiv(D, DB))](
+            q,
+            inputs.keys,
+            inputs.v,
+            ds,
+            grad_keys,
+            grad_v,
+            q.stride(0),
+            q.stride(1),
+            T,
+            self.S,
+            D,
+            SB=SB,
+            DB=DB,
+            num_warps=4,
+        )
+        return grad_keys, grad_v.sum(dim=(0, 1)).to(inputs.v.dtype)
+
+
+def _block(width: int, largest: int) -> int:
+    """Return the block size for a width: a power of two, at most ``largest``."""
+    return min(largest, triton.next_power_of_2(width))

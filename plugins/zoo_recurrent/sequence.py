@@ -1,0 +1,113 @@
+"""Recurrent decoding of all steps as one operator, with attention or without.
+
+The operator has its own gradient, so torch.compile does not unroll the loop. It is differentiable
+once.
+
+Notation: see `SequenceInputs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zoo.plugin import why_not_triton
+from zoo_recurrent.sequence_inputs import SequenceInputs
+from zoo_recurrent.sequence_loop import Result, Steps, empty_result, run_backward, run_forward
+from zoo_recurrent.sequence_steps import TorchSteps
+
+
+@torch.library.custom_op("zoo_recurrent::decode_sequence", mutates_args=())
+def _decode(
+    tensors: Sequence[Tensor], mask: Tensor, cell: str, scorer: str, first: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    inputs = SequenceInputs(*tensors, mask, cell, scorer, first)
+    wide, steps = _select_steps(inputs)
+    hs, cs, weights = run_forward(wide, steps)
+    dtype = inputs.h0.dtype
+    return hs.to(dtype), cs.to(dtype), weights.to(dtype)
+
+
+@_decode.register_fake
+def _(
+    tensors: Sequence[Tensor], mask: Tensor, cell: str, scorer: str, first: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    return empty_result(SequenceInputs(*tensors, mask, cell, scorer, first))
+
+
+@torch.library.custom_op("zoo_recurrent::decode_sequence_backward", mutates_args=())
+def _decode_backward(
+    tensors: Sequence[Tensor],
+    mask: Tensor,
+    cell: str,
+    scorer: str,
+    first: int,
+    result: Sequence[Tensor],
+    gradients: Sequence[Tensor],
+) -> list[Tensor]:
+    inputs = SequenceInputs(*tensors, mask, cell, scorer, first)
+    wide, steps = _select_steps(inputs)
+    dtype = wide.h0.dtype
+    hs, cs, weights = (tensor.to(dtype) for tensor in result)
+    grad_hs, grad_cs, grad_weights = (tensor.to(dtype).contiguous() for tensor in gradients)
+    computed = run_backward(wide, steps, (hs, cs, weights), (grad_hs, grad_cs, grad_weights))
+    return [grad.to(inputs.h0.dtype) for grad in computed]
+
+
+@_decode_backward.register_fake
+def _(
+    tensors: Sequence[Tensor],
+    mask: Tensor,
+    cell: str,
+    scorer: str,
+    first: int,
+    result: Sequence[Tensor],
+    gradients: Sequence[Tensor],
+) -> list[Tensor]:
+    return [torch.empty_like(tensor, memory_format=torch.contiguous_format) for tensor in tensors]
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Result) -> None:
+    tensors, mask, ctx.cell, ctx.scorer, ctx.first = inputs
+    ctx.count = len(tensors)
+    ctx.save_for_backward(*tensors, mask, *output)
+
+
+def _backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
+    saved = ctx.saved_tensors
+    tensors, mask, result = saved[: ctx.count], saved[ctx.count], saved[ctx.count + 1 :]
+    grads = _decode_backward(
+        list(tensors), mask, ctx.cell, ctx.scorer, ctx.first, list(result), list(gradients)
+    )
+    return grads, None, None, None, None
+
+
+_decode.register_autograd(_backward, setup_context=_setup_context)
+
+
+def decode_sequence(inputs: SequenceInputs) -> Result:
+    """Compute the states, memory cells and attention weights of all steps.
+
+    All tensors are converted to the dtype of ``x_gates``.
+    """
+    tensors = [tensor.to(inputs.x_gates.dtype) for tensor in inputs.tensors]
+    result: Result = _decode(tensors, inputs.mask, inputs.cell, inputs.scorer, inputs.first)
+    return result
+
+
+def _select_steps(inputs: SequenceInputs) -> tuple[SequenceInputs, Steps]:
+    """Return the steps for the device, and the inputs in the dtype in which they compute."""
+    kind: type[TorchSteps] = TorchSteps
+    dtype = torch.promote_types(inputs.h0.dtype, torch.float32)
+    if inputs.x_gates.numel() and why_not_triton(*inputs.tensors) is None:
+        from zoo_recurrent.kernels.triton_steps import MAX_SOURCE, TritonSteps
+
+        if inputs.mask.shape[1] <= MAX_SOURCE:
+            kind, dtype = TritonSteps, inputs.h0.dtype
+    tensors = [tensor.to(dtype).contiguous() for tensor in inputs.tensors]
+    mask = inputs.mask.contiguous()
+    inputs = SequenceInputs(*tensors, mask, inputs.cell, inputs.scorer, inputs.first)
+    return inputs, kind(inputs)

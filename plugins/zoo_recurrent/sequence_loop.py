@@ -1,0 +1,139 @@
+"""The recurrence over all steps, and its gradient.
+
+Only what depends on the previous state is computed in the loop. Forward, a step multiplies the
+state by W, attends, and computes the cell. The gradient needs the states and weights; all other
+activations, and the gradients of the weights, are computed for all steps at once.
+
+Notation: see `SequenceInputs`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from zoo_recurrent.sequence_inputs import Derivatives, SequenceInputs, derivatives
+
+Result = tuple[Tensor, Tensor, Tensor]
+"""States [B, T + 1, H], memory cells [B, T + 1, H] of an LSTM, and weights [B, T, S]."""
+
+
+class Steps(Protocol):
+    """The computations of one step; see `TorchSteps`."""
+
+    def attend(self, q: Tensor, weights: Tensor) -> None: ...
+
+    def advance(
+        self, t: int, weights: Tensor | None, recurrent: Tensor, hs: Tensor, cs: Tensor
+    ) -> None: ...
+
+    def backward_cell(
+        self,
+        t: int,
+        factors: Derivatives,
+        dh: Tensor,
+        dc: Tensor,
+        grad_h: Tensor,
+        grad_c: Tensor,
+        dx: Tensor,
+        dr: Tensor,
+    ) -> tuple[Tensor, Tensor]: ...
+
+    def backward_attend(
+        self, q: Tensor, weights: Tensor, grad_weights: Tensor, dx: Tensor, dq: Tensor, ds: Tensor
+    ) -> None: ...
+
+    def additive_gradients(self, q: Tensor, ds: Tensor) -> tuple[Tensor, Tensor]: ...
+
+
+def empty_result(inputs: SequenceInputs) -> Result:
+    """Allocate the outputs."""
+    (B, T), (H, S) = inputs.x_gates.shape[:2], (inputs.hidden, inputs.mask.shape[1])
+    hs = inputs.h0.new_empty(B, T + 1, H)
+    cs = hs.new_empty(hs.shape if inputs.cell == "lstm" else 0)
+    return hs, cs, hs.new_empty((B, T, S) if inputs.scorer != "none" else 0)
+
+
+def run_forward(inputs: SequenceInputs, steps: Steps) -> Result:
+    """Compute all states."""
+    hs, cs, weights = empty_result(inputs)
+    hs[:, 0] = inputs.h0
+    if cs.numel():
+        cs[:, 0] = inputs.c0
+    if inputs.scorer != "none" and inputs.first:
+        weights[:, : inputs.first] = 0
+    D, W = inputs.query_rows, inputs.W.T
+    for t in range(inputs.steps):
+        projected = torch.addmm(inputs.b, hs[:, t], W)
+        row = weights[:, t] if inputs.attends(t) else None
+        if row is not None:
+            steps.attend(inputs.query(projected, hs[:, t]), row)
+        steps.advance(t, row, projected[:, D:], hs, cs)
+    return hs, cs, weights
+
+
+def run_backward(
+    inputs: SequenceInputs, steps: Steps, result: Result, gradients: Result
+) -> list[Tensor]:
+    """Compute the gradients of the tensors of the inputs, given those of the result."""
+    (hs, cs, weights), (grad_hs, grad_cs, grad_weights) = result, gradients
+    h_before, D, attends = hs[:, :-1], inputs.query_rows, inputs.scorer != "none"
+    projected = F.linear(h_before, inputs.W, inputs.b)  # [B, T, D + R]
+    q = inputs.query(projected, h_before)
+    gates = inputs.x_gates
+    if attends:
+        gates = torch.baddbmm(gates, weights, inputs.memory_gates)
+    factors = derivatives(inputs, gates, projected[..., D:], hs, cs)
+    del gates
+    dx, d_projected = torch.empty_like(inputs.x_gates), torch.empty_like(projected)
+    ds = torch.zeros_like(weights)
+    dq = d_projected[..., :D] if D else torch.empty_like(h_before)
+    if inputs.first:
+        dq[:, : inputs.first] = 0
+    dh, dc = grad_hs[:, -1], grad_cs[:, -1] if cs.numel() else torch.empty_like(cs)
+    for t in reversed(range(inputs.steps)):
+        grad_h, grad_c = grad_hs[:, t], grad_cs[:, t] if cs.numel() else dc
+        before, dc = steps.backward_cell(
+            t, factors, dh, dc, grad_h, grad_c, dx[:, t], d_projected[:, t, D:]
+        )
+        if inputs.attends(t):
+            steps.backward_attend(
+                q[:, t], weights[:, t], grad_weights[:, t], dx[:, t], dq[:, t], ds[:, t]
+            )
+            if not D:
+                before = before + dq[:, t]
+        dh = torch.addmm(before, d_projected[:, t], inputs.W)
+    flat, h_flat = d_projected.flatten(0, 1), h_before.flatten(0, 1)
+    grad_U_n, grad_b_n = torch.zeros_like(inputs.U_n), torch.zeros_like(inputs.b_n)
+    if inputs.cell == "gru-cho":
+        d_n = dx[..., 2 * inputs.hidden :].flatten(0, 1)
+        grad_U_n, grad_b_n = d_n.T @ (factors.gate * h_before).flatten(0, 1), d_n.sum(dim=0)
+    keys, memory_gates, v = _source_gradients(inputs, steps, q, weights, dx, ds)
+    return [
+        dx,
+        dh,
+        dc,
+        flat.T @ h_flat,
+        flat.sum(dim=0),
+        grad_U_n,
+        grad_b_n,
+        keys,
+        memory_gates,
+        v,
+    ]
+
+
+def _source_gradients(
+    inputs: SequenceInputs, steps: Steps, q: Tensor, weights: Tensor, dx: Tensor, ds: Tensor
+) -> list[Tensor]:
+    """Compute the gradients of keys, memory_gates and v from all steps at once."""
+    if inputs.scorer == "none":
+        return [torch.zeros_like(t) for t in (inputs.keys, inputs.memory_gates, inputs.v)]
+    grad_memory_gates = torch.bmm(weights.mT, dx)
+    if inputs.scorer == "dot":
+        return [torch.bmm(ds.mT, q), grad_memory_gates, torch.zeros_like(inputs.v)]
+    grad_keys, grad_v = steps.additive_gradients(q, ds)
+    return [grad_keys, grad_memory_gates, grad_v]

@@ -1,0 +1,128 @@
+"""One step of the recurrence and of its gradient, in torch operations.
+
+Notation: see `SequenceInputs`.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from zoo_recurrent.sequence_inputs import Derivatives, SequenceInputs
+
+LOWEST = -1e30
+
+
+class TorchSteps:
+    """Steps of the recurrence on any device."""
+
+    def __init__(self, inputs: SequenceInputs) -> None:
+        self.inputs = inputs
+        self.masked = ~inputs.mask
+        self.has_row = inputs.mask.any(dim=1, keepdim=True)
+        self.grad_keys, self.grad_v = torch.zeros_like(inputs.keys), torch.zeros_like(inputs.v)
+
+    def attend(self, q: Tensor, weights: Tensor) -> None:
+        """Compute the attention weights [B, S] of the queries q [B, D]."""
+        inputs = self.inputs
+        if inputs.scorer == "additive":
+            scores = torch.tanh(q[:, None] + inputs.keys) @ inputs.v
+        else:
+            scores = torch.bmm(inputs.keys, q[..., None])[..., 0]
+        scores = scores.masked_fill_(self.masked, LOWEST).softmax(dim=-1)
+        torch.mul(scores, self.has_row, out=weights)
+
+    def advance(
+        self, t: int, weights: Tensor | None, recurrent: Tensor, hs: Tensor, cs: Tensor
+    ) -> None:
+        """Compute the state t + 1 from the weights [B, S] and the recurrent terms [B, R]."""
+        gates = self.inputs.x_gates[:, t]
+        if weights is not None:
+            gates = gates + torch.bmm(weights[:, None], self.inputs.memory_gates)[:, 0]
+        self.advance_cell(t, gates, recurrent, hs, cs)
+
+    def advance_cell(
+        self, t: int, gates: Tensor, recurrent: Tensor, hs: Tensor, cs: Tensor
+    ) -> None:
+        """Compute the state t + 1 from the input terms [B, G * H] and the recurrent terms."""
+        inputs, H = self.inputs, self.inputs.hidden
+        h, after = hs[:, t], hs[:, t + 1]
+        if inputs.cell == "rnn":
+            torch.tanh(gates + recurrent, out=after)
+            return
+        if inputs.cell == "lstm":
+            i, f, g, o = (gates + recurrent).chunk(4, dim=-1)
+            c = f.sigmoid() * cs[:, t] + i.sigmoid() * g.tanh()
+            cs[:, t + 1] = c
+            torch.mul(o.sigmoid(), c.tanh(), out=after)
+            return
+        r, z = (gates[:, : 2 * H] + recurrent[:, : 2 * H]).sigmoid_().chunk(2, dim=-1)
+        if inputs.cell == "gru":
+            n = torch.addcmul(gates[:, 2 * H :], r, recurrent[:, 2 * H :]).tanh_()
+        else:
+            n = torch.addmm(inputs.b_n, r * h, inputs.U_n.T).add_(gates[:, 2 * H :]).tanh_()
+        torch.lerp(n, h, z, out=after)
+
+    def backward_cell(
+        self,
+        t: int,
+        factors: Derivatives,
+        dh: Tensor,
+        dc: Tensor,
+        grad_h: Tensor,
+        grad_c: Tensor,
+        dx: Tensor,
+        dr: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Compute the gradients of the gates at step t.
+
+        dh and dc [B, H] are the gradients of state t + 1; grad_h and grad_c those of state t from
+        the outputs. Writes the gradients of the input terms dx [B, G * H] and of the recurrent
+        terms dr [B, R]. Returns the part of the gradient of state t that does not pass through W,
+        and the gradient of its memory cell.
+        """
+        inputs, H = self.inputs, self.inputs.hidden
+        if inputs.cell == "rnn":
+            torch.mul(factors.x[:, t], dh, out=dx)
+            dr.copy_(dx)
+            return grad_h, dc
+        if inputs.cell == "lstm":
+            dc = torch.addcmul(dc, dh, factors.to_cell[:, t])
+            both = torch.cat((dc, dc, dc, dh), dim=-1)
+            torch.mul(factors.x[:, t], both, out=dx)
+            dr.copy_(dx)
+            return grad_h, torch.addcmul(grad_c, dc, factors.direct[:, t])
+        direct = torch.addcmul(grad_h, dh, factors.direct[:, t])
+        if inputs.cell == "gru":
+            both = dh.repeat(1, 3)
+            torch.mul(factors.x[:, t], both, out=dx)
+            torch.mul(factors.h[:, t], both, out=dr)
+            return direct, dc
+        torch.mul(factors.x[:, t], dh.repeat(1, 2), out=dx[:, H:])
+        d_rh = dx[:, 2 * H :] @ inputs.U_n
+        torch.mul(d_rh, factors.reset[:, t], out=dx[:, :H])
+        dr.copy_(dx[:, : 2 * H])
+        return direct.addcmul_(d_rh, factors.gate[:, t]), dc
+
+    def backward_attend(
+        self, q: Tensor, weights: Tensor, grad_weights: Tensor, dx: Tensor, dq: Tensor, ds: Tensor
+    ) -> None:
+        """Compute the gradients of the query dq [B, D] and of the scores ds [B, S]."""
+        inputs = self.inputs
+        grad = torch.bmm(inputs.memory_gates, dx[..., None])[..., 0].add_(grad_weights).mul_(weights)
+        torch.addcmul(grad, weights, grad.sum(dim=-1, keepdim=True), value=-1, out=ds)
+        if inputs.scorer == "dot":
+            dq.copy_(torch.bmm(ds[:, None], inputs.keys)[:, 0])
+            return
+        tanh = torch.add(q[:, None], inputs.keys).tanh_()
+        self.grad_v.addmv_(tanh.flatten(0, 1).T, ds.flatten())
+        slope = tanh.square_().neg_().add_(1)
+        torch.mul(torch.bmm(ds[:, None], slope)[:, 0], inputs.v, out=dq)
+        self.grad_keys.addcmul_(slope, ds[..., None])
+
+    def additive_gradients(self, q: Tensor, ds: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the gradients of keys and v of additive scores, after all steps.
+
+        q [B, T, D] and ds [B, T, S] are the queries and the gradients of the scores.
+        """
+        return self.grad_keys * self.inputs.v, self.grad_v
