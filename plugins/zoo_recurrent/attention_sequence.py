@@ -6,6 +6,7 @@ Notation: see `SequenceInputs`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -48,26 +49,40 @@ def why_not_attention_sequence(
     return "the attention has module hooks" if has_hooks(attention) else None
 
 
+class SequenceResult(NamedTuple):
+    """States [B, n + 1, H] from the initial one on, and attention weights [B, n, S].
+
+    The memory cells c are empty if the cell has none, the weights if there is no attention.
+    """
+
+    h: Tensor
+    c: Tensor
+    weights: Tensor
+
+    def states(self) -> dict[str, Tensor]:
+        """Return the state tensors by name."""
+        return {"h": self.h} | ({"c": self.c} if self.c.numel() else {})
+
+    def last(self) -> dict[str, Tensor]:
+        """Return the last state tensors [B, 1, H]."""
+        return {name: states[:, -1:] for name, states in self.states().items()}
+
+
 def run_sequence(
-    cells: CellStack,
+    cell: RecurrentCell,
     x: Tensor,
     state: TensorMapping,
     attention: Attention | None = None,
     per_source: TensorMapping | None = None,
     context: Tensor | None = None,
-) -> tuple[Tensor, dict[str, Tensor], Tensor]:
-    """Compute the states of the inputs x [B, n, E].
+) -> SequenceResult:
+    """Compute the states of the inputs x [B, n, E]; state tensors are [B, 1, H].
 
     Args:
         attention: attends to the state before each step; the context is appended to the input.
         per_source: prepared keys and values, and the mask.
         context: context [B, C] of the first step; by default it is computed as the others are.
-
-    Returns the states [B, n, H], the last state tensors [B, 1, H], and the weights [B, n, S],
-    which are empty without attention.
     """
-    cell = cells.cells[0]
-    assert isinstance(cell, RecurrentCell)
     H, (B, _, E), none = cell.hidden, x.shape, x.new_empty(0)
     x_gates = F.linear(x, cell.weight_ih[:, :E], cell.bias_ih)
     rows = (2 if cell.cell == "gru-cho" else len(cell.weight_hh) // H) * H
@@ -103,8 +118,4 @@ def run_sequence(
         scorer,
         0 if context is None else 1,
     )
-    hs, cs, weights = decode_sequence(inputs)
-    last = {"h": hs[:, -1:]}
-    if cell.cell == "lstm":
-        last["c"] = cs[:, -1:]
-    return hs[:, 1:], last, weights
+    return SequenceResult(*decode_sequence(inputs))

@@ -99,9 +99,9 @@ class AttentiveRNN(AttentionDecoder):
     ) -> StepOutput | None:
         if why_not_attention_sequence(self.attention, state, per_source) is not None:
             return None
-        s, last, weights = run_sequence(self.cells, x, state, self.attention, per_source)
-        contexts = weights @ per_source["values"][:, 0]  # [B, n, C]
-        return self._features(s, x, contexts), {**state, **last}
+        result = run_sequence(self.cells.first, x, state, self.attention, per_source)
+        contexts = result.weights @ per_source["values"][:, 0]  # [B, n, C]
+        return self._features(result.h[:, 1:], x, contexts), {**state, **result.last()}
 
     def _features(self, s: Tensor, x: Tensor, context: Tensor) -> Tensor:
         parts = [s, context] if self.output == "linear" else [s, x, context]

@@ -7,30 +7,24 @@ import warnings
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from zoo.plugin import Memory, has_hooks
 from zoo_recurrent.cells import Cell, RecurrentCell, state_names
+from zoo_recurrent.direction import KERNELS, NOT_CONTIGUOUS, gather, run_kernel, run_operator
 
-_KERNELS: dict[Cell, Callable[..., tuple[Tensor, ...]]] = {
-    "rnn": torch.rnn_tanh,
-    "lstm": torch.lstm,
-    "gru": torch.gru,
-}
 
-_NOT_CONTIGUOUS = "RNN module weights are not part of single"
-"""Warning of cuDNN, which copies weights that are not contiguous in memory."""
+Path = Callable[[Tensor, Tensor], tuple[Tensor, dict[str, Tensor]]]
 
 
 class Stack(nn.Module):
     """Stacked recurrent layers, optionally bidirectional.
 
     The reference path loops over the steps and keeps an item's state after its last valid step.
-    The fused paths call torch's kernels instead of the cells: on the CPU with a packed batch, and
-    on a GPU, where packing would copy the lengths to the host, with a padded one. The reference
-    path is used on the meta device, under torch.compile and when a cell has hooks.
+    The fused paths call kernels instead of the cells: on the CPU with a packed batch; on a GPU,
+    where packing would copy the lengths to the host, and under torch.compile with a padded one. The
+    reference path is used when a cell has hooks.
     """
 
     def __init__(
@@ -60,16 +54,19 @@ class Stack(nn.Module):
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
         """Encode inputs [B, S, D] with mask [B, S] as a memory with states [B, S, output_dim]."""
-        use_reference = (
-            self.cell not in _KERNELS
-            or inputs.is_meta
-            or torch.compiler.is_compiling()
-            or has_hooks(self.layers)
-        )
-        fused = self.padded if inputs.is_cuda else self.packed
-        states, finals = (self.reference if use_reference else fused)(inputs, mask)
+        states, finals = self._select_path(inputs)(inputs, mask)
         states = states * mask[..., None]
         return Memory(states, mask, finals["h"][:, -1], finals)
+
+    def _select_path(self, inputs: Tensor) -> Path:
+        if has_hooks(self.layers):
+            return self.reference
+        if inputs.is_meta or torch.compiler.is_compiling():
+            return self.padded
+        if self.cell not in KERNELS:
+            # The operator is differentiable once.
+            return self.reference if inputs.dtype == torch.float64 else self.padded
+        return self.padded if inputs.is_cuda else self.packed
 
     def extra_repr(self) -> str:
         return f"{self.cell}, hidden={self.hidden}, bidirectional={self.bidirectional}"
@@ -128,40 +125,31 @@ class Stack(nn.Module):
         }
 
     def padded(self, inputs: Tensor, mask: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Compute the result of `reference` with torch's kernels and a padded batch.
+        """Compute the result of `reference` with a padded batch.
 
-        The backward direction runs forward over items that are reversed up to their length. States
+        Each direction runs in one of torch's kernels, or as the operator `decode_sequence` if there
+        is no kernel for the cell, and under torch.compile, which would unroll the kernel. The
+        backward direction runs forward over items that are reversed up to their length. States
         after the last valid step are not masked.
         """
-        lengths = mask.sum(dim=1, keepdim=True)  # [B, 1]
-        s = torch.arange(mask.shape[1], device=mask.device)
-        reversal = torch.where(s < lengths, lengths - 1 - s, s)
+        lengths = mask.sum(dim=1)
+        s, last = torch.arange(mask.shape[1], device=mask.device), lengths[:, None] - 1
+        reversal = torch.where(s <= last, last - s, s)
+        use_kernel = self.cell in KERNELS and not (inputs.is_meta or torch.compiler.is_compiling())
+        run = run_kernel if use_kernel else run_operator
         states = inputs.masked_fill(~mask[..., None], 0.0)
         finals: dict[str, list[Tensor]] = {name: [] for name in state_names(self.cell)}
         for layer, cells in enumerate(self._cells()):
             x = self.dropout(states) if layer else states
             outputs, ends = [], []
             for index, cell in enumerate(cells):
-                ordered = _gather(x, reversal) if index else x
-                h = self._run_padded(ordered, cell)
-                ends.append(_final_state(self.cell, ordered, h, cell, mask))
-                outputs.append(_gather(h, reversal) if index else h)
+                h, end = run(gather(x, reversal) if index else x, cell, lengths)
+                ends.append(end)
+                outputs.append(gather(h, reversal) if index else h)
             states = torch.cat(outputs, dim=-1)
             for name, layers in finals.items():
                 layers.append(torch.cat([end[name] for end in ends], dim=-1))
         return states, {name: torch.stack(layers, dim=1) for name, layers in finals.items()}
-
-    def _run_padded(self, x: Tensor, cell: RecurrentCell) -> Tensor:
-        """Run one direction of a layer over x [B, S, D] and return the states [B, S, H]."""
-        zeros = x.new_zeros(1, len(x), self.hidden)
-        initial = (zeros, zeros) if self.cell == "lstm" else zeros
-        # cuDNN computes gradients only if it is called for training.
-        train = self.training or torch.is_grad_enabled()
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", _NOT_CONTIGUOUS)
-            return _KERNELS[self.cell](
-                x, initial, list(cell.weights()), True, 1, 0.0, train, False, True
-            )[0]
 
     def _cells(self) -> list[list[RecurrentCell]]:
         return [list(layer) for layer in self.layers]  # type: ignore[call-overload]
@@ -173,8 +161,8 @@ class Stack(nn.Module):
         zeros = data.new_zeros(directions, int(sizes[0]), self.hidden)
         initial = (zeros, zeros) if self.cell == "lstm" else zeros
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", _NOT_CONTIGUOUS)
-            return _KERNELS[self.cell](
+            warnings.filterwarnings("ignore", NOT_CONTIGUOUS)
+            return KERNELS[self.cell](
                 data, sizes, initial, weights, True, 1, 0.0, self.training, self.bidirectional
             )
 
@@ -182,28 +170,3 @@ class Stack(nn.Module):
 def _replace_data(packed: PackedSequence, data: Tensor) -> PackedSequence:
     return PackedSequence(data, packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices)
 
-
-def _gather(x: Tensor, index: Tensor) -> Tensor:
-    """Select positions of x [B, S, D] by index [B, n]."""
-    return x.gather(1, index[..., None].expand(-1, -1, x.shape[-1]))
-
-
-def _final_state(
-    kind: Cell, x: Tensor, h: Tensor, cell: RecurrentCell, mask: Tensor
-) -> dict[str, Tensor]:
-    """Return the state tensors [B, H] after the last valid step, zeros if there is none.
-
-    Kernels return the memory cells of the last step only. Here they are computed from the gates:
-    c = sum over s of i_s g_s, multiplied by the forget gates of the later steps.
-    """
-    last = mask.sum(dim=1, keepdim=True) - 1
-    final = {"h": _gather(h, last.clamp(min=0))[:, 0] * (last >= 0)}
-    if kind == "lstm":
-        W, U, b, d = cell.weights()
-        before = F.pad(h[:, :-1], (0, 0, 1, 0))
-        i, f, g, _ = (F.linear(x, W, b) + F.linear(before, U, d)).chunk(4, dim=-1)
-        valid = (torch.arange(mask.shape[1], device=mask.device) <= last)[..., None]
-        log_f = F.logsigmoid(f).masked_fill(~valid, 0.0)
-        later = log_f.flip(1).cumsum(dim=1).flip(1) - log_f
-        final["c"] = (later.exp() * i.sigmoid() * g.tanh() * valid).sum(dim=1)
-    return final

@@ -1,0 +1,69 @@
+"""One direction of a recurrent layer over a padded batch.
+
+Notation: B batch, S steps, D input width, H hidden width.
+"""
+
+import warnings
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from zoo_recurrent.attention_sequence import run_sequence
+from zoo_recurrent.cells import Cell, RecurrentCell, state_names
+
+KERNELS: dict[Cell, Callable[..., tuple[Tensor, ...]]] = {
+    "rnn": torch.rnn_tanh,
+    "lstm": torch.lstm,
+    "gru": torch.gru,
+}
+NOT_CONTIGUOUS = "RNN module weights are not part of single"
+"""Warning of cuDNN, which copies weights that are not contiguous in memory."""
+
+Direction = tuple[Tensor, dict[str, Tensor]]
+"""States [B, S, H], and state tensors [B, H] after the last valid step, zeros if there is none."""
+
+
+def gather(x: Tensor, index: Tensor) -> Tensor:
+    """Select positions of x [B, S, D] by index [B, n]."""
+    return x.gather(1, index[..., None].expand(-1, -1, x.shape[-1]))
+
+
+def run_operator(x: Tensor, cell: RecurrentCell, lengths: Tensor) -> Direction:
+    """Run a cell over x [B, S, D] as one operator."""
+    zeros = x.new_zeros(len(x), 1, cell.hidden)
+    result = run_sequence(cell, x, dict.fromkeys(state_names(cell.cell), zeros))
+    return result.h[:, 1:], {
+        name: gather(states, lengths[:, None])[:, 0] for name, states in result.states().items()
+    }
+
+
+def run_kernel(x: Tensor, cell: RecurrentCell, lengths: Tensor) -> Direction:
+    """Run a cell over x [B, S, D] in one of torch's kernels."""
+    zeros = x.new_zeros(1, len(x), cell.hidden)
+    initial = (zeros, zeros) if cell.cell == "lstm" else zeros
+    # cuDNN computes gradients only if it is called for training.
+    train, weights = torch.is_grad_enabled(), list(cell.weights())
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", NOT_CONTIGUOUS)
+        h, *_ = KERNELS[cell.cell](x, initial, weights, True, 1, 0.0, train, False, True)
+    final = {"h": gather(F.pad(h, (0, 0, 1, 0)), lengths[:, None])[:, 0]}
+    if cell.cell == "lstm":
+        final["c"] = _final_memory(x, h, cell, lengths)
+    return h, final
+
+
+def _final_memory(x: Tensor, h: Tensor, cell: RecurrentCell, lengths: Tensor) -> Tensor:
+    """Compute the memory cells [B, H] of an LSTM after the last valid step.
+
+    The kernels return those of the last step only. They are the sum over s of i_s g_s, multiplied
+    by the forget gates of the later steps.
+    """
+    W, U, b, d = cell.weights()
+    before = F.pad(h[:, :-1], (0, 0, 1, 0))
+    i, f, g, _ = (F.linear(x, W, b) + F.linear(before, U, d)).chunk(4, dim=-1)
+    valid = (torch.arange(x.shape[1], device=x.device) < lengths[:, None])[..., None]
+    log_f = F.logsigmoid(f).masked_fill(~valid, 0.0)
+    later = log_f.flip(1).cumsum(dim=1).flip(1) - log_f
+    return (later.exp() * i.sigmoid() * g.tanh() * valid).sum(dim=1)
