@@ -3,8 +3,11 @@
 Notation: B batch, S steps, D input width, H hidden width.
 """
 
+import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -25,9 +28,71 @@ Direction = tuple[Tensor, dict[str, Tensor]]
 """States [B, S, H], and state tensors [B, H] after the last valid step, zeros if there is none."""
 
 
+class SideStream:
+    """Runs work beside the current stream of a GPU: inside ``with``, until `join`.
+
+    Tensors that autograd saves inside must be allocated inside. On other devices it has no effect.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.stream = _side_stream(device) if device.type == "cuda" else None
+        self._context: Any = nullcontext()
+
+    def __enter__(self) -> None:
+        if self.stream is not None:
+            self.stream.wait_stream(torch.cuda.current_stream())
+            self._context = torch.cuda.stream(self.stream)
+        self._context.__enter__()
+
+    def __exit__(self, *exception: object) -> None:
+        self._context.__exit__(*exception)
+
+    def join(self, outputs: Iterable[Tensor]) -> None:
+        """Make the current stream wait for the work, whose outputs it uses."""
+        if self.stream is not None:
+            current = torch.cuda.current_stream()
+            current.wait_stream(self.stream)
+            for output in outputs:
+                output.record_stream(current)
+
+
+@functools.cache
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call,no-any-return]
+
+
 def gather(x: Tensor, index: Tensor) -> Tensor:
     """Select positions of x [B, S, D] by index [B, n]."""
     return x.gather(1, index[..., None].expand(-1, -1, x.shape[-1]))
+
+
+def run_directions(
+    x: Tensor, cells: Sequence[RecurrentCell], lengths: Tensor, *, use_kernel: bool
+) -> list[Direction]:
+    """Run one or two cells over x [B, S, D], the second one backward.
+
+    The backward direction runs forward over items that are reversed up to their length.
+    """
+    run = run_kernel if use_kernel else run_operator
+    if len(cells) == 1:
+        return [run(x, cells[0], lengths)]
+    if not use_kernel:
+        return [run(x, cells[0], lengths), _run_reversed(run, x, cells[1], lengths)]
+    side = SideStream(x.device)
+    with side:
+        h, final = _run_reversed(run, x, cells[1], lengths.clone())
+    forward = run(x, cells[0], lengths)
+    side.join([h, *final.values()])
+    return [forward, (h, final)]
+
+
+def _run_reversed(
+    run: Callable[..., Direction], x: Tensor, cell: RecurrentCell, lengths: Tensor
+) -> Direction:
+    s, last = torch.arange(x.shape[1], device=x.device), lengths[:, None] - 1
+    reversal = torch.where(s <= last, last - s, s)
+    h, final = run(gather(x, reversal), cell, lengths)
+    return gather(h, reversal), final
 
 
 def run_operator(x: Tensor, cell: RecurrentCell, lengths: Tensor) -> Direction:

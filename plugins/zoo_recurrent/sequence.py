@@ -23,18 +23,18 @@ from zoo_recurrent.sequence_steps import TorchSteps
 @torch.library.custom_op("zoo_recurrent::decode_sequence", mutates_args=())
 def _decode(
     tensors: Sequence[Tensor], mask: Tensor, cell: str, scorer: str, first: int
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     inputs = SequenceInputs(*tensors, mask, cell, scorer, first)
     wide, steps = _select_steps(inputs)
-    hs, cs, weights = run_forward(wide, steps)
+    hs, cs, weights, projected = run_forward(wide, steps)
     dtype = inputs.h0.dtype
-    return hs.to(dtype), cs.to(dtype), weights.to(dtype)
+    return hs.to(dtype), cs.to(dtype), weights.to(dtype), projected.to(dtype)
 
 
 @_decode.register_fake
 def _(
     tensors: Sequence[Tensor], mask: Tensor, cell: str, scorer: str, first: int
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return empty_result(SequenceInputs(*tensors, mask, cell, scorer, first))
 
 
@@ -51,9 +51,10 @@ def _decode_backward(
     inputs = SequenceInputs(*tensors, mask, cell, scorer, first)
     wide, steps = _select_steps(inputs)
     dtype = wide.h0.dtype
-    hs, cs, weights = (tensor.to(dtype) for tensor in result)
+    hs, cs, weights, projected = (tensor.to(dtype) for tensor in result)
     grad_hs, grad_cs, grad_weights = (tensor.to(dtype).contiguous() for tensor in gradients)
-    computed = run_backward(wide, steps, (hs, cs, weights), (grad_hs, grad_cs, grad_weights))
+    saved, grads = (hs, cs, weights, projected), (grad_hs, grad_cs, grad_weights)
+    computed = run_backward(wide, steps, saved, grads)
     return [grad.to(inputs.h0.dtype) for grad in computed]
 
 
@@ -74,13 +75,18 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Result) -> None:
     tensors, mask, ctx.cell, ctx.scorer, ctx.first = inputs
     ctx.count = len(tensors)
     ctx.save_for_backward(*tensors, mask, *output)
+    ctx.set_materialize_grads(False)
 
 
-def _backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
+def _backward(ctx: Any, *gradients: Tensor | None) -> tuple[Any, ...]:
     saved = ctx.saved_tensors
     tensors, mask, result = saved[: ctx.count], saved[ctx.count], saved[ctx.count + 1 :]
+    given = [
+        torch.zeros_like(tensor) if grad is None else grad
+        for tensor, grad in zip(result[:3], gradients, strict=False)
+    ]
     grads = _decode_backward(
-        list(tensors), mask, ctx.cell, ctx.scorer, ctx.first, list(result), list(gradients)
+        list(tensors), mask, ctx.cell, ctx.scorer, ctx.first, list(result), given
     )
     return grads, None, None, None, None
 
@@ -88,14 +94,14 @@ def _backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
 _decode.register_autograd(_backward, setup_context=_setup_context)
 
 
-def decode_sequence(inputs: SequenceInputs) -> Result:
+def decode_sequence(inputs: SequenceInputs) -> tuple[Tensor, Tensor, Tensor]:
     """Compute the states, memory cells and attention weights of all steps.
 
     All tensors are converted to the dtype of ``x_gates``.
     """
     tensors = [tensor.to(inputs.x_gates.dtype) for tensor in inputs.tensors]
-    result: Result = _decode(tensors, inputs.mask, inputs.cell, inputs.scorer, inputs.first)
-    return result
+    hs, cs, weights, _ = _decode(tensors, inputs.mask, inputs.cell, inputs.scorer, inputs.first)
+    return hs, cs, weights
 
 
 def _select_steps(inputs: SequenceInputs) -> tuple[SequenceInputs, Steps]:

@@ -95,9 +95,9 @@ class SequenceInputs:
 class Derivatives(NamedTuple):
     """Factors of the gradient of a step, [B, T, ...], from the activations of all steps.
 
-    The gradient of the gates is the gradient of the new state times ``x`` and, for the recurrent
-    terms, times ``h``; that of the previous state contains the gradient of the new one times
-    ``direct``. For an LSTM the first three gates use the gradient of the memory cell, to which the
+    The gradient of the gates is the gradient of the new state times ``x``; that of the recurrent
+    term of the candidate of a GRU is the gradient of the new state times ``h``; that of the
+    previous state contains the gradient of the new one times ``direct``. For an LSTM the first three gates use the gradient of the memory cell, to which the
     state contributes the factor ``to_cell``, and which is multiplied by ``direct`` from step to
     step. For 'gru-cho', ``x`` contains the factors of the update gate and the candidate; the
     gradient of r * h is multiplied by ``reset`` and, for the previous state, by ``gate``.
@@ -120,15 +120,13 @@ def derivatives(
     gates, recurrent, hs, cs = (tensor.to(dtype) for tensor in (gates, recurrent, hs, cs))
     h_before, h, none = hs[:, :-1], hs[:, 1:], hs.new_empty(0)
     if cell == "rnn":
-        x = 1 - h * h
-        return Derivatives(x, x, none, none, none, none)
+        return Derivatives(1 - h * h, none, none, none, none, none)
     if cell == "lstm":
         i, f, g, o = (gates + recurrent).chunk(4, dim=-1)
         i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
         c = cs[:, 1:].tanh()
         factors = (g * i * (1 - i), cs[:, :-1] * f * (1 - f), i * (1 - g * g), c * o * (1 - o))
-        x = torch.cat(factors, dim=-1)
-        return Derivatives(x, x, f, o * (1 - c * c), none, none)
+        return Derivatives(torch.cat(factors, dim=-1), none, f, o * (1 - c * c), none, none)
     r, z = (gates[..., : 2 * H] + recurrent[..., : 2 * H]).sigmoid_().chunk(2, dim=-1)
     if cell == "gru":
         u = recurrent[..., 2 * H :]
@@ -137,7 +135,7 @@ def derivatives(
         d_z = (h_before - n) * z * (1 - z)
         d_r = d_n * u * r * (1 - r)
         x = torch.cat((d_r, d_z, d_n), dim=-1)
-        return Derivatives(x, torch.cat((d_r, d_z, d_n * r), dim=-1), z, none, none, none)
+        return Derivatives(x, d_n * r, z, none, none, none)
     n = (gates[..., 2 * H :] + F.linear(r * h_before, inputs.U_n.to(dtype), inputs.b_n.to(dtype))).tanh_()
     x = torch.cat(((h_before - n) * z * (1 - z), (1 - z) * (1 - n * n)), dim=-1)
     return Derivatives(x, none, z, none, r, h_before * r * (1 - r))

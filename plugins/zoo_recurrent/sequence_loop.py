@@ -12,13 +12,15 @@ from __future__ import annotations
 from typing import Protocol
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from zoo_recurrent.sequence_inputs import Derivatives, SequenceInputs, derivatives
+from zoo_recurrent.sequence_inputs import Derivatives, SequenceInputs
 
-Result = tuple[Tensor, Tensor, Tensor]
-"""States [B, T + 1, H], memory cells [B, T + 1, H] of an LSTM, and weights [B, T, S]."""
+Result = tuple[Tensor, Tensor, Tensor, Tensor]
+"""States [B, T + 1, H], memory cells [B, T + 1, H] of an LSTM, weights [B, T, S], and the
+projections of the states W h + b [B, T, D + R]."""
+Gradients = tuple[Tensor, Tensor, Tensor]
+"""Gradients of states, memory cells and weights."""
 
 
 class Steps(Protocol):
@@ -29,6 +31,10 @@ class Steps(Protocol):
     def advance(
         self, t: int, weights: Tensor | None, recurrent: Tensor, hs: Tensor, cs: Tensor
     ) -> None: ...
+
+    def derivatives(
+        self, gates: Tensor, recurrent: Tensor, hs: Tensor, cs: Tensor
+    ) -> Derivatives: ...
 
     def backward_cell(
         self,
@@ -54,39 +60,40 @@ def empty_result(inputs: SequenceInputs) -> Result:
     (B, T), (H, S) = inputs.x_gates.shape[:2], (inputs.hidden, inputs.mask.shape[1])
     hs = inputs.h0.new_empty(B, T + 1, H)
     cs = hs.new_empty(hs.shape if inputs.cell == "lstm" else 0)
-    return hs, cs, hs.new_empty((B, T, S) if inputs.scorer != "none" else 0)
+    weights = hs.new_empty((B, T, S) if inputs.scorer != "none" else 0)
+    return hs, cs, weights, hs.new_empty(B, T, len(inputs.W))
 
 
 def run_forward(inputs: SequenceInputs, steps: Steps) -> Result:
     """Compute all states."""
-    hs, cs, weights = empty_result(inputs)
+    hs, cs, weights, projected = empty_result(inputs)
     hs[:, 0] = inputs.h0
     if cs.numel():
         cs[:, 0] = inputs.c0
     if inputs.scorer != "none" and inputs.first:
         weights[:, : inputs.first] = 0
-    D, W = inputs.query_rows, inputs.W.T
+    D, W = inputs.query_rows, inputs.W.T.contiguous()
     for t in range(inputs.steps):
-        projected = torch.addmm(inputs.b, hs[:, t], W)
-        row = weights[:, t] if inputs.attends(t) else None
-        if row is not None:
-            steps.attend(inputs.query(projected, hs[:, t]), row)
-        steps.advance(t, row, projected[:, D:], hs, cs)
-    return hs, cs, weights
+        row = projected[:, t]
+        torch.addmm(inputs.b, hs[:, t], W, out=row)
+        attended = weights[:, t] if inputs.attends(t) else None
+        if attended is not None:
+            steps.attend(inputs.query(row, hs[:, t]), attended)
+        steps.advance(t, attended, row[:, D:], hs, cs)
+    return hs, cs, weights, projected
 
 
 def run_backward(
-    inputs: SequenceInputs, steps: Steps, result: Result, gradients: Result
+    inputs: SequenceInputs, steps: Steps, result: Result, gradients: Gradients
 ) -> list[Tensor]:
     """Compute the gradients of the tensors of the inputs, given those of the result."""
-    (hs, cs, weights), (grad_hs, grad_cs, grad_weights) = result, gradients
+    (hs, cs, weights, projected), (grad_hs, grad_cs, grad_weights) = result, gradients
     h_before, D, attends = hs[:, :-1], inputs.query_rows, inputs.scorer != "none"
-    projected = F.linear(h_before, inputs.W, inputs.b)  # [B, T, D + R]
     q = inputs.query(projected, h_before)
     gates = inputs.x_gates
     if attends:
         gates = torch.baddbmm(gates, weights, inputs.memory_gates)
-    factors = derivatives(inputs, gates, projected[..., D:], hs, cs)
+    factors = steps.derivatives(gates, projected[..., D:], hs, cs)
     del gates
     dx, d_projected = torch.empty_like(inputs.x_gates), torch.empty_like(projected)
     ds = torch.zeros_like(weights)

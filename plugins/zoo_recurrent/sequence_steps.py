@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from zoo_recurrent.sequence_inputs import Derivatives, SequenceInputs
+from zoo_recurrent.sequence_inputs import Derivatives, SequenceInputs, derivatives
 
 LOWEST = -1e30
 
@@ -63,6 +63,10 @@ class TorchSteps:
             n = torch.addmm(inputs.b_n, r * h, inputs.U_n.T).add_(gates[:, 2 * H :]).tanh_()
         torch.lerp(n, h, z, out=after)
 
+    def derivatives(self, gates: Tensor, recurrent: Tensor, hs: Tensor, cs: Tensor) -> Derivatives:
+        """Compute the factors of the gradients from the terms of the gates [B, T, G * H]."""
+        return derivatives(self.inputs, gates, recurrent, hs, cs)
+
     def backward_cell(
         self,
         t: int,
@@ -94,9 +98,9 @@ class TorchSteps:
             return grad_h, torch.addcmul(grad_c, dc, factors.direct[:, t])
         direct = torch.addcmul(grad_h, dh, factors.direct[:, t])
         if inputs.cell == "gru":
-            both = dh.repeat(1, 3)
-            torch.mul(factors.x[:, t], both, out=dx)
-            torch.mul(factors.h[:, t], both, out=dr)
+            torch.mul(factors.x[:, t], dh.repeat(1, 3), out=dx)
+            dr[:, : 2 * H] = dx[:, : 2 * H]
+            torch.mul(factors.h[:, t], dh, out=dr[:, 2 * H :])
             return direct, dc
         torch.mul(factors.x[:, t], dh.repeat(1, 2), out=dx[:, H:])
         d_rh = dx[:, 2 * H :] @ inputs.U_n

@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from zoo.plugin import Memory, has_hooks
 from zoo_recurrent.cells import Cell, RecurrentCell, state_names
-from zoo_recurrent.direction import KERNELS, NOT_CONTIGUOUS, gather, run_kernel, run_operator
+from zoo_recurrent.direction import KERNELS, NOT_CONTIGUOUS, run_directions
 
 
 Path = Callable[[Tensor, Tensor], tuple[Tensor, dict[str, Tensor]]]
@@ -128,27 +128,19 @@ class Stack(nn.Module):
         """Compute the result of `reference` with a padded batch.
 
         Each direction runs in one of torch's kernels, or as the operator `decode_sequence` if there
-        is no kernel for the cell, and under torch.compile, which would unroll the kernel. The
-        backward direction runs forward over items that are reversed up to their length. States
+        is no kernel for the cell, and under torch.compile, which would unroll the kernel. States
         after the last valid step are not masked.
         """
         lengths = mask.sum(dim=1)
-        s, last = torch.arange(mask.shape[1], device=mask.device), lengths[:, None] - 1
-        reversal = torch.where(s <= last, last - s, s)
         use_kernel = self.cell in KERNELS and not (inputs.is_meta or torch.compiler.is_compiling())
-        run = run_kernel if use_kernel else run_operator
         states = inputs.masked_fill(~mask[..., None], 0.0)
         finals: dict[str, list[Tensor]] = {name: [] for name in state_names(self.cell)}
         for layer, cells in enumerate(self._cells()):
             x = self.dropout(states) if layer else states
-            outputs, ends = [], []
-            for index, cell in enumerate(cells):
-                h, end = run(gather(x, reversal) if index else x, cell, lengths)
-                ends.append(end)
-                outputs.append(gather(h, reversal) if index else h)
-            states = torch.cat(outputs, dim=-1)
+            directions = run_directions(x, cells, lengths, use_kernel=use_kernel)
+            states = torch.cat([h for h, _ in directions], dim=-1)
             for name, layers in finals.items():
-                layers.append(torch.cat([end[name] for end in ends], dim=-1))
+                layers.append(torch.cat([end[name] for _, end in directions], dim=-1))
         return states, {name: torch.stack(layers, dim=1) for name, layers in finals.items()}
 
     def _cells(self) -> list[list[RecurrentCell]]:

@@ -118,7 +118,7 @@ def gate_gradient(
     dh,  # [B, H], gradient of the new state
     dc,  # [B, H], gradient of the new memory cell of an LSTM
     factors_x,  # [B, G * H]
-    factors_r,  # [B, G * H]
+    factors_h,  # [B, H], of the candidate of a GRU
     factors_direct,  # [B, H]
     factors_cell,  # [B, H]
     memory_gates,  # [B, S, G * H]
@@ -140,53 +140,91 @@ def gate_gradient(
     H,
     CELL: tl.constexpr,
     G: tl.constexpr,
-    ATTEND: tl.constexpr,
     SB: tl.constexpr,
     HB: tl.constexpr,
 ):
-    """Compute the gradients of the gates and of a block of weights; grid (B, S blocks).
+    """Compute the gradients of the gates and of the weights; grid (B, S blocks + 1).
 
-    CELL is 'none' if dx is given and only the gradient of the weights is computed.
+    The last program of an item writes the gradients of the gates, the others those of the weights.
+    If CELL is 'none', dx is given and there are S blocks.
     """
     b = tl.program_id(0).to(tl.int64)
-    s = tl.program_id(1) * SB + tl.arange(0, SB)
-    writes = tl.program_id(1) == 0
-    sums = tl.zeros((SB, HB), tl.float32)
-    for start in range(0, H, HB):
-        j = start + tl.arange(0, HB)
-        inside = j < H
-        rows = memory_gates + (b * S + s[:, None]) * (G * H) + j[None, :]
-        used = (s[:, None] < S) & inside[None, :]
-        if CELL == "none":
-            for g in tl.static_range(G):
-                sums += load(dx + b * dx_b + g * H + j, inside)[None, :] * load(rows + g * H, used)
-        else:
+    if (CELL != "none") & (tl.program_id(1) == tl.num_programs(1) - 1):
+        for start in range(0, H, HB):
+            j = start + tl.arange(0, HB)
+            inside = j < H
             grad = load(dh + b * dh_b + j, inside)
             cell_grad = grad
             direct = load(grad_h + b * gh_b + j, inside)
             if CELL == "lstm":
                 cell_grad = load(dc + b * dc_b + j, inside)
                 cell_grad += grad * load(factors_cell + b * fd_b + j, inside)
-            if writes:
-                if CELL == "lstm":
-                    after = cell_grad * load(factors_direct + b * fd_b + j, inside)
-                    after += load(grad_c + b * gh_b + j, inside)
-                    tl.store(dc_before + b * H + j, after, mask=inside)
-                if CELL == "gru":
-                    direct += grad * load(factors_direct + b * fd_b + j, inside)
-                tl.store(before + b * H + j, direct, mask=inside)
+                after = cell_grad * load(factors_direct + b * fd_b + j, inside)
+                after += load(grad_c + b * gh_b + j, inside)
+                tl.store(dc_before + b * H + j, after, mask=inside)
+            if CELL == "gru":
+                direct += grad * load(factors_direct + b * fd_b + j, inside)
+            tl.store(before + b * H + j, direct, mask=inside)
             for g in tl.static_range(G):
-                source = cell_grad
-                if g == 3:
-                    source = grad
-                gate = source * load(factors_x + b * f_b + g * H + j, inside)
-                if writes:
-                    recurrent = gate
-                    if CELL == "gru":
-                        recurrent = grad * load(factors_r + b * f_b + g * H + j, inside)
-                    tl.store(dx + b * dx_b + g * H + j, gate, mask=inside)
-                    tl.store(dr + b * dr_b + g * H + j, recurrent, mask=inside)
-                if ATTEND:
+                gate = load(factors_x + b * f_b + g * H + j, inside)
+                gate *= grad if g == 3 else cell_grad
+                tl.store(dx + b * dx_b + g * H + j, gate, mask=inside)
+                if (CELL == "gru") & (g == 2):
+                    gate = grad * load(factors_h + b * fd_b + j, inside)
+                tl.store(dr + b * dr_b + g * H + j, gate, mask=inside)
+    else:
+        s = tl.program_id(1) * SB + tl.arange(0, SB)
+        sums = tl.zeros((SB, HB), tl.float32)
+        for start in range(0, H, HB):
+            j = start + tl.arange(0, HB)
+            inside = j < H
+            rows = memory_gates + (b * S + s[:, None]) * (G * H) + j[None, :]
+            used = (s[:, None] < S) & inside[None, :]
+            if CELL == "none":
+                for g in tl.static_range(G):
+                    gate = load(dx + b * dx_b + g * H + j, inside)
                     sums += gate[None, :] * load(rows + g * H, used)
-    if ATTEND:
+            else:
+                grad = load(dh + b * dh_b + j, inside)
+                cell_grad = grad
+                if CELL == "lstm":
+                    cell_grad = load(dc + b * dc_b + j, inside)
+                    cell_grad += grad * load(factors_cell + b * fd_b + j, inside)
+                for g in tl.static_range(G):
+                    gate = load(factors_x + b * f_b + g * H + j, inside)
+                    gate *= grad if g == 3 else cell_grad
+                    sums += gate[None, :] * load(rows + g * H, used)
         tl.store(d_weights + b * S + s, tl.sum(sums, axis=1), mask=s < S)
+
+
+@triton.jit
+def gru_factors(
+    x,  # [B * T, 3 * H], input terms of the gates
+    r,  # [B * T, 3 * H], recurrent terms of the gates
+    h,  # [B, T + 1, H], states
+    factors_x,  # [B * T, 3 * H]
+    factors_h,  # [B * T, H]
+    factors_direct,  # [B * T, H]
+    r_row,
+    T,
+    H,
+    HB: tl.constexpr,
+):
+    """Compute the derivatives of a GRU; grid (B * T, H blocks)."""
+    row = tl.program_id(0).to(tl.int64)
+    j = tl.program_id(1) * HB + tl.arange(0, HB)
+    inside = j < H
+    x += row * 3 * H + j
+    r += row * r_row + j
+    reset = tl.sigmoid(load(x, inside) + load(r, inside))
+    z = tl.sigmoid(load(x + H, inside) + load(r + H, inside))
+    u = load(r + 2 * H, inside)
+    n = tanh(load(x + 2 * H, inside) + reset * u)
+    h_before = load(h + (row + row // T) * H + j, inside)
+    d_n = (1.0 - z) * (1.0 - n * n)
+    factors_x += row * 3 * H + j
+    tl.store(factors_x, d_n * u * reset * (1.0 - reset), mask=inside)
+    tl.store(factors_x + H, (h_before - n) * z * (1.0 - z), mask=inside)
+    tl.store(factors_x + 2 * H, d_n, mask=inside)
+    tl.store(factors_h + row * H + j, d_n * reset, mask=inside)
+    tl.store(factors_direct + row * H + j, z, mask=inside)

@@ -17,6 +17,12 @@ from zoo_recurrent.sequence_steps import TorchSteps
 MAX_SOURCE = 65536
 """Largest number of source positions; a program holds the weights of all of them."""
 
+# Numbers of source positions and of units of a block, and of warps.
+SCORE_BLOCKS = (8, 128, 4)
+ADVANCE_BLOCKS = (16, 64, 4)
+GATE_BLOCKS = (16, 128, 4)
+QUERY_BLOCKS = (16, 64, 4)
+
 
 class TritonSteps(TorchSteps):
     """Steps of the recurrence in a few kernels each; 'gru-cho' computes its cell in torch."""
@@ -34,7 +40,8 @@ class TritonSteps(TorchSteps):
     def attend(self, q: Tensor, weights: Tensor) -> None:
         """Compute the scores; `advance` computes the weights."""
         inputs, D = self.inputs, q.shape[1]
-        attention_step.scores[(len(q), triton.cdiv(self.S, 8))](
+        SB, DB, warps = SCORE_BLOCKS
+        attention_step.scores[(len(q), triton.cdiv(self.S, SB))](
             q,
             inputs.keys,
             inputs.v,
@@ -44,9 +51,9 @@ class TritonSteps(TorchSteps):
             self.S,
             D,
             ADDITIVE=self.additive,
-            SB=8,
-            DB=_block(D, 128),
-            num_warps=4,
+            SB=SB,
+            DB=_block(D, DB),
+            num_warps=warps,
         )
 
     def advance(
@@ -57,7 +64,8 @@ class TritonSteps(TorchSteps):
         by_cell = self.cell != "none"
         output = after if by_cell else torch.empty_like(x)
         row = after if weights is None else weights
-        HB = _block(self.H, 64)
+        SB, HB, warps = ADVANCE_BLOCKS
+        HB = _block(self.H, HB)
         cell_step.advance[(len(h), triton.cdiv(self.H, HB))](
             self.scores,
             inputs.memory_gates,
@@ -78,12 +86,27 @@ class TritonSteps(TorchSteps):
             G=self.gates,
             ATTEND=weights is not None,
             SP=self.padded_source,
-            SB=16,
+            SB=SB,
             HB=HB,
-            num_warps=4,
+            num_warps=warps,
         )
         if not by_cell:
             self.advance_cell(t, output, recurrent, hs, cs)
+
+    def derivatives(self, gates: Tensor, recurrent: Tensor, hs: Tensor, cs: Tensor) -> Derivatives:
+        if self.cell != "gru":
+            return super().derivatives(gates, recurrent, hs, cs)
+        B, T, _ = gates.shape
+        x, h, direct = (
+            torch.empty(B, T, width, dtype=torch.float32, device=gates.device)
+            for width in (3 * self.H, self.H, self.H)
+        )
+        HB = _block(self.H, 512)
+        cell_step.gru_factors[(B * T, triton.cdiv(self.H, HB))](
+            gates, recurrent, hs, x, h, direct, recurrent.stride(1), T, self.H, HB=HB
+        )
+        none = gates.new_empty(0)
+        return Derivatives(x, h, direct, none, none, none)
 
     def backward_cell(
         self,
@@ -107,11 +130,13 @@ class TritonSteps(TorchSteps):
             dc_before = torch.empty_like(grad_c)
         x = factors.x[:, t]
         direct = factors.direct[:, t] if factors.direct.numel() else x
-        cell_step.gate_gradient[(B, triton.cdiv(self.S, 8) if attends else 1)](
+        SB, HB, warps = GATE_BLOCKS
+        programs = (triton.cdiv(self.S, SB) if attends else 0) + (self.cell != "none")
+        cell_step.gate_gradient[(B, programs)](
             dh,
             dc if lstm else dh,
             x,
-            factors.h[:, t] if factors.h.numel() else x,
+            factors.h[:, t] if factors.h.numel() else direct,
             direct,
             factors.to_cell[:, t] if lstm else direct,
             inputs.memory_gates,
@@ -133,10 +158,9 @@ class TritonSteps(TorchSteps):
             self.H,
             CELL=self.cell,
             G=self.gates,
-            ATTEND=attends,
-            SB=8,
-            HB=_block(self.H, 128),
-            num_warps=4,
+            SB=SB,
+            HB=_block(self.H, HB),
+            num_warps=warps,
         )
         return before, dc_before
 
@@ -145,7 +169,8 @@ class TritonSteps(TorchSteps):
     ) -> None:
         """Compute the gradients; `backward_cell` computed the gradient of the weights."""
         inputs, (B, D) = self.inputs, q.shape
-        DB = _block(D, 64)
+        SB, DB, warps = QUERY_BLOCKS
+        DB = _block(D, DB)
         attention_step.query_gradient[(B, triton.cdiv(D, DB))](
             q,
             inputs.keys,
@@ -164,9 +189,9 @@ class TritonSteps(TorchSteps):
             D,
             ADDITIVE=self.additive,
             SP=self.padded_source,
-            SB=16,
+            SB=SB,
             DB=DB,
-            num_warps=4,
+            num_warps=warps,
         )
 
     def additive_gradients(self, q: Tensor, ds: Tensor) -> tuple[Tensor, Tensor]:
