@@ -24,18 +24,18 @@ def why_not_sequence(cells: CellStack, tokens: Tensor, state: TensorMapping) -> 
     """Return the reason why a decoder processes its tokens one at a time; None if it does not."""
     if tokens.shape[1] < 2:
         return "there is one token"
-    if len(cells.cells) > 1:
-        return f"there are {len(cells.cells)} layers"
     if state["h"].dtype == torch.float64 and not torch.compiler.is_compiling():
         return "the dtype is torch.float64"
     return "the cells have module hooks" if has_hooks(cells) else None
 
 
 def why_not_attention_sequence(
-    attention: Attention, state: TensorMapping, per_source: TensorMapping
+    cells: CellStack, attention: Attention, state: TensorMapping, per_source: TensorMapping
 ) -> str | None:
     """Return the reason why the attention cannot be part of `decode_sequence`; None if it can."""
     align = attention.align
+    if len(cells.cells) > 1:
+        return f"there are {len(cells.cells)} layers"
     if attention.is_recording:
         return "the attention weights are recorded"
     if attention.project != "none" or attention.heads > 1:

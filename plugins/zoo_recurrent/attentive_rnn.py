@@ -97,9 +97,11 @@ class AttentiveRNN(AttentionDecoder):
     def decode_tokens(
         self, x: Tensor, state: TensorMapping, per_source: TensorMapping
     ) -> StepOutput | None:
-        if why_not_attention_sequence(self.attention, state, per_source) is not None:
+        reason = why_not_attention_sequence(self.cells, self.attention, state, per_source)
+        if reason is not None:
             return None
-        result = run_sequence(self.cells.first, x, state, self.attention, per_source)
+        (cell,) = self.cells.layers()
+        result = run_sequence(cell, x, state, self.attention, per_source)
         contexts = result.weights @ per_source["values"][:, 0]  # [B, n, C]
         return self._features(result.h[:, 1:], x, contexts), {**state, **result.last()}
 

@@ -94,10 +94,9 @@ class CellStack(nn.Module):
         )
         self.dropout = nn.Dropout(dropout)
 
-    @property
-    def first(self) -> RecurrentCell:
-        """The cell of the lowest layer."""
-        return self.cells[0]  # type: ignore[return-value]
+    def layers(self) -> list[RecurrentCell]:
+        """Return the cells, from the lowest layer on."""
+        return list(self.cells)  # type: ignore[arg-type]
 
     def forward(self, x: Tensor, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Compute one step; state tensors with other names are ignored.

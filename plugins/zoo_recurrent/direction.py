@@ -4,7 +4,6 @@ Notation: B batch, S steps, D input width, H hidden width.
 """
 
 import functools
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -14,15 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from zoo_recurrent.attention_sequence import run_sequence
-from zoo_recurrent.cells import Cell, RecurrentCell, state_names
-
-KERNELS: dict[Cell, Callable[..., tuple[Tensor, ...]]] = {
-    "rnn": torch.rnn_tanh,
-    "lstm": torch.lstm,
-    "gru": torch.gru,
-}
-NOT_CONTIGUOUS = "RNN module weights are not part of single"
-"""Warning of cuDNN, which copies weights that are not contiguous in memory."""
+from zoo_recurrent.cells import RecurrentCell, state_names
+from zoo_recurrent.layer import has_kernel, run_kernel
 
 Direction = tuple[Tensor, dict[str, Tensor]]
 """States [B, S, H], and state tensors [B, H] after the last valid step, zeros if there is none."""
@@ -66,14 +58,13 @@ def gather(x: Tensor, index: Tensor) -> Tensor:
     return x.gather(1, index[..., None].expand(-1, -1, x.shape[-1]))
 
 
-def run_directions(
-    x: Tensor, cells: Sequence[RecurrentCell], lengths: Tensor, *, use_kernel: bool
-) -> list[Direction]:
+def run_directions(x: Tensor, cells: Sequence[RecurrentCell], lengths: Tensor) -> list[Direction]:
     """Run one or two cells over x [B, S, D], the second one backward.
 
     The backward direction runs forward over items that are reversed up to their length.
     """
-    run = run_kernel if use_kernel else run_operator
+    use_kernel = has_kernel(cells[0], x)
+    run = _run_kernel if use_kernel else _run_operator
     if len(cells) == 1:
         return [run(x, cells[0], lengths)]
     if not use_kernel:
@@ -95,28 +86,25 @@ def _run_reversed(
     return gather(h, reversal), final
 
 
-def run_operator(x: Tensor, cell: RecurrentCell, lengths: Tensor) -> Direction:
+def _run_operator(x: Tensor, cell: RecurrentCell, lengths: Tensor) -> Direction:
     """Run a cell over x [B, S, D] as one operator."""
-    zeros = x.new_zeros(len(x), 1, cell.hidden)
-    result = run_sequence(cell, x, dict.fromkeys(state_names(cell.cell), zeros))
+    result = run_sequence(cell, x, _zero_state(x, cell))
     return result.h[:, 1:], {
         name: gather(states, lengths[:, None])[:, 0] for name, states in result.states().items()
     }
 
 
-def run_kernel(x: Tensor, cell: RecurrentCell, lengths: Tensor) -> Direction:
+def _run_kernel(x: Tensor, cell: RecurrentCell, lengths: Tensor) -> Direction:
     """Run a cell over x [B, S, D] in one of torch's kernels."""
-    zeros = x.new_zeros(1, len(x), cell.hidden)
-    initial = (zeros, zeros) if cell.cell == "lstm" else zeros
-    # cuDNN computes gradients only if it is called for training.
-    train, weights = torch.is_grad_enabled(), list(cell.weights())
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", NOT_CONTIGUOUS)
-        h, *_ = KERNELS[cell.cell](x, initial, weights, True, 1, 0.0, train, False, True)
+    h, _ = run_kernel(x, cell, _zero_state(x, cell))
     final = {"h": gather(F.pad(h, (0, 0, 1, 0)), lengths[:, None])[:, 0]}
     if cell.cell == "lstm":
         final["c"] = _final_memory(x, h, cell, lengths)
     return h, final
+
+
+def _zero_state(x: Tensor, cell: RecurrentCell) -> dict[str, Tensor]:
+    return dict.fromkeys(state_names(cell.cell), x.new_zeros(len(x), 1, cell.hidden))
 
 
 def _final_memory(x: Tensor, h: Tensor, cell: RecurrentCell, lengths: Tensor) -> Tensor:

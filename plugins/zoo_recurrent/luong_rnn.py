@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from zoo.plugin import Attention, Blueprint, Embedding, FromParent, Memory, State
 from zoo_recurrent.cells import Cell
 from zoo_recurrent.initial_state import Init
+from zoo_recurrent.layer import run_stack
 from zoo_recurrent.recurrent_decoder import AttentionDecoder, StepOutput, TensorMapping
 from zoo_recurrent.vocab_size import vocab_size
 
@@ -95,9 +96,20 @@ class LuongRNN(AttentionDecoder):
         updated = {**state, **self.cells(inputs, state)}
         s = updated["h"][:, -1]
         context, updated = self.attend(s, updated, per_source)
-        attentional = torch.cat([context, s], dim=-1)
-        if self.output == "tanh":
-            attentional = torch.tanh(self.combine(attentional))
+        attentional = self._attentional(context, s)
         if self.input_feeding:
             updated["fed"] = attentional
         return attentional, updated
+
+    def decode_tokens(
+        self, x: Tensor, state: TensorMapping, per_source: TensorMapping
+    ) -> StepOutput | None:
+        if self.input_feeding or not self.attends_in_parallel():
+            return None
+        s, last = run_stack(self.cells, x, state)
+        contexts, updated = self.attend_all(s, {**state, **last}, per_source)
+        return self._attentional(contexts, s), updated
+
+    def _attentional(self, context: Tensor, s: Tensor) -> Tensor:
+        both = torch.cat([context, s], dim=-1)
+        return torch.tanh(self.combine(both)) if self.output == "tanh" else both

@@ -60,7 +60,7 @@ class RecurrentDecoder(Decoder):
         """Compute the features [B, n, F] of all inputs x [B, n, E] at once, and the updated state.
 
         Returns None if the parts do not allow it; `decode_token` is then called for each input. It
-        is called if there are several tokens, one layer, and no hooks on the cells.
+        is called if there are several tokens and no hooks on the cells.
         """
         return None
 
@@ -118,6 +118,21 @@ class AttentionDecoder(RecurrentDecoder):
         mask, previous = Mask(keys=per_source["mask"]), _attention_state(state)
         context, updated = self.attention(query[:, None], per_source, mask, state=previous)
         return context[:, 0], {**state, **add_prefix(_PREFIX, updated)}
+
+    def attends_in_parallel(self) -> bool:
+        """Whether `attend_all` can be used: queries are independent, and nothing is recorded."""
+        attention = self.attention
+        return not (attention.sequential or attention.recorders or attention.stochastic_part)
+
+    def attend_all(
+        self, query: Tensor, state: TensorMapping, per_source: TensorMapping
+    ) -> StepOutput:
+        """Compute contexts [B, n, C] and the updated state of queries [B, n, H] at once."""
+        mask, updated = Mask(keys=per_source["mask"]), dict(state)
+        offset = updated.get(_PREFIX + "step", 0)
+        if isinstance(offset, Tensor):
+            updated[_PREFIX + "step"] = offset + query.shape[1]
+        return self.attention(query, per_source, mask, offset=offset), updated
 
     def attend_with_weights(
         self, query: Tensor, state: TensorMapping, per_source: TensorMapping

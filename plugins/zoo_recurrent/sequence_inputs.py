@@ -97,10 +97,11 @@ class Derivatives(NamedTuple):
 
     The gradient of the gates is the gradient of the new state times ``x``; that of the recurrent
     term of the candidate of a GRU is the gradient of the new state times ``h``; that of the
-    previous state contains the gradient of the new one times ``direct``. For an LSTM the first three gates use the gradient of the memory cell, to which the
-    state contributes the factor ``to_cell``, and which is multiplied by ``direct`` from step to
-    step. For 'gru-cho', ``x`` contains the factors of the update gate and the candidate; the
-    gradient of r * h is multiplied by ``reset`` and, for the previous state, by ``gate``.
+    previous state contains the gradient of the new one times ``direct``. For an LSTM the first
+    three gates use the gradient of the memory cell, to which the state contributes the factor
+    ``to_cell``, and which is multiplied by ``direct`` from step to step. For 'gru-cho', ``x``
+    contains the factors of the update gate and the candidate; the gradient of r * h is multiplied
+    by ``reset`` and, for the previous state, by ``gate``.
     """
 
     x: Tensor
@@ -136,6 +137,8 @@ def derivatives(
         d_r = d_n * u * r * (1 - r)
         x = torch.cat((d_r, d_z, d_n), dim=-1)
         return Derivatives(x, d_n * r, z, none, none, none)
-    n = (gates[..., 2 * H :] + F.linear(r * h_before, inputs.U_n.to(dtype), inputs.b_n.to(dtype))).tanh_()
+    n = (
+        gates[..., 2 * H :] + F.linear(r * h_before, inputs.U_n.to(dtype), inputs.b_n.to(dtype))
+    ).tanh_()
     x = torch.cat(((h_before - n) * z * (1 - z), (1 - z) * (1 - n * n)), dim=-1)
     return Derivatives(x, none, z, none, r, h_before * r * (1 - r))

@@ -113,7 +113,9 @@ class TorchSteps:
     ) -> None:
         """Compute the gradients of the query dq [B, D] and of the scores ds [B, S]."""
         inputs = self.inputs
-        grad = torch.bmm(inputs.memory_gates, dx[..., None])[..., 0].add_(grad_weights).mul_(weights)
+        grad = (
+            torch.bmm(inputs.memory_gates, dx[..., None])[..., 0].add_(grad_weights).mul_(weights)
+        )
         torch.addcmul(grad, weights, grad.sum(dim=-1, keepdim=True), value=-1, out=ds)
         if inputs.scorer == "dot":
             dq.copy_(torch.bmm(ds[:, None], inputs.keys)[:, 0])

@@ -12,8 +12,8 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from zoo.plugin import Memory, has_hooks
 from zoo_recurrent.cells import Cell, RecurrentCell, state_names
-from zoo_recurrent.direction import KERNELS, NOT_CONTIGUOUS, run_directions
-
+from zoo_recurrent.direction import run_directions
+from zoo_recurrent.layer import KERNELS, NOT_CONTIGUOUS
 
 Path = Callable[[Tensor, Tensor], tuple[Tensor, dict[str, Tensor]]]
 
@@ -132,12 +132,11 @@ class Stack(nn.Module):
         after the last valid step are not masked.
         """
         lengths = mask.sum(dim=1)
-        use_kernel = self.cell in KERNELS and not (inputs.is_meta or torch.compiler.is_compiling())
         states = inputs.masked_fill(~mask[..., None], 0.0)
         finals: dict[str, list[Tensor]] = {name: [] for name in state_names(self.cell)}
         for layer, cells in enumerate(self._cells()):
             x = self.dropout(states) if layer else states
-            directions = run_directions(x, cells, lengths, use_kernel=use_kernel)
+            directions = run_directions(x, cells, lengths)
             states = torch.cat([h for h, _ in directions], dim=-1)
             for name, layers in finals.items():
                 layers.append(torch.cat([end[name] for _, end in directions], dim=-1))
@@ -161,4 +160,3 @@ class Stack(nn.Module):
 
 def _replace_data(packed: PackedSequence, data: Tensor) -> PackedSequence:
     return PackedSequence(data, packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices)
-
