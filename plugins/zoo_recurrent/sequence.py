@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from zoo.plugin import why_not_triton
+from zoo_recurrent.recorded import Settings, run_recorded
 from zoo_recurrent.sequence_inputs import SequenceInputs
 from zoo_recurrent.sequence_loop import Result, Steps, empty_result, run_backward, run_forward
 from zoo_recurrent.sequence_steps import TorchSteps
@@ -24,11 +25,14 @@ from zoo_recurrent.sequence_steps import TorchSteps
 def _decode(
     tensors: Sequence[Tensor], mask: Tensor, cell: str, scorer: str, first: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    inputs = SequenceInputs(*tensors, mask, cell, scorer, first)
+    hs, cs, weights, projected = run_recorded(_run, [*tensors, mask], (cell, scorer, first))
+    return hs, cs, weights, projected
+
+
+def _run(tensors: Sequence[Tensor], settings: Settings) -> list[Tensor]:
+    inputs = SequenceInputs(*tensors, *settings)
     wide, steps = _select_steps(inputs)
-    hs, cs, weights, projected = run_forward(wide, steps)
-    dtype = inputs.h0.dtype
-    return hs.to(dtype), cs.to(dtype), weights.to(dtype), projected.to(dtype)
+    return [output.to(inputs.h0.dtype) for output in run_forward(wide, steps)]
 
 
 @_decode.register_fake
@@ -48,14 +52,22 @@ def _decode_backward(
     result: Sequence[Tensor],
     gradients: Sequence[Tensor],
 ) -> list[Tensor]:
-    inputs = SequenceInputs(*tensors, mask, cell, scorer, first)
+    every = [*tensors, mask, *result, *gradients]
+    return run_recorded(_run_backward, every, (cell, scorer, first))
+
+
+def _run_backward(tensors: Sequence[Tensor], settings: Settings) -> list[Tensor]:
+    *given, hs, cs, weights, projected, grad_hs, grad_cs, grad_weights = tensors
+    inputs = SequenceInputs(*given, *settings)
     wide, steps = _select_steps(inputs)
     dtype = wide.h0.dtype
-    hs, cs, weights, projected = (tensor.to(dtype) for tensor in result)
-    grad_hs, grad_cs, grad_weights = (tensor.to(dtype).contiguous() for tensor in gradients)
-    saved, grads = (hs, cs, weights, projected), (grad_hs, grad_cs, grad_weights)
-    computed = run_backward(wide, steps, saved, grads)
-    return [grad.to(inputs.h0.dtype) for grad in computed]
+    saved = (hs.to(dtype), cs.to(dtype), weights.to(dtype), projected.to(dtype))
+    gradients = (
+        grad_hs.to(dtype).contiguous(),
+        grad_cs.to(dtype).contiguous(),
+        grad_weights.to(dtype).contiguous(),
+    )
+    return [grad.to(inputs.h0.dtype) for grad in run_backward(wide, steps, saved, gradients)]
 
 
 @_decode_backward.register_fake
