@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from zoo.plugin import GraphedFunction, why_not_triton
+from zoo_recurrent.sequence_inputs import Settings
 
-Settings = tuple[str, str, int]
-"""Cell, scorer and first step with attention; see `SequenceInputs`."""
 Function = Callable[[Sequence[Tensor], Settings], Sequence[Tensor]]
 
 MAX_ELEMENTS = 2**27

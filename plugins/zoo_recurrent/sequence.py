@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from zoo.plugin import why_not_triton
-from zoo_recurrent.recorded import Settings, run_recorded
-from zoo_recurrent.sequence_inputs import SequenceInputs
+from zoo_recurrent.recorded import run_recorded
+from zoo_recurrent.sequence_inputs import SequenceInputs, Settings
 from zoo_recurrent.sequence_loop import Result, Steps, empty_result, run_backward, run_forward
 from zoo_recurrent.sequence_steps import TorchSteps
 
@@ -30,7 +30,7 @@ def _decode(
 
 
 def _run(tensors: Sequence[Tensor], settings: Settings) -> list[Tensor]:
-    inputs = SequenceInputs(*tensors, *settings)
+    inputs = SequenceInputs.of(tensors, settings)
     wide, steps = _select_steps(inputs)
     return [output.to(inputs.h0.dtype) for output in run_forward(wide, steps)]
 
@@ -39,7 +39,7 @@ def _run(tensors: Sequence[Tensor], settings: Settings) -> list[Tensor]:
 def _(
     tensors: Sequence[Tensor], mask: Tensor, cell: str, scorer: str, first: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return empty_result(SequenceInputs(*tensors, mask, cell, scorer, first))
+    return empty_result(SequenceInputs.of([*tensors, mask], (cell, scorer, first)))
 
 
 @torch.library.custom_op("zoo_recurrent::decode_sequence_backward", mutates_args=())
@@ -58,7 +58,7 @@ def _decode_backward(
 
 def _run_backward(tensors: Sequence[Tensor], settings: Settings) -> list[Tensor]:
     *given, hs, cs, weights, projected, grad_hs, grad_cs, grad_weights = tensors
-    inputs = SequenceInputs(*given, *settings)
+    inputs = SequenceInputs.of(given, settings)
     wide, steps = _select_steps(inputs)
     dtype = wide.h0.dtype
     saved = (hs.to(dtype), cs.to(dtype), weights.to(dtype), projected.to(dtype))
@@ -112,7 +112,7 @@ def decode_sequence(inputs: SequenceInputs) -> tuple[Tensor, Tensor, Tensor]:
     All tensors are converted to the dtype of ``x_gates``.
     """
     tensors = [tensor.to(inputs.x_gates.dtype) for tensor in inputs.tensors]
-    hs, cs, weights, _ = _decode(tensors, inputs.mask, inputs.cell, inputs.scorer, inputs.first)
+    hs, cs, weights, _ = _decode(tensors, inputs.mask, *inputs.settings)
     return hs, cs, weights
 
 
@@ -126,6 +126,5 @@ def _select_steps(inputs: SequenceInputs) -> tuple[SequenceInputs, Steps]:
         if inputs.mask.shape[1] <= MAX_SOURCE:
             kind, dtype = TritonSteps, inputs.h0.dtype
     tensors = [tensor.to(dtype).contiguous() for tensor in inputs.tensors]
-    mask = inputs.mask.contiguous()
-    inputs = SequenceInputs(*tensors, mask, inputs.cell, inputs.scorer, inputs.first)
+    inputs = SequenceInputs.of([*tensors, inputs.mask.contiguous()], inputs.settings)
     return inputs, kind(inputs)

@@ -5,6 +5,7 @@ Notation: B batch, T steps, S source positions, H hidden width, G gates, D width
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -14,6 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from zoo_recurrent.cells import GATES
+
+Settings = tuple[str, str, int]
+"""Cell, scorer and first step with attention; see `SequenceInputs`."""
 
 
 @dataclass
@@ -52,6 +56,16 @@ class SequenceInputs:
     cell: str
     scorer: str
     first: int
+
+    @classmethod
+    def of(cls, tensors: Sequence[Tensor], settings: Settings) -> SequenceInputs:
+        """Return the inputs from the tensors, in the order of the attributes."""
+        x_gates, h0, c0, W, b, U_n, b_n, keys, memory_gates, v, mask = tensors
+        return cls(x_gates, h0, c0, W, b, U_n, b_n, keys, memory_gates, v, mask, *settings)
+
+    @property
+    def settings(self) -> Settings:
+        return self.cell, self.scorer, self.first
 
     @property
     def tensors(self) -> list[Tensor]:

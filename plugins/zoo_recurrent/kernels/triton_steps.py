@@ -221,4 +221,5 @@ class TritonSteps(TorchSteps):
 
 def _block(width: int, largest: int) -> int:
     """Return the block size for a width: a power of two, at most ``largest``."""
-    return min(largest, triton.next_power_of_2(width))
+    power: int = triton.next_power_of_2(width)
+    return min(largest, power)
