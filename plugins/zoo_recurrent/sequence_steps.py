@@ -11,22 +11,36 @@ from torch import Tensor
 from zoo_recurrent.sequence_inputs import Derivatives, SequenceInputs, derivatives
 
 LOWEST = -1e30
+LARGEST = 40.0
+"""Limit of absolute values before the exponential."""
+SATURATED = 20.0
+"""Absolute value from which tanh is ±1."""
 
 
 class TorchSteps:
-    """Steps of the recurrence on any device."""
+    """Steps of the recurrence on any device.
+
+    On the CPU, additive scores use tanh(a + b) = 1 - 2 r with r = 1 / (1 + e^{2a} e^{2b}), and
+    tanh' = 4 r (1 - r), so that the exponentials of the keys are computed once. It is exact if the
+    keys are at most SATURATED. The constant term does not change the weights.
+    """
 
     def __init__(self, inputs: SequenceInputs) -> None:
         self.inputs = inputs
         self.masked = ~inputs.mask
         self.has_row = inputs.mask.any(dim=1, keepdim=True)
         self.grad_keys, self.grad_v = torch.zeros_like(inputs.keys), torch.zeros_like(inputs.v)
+        self.exp_keys = None
+        if inputs.scorer == "additive" and inputs.keys.device.type == "cpu":
+            if inputs.keys.numel() and float(inputs.keys.abs().amax()) <= SATURATED:
+                self.exp_keys, self.one = (2 * inputs.keys).exp_(), inputs.keys.new_ones(())
+        self.tanh_factor = 1.0 if self.exp_keys is None else -2.0
 
     def attend(self, q: Tensor, weights: Tensor) -> None:
         """Compute the attention weights [B, S] of the queries q [B, D]."""
         inputs = self.inputs
         if inputs.scorer == "additive":
-            scores = torch.tanh(q[:, None] + inputs.keys) @ inputs.v
+            scores = (self._activation(q) @ inputs.v).mul_(self.tanh_factor)
         else:
             scores = torch.bmm(inputs.keys, q[..., None])[..., 0]
         scores = scores.masked_fill_(self.masked, LOWEST).softmax(dim=-1)
@@ -120,11 +134,19 @@ class TorchSteps:
         if inputs.scorer == "dot":
             dq.copy_(torch.bmm(ds[:, None], inputs.keys)[:, 0])
             return
-        tanh = torch.add(q[:, None], inputs.keys).tanh_()
-        self.grad_v.addmv_(tanh.flatten(0, 1).T, ds.flatten())
-        slope = tanh.square_().neg_().add_(1)
-        torch.mul(torch.bmm(ds[:, None], slope)[:, 0], inputs.v, out=dq)
-        self.grad_keys.addcmul_(slope, ds[..., None])
+        y = self._activation(q)
+        self.grad_v.addmv_(y.flatten(0, 1).T, ds.flatten(), alpha=self.tanh_factor)
+        slope = y.square_().neg_().add_(1) if self.exp_keys is None else y.addcmul_(y, y, value=-1)
+        factor = self.tanh_factor**2
+        torch.mul(torch.bmm(ds[:, None], slope)[:, 0], inputs.v * factor, out=dq)
+        self.grad_keys.addcmul_(slope, ds[..., None], value=factor)
+
+    def _activation(self, q: Tensor) -> Tensor:
+        """Compute tanh(q + keys), or r [B, S, D]."""
+        if self.exp_keys is None:
+            return torch.add(q[:, None], self.inputs.keys).tanh_()
+        exp_q = q.mul(2).clamp_(-2 * LARGEST, 2 * LARGEST).exp_()
+        return torch.addcmul(self.one, exp_q[:, None], self.exp_keys).reciprocal_()
 
     def additive_gradients(self, q: Tensor, ds: Tensor) -> tuple[Tensor, Tensor]:
         """Return the gradients of keys and v of additive scores, after all steps.
