@@ -26,6 +26,12 @@ Gradients = tuple[Tensor, Tensor, Tensor]
 class Steps(Protocol):
     """The computations of one step; see `TorchSteps`."""
 
+    def project(self, h: Tensor, row: Tensor) -> None: ...
+
+    def unproject(self, before: Tensor, d_row: Tensor) -> Tensor: ...
+
+    def finish(self, dh: Tensor) -> Tensor: ...
+
     def attend(self, q: Tensor, weights: Tensor) -> None: ...
 
     def advance(
@@ -72,10 +78,10 @@ def run_forward(inputs: SequenceInputs, steps: Steps) -> Result:
         cs[:, 0] = inputs.c0
     if inputs.scorer != "none" and inputs.first:
         weights[:, : inputs.first] = 0
-    D, W = inputs.query_rows, inputs.W.T.contiguous()
+    D = inputs.query_rows
     for t in range(inputs.steps):
         row = projected[:, t]
-        torch.addmm(inputs.b, hs[:, t], W, out=row)
+        steps.project(hs[:, t], row)
         attended = weights[:, t] if inputs.attends(t) else None
         if attended is not None:
             steps.attend(inputs.query(row, hs[:, t]), attended)
@@ -112,7 +118,7 @@ def run_backward(
             )
             if not D:
                 before = before + dq[:, t]
-        dh = torch.addmm(before, d_projected[:, t], inputs.W)
+        dh = steps.unproject(before, d_projected[:, t])
     flat, h_flat = d_projected.flatten(0, 1), h_before.flatten(0, 1)
     grad_U_n, grad_b_n = torch.zeros_like(inputs.U_n), torch.zeros_like(inputs.b_n)
     if inputs.cell == "gru-cho":
@@ -121,7 +127,7 @@ def run_backward(
     keys, memory_gates, v = _source_gradients(inputs, steps, q, weights, dx, ds)
     return [
         dx,
-        dh,
+        steps.finish(dh),
         dc,
         flat.T @ h_flat,
         flat.sum(dim=0),

@@ -5,6 +5,8 @@ Notation: see `SequenceInputs`.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
@@ -35,6 +37,22 @@ class TorchSteps:
             if inputs.keys.numel() and float(inputs.keys.abs().amax()) <= SATURATED:
                 self.exp_keys, self.one = (2 * inputs.keys).exp_(), inputs.keys.new_ones(())
         self.tanh_factor = 1.0 if self.exp_keys is None else -2.0
+
+    @cached_property
+    def W_T(self) -> Tensor:
+        return self.inputs.W.T.contiguous()
+
+    def project(self, h: Tensor, row: Tensor) -> None:
+        """Compute W h + b [B, D + R] of states h [B, H]."""
+        torch.addmm(self.inputs.b, h, self.W_T, out=row)
+
+    def unproject(self, before: Tensor, d_row: Tensor) -> Tensor:
+        """Add the gradient of h that passes through W to the other part ``before`` [B, H]."""
+        return torch.addmm(before, d_row, self.inputs.W)
+
+    def finish(self, dh: Tensor) -> Tensor:
+        """Return the gradient of the first state, given the last result of `unproject`."""
+        return dh
 
     def attend(self, q: Tensor, weights: Tensor) -> None:
         """Compute the attention weights [B, S] of the queries q [B, D]."""

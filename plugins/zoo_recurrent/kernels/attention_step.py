@@ -9,6 +9,8 @@ strides. A score is v . tanh(q + k), or q . k if not ADDITIVE.
 import triton
 import triton.language as tl
 
+from zoo_recurrent.kernels.product import add_parts
+
 LOWEST = tl.constexpr(-1e30)
 
 
@@ -24,14 +26,18 @@ def load(pointers, mask):
 
 @triton.jit
 def scores(
-    q,  # [B, D]
+    q,  # [B, D], receives the sum of bias and partials if there are PARTS
+    bias,  # [N]
+    partials,  # [PARTS, B, N]
     keys,  # [B, S, D]
     v,  # [D]
     mask,  # [B, S]
     output,  # [B, S]
     q_b,
+    N,
     S,
     D,
+    PARTS: tl.constexpr,
     ADDITIVE: tl.constexpr,
     SB: tl.constexpr,
     DB: tl.constexpr,
@@ -44,7 +50,14 @@ def scores(
         d = first + tl.arange(0, DB)
         inside = (s[:, None] < S) & (d[None, :] < D)
         key = load(keys + (b * S + s[:, None]) * D + d[None, :], inside)
-        query = load(q + b * q_b + d, d < D)[None, :]
+        if PARTS > 0:
+            start = load(bias + d, d < D)
+            row = add_parts(start, partials, b, tl.num_programs(0), N, d, d < D, PARTS)
+            if tl.program_id(1) == 0:
+                tl.store(q + b * q_b + d, row, mask=d < D)
+        else:
+            row = load(q + b * q_b + d, d < D)
+        query = row[None, :]
         if ADDITIVE:
             sums += load(v + d, d < D)[None, :] * tanh(query + key)
         else:

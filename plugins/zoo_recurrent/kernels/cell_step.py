@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 
 from zoo_recurrent.kernels.attention_step import LOWEST, load, tanh
+from zoo_recurrent.kernels.product import add_parts
 
 HALF_LOWEST = tl.constexpr(-5e29)
 
@@ -19,11 +20,22 @@ def _weights(score, largest, scale):
 
 
 @triton.jit
+def _recurrent(output, bias, partials, b, B, N, columns, mask, PARTS: tl.constexpr):
+    """Add bias and partial sums, and store the result."""
+    start = load(bias + columns, mask)
+    value = add_parts(start, partials, b, B, N, columns, mask, PARTS)
+    tl.store(output, value, mask=mask)
+    return value
+
+
+@triton.jit
 def advance(
     scores,  # [B, S]
     memory_gates,  # [B, S, G * H]
     x,  # [B, G * H], input terms of the gates
-    r,  # [B, G * H], recurrent terms of the gates
+    r,  # [B, R], receives the recurrent terms of the gates, the sum of bias and partials
+    bias,  # [N]
+    partials,  # [PARTS, B, N]; the recurrent terms are the last R columns
     h,  # [B, H]
     c,  # [B, H], of an LSTM
     weights,  # [B, S], receives the softmax of the scores
@@ -33,8 +45,11 @@ def advance(
     r_b,
     h_b,
     w_b,
+    N,
+    D,  # first column of the recurrent terms
     S,
     H,
+    PARTS: tl.constexpr,
     CELL: tl.constexpr,
     G: tl.constexpr,
     ATTEND: tl.constexpr,
@@ -89,33 +104,41 @@ def advance(
             g2 += tl.sum(a2, axis=0)
         if G > 3:
             g3 += tl.sum(a3, axis=0)
-    if CELL == "none":
-        tl.store(h_after + b * h_b + j, g0, mask=inside)
-        tl.store(h_after + b * h_b + H + j, g1, mask=inside)
-        tl.store(h_after + b * h_b + 2 * H + j, g2, mask=inside)
+    B = tl.num_programs(0)
+    r0 = _recurrent(r + b * r_b + j, bias, partials, b, B, N, D + j, inside, PARTS)
+    if CELL == "rnn":
+        tl.store(h_after + b * h_b + j, tanh(g0 + r0), mask=inside)
     else:
-        r0 = load(r + b * r_b + j, inside)
-        if CELL == "rnn":
-            state = tanh(g0 + r0)
+        r1 = _recurrent(r + b * r_b + H + j, bias, partials, b, B, N, D + H + j, inside, PARTS)
+        if CELL == "none":
+            tl.store(h_after + b * h_b + j, g0, mask=inside)
+            tl.store(h_after + b * h_b + H + j, g1, mask=inside)
+            tl.store(h_after + b * h_b + 2 * H + j, g2, mask=inside)
         else:
-            r1 = load(r + b * r_b + H + j, inside)
-            r2 = load(r + b * r_b + 2 * H + j, inside)
+            start = D + 2 * H
+            r2 = _recurrent(
+                r + b * r_b + 2 * H + j, bias, partials, b, B, N, start + j, inside, PARTS
+            )
             if CELL == "gru":
                 z = tl.sigmoid(g1 + r1)
                 n = tanh(g2 + tl.sigmoid(g0 + r0) * r2)
                 state = n + z * (load(h + b * h_b + j, inside) - n)
             else:
-                r3 = load(r + b * r_b + 3 * H + j, inside)
+                start += H
+                r3 = _recurrent(
+                    r + b * r_b + 3 * H + j, bias, partials, b, B, N, start + j, inside, PARTS
+                )
                 memory = tl.sigmoid(g1 + r1) * load(c + b * h_b + j, inside)
                 memory += tl.sigmoid(g0 + r0) * tanh(g2 + r2)
                 tl.store(c_after + b * h_b + j, memory, mask=inside)
                 state = tl.sigmoid(g3 + r3) * tanh(memory)
-        tl.store(h_after + b * h_b + j, state, mask=inside)
+            tl.store(h_after + b * h_b + j, state, mask=inside)
 
 
 @triton.jit
 def gate_gradient(
-    dh,  # [B, H], gradient of the new state
+    dh,  # [B, H], gradient of the new state, without the partials
+    partials,  # [PARTS, B, H]
     dc,  # [B, H], gradient of the new memory cell of an LSTM
     factors_x,  # [B, G * H]
     factors_h,  # [B, H], of the candidate of a GRU
@@ -138,6 +161,7 @@ def gate_gradient(
     dr_b,
     S,
     H,
+    PARTS: tl.constexpr,
     CELL: tl.constexpr,
     G: tl.constexpr,
     SB: tl.constexpr,
@@ -149,11 +173,13 @@ def gate_gradient(
     If CELL is 'none', dx is given and there are S blocks.
     """
     b = tl.program_id(0).to(tl.int64)
+    B = tl.num_programs(0)
     if (CELL != "none") & (tl.program_id(1) == tl.num_programs(1) - 1):
         for start in range(0, H, HB):
             j = start + tl.arange(0, HB)
             inside = j < H
             grad = load(dh + b * dh_b + j, inside)
+            grad = add_parts(grad, partials, b, B, H, j, inside, PARTS)
             cell_grad = grad
             direct = load(grad_h + b * gh_b + j, inside)
             if CELL == "lstm":
@@ -186,6 +212,7 @@ def gate_gradient(
                     sums += gate[None, :] * load(rows + g * H, used)
             else:
                 grad = load(dh + b * dh_b + j, inside)
+                grad = add_parts(grad, partials, b, B, H, j, inside, PARTS)
                 cell_grad = grad
                 if CELL == "lstm":
                     cell_grad = load(dc + b * dc_b + j, inside)

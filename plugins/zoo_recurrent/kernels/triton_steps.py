@@ -11,6 +11,7 @@ from torch import Tensor
 
 from zoo_recurrent.cells import GATES
 from zoo_recurrent.kernels import attention_step, cell_step
+from zoo_recurrent.kernels.product import product
 from zoo_recurrent.sequence_inputs import Derivatives, SequenceInputs
 from zoo_recurrent.sequence_steps import TorchSteps
 
@@ -18,10 +19,13 @@ MAX_SOURCE = 65536
 """Largest number of source positions; a program holds the weights of all of them."""
 
 # Numbers of source positions and of units of a block, and of warps.
-SCORE_BLOCKS = (8, 128, 4)
-ADVANCE_BLOCKS = (16, 64, 4)
-GATE_BLOCKS = (16, 128, 4)
-QUERY_BLOCKS = (16, 64, 4)
+SCORE_BLOCKS = (8, 256, 4)
+ADVANCE_BLOCKS = (32, 32, 4)
+GATE_BLOCKS = (8, 256, 4)
+QUERY_BLOCKS = (64, 32, 4)
+# Rows, columns and inner length of a block, number of parts, warps and stages.
+PROJECT_BLOCKS = (32, 32, 64, 2, 4, 4)
+UNPROJECT_BLOCKS = (32, 32, 64, 4, 4, 4)
 
 
 class TritonSteps(TorchSteps):
@@ -36,6 +40,48 @@ class TritonSteps(TorchSteps):
         self.gates = GATES[inputs.cell]  # type: ignore[index]
         self.additive = inputs.scorer == "additive"
         self.padded_source = triton.next_power_of_2(max(S, 1))
+        self.partials = self.scores
+        self.parts = 0
+        exact = torch.get_float32_matmul_precision() == "highest"
+        self.precision = "tf32x3" if exact else "tf32"
+
+    def project(self, h: Tensor, row: Tensor) -> None:
+        """Compute partial sums of W h; `attend` and `advance` write the row."""
+        self._multiply(h, self.W_T, PROJECT_BLOCKS)
+
+    def unproject(self, before: Tensor, d_row: Tensor) -> Tensor:
+        """Compute partial sums of the gradient of h, which `backward_cell` adds to the result."""
+        self._multiply(d_row, self.inputs.W, UNPROJECT_BLOCKS)
+        return before
+
+    def finish(self, dh: Tensor) -> Tensor:
+        return (dh + self.partials.sum(dim=0)).to(dh.dtype) if self.parts else dh.clone()
+
+    def _multiply(self, a: Tensor, w: Tensor, blocks: tuple[int, ...]) -> None:
+        """Compute the partial sums of a [B, K] times w [K, N]."""
+        (B, K), N = a.shape, w.shape[1]
+        MB, NB, KB, parts, warps, stages = blocks
+        part = triton.cdiv(triton.cdiv(K, KB), parts) * KB
+        parts = triton.cdiv(K, part)
+        if self.partials.shape != (parts, B, N):
+            self.partials = torch.empty(parts, B, N, dtype=torch.float32, device=a.device)
+        self.parts = parts
+        product[(triton.cdiv(N, NB), triton.cdiv(B, MB), parts)](
+            a,
+            w,
+            self.partials,
+            a.stride(0),
+            B,
+            K,
+            N,
+            PART=part,
+            MB=MB,
+            NB=NB,
+            KB=KB,
+            PRECISION=self.precision,
+            num_warps=warps,
+            num_stages=stages,
+        )
 
     def attend(self, q: Tensor, weights: Tensor) -> None:
         """Compute the scores; `advance` computes the weights."""
@@ -43,13 +89,17 @@ class TritonSteps(TorchSteps):
         SB, DB, warps = SCORE_BLOCKS
         attention_step.scores[(len(q), triton.cdiv(self.S, SB))](
             q,
+            inputs.b,
+            self.partials,
             inputs.keys,
             inputs.v,
             inputs.mask,
             self.scores,
             q.stride(0),
+            len(inputs.W),
             self.S,
             D,
+            PARTS=self.parts if inputs.query_rows else 0,
             ADDITIVE=self.additive,
             SB=SB,
             DB=_block(D, DB),
@@ -71,6 +121,8 @@ class TritonSteps(TorchSteps):
             inputs.memory_gates,
             x,
             recurrent,
+            inputs.b,
+            self.partials,
             h,
             c,
             row,
@@ -80,8 +132,11 @@ class TritonSteps(TorchSteps):
             recurrent.stride(0),
             output.stride(0),
             row.stride(0),
+            len(inputs.W),
+            inputs.query_rows,
             self.S,
             self.H,
+            PARTS=self.parts,
             CELL=self.cell,
             G=self.gates,
             ATTEND=weights is not None,
@@ -122,6 +177,7 @@ class TritonSteps(TorchSteps):
         inputs, B, attends = self.inputs, len(dh), self.inputs.attends(t)
         before, dc_before = torch.empty_like(grad_h), dc
         if self.cell == "none":
+            dh = self.finish(dh)
             before, dc_before = super().backward_cell(t, factors, dh, dc, grad_h, grad_c, dx, dr)
             if not attends:
                 return before, dc_before
@@ -134,6 +190,7 @@ class TritonSteps(TorchSteps):
         programs = (triton.cdiv(self.S, SB) if attends else 0) + (self.cell != "none")
         cell_step.gate_gradient[(B, programs)](
             dh,
+            self.partials,
             dc if lstm else dh,
             x,
             factors.h[:, t] if factors.h.numel() else direct,
@@ -156,6 +213,7 @@ class TritonSteps(TorchSteps):
             dr.stride(0),
             self.S,
             self.H,
+            PARTS=self.parts,
             CELL=self.cell,
             G=self.gates,
             SB=SB,
