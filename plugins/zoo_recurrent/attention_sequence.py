@@ -5,7 +5,7 @@ Notation: see `SequenceInputs`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -83,10 +83,9 @@ def run_sequence(
         per_source: prepared keys and values, and the mask.
         context: context [B, C] of the first step; by default it is computed as the others are.
     """
-    H, (B, _, E), none = cell.hidden, x.shape, x.new_empty(0)
+    (B, _, E), none = x.shape, x.new_empty(0)
     x_gates = F.linear(x, cell.weight_ih[:, :E], cell.bias_ih)
-    rows = (2 if cell.cell == "gru-cho" else len(cell.weight_hh) // H) * H
-    W, b = [cell.weight_hh[:rows]], [cell.bias_hh[:rows]]
+    W, b, U_n, b_n = recurrent_weights(cell)
     keys = memory_gates = v = none
     mask, scorer = torch.ones(B, 0, dtype=torch.bool, device=x.device), "none"
     if attention is not None and per_source is not None:
@@ -97,8 +96,8 @@ def run_sequence(
         scorer = "dot" if form.v is None else "additive"
         v = none if form.v is None else form.v
         if form.weight is not None:
-            W.insert(0, form.weight)
-            b.insert(0, form.weight.new_zeros(len(W[0])) if form.bias is None else form.bias)
+            bias = form.weight.new_zeros(len(form.weight)) if form.bias is None else form.bias
+            W, b = torch.cat([form.weight, W]), torch.cat([bias, b])
     if context is not None:
         first = x_gates[:, :1] + F.linear(context[:, None], cell.weight_ih[:, E:])
         x_gates = torch.cat([first, x_gates[:, 1:]], dim=1)
@@ -106,10 +105,10 @@ def run_sequence(
         x_gates,
         state["h"][:, 0],
         state["c"][:, 0] if cell.cell == "lstm" else none,
-        torch.cat(W),
-        torch.cat(b),
-        cell.weight_hh[rows:],
-        cell.bias_hh[rows:],
+        W[None],
+        b[None],
+        U_n[None],
+        b_n[None],
         keys,
         memory_gates,
         v,
@@ -119,3 +118,31 @@ def run_sequence(
         0 if context is None else 1,
     )
     return SequenceResult(*decode_sequence(inputs))
+
+
+def run_cells(cells: Sequence[RecurrentCell], inputs: Sequence[Tensor]) -> SequenceResult:
+    """Run several cells of one kind and width from zero states, each over its inputs [B, S, D].
+
+    The result has the batches of all cells, one after the other.
+    """
+    x_gates = [
+        F.linear(x, cell.weight_ih, cell.bias_ih) for cell, x in zip(cells, inputs, strict=True)
+    ]
+    gates = torch.cat(x_gates)
+    kind, zeros, none = cells[0].cell, gates.new_zeros(len(gates), cells[0].hidden), gates[:0, 0, 0]
+    W, b, U_n, b_n = (
+        torch.stack(weights)
+        for weights in zip(*(recurrent_weights(cell) for cell in cells), strict=True)
+    )
+    mask = torch.ones(len(gates), 0, dtype=torch.bool, device=gates.device)
+    c0 = zeros if kind == "lstm" else none
+    settings = (kind, "none", 0)
+    tensors = [gates, zeros, c0, W, b, U_n, b_n, none, none, none, mask]
+    return SequenceResult(*decode_sequence(SequenceInputs.of(tensors, settings)))
+
+
+def recurrent_weights(cell: RecurrentCell) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return W, b, U_n and b_n of `SequenceInputs`."""
+    rows = 2 * cell.hidden if cell.cell == "gru-cho" else len(cell.weight_hh)
+    W, U_n = cell.weight_hh[:rows], cell.weight_hh[rows:]
+    return W, cell.bias_hh[:rows], U_n, cell.bias_hh[rows:]

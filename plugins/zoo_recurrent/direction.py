@@ -3,54 +3,21 @@
 Notation: B batch, S steps, D input width, H hidden width.
 """
 
-import functools
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo_recurrent.attention_sequence import run_sequence
+from zoo.plugin import why_not_triton
+from zoo_recurrent.attention_sequence import run_cells
 from zoo_recurrent.cells import RecurrentCell, state_names
 from zoo_recurrent.layer import has_kernel, run_kernel
 
+LARGE_BATCH = 128
+"""Number of items from which cuDNN is used on a GPU."""
 Direction = tuple[Tensor, dict[str, Tensor]]
 """States [B, S, H], and state tensors [B, H] after the last valid step, zeros if there is none."""
-
-
-class SideStream:
-    """Runs work beside the current stream of a GPU: inside ``with``, until `join`.
-
-    Tensors that autograd saves inside must be allocated inside. On other devices it has no effect.
-    """
-
-    def __init__(self, device: torch.device) -> None:
-        self.stream = _side_stream(device) if device.type == "cuda" else None
-        self._context: Any = nullcontext()
-
-    def __enter__(self) -> None:
-        if self.stream is not None:
-            self.stream.wait_stream(torch.cuda.current_stream())
-            self._context = torch.cuda.stream(self.stream)
-        self._context.__enter__()
-
-    def __exit__(self, *exception: object) -> None:
-        self._context.__exit__(*exception)
-
-    def join(self, outputs: Iterable[Tensor]) -> None:
-        """Make the current stream wait for the work, whose outputs it uses."""
-        if self.stream is not None:
-            current = torch.cuda.current_stream()
-            current.wait_stream(self.stream)
-            for output in outputs:
-                output.record_stream(current)
-
-
-@functools.cache
-def _side_stream(device: torch.device) -> torch.cuda.Stream:
-    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 def gather(x: Tensor, index: Tensor) -> Tensor:
@@ -61,50 +28,50 @@ def gather(x: Tensor, index: Tensor) -> Tensor:
 def run_directions(x: Tensor, cells: Sequence[RecurrentCell], lengths: Tensor) -> list[Direction]:
     """Run one or two cells over x [B, S, D], the second one backward.
 
-    The backward direction runs forward over items that are reversed up to their length.
+    The backward direction runs forward over items that are reversed up to their length. The
+    operator computes both directions at once.
     """
-    use_kernel = has_kernel(cells[0], x)
-    run = _run_kernel if use_kernel else _run_operator
-    if len(cells) == 1:
-        return [run(x, cells[0], lengths)]
-    if not use_kernel:
-        return [run(x, cells[0], lengths), _run_reversed(run, x, cells[1], lengths)]
-    side = SideStream(x.device)
-    with side:
-        h, final = _run_reversed(run, x, cells[1], lengths.clone())
-    forward = run(x, cells[0], lengths)
-    side.join([h, *final.values()])
-    return [forward, (h, final)]
-
-
-def _run_reversed(
-    run: Callable[..., Direction], x: Tensor, cell: RecurrentCell, lengths: Tensor
-) -> Direction:
     s, last = torch.arange(x.shape[1], device=x.device), lengths[:, None] - 1
     reversal = torch.where(s <= last, last - s, s)
-    h, final = run(gather(x, reversal), cell, lengths)
-    return gather(h, reversal), final
+    inputs = [gather(x, reversal) if index else x for index in range(len(cells))]
+    if _use_kernel(x, cells[0]):
+        directions = [_run_kernel(x, cell, lengths) for cell, x in zip(cells, inputs, strict=True)]
+    else:
+        directions = _run_operator(inputs, cells, lengths)
+    return [
+        (gather(h, reversal) if index else h, final) for index, (h, final) in enumerate(directions)
+    ]
 
 
-def _run_operator(x: Tensor, cell: RecurrentCell, lengths: Tensor) -> Direction:
-    """Run a cell over x [B, S, D] as one operator."""
-    result = run_sequence(cell, x, _zero_state(x, cell))
-    return result.h[:, 1:], {
-        name: gather(states, lengths[:, None])[:, 0] for name, states in result.states().items()
-    }
+def _use_kernel(x: Tensor, cell: RecurrentCell) -> bool:
+    """Whether to use a kernel of torch: on a GPU it is faster than the operator for large batches,
+    and without Triton."""
+    if not has_kernel(cell, x):
+        return False
+    return len(x) > LARGE_BATCH or why_not_triton(x) is not None
+
+
+def _run_operator(
+    inputs: Sequence[Tensor], cells: Sequence[RecurrentCell], lengths: Tensor
+) -> list[Direction]:
+    """Run each cell over its inputs [B, S, D] in one operator."""
+    result, index = run_cells(cells, inputs), lengths[:, None].repeat(len(cells), 1)
+    finals = {name: gather(states, index)[:, 0] for name, states in result.states().items()}
+    parts = result.h[:, 1:].chunk(len(cells))
+    return [
+        (h, {name: final.chunk(len(cells))[index] for name, final in finals.items()})
+        for index, h in enumerate(parts)
+    ]
 
 
 def _run_kernel(x: Tensor, cell: RecurrentCell, lengths: Tensor) -> Direction:
     """Run a cell over x [B, S, D] in one of torch's kernels."""
-    h, _ = run_kernel(x, cell, _zero_state(x, cell))
+    zeros = x.new_zeros(len(x), 1, cell.hidden)
+    h, _ = run_kernel(x, cell, dict.fromkeys(state_names(cell.cell), zeros))
     final = {"h": gather(F.pad(h, (0, 0, 1, 0)), lengths[:, None])[:, 0]}
     if cell.cell == "lstm":
         final["c"] = _final_memory(x, h, cell, lengths)
     return h, final
-
-
-def _zero_state(x: Tensor, cell: RecurrentCell) -> dict[str, Tensor]:
-    return dict.fromkeys(state_names(cell.cell), x.new_zeros(len(x), 1, cell.hidden))
 
 
 def _final_memory(x: Tensor, h: Tensor, cell: RecurrentCell, lengths: Tensor) -> Tensor:

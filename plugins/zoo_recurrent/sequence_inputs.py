@@ -28,11 +28,12 @@ class SequenceInputs:
         x_gates: terms of the gates that do not depend on the state [B, T, G * H].
         h0: initial state [B, H].
         c0: initial memory cell of an LSTM [B, H].
-        W: rows of the query, if it is projected, and recurrent rows of the gates [D + R, H]; R is
-            G * H, or 2 * H for 'gru-cho'.
-        b: bias of W.
-        U_n: recurrent rows of the candidate state of 'gru-cho' [H, H].
-        b_n: bias of U_n.
+        W: rows of the query, if it is projected, and recurrent rows of the gates [groups, D + R,
+            H]; R is G * H, or 2 * H for 'gru-cho'. The batch is divided into groups of consecutive
+            items, each with its own weights.
+        b: bias of W [groups, D + R].
+        U_n: recurrent rows of the candidate state of 'gru-cho' [groups, H, H].
+        b_n: bias of U_n [groups, H].
         keys: prepared keys [B, S, D].
         memory_gates: values multiplied by the input weights of the cell [B, S, G * H].
         v: vector of additive scores [D].
@@ -95,7 +96,7 @@ class SequenceInputs:
     def query_rows(self) -> int:
         """Number of rows of W that project the query; 0 if the query is the state."""
         gates = 2 if self.cell == "gru-cho" else GATES[self.cell]  # type: ignore[index]
-        return self.W.shape[0] - gates * self.hidden
+        return self.W.shape[1] - gates * self.hidden
 
     def attends(self, t: int) -> bool:
         """Whether step t has a context."""
@@ -104,6 +105,24 @@ class SequenceInputs:
     def query(self, projected: Tensor, h: Tensor) -> Tensor:
         """Return the queries [..., D], given W h + b [..., D + R] and the states h [..., H]."""
         return projected[..., : self.query_rows] if self.query_rows else h
+
+
+def grouped_linear(x: Tensor, W: Tensor, b: Tensor) -> Tensor:
+    """Multiply x [B, ..., K] by the weights of each item's group: [B, ..., N].
+
+    Shapes:
+        W [groups, N, K], b [groups, N].
+    """
+    if len(W) == 1:
+        return F.linear(x, W[0], b[0])
+    flat = x.reshape(len(W), -1, x.shape[-1])
+    return torch.baddbmm(b[:, None], flat, W.mT).view(*x.shape[:-1], W.shape[1])
+
+
+def weight_gradients(grad: Tensor, x: Tensor, groups: int) -> tuple[Tensor, Tensor]:
+    """Compute the gradients of W and b of `grouped_linear`, given that of its result."""
+    grad = grad.reshape(groups, -1, grad.shape[-1])
+    return torch.bmm(grad.mT, x.reshape(groups, -1, x.shape[-1])), grad.sum(dim=1)
 
 
 class Derivatives(NamedTuple):
@@ -151,8 +170,7 @@ def derivatives(
         d_r = d_n * u * r * (1 - r)
         x = torch.cat((d_r, d_z, d_n), dim=-1)
         return Derivatives(x, d_n * r, z, none, none, none)
-    n = (
-        gates[..., 2 * H :] + F.linear(r * h_before, inputs.U_n.to(dtype), inputs.b_n.to(dtype))
-    ).tanh_()
+    u = grouped_linear(r * h_before, inputs.U_n.to(dtype), inputs.b_n.to(dtype))
+    n = u.add_(gates[..., 2 * H :]).tanh_()
     x = torch.cat(((h_before - n) * z * (1 - z), (1 - z) * (1 - n * n)), dim=-1)
     return Derivatives(x, none, z, none, r, h_before * r * (1 - r))

@@ -14,7 +14,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from zoo_recurrent.sequence_inputs import Derivatives, SequenceInputs
+from zoo_recurrent.sequence_inputs import Derivatives, SequenceInputs, weight_gradients
 
 Result = tuple[Tensor, Tensor, Tensor, Tensor]
 """States [B, T + 1, H], memory cells [B, T + 1, H] of an LSTM, weights [B, T, S], and the
@@ -67,7 +67,7 @@ def empty_result(inputs: SequenceInputs) -> Result:
     hs = inputs.h0.new_empty(B, T + 1, H)
     cs = hs.new_empty(hs.shape if inputs.cell == "lstm" else 0)
     weights = hs.new_empty((B, T, S) if inputs.scorer != "none" else 0)
-    return hs, cs, weights, hs.new_empty(B, T, len(inputs.W))
+    return hs, cs, weights, hs.new_empty(B, T, inputs.W.shape[1])
 
 
 def run_forward(inputs: SequenceInputs, steps: Steps) -> Result:
@@ -119,18 +119,19 @@ def run_backward(
             if not D:
                 before = before + dq[:, t]
         dh = steps.unproject(before, d_projected[:, t])
-    flat, h_flat = d_projected.flatten(0, 1), h_before.flatten(0, 1)
+    groups = len(inputs.W)
+    grad_W, grad_b = weight_gradients(d_projected, h_before, groups)
     grad_U_n, grad_b_n = torch.zeros_like(inputs.U_n), torch.zeros_like(inputs.b_n)
     if inputs.cell == "gru-cho":
-        d_n = dx[..., 2 * inputs.hidden :].flatten(0, 1)
-        grad_U_n, grad_b_n = d_n.T @ (factors.gate * h_before).flatten(0, 1), d_n.sum(dim=0)
+        d_n = dx[..., 2 * inputs.hidden :]
+        grad_U_n, grad_b_n = weight_gradients(d_n, factors.gate * h_before, groups)
     keys, memory_gates, v = _source_gradients(inputs, steps, q, weights, dx, ds)
     return [
         dx,
         steps.finish(dh),
         dc,
-        flat.T @ h_flat,
-        flat.sum(dim=0),
+        grad_W,
+        grad_b,
         grad_U_n,
         grad_b_n,
         keys,

@@ -10,7 +10,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from zoo_recurrent.sequence_inputs import Derivatives, SequenceInputs, derivatives
+from zoo_recurrent.sequence_inputs import Derivatives, SequenceInputs, derivatives, grouped_linear
 
 LOWEST = -1e30
 LARGEST = 40.0
@@ -29,26 +29,44 @@ class TorchSteps:
 
     def __init__(self, inputs: SequenceInputs) -> None:
         self.inputs = inputs
-        self.masked = ~inputs.mask
-        self.has_row = inputs.mask.any(dim=1, keepdim=True)
-        self.grad_keys, self.grad_v = torch.zeros_like(inputs.keys), torch.zeros_like(inputs.v)
-        self.exp_keys = None
-        if inputs.scorer == "additive" and inputs.keys.device.type == "cpu":
-            if inputs.keys.numel() and float(inputs.keys.abs().amax()) <= SATURATED:
-                self.exp_keys, self.one = (2 * inputs.keys).exp_(), inputs.keys.new_ones(())
-        self.tanh_factor = 1.0 if self.exp_keys is None else -2.0
+
+    @cached_property
+    def exp_keys(self) -> Tensor | None:
+        """The exponential of the keys, if r is used instead of tanh."""
+        keys = self.inputs.keys
+        if keys.device.type != "cpu" or float(keys.abs().amax()) > SATURATED:
+            return None
+        return (2 * keys).exp_()
+
+    @cached_property
+    def masked(self) -> tuple[Tensor, Tensor]:
+        """The masked positions [B, S], and which items have others [B, 1]."""
+        return ~self.inputs.mask, self.inputs.mask.any(dim=1, keepdim=True)
+
+    @cached_property
+    def gradients(self) -> tuple[Tensor, Tensor]:
+        """The sums of the gradients of keys and v."""
+        return torch.zeros_like(self.inputs.keys), torch.zeros_like(self.inputs.v)
 
     @cached_property
     def W_T(self) -> Tensor:
-        return self.inputs.W.T.contiguous()
+        return self.inputs.W.mT.contiguous()
 
     def project(self, h: Tensor, row: Tensor) -> None:
         """Compute W h + b [B, D + R] of states h [B, H]."""
-        torch.addmm(self.inputs.b, h, self.W_T, out=row)
+        inputs = self.inputs
+        if len(inputs.W) == 1:
+            torch.addmm(inputs.b[0], h, self.W_T[0], out=row)
+        else:
+            row.copy_(grouped_linear(h, inputs.W, inputs.b))
 
     def unproject(self, before: Tensor, d_row: Tensor) -> Tensor:
         """Add the gradient of h that passes through W to the other part ``before`` [B, H]."""
-        return torch.addmm(before, d_row, self.inputs.W)
+        W = self.inputs.W
+        if len(W) == 1:
+            return torch.addmm(before, d_row, W[0])
+        groups = [part.reshape(len(W), -1, part.shape[1]) for part in (before, d_row)]
+        return torch.baddbmm(groups[0], groups[1], W).view_as(before)
 
     def finish(self, dh: Tensor) -> Tensor:
         """Return the gradient of the first state, given the last result of `unproject`."""
@@ -58,11 +76,12 @@ class TorchSteps:
         """Compute the attention weights [B, S] of the queries q [B, D]."""
         inputs = self.inputs
         if inputs.scorer == "additive":
-            scores = (self._activation(q) @ inputs.v).mul_(self.tanh_factor)
+            scores = (self._activation(q) @ inputs.v).mul_(self._tanh_factor)
         else:
             scores = torch.bmm(inputs.keys, q[..., None])[..., 0]
-        scores = scores.masked_fill_(self.masked, LOWEST).softmax(dim=-1)
-        torch.mul(scores, self.has_row, out=weights)
+        masked, has_keys = self.masked
+        scores = scores.masked_fill_(masked, LOWEST).softmax(dim=-1)
+        torch.mul(scores, has_keys, out=weights)
 
     def advance(
         self, t: int, weights: Tensor | None, recurrent: Tensor, hs: Tensor, cs: Tensor
@@ -92,7 +111,7 @@ class TorchSteps:
         if inputs.cell == "gru":
             n = torch.addcmul(gates[:, 2 * H :], r, recurrent[:, 2 * H :]).tanh_()
         else:
-            n = torch.addmm(inputs.b_n, r * h, inputs.U_n.T).add_(gates[:, 2 * H :]).tanh_()
+            n = grouped_linear(r * h, inputs.U_n, inputs.b_n).add_(gates[:, 2 * H :]).tanh_()
         torch.lerp(n, h, z, out=after)
 
     def derivatives(self, gates: Tensor, recurrent: Tensor, hs: Tensor, cs: Tensor) -> Derivatives:
@@ -135,7 +154,8 @@ class TorchSteps:
             torch.mul(factors.h[:, t], dh, out=dr[:, 2 * H :])
             return direct, dc
         torch.mul(factors.x[:, t], dh.repeat(1, 2), out=dx[:, H:])
-        d_rh = dx[:, 2 * H :] @ inputs.U_n
+        U_T = inputs.U_n.mT
+        d_rh = grouped_linear(dx[:, 2 * H :], U_T, U_T.new_zeros(U_T.shape[:2]))
         torch.mul(d_rh, factors.reset[:, t], out=dx[:, :H])
         dr.copy_(dx[:, : 2 * H])
         return direct.addcmul_(d_rh, factors.gate[:, t]), dc
@@ -153,22 +173,29 @@ class TorchSteps:
             dq.copy_(torch.bmm(ds[:, None], inputs.keys)[:, 0])
             return
         y = self._activation(q)
-        self.grad_v.addmv_(y.flatten(0, 1).T, ds.flatten(), alpha=self.tanh_factor)
+        grad_keys, grad_v = self.gradients
+        grad_v.addmv_(y.flatten(0, 1).T, ds.flatten(), alpha=self._tanh_factor)
         slope = y.square_().neg_().add_(1) if self.exp_keys is None else y.addcmul_(y, y, value=-1)
-        factor = self.tanh_factor**2
+        factor = self._tanh_factor**2
         torch.mul(torch.bmm(ds[:, None], slope)[:, 0], inputs.v * factor, out=dq)
-        self.grad_keys.addcmul_(slope, ds[..., None], value=factor)
+        grad_keys.addcmul_(slope, ds[..., None], value=factor)
 
     def _activation(self, q: Tensor) -> Tensor:
         """Compute tanh(q + keys), or r [B, S, D]."""
         if self.exp_keys is None:
             return torch.add(q[:, None], self.inputs.keys).tanh_()
         exp_q = q.mul(2).clamp_(-2 * LARGEST, 2 * LARGEST).exp_()
-        return torch.addcmul(self.one, exp_q[:, None], self.exp_keys).reciprocal_()
+        return torch.addcmul(q.new_ones(()), exp_q[:, None], self.exp_keys).reciprocal_()
+
+    @property
+    def _tanh_factor(self) -> float:
+        """The factor of `_activation` in tanh(q + keys)."""
+        return 1.0 if self.exp_keys is None else -2.0
 
     def additive_gradients(self, q: Tensor, ds: Tensor) -> tuple[Tensor, Tensor]:
         """Return the gradients of keys and v of additive scores, after all steps.
 
         q [B, T, D] and ds [B, T, S] are the queries and the gradients of the scores.
         """
-        return self.grad_keys * self.inputs.v, self.grad_v
+        grad_keys, grad_v = self.gradients
+        return grad_keys * self.inputs.v, grad_v

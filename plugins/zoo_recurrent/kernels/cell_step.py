@@ -21,10 +21,13 @@ def _weights(score, largest, scale):
 
 @triton.jit
 def _recurrent(output, bias, partials, b, B, N, columns, mask, PARTS: tl.constexpr):
-    """Add bias and partial sums, and store the result."""
-    start = load(bias + columns, mask)
-    value = add_parts(start, partials, b, B, N, columns, mask, PARTS)
-    tl.store(output, value, mask=mask)
+    """Add bias and partial sums, and store the result; load it if there are no PARTS."""
+    if PARTS == 0:
+        value = load(output, mask)
+    else:
+        start = load(bias + columns, mask)
+        value = add_parts(start, partials, b, B, N, columns, mask, PARTS)
+        tl.store(output, value, mask=mask)
     return value
 
 
@@ -34,7 +37,7 @@ def advance(
     memory_gates,  # [B, S, G * H]
     x,  # [B, G * H], input terms of the gates
     r,  # [B, R], receives the recurrent terms of the gates, the sum of bias and partials
-    bias,  # [N]
+    bias,  # [groups, N]
     partials,  # [PARTS, B, N]; the recurrent terms are the last R columns
     h,  # [B, H]
     c,  # [B, H], of an LSTM
@@ -45,6 +48,7 @@ def advance(
     r_b,
     h_b,
     w_b,
+    group_rows,  # number of items of a group
     N,
     D,  # first column of the recurrent terms
     S,
@@ -105,6 +109,7 @@ def advance(
         if G > 3:
             g3 += tl.sum(a3, axis=0)
     B = tl.num_programs(0)
+    bias += b // group_rows * N
     r0 = _recurrent(r + b * r_b + j, bias, partials, b, B, N, D + j, inside, PARTS)
     if CELL == "rnn":
         tl.store(h_after + b * h_b + j, tanh(g0 + r0), mask=inside)

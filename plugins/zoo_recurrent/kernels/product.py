@@ -13,10 +13,11 @@ import triton.language as tl
 @triton.jit
 def product(
     a,  # [B, K]
-    w,  # [K, N]
+    w,  # [groups, K, N]
     partials,  # [parts, B, N]
     a_b,
     B,
+    group_rows,  # number of items of a group
     K,
     N,
     PART: tl.constexpr,  # length of a part of K, a multiple of KB
@@ -25,19 +26,23 @@ def product(
     KB: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """Compute a block of the partial sums; grid (N blocks, B blocks, parts)."""
+    """Compute a block of the partial sums; grid (N blocks, blocks of all groups, parts)."""
     n = tl.program_id(0) * NB + tl.arange(0, NB)
-    m = tl.program_id(1) * MB + tl.arange(0, MB)
+    blocks = tl.cdiv(group_rows, MB)
+    group = tl.program_id(1) // blocks
+    row = (tl.program_id(1) % blocks) * MB + tl.arange(0, MB)
+    m = group * group_rows + row
+    w += group * K * N
     part = tl.program_id(2)
     sums = tl.zeros((MB, NB), tl.float32)
     for first in range(0, PART, KB):
         k = part * PART + first + tl.arange(0, KB)
-        inside = (m[:, None] < B) & (k[None, :] < K)
+        inside = (row[:, None] < group_rows) & (k[None, :] < K)
         x = tl.load(a + m[:, None] * a_b + k[None, :], mask=inside, other=0.0)
         inside = (k[:, None] < K) & (n[None, :] < N)
         y = tl.load(w + k[:, None] * N + n[None, :], mask=inside, other=0.0)
         sums = tl.dot(x, y, sums, input_precision=PRECISION)
-    inside = (m[:, None] < B) & (n[None, :] < N)
+    inside = (row[:, None] < group_rows) & (n[None, :] < N)
     tl.store(partials + (part * B + m[:, None]) * N + n[None, :], sums, mask=inside)
 
 

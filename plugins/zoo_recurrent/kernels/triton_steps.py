@@ -18,6 +18,9 @@ from zoo_recurrent.sequence_steps import TorchSteps
 MAX_SOURCE = 65536
 """Largest number of source positions; a program holds the weights of all of them."""
 
+MAX_ROWS = 128
+"""Number of items from which the products of a step are those of torch."""
+
 # Numbers of source positions and of units of a block, and of warps.
 SCORE_BLOCKS = (8, 256, 4)
 ADVANCE_BLOCKS = (32, 32, 4)
@@ -42,15 +45,21 @@ class TritonSteps(TorchSteps):
         self.padded_source = triton.next_power_of_2(max(S, 1))
         self.partials = self.scores
         self.parts = 0
+        self.rows = max(1, B // len(inputs.W))
         exact = torch.get_float32_matmul_precision() == "highest"
         self.precision = "tf32x3" if exact else "tf32"
 
     def project(self, h: Tensor, row: Tensor) -> None:
         """Compute partial sums of W h; `attend` and `advance` write the row."""
-        self._multiply(h, self.W_T, PROJECT_BLOCKS)
+        if self.rows > MAX_ROWS:
+            super().project(h, row)
+        else:
+            self._multiply(h, self.W_T, PROJECT_BLOCKS)
 
     def unproject(self, before: Tensor, d_row: Tensor) -> Tensor:
         """Compute partial sums of the gradient of h, which `backward_cell` adds to the result."""
+        if self.rows > MAX_ROWS:
+            return super().unproject(before, d_row)
         self._multiply(d_row, self.inputs.W, UNPROJECT_BLOCKS)
         return before
 
@@ -58,20 +67,21 @@ class TritonSteps(TorchSteps):
         return (dh + self.partials.sum(dim=0)).to(dh.dtype) if self.parts else dh.clone()
 
     def _multiply(self, a: Tensor, w: Tensor, blocks: tuple[int, ...]) -> None:
-        """Compute the partial sums of a [B, K] times w [K, N]."""
-        (B, K), N = a.shape, w.shape[1]
+        """Compute the partial sums of a [B, K] times w [groups, K, N]."""
+        (B, K), N = a.shape, w.shape[2]
         MB, NB, KB, parts, warps, stages = blocks
         part = triton.cdiv(triton.cdiv(K, KB), parts) * KB
         parts = triton.cdiv(K, part)
         if self.partials.shape != (parts, B, N):
             self.partials = torch.empty(parts, B, N, dtype=torch.float32, device=a.device)
         self.parts = parts
-        product[(triton.cdiv(N, NB), triton.cdiv(B, MB), parts)](
+        product[(triton.cdiv(N, NB), len(w) * triton.cdiv(self.rows, MB), parts)](
             a,
             w,
             self.partials,
             a.stride(0),
             B,
+            self.rows,
             K,
             N,
             PART=part,
@@ -96,7 +106,7 @@ class TritonSteps(TorchSteps):
             inputs.mask,
             self.scores,
             q.stride(0),
-            len(inputs.W),
+            inputs.W.shape[1],
             self.S,
             D,
             PARTS=self.parts if inputs.query_rows else 0,
@@ -132,7 +142,8 @@ class TritonSteps(TorchSteps):
             recurrent.stride(0),
             output.stride(0),
             row.stride(0),
-            len(inputs.W),
+            self.rows,
+            inputs.W.shape[1],
             inputs.query_rows,
             self.S,
             self.H,

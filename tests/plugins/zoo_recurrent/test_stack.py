@@ -24,7 +24,10 @@ def all_paths(
     stack: Stack, inputs: torch.Tensor, mask: torch.Tensor
 ) -> list[tuple[torch.Tensor, dict[str, torch.Tensor]]]:
     """Return the masked states and the final states of the reference and the fused paths."""
-    paths = stack.reference(inputs, mask), stack.packed(inputs, mask), stack.padded(inputs, mask)
+    paths = [stack.reference(inputs, mask), stack.packed(inputs, mask), stack.padded(inputs, mask)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("zoo_recurrent.direction.has_kernel", lambda *_: False)
+        paths.append(stack.padded(inputs, mask))  # as one operator
     return [(states * mask[..., None], finals) for states, finals in paths]
 
 
@@ -59,10 +62,10 @@ def test_gradients_of_all_paths_are_equal(cell, bidirectional):
         loss = states.square().sum() + sum((final - 1).square().sum() for final in finals.values())
         gradients.append(torch.autograd.grad(loss, [inputs, *stack.parameters()]))
 
-    for reference, packed, padded in zip(*gradients, strict=True):
+    for reference, *fused in zip(*gradients, strict=True):
         assert not reference.isnan().any()
-        torch.testing.assert_close(reference, packed, rtol=0, atol=1e-10)
-        torch.testing.assert_close(reference, padded, rtol=0, atol=1e-10)
+        for gradient in fused:
+            torch.testing.assert_close(reference, gradient, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("path", ["reference", "packed", "padded"])
@@ -147,3 +150,22 @@ def test_hooks_on_a_cell_run_and_do_not_change_the_result(register):
     assert len(calls) == inputs.shape[1]
     torch.testing.assert_close(memory.states, expected.states, rtol=0, atol=1e-6)
     torch.testing.assert_close(memory.carry, expected.carry, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru", "gru-cho"])
+def test_triton_kernels_equal_the_reference_path(cell, monkeypatch):
+    pytest.importorskip("triton")
+    monkeypatch.setenv("ZOO_TRITON", "interpret")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    stack = build(cell, 1, bidirectional=True).to(device)
+    inputs, mask = (tensor[:, :3].to(device) for tensor in batch())
+
+    results = []
+    for path in (stack.reference, stack.padded):
+        states, finals = path(inputs, mask)
+        loss = (states * mask[..., None]).square().sum() + finals["h"].sum()
+        gradients = torch.autograd.grad(loss, list(stack.parameters()))
+        results.append([states * mask[..., None], *finals.values(), *gradients])
+
+    for reference, fused in zip(*results, strict=True):
+        torch.testing.assert_close(fused, reference, rtol=0, atol=1e-5)
