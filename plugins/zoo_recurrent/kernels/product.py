@@ -38,9 +38,9 @@ def product(
     for first in range(0, PART, KB):
         k = part * PART + first + tl.arange(0, KB)
         inside = (row[:, None] < group_rows) & (k[None, :] < K)
-        x = tl.load(a + m[:, None] * a_b + k[None, :], mask=inside, other=0.0)
+        x = tl.load(a + m[:, None] * a_b + k[None, :], mask=inside, other=0.0).to(tl.float32)
         inside = (k[:, None] < K) & (n[None, :] < N)
-        y = tl.load(w + k[:, None] * N + n[None, :], mask=inside, other=0.0)
+        y = tl.load(w + k[:, None] * N + n[None, :], mask=inside, other=0.0).to(tl.float32)
         sums = tl.dot(x, y, sums, input_precision=PRECISION)
     inside = (row[:, None] < group_rows) & (n[None, :] < N)
     tl.store(partials + (part * B + m[:, None]) * N + n[None, :], sums, mask=inside)

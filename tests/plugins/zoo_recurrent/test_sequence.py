@@ -166,7 +166,7 @@ def test_recorded_weights_of_each_token(kind):
 def test_operator_passes_the_checks_of_torch():
     torch.manual_seed(0)
     B, T, S, H, D = 2, 3, 4, 5, 6
-    shapes = [(B, T, 3 * H), (B, H), (0,), (D + 3 * H, H), (D + 3 * H,), (0, H), (0,)]
+    shapes = [(B, T, 3 * H), (B, H), (0,), (1, D + 3 * H, H), (1, D + 3 * H), (1, 0, H), (1, 0)]
     shapes += [(B, S, D), (B, S, 3 * H), (D,)]
     tensors = [torch.randn(shape, requires_grad=True) for shape in shapes]
     mask = torch.ones(B, S, dtype=torch.bool)
