@@ -21,13 +21,12 @@ def _weights(score, largest, scale):
 
 @triton.jit
 def _recurrent(output, bias, partials, b, B, N, columns, mask, PARTS: tl.constexpr):
-    """Add bias and partial sums, and store the result; load it if there are no PARTS."""
+    """Add bias and partial sums; load the result if there are no PARTS."""
     if PARTS == 0:
         value = load(output, mask)
     else:
         start = load(bias + columns, mask)
         value = add_parts(start, partials, b, B, N, columns, mask, PARTS)
-        tl.store(output, value, mask=mask)
     return value
 
 
@@ -77,6 +76,25 @@ def advance(
         g2 = load(x + b * x_b + 2 * H + j, inside)
     if G > 3:
         g3 = load(x + b * x_b + 3 * H + j, inside)
+    B = tl.num_programs(0)
+    bias += b // group_rows * N
+    # Loads before the loop overlap with those of the loop; stores are at the end.
+    r0 = _recurrent(r + b * r_b + j, bias, partials, b, B, N, D + j, inside, PARTS)
+    r1 = r0
+    r2 = r0
+    r3 = r0
+    before = r0
+    if CELL != "rnn":
+        r1 = _recurrent(r + b * r_b + H + j, bias, partials, b, B, N, D + H + j, inside, PARTS)
+    if (CELL == "gru") | (CELL == "lstm"):
+        columns = D + 2 * H + j
+        r2 = _recurrent(r + b * r_b + 2 * H + j, bias, partials, b, B, N, columns, inside, PARTS)
+    if CELL == "gru":
+        before = load(h + b * h_b + j, inside)
+    if CELL == "lstm":
+        columns = D + 3 * H + j
+        r3 = _recurrent(r + b * r_b + 3 * H + j, bias, partials, b, B, N, columns, inside, PARTS)
+        before = load(c + b * h_b + j, inside)
     if ATTEND:
         every = tl.arange(0, SP)
         all_scores = tl.load(scores + b * S + every, mask=every < S, other=LOWEST)
@@ -108,36 +126,27 @@ def advance(
             g2 += tl.sum(a2, axis=0)
         if G > 3:
             g3 += tl.sum(a3, axis=0)
-    B = tl.num_programs(0)
-    bias += b // group_rows * N
-    r0 = _recurrent(r + b * r_b + j, bias, partials, b, B, N, D + j, inside, PARTS)
+    if PARTS > 0:
+        tl.store(r + b * r_b + j, r0, mask=inside)
+        if CELL != "rnn":
+            tl.store(r + b * r_b + H + j, r1, mask=inside)
+        if (CELL == "gru") | (CELL == "lstm"):
+            tl.store(r + b * r_b + 2 * H + j, r2, mask=inside)
+        if CELL == "lstm":
+            tl.store(r + b * r_b + 3 * H + j, r3, mask=inside)
+    if CELL == "none":
+        tl.store(h_after + b * h_b + j, g0, mask=inside)
+        tl.store(h_after + b * h_b + H + j, g1, mask=inside)
+        tl.store(h_after + b * h_b + 2 * H + j, g2, mask=inside)
     if CELL == "rnn":
         tl.store(h_after + b * h_b + j, tanh(g0 + r0), mask=inside)
-    else:
-        r1 = _recurrent(r + b * r_b + H + j, bias, partials, b, B, N, D + H + j, inside, PARTS)
-        if CELL == "none":
-            tl.store(h_after + b * h_b + j, g0, mask=inside)
-            tl.store(h_after + b * h_b + H + j, g1, mask=inside)
-            tl.store(h_after + b * h_b + 2 * H + j, g2, mask=inside)
-        else:
-            start = D + 2 * H
-            r2 = _recurrent(
-                r + b * r_b + 2 * H + j, bias, partials, b, B, N, start + j, inside, PARTS
-            )
-            if CELL == "gru":
-                z = tl.sigmoid(g1 + r1)
-                n = tanh(g2 + tl.sigmoid(g0 + r0) * r2)
-                state = n + z * (load(h + b * h_b + j, inside) - n)
-            else:
-                start += H
-                r3 = _recurrent(
-                    r + b * r_b + 3 * H + j, bias, partials, b, B, N, start + j, inside, PARTS
-                )
-                memory = tl.sigmoid(g1 + r1) * load(c + b * h_b + j, inside)
-                memory += tl.sigmoid(g0 + r0) * tanh(g2 + r2)
-                tl.store(c_after + b * h_b + j, memory, mask=inside)
-                state = tl.sigmoid(g3 + r3) * tanh(memory)
-            tl.store(h_after + b * h_b + j, state, mask=inside)
+    if CELL == "gru":
+        n = tanh(g2 + tl.sigmoid(g0 + r0) * r2)
+        tl.store(h_after + b * h_b + j, n + tl.sigmoid(g1 + r1) * (before - n), mask=inside)
+    if CELL == "lstm":
+        memory = tl.sigmoid(g1 + r1) * before + tl.sigmoid(g0 + r0) * tanh(g2 + r2)
+        tl.store(c_after + b * h_b + j, memory, mask=inside)
+        tl.store(h_after + b * h_b + j, tl.sigmoid(g3 + r3) * tanh(memory), mask=inside)
 
 
 @triton.jit

@@ -22,13 +22,13 @@ MAX_ROWS = 128
 """Number of items from which the products of a step are those of torch."""
 
 # Numbers of source positions and of units of a block, and of warps.
-SCORE_BLOCKS = (8, 256, 4)
-ADVANCE_BLOCKS = (32, 32, 4)
-GATE_BLOCKS = (8, 256, 4)
+SCORE_BLOCKS = (4, 512, 4)
+ADVANCE_BLOCKS = (32, 32, 2)
+GATE_BLOCKS = (4, 512, 4)
 QUERY_BLOCKS = (64, 32, 4)
 # Rows, columns and inner length of a block, number of parts, warps and stages.
-PROJECT_BLOCKS = (32, 32, 64, 2, 4, 4)
-UNPROJECT_BLOCKS = (32, 32, 64, 4, 4, 4)
+PROJECT_BLOCKS = (64, 16, 64, 2, 4, 4)
+UNPROJECT_BLOCKS = (16, 64, 64, 4, 4, 4)
 
 
 class TritonSteps(TorchSteps):
