@@ -75,6 +75,7 @@ def run_sequence(
     attention: Attention | None = None,
     per_source: TensorMapping | None = None,
     context: Tensor | None = None,
+    combine: Tensor | None = None,
 ) -> SequenceResult:
     """Compute the states of the inputs x [B, n, E]; state tensors are [B, 1, H].
 
@@ -82,22 +83,30 @@ def run_sequence(
         attention: attends to the state before each step; the context is appended to the input.
         per_source: prepared keys and values, and the mask.
         context: context [B, C] of the first step; by default it is computed as the others are.
+        combine: weights [H, C + H] of the attentional state tanh(combine [c; h]), which is appended
+            to the input instead of the context c; ``context`` is then that of the first step.
     """
     (B, _, E), none = x.shape, x.new_empty(0)
     x_gates = F.linear(x, cell.weight_ih[:, :E], cell.bias_ih)
     W, b, U_n, b_n = recurrent_weights(cell)
-    keys = memory_gates = v = none
+    keys = memory_gates = v = W_f = none
     mask, scorer = torch.ones(B, 0, dtype=torch.bool, device=x.device), "none"
     if attention is not None and per_source is not None:
         form = attention.scorers.first.score_form()
         assert form is not None
         keys, mask = per_source["keys"][:, 0], per_source["mask"]
-        memory_gates = F.linear(per_source["values"][:, 0], cell.weight_ih[:, E:])
+        values, input_weights = per_source["values"][:, 0], cell.weight_ih[:, E:]
+        memory_gates = F.linear(
+            values, input_weights if combine is None else combine[:, : -cell.hidden]
+        )
         scorer = "dot" if form.v is None else "additive"
         v = none if form.v is None else form.v
         if form.weight is not None:
             bias = form.weight.new_zeros(len(form.weight)) if form.bias is None else form.bias
             W, b = torch.cat([form.weight, W]), torch.cat([bias, b])
+        if combine is not None:
+            W_f, W_s = input_weights, combine[:, -cell.hidden :]
+            W, b = torch.cat([W, W_s]), torch.cat([b, b.new_zeros(len(W_s))])
     if context is not None:
         first = x_gates[:, :1] + F.linear(context[:, None], cell.weight_ih[:, E:])
         x_gates = torch.cat([first, x_gates[:, 1:]], dim=1)
@@ -112,6 +121,7 @@ def run_sequence(
         keys,
         memory_gates,
         v,
+        W_f,
         mask,
         cell.cell,
         scorer,
@@ -137,7 +147,7 @@ def run_cells(cells: Sequence[RecurrentCell], inputs: Sequence[Tensor]) -> Seque
     mask = torch.ones(len(gates), 0, dtype=torch.bool, device=gates.device)
     c0 = zeros if kind == "lstm" else none
     settings = (kind, "none", 0)
-    tensors = [gates, zeros, c0, W, b, U_n, b_n, none, none, none, mask]
+    tensors = [gates, zeros, c0, W, b, U_n, b_n, none, none, none, none, mask]
     return SequenceResult(*decode_sequence(SequenceInputs.of(tensors, settings)))
 
 

@@ -7,7 +7,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import Attention, Blueprint, Embedding, FromParent, Memory, State
+from zoo.plugin import Attention, Blueprint, Embedding, FromParent, Memory, State, has_hooks
+from zoo_recurrent.attention_sequence import run_sequence, why_not_attention_sequence
 from zoo_recurrent.cells import Cell
 from zoo_recurrent.initial_state import Init
 from zoo_recurrent.layer import run_stack
@@ -104,11 +105,23 @@ class LuongRNN(AttentionDecoder):
     def decode_tokens(
         self, x: Tensor, state: TensorMapping, per_source: TensorMapping
     ) -> StepOutput | None:
-        if self.input_feeding or not self.attends_in_parallel():
+        if not self.attends_in_parallel():
             return None
-        s, last = run_stack(self.cells, x, state)
+        if self.input_feeding:
+            reason = why_not_attention_sequence(self.cells, self.attention, state, per_source)
+            if reason is not None or self.output == "linear" or has_hooks(self.combine):
+                return None
+            (cell,) = self.cells.layers()
+            combine = self.combine.weight
+            result = run_sequence(cell, x, state, self.attention, per_source, state["fed"], combine)
+            s, last = result.h[:, 1:], result.last()
+        else:
+            s, last = run_stack(self.cells, x, state)
         contexts, updated = self.attend_all(s, {**state, **last}, per_source)
-        return self._attentional(contexts, s), updated
+        attentional = self._attentional(contexts, s)
+        if self.input_feeding:
+            updated["fed"] = attentional[:, -1]
+        return attentional, updated
 
     def _attentional(self, context: Tensor, s: Tensor) -> Tensor:
         both = torch.cat([context, s], dim=-1)

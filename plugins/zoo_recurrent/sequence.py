@@ -120,7 +120,8 @@ def _select_steps(inputs: SequenceInputs) -> tuple[SequenceInputs, Steps]:
     """Return the steps for the device, and the inputs in the dtype in which they compute."""
     kind: type[TorchSteps] = TorchSteps
     dtype = torch.promote_types(inputs.h0.dtype, torch.float32)
-    if inputs.x_gates.numel() and why_not_triton(*inputs.tensors) is None:
+    triton = inputs.x_gates.numel() > 0 and not inputs.feeds
+    if triton and why_not_triton(*inputs.tensors) is None:
         from zoo_recurrent.kernels.triton_steps import MAX_SOURCE, TritonSteps
 
         if inputs.mask.shape[1] <= MAX_SOURCE:

@@ -35,8 +35,11 @@ class SequenceInputs:
         U_n: recurrent rows of the candidate state of 'gru-cho' [groups, H, H].
         b_n: bias of U_n [groups, H].
         keys: prepared keys [B, S, D].
-        memory_gates: values multiplied by the input weights of the cell [B, S, G * H].
+        memory_gates: values multiplied by the input weights of the cell [B, S, G * H]; with W_f,
+            by the weights of the contexts in the attentional state [B, S, H].
         v: vector of additive scores [D].
+        W_f: input weights of the attentional state tanh(c + W_s h), which the cell reads instead
+            of the context c [G * H, H]. W_s are the last H rows of W.
         mask: [B, S], True where a position is attended to.
         cell: recurrent cell.
         scorer: 'additive', 'dot', or 'none' without attention.
@@ -53,6 +56,7 @@ class SequenceInputs:
     keys: Tensor
     memory_gates: Tensor
     v: Tensor
+    W_f: Tensor
     mask: Tensor
     cell: str
     scorer: str
@@ -61,8 +65,8 @@ class SequenceInputs:
     @classmethod
     def of(cls, tensors: Sequence[Tensor], settings: Settings) -> SequenceInputs:
         """Return the inputs from the tensors, in the order of the attributes."""
-        x_gates, h0, c0, W, b, U_n, b_n, keys, memory_gates, v, mask = tensors
-        return cls(x_gates, h0, c0, W, b, U_n, b_n, keys, memory_gates, v, mask, *settings)
+        x_gates, h0, c0, W, b, U_n, b_n, keys, memory_gates, v, W_f, mask = tensors
+        return cls(x_gates, h0, c0, W, b, U_n, b_n, keys, memory_gates, v, W_f, mask, *settings)
 
     @property
     def settings(self) -> Settings:
@@ -82,6 +86,7 @@ class SequenceInputs:
             self.keys,
             self.memory_gates,
             self.v,
+            self.W_f,
         ]
 
     @property
@@ -96,7 +101,12 @@ class SequenceInputs:
     def query_rows(self) -> int:
         """Number of rows of W that project the query; 0 if the query is the state."""
         gates = 2 if self.cell == "gru-cho" else GATES[self.cell]  # type: ignore[index]
-        return self.W.shape[1] - gates * self.hidden
+        return self.W.shape[1] - (gates + self.feeds) * self.hidden
+
+    @property
+    def feeds(self) -> bool:
+        """Whether the cell reads attentional states instead of contexts."""
+        return self.W_f.numel() > 0
 
     def attends(self, t: int) -> bool:
         """Whether step t has a context."""

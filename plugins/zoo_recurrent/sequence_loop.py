@@ -78,6 +78,7 @@ def run_forward(inputs: SequenceInputs, steps: Steps) -> Result:
         cs[:, 0] = inputs.c0
     if inputs.scorer != "none" and inputs.first:
         weights[:, : inputs.first] = 0
+        projected[:, : inputs.first] = 0  # kernels write the queries when they attend
     D = inputs.query_rows
     for t in range(inputs.steps):
         row = projected[:, t]
@@ -96,10 +97,15 @@ def run_backward(
     (hs, cs, weights, projected), (grad_hs, grad_cs, grad_weights) = result, gradients
     h_before, D, attends = hs[:, :-1], inputs.query_rows, inputs.scorer != "none"
     q = inputs.query(projected, h_before)
-    gates = inputs.x_gates
-    if attends:
+    R = projected.shape[-1] - (inputs.hidden if inputs.feeds else 0)
+    gates, fed = inputs.x_gates, inputs.W_f
+    if inputs.feeds:
+        fed = torch.baddbmm(projected[..., R:], weights, inputs.memory_gates).tanh_()
+        fed[:, : inputs.first] = 0
+        gates = gates + fed @ inputs.W_f.T
+    elif attends:
         gates = torch.baddbmm(gates, weights, inputs.memory_gates)
-    factors = steps.derivatives(gates, projected[..., D:], hs, cs)
+    factors = steps.derivatives(gates, projected[..., D:R], hs, cs)
     del gates
     dx, d_projected = torch.empty_like(inputs.x_gates), torch.empty_like(projected)
     ds = torch.zeros_like(weights)
@@ -110,14 +116,20 @@ def run_backward(
     for t in reversed(range(inputs.steps)):
         grad_h, grad_c = grad_hs[:, t], grad_cs[:, t] if cs.numel() else dc
         before, dc = steps.backward_cell(
-            t, factors, dh, dc, grad_h, grad_c, dx[:, t], d_projected[:, t, D:]
+            t, factors, dh, dc, grad_h, grad_c, dx[:, t], d_projected[:, t, D:R]
         )
+        d_context = dx[:, t]
+        if inputs.feeds:
+            d_context = d_projected[:, t, R:]
+            torch.mul(dx[:, t] @ inputs.W_f, 1 - fed[:, t].square(), out=d_context)
         if inputs.attends(t):
             steps.backward_attend(
-                q[:, t], weights[:, t], grad_weights[:, t], dx[:, t], dq[:, t], ds[:, t]
+                q[:, t], weights[:, t], grad_weights[:, t], d_context, dq[:, t], ds[:, t]
             )
             if not D:
                 before = before + dq[:, t]
+        elif inputs.feeds:
+            d_context.zero_()
         dh = steps.unproject(before, d_projected[:, t])
     groups = len(inputs.W)
     grad_W, grad_b = weight_gradients(d_projected, h_before, groups)
@@ -125,7 +137,11 @@ def run_backward(
     if inputs.cell == "gru-cho":
         d_n = dx[..., 2 * inputs.hidden :]
         grad_U_n, grad_b_n = weight_gradients(d_n, factors.gate * h_before, groups)
-    keys, memory_gates, v = _source_gradients(inputs, steps, q, weights, dx, ds)
+    d_contexts, grad_W_f = dx, torch.zeros_like(inputs.W_f)
+    if inputs.feeds:
+        d_contexts = d_projected[..., R:]
+        grad_W_f = dx.flatten(0, 1).T @ fed.flatten(0, 1)
+    keys, memory_gates, v = _source_gradients(inputs, steps, q, weights, d_contexts, ds)
     return [
         dx,
         steps.finish(dh),
@@ -137,16 +153,22 @@ def run_backward(
         keys,
         memory_gates,
         v,
+        grad_W_f,
     ]
 
 
 def _source_gradients(
-    inputs: SequenceInputs, steps: Steps, q: Tensor, weights: Tensor, dx: Tensor, ds: Tensor
+    inputs: SequenceInputs,
+    steps: Steps,
+    q: Tensor,
+    weights: Tensor,
+    d_contexts: Tensor,
+    ds: Tensor,
 ) -> list[Tensor]:
     """Compute the gradients of keys, memory_gates and v from all steps at once."""
     if inputs.scorer == "none":
         return [torch.zeros_like(t) for t in (inputs.keys, inputs.memory_gates, inputs.v)]
-    grad_memory_gates = torch.bmm(weights.mT, dx)
+    grad_memory_gates = torch.bmm(weights.mT, d_contexts)
     if inputs.scorer == "dot":
         return [torch.bmm(ds.mT, q), grad_memory_gates, torch.zeros_like(inputs.v)]
     grad_keys, grad_v = steps.additive_gradients(q, ds)

@@ -87,9 +87,15 @@ class TorchSteps:
         self, t: int, weights: Tensor | None, recurrent: Tensor, hs: Tensor, cs: Tensor
     ) -> None:
         """Compute the state t + 1 from the weights [B, S] and the recurrent terms [B, R]."""
-        gates = self.inputs.x_gates[:, t]
+        inputs, H = self.inputs, self.inputs.hidden
+        gates = inputs.x_gates[:, t]
         if weights is not None:
-            gates = gates + torch.bmm(weights[:, None], self.inputs.memory_gates)[:, 0]
+            context = torch.bmm(weights[:, None], inputs.memory_gates)[:, 0]
+            if inputs.feeds:
+                context = context.add_(recurrent[:, -H:]).tanh_() @ inputs.W_f.T
+            gates = gates + context
+        if inputs.feeds:
+            recurrent = recurrent[:, :-H]
         self.advance_cell(t, gates, recurrent, hs, cs)
 
     def advance_cell(

@@ -106,6 +106,12 @@ def test_pointer_rnn(cell):
 
 
 @pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("scorer", [Additive, General])
+def test_luong_rnn_with_input_feeding(scorer, cell):
+    assert_equal_to_loop(build(LuongRNN, scorer, cell=cell), make_memory())
+
+
+@pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize("kind", [PlainRNN, LuongRNN])
 def test_decoders_without_feedback(kind, cell):
     params = {"input_feeding": False} if kind is LuongRNN else {}
@@ -147,7 +153,7 @@ def test_kernels_of_a_pointer_rnn(kernels):
     assert_equal_to_loop(build(PointerRNN), make_memory(), T=3)
 
 
-@pytest.mark.parametrize("kind", [AttentiveRNN, PointerRNN, PlainRNN])
+@pytest.mark.parametrize("kind", [AttentiveRNN, PointerRNN, PlainRNN, LuongRNN])
 def test_cells_are_not_called(kind, one_operator):
     run(build(kind), make_memory(), 3)
 
@@ -167,7 +173,7 @@ def test_operator_passes_the_checks_of_torch():
     torch.manual_seed(0)
     B, T, S, H, D = 2, 3, 4, 5, 6
     shapes = [(B, T, 3 * H), (B, H), (0,), (1, D + 3 * H, H), (1, D + 3 * H), (1, 0, H), (1, 0)]
-    shapes += [(B, S, D), (B, S, 3 * H), (D,)]
+    shapes += [(B, S, D), (B, S, 3 * H), (D,), (0, H)]
     tensors = [torch.randn(shape, requires_grad=True) for shape in shapes]
     mask = torch.ones(B, S, dtype=torch.bool)
     torch.library.opcheck(_decode, (tensors, mask, "gru", "additive", 0))
