@@ -13,9 +13,9 @@ from zoo_recurrent.sequence_inputs import Settings
 
 Function = Callable[[Sequence[Tensor], Settings], Sequence[Tensor]]
 
-MAX_ELEMENTS = 2**27
+MAX_ELEMENTS = 2**26
 """Number of elements of the tensors from which launches do not matter, and copies would."""
-MAX_GRAPHS = 4
+MAX_GRAPHS = 3
 """Number of input shapes for which a graph is kept."""
 
 
