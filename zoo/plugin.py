@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         Sampler as Sampler,
         Samples as Samples,
         Schedule as Schedule,
+        ScoreForm as ScoreForm,
         Scorer as Scorer,
         SearchConfig as SearchConfig,
         SearchState as SearchState,

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from zoo.plugin import FromParent, Mask, Scorer, WidthConflict, fused_softmax
+from zoo.plugin import FromParent, Mask, ScoreForm, Scorer, WidthConflict, fused_softmax
 
 
 class Dot(Scorer):
@@ -43,6 +43,9 @@ class Dot(Scorer):
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return query @ prepared.transpose(-1, -2)
+
+    def score_form(self) -> ScoreForm:
+        return ScoreForm()
 
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         return (query * key).sum(dim=-1)

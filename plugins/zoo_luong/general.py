@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 
 from torch import Tensor, nn
 
-from zoo.plugin import FromParent, Mask, Scorer, fused_softmax
+from zoo.plugin import FromParent, Mask, ScoreForm, Scorer, fused_softmax
 
 
 class General(Scorer):
@@ -40,6 +40,9 @@ class General(Scorer):
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return query @ prepared.transpose(-1, -2)
+
+    def score_form(self) -> ScoreForm:
+        return ScoreForm()
 
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         scores: Tensor = (query * self.W(key)).sum(dim=-1)

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from zoo.plugin import Decoder, Encoder, hookimpl
+from zoo.plugin import Benchmark, Decoder, Encoder, hookimpl
 from zoo_recurrent.attentive_rnn import AttentiveRNN
+from zoo_recurrent.benchmark_bahdanau import BahdanauModel
 from zoo_recurrent.gru import GRU
 from zoo_recurrent.hierarchical_decoder import HierarchicalDecoder
 from zoo_recurrent.hierarchical_encoder import HierarchicalEncoder
@@ -16,7 +17,7 @@ from zoo_recurrent.rnn import RNN
 
 
 @hookimpl
-def zoo_components() -> Sequence[type[Encoder] | type[Decoder]]:
+def zoo_components() -> Sequence[type[Encoder] | type[Decoder] | type[Benchmark]]:
     return [
         RNN,
         LSTM,
@@ -28,4 +29,5 @@ def zoo_components() -> Sequence[type[Encoder] | type[Decoder]]:
         OnlineRNN,
         PointerRNN,
         HierarchicalDecoder,
+        BahdanauModel,
     ]

@@ -94,6 +94,10 @@ class CellStack(nn.Module):
         )
         self.dropout = nn.Dropout(dropout)
 
+    def layers(self) -> list[RecurrentCell]:
+        """Return the cells, from the lowest layer on."""
+        return list(self.cells)  # type: ignore[arg-type]
+
     def forward(self, x: Tensor, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Compute one step; state tensors with other names are ignored.
 

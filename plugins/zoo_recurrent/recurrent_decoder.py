@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo.plugin import Attention, Decoder, Embedding, Mask, Memory, State
+from zoo_recurrent.attention_sequence import why_not_sequence
 from zoo_recurrent.cells import Cell, CellStack
 from zoo_recurrent.initial_state import Init, InitialState
 
@@ -53,6 +54,16 @@ class RecurrentDecoder(Decoder):
     ) -> StepOutput:
         """Compute features [B, F] and the updated state from the inputs x [B, E] of a step."""
 
+    def decode_tokens(
+        self, x: Tensor, state: TensorMapping, per_source: TensorMapping
+    ) -> StepOutput | None:
+        """Compute the features [B, n, F] of all inputs x [B, n, E] at once, and the updated state.
+
+        Returns None if the parts do not allow it; `decode_token` is then called for each input. It
+        is called if there are several tokens and no hooks on the cells.
+        """
+        return None
+
     def step_inputs(self, tokens: Tensor) -> Tensor:
         """Map tokens [B, n] to the inputs [B, n, E] of their steps; the embedded tokens here."""
         embedded: Tensor = self.dropout(self.embedding(tokens))
@@ -66,12 +77,22 @@ class RecurrentDecoder(Decoder):
         return State(self.initial(memory))
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        per_hypothesis, steps = state.per_hypothesis, []
-        for x in self.step_inputs(tokens).unbind(dim=1):
-            features, per_hypothesis = self.decode_token(x, per_hypothesis, state.per_source)
+        inputs, per_hypothesis = self.step_inputs(tokens), state.per_hypothesis
+        result = None
+        if why_not_sequence(self.cells, tokens, per_hypothesis) is None:
+            result = self.decode_tokens(inputs, per_hypothesis, state.per_source)
+        if result is None:
+            result = self._loop(inputs, per_hypothesis, state.per_source)
+        features, updated = result
+        return self.logits(features, state.per_source), state.updated(updated)
+
+    def _loop(self, inputs: Tensor, state: TensorMapping, per_source: TensorMapping) -> StepOutput:
+        """Decode one token at a time; returns features [B, n, F] and the updated state."""
+        steps, updated = [], dict(state)
+        for x in inputs.unbind(dim=1):
+            features, updated = self.decode_token(x, updated, per_source)
             steps.append(features)
-        logits = self.logits(torch.stack(steps, dim=1), state.per_source)
-        return logits, state.updated(per_hypothesis)
+        return torch.stack(steps, dim=1), updated
 
     def logits(self, features: Tensor, per_source: TensorMapping) -> Tensor:
         """Compute the logits [B, n, V] of the features [B, n, F] of all steps."""
@@ -97,6 +118,21 @@ class AttentionDecoder(RecurrentDecoder):
         mask, previous = Mask(keys=per_source["mask"]), _attention_state(state)
         context, updated = self.attention(query[:, None], per_source, mask, state=previous)
         return context[:, 0], {**state, **add_prefix(_PREFIX, updated)}
+
+    def attends_in_parallel(self) -> bool:
+        """Whether `attend_all` can be used: queries are independent, and nothing is recorded."""
+        attention = self.attention
+        return not (attention.sequential or attention.recorders or attention.stochastic_part)
+
+    def attend_all(
+        self, query: Tensor, state: TensorMapping, per_source: TensorMapping
+    ) -> StepOutput:
+        """Compute contexts [B, n, C] and the updated state of queries [B, n, H] at once."""
+        mask, updated = Mask(keys=per_source["mask"]), dict(state)
+        offset = updated.get(_PREFIX + "step", 0)
+        if isinstance(offset, Tensor):
+            updated[_PREFIX + "step"] = offset + query.shape[1]
+        return self.attention(query, per_source, mask, offset=offset), updated
 
     def attend_with_weights(
         self, query: Tensor, state: TensorMapping, per_source: TensorMapping

@@ -12,21 +12,19 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from zoo.plugin import Memory, has_hooks
 from zoo_recurrent.cells import Cell, RecurrentCell, state_names
+from zoo_recurrent.direction import run_directions
+from zoo_recurrent.layer import KERNELS, NOT_CONTIGUOUS
 
-_KERNELS: dict[Cell, Callable[..., tuple[Tensor, ...]]] = {
-    "rnn": torch.rnn_tanh,
-    "lstm": torch.lstm,
-    "gru": torch.gru,
-}
+Path = Callable[[Tensor, Tensor], tuple[Tensor, dict[str, Tensor]]]
 
 
 class Stack(nn.Module):
     """Stacked recurrent layers, optionally bidirectional.
 
     The reference path loops over the steps and keeps an item's state after its last valid step.
-    The fused path passes a packed batch to torch's kernels. It copies the lengths to the host and
-    does not call the cells, so the reference path is used on the meta device, under torch.compile
-    and when a cell has hooks.
+    The fused paths call kernels instead of the cells: on the CPU with a packed batch; on a GPU,
+    where packing would copy the lengths to the host, and under torch.compile with a padded one. The
+    reference path is used when a cell has hooks.
     """
 
     def __init__(
@@ -56,15 +54,19 @@ class Stack(nn.Module):
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
         """Encode inputs [B, S, D] with mask [B, S] as a memory with states [B, S, output_dim]."""
-        use_reference = (
-            self.cell not in _KERNELS
-            or inputs.is_meta
-            or torch.compiler.is_compiling()
-            or has_hooks(self.layers)
-        )
-        states, finals = (self.reference if use_reference else self.fused)(inputs, mask)
+        states, finals = self._select_path(inputs)(inputs, mask)
         states = states * mask[..., None]
         return Memory(states, mask, finals["h"][:, -1], finals)
+
+    def _select_path(self, inputs: Tensor) -> Path:
+        if has_hooks(self.layers):
+            return self.reference
+        if inputs.is_meta or torch.compiler.is_compiling():
+            return self.padded
+        if self.cell not in KERNELS:
+            # The operator is differentiable once.
+            return self.reference if inputs.dtype == torch.float64 else self.padded
+        return self.padded if inputs.is_cuda else self.packed
 
     def extra_repr(self) -> str:
         return f"{self.cell}, hidden={self.hidden}, bidirectional={self.bidirectional}"
@@ -97,8 +99,8 @@ class Stack(nn.Module):
             outputs.append(state["h"])
         return torch.stack(outputs[::-1] if backward else outputs, dim=1), state
 
-    def fused(self, inputs: Tensor, mask: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Compute the result of `reference` with torch's kernels."""
+    def packed(self, inputs: Tensor, mask: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute the result of `reference` with torch's kernels and a packed batch."""
         # An empty item cannot be packed, so one step of zeros is run and its result discarded.
         inputs = inputs.masked_fill(~mask[..., None], 0.0)
         lengths = mask.sum(dim=1)
@@ -122,6 +124,24 @@ class Stack(nn.Module):
             name: torch.stack(layers, dim=1) * nonempty for name, layers in finals.items()
         }
 
+    def padded(self, inputs: Tensor, mask: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute the result of `reference` with a padded batch.
+
+        Each direction runs in one of torch's kernels, or as the operator `decode_sequence` if there
+        is no kernel for the cell, and under torch.compile, which would unroll the kernel. States
+        after the last valid step are not masked.
+        """
+        lengths = mask.sum(dim=1)
+        states = inputs.masked_fill(~mask[..., None], 0.0)
+        finals: dict[str, list[Tensor]] = {name: [] for name in state_names(self.cell)}
+        for layer, cells in enumerate(self._cells()):
+            x = self.dropout(states) if layer else states
+            directions = run_directions(x, cells, lengths)
+            states = torch.cat([h for h, _ in directions], dim=-1)
+            for name, layers in finals.items():
+                layers.append(torch.cat([end[name] for _, end in directions], dim=-1))
+        return states, {name: torch.stack(layers, dim=1) for name, layers in finals.items()}
+
     def _cells(self) -> list[list[RecurrentCell]]:
         return [list(layer) for layer in self.layers]  # type: ignore[call-overload]
 
@@ -132,9 +152,8 @@ class Stack(nn.Module):
         zeros = data.new_zeros(directions, int(sizes[0]), self.hidden)
         initial = (zeros, zeros) if self.cell == "lstm" else zeros
         with warnings.catch_warnings():
-            # cuDNN copies weights that are not contiguous in memory and warns about it.
-            warnings.filterwarnings("ignore", "RNN module weights are not part of single")
-            return _KERNELS[self.cell](
+            warnings.filterwarnings("ignore", NOT_CONTIGUOUS)
+            return KERNELS[self.cell](
                 data, sizes, initial, weights, True, 1, 0.0, self.training, self.bidirectional
             )
 

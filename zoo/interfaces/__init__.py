@@ -33,7 +33,7 @@ from zoo.interfaces.position import Position
 from zoo.interfaces.preprocessor import Array, Preprocessor
 from zoo.interfaces.sampler import FrameSampler, Sampler, SearchConfig, SearchState
 from zoo.interfaces.schedule import Schedule
-from zoo.interfaces.scorer import Scorer
+from zoo.interfaces.scorer import ScoreForm, Scorer
 from zoo.interfaces.tied_output import tied_logits
 
 KINDS: dict[str, type[Component]] = {
@@ -103,6 +103,7 @@ __all__ = [
     "Sampler",
     "Samples",
     "Schedule",
+    "ScoreForm",
     "Scorer",
     "SearchConfig",
     "SearchState",

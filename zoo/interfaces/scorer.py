@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 
 from zoo.interfaces.component import Component
 from zoo.interfaces.data import Mask
+
+
+class ScoreForm(NamedTuple):
+    r"""A score in the form :math:`v^\top \tanh(W q + b + p)`, with prepared keys p, or without v as
+    :math:`(W q + b)^\top p`.
+
+    Attributes:
+        weight: W [D, Dq]; the identity if None.
+        bias: b [D]; zero if None.
+        v: [D], or None for the inner product.
+    """
+
+    weight: Tensor | None = None
+    bias: Tensor | None = None
+    v: Tensor | None = None
 
 
 class Scorer(Component, nn.Module, ABC):
@@ -99,6 +114,13 @@ class Scorer(Component, nn.Module, ABC):
         [B, S] the weights of the previous query, zeros at the first.
         """
         return self.score(query, prepared), {}
+
+    def score_form(self) -> ScoreForm | None:
+        """Return the score as a `ScoreForm`, or None if it has another form.
+
+        Kernels that attend inside a recurrence need it.
+        """
+        return None
 
     def fused(
         self,

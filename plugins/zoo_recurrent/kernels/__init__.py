@@ -1,0 +1,1 @@
+"""Triton kernels of recurrent decoding, imported only if Triton can be used."""
