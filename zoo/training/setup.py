@@ -128,6 +128,7 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
         processes,
         clip=training.clip,
         accumulate=training.accumulate,
+        capture=training.capture == "auto" and processes.device.type == "cuda",
     )
     schedule = training.schedule.build(steps=steps) if training.schedule else None
     ema = training.average.ema if training.average else None

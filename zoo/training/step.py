@@ -8,7 +8,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from zoo.device.cuda_graph import GraphedFunction
 from zoo.interfaces import Model, Objective
+from zoo.training.capture import make_capturable, pad_lengths, why_not_captured
 from zoo.training.processes import Processes
 from zoo.training.sharding import local
 
@@ -56,6 +58,15 @@ class Step:
     written by hand. Otherwise losses and gradients of micro-batches and processes are summed,
     each multiplied by the number of terms of its mean, and divided by the number of all terms:
     the mean over the global batch, however it is split.
+
+    On a CUDA device the step of one process without accumulation is recorded as a CUDA graph for
+    each shape of a batch, with `capture`. Lengths are then padded to a multiple of 8, so that there
+    are few shapes.
+
+    Attributes:
+        lr: the learning rate of the first parameter group.
+        captures: whether steps are to be recorded.
+        not_captured: the reason why steps are not recorded; None if they are.
     """
 
     def __init__(
@@ -67,6 +78,7 @@ class Step:
         *,
         clip: float | None,
         accumulate: int,
+        capture: bool = False,
     ) -> None:
         self.module = module
         self.model = model
@@ -77,12 +89,36 @@ class Step:
         self.parameters = [
             parameter for group in optimiser.param_groups for parameter in group["params"]
         ]
-        self.initial_lr = [group["lr"] for group in optimiser.param_groups]
+        self.initial_lr = [float(group["lr"]) for group in optimiser.param_groups]
+        self.lr = self.initial_lr[0]
+        self.captures = capture
+        self._graphed: GraphedFunction | None = None
+        self._not_captured: str | None = "train.capture is 'off', or the device is not 'cuda'"
+        if capture:
+            self._start_capture()
+
+    def _start_capture(self) -> None:
+        if self.weighted:
+            self._not_captured = "the batch is split over processes or accumulation steps"
+            return
+        self._not_captured = why_not_captured(self.module, self.optimiser, self.processes.device)
+        if not self._not_captured:
+            make_capturable(self.optimiser)
+            self._graphed = GraphedFunction(self._update, device=self.processes.device)
+
+    @property
+    def not_captured(self) -> str | None:
+        return self._graphed.reason if self._graphed else self._not_captured
 
     def set_lr(self, factor: float) -> None:
         """Multiply the learning rate of each parameter group by the factor of the schedule."""
-        for group, lr in zip(self.optimiser.param_groups, self.initial_lr, strict=True):
-            group["lr"] = lr * factor
+        for group, initial in zip(self.optimiser.param_groups, self.initial_lr, strict=True):
+            lr = initial * factor
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(lr)
+            else:
+                group["lr"] = lr
+        self.lr = self.initial_lr[0] * factor
 
     def __call__(self, batches: Sequence[MicroBatch], *, stop: bool = False) -> StepOutput:
         """Update the weights with the micro-batches of this process.
@@ -90,19 +126,31 @@ class Step:
         Args:
             stop: whether this process received a signal to stop.
         """
-        stops = norm = None
         first = batches[0]
         if self.weighted or first is None:
             loss, stops = self._backward_weighted(batches, stop)
-        else:
-            with self.processes.autocast():
-                loss = self.module(self._to_device(first))
-            loss.backward()
+            return StepOutput(loss.detach(), self._optimise(), stops)
+        if self._graphed is None:
+            return StepOutput(*self._update(self._to_device(first)), None)
+        loss, norm = self._graphed(pad_lengths(first, self.model))
+        # The next replay overwrites the outputs of a graph.
+        return StepOutput(loss.clone(), None if norm is None else norm.clone(), None)
+
+    def _update(self, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor | None]:
+        """Update the weights with a batch on the device; return loss and gradient norm."""
+        with self.processes.autocast():
+            loss = self.module(batch)
+        loss.backward()
+        return loss.detach(), self._optimise()
+
+    def _optimise(self) -> Tensor | None:
+        """Clip the gradients, update the weights, and return the gradient norm if it is needed."""
+        norm = None
         if self.clip is not None:
             norm = local(nn.utils.clip_grad_norm_(self.parameters, self.clip, foreach=True))
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
-        return StepOutput(loss.detach(), norm, stops)
+        return norm
 
     def _backward_weighted(
         self, batches: Sequence[MicroBatch], stop: bool
