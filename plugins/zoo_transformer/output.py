@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Embedding, FromParent
+from zoo.plugin import Embedding, FromParent, add_bias, compute_logits, has_hooks
 
 
 class Output(nn.Module):
@@ -54,8 +54,9 @@ class Output(nn.Module):
             logits = self.embedding.unembed(states)
         else:
             assert self.map is not None
-            logits = self.map(states)
-        return logits if self.bias is None else logits + self.bias
+            hooked = has_hooks(self.map)
+            logits = self.map(states) if hooked else compute_logits(states, self.map.weight)
+        return logits if self.bias is None else add_bias(logits, self.bias)
 
     def extra_repr(self) -> str:
         return f"tied={self.tied}, bias={self.bias is not None}, scale={self.scale}"

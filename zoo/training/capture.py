@@ -58,7 +58,9 @@ def _lengths(batch: Mapping[str, Tensor], schema: BatchSchema) -> dict[str, int]
         if key in batch and field.dtype == "integer" and len(field.dims or ()) == 2:
             _, dim = field.dims or ()
             if isinstance(dim, str):
-                lengths[dim] = -(-batch[key].shape[1] // MULTIPLE) * MULTIPLE
+                shifted = len(field.prefix)  # the inputs are one shorter than from bos to eos
+                length = batch[key].shape[1] - shifted
+                lengths[dim] = -(-length // MULTIPLE) * MULTIPLE + shifted
     return lengths
 
 

@@ -117,7 +117,7 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
     assert sections.objective is not None
     objective = sections.objective.build()
     check_split(model, objective, processes.world, training.accumulate)
-    module = LossModule(model, objective).to(processes.device)
+    module = LossModule(model, objective, defer=not processes.sharded).to(processes.device)
     optimiser = training.optimiser.build(steps=steps).build(list(find_weights(model)))
     if training.compile:
         module.compile()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo.device.cuda_graph import GraphedFunction
-from zoo.interfaces import Model, Objective
+from zoo.interfaces import Model, Objective, Outputs, defer_logits
 from zoo.training.capture import make_capturable, pad_lengths, why_not_captured
 from zoo.training.processes import Processes
 from zoo.training.sharding import local
@@ -32,23 +32,38 @@ class StepOutput(NamedTuple):
 
 
 class LossModule(nn.Module):
-    """A model and its objective as one module, which is compiled and wrapped as a whole."""
+    """A model and its objective as one module, which is compiled and wrapped as a whole.
 
-    def __init__(self, model: Model, objective: Objective) -> None:
+    Args:
+        defer: let the objective compute the loss without the logits, if it can. The parameters of
+            the output layer must be available after the forward pass of the model.
+    """
+
+    def __init__(self, model: Model, objective: Objective, *, defer: bool = True) -> None:
         super().__init__()
         self.model = model
         self.objective = objective
+        self.defer = defer and objective.defers_logits
 
     def forward(
         self, batch: Mapping[str, Tensor], weighted: bool = False
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Return the loss; with `weighted`, the sum of its terms and their number."""
-        outputs = self.model(batch)
+        outputs = self._outputs(batch)
         loss: Tensor = self.objective(outputs)
         if not weighted:
             return loss
         weight = self.objective.weight(outputs)
         return loss * weight, weight
+
+    def _outputs(self, batch: Mapping[str, Tensor]) -> Outputs:
+        outputs: Outputs
+        if torch.compiler.is_compiling() or not self.defer:
+            outputs = self.model(batch)
+            return outputs
+        with defer_logits(True):
+            outputs = self.model(batch)
+        return outputs
 
 
 class Step:
