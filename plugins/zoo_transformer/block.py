@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from zoo.plugin import Attention, Blueprint, Mask, Position, WidthConflict
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.norm import Norm
+from zoo_transformer.residual import residual_norm
 
 
 class Block(nn.Module):
@@ -101,7 +102,7 @@ class Block(nn.Module):
         if self.pre:
             result = x + self.dropout(sublayer(norm(x)))
         else:
-            result = norm(x + self.dropout(sublayer(x)))
+            result = residual_norm(x, sublayer(x), self.dropout, norm)
         return result
 
 

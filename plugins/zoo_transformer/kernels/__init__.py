@@ -1,0 +1,1 @@
+"""Triton kernels of Transformer blocks, imported only if Triton can be used."""
