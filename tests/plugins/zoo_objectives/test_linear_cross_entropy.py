@@ -37,7 +37,7 @@ def relative_error(actual, expected):
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)])
 @pytest.mark.parametrize("chunk", [2**20, 37 * 4 * 4])
 def test_loss_and_gradients_equal_those_with_logits(
     path, smoothing, dtype, tolerance, chunk, monkeypatch

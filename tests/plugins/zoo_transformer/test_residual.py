@@ -27,8 +27,8 @@ def relative_error(actual, expected):
     return ((actual.double() - expected).norm() / expected.norm()).item()
 
 
-@pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)])
-@pytest.mark.parametrize("D, shape", [(12, (2, 3)), (1, (1, 1)), (8, (5, 1))])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)])
+@pytest.mark.parametrize(("D", "shape"), [(12, (2, 3)), (1, (1, 1)), (8, (5, 1))])
 def test_values_and_gradients(D, shape, dtype, tolerance, monkeypatch):
     monkeypatch.setattr("zoo_transformer.kernels.residual_norm._PROGRAMS", 2)
     x, y, dropout, norm = make(D, dtype, shape)
