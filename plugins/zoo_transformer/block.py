@@ -77,9 +77,11 @@ class Block(nn.Module):
         """
 
         def self_attention(y: Tensor) -> Tensor:
-            prepared = self.attention.prepare(y, position=position, offset=offset)
+            queries, prepared = self.attention.prepare_self(y, position=position, offset=offset)
             cached = prepared if update_cache is None else update_cache(prepared)
-            context: Tensor = self.attention(y, cached, mask, position=position, offset=offset)
+            context: Tensor = self.attention(
+                y, cached, mask, position=position, offset=offset, queries=queries
+            )
             return context
 
         x = self._residual(x, self_attention, self.attention_norm)

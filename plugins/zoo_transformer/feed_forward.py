@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import FromParent
+from zoo.plugin import FromParent, has_hooks, why_not_triton
 
 
 class FeedForward(nn.Module):
@@ -43,7 +43,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if self.gate is None:
-            hidden = self._activate(self.up(x))
+            hidden = self._hidden(x)
         else:
             hidden = self._activate(self.gate(x)) * self.up(x)
         output: Tensor = self.down(hidden)
@@ -52,6 +52,21 @@ class FeedForward(nn.Module):
     def extra_repr(self) -> str:
         names = ("dim", "hidden", "activation", "gated", "bias")
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+
+    def _hidden(self, x: Tensor) -> Tensor:
+        """Compute f(W_1 x), for ReLU in one kernel if it is possible."""
+        if self._why_not_fused(x) is not None:
+            return self._activate(self.up(x))
+        from zoo_transformer.kernels.relu_linear import relu_linear
+
+        return relu_linear(x, self.up.weight, self.up.bias)
+
+    def _why_not_fused(self, x: Tensor) -> str | None:
+        if self.activation != "relu" or not self.bias:
+            return "the activation is not ReLU, or there is no bias"
+        if has_hooks(self.up) or type(self.up) is not nn.Linear:
+            return "the linear layer has hooks or is not torch's"
+        return why_not_triton(x, self.up.weight)
 
     def _activate(self, x: Tensor) -> Tensor:
         if self.activation == "relu":

@@ -14,6 +14,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo.attention.heads import repeat_heads, split_heads
+from zoo.attention.joint_linear import joint_linear
 from zoo.attention.module_hooks import has_hooks
 from zoo.attention.recorder import RecordsAttention
 from zoo.attention.scorer_bank import ScorerBank
@@ -110,6 +111,7 @@ class Attention(RecordsAttention):
         state: Mapping[str, Tensor] | None = None,
         position: Position | None = None,
         offset: int | Tensor = 0,
+        queries: Tensor | None = None,
         return_weights: bool = False,
     ) -> Tensor | tuple[Any, ...]:
         """Compute the context [B, T, output_dim] of query [B, T, query_dim].
@@ -122,6 +124,7 @@ class Attention(RecordsAttention):
             position: rotates queries (and keys, if they are not prepared) or adds a bias, unless
                 the mask already has one.
             offset: position of the first query.
+            queries: the output of `prepare_self`, which makes the projection of query unnecessary.
             return_weights: also return the weights [B, H, T, S], last.
         """
         prepared = (
@@ -129,7 +132,8 @@ class Attention(RecordsAttention):
             if isinstance(memory, Tensor)
             else memory
         )
-        queries = self._project_query(query, position, offset)  # [B, H, T, Dq]
+        if queries is None:
+            queries = self._project_query(query, position, offset)  # [B, H, T, Dq]
         keys, values = prepared["keys"], prepared["values"]  # [B, Hkv, S, *]
         mask = mask or Mask()
         if position is not None and mask.bias is None and position.has_bias:
@@ -158,15 +162,24 @@ class Attention(RecordsAttention):
         """Compute keys [B, Hkv, S, *] and values [B, Hkv, S, D] of the states [B, S, key_dim]."""
         if self.project == "none":
             keys = values = memory[:, None].expand(-1, self.heads, -1, -1)
-        else:
+        elif self.project == "kv":
             keys = values = split_heads(self.key(memory), self.kv_heads)
-        if self.project == "qkv":
-            values = split_heads(self.value(memory), self.kv_heads)
-        if position is not None:
-            keys = position("rotate", keys, offset=offset)
-        if not self.scorers.shared:
-            keys = repeat_heads(keys, self.heads)
-        return {"keys": self.scorers.prepare(keys), "values": values}
+        else:
+            projected = joint_linear(memory, (self.key, self.value))
+            keys, values = (split_heads(states, self.kv_heads) for states in projected)
+        return self._prepare_keys(keys, values, position, offset)
+
+    def prepare_self(
+        self, states: Tensor, *, position: Position | None = None, offset: int | Tensor = 0
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute the queries [B, H, S, Dq] of the states, and the output of `prepare` for them."""
+        if self.project != "qkv":
+            queries = self._project_query(states, position, offset)
+            return queries, self.prepare(states, position=position, offset=offset)
+        query, key, value = joint_linear(states, (self.query, self.key, self.value))
+        queries = self._rotate(split_heads(query, self.heads), position, offset)
+        keys, values = (split_heads(part, self.kv_heads) for part in (key, value))
+        return queries, self._prepare_keys(keys, values, position, offset)
 
     def init_state(self, prepared: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return the state before the first query: tensors [B, ...], empty if none is needed."""
@@ -274,9 +287,21 @@ class Attention(RecordsAttention):
             queries = query[:, None].expand(-1, self.heads, -1, -1)
         else:
             queries = split_heads(self.query(query), self.heads)
-        if position is not None:
-            queries = position("rotate", queries, offset=offset)
-        return queries
+        return self._rotate(queries, position, offset)
+
+    def _rotate(self, states: Tensor, position: Position | None, offset: int | Tensor) -> Tensor:
+        if position is None:
+            return states
+        rotated: Tensor = position("rotate", states, offset=offset)
+        return rotated
+
+    def _prepare_keys(
+        self, keys: Tensor, values: Tensor, position: Position | None, offset: int | Tensor
+    ) -> dict[str, Tensor]:
+        keys = self._rotate(keys, position, offset)
+        if not self.scorers.shared:
+            keys = repeat_heads(keys, self.heads)
+        return {"keys": self.scorers.prepare(keys), "values": values}
 
     def _merge_heads(self, context: Tensor) -> Tensor:
         """Merge and project the heads: [B, H, T, Dv] -> [B, T, output_dim]."""
