@@ -11,8 +11,18 @@ from zoo_objectives.cross_entropy import CrossEntropy
 from zoo_objectives.linear_cross_entropy import linear_cross_entropy
 
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@pytest.fixture(autouse=True)
+def device():
+    with torch.device(DEVICE):
+        yield
+
+
 @pytest.fixture(params=["torch", "triton"])
 def path(request, monkeypatch):
+    monkeypatch.setenv("ZOO_TRITON", "off")
     if request.param == "triton":
         pytest.importorskip("triton")
         monkeypatch.setenv("ZOO_TRITON", "interpret")
@@ -42,7 +52,7 @@ def relative_error(actual, expected):
 def test_loss_and_gradients_equal_those_with_logits(
     path, smoothing, dtype, tolerance, chunk, monkeypatch
 ):
-    monkeypatch.setitem(module._CHUNK_BYTES, "cpu", chunk)
+    monkeypatch.setitem(module._CHUNK_BYTES, DEVICE, chunk)
     leaves, targets, mask = make_inputs(dtype)
     double = [leaf.detach().double().requires_grad_() for leaf in leaves]
     logits = double[0] @ double[1].T + double[2]
@@ -91,7 +101,7 @@ def test_row_of_padding_receives_no_gradient(path):
 
 def test_autocast_computes_in_bfloat16_and_returns_float32_gradients(path):
     (states, weight, bias), targets, mask = make_inputs()
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(DEVICE, torch.bfloat16):
         deferred = DeferredLogits(states, weight, bias=bias, padding=None)
         assert deferred.dtype == torch.bfloat16
         loss = linear_cross_entropy(deferred, targets, mask, smoothing=0.0)
@@ -111,6 +121,7 @@ def test_without_gradients_only_the_loss_is_computed(path):
 
 def test_objective_uses_the_parts_of_large_deferred_logits(monkeypatch):
     monkeypatch.setattr(module, "_LEAST_LOGITS", 1)
+    monkeypatch.setattr(module, "_LEAST_VOCABULARY", 1)
     (states, weight, bias), targets, mask = make_inputs()
     with defer_logits(True):
         logits = add_bias(compute_logits(states, weight), bias)

@@ -7,10 +7,15 @@ from torch import nn
 from zoo_transformer.feed_forward import FeedForward
 
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
 @pytest.fixture(autouse=True)
 def interpreter(monkeypatch):
     pytest.importorskip("triton")
     monkeypatch.setenv("ZOO_TRITON", "interpret")
+    with torch.device(DEVICE):
+        yield
 
 
 def compare(network, x, tolerance, monkeypatch, create_graph=False):
@@ -52,7 +57,7 @@ def test_second_derivatives(monkeypatch):
 def test_autocast(monkeypatch):
     torch.manual_seed(0)
     network = FeedForward(dim=8, hidden=16)
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(DEVICE, torch.bfloat16):
         compare(network, torch.randn(2, 3, 8, requires_grad=True), 2e-2, monkeypatch)
 
 

@@ -8,10 +8,15 @@ from torch import nn
 from zoo_transformer.residual import residual_norm, why_not_fused
 
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
 @pytest.fixture(autouse=True)
 def interpreter(monkeypatch):
     pytest.importorskip("triton")
     monkeypatch.setenv("ZOO_TRITON", "interpret")
+    with torch.device(DEVICE):
+        yield
 
 
 def make(D=12, dtype=torch.float32, shape=(2, 3), p=0.0):
@@ -100,7 +105,7 @@ def _sum(x, y, dropout, norm):
 
 def test_autocast_returns_float32_as_layer_norm_does():
     x, y, dropout, norm = make()
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(DEVICE, torch.bfloat16):
         out = residual_norm(x, y.to(torch.bfloat16), dropout, norm)
     assert out.dtype == torch.float32
     found = torch.autograd.grad(out.sum(), [y, norm.weight])
