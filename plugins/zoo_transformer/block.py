@@ -4,14 +4,14 @@ Notation: B batch, T positions, S keys, D width.
 """
 
 from collections.abc import Callable, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
 from zoo.plugin import Attention, Blueprint, Mask, Position, WidthConflict
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.norm import Norm
-from zoo_transformer.residual import residual_norm
+from zoo_transformer.residual import residual_norm, why_not_fused
 
 
 class Block(nn.Module):
@@ -76,35 +76,49 @@ class Block(nn.Module):
             memory_mask: the states of the memory to attend to.
         """
 
-        def self_attention(y: Tensor) -> Tensor:
+        def self_attention(y: Tensor, skip_bias: bool) -> Any:
             queries, prepared = self.attention.prepare_self(y, position=position, offset=offset)
             cached = prepared if update_cache is None else update_cache(prepared)
-            context: Tensor = self.attention(
-                y, cached, mask, position=position, offset=offset, queries=queries
+            return self.attention(
+                y,
+                cached,
+                mask,
+                position=position,
+                offset=offset,
+                queries=queries,
+                skip_bias=skip_bias,
             )
-            return context
+
+        def cross_attention(y: Tensor, skip_bias: bool) -> Any:
+            assert memory is not None
+            return self.cross(y, memory, memory_mask, offset=offset, skip_bias=skip_bias)
+
+        def feed_forward(y: Tensor, skip_bias: bool) -> Any:
+            return self.feed_forward(y, skip_bias=skip_bias)
 
         x = self._residual(x, self_attention, self.attention_norm)
         if memory is not None:
-            source = memory
-
-            def cross_attention(y: Tensor) -> Tensor:
-                context: Tensor = self.cross(y, source, memory_mask, offset=offset)
-                return context
-
             x = self._residual(x, cross_attention, self.cross_norm)
-        return self._residual(x, self.feed_forward, self.feed_forward_norm)
+        return self._residual(x, feed_forward, self.feed_forward_norm)
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, memory_dim={self.memory_dim}, pre={self.pre}"
 
-    def _residual(self, x: Tensor, sublayer: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
-        """Add the sublayer's output to x, with the norm before the sublayer or after the sum."""
+    def _residual(
+        self, x: Tensor, sublayer: Callable[[Tensor, bool], Any], norm: nn.Module
+    ) -> Tensor:
+        """Add the sublayer's output to x, with the norm before the sublayer or after the sum.
+
+        The sublayer takes its input, and whether to return a bias that is not yet added.
+        """
         result: Tensor
         if self.pre:
-            result = x + self.dropout(sublayer(norm(x)))
+            result = x + self.dropout(sublayer(norm(x), False))
+        elif why_not_fused(x, self.dropout, norm) is None:
+            y, bias = sublayer(x, True)
+            result = residual_norm(x, y, self.dropout, norm, bias)
         else:
-            result = residual_norm(x, sublayer(x), self.dropout, norm)
+            result = norm(x + self.dropout(sublayer(x, False)))
         return result
 
 

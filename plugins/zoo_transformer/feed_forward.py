@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import FromParent, has_hooks, why_not_triton
+from zoo.plugin import FromParent, has_hooks, split_bias, why_not_triton
 
 
 class FeedForward(nn.Module):
@@ -41,11 +41,13 @@ class FeedForward(nn.Module):
         self.gate = nn.Linear(dim, hidden, bias=bias) if gated else None
         self.down = nn.Linear(hidden, dim, bias=bias)
 
-    def forward(self, x: Tensor) -> Tensor:
-        if self.gate is None:
-            hidden = self._hidden(x)
-        else:
-            hidden = self._activate(self.gate(x)) * self.up(x)
+    def forward(
+        self, x: Tensor, *, skip_bias: bool = False
+    ) -> Tensor | tuple[Tensor, Tensor | None]:
+        """Process x; with `skip_bias` also return the bias that was not added, see `split_bias`."""
+        hidden = self._hidden(x)
+        if skip_bias:
+            return split_bias(hidden, self.down)
         output: Tensor = self.down(hidden)
         return output
 
@@ -54,7 +56,9 @@ class FeedForward(nn.Module):
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
     def _hidden(self, x: Tensor) -> Tensor:
-        """Compute f(W_1 x), for ReLU in one kernel if it is possible."""
+        """Compute the hidden layer, with ReLU in one kernel if it is possible."""
+        if self.gate is not None:
+            return self._activate(self.gate(x)) * self.up(x)
         if self._why_not_fused(x) is not None:
             return self._activate(self.up(x))
         from zoo_transformer.kernels.relu_linear import relu_linear

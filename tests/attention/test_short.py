@@ -1,5 +1,5 @@
 """Attention over short sequences in one kernel, against the weights computed in float64; relative
-errors below 1e-5 in float32 and 2 % in half precision (Triton's interpreter has no bfloat16 dot)."""
+errors below 1e-5 in float32 and 2 % in half precision. Triton's interpreter has no bfloat16 dot."""
 
 import pytest
 import torch
@@ -7,7 +7,6 @@ import torch
 from zoo.attention import short
 from zoo.attention.short import why_not_short
 from zoo.plugin import Mask
-
 
 ON_GPU = torch.cuda.is_available()
 HALF = torch.bfloat16 if ON_GPU else torch.float16

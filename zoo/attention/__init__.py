@@ -3,6 +3,7 @@
 from zoo.attention.additive import additive_scores
 from zoo.attention.attention import Attention
 from zoo.attention.fused import fused_softmax
+from zoo.attention.linear import split_bias
 from zoo.attention.module_hooks import has_hooks
 from zoo.attention.recorder import RecordsAttention, recording
 from zoo.attention.sample_recorder import find_stochastic, forbid_stochastic, record_samples
@@ -19,4 +20,5 @@ __all__ = [
     "has_hooks",
     "record_samples",
     "recording",
+    "split_bias",
 ]

@@ -14,8 +14,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo.attention.heads import repeat_heads, split_heads
-from zoo.attention.joint_linear import joint_linear
+from zoo.attention.linear import joint_linear, split_bias
 from zoo.attention.module_hooks import has_hooks
+from zoo.attention.parts import forbid_rotary, forbid_sequential, resolve_project
 from zoo.attention.recorder import RecordsAttention
 from zoo.attention.scorer_bank import ScorerBank
 from zoo.errors import ZooError
@@ -72,7 +73,7 @@ class Attention(RecordsAttention):
         super().__init__()
         self.query_dim, self.key_dim = query_dim, key_dim
         self.heads, self.kv_heads, self.merge = heads, kv_heads or heads, merge
-        self.project = _resolve_project(project, scorer, heads)
+        self.project = resolve_project(project, scorer, heads)
         if heads % self.kv_heads:
             raise ZooError(f"heads ({heads}) must be divisible by kv_heads ({kv_heads})")
         if self.project == "none":
@@ -112,6 +113,7 @@ class Attention(RecordsAttention):
         position: Position | None = None,
         offset: int | Tensor = 0,
         queries: Tensor | None = None,
+        skip_bias: bool = False,
         return_weights: bool = False,
     ) -> Tensor | tuple[Any, ...]:
         """Compute the context [B, T, output_dim] of query [B, T, query_dim].
@@ -125,6 +127,8 @@ class Attention(RecordsAttention):
                 the mask already has one.
             offset: position of the first query.
             queries: the output of `prepare_self`, which makes the projection of query unnecessary.
+            skip_bias: also return the bias of the output projection, which is not added to the
+                context then; None if it is. For kernels that add it.
             return_weights: also return the weights [B, H, T, S], last.
         """
         prepared = (
@@ -149,7 +153,7 @@ class Attention(RecordsAttention):
             weights, changed = self._weigh(queries, keys, mask, state, offset)
             context = weights @ values
             updated |= changed
-        outputs: tuple[Any, ...] = (self._merge_heads(context),)
+        outputs = self._merge_heads(context, skip_bias)
         if state is not None:
             outputs += (updated,)
         if return_weights:
@@ -213,23 +217,11 @@ class Attention(RecordsAttention):
 
     def forbid_sequential(self, where: str) -> None:
         """Raise ZooError if this attention is sequential, for modules that run in parallel."""
-        parts: list[Scorer | Alignment] = [self.scorers.first, self.align]
-        for part in parts:
-            if part.sequential:
-                raise ZooError(
-                    f"{part.kind} '{part.name}' depends on previous queries, "
-                    f"but {where} processes all queries in parallel; use another {part.kind} or "
-                    "a recurrent decoder"
-                )
+        forbid_sequential((self.scorers.first, self.align), where)
 
     def forbid_rotary(self, position: Position | None) -> None:
         """Raise ZooError if the position encoding is rotary and the scorer does not support it."""
-        if position is not None and position.is_rotary and not self.scorers.first.supports_rotary:
-            raise ZooError(
-                f"position '{position.name}' rotates queries and keys, which requires an inner "
-                f"product, but the score of scorer '{self.scorers.first.name}' is not an inner "
-                "product; use another scorer, for example scaled-dot"
-            )
+        forbid_rotary(self.scorers.first, position)
 
     def extra_repr(self) -> str:
         names = ("query_dim", "key_dim", "heads", "kv_heads", "head_dim", "merge", "project")
@@ -284,16 +276,11 @@ class Attention(RecordsAttention):
     ) -> Tensor:
         """Compute the queries of each head: [B, T, query_dim] -> [B, H, T, Dq]."""
         if self.project == "none":
-            queries = query[:, None].expand(-1, self.heads, -1, -1)
-        else:
-            queries = split_heads(self.query(query), self.heads)
-        return self._rotate(queries, position, offset)
+            return self._rotate(query[:, None].expand(-1, self.heads, -1, -1), position, offset)
+        return self._rotate(split_heads(self.query(query), self.heads), position, offset)
 
     def _rotate(self, states: Tensor, position: Position | None, offset: int | Tensor) -> Tensor:
-        if position is None:
-            return states
-        rotated: Tensor = position("rotate", states, offset=offset)
-        return rotated
+        return states if position is None else position("rotate", states, offset=offset)
 
     def _prepare_keys(
         self, keys: Tensor, values: Tensor, position: Position | None, offset: int | Tensor
@@ -303,20 +290,10 @@ class Attention(RecordsAttention):
             keys = repeat_heads(keys, self.heads)
         return {"keys": self.scorers.prepare(keys), "values": values}
 
-    def _merge_heads(self, context: Tensor) -> Tensor:
+    def _merge_heads(self, context: Tensor, skip_bias: bool) -> tuple[Any, ...]:
         """Merge and project the heads: [B, H, T, Dv] -> [B, T, output_dim]."""
         concatenated = context.transpose(1, 2).flatten(2)  # [B, T, H * Dv]
         merged = concatenated if self.merge == "concat" else context.mean(dim=1)
-        return self.out(merged) if self.project != "none" else merged
-
-
-def _resolve_project(project: str, scorer: Blueprint[Scorer], heads: int) -> str:
-    ignores_keys = scorer.cls.ignores_keys
-    if project == "auto":
-        return "none" if heads == 1 else "kv" if ignores_keys else "qkv"
-    if project == "qkv" and ignores_keys:
-        raise ZooError(
-            f"scorer '{scorer.label}' ignores keys, so their projection would get no gradient; set "
-            "project: kv"
-        )
-    return project
+        if skip_bias:
+            return split_bias(merged, self.out) if self.project != "none" else (merged, None)
+        return (self.out(merged) if self.project != "none" else merged,)

@@ -1,5 +1,5 @@
-"""Linear layer with ReLU: the activation is part of the matrix product, and its gradient is computed
-together with that of the bias.
+"""Linear layer with ReLU: the activation is part of the matrix product, and its gradient is
+computed together with that of the bias.
 
 Notation: N rows, D width, H hidden width.
 """
@@ -12,6 +12,8 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+
+from zoo_transformer.kernels.partial_sums import add_partials
 
 _ROWS, _COLUMNS = 32, 256
 
@@ -39,7 +41,7 @@ class _ReluLinear(torch.autograd.Function):
             masked = grad * (out > 0)
             return masked @ weight, masked.T @ x, masked.sum(dim=0)
         masked, grad_bias = relu_gradients(grad.contiguous(), out)
-        return masked @ weight, masked.T @ x, grad_bias.to(weight.dtype)
+        return masked @ weight, masked.T @ x, grad_bias
 
 
 def relu_gradients(grad: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
@@ -47,11 +49,11 @@ def relu_gradients(grad: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
     N, H = out.shape
     blocks = triton.cdiv(N, _ROWS)
     masked = torch.empty_like(grad)
-    partial = torch.empty(blocks, H, dtype=torch.float32, device=grad.device)
+    partial = torch.empty(1, blocks, H, dtype=torch.float32, device=grad.device)
     _relu_gradients[(blocks, triton.cdiv(H, _COLUMNS))](
         grad, out, masked, partial, N, H, ROWS=_ROWS, COLUMNS=_COLUMNS, num_warps=8
     )
-    return masked, partial.sum(dim=0)
+    return masked, add_partials(partial, grad.dtype)[0]
 
 
 @triton.jit

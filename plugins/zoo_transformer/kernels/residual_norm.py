@@ -1,4 +1,4 @@
-"""Dropout, residual sum and LayerNorm in one kernel, forward and backward.
+"""Bias, dropout, residual sum and LayerNorm in one kernel, forward and backward.
 
 Notation: N rows, D width.
 """
@@ -11,27 +11,31 @@ import torch
 import triton
 from torch import Tensor, nn
 
+from zoo_transformer.kernels.partial_sums import add_partials
 from zoo_transformer.kernels.residual_norm_rows import backward_rows, dropout_rows, forward_rows
 
 _PROGRAMS = 264
 """Programs of the backward pass: two for each multiprocessor of an H200."""
+_ELEMENTS = 2048
+"""Elements of the rows that a program processes together."""
 
 
-def fused_residual_norm(x: Tensor, y: Tensor, norm: nn.LayerNorm, dropout_p: float) -> Tensor:
-    """Compute norm(x + dropout(y)) of x, y [..., D].
+def fused_residual_norm(
+    x: Tensor, y: Tensor, y_bias: Tensor | None, norm: nn.LayerNorm, dropout_p: float
+) -> Tensor:
+    """Compute norm(x + dropout(y + y_bias)) of x, y [..., D] and y_bias [D].
 
     Sums are computed in float32. The random numbers of dropout come from one number of torch's
     generator. It can be differentiated twice.
     """
-    shape = x.shape
-    seed = None
-    if dropout_p > 0:
-        seed = torch.randint(2**31, (1,), device=x.device)
+    D = x.shape[-1]
+    seed = torch.randint(2**31, (1,), device=x.device) if dropout_p > 0 else None
     autocast = torch.is_autocast_enabled(x.device.type)
     dtype = torch.float32 if autocast else torch.promote_types(x.dtype, y.dtype)
     out, _ = _ResidualNorm.apply(  # type: ignore[no-untyped-call]
-        x.reshape(-1, shape[-1]),
-        y.reshape(-1, shape[-1]),
+        x.reshape(-1, D),
+        y.reshape(-1, D),
+        y_bias,
         norm.weight,
         norm.bias,
         seed,
@@ -39,7 +43,7 @@ def fused_residual_norm(x: Tensor, y: Tensor, norm: nn.LayerNorm, dropout_p: flo
         norm.eps,
         dtype,
     )
-    result: Tensor = out.view(shape)
+    result: Tensor = out.view(x.shape)
     return result
 
 
@@ -54,6 +58,7 @@ class _ResidualNorm(torch.autograd.Function):
         ctx: Any,
         x: Tensor,
         y: Tensor,
+        y_bias: Tensor | None,
         weight: Tensor,
         bias: Tensor,
         seed: Tensor | None,
@@ -66,14 +71,17 @@ class _ResidualNorm(torch.autograd.Function):
         summed = torch.empty_like(x, dtype=torch.promote_types(x.dtype, y.dtype))
         out = torch.empty_like(x, dtype=dtype)
         mean, rstd = torch.empty(2, N, dtype=torch.float32, device=x.device)
-        forward_rows[(N,)](
-            *(x, y, weight, bias, seed, summed, out, mean, rstd, D, p, eps),
+        launch = _launch(D)
+        forward_rows[(triton.cdiv(N, launch["ROWS"]),)](
+            *(x, y, y_bias, weight, bias, seed, summed, out, mean, rstd, N, D, p, eps),
+            HAS_BIAS=y_bias is not None,
             DROPOUT=seed is not None,
-            **_launch(D),
+            **launch,
         )
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(summed, mean, rstd, weight, seed)
-        ctx.p, ctx.eps, ctx.dtypes = p, eps, (x.dtype, y.dtype)
+        ctx.p, ctx.eps = p, eps
+        ctx.dtypes = (x.dtype, y.dtype, None if y_bias is None else y_bias.dtype)
         return out, summed
 
     @staticmethod
@@ -84,29 +92,30 @@ class _ResidualNorm(torch.autograd.Function):
         grad = torch.zeros_like(summed) if grad is None else grad.contiguous()
         if torch.is_grad_enabled():
             return (*_differentiable(ctx, grad, sum_grad), *(None,) * 4)
+        x_dtype, y_dtype, y_bias_dtype = ctx.dtypes
         N, D = summed.shape
         sum_grad = None if sum_grad is None else sum_grad.contiguous()
-        grad_x = torch.empty_like(summed, dtype=ctx.dtypes[0])
-        separate = seed is not None or ctx.dtypes[1] != ctx.dtypes[0]
-        grad_y = torch.empty_like(summed, dtype=ctx.dtypes[1]) if separate else grad_x
-        programs = min(N, _PROGRAMS)
-        partial = torch.empty(2, programs, D, dtype=torch.float32, device=grad.device)
+        grad_x = torch.empty_like(summed, dtype=x_dtype)
+        grad_y = torch.empty_like(summed, dtype=y_dtype) if seed is not None else grad_x
+        launch = _launch(D)
+        programs = min(triton.cdiv(N, launch["ROWS"]), _PROGRAMS)
+        partial = torch.empty(3, programs, D, dtype=torch.float32, device=grad.device)
         backward_rows[(programs,)](
             *(grad, sum_grad, summed, mean, rstd, weight, seed),
             *(grad_x, grad_y, partial, N, D, ctx.p),
             DROPOUT=seed is not None,
             SUM_GRAD=sum_grad is not None,
-            **_launch(D),
+            **launch,
         )
-        if separate and seed is None:
-            grad_y.copy_(grad_x)
-        grad_weight, grad_bias = partial.sum(dim=1).to(weight.dtype)
-        return grad_x, grad_y, grad_weight, grad_bias, None, None, None, None
+        grad_weight, grad_bias, grad_y_bias = add_partials(partial, weight.dtype)
+        bias_gradient = None if y_bias_dtype is None else grad_y_bias.to(y_bias_dtype)
+        return grad_x, grad_y.to(y_dtype), bias_gradient, grad_weight, grad_bias, *(None,) * 4
 
 
-def _differentiable(ctx: Any, grad: Tensor, sum_grad: Tensor | None) -> tuple[Tensor, ...]:
+def _differentiable(ctx: Any, grad: Tensor, sum_grad: Tensor | None) -> tuple[Tensor | None, ...]:
     """Compute the gradients with operations that can be differentiated."""
     summed, _, _, weight, seed = ctx.saved_tensors
+    x_dtype, y_dtype, y_bias_dtype = ctx.dtypes
     z, upper = summed.float(), grad.float()
     centred = z - z.mean(dim=-1, keepdim=True)
     rstd = (centred.square().mean(dim=-1, keepdim=True) + ctx.eps).rsqrt()
@@ -118,10 +127,13 @@ def _differentiable(ctx: Any, grad: Tensor, sum_grad: Tensor | None) -> tuple[Te
     factors = torch.ones_like(z)
     if seed is not None:
         N, D = z.shape
-        dropout_rows[(N,)](seed, factors, D, ctx.p, **_launch(D))
+        launch = _launch(D)
+        dropout_rows[(triton.cdiv(N, launch["ROWS"]),)](seed, factors, N, D, ctx.p, **launch)
+    grad_y = grad_z * factors
     return (
-        grad_z.to(ctx.dtypes[0]),
-        (grad_z * factors).to(ctx.dtypes[1]),
+        grad_z.to(x_dtype),
+        grad_y.to(y_dtype),
+        None if y_bias_dtype is None else grad_y.sum(dim=0).to(y_bias_dtype),
         (upper * normed).sum(dim=0).to(weight.dtype),
         upper.sum(dim=0).to(weight.dtype),
     )
@@ -129,4 +141,5 @@ def _differentiable(ctx: Any, grad: Tensor, sum_grad: Tensor | None) -> tuple[Te
 
 def _launch(D: int) -> dict[str, int]:
     block = max(4, triton.next_power_of_2(D))
-    return {"BLOCK": block, "num_warps": max(1, min(8, block // 256))}
+    rows = max(1, _ELEMENTS // block)
+    return {"ROWS": rows, "BLOCK": block, "num_warps": 4 if block * rows <= _ELEMENTS else 8}

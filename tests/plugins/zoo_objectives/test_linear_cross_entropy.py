@@ -10,7 +10,6 @@ from zoo.plugin import DeferredLogits, add_bias, compute_logits, defer_logits
 from zoo_objectives.cross_entropy import CrossEntropy
 from zoo_objectives.linear_cross_entropy import linear_cross_entropy
 
-
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 

@@ -6,7 +6,6 @@ from torch import nn
 
 from zoo_transformer.feed_forward import FeedForward
 
-
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 

@@ -1,16 +1,16 @@
-"""Linear layers of the same inputs in one product, against calls of the layers."""
+"""Linear layers that are joined, or whose bias is split off, against calls of the layers."""
 
 import pytest
 import torch
 from torch import nn
 
-from zoo.attention import joint_linear as module
-from zoo.attention.joint_linear import joint_linear
+from zoo.attention import linear as module
+from zoo.attention.linear import joint_linear, split_bias
 
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_one_product_equals_the_layers(bias, monkeypatch):
-    monkeypatch.setattr(module, "_is_joint", lambda *_: True)
+    monkeypatch.setattr(module, "_replaces_calls", lambda *_: True)
     torch.manual_seed(0)
     layers = [nn.Linear(5, width, bias=bias) for width in (4, 2, 2)]
     x = torch.randn(2, 3, 5, requires_grad=True)
@@ -28,3 +28,15 @@ def test_layers_are_called_on_the_cpu():
     layers[1].register_forward_hook(lambda *_: calls.append(1))
     first, second = joint_linear(torch.zeros(1, 3), layers)
     assert (first.shape, second.shape, calls) == ((1, 2), (1, 4), [1])
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_bias_is_split_off(bias, monkeypatch):
+    layer, x = nn.Linear(3, 2, bias=bias), torch.randn(4, 3)
+    output, none = split_bias(x, layer)
+    assert none is None
+    assert torch.equal(output, layer(x))
+    monkeypatch.setattr(module, "_replaces_calls", lambda *_: True)
+    output, found = split_bias(x, layer)
+    assert found is layer.bias
+    torch.testing.assert_close(output if found is None else output + found, layer(x))

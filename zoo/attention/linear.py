@@ -1,0 +1,55 @@
+"""Linear layers in training on a GPU: joined with others of their inputs, or without the bias."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from zoo.attention.module_hooks import has_hooks
+
+
+def joint_linear(inputs: Tensor, layers: Sequence[nn.Module]) -> list[Tensor]:
+    """Return the outputs [..., width] of linear layers for inputs [..., D].
+
+    In training on a GPU, their weights are concatenated, so that one large product replaces several
+    small ones, also in the backward pass. Otherwise the layers are called.
+    """
+    if not (_replaces_calls(inputs, layers) and len({_bias(each) is None for each in layers}) == 1):
+        return [layer(inputs) for layer in layers]
+    linears: list[nn.Linear] = list(layers)  # type: ignore[arg-type]
+    weight = torch.cat([linear.weight for linear in linears])
+    biases = [linear.bias for linear in linears if linear.bias is not None]
+    bias = torch.cat(biases) if biases else None
+    widths = [linear.out_features for linear in linears]
+    return list(F.linear(inputs, weight, bias).split(widths, dim=-1))
+
+
+def split_bias(inputs: Tensor, layer: nn.Module) -> tuple[Tensor, Tensor | None]:
+    """Return the output of a linear layer without its bias, and the bias for the caller to add.
+
+    A kernel that adds it can also compute its gradient. Where this is not useful or the layer has
+    to be called, return the output of the layer, and None.
+    """
+    bias = _bias(layer)
+    if bias is None or not _replaces_calls(inputs, [layer]):
+        output: Tensor = layer(inputs)
+        return output, None
+    assert isinstance(layer, nn.Linear)
+    return F.linear(inputs, layer.weight), bias
+
+
+def _bias(layer: nn.Module) -> Tensor | None:
+    bias: Tensor | None = getattr(layer, "bias", None)
+    return bias
+
+
+def _replaces_calls(inputs: Tensor, layers: Sequence[nn.Module]) -> bool:
+    """Whether products with the weights can replace calls of the layers, and are faster."""
+    if inputs.device.type != "cuda" or not torch.is_grad_enabled():
+        return False
+    if torch.compiler.is_compiling():
+        return False
+    return all(type(layer) is nn.Linear and not has_hooks(layer) for layer in layers)
