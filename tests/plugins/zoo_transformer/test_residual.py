@@ -116,7 +116,7 @@ def test_autocast_returns_float32_as_layer_norm_does():
 
 
 def test_reference_path_with_hooks():
-    x, y, dropout, norm = make()
+    x, _, dropout, norm = make()
     calls = []
     norm.register_forward_hook(lambda *_: calls.append(1))
     assert why_not_fused(x, dropout, norm) == "the dropout or the norm has module hooks"
