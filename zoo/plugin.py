@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from zoo.data.image_file import read_image as read_image
     from zoo.data.text_lines import TextLines as TextLines
     from zoo.data.tokenizer import Tokenizer as Tokenizer, read_tokenizer as read_tokenizer
+    from zoo.device.column_sums import add_partials as add_partials
     from zoo.device.cuda_graph import GraphedFunction as GraphedFunction
     from zoo.device.triton_support import (
         why_not_triton as why_not_triton,

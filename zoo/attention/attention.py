@@ -277,7 +277,8 @@ class Attention(RecordsAttention):
         """Compute the queries of each head: [B, T, query_dim] -> [B, H, T, Dq]."""
         if self.project == "none":
             return self._rotate(query[:, None].expand(-1, self.heads, -1, -1), position, offset)
-        return self._rotate(split_heads(self.query(query), self.heads), position, offset)
+        (projected,) = joint_linear(query, (self.query,))
+        return self._rotate(split_heads(projected, self.heads), position, offset)
 
     def _rotate(self, states: Tensor, position: Position | None, offset: int | Tensor) -> Tensor:
         return states if position is None else position("rotate", states, offset=offset)

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from zoo.attention.module_hooks import has_hooks
+from zoo.device.triton_support import why_not_triton
 
 
 def joint_linear(inputs: Tensor, layers: Sequence[nn.Module]) -> list[Tensor]:
@@ -20,11 +21,22 @@ def joint_linear(inputs: Tensor, layers: Sequence[nn.Module]) -> list[Tensor]:
     if not (_replaces_calls(inputs, layers) and len({_bias(each) is None for each in layers}) == 1):
         return [layer(inputs) for layer in layers]
     linears: list[nn.Linear] = list(layers)  # type: ignore[arg-type]
-    weight = torch.cat([linear.weight for linear in linears])
+    weight = _concatenate([linear.weight for linear in linears])
     biases = [linear.bias for linear in linears if linear.bias is not None]
-    bias = torch.cat(biases) if biases else None
-    widths = [linear.out_features for linear in linears]
-    return list(F.linear(inputs, weight, bias).split(widths, dim=-1))
+    outputs = _linear(inputs, weight, _concatenate(biases) if biases else None)
+    return list(outputs.split([linear.out_features for linear in linears], dim=-1))
+
+
+def _concatenate(parameters: Sequence[Tensor]) -> Tensor:
+    return parameters[0] if len(parameters) == 1 else torch.cat(list(parameters))
+
+
+def _linear(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    if bias is None or not inputs.numel() or why_not_triton(inputs, weight) is not None:
+        return F.linear(inputs, weight, bias)
+    from zoo.attention.kernels.linear_triton import linear
+
+    return linear(inputs, weight, bias)
 
 
 def split_bias(inputs: Tensor, layer: nn.Module) -> tuple[Tensor, Tensor | None]:

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from zoo_transformer.kernels.partial_sums import add_partials
+from zoo.plugin import add_partials
 
 _ROWS, _COLUMNS = 32, 256
 
