@@ -50,3 +50,12 @@ def test_hooks_of_the_table_run():
     embedding.table.register_forward_hook(lambda *_: calls.append(1))
     embedding(torch.ones(1, 2, dtype=torch.long))
     assert calls == [1]
+
+
+def test_second_derivatives():
+    embedding = Token(vocab=5, dim=2)
+    tokens, upper = torch.tensor([[1, 2, 1]]), torch.randn(1, 3, 2, requires_grad=True)
+    table = embedding.table.weight
+    (first,) = torch.autograd.grad(embedding(tokens), table, upper, create_graph=True)
+    (second,) = torch.autograd.grad(first.square().sum(), upper)
+    torch.testing.assert_close(second[0, 0], 2 * (upper[0, 0] + upper[0, 2]).detach())
