@@ -37,9 +37,13 @@ class TrainingStep(Benchmark):
     target: ClassVar[float | None] = 1.5
     memory_target: ClassVar[float | None] = 1.0
     sweep: ClassVar[Mapping[str, Sequence[Any]]] = {"batch": (1, 8, 64, 256, 512)}
-    test_params: ClassVar[Sequence[Mapping[str, Any]]] = (
-        {"batch": 2, "length": 5, "width": 16, "layers": 1, "vocab": 13},
-    )
+    test_params: ClassVar[Mapping[str, Any]] = {
+        "batch": 2,
+        "length": 5,
+        "width": 16,
+        "layers": 1,
+        "vocab": 13,
+    }
 
     def __init__(
         self,

@@ -58,7 +58,8 @@ class FeedForward(nn.Module):
     def _hidden(self, x: Tensor) -> Tensor:
         """Compute the hidden layer, with ReLU in one kernel if it is possible."""
         if self.gate is not None:
-            return self._activate(self.gate(x)) * self.up(x)
+            gated: Tensor = self._activate(self.gate(x)) * self.up(x)
+            return gated
         if self._why_not_fused(x) is not None:
             return self._activate(self.up(x))
         from zoo_transformer.kernels.relu_linear import relu_linear

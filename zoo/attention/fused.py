@@ -39,8 +39,9 @@ def fused_softmax(
     if why_not_short(query, keys, values, mask) is None:
         from zoo.attention.kernels.short_triton import attend_short
 
-        options = {"causal": mask.causal, "scale": scale, "dropout_p": dropout_p}
-        return attend_short(query, keys, values, mask.keys, **options)
+        return attend_short(
+            query, keys, values, mask.keys, causal=mask.causal, scale=scale, dropout_p=dropout_p
+        )
     H, T = query.shape[1:3]
     attn_mask, is_causal = _mask_arguments(mask, query, keys.shape[-2])
     grouped = keys.shape[1] < H or values.shape[1] < H

@@ -24,7 +24,7 @@ def joint_linear(inputs: Tensor, layers: Sequence[nn.Module]) -> list[Tensor]:
     weight = _concatenate([linear.weight for linear in linears])
     biases = [linear.bias for linear in linears if linear.bias is not None]
     outputs = _linear(inputs, weight, _concatenate(biases) if biases else None)
-    return list(outputs.split([linear.out_features for linear in linears], dim=-1))
+    return list(torch.split(outputs, [linear.out_features for linear in linears], dim=-1))
 
 
 def _concatenate(parameters: Sequence[Tensor]) -> Tensor:

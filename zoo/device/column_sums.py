@@ -1,5 +1,7 @@
 """Sums over rows in Triton kernels, which are faster than torch's for few columns."""
 
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
+
 from __future__ import annotations
 
 import torch

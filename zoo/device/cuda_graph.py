@@ -181,7 +181,7 @@ def _end_failed_recording(pool: Any, state: Tensor) -> None:
     """Restore allocator and random generator, which torch leaves in the state of a recording."""
     device = torch.cuda.current_device()
     with contextlib.suppress(RuntimeError):
-        torch._C._cuda_endAllocateToPool(device, pool)  # type: ignore[attr-defined]
+        torch._C._cuda_endAllocateToPool(device, pool)
     generator = torch.Generator(f"cuda:{device}")
     generator.set_state(state)
-    torch.cuda.default_generators[device].graphsafe_set_state(generator)  # type: ignore[attr-defined]
+    torch.cuda.default_generators[device].graphsafe_set_state(generator)

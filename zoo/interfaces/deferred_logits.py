@@ -21,7 +21,7 @@ _METADATA = frozenset(
     {
         Tensor.shape.__get__,  # type: ignore[attr-defined]
         Tensor.dtype.__get__,  # type: ignore[attr-defined]
-        Tensor.device.__get__,  # type: ignore[attr-defined]
+        Tensor.device.__get__,
         Tensor.ndim.__get__,  # type: ignore[attr-defined]
         Tensor.dim,
         Tensor.size,
@@ -56,7 +56,7 @@ class DeferredLogits(Tensor):
     def __new__(
         cls, states: Tensor, weight: Tensor, *, bias: Tensor | None, padding: int | None
     ) -> DeferredLogits:
-        logits: DeferredLogits = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+        logits: DeferredLogits = Tensor._make_wrapper_subclass(
             cls,
             (*states.shape[:-1], weight.shape[0]),
             dtype=compute_dtype(states),
@@ -77,7 +77,7 @@ class DeferredLogits(Tensor):
             return func(*args, **(kwargs or {}))
 
     @classmethod
-    def __torch_dispatch__(
+    def __torch_dispatch__(  # type: ignore[override]
         cls, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         args, kwargs = tree_map_only(cls, cls.compute, (args, dict(kwargs or {})))
@@ -132,6 +132,5 @@ def compute_logits(states: Tensor, weight: Tensor, *, padding: int | None = None
 def add_bias(logits: Tensor, bias: Tensor) -> Tensor:
     """Add a bias [V] to logits [..., V], without computing deferred logits."""
     if isinstance(logits, DeferredLogits) and logits.bias is None:
-        parts = {"bias": bias, "padding": logits.padding}
-        return DeferredLogits(logits.states, logits.weight, **parts)
+        return DeferredLogits(logits.states, logits.weight, bias=bias, padding=logits.padding)
     return logits + bias

@@ -1,5 +1,7 @@
 """Losses and gradients of rows of logits, in one Triton kernel."""
 
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
+
 from __future__ import annotations
 
 import triton

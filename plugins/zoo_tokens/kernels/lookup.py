@@ -3,6 +3,8 @@
 Notation: N tokens, V vocabulary, D width.
 """
 
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
+
 from __future__ import annotations
 
 from typing import Any

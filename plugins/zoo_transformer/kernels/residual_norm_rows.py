@@ -3,6 +3,8 @@
 Notation: N rows, D width.
 """
 
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
+
 import triton
 import triton.language as tl
 

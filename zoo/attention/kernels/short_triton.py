@@ -76,7 +76,7 @@ class _ShortAttention(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         query, keys, values, valid, seed = ctx.saved_tensors
         grad = _unit_stride(grad)
