@@ -3,7 +3,7 @@
 Notation: B batch, T positions, S keys, D width.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -11,7 +11,10 @@ from torch import Tensor, nn
 from zoo.plugin import Attention, Blueprint, Mask, Position, WidthConflict
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.norm import Norm
-from zoo_transformer.residual import residual_norm, why_not_fused
+from zoo_transformer.residual import draw_seeds, residual_norm, why_not_fused
+
+Sublayer = Callable[[Tensor, bool], Any]
+"""Takes its input, and whether to return a bias that is not yet added with its output."""
 
 
 class Block(nn.Module):
@@ -96,30 +99,32 @@ class Block(nn.Module):
         def feed_forward(y: Tensor, skip_bias: bool) -> Any:
             return self.feed_forward(y, skip_bias=skip_bias)
 
-        x = self._residual(x, self_attention, self.attention_norm)
+        sublayers = [(self_attention, self.attention_norm)]
         if memory is not None:
-            x = self._residual(x, cross_attention, self.cross_norm)
-        return self._residual(x, feed_forward, self.feed_forward_norm)
+            sublayers.append((cross_attention, self.cross_norm))
+        sublayers.append((feed_forward, self.feed_forward_norm))
+        if self.pre:
+            for sublayer, norm in sublayers:
+                x = x + self.dropout(sublayer(norm(x), False))
+            return x
+        return self._post_norm(x, sublayers)
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, memory_dim={self.memory_dim}, pre={self.pre}"
 
-    def _residual(
-        self, x: Tensor, sublayer: Callable[[Tensor, bool], Any], norm: nn.Module
-    ) -> Tensor:
-        """Add the sublayer's output to x, with the norm before the sublayer or after the sum.
-
-        The sublayer takes its input, and whether to return a bias that is not yet added.
-        """
-        result: Tensor
-        if self.pre:
-            result = x + self.dropout(sublayer(norm(x), False))
-        elif why_not_fused(x, self.dropout, norm) is None:
-            y, bias = sublayer(x, True)
-            result = residual_norm(x, y, self.dropout, norm, bias)
-        else:
-            result = norm(x + self.dropout(sublayer(x, False)))
-        return result
+    def _post_norm(self, x: Tensor, sublayers: Sequence[tuple[Sublayer, nn.Module]]) -> Tensor:
+        """Add the output of each sublayer to x, and normalise the sum."""
+        seeds: Sequence[Tensor | None] = [None] * len(sublayers)
+        fused = all(why_not_fused(x, self.dropout, norm) is None for _, norm in sublayers)
+        if fused and self.dropout.training and self.dropout.p > 0:
+            seeds = draw_seeds(len(sublayers), x)
+        for (sublayer, norm), seed in zip(sublayers, seeds, strict=True):
+            if fused:
+                y, bias = sublayer(x, True)
+                x = residual_norm(x, y, self.dropout, norm, bias, seed)
+            else:
+                x = norm(x + self.dropout(sublayer(x, False)))
+        return x
 
 
 def _build_attention(attention: Blueprint[Attention], dim: int, memory_dim: int) -> Attention:

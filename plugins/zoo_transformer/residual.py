@@ -1,5 +1,8 @@
 """Residual sum with dropout and a norm."""
 
+from collections.abc import Sequence
+
+import torch
 from torch import Tensor, nn
 
 from zoo.plugin import has_hooks, why_not_triton
@@ -8,13 +11,30 @@ _MAX_WIDTH = 8192
 
 
 def residual_norm(
-    x: Tensor, y: Tensor, dropout: nn.Dropout, norm: nn.Module, bias: Tensor | None = None
+    x: Tensor,
+    y: Tensor,
+    dropout: nn.Dropout,
+    norm: nn.Module,
+    bias: Tensor | None = None,
+    seed: Tensor | None = None,
 ) -> Tensor:
-    """Compute norm(x + dropout(y + bias)) of x, y [B, T, D] in one kernel, see `why_not_fused`."""
+    """Compute norm(x + dropout(y + bias)) of x, y [B, T, D] in one kernel, see `why_not_fused`.
+
+    Args:
+        seed: a random integer [1] for dropout; drawn from torch's generator if it is None.
+    """
     from zoo_transformer.kernels.residual_norm import fused_residual_norm
 
     assert isinstance(norm, nn.LayerNorm)
-    return fused_residual_norm(x, y, bias, norm, dropout.p if dropout.training else 0.0)
+    p = dropout.p if dropout.training else 0.0
+    if p > 0 and seed is None:
+        seed = draw_seeds(1, x)[0]
+    return fused_residual_norm(x, y, bias, norm, p, seed if p > 0 else None)
+
+
+def draw_seeds(count: int, like: Tensor) -> Sequence[Tensor]:
+    """Return random integers, each [1], from torch's generator of the device."""
+    return torch.randint(2**31, (count,), device=like.device).split(1)  # type: ignore[no-untyped-call, no-any-return]
 
 
 def why_not_fused(x: Tensor, dropout: nn.Dropout, norm: nn.Module) -> str | None:

@@ -21,15 +21,21 @@ _ELEMENTS = 2048
 
 
 def fused_residual_norm(
-    x: Tensor, y: Tensor, y_bias: Tensor | None, norm: nn.LayerNorm, dropout_p: float
+    x: Tensor,
+    y: Tensor,
+    y_bias: Tensor | None,
+    norm: nn.LayerNorm,
+    dropout_p: float,
+    seed: Tensor | None,
 ) -> Tensor:
     """Compute norm(x + dropout(y + y_bias)) of x, y [..., D] and y_bias [D].
 
-    Sums are computed in float32. The random numbers of dropout come from one number of torch's
-    generator. It can be differentiated twice.
+    Sums are computed in float32. It can be differentiated twice.
+
+    Args:
+        seed: a random integer [1] for dropout; None if dropout_p is 0.
     """
     D = x.shape[-1]
-    seed = torch.randint(2**31, (1,), device=x.device) if dropout_p > 0 else None
     autocast = torch.is_autocast_enabled(x.device.type)
     dtype = torch.float32 if autocast else torch.promote_types(x.dtype, y.dtype)
     out, _ = _ResidualNorm.apply(  # type: ignore[no-untyped-call]
