@@ -85,7 +85,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         gradients = [
-            None if part is None else torch.mul(part, grad).to(dtype)
+            None if part is None else _scale(part, grad, dtype)
             for part, dtype in zip(ctx.saved_tensors, ctx.dtypes, strict=True)
         ]
         return (*gradients, *(None,) * 6)
@@ -143,6 +143,15 @@ def _add_product(total: Tensor | None, logits: Tensor, states: Tensor, parts: in
     else:
         product = (logits.T @ states).float()
     return product if total is None else total.add_(product)
+
+
+def _scale(part: Tensor, factor: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return the part times a scalar, in a dtype."""
+    if why_not_triton(part) is not None:
+        return torch.mul(part, factor).to(dtype)
+    from zoo_objectives.kernels.scale import scale
+
+    return scale(part, factor, dtype)
 
 
 def _losses_and_gradient(

@@ -8,6 +8,12 @@ from zoo.attention import linear as module
 from zoo.attention.linear import joint_linear, split_bias
 
 
+@pytest.fixture(autouse=True)
+def device():
+    with torch.device("cuda" if torch.cuda.is_available() else "cpu"):
+        yield
+
+
 @pytest.mark.parametrize("kernels", ["off", "interpret"])
 @pytest.mark.parametrize("bias", [True, False])
 def test_one_product_equals_the_layers(bias, kernels, monkeypatch):
@@ -25,7 +31,7 @@ def test_one_product_equals_the_layers(bias, kernels, monkeypatch):
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_layers_are_called_on_the_cpu():
+def test_layers_with_hooks_are_called():
     layers = [nn.Linear(3, 2), nn.Linear(3, 4)]
     calls = []
     layers[1].register_forward_hook(lambda *_: calls.append(1))

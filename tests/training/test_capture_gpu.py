@@ -7,6 +7,7 @@ from training_kit import make_spec, set_dropout, weights
 import zoo
 from zoo.plugin import GraphedFunction, LocalStep, LossModule
 from zoo.training.callback import Callback
+from zoo.training.capture import pad_lengths
 
 pytestmark = [
     pytest.mark.gpu,
@@ -28,6 +29,7 @@ def train_steps(name, capture, *, steps=20, clip=1.0, optimiser=torch.optim.Adam
     )
     generator = torch.Generator().manual_seed(0)
     batches = [model.example(4, length, generator) for length in (8, 16, 8)]
+    batches = [pad_lengths(batch, model) for batch in batches]
     losses = []
     for index in range(steps):
         step.set_lr((index + 1) / steps)

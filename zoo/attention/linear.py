@@ -32,7 +32,7 @@ def _concatenate(parameters: Sequence[Tensor]) -> Tensor:
 
 
 def _linear(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    if bias is None or not inputs.numel() or why_not_triton(inputs, weight) is not None:
+    if not inputs.numel() or why_not_triton(inputs, weight) is not None:
         return F.linear(inputs, weight, bias)
     from zoo.attention.kernels.linear_triton import linear
 
@@ -50,7 +50,7 @@ def split_bias(inputs: Tensor, layer: nn.Module) -> tuple[Tensor, Tensor | None]
         output: Tensor = layer(inputs)
         return output, None
     assert isinstance(layer, nn.Linear)
-    return F.linear(inputs, layer.weight), bias
+    return _linear(inputs, layer.weight, None), bias
 
 
 def _bias(layer: nn.Module) -> Tensor | None:

@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-_MAX_BLOCK = 32768
+_MAX_BLOCK = 4096
 
 
 def cross_entropy_rows(

@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from zoo.plugin import add_partials
+from zoo.plugin import add_partials, start_beside
 
 _ROWS, _COLUMNS = 32, 256
 
@@ -42,12 +42,13 @@ class _ReluLinear(torch.autograd.Function):
         if torch.is_grad_enabled():  # the backward pass is differentiated
             masked = grad * (out > 0)
             return masked @ weight, masked.T @ x, masked.sum(dim=0)
-        masked, grad_bias = relu_gradients(grad.contiguous(), out)
-        return masked @ weight, masked.T @ x, grad_bias
+        masked, partial = relu_gradients(grad.contiguous(), out)
+        wait = start_beside(lambda: (masked.T @ x, add_partials(partial, grad.dtype)[0]))
+        return masked @ weight, *wait()
 
 
 def relu_gradients(grad: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the gradient [N, H] where the output is positive, and its sum over rows [H]."""
+    """Return the gradient [N, H] where the output is positive, and parts of its sum over rows."""
     N, H = out.shape
     blocks = triton.cdiv(N, _ROWS)
     masked = torch.empty_like(grad)
@@ -55,7 +56,7 @@ def relu_gradients(grad: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
     _relu_gradients[(blocks, triton.cdiv(H, _COLUMNS))](
         grad, out, masked, partial, N, H, ROWS=_ROWS, COLUMNS=_COLUMNS, num_warps=8
     )
-    return masked, add_partials(partial, grad.dtype)[0]
+    return masked, partial
 
 
 @triton.jit
