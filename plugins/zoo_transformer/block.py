@@ -114,16 +114,17 @@ class Block(nn.Module):
 
     def _post_norm(self, x: Tensor, sublayers: Sequence[tuple[Sublayer, nn.Module]]) -> Tensor:
         """Add the output of each sublayer to x, and normalise the sum."""
-        seeds: Sequence[Tensor | None] = [None] * len(sublayers)
-        fused = all(why_not_fused(x, self.dropout, norm) is None for _, norm in sublayers)
-        if fused and self.dropout.training and self.dropout.p > 0:
-            seeds = draw_seeds(len(sublayers), x)
-        for (sublayer, norm), seed in zip(sublayers, seeds, strict=True):
-            if fused:
-                y, bias = sublayer(x, True)
-                x = residual_norm(x, y, self.dropout, norm, bias, seed)
-            else:
+        if any(why_not_fused(x, self.dropout, norm) is not None for _, norm in sublayers):
+            for sublayer, norm in sublayers:
                 x = norm(x + self.dropout(sublayer(x, False)))
+            return x
+        seeds: Sequence[Tensor | None] = [None] * len(sublayers)
+        if self.dropout.training and self.dropout.p > 0:
+            seeds = draw_seeds(len(sublayers), x)
+        residual = x
+        for (sublayer, norm), seed in zip(sublayers, seeds, strict=True):
+            y, bias = sublayer(x, True)
+            x, residual = residual_norm(residual, y, self.dropout, norm, bias, seed)
         return x
 
 

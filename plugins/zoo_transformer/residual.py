@@ -17,8 +17,10 @@ def residual_norm(
     norm: nn.Module,
     bias: Tensor | None = None,
     seed: Tensor | None = None,
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     """Compute norm(x + dropout(y + bias)) of x, y [B, T, D] in one kernel, see `why_not_fused`.
+
+    It is returned twice, for the next sublayer and for its residual sum.
 
     Args:
         seed: a random integer [1] for dropout; drawn from torch's generator if it is None.
@@ -28,7 +30,7 @@ def residual_norm(
     assert isinstance(norm, nn.LayerNorm)
     p = dropout.p if dropout.training else 0.0
     if p > 0 and seed is None:
-        seed = draw_seeds(1, x)[0]
+        (seed,) = draw_seeds(1, x)
     return fused_residual_norm(x, y, bias, norm, p, seed if p > 0 else None)
 
 

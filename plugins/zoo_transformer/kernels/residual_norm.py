@@ -27,10 +27,12 @@ def fused_residual_norm(
     norm: nn.LayerNorm,
     dropout_p: float,
     seed: Tensor | None,
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     """Compute norm(x + dropout(y + y_bias)) of x, y [..., D] and y_bias [D].
 
-    Sums are computed in float32. It can be differentiated twice.
+    It is returned twice, for the next sublayer and for its residual sum, whose gradients are added
+    in the kernel of the backward pass. Sums are computed in float32. It can be differentiated
+    twice.
 
     Args:
         seed: a random integer [1] for dropout; None if dropout_p is 0.
@@ -38,7 +40,7 @@ def fused_residual_norm(
     D = x.shape[-1]
     autocast = torch.is_autocast_enabled(x.device.type)
     dtype = torch.float32 if autocast else torch.promote_types(x.dtype, y.dtype)
-    out, _ = _ResidualNorm.apply(  # type: ignore[no-untyped-call]
+    out, again, _ = _ResidualNorm.apply(  # type: ignore[no-untyped-call]
         x.reshape(-1, D),
         y.reshape(-1, D),
         y_bias,
@@ -49,12 +51,11 @@ def fused_residual_norm(
         norm.eps,
         dtype,
     )
-    result: Tensor = out.view(x.shape)
-    return result
+    return out.view(x.shape), again.view(x.shape)
 
 
 class _ResidualNorm(torch.autograd.Function):
-    """Returns the normalised sum and the sum, both [N, D].
+    """Returns the normalised sum, the same again, and the sum, all [N, D].
 
     The sum is an output so that the backward pass, which uses it, can be differentiated.
     """
@@ -71,7 +72,7 @@ class _ResidualNorm(torch.autograd.Function):
         p: float,
         eps: float,
         dtype: torch.dtype,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor]:
         x, y = x.contiguous(), y.contiguous()
         N, D = x.shape
         summed = torch.empty_like(x, dtype=torch.promote_types(x.dtype, y.dtype))
@@ -88,28 +89,31 @@ class _ResidualNorm(torch.autograd.Function):
         ctx.save_for_backward(summed, mean, rstd, weight, seed)
         ctx.p, ctx.eps = p, eps
         ctx.dtypes = (x.dtype, y.dtype, None if y_bias is None else y_bias.dtype)
-        return out, summed
+        return out, out.view_as(out), summed
 
     @staticmethod
     def backward(
-        ctx: Any, grad: Tensor | None, sum_grad: Tensor | None
+        ctx: Any, grad: Tensor | None, second: Tensor | None, sum_grad: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         summed, mean, rstd, weight, seed = ctx.saved_tensors
+        grad, second = (second, None) if grad is None else (grad, second)
         grad = torch.zeros_like(summed) if grad is None else grad.contiguous()
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled():  # the backward pass is differentiated
+            grad = grad if second is None else grad + second
             return (*_differentiable(ctx, grad, sum_grad), *(None,) * 4)
         x_dtype, y_dtype, y_bias_dtype = ctx.dtypes
         N, D = summed.shape
-        sum_grad = None if sum_grad is None else sum_grad.contiguous()
+        others = [None if t is None else t.contiguous() for t in (second, sum_grad)]
         grad_x = torch.empty_like(summed, dtype=x_dtype)
         grad_y = torch.empty_like(summed, dtype=y_dtype) if seed is not None else grad_x
         launch = _launch(D)
         programs = min(triton.cdiv(N, launch["ROWS"]), _PROGRAMS)
         partial = torch.empty(3, programs, D, dtype=torch.float32, device=grad.device)
         backward_rows[(programs,)](
-            *(grad, sum_grad, summed, mean, rstd, weight, seed),
+            *(grad, *others, summed, mean, rstd, weight, seed),
             *(grad_x, grad_y, partial, N, D, ctx.p),
             DROPOUT=seed is not None,
+            SECOND=second is not None,
             SUM_GRAD=sum_grad is not None,
             **launch,
         )

@@ -51,10 +51,11 @@ def forward_rows(
 
 @triton.jit
 def backward_rows(
-    grad_ptr, sum_grad_ptr, sum_ptr, mean_ptr, rstd_ptr, weight_ptr, seed_ptr,
+    grad_ptr, second_ptr, sum_grad_ptr, sum_ptr, mean_ptr, rstd_ptr, weight_ptr, seed_ptr,
     grad_x_ptr, grad_y_ptr, partial_ptr,
     N, D, p,
-    DROPOUT: tl.constexpr, SUM_GRAD: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    DROPOUT: tl.constexpr, SECOND: tl.constexpr, SUM_GRAD: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Compute the gradients of the rows of a program, and their part of those of weight, bias of
     the norm and bias of y."""
@@ -70,6 +71,8 @@ def backward_rows(
         inside = (row[:, None] < N) & known[None]
         at = row[:, None].to(tl.int64) * D + column[None]
         grad = tl.load(grad_ptr + at, mask=inside, other=0.0).to(tl.float32)
+        if SECOND:
+            grad += tl.load(second_ptr + at, mask=inside, other=0.0).to(tl.float32)
         z = tl.load(sum_ptr + at, mask=inside, other=0.0).to(tl.float32)
         mean = tl.load(mean_ptr + row, mask=row < N, other=0.0)
         rstd = tl.load(rstd_ptr + row, mask=row < N, other=0.0)
