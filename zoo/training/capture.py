@@ -14,6 +14,8 @@ from zoo.interfaces import BatchSchema, Model
 
 MULTIPLE = 8
 """Lengths are padded to a multiple of this, which also suits the tensor cores."""
+MAX_GRAPHS = 64
+"""Number of shapes that are recorded. The graphs share their memory."""
 
 
 def why_not_captured(

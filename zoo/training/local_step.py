@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from zoo.device.cuda_graph import GraphedFunction
 from zoo.interfaces import Model, Objective, Outputs, defer_logits
-from zoo.training.capture import make_capturable, pad_lengths, why_not_captured
+from zoo.training.capture import MAX_GRAPHS, make_capturable, pad_lengths, why_not_captured
 from zoo.training.sharding import local
 
 
@@ -98,7 +98,7 @@ class LocalStep:
         self._reason = why_not_captured(module, optimiser, device) if capture else "it is off"
         if self._reason is None:
             make_capturable(optimiser)
-            self._graphed = GraphedFunction(self._update, device=device)
+            self._graphed = GraphedFunction(self._update, max_graphs=MAX_GRAPHS, device=device)
 
     @property
     def not_captured(self) -> str | None:

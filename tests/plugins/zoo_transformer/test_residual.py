@@ -126,3 +126,20 @@ def test_reference_path_with_hooks():
     blocks[0].attention_norm.register_forward_hook(lambda *_: calls.append(1))
     blocks[0](torch.zeros(1, 2, blocks[0].dim), Mask(), position=None)
     assert calls == [1]
+
+
+@pytest.mark.parametrize("name", ["encoder", "decoder"])
+def test_a_block_equals_its_reference_path(name, monkeypatch):
+    """With all kernels of training, in float32 without dropout."""
+    monkeypatch.setattr("zoo.attention.linear._replaces_calls", lambda *_: True)
+    torch.manual_seed(0)
+    part = getattr(zoo.compose("transformer-tiny").to(DEVICE), name)
+    block, x = part.blocks[0], torch.randn(2, 3, part.blocks[0].dim, requires_grad=True)
+    memory = torch.randn(2, 4, block.dim) if name == "decoder" else None
+    leaves, upper = [x, *block.parameters()], torch.randn(2, 3, block.dim)
+    results = []
+    for kernels in ("interpret", "off"):
+        monkeypatch.setenv("ZOO_TRITON", kernels)
+        out = block(x, Mask(causal=True), position=None, memory=memory, memory_mask=Mask())
+        results.append([out, *torch.autograd.grad(out, leaves, upper)])
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
