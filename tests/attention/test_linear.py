@@ -60,3 +60,15 @@ def test_second_derivatives(monkeypatch):
         (first,) = torch.autograd.grad(output.square().sum(), x, create_graph=True)
         results.append(torch.autograd.grad(first.square().sum(), [x, layer.weight]))
     torch.testing.assert_close(*results)
+
+
+def test_adjacent_gradients_are_not_copied():
+    pytest.importorskip("triton")
+    from zoo.attention.kernels.linear_triton import join_columns
+
+    joined = torch.randn(4, 6)
+    first, second = joined[:, :2], joined[:, 2:]
+    assert join_columns([first, second]).data_ptr() == joined.data_ptr()
+    assert torch.equal(join_columns([first, second]), joined)
+    for parts in ([second, first], [first, second.clone()], [first], [first, joined[:, 3:]]):
+        assert torch.equal(join_columns(parts), torch.cat(parts, dim=-1))

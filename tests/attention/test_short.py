@@ -105,3 +105,16 @@ def test_conditions(monkeypatch):
     monkeypatch.setenv("ZOO_TRITON", "off")
     assert reason() == "ZOO_TRITON is 'off'"
     assert short.MAX_LENGTH == 128
+
+
+@pytest.mark.parametrize("joined", [(0, 1, 2), (1, 2)])
+def test_gradients_of_one_product_are_beside_each_other(attend, joined):
+    parts = [part.detach() for part in make(T=5, S=5)]
+    packed = torch.stack([parts[index].transpose(1, 2) for index in joined], dim=2)
+    packed.requires_grad_()
+    for index, view in zip(joined, packed.unbind(dim=2), strict=True):
+        parts[index] = view.transpose(1, 2)
+    out = attend(*parts, None, causal=False, scale=0.3, dropout_p=0.0)
+    (found,) = torch.autograd.grad(out.square().sum(), packed)
+    expected = reference(*parts, None, False)
+    torch.testing.assert_close(found, torch.autograd.grad(expected.square().sum(), packed)[0])

@@ -23,20 +23,23 @@ def joint_linear(inputs: Tensor, layers: Sequence[nn.Module]) -> list[Tensor]:
     linears: list[nn.Linear] = list(layers)  # type: ignore[arg-type]
     weight = _concatenate([linear.weight for linear in linears])
     biases = [linear.bias for linear in linears if linear.bias is not None]
-    outputs = _linear(inputs, weight, _concatenate(biases) if biases else None)
-    return list(torch.split(outputs, [linear.out_features for linear in linears], dim=-1))
+    bias = _concatenate(biases) if biases else None
+    return _parts(inputs, weight, bias, [linear.out_features for linear in linears])
 
 
 def _concatenate(parameters: Sequence[Tensor]) -> Tensor:
     return parameters[0] if len(parameters) == 1 else torch.cat(list(parameters))
 
 
-def _linear(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def _parts(
+    inputs: Tensor, weight: Tensor, bias: Tensor | None, widths: Sequence[int]
+) -> list[Tensor]:
+    """Return the output of a linear layer in parts of these widths."""
     if not inputs.numel() or why_not_triton(inputs, weight) is not None:
-        return F.linear(inputs, weight, bias)
+        return list(torch.split(F.linear(inputs, weight, bias), list(widths), dim=-1))
     from zoo.attention.kernels.linear_triton import linear
 
-    return linear(inputs, weight, bias)
+    return list(linear(inputs, weight, bias, widths))
 
 
 def split_bias(inputs: Tensor, layer: nn.Module) -> tuple[Tensor, Tensor | None]:
@@ -47,10 +50,10 @@ def split_bias(inputs: Tensor, layer: nn.Module) -> tuple[Tensor, Tensor | None]
     """
     bias = _bias(layer)
     if bias is None or not _replaces_calls(inputs, [layer]):
-        output: Tensor = layer(inputs)
-        return output, None
+        return layer(inputs), None
     assert isinstance(layer, nn.Linear)
-    return _linear(inputs, layer.weight, None), bias
+    (output,) = _parts(inputs, layer.weight, None, [layer.out_features])
+    return output, bias
 
 
 def _bias(layer: nn.Module) -> Tensor | None:

@@ -80,7 +80,7 @@ class _ShortAttention(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         query, keys, values, valid, seed = ctx.saved_tensors
         grad = _unit_stride(grad)
-        grads = [_empty_heads(t) for t in (query, keys, values)]
+        grads = _empty_gradients(query, keys, values)
         backward_heads[(query.shape[0] * query.shape[1],)](
             *(query, keys, values, grad, query if valid is None else valid, seed, *grads),
             *(s for t in (query, keys, values, grad, *grads) for s in t.stride()[:3]),
@@ -92,6 +92,25 @@ class _ShortAttention(torch.autograd.Function):
 
 def _unit_stride(tensor: Tensor) -> Tensor:
     return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
+
+
+def _empty_gradients(query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, ...]:
+    """Return tensors for the gradients, beside each other if they are those of one product."""
+    if _storage(keys) != _storage(values):
+        return tuple(_empty_heads(t) for t in (query, keys, values))
+    if _storage(query) == _storage(keys) and query.shape == keys.shape:
+        return _empty_together(query, 3)
+    return _empty_heads(query), *_empty_together(keys, 2)
+
+
+def _storage(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+def _empty_together(like: Tensor, count: int) -> tuple[Tensor, ...]:
+    B, H, T, D = like.shape
+    buffer = like.new_empty(B, T, count, H, D)
+    return tuple(part.transpose(1, 2) for part in buffer.unbind(dim=2))
 
 
 def _empty_heads(like: Tensor) -> Tensor:
