@@ -5,6 +5,7 @@ Notation: N positions, D width, V vocabulary.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
@@ -22,9 +23,20 @@ _CHUNK_BYTES = {"cuda": 2**28, "cpu": 2**24}
 
 def saves_memory(logits: DeferredLogits) -> bool:
     """Return whether to compute the loss from the parts of the logits."""
-    if logits.device.type == "cuda":
+    if _device_type(logits.states) == "cuda":
         return logits.shape[-1] >= _LEAST_VOCABULARY
     return logits.numel() >= _LEAST_LOGITS
+
+
+def _device_type(tensor: Tensor) -> str:
+    """Return the device type; 'cuda' for tensors without values, with which memory is planned."""
+    return "cuda" if _is_fake(tensor) else tensor.device.type
+
+
+def _is_fake(tensor: Tensor) -> bool:
+    """Whether a tensor has no values; torch's module is not imported, which takes long."""
+    fake = sys.modules.get("torch._subclasses.fake_tensor")
+    return fake is not None and isinstance(tensor, fake.FakeTensor)
 
 
 def linear_cross_entropy(
@@ -127,7 +139,7 @@ def _compute(
 
 def _chunk_rows(N: int, V: int, like: Tensor) -> int:
     """Return the number of positions of a part, so that the parts have nearly equal sizes."""
-    limit = _CHUNK_BYTES.get(like.device.type, _CHUNK_BYTES["cpu"])
+    limit = _CHUNK_BYTES.get(_device_type(like), _CHUNK_BYTES["cpu"])
     parts = max(1, -(-N * V * like.element_size() // limit))
     return max(1, -(-N // parts))
 
@@ -158,6 +170,8 @@ def _losses_and_gradient(
     logits: Tensor, targets: Tensor, scale: Tensor, losses: Tensor, smoothing: float
 ) -> None:
     """Write the scaled losses [N], and replace the logits [N, V] by the gradient of their sum."""
+    if _is_fake(logits):
+        return  # as the kernel, which works in place
     if why_not_triton(logits) is None:
         from zoo_objectives.kernels.cross_entropy_rows import cross_entropy_rows
 
