@@ -36,6 +36,7 @@ class TrainingStep(Benchmark):
     paper: ClassVar[str] = "Vaswani et al. 2017, Attention Is All You Need, arXiv:1706.03762"
     target: ClassVar[float | None] = 1.5
     memory_target: ClassVar[float | None] = 1.0
+    peer_targets: ClassVar[Mapping[str, float]] = {"nn.Transformer, compiled": 3.5}
     sweep: ClassVar[Mapping[str, Sequence[Any]]] = {"batch": (1, 8, 64, 256, 512)}
     test_params: ClassVar[Mapping[str, Any]] = {
         "batch": 2,
