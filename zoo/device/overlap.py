@@ -35,4 +35,4 @@ def start_beside(function: Callable[[], _T]) -> Callable[[], _T]:
 
 @functools.cache
 def _side_stream(device: int) -> torch.cuda.Stream:
-    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call, no-any-return]
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]

@@ -39,7 +39,7 @@ class _Linear(torch.autograd.Function):
     ) -> tuple[Tensor, ...]:
         ctx.save_for_backward(rows, weight)
         out = rows @ weight.T if bias is None else torch.addmm(bias, rows, weight.T)
-        return torch.split(out, widths, dim=-1)
+        return torch.split(out, list(widths), dim=-1)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
