@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         forbid_stochastic as forbid_stochastic,
         fused_softmax as fused_softmax,
         has_hooks as has_hooks,
+        prepare_memories as prepare_memories,
         split_bias as split_bias,
     )
     from zoo.cli.output import (

@@ -1,6 +1,6 @@
 """Transformer decoder."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
@@ -19,6 +19,7 @@ from zoo.plugin import (
     Memory,
     Position,
     State,
+    prepare_memories,
 )
 from zoo_transformer.block import Block, build_position, position_bias
 from zoo_transformer.feed_forward import FeedForward
@@ -101,15 +102,12 @@ class TransformerDecoder(Decoder):
     def forward(self, targets: Tensor, memory: Memory) -> Tensor:
         x = self._embed(targets, 0)
         mask = Mask(causal=True, bias=position_bias(self.position, x, x))
-        source_mask = Mask(keys=memory.mask)
-        for block in self._blocks():
-            x = block(
-                x,
-                mask,
-                position=self.position,
-                memory=memory.states if self.memory_dim else None,
-                memory_mask=source_mask,
-            )
+        source_mask, blocks = Mask(keys=memory.mask), self._blocks()
+        memories: Sequence[Tensor | Mapping[str, Tensor] | None] = [None] * len(blocks)
+        if self.memory_dim:
+            memories = prepare_memories([block.cross for block in blocks], memory.states)
+        for block, source in zip(blocks, memories, strict=True):
+            x = block(x, mask, position=self.position, memory=source, memory_mask=source_mask)
         return self._logits(x)
 
     def start(self, memory: Memory, *, steps: int) -> State:

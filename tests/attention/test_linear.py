@@ -4,8 +4,10 @@ import pytest
 import torch
 from torch import nn
 
+import zoo
 from zoo.attention import linear as module
 from zoo.attention.linear import joint_linear, split_bias
+from zoo.plugin import prepare_memories
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +20,7 @@ def device():
 @pytest.mark.parametrize("bias", [True, False])
 def test_one_product_equals_the_layers(bias, kernels, monkeypatch):
     monkeypatch.setenv("ZOO_TRITON", kernels)
-    monkeypatch.setattr(module, "_replaces_calls", lambda *_: True)
+    monkeypatch.setattr(module, "replaces_calls", lambda *_: True)
     torch.manual_seed(0)
     layers = [nn.Linear(5, width, bias=bias) for width in (4, 70, 2)]
     x = torch.randn(2, 35, 5, requires_grad=True)
@@ -42,10 +44,11 @@ def test_layers_with_hooks_are_called():
 @pytest.mark.parametrize("bias", [True, False])
 def test_bias_is_split_off(bias, monkeypatch):
     layer, x = nn.Linear(3, 2, bias=bias), torch.randn(4, 3)
+    monkeypatch.setattr(module, "replaces_calls", lambda *_: False)
     output, none = split_bias(x, layer)
     assert none is None
     assert torch.equal(output, layer(x))
-    monkeypatch.setattr(module, "_replaces_calls", lambda *_: True)
+    monkeypatch.setattr(module, "replaces_calls", lambda *_: True)
     output, found = split_bias(x, layer)
     assert found is layer.bias
     torch.testing.assert_close(output if found is None else output + found, layer(x))
@@ -53,7 +56,7 @@ def test_bias_is_split_off(bias, monkeypatch):
 
 def test_second_derivatives(monkeypatch):
     monkeypatch.setenv("ZOO_TRITON", "interpret")
-    monkeypatch.setattr(module, "_replaces_calls", lambda *_: True)
+    monkeypatch.setattr(module, "replaces_calls", lambda *_: True)
     layer, x = nn.Linear(3, 2), torch.randn(4, 3, requires_grad=True)
     results = []
     for output in (*joint_linear(x, [layer]), layer(x)):
@@ -72,3 +75,18 @@ def test_adjacent_gradients_are_not_copied():
     assert torch.equal(join_columns([first, second]), joined)
     for parts in ([second, first], [first, second.clone()], [first], [first, joined[:, 3:]]):
         assert torch.equal(join_columns(parts), torch.cat(parts, dim=-1))
+
+
+def test_memories_of_several_attentions(monkeypatch):
+    torch.manual_seed(0)
+    blocks = zoo.compose("transformer-tiny").decoder.blocks
+    attentions = [blocks[0].cross, blocks[0].attention]
+    states = torch.randn(2, 3, blocks[0].dim)
+    monkeypatch.setattr(module, "replaces_calls", lambda *_: False)
+    monkeypatch.setattr("zoo.attention.joint_memory.replaces_calls", lambda *_: False)
+    assert all(memory is states for memory in prepare_memories(attentions, states))
+    expected = [attention.to(states.device).prepare(states) for attention in attentions]
+    monkeypatch.setattr(module, "replaces_calls", lambda *_: True)
+    monkeypatch.setattr("zoo.attention.joint_memory.replaces_calls", lambda *_: True)
+    found = prepare_memories(attentions, states)
+    torch.testing.assert_close([dict(memory) for memory in found], expected)

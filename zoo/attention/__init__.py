@@ -3,6 +3,7 @@
 from zoo.attention.additive import additive_scores
 from zoo.attention.attention import Attention
 from zoo.attention.fused import fused_softmax
+from zoo.attention.joint_memory import prepare_memories
 from zoo.attention.linear import split_bias
 from zoo.attention.module_hooks import has_hooks
 from zoo.attention.recorder import RecordsAttention, recording
@@ -18,6 +19,7 @@ __all__ = [
     "forbid_stochastic",
     "fused_softmax",
     "has_hooks",
+    "prepare_memories",
     "record_samples",
     "recording",
     "split_bias",

@@ -13,7 +13,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.attention.heads import repeat_heads, split_heads
+from zoo.attention.heads import repeat_heads, rotate_heads, split_heads
 from zoo.attention.linear import joint_linear, split_bias
 from zoo.attention.module_hooks import has_hooks
 from zoo.attention.parts import forbid_rotary, forbid_sequential, resolve_project
@@ -171,19 +171,19 @@ class Attention(RecordsAttention):
         else:
             projected = joint_linear(memory, (self.key, self.value))
             keys, values = (split_heads(states, self.kv_heads) for states in projected)
-        return self._prepare_keys(keys, values, position, offset)
+        return self.prepare_heads(keys, values, position, offset)
 
     def prepare_self(
         self, states: Tensor, *, position: Position | None = None, offset: int | Tensor = 0
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the queries [B, H, S, Dq] of the states, and the output of `prepare` for them."""
         if self.project != "qkv":
-            queries = self._project_query(states, position, offset)
-            return queries, self.prepare(states, position=position, offset=offset)
+            prepared = self.prepare(states, position=position, offset=offset)
+            return self._project_query(states, position, offset), prepared
         query, key, value = joint_linear(states, (self.query, self.key, self.value))
-        queries = self._rotate(split_heads(query, self.heads), position, offset)
+        queries = rotate_heads(split_heads(query, self.heads), position, offset)
         keys, values = (split_heads(part, self.kv_heads) for part in (key, value))
-        return queries, self._prepare_keys(keys, values, position, offset)
+        return queries, self.prepare_heads(keys, values, position, offset)
 
     def init_state(self, prepared: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return the state before the first query: tensors [B, ...], empty if none is needed."""
@@ -276,17 +276,15 @@ class Attention(RecordsAttention):
     ) -> Tensor:
         """Compute the queries of each head: [B, T, query_dim] -> [B, H, T, Dq]."""
         if self.project == "none":
-            return self._rotate(query[:, None].expand(-1, self.heads, -1, -1), position, offset)
-        (projected,) = joint_linear(query, (self.query,))
-        return self._rotate(split_heads(projected, self.heads), position, offset)
+            return rotate_heads(query[:, None].expand(-1, self.heads, -1, -1), position, offset)
+        queries = split_heads(joint_linear(query, (self.query,))[0], self.heads)
+        return rotate_heads(queries, position, offset)
 
-    def _rotate(self, states: Tensor, position: Position | None, offset: int | Tensor) -> Tensor:
-        return states if position is None else position("rotate", states, offset=offset)
-
-    def _prepare_keys(
+    def prepare_heads(
         self, keys: Tensor, values: Tensor, position: Position | None, offset: int | Tensor
     ) -> dict[str, Tensor]:
-        keys = self._rotate(keys, position, offset)
+        """Return the output of `prepare` for projected keys and values, both [B, Hkv, S, *]."""
+        keys = rotate_heads(keys, position, offset)
         if not self.scorers.shared:
             keys = repeat_heads(keys, self.heads)
         return {"keys": self.scorers.prepare(keys), "values": values}

@@ -18,7 +18,7 @@ def joint_linear(inputs: Tensor, layers: Sequence[nn.Module]) -> list[Tensor]:
     In training on a GPU, their weights are concatenated, so that one large product replaces several
     small ones, also in the backward pass. Otherwise the layers are called.
     """
-    if not (_replaces_calls(inputs, layers) and len({_bias(each) is None for each in layers}) == 1):
+    if not (replaces_calls(inputs, layers) and len({_bias(each) is None for each in layers}) == 1):
         return [layer(inputs) for layer in layers]
     linears: list[nn.Linear] = list(layers)  # type: ignore[arg-type]
     weight = _concatenate([linear.weight for linear in linears])
@@ -49,7 +49,7 @@ def split_bias(inputs: Tensor, layer: nn.Module) -> tuple[Tensor, Tensor | None]
     to be called, return the output of the layer, and None.
     """
     bias = _bias(layer)
-    if bias is None or not _replaces_calls(inputs, [layer]):
+    if bias is None or not replaces_calls(inputs, [layer]):
         return layer(inputs), None
     assert isinstance(layer, nn.Linear)
     (output,) = _parts(inputs, layer.weight, None, [layer.out_features])
@@ -61,7 +61,7 @@ def _bias(layer: nn.Module) -> Tensor | None:
     return bias
 
 
-def _replaces_calls(inputs: Tensor, layers: Sequence[nn.Module]) -> bool:
+def replaces_calls(inputs: Tensor, layers: Sequence[nn.Module]) -> bool:
     """Whether products with the weights can replace calls of the layers, and are faster."""
     if inputs.device.type != "cuda" or not torch.is_grad_enabled():
         return False

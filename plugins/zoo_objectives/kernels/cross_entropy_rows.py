@@ -32,7 +32,7 @@ def cross_entropy_rows(
         smoothing,
         BLOCK=block,
         SINGLE=block >= V,
-        num_warps=max(1, min(16, block // 1024)),
+        num_warps=max(1, block // 512),
     )
 
 

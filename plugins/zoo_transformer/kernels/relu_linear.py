@@ -17,7 +17,7 @@ from torch import Tensor
 
 from zoo.plugin import add_partials, start_beside
 
-_ROWS, _COLUMNS = 32, 256
+_ROWS, _COLUMNS = 64, 128
 
 
 def relu_linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from zoo.plugin import add_partials
 from zoo_transformer.kernels.residual_norm_rows import backward_rows, dropout_rows, forward_rows
 
-_PROGRAMS = 264
-"""Programs of the backward pass: two for each multiprocessor of an H200."""
-_ELEMENTS = 2048
+_PROGRAMS = 528
+"""Programs of the backward pass: four for each multiprocessor of an H200."""
+_ELEMENTS = 1024
 """Elements of the rows that a program processes together."""
 
 
@@ -152,4 +152,4 @@ def _differentiable(ctx: Any, grad: Tensor, sum_grad: Tensor | None) -> tuple[Te
 def _launch(D: int) -> dict[str, int]:
     block = max(4, triton.next_power_of_2(D))
     rows = max(1, _ELEMENTS // block)
-    return {"ROWS": rows, "BLOCK": block, "num_warps": 4 if block * rows <= _ELEMENTS else 8}
+    return {"ROWS": rows, "BLOCK": block, "num_warps": max(1, min(8, block * rows // 512))}
