@@ -14,8 +14,6 @@ from torch import Tensor, nn
 import zoo
 from zoo.plugin import Benchmark, Floor, LocalStep, LossModule
 
-_TOLERANCES = ((torch.float32, 1e-4), (torch.bfloat16, 5e-2))
-
 
 class TrainingStep(Benchmark):
     """Training step of an encoder-decoder Transformer in bfloat16, against torch.nn.Transformer.
@@ -76,18 +74,25 @@ class TrainingStep(Benchmark):
 
     def check(self) -> None:
         """Compare loss and gradients without dropout with the reference path: float32 within
-        0.01 %, bfloat16 within 5 %; then three recorded steps with three that are not."""
-        model = zoo.compose(self._spec(0.0)).to(self.device).train()
+        0.01 %, bfloat16 with at most 1.5 times the error of the reference path in bfloat16; then
+        recorded steps with steps that are not."""
+        model = zoo.compose(self._spec(0.0)).to(self.device, torch.bfloat16).train()
         inputs = {key: tensor.clone() for key, tensor in self.inputs.items()}
         inputs["source"][0, self.length // 2 + 1 :] = 0
         inputs["target"][-1, self.length // 2 + 1 :] = 0
         objective = zoo.objective(self._spec(0.0)).to(self.device)
-        for dtype, tolerance in _TOLERANCES:
-            reference = copy.deepcopy(model).to(dtype)
-            with _without_kernels():
-                expected = _gradients(LossModule(reference, objective, defer=False), inputs)
-            actual = _gradients(LossModule(model.to(dtype), objective), inputs)
-            _assert_close(actual, expected, tolerance, str(dtype))
+
+        def gradients(dtype: torch.dtype, *, defer: bool) -> dict[str, Tensor]:
+            return _gradients(
+                LossModule(copy.deepcopy(model).to(dtype), objective, defer=defer), inputs
+            )
+
+        with _without_kernels():
+            exact = gradients(torch.float32, defer=False)
+            rounded = gradients(torch.bfloat16, defer=False)
+        _assert_close(gradients(torch.float32, defer=True), exact, 1e-4, "float32")
+        limit = 1.5 * relative_error(rounded, exact) + 1e-3
+        _assert_close(gradients(torch.bfloat16, defer=True), exact, limit, "bfloat16")
         self._check_recorded_steps(model.float(), objective, inputs)
 
     def _check_recorded_steps(
@@ -217,12 +222,26 @@ def _gradients(module: LossModule, inputs: Mapping[str, Tensor]) -> dict[str, Te
 def _assert_close(
     actual: Mapping[str, Tensor], expected: Mapping[str, Tensor], tolerance: float, what: str
 ) -> None:
-    """Compare all tensors together: gradients that should be zero are rounding errors."""
     assert actual.keys() == expected.keys(), f"{what}: {actual.keys() ^ expected.keys()}"
-    pairs = [(actual[name].double(), tensor.double()) for name, tensor in expected.items()]
-    error = sum((a - b).square().sum() for a, b in pairs) ** 0.5
-    size = sum(b.square().sum() for _, b in pairs) ** 0.5
-    assert error <= tolerance * size, f"{what}: relative error {error / size}"
+    error = relative_error(actual, expected)
+    assert error <= tolerance, f"{what}: relative error {error}, tolerance {tolerance}"
+
+
+def relative_error(actual: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> float:
+    """Return the larger error of the loss and of all other tensors together.
+
+    Single gradients are not compared: some should be zero, such as those of biases of keys.
+    """
+    is_loss = {name: name == "loss" for name in expected}
+    errors = [0.0]
+    for kind in set(is_loss.values()):
+        names = [name for name in expected if is_loss[name] == kind]
+        found, wanted = (
+            torch.cat([tensors[name].detach().double().flatten() for name in names])
+            for tensors in (actual, expected)
+        )
+        errors.append(float((found - wanted).norm() / wanted.norm()))
+    return max(errors)
 
 
 @contextmanager
