@@ -89,7 +89,8 @@ class Token(Embedding):
         """Return the rows of the table; with a Triton kernel for its gradient if it is possible."""
         table = self.table.weight
         is_trained = torch.is_grad_enabled() and table.requires_grad
-        if not is_trained or has_hooks(self.table) or why_not_triton(table) is not None:
+        is_plain = type(table) in (nn.Parameter, Tensor) and not has_hooks(self.table)
+        if not (is_trained and is_plain) or why_not_triton(table) is not None:
             rows: Tensor = self.table(tokens)
             return rows
         from zoo_tokens.kernels.lookup import lookup

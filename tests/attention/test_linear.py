@@ -90,3 +90,18 @@ def test_memories_of_several_attentions(monkeypatch):
     monkeypatch.setattr("zoo.attention.joint_memory.replaces_calls", lambda *_: True)
     found = prepare_memories(attentions, states)
     torch.testing.assert_close([dict(memory) for memory in found], expected)
+
+
+def test_only_plain_layers_are_replaced():
+    class Sharded(nn.Parameter):
+        pass
+
+    layer = nn.Linear(2, 2)
+    assert module._is_plain(layer)
+    handle = layer.register_forward_hook(lambda *_: None)
+    assert not module._is_plain(layer)
+    handle.remove()
+    assert module._is_plain(layer)
+    layer.weight = Sharded(torch.zeros(2, 2))
+    assert not module._is_plain(layer)
+    assert not module._is_plain(nn.Sequential(layer))

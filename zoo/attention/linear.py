@@ -67,4 +67,10 @@ def replaces_calls(inputs: Tensor, layers: Sequence[nn.Module]) -> bool:
         return False
     if torch.compiler.is_compiling():
         return False
-    return all(type(layer) is nn.Linear and not has_hooks(layer) for layer in layers)
+    return all(_is_plain(layer) for layer in layers)
+
+
+def _is_plain(layer: nn.Module) -> bool:
+    """Whether a layer is torch's, without hooks, and its weight is not sharded or wrapped."""
+    plain = type(layer) is nn.Linear and type(layer.weight) in (nn.Parameter, Tensor)
+    return plain and not has_hooks(layer)
