@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from zoo.device.packed_linear import PackedWeights
 from zoo.errors import ZooError
 from zoo.generation.prompts import PromptBatch, build_prompts, strip_prompts
 from zoo.generation.request import DecodeRequest
@@ -85,10 +86,12 @@ def _search_steps(
         state = state.repeat(W)
     is_pad = torch.arange(search.task.vocab, device=device) == prompts.pad
     invalid = torch.zeros((), dtype=torch.bool, device=device)
+    packed = PackedWeights()
     for step, sync in _sync_points(prompts.steps, sync_every):
         if step:
             last_tokens = search.tokens[..., search.cur_len - 1].reshape(-1, 1)
-            logits, state = decoder.step(last_tokens, state)
+            with packed.use():
+                logits, state = decoder.step(last_tokens, state)
             logits = logits[:, -1].reshape(-1, W, search.task.vocab)
         logprobs = _next_logprobs(logits, search, request.filters, is_pad, prompts.eos_ids)
         active = ~(search.finished | search.scores.isneginf())
