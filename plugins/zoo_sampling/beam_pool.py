@@ -103,7 +103,7 @@ def beam_step(ranks: Tensor, totals: Tensor, search: SearchState, config: BeamCo
     )
     scores, kept = torch.cat([pool["scores"], ended], dim=1).topk(w)
     sequences = _gather_rows(search.tokens, candidates.parents)
-    sequences[..., search.cur_len] = candidates.tokens
+    search.write_next(sequences, candidates.tokens)
     tokens = _gather_rows(torch.cat([pool["tokens"], sequences], dim=1), kept)
 
     full = ~scores.isneginf().any(dim=1, keepdim=True)
