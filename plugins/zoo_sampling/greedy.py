@@ -1,11 +1,12 @@
 """Greedy decoding."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from zoo.plugin import Sampler, Selection
+from zoo.plugin import Sampler, SearchState, Selection, why_not_triton
 
 
 class Greedy(Sampler):
@@ -29,3 +30,13 @@ class Greedy(Sampler):
     ) -> Selection:
         best, tokens = logprobs.max(dim=-1)
         return Selection(tokens, torch.zeros_like(tokens), scores + best)
+
+    def advance_logits(
+        self, logits: Tensor, search: SearchState
+    ) -> tuple[Selection, Mapping[str, Tensor], Tensor] | None:
+        if why_not_triton(logits) is not None:
+            return None
+        from zoo_sampling.kernels.candidates import greedy_step
+
+        tokens, scores, invalid = greedy_step(logits, search)
+        return Selection(tokens, torch.zeros_like(tokens), scores), search.sampler_state, invalid
