@@ -16,7 +16,9 @@ from zoo_transformer.scaled_dot import ScaledDot
 SLOTS = "slots"
 
 
-def why_not_fused_step(decoder: nn.Module, blocks: list[Block], position: Position | None) -> str | None:
+def why_not_fused_step(
+    decoder: nn.Module, blocks: list[Block], position: Position | None
+) -> str | None:
     """Return the reason why the kernels cannot compute the steps of a decoder, None if they can."""
     weights = list(decoder.parameters())
     reason = why_not_triton(*weights)
@@ -69,7 +71,12 @@ def _why_not_attention(attention: Attention) -> str | None:
 
 
 def start_fused(
-    blocks: list[Block], position: Position | None, memory: Memory, *, steps: int, dtype: torch.dtype
+    blocks: list[Block],
+    position: Position | None,
+    memory: Memory,
+    *,
+    steps: int,
+    dtype: torch.dtype,
 ) -> State:
     """Return the state before the first token."""
     R, device = memory.mask.shape[0], memory.mask.device

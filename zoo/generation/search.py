@@ -70,9 +70,7 @@ def advance_search(
     invalid = (nan_or_inf & active).any()
     if prompts.suffix.shape[1]:
         selection, sampler_state = _force_prompt(selection, sampler_state, search, prompts)
-    return SearchStep(
-        _update_search(search, selection, sampler_state), selection.parents, invalid
-    )
+    return SearchStep(_update_search(search, selection, sampler_state), selection.parents, invalid)
 
 
 def _next_logprobs(logits: Tensor, search: SearchState, request: DecodeRequest) -> Tensor:

@@ -173,7 +173,13 @@ def _linear(
 
 
 def _attend(
-    queries: Tensor, keys: Tensor, values: Tensor, state: State, attention: Attention, *, cached: bool
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    state: State,
+    attention: Attention,
+    *,
+    cached: bool,
 ) -> Tensor:
     """Attend to the cache of the previous positions or to the source: [R, H, D] -> [R, H * D]."""
     R, H, D = queries.shape

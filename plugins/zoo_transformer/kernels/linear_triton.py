@@ -43,7 +43,9 @@ def _statistics(x, rows, M, K, x_m, eps, NORM: tl.constexpr, BM: tl.constexpr, B
 
 
 @triton.jit
-def _normalise(a, mean, rstd, norm_weight, norm_bias, k, K, NORM: tl.constexpr, DTYPE: tl.constexpr):
+def _normalise(
+    a, mean, rstd, norm_weight, norm_bias, k, K, NORM: tl.constexpr, DTYPE: tl.constexpr
+):
     scaled = (a.to(tl.float32) - mean[:, None]) * rstd[:, None]
     weight = tl.load(norm_weight + k, mask=k < K, other=0.0).to(tl.float32)
     if NORM == LAYER:
