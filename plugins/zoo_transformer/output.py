@@ -49,7 +49,8 @@ class Output(nn.Module):
             nn.init.zeros_(self.bias)
 
     def forward(self, states: Tensor) -> Tensor:
-        states = states * self.scale
+        if self.scale != 1:
+            states = states * self.scale
         if self.embedding is not None:
             logits = self.embedding.unembed(states)
         else:

@@ -68,7 +68,7 @@ def _products(
     K,
     x_m,
     eps,
-    write_normed,
+    WRITE_NORMED: tl.constexpr,
     NORM: tl.constexpr,
     PAIR: tl.constexpr,
     BM: tl.constexpr,
@@ -98,9 +98,10 @@ def _products(
         a = _load_rows(x, rows, k, M, K, x_m)
         if NORM != 0:
             a = _normalise(a, mean, rstd, norm_weight, norm_bias, k, K, NORM, DTYPE)
-            if write_normed:
-                at = normed + rows[:, None] * K + k[None, :]
-                tl.store(at, a, mask=(rows < M)[:, None] & (k < K)[None, :])
+            if WRITE_NORMED:
+                if tl.program_id(0) == 0:
+                    at = normed + rows[:, None] * K + k[None, :]
+                    tl.store(at, a, mask=(rows < M)[:, None] & (k < K)[None, :])
         if BM == 1:
             acc += w.to(tl.float32) * a.to(tl.float32)
             if PAIR:
@@ -176,7 +177,7 @@ def linear(
         K,
         x_m,
         eps,
-        WRITE_NORMED and tl.program_id(0) == 0,
+        WRITE_NORMED,
         NORM,
         GATED,
         BM,
@@ -266,7 +267,7 @@ def project_heads(
         K,
         x_m,
         eps,
-        WRITE_NORMED and tl.program_id(0) == 0,
+        WRITE_NORMED,
         NORM,
         True,
         BM,
