@@ -4,16 +4,20 @@ Notation: R rows (hypotheses), N positions, D width.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from zoo.plugin import Attention, Decoder, Memory, Position, State, has_hooks, why_not_triton
+from zoo.plugin import Attention, Memory, Position, State, has_hooks, why_not_triton
 from zoo_transformer.block import Block
 from zoo_transformer.norm import RMSNorm
 from zoo_transformer.scaled_dot import ScaledDot
 
 SLOTS = "slots"
+"""Name of the index of caches in a state: the row of the source at each position, [R, N]."""
+SOURCE_BLOCK = 32
 
 
 def why_not_fused_step(
@@ -79,6 +83,7 @@ def start_fused(
     dtype: torch.dtype,
 ) -> State:
     """Return the state before the first token."""
+    memory = _pad_source(memory)
     R, device = memory.mask.shape[0], memory.mask.device
     like = torch.empty(0, dtype=dtype, device=device)
     history: dict[str, Tensor] = {}
@@ -103,6 +108,16 @@ def start_fused(
         SLOTS: torch.zeros(R, steps, dtype=torch.int16, device=device),
     }
     return State(per_hypothesis, {}, history, shared)
+
+
+def _pad_source(memory: Memory) -> Memory:
+    """Return the memory with a length that is a multiple of SOURCE_BLOCK.
+
+    Recorded steps can then be used for sources of similar length.
+    """
+    extra = -memory.mask.shape[1] % SOURCE_BLOCK
+    states, mask = F.pad(memory.states, (0, 0, 0, extra)), F.pad(memory.mask, (0, extra))
+    return replace(memory, states=states, mask=mask)
 
 
 def is_fused(state: State) -> bool:

@@ -55,8 +55,9 @@ class CapturedSteps:
     """The steps of one decoder after the first one, for inputs of one shape.
 
     The state of the decoder and of the search are kept in tensors of fixed address, which a step
-    updates. The first steps run as they are; then the step is recorded as a CUDA graph. With
-    filters, which take tokens of growing length, only the step of the decoder is recorded.
+    updates. The first steps run as they are; then the step is recorded as a CUDA graph, if the
+    device is a GPU. With filters, which take tokens of growing length, only the step of the decoder
+    is recorded.
 
     Args:
         decoder: not kept alive by this object.
@@ -87,14 +88,15 @@ class CapturedSteps:
                 for name, tensor in _flatten(state, search, prompts).items()
             }
         self.is_running = False
-        self._graph = GraphedFunction(
-            self._run, generators=() if generator is None else (generator,)
+        generators = () if generator is None else (generator,)
+        self._graph = (
+            GraphedFunction(self._run, generators=generators) if device.type == "cuda" else None
         )
 
     @property
     def reason(self) -> str | None:
         """The reason why the step could not be recorded, None if it was or was not yet."""
-        return self._graph.reason
+        return "the device is not a GPU" if self._graph is None else self._graph.reason
 
     @property
     def bytes(self) -> int:
@@ -123,7 +125,7 @@ class CapturedSteps:
         self.is_running = True
         try:
             while True:
-                self._graph({})
+                self._run({}) if self._graph is None else self._graph({})
                 if self._request.filters:
                     self._select(length)
                 length += 1
