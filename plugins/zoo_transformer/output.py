@@ -58,5 +58,11 @@ class Output(nn.Module):
             logits = self.map(states)
         return logits if self.bias is None else logits + self.bias
 
+    def matrix(self) -> Tensor | None:
+        """Return the matrix [V, D] if the logits are its product with the states, else None."""
+        if self.bias is not None or self.scale != 1:
+            return None
+        return self.map.weight if self.embedding is None else self.embedding.output_matrix()
+
     def extra_repr(self) -> str:
         return f"tied={self.tied}, bias={self.bias is not None}, scale={self.scale}"

@@ -161,8 +161,10 @@ class TransformerDecoder(Decoder):
             x = x + state.shared["added"].index_select(0, at)
         if self.embedding_norm is not None:
             x = self.embedding_norm(x)
-        x = run_blocks(x, state, self._blocks(), self.position)
-        return self._logits(x[:, None]), state.updated({**state.per_hypothesis, "at": at + 1})
+        matrix = self.output.matrix()
+        x = run_blocks(x, state, self._blocks(), self.position, self.final_norm, matrix)
+        logits: Tensor = x if len(x) == 1 and matrix is not None else self.output(x)
+        return logits[:, None], state.updated({**state.per_hypothesis, "at": at + 1})
 
     def _reference_step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         at = state.per_hypothesis["at"]

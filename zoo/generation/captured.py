@@ -125,9 +125,9 @@ class CapturedSteps:
         self.is_running = True
         try:
             while True:
-                self._run({}) if self._graph is None else self._graph({})
+                logits = self._run({}) if self._graph is None else self._graph({})
                 if self._request.filters:
-                    self._select(length)
+                    self._select(logits, length)
                 length += 1
                 yield replace(self._search(), cur_len=length), self._tensors["invalid"]
         finally:
@@ -135,25 +135,23 @@ class CapturedSteps:
             if own is not None and generator is not None:
                 generator.set_state(own.get_state())
 
-    def _run(self, _: Any) -> None:
+    def _run(self, _: Any) -> Tensor:
+        """Run the decoder's step and, without filters, the selection; return the logits."""
         decoder = self._decoder()
         assert decoder is not None
         last_tokens = self._search().last_tokens().reshape(-1, 1)
         logits, state = decoder.step(last_tokens, self._state())
-        updated = _flatten_state(state) | {"logits": logits[:, -1]}
-        if "logits" not in self._tensors:  # the shape is known after the first step only
-            self._tensors["logits"] = torch.empty_like(updated["logits"])
-        self._write(updated)
+        self._write(_flatten_state(state))
         if not self._request.filters:
-            self._select(self._tensors["cur_len"])
+            self._select(logits, self._tensors["cur_len"])
+        return logits
 
-    def _select(self, cur_len: int | Tensor) -> None:
-        """Select the next tokens from the logits and reorder the state."""
+    def _select(self, logits: Tensor, cur_len: int | Tensor) -> None:
+        """Select the next tokens from the logits [B * W, 1, V] and reorder the state."""
         search = replace(self._search(), cur_len=cur_len)
         B, W = search.scores.shape
         prompts = replace(self._prompts, suffix=self._tensors["suffix"])
-        logits = self._tensors["logits"].view(B, W, -1)
-        step = advance_search(search, logits, self._request, prompts)
+        step = advance_search(search, logits.view(B, W, -1), self._request, prompts)
         updated = _flatten_search(step.search)
         updated["invalid"] = self._tensors["invalid"] | step.invalid
         if W > 1:

@@ -52,16 +52,32 @@ class _Input(NamedTuple):
         }
 
 
-def run_blocks(x: Tensor, state: State, blocks: list[Block], position: Position | None) -> Tensor:
-    """Compute the output [R, D] of the blocks for embedded tokens [R, D], and update the caches."""
+def run_blocks(
+    x: Tensor,
+    state: State,
+    blocks: list[Block],
+    position: Position | None,
+    final_norm: nn.Module | None,
+    matrix: Tensor | None,
+) -> Tensor:
+    """Process embedded tokens [R, D] and update the caches.
+
+    Returns the logits [R, V] if there is one row and the matrix [V, D] of the output is known,
+    which then reads its weights at full speed; else the states [R, D] after the final norm.
+    """
     rows = _Rows(x, None)
     for index, block in enumerate(blocks):
         rows = _self_attention(rows, state, block, index, position)
         if block.memory_dim:
             rows = _cross_attention(rows, state, block, index)
         rows = _feed_forward(rows, block)
-    x = rows.x if rows.norm is None else rows.norm(rows.x)
-    return x
+    if rows.norm is not None and final_norm is not None:
+        rows = _Rows(rows.norm(rows.x), None)
+    norm = final_norm if rows.norm is None else rows.norm
+    if len(x) == 1 and matrix is not None:
+        return _linear(_Input(rows.x, norm, None), matrix)
+    states: Tensor = rows.x if norm is None else norm(rows.x)
+    return states
 
 
 def _enter(rows: _Rows, block: Block, norm: nn.Module) -> tuple[_Input, Tensor]:
@@ -143,28 +159,29 @@ def _bias(layer: nn.Linear) -> Tensor:
 
 def _linear(
     inputs: _Input,
-    layer: nn.Linear,
+    layer: nn.Linear | Tensor,
     residual: Tensor | None = None,
     *,
     activation: int = 0,
     gate: nn.Linear | None = None,
 ) -> Tensor:
     """Compute residual + f(W norm(x) + b), or residual + f(G norm(x)) * (W norm(x)): [R, N]."""
-    x, N = inputs.x, layer.out_features
+    weight, bias = (layer, None) if isinstance(layer, Tensor) else (layer.weight, layer.bias)
+    x, N = inputs.x, len(weight)
     output = x.new_empty(len(x), N)
     tiles = linear_tiles(len(x), N, x.shape[1])
     linear_triton.linear[(triton.cdiv(N, tiles["BN"]), triton.cdiv(len(x), tiles["BM"]))](
-        weight=layer.weight,
-        bias=_bias(layer),
-        gate=layer.weight if gate is None else gate.weight,
-        gate_bias=_bias(layer if gate is None else gate),
+        weight=weight,
+        bias=weight if bias is None else bias,
+        gate=weight if gate is None else gate.weight,
+        gate_bias=weight if gate is None else _bias(gate),
         residual=x if residual is None else residual,
         output=output,
         N=N,
         residual_m=N if residual is None else residual.stride(0),
         ACTIVATION=activation,
         GATED=gate is not None,
-        HAS_BIAS=layer.bias is not None,
+        HAS_BIAS=bias is not None,
         HAS_RESIDUAL=residual is not None,
         **inputs.arguments(),
         **tiles,
