@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from zoo.plugin import Attention, Memory, Position, State, has_hooks, why_not_triton
 from zoo_transformer.block import Block
-from zoo_transformer.norm import RMSNorm
 from zoo_transformer.scaled_dot import ScaledDot
 
 SLOTS = "slots"

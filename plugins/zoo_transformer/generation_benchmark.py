@@ -28,7 +28,7 @@ STEPS = 8
 class GenerationBenchmark(Benchmark):
     """Generates a fixed number of tokens: no token ends a sequence.
 
-    A subclass sets the attributes in `prepare`: model, inputs (those of the model), sampler and length.
+    A subclass sets the attributes in `prepare`: model and its inputs, sampler and length.
     """
 
     model: Model

@@ -66,7 +66,7 @@ class Embedding(Component, nn.Module, ABC):
         return eos_ids[0] if self.padding is None else self.padding
 
     def output_matrix(self) -> Tensor | None:
-        """Return the matrix [V, D] whose product with states is `unembed`, None if there is none."""
+        """Return the matrix [V, D] if its product with states is `unembed`, else None."""
         return None
 
     def unembed(self, states: Tensor) -> Tensor:
