@@ -13,5 +13,11 @@ from zoo_transformer.transformer_encoder import TransformerEncoder
 
 @hookimpl
 def zoo_components() -> Sequence[type[Scorer] | type[Encoder] | type[Decoder] | type[Benchmark]]:
-    benchmarks = [GreedyGeneration, BeamGeneration, LlamaDecoding]
-    return [ScaledDot, TransformerEncoder, TransformerDecoder, *benchmarks]
+    return [
+        ScaledDot,
+        TransformerEncoder,
+        TransformerDecoder,
+        GreedyGeneration,
+        BeamGeneration,
+        LlamaDecoding,
+    ]

@@ -62,7 +62,10 @@ class Output(nn.Module):
         """Return the matrix [V, D] if the logits are its product with the states, else None."""
         if self.bias is not None or self.scale != 1:
             return None
-        return self.map.weight if self.embedding is None else self.embedding.output_matrix()
+        if self.embedding is not None:
+            return self.embedding.output_matrix()
+        assert self.map is not None
+        return self.map.weight
 
     def extra_repr(self) -> str:
         return f"tied={self.tied}, bias={self.bias is not None}, scale={self.scale}"

@@ -182,10 +182,12 @@ class CapturedSteps:
     def _search(self) -> SearchState:
         prefix = "sampler_state."
         return SearchState(
-            self._task,
-            *(self._tensors[name] for name in _SEARCH_FIELDS),
-            self._tensors["cur_len"],
-            {n.removeprefix(prefix): t for n, t in self._tensors.items() if n.startswith(prefix)},
+            task=self._task,
+            cur_len=self._tensors["cur_len"],
+            sampler_state={
+                n.removeprefix(prefix): t for n, t in self._tensors.items() if n.startswith(prefix)
+            },
+            **{name: self._tensors[name] for name in _SEARCH_FIELDS},
         )
 
 

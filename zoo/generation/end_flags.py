@@ -35,7 +35,7 @@ class EndFlags:
         flags = torch.stack([invalid, done])
         copy = torch.empty(2, dtype=torch.bool, pin_memory=True)
         copy.copy_(flags, non_blocking=True)
-        event = torch.cuda.Event()
+        event = torch.cuda.Event()  # type: ignore[no-untyped-call]
         event.record()
         self._copies.append((copy, event, step))
         if self._lag and not wait and len(self._copies) < 2:

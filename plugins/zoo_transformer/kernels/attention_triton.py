@@ -6,7 +6,7 @@ keys, D width of a head. A program computes the G query heads of one head of key
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
 # Conditions on constants select code at compile time, so they are not joined with others.
-# ruff: noqa: SIM102, SIM108, SIM300
+# ruff: noqa: SIM102, SIM300
 
 import triton
 import triton.language as tl

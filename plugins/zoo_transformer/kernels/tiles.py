@@ -35,4 +35,4 @@ def attention_splits(programs: int, S: int) -> int:
     """Return into how many parts the keys are split."""
     if programs >= _PROGRAMS or S <= _SPLIT:
         return 1
-    return min(triton.cdiv(S, _SPLIT), triton.cdiv(_PROGRAMS, programs), 64)
+    return min(-(-S // _SPLIT), -(-_PROGRAMS // programs), 64)
