@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from torch import Tensor
 
-from zoo_sampling.candidates import Candidates, CandidateSampler, top_candidates
+from zoo_sampling.candidate_search import Candidates, CandidateSampler, top_candidates
 from zoo_sampling.logits import apply_temperature, keep_tokens, validate_range
 
 

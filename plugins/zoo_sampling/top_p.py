@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo.plugin import Sampler
-from zoo_sampling.candidates import is_searchable
+from zoo_sampling.candidate_search import is_searchable
 from zoo_sampling.logits import apply_temperature, keep_tokens, validate_range
 from zoo_sampling.nucleus import nucleus
 

@@ -85,6 +85,9 @@ class Token(Embedding):
         embedded: Tensor = vectors + self.segments(segment_ids)
         return embedded.masked_fill(~self.mask(inputs)[..., None], 0.0)
 
+    def output_matrix(self) -> Tensor | None:
+        return self.table.weight if self.map is None else None
+
     def unembed(self, states: Tensor) -> Tensor:
         if self.map is not None:
             states = states @ self.map.weight

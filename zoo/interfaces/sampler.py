@@ -24,6 +24,7 @@ class SearchConfig:
         max_length: maximum number of generated tokens, including eos.
         pad: ID of the padding token.
         eos_ids: IDs of the end tokens [E].
+        pad_ends: whether the padding token is an end token; otherwise it is never selected.
     """
 
     batch: int
@@ -32,6 +33,7 @@ class SearchConfig:
     max_length: int
     pad: int
     eos_ids: Tensor
+    pad_ends: bool = False
 
     def is_eos(self, tokens: Tensor) -> Tensor:
         """Return which tokens [...] are eos."""
@@ -45,7 +47,8 @@ class SearchState:
     Shapes:
         tokens [B, W, total_length], starting with the prompt, valid up to column ``cur_len``;
         scores and finished [B, W]; num_generated [B], including the next token; sampler_state:
-        tensors of the sampler, batch first.
+        tensors of the sampler, batch first; cur_len: an int, or a tensor [] on the device in a step
+        that is recorded as a CUDA graph.
     """
 
     task: SearchConfig
@@ -53,8 +56,21 @@ class SearchState:
     scores: Tensor
     finished: Tensor
     num_generated: Tensor
-    cur_len: int
+    cur_len: int | Tensor
     sampler_state: Mapping[str, Tensor]
+
+    def last_tokens(self) -> Tensor:
+        """Return the last token of each hypothesis, [B, W]."""
+        if isinstance(self.cur_len, int):
+            return self.tokens[..., self.cur_len - 1]
+        return self.tokens.index_select(-1, self.cur_len.view(1) - 1)[..., 0]
+
+    def write_next(self, tokens: Tensor, values: Tensor) -> None:
+        """Write values [B, n] in place to column ``cur_len`` of tokens [B, n, total_length]."""
+        if isinstance(self.cur_len, int):
+            tokens[..., self.cur_len] = values
+        else:
+            tokens.index_copy_(-1, self.cur_len.view(1), values[..., None])
 
 
 class Sampler(Component):
@@ -112,6 +128,18 @@ class Sampler(Component):
     ) -> tuple[Selection, Mapping[str, Tensor]]:
         """Return the selection for this step and the updated sampler state."""
         return self.select(logprobs, search.scores, generator), search.sampler_state
+
+    def advance_logits(
+        self, logits: Tensor, search: SearchState
+    ) -> tuple[Selection, Mapping[str, Tensor], Tensor] | None:
+        """Return the step of `advance` for the decoder's logits [B, W, V]; None if not supported.
+
+        It is used without filters, if the log-probabilities of the whole vocabulary are not
+        needed. Finished hypotheses continue with padding of log-probability 0; otherwise padding
+        is not selected, unless ``search.task.pad_ends``. The third value [B, W] is True where a
+        logit is NaN or inf.
+        """
+        return None
 
     def done(self, search: SearchState) -> Tensor:
         """Return which items [B] are finished."""

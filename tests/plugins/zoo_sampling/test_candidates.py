@@ -1,77 +1,88 @@
-"""The search of candidates in large vocabularies against the plain formula."""
+"""Steps of samplers in Triton kernels, compared with those from log-probabilities."""
 
 import pytest
 import torch
 
-from zoo_sampling import candidates
-from zoo_sampling.candidates import find_candidates, is_searchable, top_candidates
-from zoo_sampling.min_p import MinP
-from zoo_sampling.top_k import TopK
+from zoo.generation.prompts import PromptBatch
+from zoo.generation.request import DecodeRequest
+from zoo.generation.search import advance_search, init_search
+from zoo_sampling.beam import Beam
+from zoo_sampling.greedy import Greedy
 
-V = 4099  # not a multiple of the chunk size
-
-
-def random_logits(step=None, vocab=V):
-    """Return logits [2, 3, V]; rounded to multiples of a step, they have ties."""
-    logits = 3 * torch.randn(2, 3, vocab, generator=torch.Generator().manual_seed(0))
-    logits = logits if step is None else (logits / step).round() * step
-    logits[0, 0, 7:] = -torch.inf
-    logits[0, 1, -5:] += 20  # in the last chunk
-    return logits.log_softmax(dim=-1)
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+V = 11
 
 
-@pytest.mark.parametrize("step", [None, 0.125, 50.0])
-@pytest.mark.parametrize(
-    "sampler", [TopK(k=1), TopK(k=9, temperature=0.7), MinP(p=0.02), MinP(p=0.5, temperature=3.0)]
-)
-def test_distribution_equals_the_plain_formula(sampler, step):
-    logits = random_logits(step)
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    pytest.importorskip("triton")
+    from zoo_sampling.kernels import candidates
 
-    probs = sampler.distribution(logits)
-
-    expected = sampler.dense_distribution(logits)
-    assert torch.equal(probs > 0, expected > 0)
-    torch.testing.assert_close(probs, expected)
+    monkeypatch.setenv("ZOO_TRITON", "interpret")
+    monkeypatch.setattr(candidates, "BLOCK", 8)
 
 
-def test_candidates_include_ties_with_the_kth_token():
-    logits = torch.zeros(1, 8192)
-    logits[0, [5, 4000, 8191]] = torch.tensor([3.0, 2.0, 2.0])
-    logits[0, ::128] += 1.0
-
-    found = top_candidates(logits, 2)
-
-    assert found is not None
-    kept = found.tokens[found.logits >= 2.0]
-    assert sorted(kept.tolist()) == [5, 4000, 8191]
-    assert (TopK(k=2).distribution(logits) > 0).nonzero()[:, 1].tolist() == [5, 4000, 8191]
+def make_search(sampler, eos_ids):
+    prefix = torch.ones(2, 1, dtype=torch.long, device=DEVICE)
+    forced = torch.zeros(2, dtype=torch.long, device=DEVICE)
+    prompts = PromptBatch(prefix, prefix[:, :0], forced, eos_ids, 0, 6)
+    search = init_search(sampler, prompts, V)
+    search.scores[:] = -torch.rand(search.scores.shape, generator=make_generator()).to(DEVICE)
+    return search, prompts
 
 
-def test_selection_follows_the_distribution_of_the_candidates():
-    logprobs = random_logits()[1:, :1].expand(2000, 1, V)
-    sampler = TopK(k=3)
-
-    selection = sampler.select(logprobs, torch.zeros(2000, 1), torch.Generator().manual_seed(0))
-
-    counts = torch.bincount(selection.tokens[:, 0], minlength=V).float()
-    expected = sampler.distribution(logprobs[0, 0]) * 2000
-    kept = expected > 0
-    assert counts[~kept].sum() == 0
-    # 13.8 is the 99.9th percentile of chi-square with two degrees of freedom.
-    assert ((counts - expected)[kept].square() / expected[kept]).sum() < 13.8
-    torch.testing.assert_close(selection.scores, logprobs[0, 0][selection.tokens])
+def make_generator():
+    return torch.Generator().manual_seed(2)
 
 
-def test_many_candidates_use_the_plain_formula():
-    assert find_candidates(torch.zeros(2, V), lambda maxima: maxima.max(axis=1)) is None
-    assert top_candidates(random_logits(), V // 2) is None
+def make_logits(sampler):
+    logits = torch.randn(2, sampler.width, V, generator=make_generator()).to(DEVICE)
+    logits[0, 0, 0] = 9.0  # padding
+    logits[1, -1, 3:] = float("-inf")
+    return logits
 
 
-def test_gradients_and_other_types_use_the_plain_formula():
-    logits = random_logits()
+def both_steps(sampler, search, prompts, logits, monkeypatch):
+    request = DecodeRequest(sampler=sampler, max_length=6)
+    found = advance_search(search, logits, request, prompts)
+    monkeypatch.setenv("ZOO_TRITON", "off")
+    return found, advance_search(search, logits, request, prompts)
 
-    assert is_searchable(logits)
-    assert not is_searchable(logits.requires_grad_())
-    assert not is_searchable(logits.detach().double())
-    assert not is_searchable(logits.detach().to("meta"))
-    assert not is_searchable(logits.detach()[..., : candidates.LARGE - 1])
+
+@pytest.mark.parametrize("eos_ids", [(2,), (0, 4), ()], ids=str)
+@pytest.mark.parametrize("sampler", [Greedy(), Beam(width=3)], ids=lambda s: s.name)
+@torch.no_grad()
+def test_a_step_equals_that_from_logprobs(sampler, eos_ids, monkeypatch):
+    search, prompts = make_search(sampler, eos_ids)
+    search.finished[1, 0] = True
+    logits = make_logits(sampler)
+    found, expected = both_steps(sampler, search, prompts, logits, monkeypatch)
+    torch.testing.assert_close(found.search.scores, expected.search.scores)
+    possible = ~expected.search.scores.isneginf()
+    assert torch.equal(found.search.tokens[possible], expected.search.tokens[possible])
+    assert torch.equal(found.parents[possible], expected.parents[possible])
+    assert torch.equal(found.invalid, expected.invalid)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, in the interpreter
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("sampler", [Greedy(), Beam(width=3)], ids=lambda s: s.name)
+@torch.no_grad()
+def test_invalid_logits_are_found(sampler, value, monkeypatch):
+    search, prompts = make_search(sampler, (2,))
+    logits = make_logits(sampler)
+    logits[1, 0, 9] = value
+    found, expected = both_steps(sampler, search, prompts, logits, monkeypatch)
+    assert bool(found.invalid)
+    assert bool(expected.invalid)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, in the interpreter
+@torch.no_grad()
+def test_a_row_without_possible_tokens_has_no_score(monkeypatch):
+    search, prompts = make_search(Greedy(), (2,))
+    logits = make_logits(Greedy())
+    logits[1] = float("-inf")
+    found, _ = both_steps(Greedy(), search, prompts, logits, monkeypatch)
+    assert found.search.scores[:, 0].isneginf().tolist() == [False, True]
+    assert not bool(found.invalid)
