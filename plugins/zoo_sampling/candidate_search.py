@@ -119,7 +119,7 @@ def find_candidates(logits: Tensor, bound: Callable[[Array], Array]) -> Candidat
     V = logits.shape[-1]
     flat = logits.reshape(-1, V).contiguous()
     N, n = len(flat), V // CHUNK
-    maxima = flat[:, : CHUNK * n].unflatten(1, (n, CHUNK)).amax(dim=2)
+    maxima = flat[:, : CHUNK * n].view(N, n, CHUNK).amax(dim=2)
     if V % CHUNK:
         maxima = torch.cat([maxima, flat[:, CHUNK * n :].amax(dim=1, keepdim=True)], dim=1)
     least = bound(maxima.numpy())

@@ -3,6 +3,7 @@
 Notation: R rows (hypotheses), N positions so far, H heads, D width of a head.
 """
 
+import torch
 from torch import Tensor, nn
 
 from zoo.plugin import (
@@ -54,7 +55,7 @@ def run_blocks(
             joint = packed.linear(y, *layers).view(
                 len(y), -1, 1, a.head_dim
             )  # [R, H + 2 Hkv, 1, D]
-            query, key, value = joint.split([a.heads, a.kv_heads, a.kv_heads], dim=1)
+            query, key, value = torch.split(joint, [a.heads, a.kv_heads, a.kv_heads], dim=1)
             if position is not None:
                 query = position("rotate", query, offset=offset)
                 key = position("rotate", key, offset=offset)

@@ -117,11 +117,11 @@ class _Group:
 
 
 def _is_supported() -> bool:
+    has_kernel = torch._C._has_mkldnn and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     return (
-        not torch.is_grad_enabled()
+        has_kernel
+        and bool(torch.backends.mkldnn.enabled)
+        and not torch.is_grad_enabled()
         and not torch.is_inference_mode_enabled()
         and not torch.is_autocast_enabled("cpu")
-        and torch.backends.mkldnn.is_available()
-        and torch.backends.mkldnn.enabled
-        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     )
