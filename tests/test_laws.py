@@ -9,7 +9,16 @@ CASES = cases()
 
 # Laws that take long: on variants of a component, and in a process of their own.
 SLOW_VARIANTS = {"compiles", "independent-items", "padding-invariance", "save-load"}
-SLOW_KINDS = {"dataset", "filter", "initialiser", "metric", "optimiser", "part", "schedule"}
+SLOW_KINDS = {
+    "benchmark",
+    "dataset",
+    "filter",
+    "initialiser",
+    "metric",
+    "optimiser",
+    "part",
+    "schedule",
+}
 
 
 def _parameter(case):

@@ -97,6 +97,9 @@ class Token(Embedding):
 
         return lookup(tokens, table, self.padding)
 
+    def output_matrix(self) -> Tensor | None:
+        return self.table.weight if self.map is None else None
+
     def unembed(self, states: Tensor) -> Tensor:
         if self.map is not None:
             states = states @ self.map.weight

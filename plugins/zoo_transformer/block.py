@@ -4,6 +4,7 @@ Notation: B batch, T positions, S keys, D width.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -103,21 +104,27 @@ class Block(nn.Module):
         if memory is not None:
             sublayers.append((cross_attention, self.cross_norm))
         sublayers.append((feed_forward, self.feed_forward_norm))
-        if self.pre:
-            for sublayer, norm in sublayers:
-                x = x + self.dropout(sublayer(norm(x), False))
-            return x
-        return self._post_norm(x, sublayers)
+        fusable = all(why_not_fused(x, self.dropout, norm) is None for _, norm in sublayers)
+        if fusable and not self.pre:
+            return self._fused(x, sublayers)
+        for sublayer, norm in sublayers:
+            x = self.residual(x, partial(sublayer, skip_bias=False), norm)
+        return x
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, memory_dim={self.memory_dim}, pre={self.pre}"
 
-    def _post_norm(self, x: Tensor, sublayers: Sequence[tuple[Sublayer, nn.Module]]) -> Tensor:
-        """Add the output of each sublayer to x, and normalise the sum."""
-        if any(why_not_fused(x, self.dropout, norm) is not None for _, norm in sublayers):
-            for sublayer, norm in sublayers:
-                x = norm(x + self.dropout(sublayer(x, False)))
-            return x
+    def residual(self, x: Tensor, sublayer: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
+        """Add the sublayer's output to x, with the norm before the sublayer or after the sum."""
+        result: Tensor
+        if self.pre:
+            result = x + self.dropout(sublayer(norm(x)))
+        else:
+            result = norm(x + self.dropout(sublayer(x)))
+        return result
+
+    def _fused(self, x: Tensor, sublayers: Sequence[tuple[Sublayer, nn.Module]]) -> Tensor:
+        """Add the output of each sublayer to x and normalise the sum, in one kernel."""
         seeds: Sequence[Tensor | None] = [None] * len(sublayers)
         if self.dropout.training and self.dropout.p > 0:
             seeds = draw_seeds(len(sublayers), x)

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import FromParent, has_hooks, split_bias, why_not_triton
+from zoo.plugin import FromParent, Linear, has_hooks, split_bias, why_not_triton
 
 
 class FeedForward(nn.Module):
@@ -37,9 +37,9 @@ class FeedForward(nn.Module):
         super().__init__()
         self.dim, self.hidden, self.activation, self.gated = dim, hidden, activation, gated
         self.bias = bias
-        self.up = nn.Linear(dim, hidden, bias=bias)
-        self.gate = nn.Linear(dim, hidden, bias=bias) if gated else None
-        self.down = nn.Linear(hidden, dim, bias=bias)
+        self.up = Linear(dim, hidden, bias=bias)
+        self.gate = Linear(dim, hidden, bias=bias) if gated else None
+        self.down = Linear(hidden, dim, bias=bias)
 
     def forward(
         self, x: Tensor, *, skip_bias: bool = False
@@ -69,7 +69,7 @@ class FeedForward(nn.Module):
     def _why_not_fused(self, x: Tensor) -> str | None:
         if self.activation != "relu" or not self.bias:
             return "the activation is not ReLU, or there is no bias"
-        if has_hooks(self.up) or type(self.up) is not nn.Linear:
+        if has_hooks(self.up) or type(self.up) not in (nn.Linear, Linear):
             return "the linear layer has hooks or is not torch's"
         return why_not_triton(x, self.up.weight)
 

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from zoo.attention.module_hooks import has_hooks
+from zoo.device.packed_linear import Linear
 from zoo.device.triton_support import why_not_triton
 
 
@@ -72,5 +73,5 @@ def replaces_calls(inputs: Tensor, layers: Sequence[nn.Module]) -> bool:
 
 def _is_plain(layer: nn.Module) -> bool:
     """Whether a layer is torch's, without hooks, and its weight is not sharded or wrapped."""
-    plain = type(layer) is nn.Linear and type(layer.weight) in (nn.Parameter, Tensor)
+    plain = type(layer) in (nn.Linear, Linear) and type(layer.weight) in (nn.Parameter, Tensor)
     return plain and not has_hooks(layer)

@@ -26,15 +26,19 @@ class Floor(NamedTuple):
 class Benchmark(Component, ABC):
     """Compares a computation of this library with the implementations users could choose instead.
 
-    The constructor's parameters are the sizes. The inputs are drawn in `prepare`, so that the
-    computation and its peers get the same.
+    The constructor's parameters are the sizes and its defaults those of the targets. The inputs are
+    sampled in `prepare`, from torch's default generator, so that the computation and its peers get
+    the same. With `test_params`, small sizes, it runs on the CPU within a second.
 
     Laws:
-        `check` passes on new random inputs, and the computation and each installed peer run.
+        The constructor creates no tensors. `check` passes on new random inputs, and the computation
+        and each installed peer run on the CPU.
 
     Attributes:
         device_type: the device on which the targets hold, 'cuda' or 'cpu'.
         target: the least ratio of the best peer's time to ours; None if there is no target.
+        peer_targets: the least ratio for single peers, by name, besides the best one.
+        floor_target: the least ratio of the floor to our time; None if there is no target.
         memory_target: the largest ratio of our peak memory to the best peer's; None if there is no
             target.
         sweep: parameters and the values for which the growth of the cost is shown.
@@ -43,6 +47,8 @@ class Benchmark(Component, ABC):
     kind: ClassVar[str] = "benchmark"
     device_type: ClassVar[str] = "cuda"
     target: ClassVar[float | None] = None
+    peer_targets: ClassVar[Mapping[str, float]] = {}
+    floor_target: ClassVar[float | None] = None
     memory_target: ClassVar[float | None] = None
     sweep: ClassVar[Mapping[str, Sequence[Any]]] = {}
 
@@ -62,7 +68,8 @@ class Benchmark(Component, ABC):
     def peers(self) -> Mapping[str, Callable[[], Callable[[], Any]]]:
         """Return, for each peer, a function that prepares it and returns the function to measure.
 
-        A preparation that raises ImportError is reported as not installed.
+        A preparation that raises ImportError is reported as not installed. Peers that cannot run on
+        the device of `prepare` are left out.
         """
 
     def floor(self) -> Floor:

@@ -1,1 +1,1 @@
-"""Triton kernels of Transformer blocks, imported only if Triton can be used."""
+"""Triton kernels of the Transformer, imported only if Triton can be used."""

@@ -4,6 +4,7 @@ from zoo.testing.law import Law
 from zoo.testing.laws import (
     alignment,
     backbone,
+    benchmark,
     common,
     cost,
     dataset,
@@ -47,6 +48,7 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "schedule": schedule,
         "dataset": dataset,
         "preprocessor": preprocessor,
+        "benchmark": benchmark,
     }.items()
 }
 
