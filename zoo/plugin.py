@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         fused_additive as fused_additive,
         fused_softmax as fused_softmax,
         has_hooks as has_hooks,
+        prepare_memories as prepare_memories,
+        split_bias as split_bias,
     )
     from zoo.cli.output import (
         JsonOption as JsonOption,
@@ -36,7 +38,14 @@ if TYPE_CHECKING:
     from zoo.data.image_file import read_image as read_image
     from zoo.data.text_lines import TextLines as TextLines
     from zoo.data.tokenizer import Tokenizer as Tokenizer, read_tokenizer as read_tokenizer
+    from zoo.device.column_sums import add_partials as add_partials
     from zoo.device.cuda_graph import GraphedFunction as GraphedFunction
+    from zoo.device.overlap import start_beside as start_beside
+    from zoo.device.packed_linear import (
+        Linear as Linear,
+        PackedWeights as PackedWeights,
+        packed_weights as packed_weights,
+    )
     from zoo.device.triton_support import (
         why_not_triton as why_not_triton,
         why_not_triton_on as why_not_triton_on,
@@ -66,6 +75,7 @@ if TYPE_CHECKING:
         Component as Component,
         Dataset as Dataset,
         Decoder as Decoder,
+        DeferredLogits as DeferredLogits,
         Embedding as Embedding,
         Encoder as Encoder,
         Example as Example,
@@ -97,6 +107,10 @@ if TYPE_CHECKING:
         State as State,
         TensorSchema as TensorSchema,
         Weight as Weight,
+        add_bias as add_bias,
+        compute_dtype as compute_dtype,
+        compute_logits as compute_logits,
+        defer_logits as defer_logits,
         full_precision as full_precision,
         rename_params as rename_params,
         tied_logits as tied_logits,
@@ -108,5 +122,6 @@ if TYPE_CHECKING:
     from zoo.registry.command import Command as Command
     from zoo.registry.component_registry import ComponentRegistry as ComponentRegistry
     from zoo.registry.hookspecs import hookimpl as hookimpl
+    from zoo.training.local_step import LocalStep as LocalStep, LossModule as LossModule
 else:
     __getattr__, __dir__, __all__ = lazy_exports(__name__)

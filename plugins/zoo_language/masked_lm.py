@@ -8,7 +8,15 @@ from pydantic import Field
 from torch import nn
 
 from zoo import Batch, Outputs, ZooError
-from zoo.plugin import BatchSchema, Blueprint, Embedding, Encoder, OutputSchema, TensorSchema
+from zoo.plugin import (
+    BatchSchema,
+    Blueprint,
+    Embedding,
+    Encoder,
+    OutputSchema,
+    TensorSchema,
+    add_bias,
+)
 from zoo_language.encoder_model import EncoderModel
 
 
@@ -66,7 +74,7 @@ class MaskedLM(EncoderModel):
     def forward(self, batch: Batch) -> Outputs:
         memory = self.encode(batch["source"])
         states = self.norm(F.gelu(self.transform(memory.states)))
-        logits = self.source.unembed(states) + self.bias
+        logits = add_bias(self.source.unembed(states), self.bias)
         loss_mask = batch.get("loss_mask")
         mask = memory.mask if loss_mask is None else memory.mask & loss_mask
         return Outputs(logits, batch["target"], mask)

@@ -1,9 +1,11 @@
 """Differentiable neural computer."""
 
+import functools
 from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 import torch
+import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
@@ -107,7 +109,9 @@ class DNC(MemoryEncoder):
 
     def _usage(self, state: Mapping[str, Tensor], free: Tensor) -> Tensor:
         """Return the usage [B, N]: written locations that no read head has freed."""
-        retention = (1 - free[..., None] * state["reads"]).prod(dim=1)
+        # The backward passes of prod and cumprod wait for the device.
+        retained = (1 - free[..., None] * state["reads"]).unbind(dim=1)
+        retention = functools.reduce(torch.mul, retained)
         usage, write = state["usage"], state["write"]
         return (usage + write - usage * write) * retention
 
@@ -122,7 +126,20 @@ def allocation(usage: Tensor) -> Tensor:
     """Return allocation weights for usage [..., N]; the least used location has the largest."""
     exact = full_precision(usage)
     sorted_usage, order = exact.sort(dim=-1, stable=True)
-    products = sorted_usage.cumprod(dim=-1).roll(1, dims=-1)
-    before = torch.cat([torch.ones_like(products[..., :1]), products[..., 1:]], dim=-1)
+    before = previous_products(sorted_usage)
     weights = torch.zeros_like(exact).scatter(-1, order, (1 - sorted_usage) * before)
     return weights.to(usage.dtype)
+
+
+def previous_products(factors: Tensor) -> Tensor:
+    """Return the product of all previous elements of the last dimension, 1 for the first.
+
+    Each pass doubles the number of elements that are multiplied.
+    """
+    N = factors.shape[-1]
+    products = F.pad(factors, (1, 0), value=1.0)[..., :N]
+    distance = 1
+    while distance < N:
+        products = products * F.pad(products, (distance, 0), value=1.0)[..., :N]
+        distance *= 2
+    return products

@@ -33,3 +33,8 @@ def parameter_groups(
 def supports_fused(weights: Sequence[Weight]) -> bool:
     """Return whether to use fused kernels: if all parameters are on CPU or CUDA devices."""
     return all(weight.tensor.device.type in ("cpu", "cuda") for weight in weights)
+
+
+def is_on_cuda(weights: Sequence[Weight]) -> bool:
+    """Return whether all parameters are on CUDA devices."""
+    return all(weight.tensor.device.type == "cuda" for weight in weights)

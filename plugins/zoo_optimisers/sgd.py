@@ -6,7 +6,14 @@ from typing import Any, ClassVar
 import torch
 
 from zoo.plugin import InvalidParameter, Optimiser, Weight
-from zoo_optimisers.groups import Decay, Fraction, LearningRate, NonNegative, parameter_groups
+from zoo_optimisers.groups import (
+    Decay,
+    Fraction,
+    LearningRate,
+    NonNegative,
+    is_on_cuda,
+    parameter_groups,
+)
 
 
 class Sgd(Optimiser):
@@ -65,4 +72,5 @@ class Sgd(Optimiser):
             lr=self.lr,
             momentum=self.momentum,
             nesterov=self.nesterov,
+            fused=True if is_on_cuda(weights) else None,
         )

@@ -50,6 +50,7 @@ class Rotary(Position):
         self.head_dim = head_dim
         self.theta = theta
         self.layout = layout
+        self.interleaved = layout == "interleaved"
         self.table = PositionTable(self._cos_sin)
 
     def rotate(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
@@ -59,6 +60,10 @@ class Rotary(Position):
             return torch.cat(_rotate(x, y, cos, sin), dim=-1)
         x, y = states[..., 0::2], states[..., 1::2]
         return torch.stack(_rotate(x, y, cos, sin), dim=-1).flatten(-2)
+
+    def rotation(self, length: int, like: Tensor) -> tuple[Tensor, Tensor]:
+        cos, sin = self.table.rows(length, 0, like)
+        return cos, sin
 
     def one_pass(self) -> AbstractContextManager[None]:
         return self.table.one_pass()

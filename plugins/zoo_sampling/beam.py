@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import ZooError
-from zoo.plugin import Sampler, SearchConfig, SearchState, Selection
+from zoo.plugin import Sampler, SearchConfig, SearchState, Selection, why_not_triton
 from zoo_sampling.beam_pool import (
     BeamConfig,
     EarlyStopping,
@@ -17,6 +17,7 @@ from zoo_sampling.beam_pool import (
     empty_pool,
     finalize,
     migrate_length_penalty,
+    num_candidates,
     top_continuations,
 )
 
@@ -85,8 +86,27 @@ class Beam(Sampler):
         self, logprobs: Tensor, search: SearchState, generator: torch.Generator | None = None
     ) -> tuple[Selection, Mapping[str, Tensor]]:
         totals = search.scores[..., None] + logprobs
-        step = beam_step(totals, totals, search, self.config)
+        found = top_continuations(totals, totals, num_candidates(search.task, self.width))
+        step = beam_step(*found, search, self.config)
         return step.selection, step.pool
+
+    def advance_logits(
+        self, logits: Tensor, search: SearchState
+    ) -> tuple[Selection, Mapping[str, Tensor], Tensor] | None:
+        if why_not_triton(logits) is not None:
+            return None
+        from zoo_sampling.kernels.candidates import MAX_COUNT, beam_candidates
+
+        k = num_candidates(search.task, self.width)
+        if k > MAX_COUNT:
+            return None
+        logprobs, tokens, invalid = beam_candidates(logits, search, k)  # [B, W, n]
+        totals = search.scores[..., None] + logprobs
+        rank, index = totals.flatten(1).topk(k)
+        parents = index // tokens.shape[-1]
+        found = Selection(tokens.flatten(1).gather(1, index), parents, rank)
+        step = beam_step(rank, found, search, self.config)
+        return step.selection, step.pool, invalid
 
     def done(self, search: SearchState) -> Tensor:
         return search.sampler_state["done"].all(dim=1)

@@ -74,20 +74,25 @@ class BeamStep:
     token_counts: Tensor
 
 
-def beam_step(ranks: Tensor, totals: Tensor, search: SearchState, config: BeamConfig) -> BeamStep:
-    """Continue the best hypotheses and update the pool of finished ones.
+def num_candidates(task: SearchConfig, w: int) -> int:
+    """Return k: enough candidates that w remain even if all others end."""
+    return min(max(2, 1 + len(task.eos_ids)) * w, w * task.vocab)
 
-    There are enough candidates that w remain even if all others end; only the first w candidates
-    may enter the pool.
+
+def beam_step(
+    rank: Tensor, candidates: Selection, search: SearchState, config: BeamConfig
+) -> BeamStep:
+    """Continue the best of the candidates and update the pool of finished hypotheses.
+
+    Only the first w candidates may enter the pool.
 
     Shapes:
-        ranks [B, w, V]: selection criterion; totals [B, w, V]: scores.
+        rank, and tokens, parents and scores of the candidates: [B, k], best first; see
+        `num_candidates`.
     """
-    w, V = ranks.shape[1:]
     task, pool = search.task, search.sampler_state
+    w, k = search.scores.shape[1], rank.shape[1]
     count = search.num_generated.clamp(min=1)[:, None]
-    k = min(max(2, 1 + len(task.eos_ids)) * w, w * V)
-    rank, candidates = top_continuations(ranks, totals, k)
     last = count >= task.max_length  # [B, 1]
     ends = task.is_eos(candidates.tokens)  # [B, k]
 
@@ -103,7 +108,7 @@ def beam_step(ranks: Tensor, totals: Tensor, search: SearchState, config: BeamCo
     )
     scores, kept = torch.cat([pool["scores"], ended], dim=1).topk(w)
     sequences = _gather_rows(search.tokens, candidates.parents)
-    sequences[..., search.cur_len] = candidates.tokens
+    search.write_next(sequences, candidates.tokens)
     tokens = _gather_rows(torch.cat([pool["tokens"], sequences], dim=1), kept)
 
     full = ~scores.isneginf().any(dim=1, keepdim=True)
@@ -117,7 +122,7 @@ def beam_step(ranks: Tensor, totals: Tensor, search: SearchState, config: BeamCo
         selection,
         {"tokens": tokens, "scores": scores, "done": done},
         candidates.tokens,
-        selected.to(ranks),
+        selected.to(rank),
     )
 
 

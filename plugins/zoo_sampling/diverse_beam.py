@@ -20,6 +20,7 @@ from zoo_sampling.beam_pool import (
     empty_pool,
     finalize,
     migrate_length_penalty,
+    num_candidates,
     top_continuations,
 )
 
@@ -96,7 +97,9 @@ class DiverseBeam(Sampler):
         self, logprobs: Tensor, search: SearchState, generator: torch.Generator | None = None
     ) -> tuple[Selection, Mapping[str, Tensor]]:
         def select_group(g: int, ranks: Tensor, totals: Tensor) -> BeamStep:
-            return beam_step(ranks, totals, self._group_search(search, g), self.config)
+            k = num_candidates(search.task, self.width // self.groups)
+            found = top_continuations(ranks, totals, k)
+            return beam_step(*found, self._group_search(search, g), self.config)
 
         return self._step_groups(logprobs, search.scores, select_group)
 

@@ -3,14 +3,19 @@
 Notation: B batch, T positions, S keys, D width.
 """
 
-from collections.abc import Callable, Mapping
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
 from zoo.plugin import Attention, Blueprint, Mask, Position, WidthConflict
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.norm import Norm
+from zoo_transformer.residual import draw_seeds, residual_norm, why_not_fused
+
+Sublayer = Callable[[Tensor, bool], Any]
+"""Takes its input, and whether to return a bias that is not yet added with its output."""
 
 
 class Block(nn.Module):
@@ -75,27 +80,41 @@ class Block(nn.Module):
             memory_mask: the states of the memory to attend to.
         """
 
-        def self_attention(y: Tensor) -> Tensor:
-            prepared = self.attention.prepare(y, position=position, offset=offset)
+        def self_attention(y: Tensor, skip_bias: bool) -> Any:
+            queries, prepared = self.attention.prepare_self(y, position=position, offset=offset)
             cached = prepared if update_cache is None else update_cache(prepared)
-            context: Tensor = self.attention(y, cached, mask, position=position, offset=offset)
-            return context
+            return self.attention(
+                y,
+                cached,
+                mask,
+                position=position,
+                offset=offset,
+                queries=queries,
+                skip_bias=skip_bias,
+            )
 
-        x = self._residual(x, self_attention, self.attention_norm)
+        def cross_attention(y: Tensor, skip_bias: bool) -> Any:
+            assert memory is not None
+            return self.cross(y, memory, memory_mask, offset=offset, skip_bias=skip_bias)
+
+        def feed_forward(y: Tensor, skip_bias: bool) -> Any:
+            return self.feed_forward(y, skip_bias=skip_bias)
+
+        sublayers = [(self_attention, self.attention_norm)]
         if memory is not None:
-            source = memory
-
-            def cross_attention(y: Tensor) -> Tensor:
-                context: Tensor = self.cross(y, source, memory_mask, offset=offset)
-                return context
-
-            x = self._residual(x, cross_attention, self.cross_norm)
-        return self._residual(x, self.feed_forward, self.feed_forward_norm)
+            sublayers.append((cross_attention, self.cross_norm))
+        sublayers.append((feed_forward, self.feed_forward_norm))
+        fusable = all(why_not_fused(x, self.dropout, norm) is None for _, norm in sublayers)
+        if fusable and not self.pre:
+            return self._fused(x, sublayers)
+        for sublayer, norm in sublayers:
+            x = self.residual(x, partial(sublayer, skip_bias=False), norm)
+        return x
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, memory_dim={self.memory_dim}, pre={self.pre}"
 
-    def _residual(self, x: Tensor, sublayer: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
+    def residual(self, x: Tensor, sublayer: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
         """Add the sublayer's output to x, with the norm before the sublayer or after the sum."""
         result: Tensor
         if self.pre:
@@ -103,6 +122,17 @@ class Block(nn.Module):
         else:
             result = norm(x + self.dropout(sublayer(x)))
         return result
+
+    def _fused(self, x: Tensor, sublayers: Sequence[tuple[Sublayer, nn.Module]]) -> Tensor:
+        """Add the output of each sublayer to x and normalise the sum, in one kernel."""
+        seeds: Sequence[Tensor | None] = [None] * len(sublayers)
+        if self.dropout.training and self.dropout.p > 0:
+            seeds = draw_seeds(len(sublayers), x)
+        residual = x
+        for (sublayer, norm), seed in zip(sublayers, seeds, strict=True):
+            y, bias = sublayer(x, True)
+            x, residual = residual_norm(residual, y, self.dropout, norm, bias, seed)
+        return x
 
 
 def _build_attention(attention: Blueprint[Attention], dim: int, memory_dim: int) -> Attention:

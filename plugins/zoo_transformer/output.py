@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Embedding, FromParent
+from zoo.plugin import Embedding, FromParent, Linear, add_bias, compute_logits, has_hooks
 
 
 class Output(nn.Module):
@@ -40,7 +40,7 @@ class Output(nn.Module):
             )
         self.tied, self.scale = tied, scale
         self.embedding = embedding if tied else None
-        self.map = None if tied else nn.Linear(embedding.dim, embedding.vocab, bias=False)
+        self.map = None if tied else Linear(embedding.dim, embedding.vocab, bias=False)
         self.bias = nn.Parameter(torch.empty(embedding.vocab)) if bias else None
         self.reset_parameters()
 
@@ -49,13 +49,24 @@ class Output(nn.Module):
             nn.init.zeros_(self.bias)
 
     def forward(self, states: Tensor) -> Tensor:
-        states = states * self.scale
+        if self.scale != 1:
+            states = states * self.scale
         if self.embedding is not None:
             logits = self.embedding.unembed(states)
         else:
             assert self.map is not None
-            logits = self.map(states)
-        return logits if self.bias is None else logits + self.bias
+            hooked = has_hooks(self.map)
+            logits = self.map(states) if hooked else compute_logits(states, self.map.weight)
+        return logits if self.bias is None else add_bias(logits, self.bias)
+
+    def matrix(self) -> Tensor | None:
+        """Return the matrix [V, D] if the logits are its product with the states, else None."""
+        if self.bias is not None or self.scale != 1:
+            return None
+        if self.embedding is not None:
+            return self.embedding.output_matrix()
+        assert self.map is not None
+        return self.map.weight
 
     def extra_repr(self) -> str:
         return f"tied={self.tied}, bias={self.bias is not None}, scale={self.scale}"

@@ -1,6 +1,6 @@
 """Transformer decoder."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
@@ -19,9 +19,18 @@ from zoo.plugin import (
     Memory,
     Position,
     State,
+    prepare_memories,
 )
 from zoo_transformer.block import Block, build_position, position_bias
+from zoo_transformer.cpu_step import run_blocks, weights_of_cpu_step
 from zoo_transformer.feed_forward import FeedForward
+from zoo_transformer.fused_step import (
+    from_reference,
+    is_fused,
+    start_fused,
+    to_reference,
+    why_not_fused_step,
+)
 from zoo_transformer.norm import Norm
 from zoo_transformer.output import Output
 
@@ -101,15 +110,12 @@ class TransformerDecoder(Decoder):
     def forward(self, targets: Tensor, memory: Memory) -> Tensor:
         x = self._embed(targets, 0)
         mask = Mask(causal=True, bias=position_bias(self.position, x, x))
-        source_mask = Mask(keys=memory.mask)
-        for block in self._blocks():
-            x = block(
-                x,
-                mask,
-                position=self.position,
-                memory=memory.states if self.memory_dim else None,
-                memory_mask=source_mask,
-            )
+        source_mask, blocks = Mask(keys=memory.mask), self._blocks()
+        memories: Sequence[Tensor | Mapping[str, Tensor] | None] = [None] * len(blocks)
+        if self.memory_dim:
+            memories = prepare_memories([block.cross for block in blocks], memory.states)
+        for block, source in zip(blocks, memories, strict=True):
+            x = block(x, mask, position=self.position, memory=source, memory_mask=source_mask)
         return self._logits(x)
 
     def start(self, memory: Memory, *, steps: int) -> State:
@@ -119,6 +125,9 @@ class TransformerDecoder(Decoder):
                 f"{steps} tokens exceed the maximum of {max_positions} positions; generate fewer "
                 "tokens or shorten the prompt"
             )
+        if why_not_fused_step(self, self._blocks(), self.position) is None:
+            dtype = next(self.parameters()).dtype
+            return start_fused(self._blocks(), self.position, memory, steps=steps, dtype=dtype)
         B = memory.states.shape[0]
         per_hypothesis: dict[str, Tensor] = {"at": memory.mask.new_zeros(B, dtype=torch.long)}
         per_source: dict[str, Tensor] = {"mask": memory.mask}
@@ -134,6 +143,29 @@ class TransformerDecoder(Decoder):
         return State(per_hypothesis, per_source)
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        if not is_fused(state):
+            return self._reference_step(tokens, state)
+        if tokens.shape[1] == 1 and why_not_fused_step(self, self._blocks(), self.position) is None:
+            return self._fused_step(tokens, state)
+        logits, updated = self._reference_step(tokens, to_reference(state))
+        return logits, from_reference(updated, state)
+
+    def _fused_step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """Process one token [B, 1] in Triton kernels, which update the caches in place."""
+        from zoo_transformer.kernels.decode_step import run_blocks
+
+        at = state.per_hypothesis["at"]
+        x: Tensor = self.embedding(tokens)[:, 0]
+        if "added" in state.shared:
+            x = x + state.shared["added"].index_select(0, at)
+        if self.embedding_norm is not None:
+            x = self.embedding_norm(x)
+        matrix = self.output.matrix()
+        x = run_blocks(x, state, self._blocks(), self.position, self.final_norm, matrix)
+        logits: Tensor = x if len(x) == 1 and matrix is not None else self.output(x)
+        return logits[:, None], state.updated({**state.per_hypothesis, "at": at + 1})
+
+    def _reference_step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         at = state.per_hypothesis["at"]
         # All rows have the same offset. On the CPU it is read, so that attention covers the filled
         # part of the cache only; on a GPU that would synchronise, so the rest is masked.
@@ -146,6 +178,11 @@ class TransformerDecoder(Decoder):
     def _step(self, tokens: Tensor, state: State, offset: int | Tensor) -> tuple[Tensor, State]:
         x, T = self._embed(tokens, offset), tokens.shape[1]
         per_hypothesis = {"at": state.per_hypothesis["at"] + T}
+        if T == 1 and isinstance(offset, int):
+            packed = weights_of_cpu_step(self, self._blocks(), self.position)
+            if packed is not None:
+                x = run_blocks(x, state, self._blocks(), self.position, offset, packed)
+                return self._logits(x), state.updated({**state.per_hypothesis, **per_hypothesis})
         keys = _filled(state.per_hypothesis["0.keys"], offset, T)
         bias = position_bias(self.position, x, keys, offset=offset)
         mask = Mask(causal=True, offset=offset, bias=bias)

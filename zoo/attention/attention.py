@@ -13,10 +13,13 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.attention.heads import repeat_heads, split_heads
+from zoo.attention.heads import repeat_heads, rotate_heads, split_heads
+from zoo.attention.linear import joint_linear, split_bias
 from zoo.attention.module_hooks import has_hooks
+from zoo.attention.parts import forbid_rotary, forbid_sequential, resolve_project
 from zoo.attention.recorder import RecordsAttention
 from zoo.attention.scorer_bank import ScorerBank
+from zoo.device.packed_linear import Linear
 from zoo.errors import ZooError
 from zoo.interfaces import Alignment, AlignmentContext, Mask, Position, Scorer
 from zoo.interfaces.signature import FromParent
@@ -71,7 +74,7 @@ class Attention(RecordsAttention):
         super().__init__()
         self.query_dim, self.key_dim = query_dim, key_dim
         self.heads, self.kv_heads, self.merge = heads, kv_heads or heads, merge
-        self.project = _resolve_project(project, scorer, heads)
+        self.project = resolve_project(project, scorer, heads)
         if heads % self.kv_heads:
             raise ZooError(f"heads ({heads}) must be divisible by kv_heads ({kv_heads})")
         if self.project == "none":
@@ -85,10 +88,10 @@ class Attention(RecordsAttention):
                     f"query_dim ({query_dim}) must be divisible by heads ({heads}), or set head_dim"
                 )
             self.head_dim = inner_key_dim = head_dim or query_dim // heads
-            self.query = nn.Linear(query_dim, heads * inner_key_dim, bias=bool(bias))
-            self.key = nn.Linear(key_dim, self.kv_heads * inner_key_dim, bias=bool(bias))
+            self.query = Linear(query_dim, heads * inner_key_dim, bias=bool(bias))
+            self.key = Linear(key_dim, self.kv_heads * inner_key_dim, bias=bool(bias))
             if self.project == "qkv":
-                self.value = nn.Linear(key_dim, self.kv_heads * inner_key_dim, bias=bool(bias))
+                self.value = Linear(key_dim, self.kv_heads * inner_key_dim, bias=bool(bias))
         self.scorers = ScorerBank(scorer, heads, query_dim=self.head_dim, key_dim=inner_key_dim)
         self.align: Alignment = align.build(query_dim=self.head_dim)
         if self.project == "none" and heads > 1 and self.scorers.shared:
@@ -98,7 +101,7 @@ class Attention(RecordsAttention):
             )
         self.output_dim = inner_key_dim * (heads if merge == "concat" else 1)
         if self.project != "none":
-            self.out = nn.Linear(self.output_dim, query_dim, bias=bias is True)
+            self.out = Linear(self.output_dim, query_dim, bias=bias is True)
             self.output_dim = query_dim
 
     def forward(
@@ -110,6 +113,8 @@ class Attention(RecordsAttention):
         state: Mapping[str, Tensor] | None = None,
         position: Position | None = None,
         offset: int | Tensor = 0,
+        queries: Tensor | None = None,
+        skip_bias: bool = False,
         return_weights: bool = False,
     ) -> Tensor | tuple[Any, ...]:
         """Compute the context [B, T, output_dim] of query [B, T, query_dim].
@@ -122,6 +127,9 @@ class Attention(RecordsAttention):
             position: rotates queries (and keys, if they are not prepared) or adds a bias, unless
                 the mask already has one.
             offset: position of the first query.
+            queries: the output of `prepare_self`, which makes the projection of query unnecessary.
+            skip_bias: also return the bias of the output projection, which is not added to the
+                context then; None if it is. For kernels that add it.
             return_weights: also return the weights [B, H, T, S], last.
         """
         prepared = (
@@ -129,7 +137,8 @@ class Attention(RecordsAttention):
             if isinstance(memory, Tensor)
             else memory
         )
-        queries = self._project_query(query, position, offset)  # [B, H, T, Dq]
+        if queries is None:
+            queries = self._project_query(query, position, offset)  # [B, H, T, Dq]
         keys, values = prepared["keys"], prepared["values"]  # [B, Hkv, S, *]
         mask = mask or Mask()
         if position is not None and mask.bias is None and position.has_bias:
@@ -145,7 +154,7 @@ class Attention(RecordsAttention):
             weights, changed = self._weigh(queries, keys, mask, state, offset)
             context = weights @ values
             updated |= changed
-        outputs: tuple[Any, ...] = (self._merge_heads(context),)
+        outputs = self._merge_heads(context, skip_bias)
         if state is not None:
             outputs += (updated,)
         if return_weights:
@@ -158,15 +167,24 @@ class Attention(RecordsAttention):
         """Compute keys [B, Hkv, S, *] and values [B, Hkv, S, D] of the states [B, S, key_dim]."""
         if self.project == "none":
             keys = values = memory[:, None].expand(-1, self.heads, -1, -1)
-        else:
+        elif self.project == "kv":
             keys = values = split_heads(self.key(memory), self.kv_heads)
-        if self.project == "qkv":
-            values = split_heads(self.value(memory), self.kv_heads)
-        if position is not None:
-            keys = position("rotate", keys, offset=offset)
-        if not self.scorers.shared:
-            keys = repeat_heads(keys, self.heads)
-        return {"keys": self.scorers.prepare(keys), "values": values}
+        else:
+            projected = joint_linear(memory, (self.key, self.value))
+            keys, values = (split_heads(states, self.kv_heads) for states in projected)
+        return self.prepare_heads(keys, values, position, offset)
+
+    def prepare_self(
+        self, states: Tensor, *, position: Position | None = None, offset: int | Tensor = 0
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute the queries [B, H, S, Dq] of the states, and the output of `prepare` for them."""
+        if self.project != "qkv":
+            prepared = self.prepare(states, position=position, offset=offset)
+            return self._project_query(states, position, offset), prepared
+        query, key, value = joint_linear(states, (self.query, self.key, self.value))
+        queries = rotate_heads(split_heads(query, self.heads), position, offset)
+        keys, values = (split_heads(part, self.kv_heads) for part in (key, value))
+        return queries, self.prepare_heads(keys, values, position, offset)
 
     def init_state(self, prepared: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return the state before the first query: tensors [B, ...], empty if none is needed."""
@@ -200,23 +218,11 @@ class Attention(RecordsAttention):
 
     def forbid_sequential(self, where: str) -> None:
         """Raise ZooError if this attention is sequential, for modules that run in parallel."""
-        parts: list[Scorer | Alignment] = [self.scorers.first, self.align]
-        for part in parts:
-            if part.sequential:
-                raise ZooError(
-                    f"{part.kind} '{part.name}' depends on previous queries, "
-                    f"but {where} processes all queries in parallel; use another {part.kind} or "
-                    "a recurrent decoder"
-                )
+        forbid_sequential((self.scorers.first, self.align), where)
 
     def forbid_rotary(self, position: Position | None) -> None:
         """Raise ZooError if the position encoding is rotary and the scorer does not support it."""
-        if position is not None and position.is_rotary and not self.scorers.first.supports_rotary:
-            raise ZooError(
-                f"position '{position.name}' rotates queries and keys, which requires an inner "
-                f"product, but the score of scorer '{self.scorers.first.name}' is not an inner "
-                "product; use another scorer, for example scaled-dot"
-            )
+        forbid_rotary(self.scorers.first, position)
 
     def extra_repr(self) -> str:
         names = ("query_dim", "key_dim", "heads", "kv_heads", "head_dim", "merge", "project")
@@ -271,27 +277,23 @@ class Attention(RecordsAttention):
     ) -> Tensor:
         """Compute the queries of each head: [B, T, query_dim] -> [B, H, T, Dq]."""
         if self.project == "none":
-            queries = query[:, None].expand(-1, self.heads, -1, -1)
-        else:
-            queries = split_heads(self.query(query), self.heads)
-        if position is not None:
-            queries = position("rotate", queries, offset=offset)
-        return queries
+            return rotate_heads(query[:, None].expand(-1, self.heads, -1, -1), position, offset)
+        queries = split_heads(joint_linear(query, (self.query,))[0], self.heads)
+        return rotate_heads(queries, position, offset)
 
-    def _merge_heads(self, context: Tensor) -> Tensor:
+    def prepare_heads(
+        self, keys: Tensor, values: Tensor, position: Position | None, offset: int | Tensor
+    ) -> dict[str, Tensor]:
+        """Return the output of `prepare` for projected keys and values, both [B, Hkv, S, *]."""
+        keys = rotate_heads(keys, position, offset)
+        if not self.scorers.shared:
+            keys = repeat_heads(keys, self.heads)
+        return {"keys": self.scorers.prepare(keys), "values": values}
+
+    def _merge_heads(self, context: Tensor, skip_bias: bool) -> tuple[Any, ...]:
         """Merge and project the heads: [B, H, T, Dv] -> [B, T, output_dim]."""
         concatenated = context.transpose(1, 2).flatten(2)  # [B, T, H * Dv]
         merged = concatenated if self.merge == "concat" else context.mean(dim=1)
-        return self.out(merged) if self.project != "none" else merged
-
-
-def _resolve_project(project: str, scorer: Blueprint[Scorer], heads: int) -> str:
-    ignores_keys = scorer.cls.ignores_keys
-    if project == "auto":
-        return "none" if heads == 1 else "kv" if ignores_keys else "qkv"
-    if project == "qkv" and ignores_keys:
-        raise ZooError(
-            f"scorer '{scorer.label}' ignores keys, so their projection would get no gradient; set "
-            "project: kv"
-        )
-    return project
+        if skip_bias:
+            return split_bias(merged, self.out) if self.project != "none" else (merged, None)
+        return (self.out(merged) if self.project != "none" else merged,)

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from zoo.attention.heads import repeat_heads
+from zoo.attention.short import why_not_short
 from zoo.interfaces import Mask
 
 
@@ -24,7 +25,8 @@ def fused_softmax(
 ) -> Tensor:
     """Compute softmax attention over scale * query . key in one kernel, for use in `Scorer.fused`.
 
-    Calls torch's `scaled_dot_product_attention`. A causal mask from the first key on is passed as a
+    Calls torch's `scaled_dot_product_attention`, or `attend_short` in training with short
+    sequences. A causal mask from the first key on is passed as a
     flag; padding, pairs and other offsets as a boolean mask; a bias as an additive mask [H, T, S].
     On the CPU, a mask of keys without padding is omitted.
 
@@ -34,6 +36,12 @@ def fused_softmax(
     Args:
         dropout_p: dropout probability of the weights.
     """
+    if why_not_short(query, keys, values, mask) is None:
+        from zoo.attention.kernels.short_triton import attend_short
+
+        return attend_short(
+            query, keys, values, mask.keys, causal=mask.causal, scale=scale, dropout_p=dropout_p
+        )
     H, T = query.shape[1:3]
     attn_mask, is_causal = _mask_arguments(mask, query, keys.shape[-2])
     grouped = keys.shape[1] < H or values.shape[1] < H

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from zoo.interfaces import Position
+
 
 def split_heads(states: Tensor, heads: int) -> Tensor:
     """Split the width into heads: [B, S, H * D] -> [B, H, S, D]."""
@@ -21,3 +23,8 @@ def repeat_heads(states: Tensor, heads: int) -> Tensor:
     """
     repeats = heads // states.shape[1]
     return states if repeats == 1 else states.repeat_interleave(repeats, dim=1)
+
+
+def rotate_heads(states: Tensor, position: Position | None, offset: int | Tensor) -> Tensor:
+    """Rotate queries or keys [B, H, S, D], whose first position is the offset, if it is rotary."""
+    return states if position is None else position("rotate", states, offset=offset)

@@ -20,6 +20,13 @@ from zoo.interfaces.data import (
 )
 from zoo.interfaces.dataset import Audio, Dataset, Example, Examples, Field
 from zoo.interfaces.decoder import Decoder
+from zoo.interfaces.deferred_logits import (
+    DeferredLogits,
+    add_bias,
+    compute_dtype,
+    compute_logits,
+    defer_logits,
+)
 from zoo.interfaces.embedding import Embedding
 from zoo.interfaces.encoder import Encoder
 from zoo.interfaces.filter import Filter
@@ -75,6 +82,7 @@ __all__ = [
     "Component",
     "Dataset",
     "Decoder",
+    "DeferredLogits",
     "Embedding",
     "Encoder",
     "Entry",
@@ -111,6 +119,10 @@ __all__ = [
     "State",
     "TensorSchema",
     "Weight",
+    "add_bias",
+    "compute_dtype",
+    "compute_logits",
+    "defer_logits",
     "full_precision",
     "rename_params",
     "tied_logits",

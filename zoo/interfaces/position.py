@@ -30,6 +30,8 @@ class Position(Component, nn.Module, ABC):
     """Maximum number of positions, or None if unlimited."""
     is_rotary: ClassVar[bool] = False
     """Whether it rotates queries and keys, which requires a scorer with `supports_rotary`."""
+    interleaved: bool = False
+    """Whether the angles of `rotation` rotate dimensions (2i, 2i + 1), not (i, i + d/2)."""
 
     @property
     def has_bias(self) -> bool:
@@ -59,6 +61,20 @@ class Position(Component, nn.Module, ABC):
     def rotate(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
         """Rotate queries or keys [B, H, T, D] at positions offset to offset + T - 1."""
         return states
+
+    def added(self, length: int, like: Tensor) -> Tensor | None:
+        """Return the vectors [length, D] that `add` adds to states, in the dtype of ``like``.
+
+        None if they are not known; fused decoding steps then cannot be used.
+        """
+        return None
+
+    def rotation(self, length: int, like: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return the cosines and sines [length, d / 2] of `rotate`, in the dtype of ``like``.
+
+        None if they are not known; fused decoding steps then cannot be used.
+        """
+        return None
 
     def one_pass(self) -> AbstractContextManager[None]:
         """Return a context for one pass through all layers, inside which values that depend on

@@ -24,6 +24,7 @@ class SearchConfig:
         max_length: maximum number of generated tokens, including eos.
         pad: ID of the padding token.
         eos_ids: IDs of the end tokens [E].
+        pad_ends: whether the padding token is an end token; otherwise it is never selected.
     """
 
     batch: int
@@ -32,6 +33,7 @@ class SearchConfig:
     max_length: int
     pad: int
     eos_ids: Tensor
+    pad_ends: bool = False
 
     def is_eos(self, tokens: Tensor) -> Tensor:
         """Return which tokens [...] are eos."""
@@ -45,7 +47,8 @@ class SearchState:
     Shapes:
         tokens [B, W, total_length], starting with the prompt, valid up to column ``cur_len``;
         scores and finished [B, W]; num_generated [B], including the next token; sampler_state:
-        tensors of the sampler, batch first.
+        tensors of the sampler, batch first; cur_len: an int, or a tensor [] on the device in a step
+        that is recorded as a CUDA graph.
     """
 
     task: SearchConfig
@@ -53,8 +56,21 @@ class SearchState:
     scores: Tensor
     finished: Tensor
     num_generated: Tensor
-    cur_len: int
+    cur_len: int | Tensor
     sampler_state: Mapping[str, Tensor]
+
+    def last_tokens(self) -> Tensor:
+        """Return the last token of each hypothesis, [B, W]."""
+        if isinstance(self.cur_len, int):
+            return self.tokens[..., self.cur_len - 1]
+        return self.tokens.index_select(-1, self.cur_len.view(1) - 1)[..., 0]
+
+    def write_next(self, tokens: Tensor, values: Tensor) -> None:
+        """Write values [B, n] in place to column ``cur_len`` of tokens [B, n, total_length]."""
+        if isinstance(self.cur_len, int):
+            tokens[..., self.cur_len] = values
+        else:
+            tokens.index_copy_(-1, self.cur_len.view(1), values[..., None])
 
 
 class Sampler(Component):
@@ -98,10 +114,7 @@ class Sampler(Component):
             raise NotImplementedError(
                 f"{type(self).__name__} must implement distribution or select"
             )
-        p = self.distribution(logprobs)
-        # argmax(p / exponential noise) is a sample from p; torch.multinomial would synchronise.
-        noise = torch.empty_like(p).exponential_(generator=generator)
-        tokens = (p / noise.clamp_(min=torch.finfo(p.dtype).tiny)).argmax(dim=-1)  # [B, W]
+        tokens = _sample(self.distribution(logprobs), generator)
         token_logprobs = logprobs.gather(-1, tokens[..., None])[..., 0]
         parents = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
         return Selection(tokens, parents, scores + token_logprobs)
@@ -116,6 +129,18 @@ class Sampler(Component):
         """Return the selection for this step and the updated sampler state."""
         return self.select(logprobs, search.scores, generator), search.sampler_state
 
+    def advance_logits(
+        self, logits: Tensor, search: SearchState
+    ) -> tuple[Selection, Mapping[str, Tensor], Tensor] | None:
+        """Return the step of `advance` for the decoder's logits [B, W, V]; None if not supported.
+
+        It is used without filters, if the log-probabilities of the whole vocabulary are not
+        needed. Finished hypotheses continue with padding of log-probability 0; otherwise padding
+        is not selected, unless ``search.task.pad_ends``. The third value [B, W] is True where a
+        logit is NaN or inf.
+        """
+        return None
+
     def done(self, search: SearchState) -> Tensor:
         """Return which items [B] are finished."""
         return (search.finished | search.scores.isneginf()).all(dim=1)
@@ -123,6 +148,29 @@ class Sampler(Component):
     def finish(self, search: SearchState) -> tuple[Tensor, Tensor]:
         """Return tokens [B, N, total_length] and scores [B, N] of the hypotheses, best first."""
         return search.tokens, search.scores
+
+
+def _sample(p: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Sample an index [...] from each distribution p [..., V]; torch.multinomial synchronises."""
+    # Random numbers are slow to generate on the CPU: one per row there.
+    search = _search_cumulative if p.device.type == "cpu" else _race
+    return search(p, generator)
+
+
+def _search_cumulative(p: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Sample by inversion of the cumulative sums."""
+    cumulative = p.cumsum(dim=-1, dtype=torch.float64)
+    u = torch.rand(*p.shape[:-1], 1, dtype=torch.float64, generator=generator)
+    # The product stays below the sum, so the index of a probability above 0 is found.
+    target = u.clamp_(max=1 - 1e-15) * cumulative[..., -1:]
+    index = torch.searchsorted(cumulative, target, right=True)[..., 0]
+    return index.clamp_(max=p.shape[-1] - 1)
+
+
+def _race(p: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Sample as argmax(p / exponential noise)."""
+    noise = torch.empty_like(p).exponential_(generator=generator)
+    return (p / noise.clamp_(min=torch.finfo(p.dtype).tiny)).argmax(dim=-1)
 
 
 class FrameSampler(Sampler):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
+
+from zoo.interfaces.deferred_logits import compute_logits
 
 
 def tied_logits(states: Tensor, table: Tensor, padding: int | None) -> Tensor:
@@ -12,7 +13,4 @@ def tied_logits(states: Tensor, table: Tensor, padding: int | None) -> Tensor:
     The row of the padding token receives no gradient, as in `torch.nn.Embedding`, so it stays zero
     in training.
     """
-    if padding is not None and torch.is_grad_enabled() and table.requires_grad:
-        trained = torch.arange(table.shape[0], device=table.device) != padding
-        table = torch.where(trained[:, None], table, table.detach())
-    return states @ table.T
+    return compute_logits(states, table, padding=padding)

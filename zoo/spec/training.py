@@ -153,6 +153,9 @@ class Training:
         accumulate: number of parts that the batch of each device is divided into, to save memory.
         precision: dtype of the forward and backward pass; the weights are float32.
         compile: whether to compile the model with torch.compile.
+        capture: ``auto`` records the step as a CUDA graph for each shape of a batch, on one CUDA
+            device without accumulation, and pads lengths to a multiple of 8; Python code of the
+            model and module hooks then run only when a shape is recorded. ``off`` does not.
         average: averages of the weights of several steps.
         evaluate: evaluation on the validation data.
         checkpoints: when checkpoints are saved, and which are kept.
@@ -177,6 +180,7 @@ class Training:
         accumulate: Positive = 1,
         precision: Literal["float32", "bfloat16"] = "float32",
         compile: bool = False,
+        capture: Literal["auto", "off"] = "auto",
         average: Blueprint[Averaging] | None = None,
         evaluate: Blueprint[Evaluation] | None = None,
         checkpoints: Blueprint[Checkpoints] | None = None,
@@ -199,6 +203,7 @@ class Training:
         self.accumulate = accumulate
         self.precision = precision
         self.compile = compile
+        self.capture = capture
         self.average: Averaging | None = average.build() if average else None
         self.evaluate: Evaluation = evaluate.build() if evaluate else Evaluation()
         self.checkpoints: Checkpoints = checkpoints.build() if checkpoints else Checkpoints()

@@ -19,9 +19,10 @@ from zoo.spec.initialisation import find_weights
 from zoo.spec.spec import Source, Spec
 from zoo.spec.training import Batching, Training
 from zoo.training.averages import MovingAverage
+from zoo.training.local_step import LossModule
 from zoo.training.monitor import check_monitor
 from zoo.training.processes import Processes
-from zoo.training.step import LossModule, Step
+from zoo.training.step import Step
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class Setup:
 
     @property
     def optimiser(self) -> torch.optim.Optimizer:
-        return self.step.optimiser
+        return self.step.local.optimiser
 
     def close(self) -> None:
         """End the workers that read data."""
@@ -117,7 +118,7 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
     assert sections.objective is not None
     objective = sections.objective.build()
     check_split(model, objective, processes.world, training.accumulate)
-    module = LossModule(model, objective).to(processes.device)
+    module = LossModule(model, objective, defer=not processes.sharded).to(processes.device)
     optimiser = training.optimiser.build(steps=steps).build(list(find_weights(model)))
     if training.compile:
         module.compile()
@@ -128,6 +129,7 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
         processes,
         clip=training.clip,
         accumulate=training.accumulate,
+        capture=training.capture == "auto",
     )
     schedule = training.schedule.build(steps=steps) if training.schedule else None
     ema = training.average.ema if training.average else None

@@ -1,4 +1,4 @@
-"""One update of the weights."""
+"""One update of the weights by all processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from zoo.interfaces import Model, Objective
+from zoo.interfaces import Model
+from zoo.training.local_step import LocalStep
 from zoo.training.processes import Processes
 from zoo.training.sharding import local
 
@@ -29,33 +30,16 @@ class StepOutput(NamedTuple):
     stops: Tensor | None
 
 
-class LossModule(nn.Module):
-    """A model and its objective as one module, which is compiled and wrapped as a whole."""
-
-    def __init__(self, model: Model, objective: Objective) -> None:
-        super().__init__()
-        self.model = model
-        self.objective = objective
-
-    def forward(
-        self, batch: Mapping[str, Tensor], weighted: bool = False
-    ) -> Tensor | tuple[Tensor, Tensor]:
-        """Return the loss; with `weighted`, the sum of its terms and their number."""
-        outputs = self.model(batch)
-        loss: Tensor = self.objective(outputs)
-        if not weighted:
-            return loss
-        weight = self.objective.weight(outputs)
-        return loss * weight, weight
-
-
 class Step:
     """Computes gradients and updates the weights.
 
     One process without accumulation computes the loss of the batch and its gradients, as a loop
-    written by hand. Otherwise losses and gradients of micro-batches and processes are summed,
-    each multiplied by the number of terms of its mean, and divided by the number of all terms:
-    the mean over the global batch, however it is split.
+    written by hand; see `LocalStep`. Otherwise losses and gradients of micro-batches and processes
+    are summed, each multiplied by the number of terms of its mean, and divided by the number of all
+    terms: the mean over the global batch, however it is split.
+
+    Attributes:
+        local: the step of one process, with the optimiser and its learning rates.
     """
 
     def __init__(
@@ -67,22 +51,21 @@ class Step:
         *,
         clip: float | None,
         accumulate: int,
+        capture: bool = False,
     ) -> None:
         self.module = module
         self.model = model
-        self.optimiser = optimiser
         self.processes = processes
-        self.clip = clip
         self.weighted = accumulate > 1 or processes.world > 1
-        self.parameters = [
-            parameter for group in optimiser.param_groups for parameter in group["params"]
-        ]
-        self.initial_lr = [group["lr"] for group in optimiser.param_groups]
-
-    def set_lr(self, factor: float) -> None:
-        """Multiply the learning rate of each parameter group by the factor of the schedule."""
-        for group, lr in zip(self.optimiser.param_groups, self.initial_lr, strict=True):
-            group["lr"] = lr * factor
+        self.local = LocalStep(
+            module,
+            model,
+            optimiser,
+            device=processes.device,
+            clip=clip,
+            autocast=processes.autocast,
+            capture=capture and not self.weighted,
+        )
 
     def __call__(self, batches: Sequence[MicroBatch], *, stop: bool = False) -> StepOutput:
         """Update the weights with the micro-batches of this process.
@@ -90,19 +73,11 @@ class Step:
         Args:
             stop: whether this process received a signal to stop.
         """
-        stops = norm = None
         first = batches[0]
         if self.weighted or first is None:
             loss, stops = self._backward_weighted(batches, stop)
-        else:
-            with self.processes.autocast():
-                loss = self.module(self._to_device(first))
-            loss.backward()
-        if self.clip is not None:
-            norm = local(nn.utils.clip_grad_norm_(self.parameters, self.clip, foreach=True))
-        self.optimiser.step()
-        self.optimiser.zero_grad(set_to_none=True)
-        return StepOutput(loss.detach(), norm, stops)
+            return StepOutput(loss.detach(), self.local.optimise(), stops)
+        return StepOutput(*self.local(first), None)
 
     def _backward_weighted(
         self, batches: Sequence[MicroBatch], stop: bool
@@ -119,7 +94,7 @@ class Step:
             sums[1] += weight
         total = processes.sum(sums)
         loss, weight = total[0], total[1].clamp(min=1)
-        gradients = [local(p.grad) for p in self.parameters if p.grad is not None]
+        gradients = [local(p.grad) for p in self.local.parameters if p.grad is not None]
         torch._foreach_mul_(gradients, processes.world / weight)
         return loss / weight, total[2]
 
@@ -133,14 +108,8 @@ class Step:
             loss: Tensor
             weight: Tensor
             if batch is not None:
-                loss, weight = self.module(self._to_device(batch), True)
+                loss, weight = self.module(self.local.to_device(batch), True)
                 return loss, weight
             generator = torch.Generator(self.processes.device).manual_seed(0)
             loss, weight = self.module(self.model.example(1, 4, generator), True)
             return loss * 0, weight * 0
-
-    def _to_device(self, batch: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        device = self.processes.device
-        if device.type == "cpu":
-            return batch
-        return {key: tensor.to(device, non_blocking=True) for key, tensor in batch.items()}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from zoo.interfaces import Model, Objective
+from zoo.interfaces import Model, Objective, defer_logits
 from zoo.registry.plugin_call import PluginCall
 from zoo.training.cuda_kernels import CudaKernels
 from zoo.training.memory_tracker import BLOCK, MemoryTracker
@@ -134,6 +134,8 @@ def _run_step(
         stack.enter_context(CudaKernels())
         if precision == "bfloat16":
             stack.enter_context(torch.autocast("cpu", dtype=torch.bfloat16))
+        if objective is not None:
+            stack.enter_context(defer_logits(objective.defers_logits))
         outputs = model(batch)
         loss = objective(outputs) if objective else outputs.logits.float().sum()
     activations = tracker.live["activations"]

@@ -47,6 +47,7 @@ class Trainer:
         self._started = time.monotonic() - state.seconds
         self._logged = time.monotonic()
         self._tokens = 0
+        self._not_captured = None if setup.step.local.captures else setup.step.local.not_captured
         self._reads_every_step = setup.processes.world > 1 and setup.processes.device.type == "cpu"
 
     def train(self, signals: Signals) -> None:
@@ -84,8 +85,9 @@ class Trainer:
     def _update(self, update: Update, signals: Signals) -> None:
         setup, state, training = self.setup, self.state, self.setup.training
         if setup.schedule is not None:
-            setup.step.set_lr(setup.schedule.factor(state.step + 1))
+            setup.step.local.set_lr(setup.schedule.factor(state.step + 1))
         output = setup.step(update.batches, stop=signals.received is not None)
+        self._report_capture()
         state.step += 1
         state.index = update.index + 1
         self._tokens += update.tokens
@@ -111,6 +113,14 @@ class Trainer:
                 signals.exit_code,
             )
 
+    def _report_capture(self) -> None:
+        """Report once why steps are not recorded as CUDA graphs."""
+        reason = self.setup.step.local.not_captured
+        if reason != self._not_captured:
+            self._not_captured = reason
+            for callback in self.callbacks:
+                callback.on_message(f"steps are not recorded as CUDA graphs: {reason}")
+
     def _is_evaluation_due(self, is_last: bool) -> bool:
         if self.setup.validation is None:
             return False
@@ -135,7 +145,7 @@ class Trainer:
             "step": state.step,
             "epoch": state.epoch,
             "loss": sum(losses) / len(losses),
-            "lr": self.setup.optimiser.param_groups[0]["lr"],
+            "lr": self.setup.step.local.lr,
             "tokens_per_second": round(self._tokens / seconds, 1),
             "seconds": round(now - self._started, 3),
         }

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import zoo
-from zoo_memory.dnc import DNC, allocation
+from zoo_memory.dnc import DNC, allocation, previous_products
 from zoo_memory.ntm import NTM
 
 
@@ -206,3 +206,14 @@ def test_tagger_restricts_the_loss_to_the_mask():
     mask = torch.tensor([[True, False, True], [False, False, True]])
     assert torch.equal(model(batch | {"mask": mask}).mask, mask)
     assert model(batch).mask.all()
+
+
+@pytest.mark.parametrize("N", [1, 2, 7, 8])
+def test_previous_products_and_their_gradient(N):
+    factors = torch.rand(3, N, dtype=torch.float64)
+    factors[1, : N // 2] = 0.0
+    factors.requires_grad_()
+    ones = torch.ones(3, 1, dtype=torch.float64)
+    expected = torch.cat([ones, factors[:, :-1]], dim=-1).cumprod(dim=-1)
+    torch.testing.assert_close(previous_products(factors), expected)
+    assert torch.autograd.gradcheck(previous_products, factors)

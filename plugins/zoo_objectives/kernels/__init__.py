@@ -1,0 +1,1 @@
+"""Triton kernels of objectives, imported only if Triton can be used."""

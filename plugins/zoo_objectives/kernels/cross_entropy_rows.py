@@ -1,0 +1,93 @@
+"""Losses and gradients of rows of logits, in one Triton kernel."""
+
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+_MAX_BLOCK = 4096
+
+
+def cross_entropy_rows(
+    logits: Tensor, targets: Tensor, scale: Tensor, losses: Tensor, smoothing: float
+) -> None:
+    """Write the scaled losses, and replace the logits by the gradient of the sum of the losses.
+
+    Shapes:
+        logits [N, V], contiguous; targets, scale, losses [N].
+    """
+    N, V = logits.shape
+    if N == 0:
+        return
+    block = min(triton.next_power_of_2(V), _MAX_BLOCK)
+    _rows[(N,)](
+        logits,
+        targets.contiguous(),
+        scale,
+        losses,
+        V,
+        smoothing,
+        BLOCK=block,
+        SINGLE=block >= V,
+        num_warps=max(1, block // 512),
+    )
+
+
+@triton.jit
+def _rows(
+    logits_ptr,
+    targets_ptr,
+    scale_ptr,
+    losses_ptr,
+    V,
+    smoothing,
+    BLOCK: tl.constexpr,
+    SINGLE: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64)
+    scale = tl.load(scale_ptr + row).to(tl.float32)
+    target = tl.load(targets_ptr + row)
+    start = logits_ptr + row * V
+    at = tl.arange(0, BLOCK)
+    even = smoothing / V
+    if scale == 0:
+        for first in range(0, V, BLOCK):
+            tl.store(start + first + at, tl.zeros((BLOCK,), tl.float32), mask=first + at < V)
+        tl.store(losses_ptr + row, 0.0)
+    else:
+        if SINGLE:
+            x = tl.load(start + at, mask=at < V, other=-float("inf")).to(tl.float32)
+            highest = tl.max(x)
+            exponentials = tl.exp(x - highest)
+            total = tl.sum(exponentials)
+            summed = tl.sum(tl.where(at < V, x, 0.0))
+            picked = tl.sum(tl.where(at == target, x, 0.0))
+            hit = tl.where(at == target, 1 - smoothing, 0.0)
+            gradient = (exponentials / total - even - hit) * scale
+            tl.store(start + at, gradient, mask=at < V)
+        else:
+            highest = -float("inf")
+            total = 0.0
+            summed = 0.0
+            picked = 0.0
+            for first in range(0, V, BLOCK):
+                valid = first + at < V
+                x = tl.load(start + first + at, mask=valid, other=-float("inf")).to(tl.float32)
+                new = tl.maximum(highest, tl.max(x))
+                total = total * tl.exp(highest - new) + tl.sum(tl.exp(x - new))
+                summed += tl.sum(tl.where(valid, x, 0.0))
+                picked += tl.sum(tl.where(first + at == target, x, 0.0))
+                highest = new
+            tl.debug_barrier()
+            for first in range(0, V, BLOCK):
+                valid = first + at < V
+                x = tl.load(start + first + at, mask=valid, other=-float("inf")).to(tl.float32)
+                hit = tl.where(first + at == target, 1 - smoothing, 0.0)
+                gradient = (tl.exp(x - highest) / total - even - hit) * scale
+                tl.store(start + first + at, gradient, mask=valid)
+        lse = highest + tl.log(total)
+        loss = lse - (1 - smoothing) * picked - even * summed
+        tl.store(losses_ptr + row, loss * scale)

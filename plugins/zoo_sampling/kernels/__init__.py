@@ -1,0 +1,1 @@
+"""Triton kernels of samplers, imported only if Triton can be used."""

@@ -1,0 +1,1 @@
+"""Triton kernels of embeddings, imported only if Triton can be used."""

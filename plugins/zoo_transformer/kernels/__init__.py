@@ -1,0 +1,1 @@
+"""Triton kernels of the Transformer, imported only if Triton can be used."""

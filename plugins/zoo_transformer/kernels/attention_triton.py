@@ -1,0 +1,131 @@
+"""Triton kernel of attention with one query per head and row.
+
+Notation: R rows (hypotheses), W rows per source, H query heads, G query heads per head of keys, S
+keys, D width of a head. A program computes the G query heads of one head of keys.
+"""
+
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
+# Conditions on constants select code at compile time, so they are not joined with others.
+# ruff: noqa: SIM102, SIM300
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def attend(
+    query,  # [R, H, D]
+    keys,
+    values,
+    at,  # [R], position of the query; used with CACHED
+    slots,  # [R, S], row of the source at which the keys of each position are; used with SLOTS
+    mask,  # [R / W, S], True where a key is attended to; used with MASKED
+    output,  # [R, H, D], or [R, H, SPLITS, D] in float32
+    logsumexp,  # [R, H, SPLITS], output; used with SPLITS > 1
+    S,
+    W,
+    scale,
+    key_b,
+    key_h,
+    key_s,
+    value_b,
+    value_h,
+    value_s,
+    G: tl.constexpr,
+    D: tl.constexpr,
+    CACHED: tl.constexpr,
+    SLOTS: tl.constexpr,
+    MASKED: tl.constexpr,
+    SPLITS: tl.constexpr,
+    BG: tl.constexpr,
+    BD: tl.constexpr,
+    BS: tl.constexpr,
+):
+    """Attend to the keys of the previous positions, or to those of the source."""
+    DTYPE: tl.constexpr = query.dtype.element_ty
+    PRECISION: tl.constexpr = "ieee" if DTYPE == tl.float32 else "tf32"
+    row, head, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    H = tl.num_programs(1) * G
+    first_row = row // W * W
+    g, d = tl.arange(0, BG), tl.arange(0, BD)
+    q_mask = (g < G)[:, None] & (d < D)[None, :]
+    q_at = (row * H + head * G + g)[:, None] * D + d[None, :]
+    q = tl.load(query + q_at, mask=q_mask, other=0.0)  # [BG, BD]
+    if CACHED:
+        position = tl.load(at + row).to(tl.int32)
+        length = position + 1
+        if SLOTS:
+            if head == 0:
+                tl.store(slots + row * S + position, row - first_row)
+    else:
+        position = -1
+        length = S
+    size = tl.cdiv(length, SPLITS * BS) * BS
+    end = tl.minimum((split + 1) * size, length)
+
+    highest = tl.full([BG], float("-inf"), tl.float32)
+    total = tl.zeros([BG], tl.float32)
+    acc = tl.zeros([BG, BD], tl.float32)
+    for first in range(split * size, end, BS):
+        s = first + tl.arange(0, BS)
+        valid = s < end
+        if CACHED:
+            slot = row + tl.zeros([BS], tl.int32)
+            if SLOTS:
+                own = tl.load(slots + row * S + s, mask=valid & (s != position), other=0)
+                slot = tl.where(s == position, row, first_row + own.to(tl.int32))
+        else:
+            slot = row // W + tl.zeros([BS], tl.int32)
+        if MASKED:
+            valid &= tl.load(mask + row // W * S + s, mask=valid, other=0) != 0
+        within = valid[:, None] & (d < D)[None, :]
+        k_at = slot.to(tl.int64) * key_b + head * key_h + s * key_s
+        v_at = slot.to(tl.int64) * value_b + head * value_h + s * value_s
+        k = tl.load(keys + k_at[:, None] + d[None, :], mask=within, other=0.0)  # [BS, BD]
+        v = tl.load(values + v_at[:, None] + d[None, :], mask=within, other=0.0)
+        if BG == 1:
+            scores = tl.sum(q.to(tl.float32) * k.to(tl.float32), 1)[None, :]
+        else:
+            scores = tl.dot(q, tl.trans(k), input_precision=PRECISION)
+        scores = tl.where(valid[None, :], scores * scale, float("-inf"))  # [BG, BS]
+        new = tl.maximum(highest, tl.max(scores, 1))
+        # If no key is valid yet, the highest score is -inf.
+        shift = tl.where(new == float("-inf"), 0.0, new)
+        p = tl.exp(scores - shift[:, None])
+        decay = tl.exp(highest - shift)
+        total = total * decay + tl.sum(p, 1)
+        if BG == 1:
+            acc = acc * decay[:, None] + tl.sum(tl.trans(p) * v.to(tl.float32), 0)[None, :]
+        else:
+            acc = tl.dot(p.to(DTYPE), v, acc * decay[:, None], input_precision=PRECISION)
+        highest = new
+    context = acc / tl.where(total == 0.0, 1.0, total)[:, None]
+    if SPLITS == 1:
+        tl.store(output + q_at, context.to(DTYPE), mask=q_mask)
+    else:
+        part = (row * H + head * G + g) * SPLITS + split
+        tl.store(output + part[:, None] * D + d[None, :], context, mask=q_mask)
+        tl.store(logsumexp + part, highest + tl.log(total), mask=g < G)
+
+
+@triton.jit
+def combine(
+    parts,  # [R H, SPLITS, D]
+    logsumexp,  # [R H, SPLITS]
+    output,  # [R H, D]
+    D: tl.constexpr,
+    SPLITS: tl.constexpr,
+    BD: tl.constexpr,
+    BP: tl.constexpr,
+):
+    """Combine the contexts of all splits of the keys."""
+    row = tl.program_id(0)
+    p, d = tl.arange(0, BP), tl.arange(0, BD)
+    lse = tl.load(logsumexp + row * SPLITS + p, mask=p < SPLITS, other=float("-inf"))
+    highest = tl.max(lse, 0)
+    weights = tl.exp(lse - tl.where(highest == float("-inf"), 0.0, highest))
+    total = tl.sum(weights, 0)
+    mask = (p < SPLITS)[:, None] & (d < D)[None, :]
+    part = tl.load(parts + (row * SPLITS + p)[:, None] * D + d[None, :], mask=mask, other=0.0)
+    context = tl.sum(weights[:, None] * part, 0) / tl.where(total == 0.0, 1.0, total)
+    tl.store(output + row * D + d, context.to(output.dtype.element_ty), mask=d < D)

@@ -1,0 +1,99 @@
+"""Steps on tensors of fixed address, compared with the ordinary loop."""
+
+import gc
+from itertools import islice
+
+import pytest
+import torch
+
+from zoo.generation.captured import CapturedSteps, _parameters, why_not_captured
+from zoo.generation.loop import _unchecked_steps
+from zoo.generation.prompts import build_prompts
+from zoo.generation.search import advance_search, init_search
+from zoo.plugin import DecodeRequest, GenerationInputs, Memory
+from zoo.testing.tiny import TinyDecoder, TinyEmbedding
+from zoo_sampling.beam import Beam
+from zoo_sampling.diverse_beam import DiverseBeam
+from zoo_sampling.greedy import Greedy
+from zoo_sampling.repetition_penalty import RepetitionPenalty
+from zoo_sampling.top_k import TopK
+
+SAMPLERS = [Greedy(), Beam(), DiverseBeam(), TopK(k=3)]
+PROMPT = torch.tensor([[1, 3, 4], [1, 5, 0]])
+
+
+def make_inputs(prompt=None, seed=0):
+    torch.manual_seed(seed)
+    decoder = TinyDecoder(embedding=TinyEmbedding(), summary_dim=4)
+    torch.nn.init.normal_(decoder.out.weight, std=2.0)
+    memory = Memory(torch.ones(2, 1, 4), torch.ones(2, 1, dtype=torch.bool), torch.randn(2, 4))
+    return GenerationInputs(decoder, memory, bos=1, eos=2, pad=0, prompt=prompt)
+
+
+def make_request(sampler, filters=()):
+    generator = torch.Generator().manual_seed(0)
+    return DecodeRequest(sampler=sampler, max_length=9, filters=filters, generator=generator)
+
+
+@torch.no_grad()
+def first_step(inputs, request):
+    """Return what `CapturedSteps` takes: prompts, and the states after the first step."""
+    prompts, W = build_prompts(inputs, request.max_length), request.sampler.width
+    state = inputs.decoder.start(inputs.memory, steps=prompts.total_length - 1)
+    logits, state = inputs.decoder.step(prompts.prefix, state)
+    search = init_search(request.sampler, prompts, logits.shape[-1])
+    state = state.repeat(W)
+    step = advance_search(search, logits[:, -1:].expand(-1, W, -1), request, prompts)
+    return prompts, state.reorder(step.rows()), step.search
+
+
+@pytest.mark.parametrize("filters", [[], [RepetitionPenalty()]], ids=["plain", "filtered"])
+@pytest.mark.parametrize("prompt", [None, PROMPT], ids=["no-prompt", "prompt"])
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: sampler.name)
+@torch.no_grad()
+def test_steps_equal_those_of_the_loop(sampler, prompt, filters):
+    steps, reused = None, False
+    for seed in (0, 1):  # the second time, the tensors of the first one are reused
+        inputs, request = make_inputs(prompt, seed), make_request(sampler, filters)
+        prompts = build_prompts(inputs, request.max_length)
+        *_, (expected, _) = islice(_unchecked_steps(inputs, request, prompts), 7)
+        state_after = request.generator.get_state()
+
+        request = make_request(sampler, filters)
+        if steps is None:
+            decoder = inputs.decoder
+            prompts, state, search = first_step(inputs, request)
+            steps = CapturedSteps(decoder, request, prompts, state, search)
+        else:
+            reused = True
+            decoder.load_state_dict(inputs.decoder.state_dict())
+            prompts, state, search = first_step(inputs, request)
+        invalid = torch.zeros((), dtype=torch.bool)
+        *_, (found, _) = islice(steps.run(request, prompts, state, search, invalid), 6)
+        gc.collect()  # closes the iterator
+
+        assert found.cur_len == expected.cur_len
+        for name in ("tokens", "scores", "finished", "num_generated"):
+            assert torch.equal(getattr(found, name), getattr(expected, name)), name
+        for name, tensor in expected.sampler_state.items():
+            assert torch.equal(found.sampler_state[name], tensor), name
+        assert torch.equal(request.generator.get_state(), state_after)
+    assert reused
+
+
+def test_reasons_for_the_ordinary_loop():
+    decoder = make_inputs().decoder
+    gpu = torch.device("cuda")
+    assert why_not_captured(decoder, torch.device("cpu"), 100) == "the device is 'cpu', not 'cuda'"
+    assert why_not_captured(decoder, gpu, 3) == "at most 3 tokens are generated"
+    assert why_not_captured(decoder, gpu, 100) == "the decoder is in training mode"
+    decoder.eval()
+    assert why_not_captured(decoder, gpu, 100) is None
+    decoder.out.register_forward_hook(lambda *_: None)
+    assert why_not_captured(decoder, gpu, 100) == "the decoder has module hooks"
+
+
+def test_components_with_the_same_parameters_share_a_key():
+    assert _parameters(Beam(width=3)) == _parameters(Beam(width=3))
+    assert _parameters(Beam(width=3)) != _parameters(Beam(width=4))
+    assert _parameters(Greedy()) != _parameters(Beam())

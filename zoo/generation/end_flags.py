@@ -1,0 +1,52 @@
+"""Flags of the decoding loop that the host reads."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import torch
+from torch import Tensor
+
+from zoo.errors import ZooError
+
+
+class EndFlags:
+    """Reads whether the search has ended or failed.
+
+    On a GPU the flags are copied asynchronously. With ``lag`` those of the previous call are read,
+    so that the device has further steps to run while the host waits.
+    """
+
+    def __init__(self, *, lag: bool) -> None:
+        self._lag = lag
+        self._copies: deque[tuple[Tensor, torch.cuda.Event, int]] = deque()
+
+    def read(self, invalid: Tensor, done: Tensor, step: int, *, wait: bool) -> bool:
+        """Return whether the search has ended; raise ZooError if a logit was NaN or inf.
+
+        Args:
+            wait: whether to read the flags of this call.
+        """
+        if invalid.device.type != "cuda":
+            if bool(invalid | done):
+                _require_valid(bool(invalid), step)
+                return True
+            return False
+        flags = torch.stack([invalid, done])
+        copy = torch.empty(2, dtype=torch.bool, pin_memory=True)
+        copy.copy_(flags, non_blocking=True)
+        event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        event.record()
+        self._copies.append((copy, event, step))
+        if self._lag and not wait and len(self._copies) < 2:
+            return False
+        copy, event, step = self._copies.pop() if wait else self._copies.popleft()
+        event.synchronize()
+        failed, ended = copy.tolist()
+        _require_valid(failed, step)
+        return bool(ended)
+
+
+def _require_valid(failed: bool, step: int) -> None:
+    if failed:
+        raise ZooError(f"decoder logits contain NaN or inf (at or before step {step})")

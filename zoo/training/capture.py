@@ -1,0 +1,79 @@
+"""Conditions and preparations of training steps that are recorded as CUDA graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from zoo.attention.module_hooks import has_hooks
+from zoo.data.collation import MASK
+from zoo.interfaces import BatchSchema, Model
+
+MULTIPLE = 8
+"""Lengths are padded to a multiple of this, which also suits the tensor cores."""
+MAX_GRAPHS = 64
+"""Number of shapes that are recorded. The graphs share their memory."""
+
+
+def why_not_captured(
+    module: nn.Module, optimiser: torch.optim.Optimizer, device: torch.device
+) -> str | None:
+    """Return the reason why a step cannot be recorded; None if recording can be tried."""
+    if device.type != "cuda":
+        return f"the device is '{device.type}', not 'cuda'"
+    if has_hooks(module):
+        return "the model has module hooks"
+    for group in optimiser.param_groups:
+        if "capturable" not in group and not group.get("fused"):
+            return f"optimiser {type(optimiser).__name__} has no option 'capturable' or 'fused'"
+    return None
+
+
+def make_capturable(optimiser: torch.optim.Optimizer) -> None:
+    """Keep the learning rates and the step counts of an optimiser on the device."""
+    for group in optimiser.param_groups:
+        if "capturable" in group:
+            group["capturable"] = True
+        device = group["params"][0].device
+        group["lr"] = torch.tensor(float(group["lr"]), device=device)
+
+
+def pad_lengths(batch: Mapping[str, Tensor], model: Model) -> Mapping[str, Tensor]:
+    """Pad the lengths of token sequences to a multiple, which does not change the outputs.
+
+    Only dimensions of keys with token IDs are padded, in all keys that have them.
+    """
+    schema, outputs = model.batch_schema() or {}, model.output_schema()
+    if (MASK in schema and MASK not in batch) or (outputs and outputs.logits == "candidate"):
+        return batch  # padding would not be masked, or would be a candidate
+    lengths = _lengths(batch, schema)
+    return {key: _pad(tensor, key, schema, lengths) for key, tensor in batch.items()}
+
+
+def _lengths(batch: Mapping[str, Tensor], schema: BatchSchema) -> dict[str, int]:
+    """Return the padded size of each dimension of token sequences [B, S]."""
+    lengths: dict[str, int] = {}
+    for key, field in schema.items():
+        if key in batch and field.dtype == "integer" and len(field.dims or ()) == 2:
+            _, dim = field.dims or ()
+            if isinstance(dim, str):
+                shifted = len(field.prefix)  # the inputs are one shorter than from bos to eos
+                length = batch[key].shape[1] - shifted
+                lengths[dim] = -(-length // MULTIPLE) * MULTIPLE + shifted
+    return lengths
+
+
+def _pad(tensor: Tensor, key: str, schema: BatchSchema, lengths: Mapping[str, int]) -> Tensor:
+    dims = (schema[key].dims or ()) if key in schema else ()
+    missing = [
+        lengths.get(str(dim), size) - size for dim, size in zip(dims, tensor.shape, strict=False)
+    ]
+    if not any(missing):
+        return tensor
+    missing += [0] * (tensor.dim() - len(missing))
+    amounts = [amount for count in reversed(missing) for amount in (0, count)]
+    padded = F.pad(tensor, amounts, value=schema[key].pad)
+    return padded.pin_memory() if tensor.is_pinned() else padded
