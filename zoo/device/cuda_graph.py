@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,10 @@ from torch import Tensor
 
 Inputs = Mapping[str, Tensor]
 Key = tuple[tuple[str, torch.Size, torch.dtype], ...]
+
+_SYNC_WARNING = "called a synchronizing CUDA operation"
+_MAX_SHAPES = 4096
+"""Number of shapes whose calls are counted."""
 
 
 @dataclass
@@ -29,16 +34,20 @@ class GraphedFunction:
 
     The first calls with a shape run the function as it is, so that kernels are compiled and buffers
     allocated; the next one records it. A replay copies the inputs to fixed tensors and returns the
-    fixed outputs of the graph, which the next replay overwrites. The function must not synchronise
-    with the device, and what it updates in place (weights, caches) must keep its address.
+    fixed outputs of the graph, which the next replay overwrites. What the function updates in place
+    (weights, caches) must keep its address. The Python code of the function, and module hooks, run
+    only in the first calls and when a shape is recorded. Random numbers are the same as without a
+    graph.
 
-    If recording fails, the function is called as it is from then on, and ``reason`` says why.
+    If the function waits for the device, which a graph cannot do, or recording fails, the function
+    is called as it is from then on, and ``reason`` says why. The graphs share one memory pool.
 
     Args:
-        function: called with the inputs, by name.
-        warmup: number of calls before the recording.
-        max_graphs: number of shapes that are kept; the least recently used is dropped.
+        function: called with the inputs, by name, on the device.
+        warmup: number of calls before the recording; the last one looks for synchronisations.
+        max_graphs: number of shapes that are recorded: the most frequent ones.
         generators: random generators that the function uses besides the device's default one.
+        device: the device to which inputs are copied; by default they are on the device.
     """
 
     def __init__(
@@ -48,61 +57,131 @@ class GraphedFunction:
         warmup: int = 2,
         max_graphs: int = 16,
         generators: Sequence[torch.Generator] = (),
+        device: torch.device | None = None,
     ) -> None:
         self.function = function
         self.warmup = warmup
         self.max_graphs = max_graphs
         self.generators = generators
+        self.device = device
         self.reason: str | None = None
-        self._recordings: OrderedDict[Key, _Recording] = OrderedDict()
+        self._recordings: dict[Key, _Recording] = {}
         self._pool: Any = None
         self._stream: torch.cuda.Stream | None = None
 
+    @property
+    def graphs(self) -> int:
+        """Number of recorded shapes."""
+        return sum(recording.graph is not None for recording in self._recordings.values())
+
     def __call__(self, inputs: Inputs) -> Any:
         if self.reason is not None:
-            return self.function(inputs)
+            return self.function(self._on_device(inputs))
         recording = self._find(inputs)
-        if recording.graph is None and recording.calls >= self.warmup:
+        recording.calls += 1
+        if recording.graph is None and recording.calls > self.warmup and self._has_room(recording):
             self._record(recording, inputs)
         if recording.graph is None or recording.inputs is None:
-            recording.calls += 1
-            return self._run_on_side_stream(inputs)
+            return self._run_on_side_stream(inputs, check=recording.calls == self.warmup)
         for name, fixed in recording.inputs.items():
             if fixed is not inputs[name]:
                 fixed.copy_(inputs[name], non_blocking=True)
         recording.graph.replay()
         return recording.outputs
 
+    def _on_device(self, inputs: Inputs) -> Inputs:
+        if self.device is None:
+            return inputs
+        return {name: t.to(self.device, non_blocking=True) for name, t in inputs.items()}
+
     def _find(self, inputs: Inputs) -> _Recording:
         key = tuple((name, t.shape, t.dtype) for name, t in sorted(inputs.items()))
-        recording = self._recordings.setdefault(key, _Recording())
-        self._recordings.move_to_end(key)
-        if len(self._recordings) > self.max_graphs:
-            self._recordings.popitem(last=False)
-        return recording
+        if len(self._recordings) >= _MAX_SHAPES and key not in self._recordings:
+            self._recordings = {k: r for k, r in self._recordings.items() if r.graph is not None}
+        return self._recordings.setdefault(key, _Recording())
 
-    def _run_on_side_stream(self, inputs: Inputs) -> Any:
+    def _has_room(self, recording: _Recording) -> bool:
+        """Return whether to record a shape; drop the graph of a less frequent one if needed."""
+        recorded = [r for r in self._recordings.values() if r.graph is not None]
+        if len(recorded) < self.max_graphs:
+            return True
+        rarest = min(recorded, key=lambda r: r.calls)
+        if rarest.calls >= recording.calls:
+            return False
+        rarest.graph = rarest.inputs = rarest.outputs = None
+        return True
+
+    def _run_on_side_stream(self, inputs: Inputs, *, check: bool) -> Any:
         """Run the function on the stream of the recording, as warm-up."""
         if self._stream is None:
-            self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            self._stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
+        moved = self._on_device(inputs)
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
-            outputs = self.function(inputs)
+            if not check:
+                outputs = self.function(moved)
+            else:
+                with _find_synchronisation() as found:
+                    outputs = self.function(moved)
+                self.reason = found[0] if found else None
         torch.cuda.current_stream().wait_stream(self._stream)
         return outputs
 
     def _record(self, recording: _Recording, inputs: Inputs) -> None:
-        fixed = {name: tensor.clone() for name, tensor in inputs.items()}
+        fixed = {name: t.to(self.device or t.device, copy=True) for name, t in inputs.items()}
         graph = torch.cuda.CUDAGraph()
         for generator in self.generators:
             graph.register_generator_state(generator)
         if self._pool is None:
+            torch.cuda.empty_cache()
             self._pool = torch.cuda.graph_pool_handle()
+        state = torch.cuda.get_rng_state()
         try:
-            with torch.cuda.graph(graph, pool=self._pool, stream=self._stream):
+            with torch.cuda.graph(
+                graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"
+            ):
                 outputs = self.function(fixed)
         except RuntimeError as error:
-            self.reason = str(error).splitlines()[0]
+            self.reason = f"recording failed: {str(_first(error)).splitlines()[0]}"
             self._recordings.clear()
+            _end_failed_recording(self._pool, state)
             return
         recording.graph, recording.inputs, recording.outputs = graph, fixed, outputs
+
+
+@contextlib.contextmanager
+def _find_synchronisation() -> Iterator[list[str]]:
+    """Yield a list that is filled with the operations in the block that wait for the device."""
+    found: list[str] = []
+    mode = torch.cuda.get_sync_debug_mode()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            yield found
+        finally:
+            torch.cuda.set_sync_debug_mode(mode)
+    for warning in caught:
+        if _SYNC_WARNING in str(warning.message):
+            found.append(f"{warning.filename}:{warning.lineno} waits for the device")
+        elif "prototype feature" not in str(warning.message):
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+
+
+def _first(error: BaseException) -> BaseException:
+    """Return the error that caused others."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return error
+
+
+def _end_failed_recording(pool: Any, state: Tensor) -> None:
+    """Restore allocator and random generator, which torch leaves in the state of a recording."""
+    device = torch.cuda.current_device()
+    with contextlib.suppress(RuntimeError):
+        torch._C._cuda_endAllocateToPool(device, pool)
+    generator = torch.Generator(f"cuda:{device}")
+    generator.set_state(state)
+    torch.cuda.default_generators[device].graphsafe_set_state(generator)
