@@ -47,6 +47,14 @@ def first_step(inputs, request):
     return prompts, state.reorder(step.rows()), step.search
 
 
+@pytest.fixture(params=["off", "interpret"])
+def triton_mode(request, monkeypatch):
+    if request.param == "interpret":
+        pytest.importorskip("triton")
+    monkeypatch.setenv("ZOO_TRITON", request.param)
+
+
+@pytest.mark.usefixtures("triton_mode")
 @pytest.mark.parametrize("filters", [[], [RepetitionPenalty()]], ids=["plain", "filtered"])
 @pytest.mark.parametrize("prompt", [None, PROMPT], ids=["no-prompt", "prompt"])
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: sampler.name)

@@ -6,7 +6,7 @@ import logging
 import os
 import weakref
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,9 +16,10 @@ from torch import Tensor
 from zoo.attention.module_hooks import has_hooks
 from zoo.attention.recorder import RecordsAttention
 from zoo.device.cuda_graph import GraphedFunction
+from zoo.device.triton_support import why_not_triton
 from zoo.generation.prompts import PromptBatch
 from zoo.generation.request import DecodeRequest
-from zoo.generation.search import advance_search
+from zoo.generation.search import advance_search, parent_rows, select_next
 from zoo.interfaces import Decoder, SearchState, State
 
 MIN_STEPS = 8
@@ -151,14 +152,25 @@ class CapturedSteps:
         search = replace(self._search(), cur_len=cur_len)
         B, W = search.scores.shape
         prompts = replace(self._prompts, suffix=self._tensors["suffix"])
-        step = advance_search(search, logits.view(B, W, -1), self._request, prompts)
-        updated = _flatten_search(step.search)
-        updated["invalid"] = self._tensors["invalid"] | step.invalid
+        logits = logits.view(B, W, -1)
+        if isinstance(cur_len, Tensor) and why_not_triton(logits) is None:
+            from zoo.generation.kernels.update import update_in_place
+
+            selection, sampler_state, nan_or_inf = select_next(
+                search, logits, self._request, prompts
+            )
+            update_in_place(search, selection, nan_or_inf, self._tensors["invalid"])
+            cur_len.add_(1)
+            parents, updated = selection.parents, _flatten_sampler(sampler_state)
+        else:
+            step = advance_search(search, logits, self._request, prompts)
+            parents, updated = step.parents, _flatten_search(step.search)
+            updated["invalid"] = self._tensors["invalid"] | step.invalid
+            if isinstance(cur_len, int):
+                self._tensors["cur_len"].add_(1)
         if W > 1:
-            updated |= _flatten_state(self._state().reorder(step.rows()))
+            updated |= _flatten_state(self._state().reorder(parent_rows(parents)))
         self._write(updated)
-        if isinstance(cur_len, int):
-            self._tensors["cur_len"].add_(1)
 
     def _write(self, updated: dict[str, Tensor]) -> None:
         """Copy values to the fixed tensors; one that shares memory with them is copied first."""
@@ -203,9 +215,13 @@ def _flatten_state(state: State) -> dict[str, Tensor]:
     }
 
 
+def _flatten_sampler(sampler_state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {f"sampler_state.{name}": tensor for name, tensor in sampler_state.items()}
+
+
 def _flatten_search(search: SearchState) -> dict[str, Tensor]:
     tensors: dict[str, Tensor] = {name: getattr(search, name) for name in _SEARCH_FIELDS}
-    tensors |= {f"sampler_state.{name}": t for name, t in search.sampler_state.items()}
+    tensors |= _flatten_sampler(search.sampler_state)
     if isinstance(search.cur_len, Tensor):
         tensors["cur_len"] = search.cur_len
     return tensors

@@ -62,7 +62,7 @@ def _stream_steps(
 ) -> Iterator[Tensor]:
     for search in _search_steps(inputs, request, prompts, sync_every=1):
         _require_finite_score(search.scores)
-        yield search.last_tokens().masked_fill(search.num_generated[:, None] <= 0, prompts.pad)
+        yield search.last_tokens().masked_fill(search.num_generated[:, None] <= 1, prompts.pad)
 
 
 def _search_steps(

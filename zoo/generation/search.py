@@ -26,9 +26,13 @@ class SearchStep:
 
     def rows(self) -> Tensor:
         """Return the rows [B * W] of the decoder's state that the hypotheses continue."""
-        B, W = self.parents.shape
-        first = torch.arange(B, device=self.parents.device)[:, None] * W
-        return (first + self.parents).flatten()
+        return parent_rows(self.parents)
+
+
+def parent_rows(parents: Tensor) -> Tensor:
+    """Return the rows [B * W] of the hypotheses that others continue, given parents [B, W]."""
+    B, W = parents.shape
+    return (torch.arange(B, device=parents.device)[:, None] * W + parents).flatten()
 
 
 def init_search(sampler: Sampler, prompts: PromptBatch, vocab: int) -> SearchState:
@@ -47,7 +51,7 @@ def init_search(sampler: Sampler, prompts: PromptBatch, vocab: int) -> SearchSta
     scores = torch.full((B, W), float("-inf"), device=device)
     scores[:, :: W // sampler.groups] = 0.0
     finished = torch.zeros(B, W, dtype=torch.bool, device=device)
-    num_generated = -prompts.forced_lengths
+    num_generated = 1 - prompts.forced_lengths
     return SearchState(
         task, tokens, scores, finished, num_generated, cur_len, sampler.init_state(task)
     )
@@ -57,7 +61,16 @@ def advance_search(
     search: SearchState, logits: Tensor, request: DecodeRequest, prompts: PromptBatch
 ) -> SearchStep:
     """Select the next token of each hypothesis from the decoder's logits [B, W, V]."""
-    search = replace(search, num_generated=search.num_generated + 1)
+    selection, sampler_state, nan_or_inf = select_next(search, logits, request, prompts)
+    active = ~(search.finished | search.scores.isneginf())
+    invalid = (nan_or_inf & active).any()
+    return SearchStep(_update_search(search, selection, sampler_state), selection.parents, invalid)
+
+
+def select_next(
+    search: SearchState, logits: Tensor, request: DecodeRequest, prompts: PromptBatch
+) -> tuple[Selection, Mapping[str, Tensor], Tensor]:
+    """Return the selection, the state of the sampler, and where a logit is NaN or inf, [B, W]."""
     sampler = request.sampler
     step = None if request.filters else sampler.advance_logits(logits, search)
     if step is not None:
@@ -66,11 +79,9 @@ def advance_search(
         logprobs = _next_logprobs(logits, search, request)
         selection, sampler_state = sampler.advance(logprobs, search, request.generator)
         nan_or_inf = ~(logits.amax(dim=-1) < float("inf"))  # [B, W]; amax propagates NaN
-    active = ~(search.finished | search.scores.isneginf())
-    invalid = (nan_or_inf & active).any()
     if prompts.suffix.shape[1]:
         selection, sampler_state = _force_prompt(selection, sampler_state, search, prompts)
-    return SearchStep(_update_search(search, selection, sampler_state), selection.parents, invalid)
+    return selection, sampler_state, nan_or_inf
 
 
 def _next_logprobs(logits: Tensor, search: SearchState, request: DecodeRequest) -> Tensor:
@@ -138,6 +149,7 @@ def _update_search(
         tokens=tokens,
         scores=selection.scores,
         finished=finished,
+        num_generated=search.num_generated + 1,
         cur_len=search.cur_len + 1,
         sampler_state=sampler_state,
     )
