@@ -18,6 +18,9 @@ from zoo_sampling.greedy import Greedy
 from zoo_sampling.repetition_penalty import RepetitionPenalty
 from zoo_sampling.top_k import TopK
 
+# Of NumPy, in the interpreter of Triton.
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
 SAMPLERS = [Greedy(), Beam(), DiverseBeam(), TopK(k=3)]
 PROMPT = torch.tensor([[1, 3, 4], [1, 5, 0]])
 

@@ -9,6 +9,9 @@ from zoo.generation.search import advance_search, init_search
 from zoo_sampling.beam import Beam
 from zoo_sampling.greedy import Greedy
 
+# Of NumPy, in the interpreter.
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 V = 11
 
@@ -64,7 +67,6 @@ def test_a_step_equals_that_from_logprobs(sampler, eos_ids, monkeypatch):
     assert torch.equal(found.invalid, expected.invalid)
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, in the interpreter
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 @pytest.mark.parametrize("sampler", [Greedy(), Beam(width=3)], ids=lambda s: s.name)
 @torch.no_grad()
@@ -77,7 +79,6 @@ def test_invalid_logits_are_found(sampler, value, monkeypatch):
     assert bool(expected.invalid)
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, in the interpreter
 @torch.no_grad()
 def test_a_row_without_possible_tokens_has_no_score(monkeypatch):
     search, prompts = make_search(Greedy(), (2,))

@@ -2,7 +2,6 @@
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
 # Conditions on constants select code at compile time, so they are not joined with others.
-# ruff: noqa: SIM102
 
 import triton
 import triton.language as tl
