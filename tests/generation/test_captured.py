@@ -6,7 +6,8 @@ from itertools import islice
 import pytest
 import torch
 
-from zoo.generation.captured import CapturedSteps, _parameters, why_not_captured
+from zoo.generation.captured import CapturedSteps
+from zoo.generation.kept_steps import _parameters, why_not_captured
 from zoo.generation.loop import _unchecked_steps
 from zoo.generation.prompts import build_prompts
 from zoo.generation.search import advance_search, init_search
@@ -50,19 +51,22 @@ def first_step(inputs, request):
     return prompts, state.reorder(step.rows()), step.search
 
 
-@pytest.fixture(params=["off", "interpret"])
-def triton_mode(request, monkeypatch):
-    if request.param == "interpret":
-        pytest.importorskip("triton")
-    monkeypatch.setenv("ZOO_TRITON", request.param)
-
-
-@pytest.mark.usefixtures("triton_mode")
 @pytest.mark.parametrize("filters", [[], [RepetitionPenalty()]], ids=["plain", "filtered"])
 @pytest.mark.parametrize("prompt", [None, PROMPT], ids=["no-prompt", "prompt"])
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: sampler.name)
-@torch.no_grad()
 def test_steps_equal_those_of_the_loop(sampler, prompt, filters):
+    compare_with_loop(sampler, prompt, filters)
+
+
+@pytest.mark.parametrize("sampler", [Greedy(), Beam(width=3)], ids=lambda sampler: sampler.name)
+def test_kernels_equal_the_loop(sampler, monkeypatch):
+    pytest.importorskip("triton")
+    monkeypatch.setenv("ZOO_TRITON", "interpret")
+    compare_with_loop(sampler, PROMPT, [])
+
+
+@torch.no_grad()
+def compare_with_loop(sampler, prompt, filters):
     steps, reused = None, False
     for seed in (0, 1):  # the second time, the tensors of the first one are reused
         inputs, request = make_inputs(prompt, seed), make_request(sampler, filters)

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from zoo.errors import ZooError
-from zoo.generation.captured import captured_steps, why_not_captured
 from zoo.generation.end_flags import EndFlags
+from zoo.generation.kept_steps import captured_steps, why_not_captured
 from zoo.generation.prompts import PromptBatch, build_prompts, strip_prompts
 from zoo.generation.request import DecodeRequest
 from zoo.generation.search import advance_search, init_search

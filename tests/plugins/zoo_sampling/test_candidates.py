@@ -1,5 +1,7 @@
 """Steps of samplers in Triton kernels, compared with those from log-probabilities."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -87,3 +89,36 @@ def test_a_row_without_possible_tokens_has_no_score(monkeypatch):
     found, _ = both_steps(Greedy(), search, prompts, logits, monkeypatch)
     assert found.search.scores[:, 0].isneginf().tolist() == [False, True]
     assert not bool(found.invalid)
+
+
+BEAMS = [
+    Beam(width=2, length_penalty=1.0, early_stopping=True),
+    Beam(width=3, length_penalty=0.6, length_norm="gnmt", early_stopping="never"),
+    Beam(width=1, length_penalty=-0.5),
+]
+
+
+@pytest.mark.parametrize("sampler", BEAMS, ids=["early", "gnmt", "narrow"])
+@torch.no_grad()
+def test_several_steps_of_beam_search_update_the_pool(sampler, monkeypatch):
+    request = DecodeRequest(sampler=sampler, max_length=6)
+    generator, ended = torch.Generator().manual_seed(5), False
+    search, prompts = make_search(sampler, (2, 3))
+    for _ in range(4):
+        logits = torch.randn(2, sampler.width, V, generator=generator).to(DEVICE)
+        monkeypatch.setenv("ZOO_TRITON", "interpret")
+        found = advance_search(
+            replace(search, tokens=search.tokens.clone()), logits, request, prompts
+        )
+        monkeypatch.setenv("ZOO_TRITON", "off")
+        expected = advance_search(search, logits, request, prompts)
+        for name, tensor in expected.search.sampler_state.items():
+            actual = found.search.sampler_state[name]
+            if name == "tokens":  # rows without a score are not compared
+                has_score = ~expected.search.sampler_state["scores"].isneginf()
+                actual, tensor = actual[has_score], tensor[has_score]
+            torch.testing.assert_close(actual, tensor)
+        torch.testing.assert_close(found.search.scores, expected.search.scores)
+        search = expected.search
+        ended = ended or bool(search.sampler_state["scores"].isfinite().any())
+    assert ended

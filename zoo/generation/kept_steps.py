@@ -1,0 +1,109 @@
+"""Recorded decoding steps that are kept for later calls."""
+
+from __future__ import annotations
+
+import logging
+import os
+import weakref
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zoo.attention.module_hooks import has_hooks
+from zoo.attention.recorder import RecordsAttention
+from zoo.generation.captured import CapturedSteps, flatten
+from zoo.generation.prompts import PromptBatch
+from zoo.generation.request import DecodeRequest
+from zoo.interfaces import Decoder, SearchState, State
+
+MIN_STEPS = 8
+"""Shorter generations are not recorded: it takes about as long as some steps."""
+MAX_KEPT = 8
+"""Recorded steps that are kept for each decoder."""
+MAX_KEPT_FRACTION = 0.125
+"""Fraction of the device's memory that the tensors of the kept steps of a decoder may take."""
+
+_LOG = logging.getLogger(__name__)
+
+
+def why_not_captured(decoder: Decoder, device: torch.device, steps: int) -> str | None:
+    """Return the reason why the steps of a decoder are not recorded as a CUDA graph, or None."""
+    if device.type != "cuda":
+        return f"the device is '{device.type}', not 'cuda'"
+    if os.environ.get("ZOO_CUDA_GRAPHS") == "off":
+        return "ZOO_CUDA_GRAPHS is 'off'"
+    if steps < MIN_STEPS:
+        return f"at most {steps} tokens are generated"
+    if decoder.training:
+        return "the decoder is in training mode"
+    if torch.is_autocast_enabled("cuda"):
+        return "autocast is enabled"
+    if has_hooks(decoder):
+        return "the decoder has module hooks"
+    for module in decoder.modules():
+        if isinstance(module, RecordsAttention) and module.recorders:
+            return "the attention weights or samples are recorded"
+    return None
+
+
+_KEPT: weakref.WeakKeyDictionary[Decoder, OrderedDict[Hashable, CapturedSteps]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def captured_steps(
+    decoder: Decoder,
+    request: DecodeRequest,
+    prompts: PromptBatch,
+    state: State,
+    search: SearchState,
+) -> CapturedSteps | None:
+    """Return the steps for inputs of this shape, new or of a previous call with the same shapes.
+
+    None if a previous call has found that the step cannot be recorded, or has not ended yet. The
+    steps of a decoder are deleted with it.
+    """
+    kept = _KEPT.setdefault(decoder, OrderedDict())
+    key = _key(decoder, request, prompts, flatten(state, search, prompts))
+    steps = kept.get(key)
+    if steps is None:
+        steps = kept[key] = CapturedSteps(decoder, request, prompts, state, search)
+    kept.move_to_end(key)
+    available = torch.cuda.get_device_properties(search.tokens.device).total_memory
+    while len(kept) > 1 and (
+        len(kept) > MAX_KEPT
+        or sum(each.bytes for each in kept.values()) > MAX_KEPT_FRACTION * available
+    ):
+        kept.popitem(last=False)
+    if steps.reason is not None:
+        _LOG.debug("decoder '%s' is not recorded as a CUDA graph: %s", decoder.name, steps.reason)
+        return None
+    return None if steps.is_running else steps
+
+
+def _key(
+    decoder: Decoder, request: DecodeRequest, prompts: PromptBatch, tensors: dict[str, Tensor]
+) -> Hashable:
+    """Return what a recorded step depends on, besides the values of tensors of fixed address."""
+    weights = [*decoder.parameters(), *decoder.buffers()]
+    return (
+        tuple((name, t.shape, t.dtype, t.device) for name, t in tensors.items()),
+        tuple((t.data_ptr(), t.dtype) for t in weights),
+        (prompts.prefix.shape[1], prompts.pad, prompts.eos_ids, prompts.max_length),
+        (_parameters(request.sampler), *(_parameters(each) for each in request.filters)),
+        request.generator is None,
+        (torch.get_float32_matmul_precision(), os.environ.get("ZOO_TRITON")),
+    )
+
+
+def _parameters(component: Any) -> Hashable:
+    """Return the type and attributes of a component; the component itself if one has no hash."""
+    try:
+        values = tuple(sorted(vars(component).items()))
+        hash(values)
+    except TypeError:
+        return component  # type: ignore[no-any-return]
+    return type(component), values
