@@ -12,9 +12,8 @@ from torch import Tensor
 
 from zoo.device.cuda_graph import GraphedFunction
 from zoo.device.triton_support import why_not_triton
-from zoo.generation.prompts import PromptBatch
 from zoo.generation.request import DecodeRequest
-from zoo.generation.search import advance_search, parent_rows, select_next
+from zoo.generation.search import Progress, advance_search, parent_rows, select_next
 from zoo.interfaces import Decoder, SearchState, State
 
 
@@ -29,30 +28,22 @@ class CapturedSteps:
     Args:
         decoder: not kept alive by this object.
         request: the sampler and the filters; its generator is replaced by a copy.
-        prompts: its suffix is copied.
-        state: the decoder's state after the first step.
-        search: the search state after the first step.
+        progress: the states after the first step, whose shapes are used.
     """
 
-    def __init__(
-        self,
-        decoder: Decoder,
-        request: DecodeRequest,
-        prompts: PromptBatch,
-        state: State,
-        search: SearchState,
-    ) -> None:
+    def __init__(self, decoder: Decoder, request: DecodeRequest, progress: Progress) -> None:
+        search, state = progress.search, progress.state
         device = search.tokens.device
         self._decoder = weakref.ref(decoder)
         generator = None if request.generator is None else torch.Generator(device)
         self._request = replace(request, generator=generator)
-        self._prompts = prompts
+        self._prompts = progress.prompts
         self._task = search.task
         self._state_fields = {name: list(getattr(state, name)) for name in _STATE_FIELDS}
         with torch.inference_mode(False):
             self._tensors = {
                 name: torch.empty_like(tensor, memory_format=torch.contiguous_format)
-                for name, tensor in flatten(state, search, prompts).items()
+                for name, tensor in flatten(progress).items()
             }
         self.is_running = False
         generators = () if generator is None else (generator,)
@@ -70,20 +61,14 @@ class CapturedSteps:
         """The memory of the fixed tensors."""
         return sum(tensor.nbytes for tensor in self._tensors.values())
 
-    def run(
-        self,
-        request: DecodeRequest,
-        prompts: PromptBatch,
-        state: State,
-        search: SearchState,
-        invalid: Tensor,
-    ) -> Iterator[tuple[SearchState, Tensor]]:
-        """Yield the search state after each further step, and whether a logit was NaN or inf.
+    def run(self, request: DecodeRequest, progress: Progress) -> Iterator[Progress]:
+        """Yield the progress after each further step.
 
-        Their tensors are overwritten by the next step. The generator of the request continues from
+        Its tensors are overwritten by the next step. The generator of the request continues from
         the last step.
         """
-        self._write(flatten(state, search, prompts) | {"invalid": invalid})
+        prompts, search = progress.prompts, progress.search
+        self._write(flatten(progress) | {"invalid": progress.invalid})
         own, generator = self._request.generator, request.generator
         if own is not None and generator is not None:
             own.set_state(generator.get_state())
@@ -96,7 +81,8 @@ class CapturedSteps:
                 if self._request.filters:
                     self._select(logits, length)
                 length += 1
-                yield replace(self._search(), cur_len=length), self._tensors["invalid"]
+                search = replace(self._search(), cur_len=length)
+                yield Progress(prompts, search, self._state(), self._tensors["invalid"])
         finally:
             self.is_running = False
             if own is not None and generator is not None:
@@ -129,9 +115,8 @@ class CapturedSteps:
             cur_len.add_(1)
             parents, updated = selection.parents, _flatten_sampler(sampler_state)
         else:
-            step = advance_search(search, logits, self._request, prompts)
-            parents, updated = step.parents, _flatten_search(step.search)
-            updated["invalid"] = self._tensors["invalid"] | step.invalid
+            search, parents, invalid = advance_search(search, logits, self._request, prompts)
+            updated = _flatten_search(search) | {"invalid": self._tensors["invalid"] | invalid}
             if isinstance(cur_len, int):
                 self._tensors["cur_len"].add_(1)
         if W > 1:
@@ -169,7 +154,7 @@ class CapturedSteps:
         )
 
 
-_STATE_FIELDS = ("per_hypothesis", "per_source", "history", "shared")
+_STATE_FIELDS = ("per_hypothesis", "per_source", "history", "shared", "tables")
 _SEARCH_FIELDS = ("tokens", "scores", "finished", "num_generated")
 
 
@@ -193,13 +178,14 @@ def _flatten_search(search: SearchState) -> dict[str, Tensor]:
     return tensors
 
 
-def flatten(state: State, search: SearchState, prompts: PromptBatch) -> dict[str, Tensor]:
+def flatten(progress: Progress) -> dict[str, Tensor]:
     """Return the tensors of a step by name."""
+    search = progress.search
     device = search.tokens.device
     return {
-        **_flatten_state(state),
+        **_flatten_state(progress.state),
         **_flatten_search(search),
-        "suffix": prompts.suffix,
+        "suffix": progress.prompts.suffix,
         "cur_len": torch.full((), int(search.cur_len), dtype=torch.long, device=device),
         "invalid": torch.zeros((), dtype=torch.bool, device=device),
     }

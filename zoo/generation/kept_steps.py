@@ -17,7 +17,8 @@ from zoo.attention.recorder import RecordsAttention
 from zoo.generation.captured import CapturedSteps, flatten
 from zoo.generation.prompts import PromptBatch
 from zoo.generation.request import DecodeRequest
-from zoo.interfaces import Decoder, SearchState, State
+from zoo.generation.search import Progress
+from zoo.interfaces import Decoder
 
 MIN_STEPS = 8
 """Shorter generations are not recorded: it takes about as long as some steps."""
@@ -55,11 +56,7 @@ _KEPT: weakref.WeakKeyDictionary[Decoder, OrderedDict[Hashable, CapturedSteps]] 
 
 
 def captured_steps(
-    decoder: Decoder,
-    request: DecodeRequest,
-    prompts: PromptBatch,
-    state: State,
-    search: SearchState,
+    decoder: Decoder, request: DecodeRequest, progress: Progress
 ) -> CapturedSteps | None:
     """Return the steps for inputs of this shape, new or of a previous call with the same shapes.
 
@@ -67,12 +64,12 @@ def captured_steps(
     steps of a decoder are deleted with it.
     """
     kept = _KEPT.setdefault(decoder, OrderedDict())
-    key = _key(decoder, request, prompts, flatten(state, search, prompts))
+    key = _key(decoder, request, progress.prompts, flatten(progress))
     steps = kept.get(key)
     if steps is None:
-        steps = kept[key] = CapturedSteps(decoder, request, prompts, state, search)
+        steps = kept[key] = CapturedSteps(decoder, request, progress)
     kept.move_to_end(key)
-    available = torch.cuda.get_device_properties(search.tokens.device).total_memory
+    available = torch.cuda.get_device_properties(progress.search.tokens.device).total_memory
     while len(kept) > 1 and (
         len(kept) > MAX_KEPT
         or sum(each.bytes for each in kept.values()) > MAX_KEPT_FRACTION * available

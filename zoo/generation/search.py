@@ -13,20 +13,43 @@ from torch import Tensor
 
 from zoo.generation.prompts import PromptBatch
 from zoo.generation.request import DecodeRequest
-from zoo.interfaces import Sampler, SearchConfig, SearchState, Selection
+from zoo.interfaces import Sampler, SearchConfig, SearchState, Selection, State
 
 
 @dataclass(frozen=True)
-class SearchStep:
-    """Result of a step: the parents [B, W] of the hypotheses, and whether a logit is NaN or inf."""
+class Progress:
+    """Prompts, search, state of the decoder and whether a logit was NaN or inf, after a step."""
 
+    prompts: PromptBatch
     search: SearchState
-    parents: Tensor
+    state: State
     invalid: Tensor
 
-    def rows(self) -> Tensor:
-        """Return the rows [B * W] of the decoder's state that the hypotheses continue."""
-        return parent_rows(self.parents)
+    def select(self, items: Tensor) -> Progress:
+        """Return the progress of some items, given their indices [n]."""
+        prompts, search, W = self.prompts, self.search, self.search.scores.shape[1]
+        own = torch.arange(W, device=items.device)
+        parts = {
+            name: getattr(search, name).index_select(0, items)
+            for name in ("tokens", "scores", "finished", "num_generated")
+        }
+        sampler_state = {n: t.index_select(0, items) for n, t in search.sampler_state.items()}
+        return Progress(
+            replace(
+                prompts,
+                prefix=prompts.prefix.index_select(0, items),
+                suffix=prompts.suffix.index_select(0, items),
+                forced_lengths=prompts.forced_lengths.index_select(0, items),
+            ),
+            replace(
+                search,
+                task=replace(search.task, batch=len(items)),
+                sampler_state=sampler_state,
+                **parts,
+            ),
+            self.state.select(items, (items[:, None] * W + own).flatten()),
+            self.invalid,
+        )
 
 
 def parent_rows(parents: Tensor) -> Tensor:
@@ -59,12 +82,24 @@ def init_search(sampler: Sampler, prompts: PromptBatch, vocab: int) -> SearchSta
 
 def advance_search(
     search: SearchState, logits: Tensor, request: DecodeRequest, prompts: PromptBatch
-) -> SearchStep:
-    """Select the next token of each hypothesis from the decoder's logits [B, W, V]."""
+) -> tuple[SearchState, Tensor, Tensor]:
+    """Select the next token of each hypothesis from the decoder's logits [B, W, V].
+
+    Returns the updated search state, the parents [B, W], and whether a logit is NaN or inf, [].
+    """
     selection, sampler_state, nan_or_inf = select_next(search, logits, request, prompts)
     active = ~(search.finished | search.scores.isneginf())
     invalid = (nan_or_inf & active).any()
-    return SearchStep(_update_search(search, selection, sampler_state), selection.parents, invalid)
+    return _update_search(search, selection, sampler_state), selection.parents, invalid
+
+
+def advance(progress: Progress, logits: Tensor, state: State, request: DecodeRequest) -> Progress:
+    """Return the progress after a selection from the logits [B, W, V]; state is the decoder's."""
+    prompts = progress.prompts
+    search, parents, invalid = advance_search(progress.search, logits, request, prompts)
+    if parents.shape[1] > 1:
+        state = state.reorder(parent_rows(parents))
+    return Progress(prompts, search, state, progress.invalid | invalid)
 
 
 def select_next(

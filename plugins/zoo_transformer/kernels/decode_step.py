@@ -105,8 +105,8 @@ def _self_attention(
     at = state.per_hypothesis["at"]
     R, H, D = len(rows.x), attention.heads, attention.head_dim
     queries = rows.x.new_empty(R, H, D)
-    rotary = "cos" in state.shared
-    cos, sin = (state.shared[name] if rotary else rows.x for name in ("cos", "sin"))
+    rotary = "cos" in state.tables
+    cos, sin = (state.tables[name] if rotary else rows.x for name in ("cos", "sin"))
     tiles = linear_tiles(R, (H + 2 * attention.kv_heads) * D, sublayer.x.shape[1], half_head=D // 2)
     grid = ((H + 2 * attention.kv_heads) * (D // 2) // tiles["BN"], triton.cdiv(R, tiles["BM"]))
     linear_triton.project_heads[grid](
