@@ -107,8 +107,9 @@ def _self_attention(
     queries = rows.x.new_empty(R, H, D)
     rotary = "cos" in state.tables
     cos, sin = (state.tables[name] if rotary else rows.x for name in ("cos", "sin"))
-    tiles = linear_tiles(R, (H + 2 * attention.kv_heads) * D, sublayer.x.shape[1], half_head=D // 2)
-    grid = ((H + 2 * attention.kv_heads) * (D // 2) // tiles["BN"], triton.cdiv(R, tiles["BM"]))
+    x, width = sublayer.x, (H + 2 * attention.kv_heads) * D
+    tiles = linear_tiles(R, width, x.shape[1], dtype=x.dtype, half_head=D // 2)
+    grid = (width // 2 // tiles["BN"], triton.cdiv(R, tiles["BM"]))
     linear_triton.project_heads[grid](
         query=attention.query.weight,
         key=attention.key.weight,
@@ -189,7 +190,7 @@ def _linear(
     weight, bias = (layer, None) if isinstance(layer, Tensor) else (layer.weight, layer.bias)
     x, N = inputs.x, len(weight)
     output = x.new_empty(len(x), N)
-    tiles = linear_tiles(len(x), N, x.shape[1])
+    tiles = linear_tiles(len(x), N, x.shape[1], dtype=x.dtype)
     grid = (triton.cdiv(N, tiles["BN"]), triton.cdiv(len(x), tiles["BM"]))
     linear_triton.linear[grid](
         weight=weight,

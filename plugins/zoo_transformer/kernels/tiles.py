@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 import triton
 from torch import Tensor
 
@@ -15,7 +16,9 @@ AHEAD_BYTES = 2**23
 """Weights of the next kernel that a kernel loads into the L2 cache, to hide the time between."""
 
 
-def linear_tiles(M: int, N: int, K: int, *, half_head: int | None = None) -> dict[str, int]:
+def linear_tiles(
+    M: int, N: int, K: int, *, dtype: torch.dtype, half_head: int | None = None
+) -> dict[str, int]:
     """Return the tiles of a linear layer from K to N for M rows, and the launch options.
 
     Args:
@@ -25,6 +28,8 @@ def linear_tiles(M: int, N: int, K: int, *, half_head: int | None = None) -> dic
     width = triton.next_power_of_2(K)
     if M == 1:
         tiles = {"BM": 1, "BN": 4, "BK": min(2048, width), "STAGES": 1, "num_warps": 4}
+    elif dtype == torch.float32:  # without tensor cores
+        tiles = {"BM": 16, "BN": 16, "BK": 32, "STAGES": 2, "num_warps": 4}
     elif K <= 512:
         tiles = {"BM": 16, "BN": 32, "BK": width, "STAGES": 1, "num_warps": 4}
     else:
