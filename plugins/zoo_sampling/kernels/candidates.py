@@ -58,9 +58,8 @@ def beam_step(
     B, W, T = search.tokens.shape
     pool, C = search.sampler_state, chunks.highest.shape[-1]
     scores = search.scores
-    selection = Selection(
-        *(torch.empty_like(scores, dtype=torch.long) for _ in range(2)), torch.empty_like(scores)
-    )
+    selected, parents = (torch.empty_like(scores, dtype=torch.long) for _ in range(2))
+    selection = Selection(selected, parents, torch.empty_like(scores))
     invalid = torch.empty_like(search.finished)
     updated = {name: torch.empty_like(tensor) for name, tensor in pool.items()}
     eos_ids, cur_len = search.task.eos_ids, search.cur_len
