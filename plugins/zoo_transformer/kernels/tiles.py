@@ -27,11 +27,16 @@ def linear_tiles(
     """
     width = triton.next_power_of_2(K)
     if M == 1:
-        tiles = {"BM": 1, "BN": 4, "BK": min(2048, width), "STAGES": 1, "num_warps": 4}
+        block_n, block_k = (8, 512) if N >= 2**15 else (4, 2048)
+        tiles = {"BM": 1, "BN": block_n, "BK": min(block_k, width), "STAGES": 1, "num_warps": 4}
     elif dtype == torch.float32:  # without tensor cores
         tiles = {"BM": 16, "BN": 16, "BK": 32, "STAGES": 2, "num_warps": 4}
+    elif K <= 512 and M >= 128 and N >= 2048:
+        tiles = {"BM": 32, "BN": 64, "BK": 128, "STAGES": 3, "num_warps": 8}
     elif K <= 512:
         tiles = {"BM": 16, "BN": 32, "BK": width, "STAGES": 1, "num_warps": 4}
+    elif M >= 64:
+        tiles = {"BM": 64, "BN": 16, "BK": 128, "STAGES": 3, "num_warps": 4}
     else:
         tiles = {"BM": 16, "BN": 32, "BK": 128, "STAGES": 3, "num_warps": 4}
     if half_head is not None:
