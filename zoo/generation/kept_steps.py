@@ -60,25 +60,34 @@ def captured_steps(
 ) -> CapturedSteps | None:
     """Return the steps for inputs of this shape, new or of a previous call with the same shapes.
 
-    None if a previous call has found that the step cannot be recorded, or has not ended yet. The
-    steps of a decoder are deleted with it.
+    None if the step cannot be recorded, or a previous call has not ended yet; the reason is logged.
+    The steps of a decoder are deleted with it.
     """
+    device = progress.invalid.device
+    reason = why_not_captured(decoder, device, progress.prompts.steps)
+    if reason is None:
+        steps = _find_steps(decoder, request, progress)
+        reason = "a previous call has not ended" if steps.is_running else steps.reason
+        if reason is None:
+            return steps
+    _LOG.debug("decoder '%s': steps are not recorded as a CUDA graph: %s", decoder.name, reason)
+    return None
+
+
+def _find_steps(decoder: Decoder, request: DecodeRequest, progress: Progress) -> CapturedSteps:
     kept = _KEPT.setdefault(decoder, OrderedDict())
     key = _key(decoder, request, progress.prompts, flatten(progress))
     steps = kept.get(key)
     if steps is None:
         steps = kept[key] = CapturedSteps(decoder, request, progress)
     kept.move_to_end(key)
-    available = torch.cuda.get_device_properties(progress.search.tokens.device).total_memory
+    available = torch.cuda.get_device_properties(progress.invalid.device).total_memory
     while len(kept) > 1 and (
         len(kept) > MAX_KEPT
         or sum(each.bytes for each in kept.values()) > MAX_KEPT_FRACTION * available
     ):
         kept.popitem(last=False)
-    if steps.reason is not None:
-        _LOG.debug("decoder '%s' is not recorded as a CUDA graph: %s", decoder.name, steps.reason)
-        return None
-    return None if steps.is_running else steps
+    return steps
 
 
 def _key(

@@ -10,7 +10,7 @@ from torch import Tensor
 from zoo.errors import ZooError
 from zoo.generation.compaction import Compaction
 from zoo.generation.end_flags import EndFlags
-from zoo.generation.kept_steps import captured_steps, why_not_captured
+from zoo.generation.kept_steps import captured_steps
 from zoo.generation.prompts import PromptBatch, build_prompts, strip_prompts
 from zoo.generation.request import DecodeRequest
 from zoo.generation.search import Progress, advance, init_search
@@ -113,11 +113,10 @@ def _further_steps(
     decoder: Decoder, request: DecodeRequest, progress: Progress
 ) -> Iterator[Progress]:
     """Yield the progress after each further step; has no end."""
-    device, W = progress.invalid.device, request.sampler.width
-    if why_not_captured(decoder, device, progress.prompts.steps) is None:
-        captured = captured_steps(decoder, request, progress)
-        if captured is not None:
-            yield from captured.run(request, progress)
+    captured = captured_steps(decoder, request, progress)
+    if captured is not None:
+        yield from captured.run(request, progress)
+    W = request.sampler.width
     while True:
         last_tokens = progress.search.last_tokens().reshape(-1, 1)
         logits, state = decoder.step(last_tokens, progress.state)
