@@ -82,7 +82,7 @@ def _find_steps(decoder: Decoder, request: DecodeRequest, progress: Progress) ->
         steps = kept[key] = CapturedSteps(decoder, request, progress)
     kept.move_to_end(key)
     available = torch.cuda.get_device_properties(progress.invalid.device).total_memory
-    while len(kept) > 1 and (
+    while (
         len(kept) > MAX_KEPT
         or sum(each.bytes for each in kept.values()) > MAX_KEPT_FRACTION * available
     ):
