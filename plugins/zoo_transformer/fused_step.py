@@ -40,9 +40,9 @@ def why_not_fused_step(
     if position is not None:
         if position.has_bias:
             return f"position '{position.name}' adds a bias to the scores"
-        if position.is_rotary and position.rotation(1, weights[0]) is None:
+        if position.is_rotary and type(position).rotation is Position.rotation:
             return f"position '{position.name}' has no table of angles"
-        if type(position).add is not Position.add and position.added(1, weights[0]) is None:
+        if type(position).add is not Position.add and type(position).added is Position.added:
             return f"position '{position.name}' has no table of vectors"
     for attention in _attentions(blocks):
         reason = _why_not_attention(attention)

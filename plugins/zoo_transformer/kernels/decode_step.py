@@ -190,7 +190,7 @@ def _linear(
     weight, bias = (layer, None) if isinstance(layer, Tensor) else (layer.weight, layer.bias)
     x, N = inputs.x, len(weight)
     output = x.new_empty(len(x), N)
-    tiles = linear_tiles(len(x), N, x.shape[1], dtype=x.dtype)
+    tiles = linear_tiles(len(x), N, x.shape[1], dtype=x.dtype, paired=gate is not None)
     grid = (triton.cdiv(N, tiles["BN"]), triton.cdiv(len(x), tiles["BM"]))
     linear_triton.linear[grid](
         weight=weight,

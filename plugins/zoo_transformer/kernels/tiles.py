@@ -17,18 +17,28 @@ AHEAD_BYTES = 2**23
 
 
 def linear_tiles(
-    M: int, N: int, K: int, *, dtype: torch.dtype, half_head: int | None = None
+    M: int,
+    N: int,
+    K: int,
+    *,
+    dtype: torch.dtype,
+    half_head: int | None = None,
+    paired: bool = False,
 ) -> dict[str, int]:
     """Return the tiles of a linear layer from K to N for M rows, and the launch options.
 
     Args:
         half_head: half of the width of a head, if a tile contains pairs of dimensions of one head;
             it is divided by the size of the tile.
+        paired: whether a tile contains rows of two matrices, as with a gate.
     """
     width = triton.next_power_of_2(K)
     if M == 1:
-        block_n, block_k = (8, 512) if N >= 2**15 else (4, 2048)
-        tiles = {"BM": 1, "BN": block_n, "BK": min(block_k, width), "STAGES": 1, "num_warps": 4}
+        if N >= 2**15:
+            tiles = {"BM": 1, "BN": 4, "BK": min(512, width), "STAGES": 4, "num_warps": 2}
+        else:
+            block_n = 2 if paired or half_head is not None else 4
+            tiles = {"BM": 1, "BN": block_n, "BK": min(2048, width), "STAGES": 1, "num_warps": 4}
     elif dtype == torch.float32:  # without tensor cores
         tiles = {"BM": 16, "BN": 16, "BK": 32, "STAGES": 2, "num_warps": 4}
     elif K <= 512 and M >= 128 and N >= 2048:
@@ -36,7 +46,7 @@ def linear_tiles(
     elif K <= 512:
         tiles = {"BM": 16, "BN": 32, "BK": width, "STAGES": 1, "num_warps": 4}
     elif M >= 64:
-        tiles = {"BM": 64, "BN": 16, "BK": 128, "STAGES": 3, "num_warps": 4}
+        tiles = {"BM": 64, "BN": 16, "BK": 128, "STAGES": 4, "num_warps": 4}
     else:
         tiles = {"BM": 16, "BN": 32, "BK": 128, "STAGES": 3, "num_warps": 4}
     if half_head is not None:

@@ -37,7 +37,7 @@ def interpreter(monkeypatch):
         from zoo_transformer.kernels import decode_step
 
         # The interpreter takes time for each program.
-        def tiles(M, N, K, dtype, half_head=64):
+        def tiles(M, N, K, dtype, half_head=64, paired=False):
             blocks = {"BM": 1 if M == 1 else 16, "BN": half_head, "BK": 64 if N == 128 else 128}
             one_pass = blocks["BK"] >= K
             return blocks | {"NORM_BK": 0 if one_pass else 64, "STAGES": 1, "num_warps": 4}
