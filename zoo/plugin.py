@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from zoo.data.text_lines import TextLines as TextLines
     from zoo.data.tokenizer import Tokenizer as Tokenizer, read_tokenizer as read_tokenizer
     from zoo.device.cuda_graph import GraphedFunction as GraphedFunction
+    from zoo.device.packed_linear import (
+        Linear as Linear,
+        PackedWeights as PackedWeights,
+        packed_weights as packed_weights,
+    )
     from zoo.device.triton_support import (
         why_not_triton as why_not_triton,
         why_not_triton_on as why_not_triton_on,

@@ -1,5 +1,6 @@
 """Greedy decoding."""
 
+import math
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -35,8 +36,27 @@ class Greedy(Sampler):
         self, logits: Tensor, search: SearchState
     ) -> tuple[Selection, Mapping[str, Tensor], Tensor] | None:
         if why_not_triton(logits) is not None:
-            return None
+            on_cpu = logits.device.type == "cpu" and not torch.compiler.is_compiling()
+            return _step_on_cpu(logits.float(), search) if on_cpu else None
         from zoo_sampling.kernels.candidates import greedy_step
 
         tokens, scores, invalid = greedy_step(logits, search)
         return Selection(tokens, torch.zeros_like(tokens), scores), search.sampler_state, invalid
+
+
+def _step_on_cpu(
+    logits: Tensor, search: SearchState
+) -> tuple[Selection, Mapping[str, Tensor], Tensor]:
+    """Compute the log-probability of the selected token only."""
+    task, finished = search.task, search.finished
+    best, tokens = logits.max(dim=-1)  # NaN is the maximum
+    nan_or_inf = ~(best < math.inf)
+    total = logits.logsumexp(dim=-1)
+    if not task.pad_ends and bool((tokens == task.pad).any()):
+        is_pad = torch.arange(task.vocab) == task.pad
+        best, tokens = logits.masked_fill(is_pad, -math.inf).max(dim=-1)
+    # The difference is NaN in a row of -inf.
+    gain = (best - total).nan_to_num(nan=-math.inf, neginf=-math.inf)
+    tokens = tokens.masked_fill(finished, task.pad)
+    scores = search.scores + gain.masked_fill(finished, 0.0)
+    return Selection(tokens, torch.zeros_like(tokens), scores), search.sampler_state, nan_or_inf

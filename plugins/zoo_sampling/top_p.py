@@ -7,7 +7,9 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo.plugin import Sampler
+from zoo_sampling.candidate_search import is_searchable
 from zoo_sampling.logits import apply_temperature, keep_tokens, validate_range
+from zoo_sampling.nucleus import nucleus
 
 
 class TopP(Sampler):
@@ -47,6 +49,10 @@ class TopP(Sampler):
         logits = apply_temperature(logprobs, self.temperature)
         if self.p == 1:
             return logits.softmax(dim=-1)
+        if is_searchable(logits):
+            found = nucleus(logits.softmax(dim=-1).view(-1, logits.shape[-1]), self.p)
+            if found is not None:
+                return found.view(logits.shape)
         # Remove the least probable tokens while their total probability is at most 1 - p.
         ascending, order = logits.sort(dim=-1)
         kept = ascending.softmax(dim=-1).cumsum(dim=-1) > 1 - self.p

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from zoo.plugin import Benchmark, Decoder, Encoder, Scorer, hookimpl
 from zoo_transformer.benchmark_beam_generation import BeamGeneration
+from zoo_transformer.benchmark_generation_cpu import GreedyGenerationCpu
 from zoo_transformer.benchmark_greedy_generation import GreedyGeneration
 from zoo_transformer.benchmark_llama_decoding import LlamaDecoding
 from zoo_transformer.scaled_dot import ScaledDot
@@ -18,6 +19,7 @@ def zoo_components() -> Sequence[type[Scorer] | type[Encoder] | type[Decoder] | 
         TransformerEncoder,
         TransformerDecoder,
         GreedyGeneration,
+        GreedyGenerationCpu,
         BeamGeneration,
         LlamaDecoding,
     ]

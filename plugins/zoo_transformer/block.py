@@ -81,7 +81,7 @@ class Block(nn.Module):
             context: Tensor = self.attention(y, cached, mask, position=position, offset=offset)
             return context
 
-        x = self._residual(x, self_attention, self.attention_norm)
+        x = self.residual(x, self_attention, self.attention_norm)
         if memory is not None:
             source = memory
 
@@ -89,13 +89,13 @@ class Block(nn.Module):
                 context: Tensor = self.cross(y, source, memory_mask, offset=offset)
                 return context
 
-            x = self._residual(x, cross_attention, self.cross_norm)
-        return self._residual(x, self.feed_forward, self.feed_forward_norm)
+            x = self.residual(x, cross_attention, self.cross_norm)
+        return self.residual(x, self.feed_forward, self.feed_forward_norm)
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, memory_dim={self.memory_dim}, pre={self.pre}"
 
-    def _residual(self, x: Tensor, sublayer: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
+    def residual(self, x: Tensor, sublayer: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
         """Add the sublayer's output to x, with the norm before the sublayer or after the sum."""
         result: Tensor
         if self.pre:

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import FromParent
+from zoo.plugin import FromParent, Linear
 
 
 class FeedForward(nn.Module):
@@ -37,9 +37,9 @@ class FeedForward(nn.Module):
         super().__init__()
         self.dim, self.hidden, self.activation, self.gated = dim, hidden, activation, gated
         self.bias = bias
-        self.up = nn.Linear(dim, hidden, bias=bias)
-        self.gate = nn.Linear(dim, hidden, bias=bias) if gated else None
-        self.down = nn.Linear(hidden, dim, bias=bias)
+        self.up = Linear(dim, hidden, bias=bias)
+        self.gate = Linear(dim, hidden, bias=bias) if gated else None
+        self.down = Linear(hidden, dim, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         if self.gate is None:

@@ -44,6 +44,11 @@ def why_not_fused_step(
             return f"position '{position.name}' has no table of angles"
         if type(position).add is not Position.add and type(position).added is Position.added:
             return f"position '{position.name}' has no table of vectors"
+    return why_not_attentions(blocks)
+
+
+def why_not_attentions(blocks: list[Block]) -> str | None:
+    """Return the reason why an attention of the blocks is not multi-head scaled-dot attention."""
     for attention in _attentions(blocks):
         reason = _why_not_attention(attention)
         if reason is not None:

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Embedding, FromParent
+from zoo.plugin import Embedding, FromParent, Linear
 
 
 class Output(nn.Module):
@@ -40,7 +40,7 @@ class Output(nn.Module):
             )
         self.tied, self.scale = tied, scale
         self.embedding = embedding if tied else None
-        self.map = None if tied else nn.Linear(embedding.dim, embedding.vocab, bias=False)
+        self.map = None if tied else Linear(embedding.dim, embedding.vocab, bias=False)
         self.bias = nn.Parameter(torch.empty(embedding.vocab)) if bias else None
         self.reset_parameters()
 

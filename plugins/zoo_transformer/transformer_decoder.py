@@ -21,6 +21,7 @@ from zoo.plugin import (
     State,
 )
 from zoo_transformer.block import Block, build_position, position_bias
+from zoo_transformer.cpu_step import run_blocks, weights_of_cpu_step
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.fused_step import (
     from_reference,
@@ -179,6 +180,11 @@ class TransformerDecoder(Decoder):
     def _step(self, tokens: Tensor, state: State, offset: int | Tensor) -> tuple[Tensor, State]:
         x, T = self._embed(tokens, offset), tokens.shape[1]
         per_hypothesis = {"at": state.per_hypothesis["at"] + T}
+        if T == 1 and isinstance(offset, int):
+            packed = weights_of_cpu_step(self, self._blocks(), self.position)
+            if packed is not None:
+                x = run_blocks(x, state, self._blocks(), self.position, offset, packed)
+                return self._logits(x), state.updated({**state.per_hypothesis, **per_hypothesis})
         keys = _filled(state.per_hypothesis["0.keys"], offset, T)
         bias = position_bias(self.position, x, keys, offset=offset)
         mask = Mask(causal=True, offset=offset, bias=bias)

@@ -6,6 +6,7 @@ from itertools import islice
 import pytest
 import torch
 
+from zoo.device.packed_linear import PackedWeights
 from zoo.generation.captured import CapturedSteps
 from zoo.generation.kept_steps import _parameters, why_not_captured
 from zoo.generation.loop import _first_step, _further_steps
@@ -58,20 +59,20 @@ def compare_with_loop(sampler, prompt, filters):
     for seed in (0, 1):  # the second time, the tensors of the first one are reused
         inputs, request = make_inputs(prompt, seed), make_request(sampler, filters)
         prompts = build_prompts(inputs, request.max_length)
-        first = _first_step(inputs, request, prompts)
-        *_, expected = islice(_further_steps(inputs.decoder, request, first), 6)
+        first = _first_step(inputs, request, prompts, PackedWeights())
+        *_, expected = islice(_further_steps(inputs.decoder, request, first, PackedWeights()), 6)
         expected = expected.search
         state_after = request.generator.get_state()
 
         request = make_request(sampler, filters)
         if steps is None:
             decoder = inputs.decoder
-            first = _first_step(inputs, request, prompts)
+            first = _first_step(inputs, request, prompts, PackedWeights())
             steps = CapturedSteps(decoder, request, first)
         else:
             reused = True
             decoder.load_state_dict(inputs.decoder.state_dict())
-            first = _first_step(inputs, request, prompts)
+            first = _first_step(inputs, request, prompts, PackedWeights())
         *_, found = islice(steps.run(request, first), 6)
         found = found.search
         gc.collect()  # closes the iterator

@@ -17,6 +17,7 @@ from zoo.attention.heads import repeat_heads, split_heads
 from zoo.attention.module_hooks import has_hooks
 from zoo.attention.recorder import RecordsAttention
 from zoo.attention.scorer_bank import ScorerBank
+from zoo.device.packed_linear import Linear
 from zoo.errors import ZooError
 from zoo.interfaces import Alignment, AlignmentContext, Mask, Position, Scorer
 from zoo.interfaces.signature import FromParent
@@ -85,10 +86,10 @@ class Attention(RecordsAttention):
                     f"query_dim ({query_dim}) must be divisible by heads ({heads}), or set head_dim"
                 )
             self.head_dim = inner_key_dim = head_dim or query_dim // heads
-            self.query = nn.Linear(query_dim, heads * inner_key_dim, bias=bool(bias))
-            self.key = nn.Linear(key_dim, self.kv_heads * inner_key_dim, bias=bool(bias))
+            self.query = Linear(query_dim, heads * inner_key_dim, bias=bool(bias))
+            self.key = Linear(key_dim, self.kv_heads * inner_key_dim, bias=bool(bias))
             if self.project == "qkv":
-                self.value = nn.Linear(key_dim, self.kv_heads * inner_key_dim, bias=bool(bias))
+                self.value = Linear(key_dim, self.kv_heads * inner_key_dim, bias=bool(bias))
         self.scorers = ScorerBank(scorer, heads, query_dim=self.head_dim, key_dim=inner_key_dim)
         self.align: Alignment = align.build(query_dim=self.head_dim)
         if self.project == "none" and heads > 1 and self.scorers.shared:
@@ -98,7 +99,7 @@ class Attention(RecordsAttention):
             )
         self.output_dim = inner_key_dim * (heads if merge == "concat" else 1)
         if self.project != "none":
-            self.out = nn.Linear(self.output_dim, query_dim, bias=bias is True)
+            self.out = Linear(self.output_dim, query_dim, bias=bias is True)
             self.output_dim = query_dim
 
     def forward(

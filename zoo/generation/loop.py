@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from zoo.device.packed_linear import PackedWeights
 from zoo.errors import ZooError
 from zoo.generation.compaction import Compaction
 from zoo.generation.end_flags import EndFlags
@@ -32,9 +33,10 @@ def decode(inputs: GenerationInputs, request: DecodeRequest) -> GenerationOutput
     """
     prompts = _validate(inputs, request)
     sync_every = 1 if inputs.memory.states.device.type == "cpu" else SYNC_EVERY
-    first = _first_step(inputs, request, prompts)
+    packed = PackedWeights()
+    first = _first_step(inputs, request, prompts, packed)
     compaction = Compaction(request.sampler, first)
-    for progress in _checked_steps(inputs.decoder, request, first, sync_every, compaction):
+    for progress in _checked_steps(inputs.decoder, request, first, packed, sync_every, compaction):
         last = progress
     tokens, scores = compaction.finish(last)
     _require_finite_score(scores)
@@ -61,18 +63,22 @@ def stream_tokens(inputs: GenerationInputs, request: DecodeRequest) -> Iterator[
 def _stream_steps(
     inputs: GenerationInputs, request: DecodeRequest, prompts: PromptBatch
 ) -> Iterator[Tensor]:
-    first = _first_step(inputs, request, prompts)
-    for progress in _checked_steps(inputs.decoder, request, first, sync_every=1):
+    packed = PackedWeights()
+    first = _first_step(inputs, request, prompts, packed)
+    for progress in _checked_steps(inputs.decoder, request, first, packed, sync_every=1):
         search = progress.search
         _require_finite_score(search.scores)
         yield search.last_tokens().masked_fill(search.num_generated[:, None] <= 1, prompts.pad)
 
 
-def _first_step(inputs: GenerationInputs, request: DecodeRequest, prompts: PromptBatch) -> Progress:
+def _first_step(
+    inputs: GenerationInputs, request: DecodeRequest, prompts: PromptBatch, packed: PackedWeights
+) -> Progress:
     """Process the common part of the prompts and select the first tokens."""
     decoder, W = inputs.decoder, request.sampler.width
-    state = decoder.start(inputs.memory, steps=prompts.total_length - 1)
-    logits, state = decoder.step(prompts.prefix, state)
+    with packed.use():
+        state = decoder.start(inputs.memory, steps=prompts.total_length - 1)
+        logits, state = decoder.step(prompts.prefix, state)
     search = init_search(request.sampler, prompts, logits.shape[-1])
     if W > 1:
         state = state.repeat(W)
@@ -85,12 +91,13 @@ def _checked_steps(
     decoder: Decoder,
     request: DecodeRequest,
     progress: Progress,
+    packed: PackedWeights,
     sync_every: int,
     compaction: Compaction | None = None,
 ) -> Iterator[Progress]:
     """Yield the progress after each step, from the first one on, until all items are done."""
     flags, total = EndFlags(lag=sync_every > 1), progress.prompts.steps
-    steps = _further_steps(decoder, request, progress)
+    steps = _further_steps(decoder, request, progress, packed)
     for step in range(1, total + 1):
         progress = progress if step == 1 else next(steps)
         ended = step == total
@@ -103,14 +110,14 @@ def _checked_steps(
                 reduced = compaction.reduce(progress, done, total - step)
             if reduced is not None:
                 progress, flags = reduced, EndFlags(lag=sync_every > 1)
-                steps = _further_steps(decoder, request, progress)
+                steps = _further_steps(decoder, request, progress, packed)
         yield progress
         if ended:
             return
 
 
 def _further_steps(
-    decoder: Decoder, request: DecodeRequest, progress: Progress
+    decoder: Decoder, request: DecodeRequest, progress: Progress, packed: PackedWeights
 ) -> Iterator[Progress]:
     """Yield the progress after each further step; has no end."""
     captured = captured_steps(decoder, request, progress)
@@ -119,7 +126,8 @@ def _further_steps(
     W = request.sampler.width
     while True:
         last_tokens = progress.search.last_tokens().reshape(-1, 1)
-        logits, state = decoder.step(last_tokens, progress.state)
+        with packed.use():
+            logits, state = decoder.step(last_tokens, progress.state)
         logits = logits[:, -1].reshape(-1, W, progress.search.task.vocab)
         progress = advance(progress, logits, state, request)
         yield progress

@@ -114,10 +114,7 @@ class Sampler(Component):
             raise NotImplementedError(
                 f"{type(self).__name__} must implement distribution or select"
             )
-        p = self.distribution(logprobs)
-        # argmax(p / exponential noise) is a sample from p; torch.multinomial would synchronise.
-        noise = torch.empty_like(p).exponential_(generator=generator)
-        tokens = (p / noise.clamp_(min=torch.finfo(p.dtype).tiny)).argmax(dim=-1)  # [B, W]
+        tokens = _sample(self.distribution(logprobs), generator)
         token_logprobs = logprobs.gather(-1, tokens[..., None])[..., 0]
         parents = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
         return Selection(tokens, parents, scores + token_logprobs)
@@ -151,6 +148,29 @@ class Sampler(Component):
     def finish(self, search: SearchState) -> tuple[Tensor, Tensor]:
         """Return tokens [B, N, total_length] and scores [B, N] of the hypotheses, best first."""
         return search.tokens, search.scores
+
+
+def _sample(p: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Sample an index [...] from each distribution p [..., V]; torch.multinomial synchronises."""
+    # Random numbers are slow to generate on the CPU: one per row there.
+    search = _search_cumulative if p.device.type == "cpu" else _race
+    return search(p, generator)
+
+
+def _search_cumulative(p: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Sample by inversion of the cumulative sums."""
+    cumulative = p.cumsum(dim=-1, dtype=torch.float64)
+    u = torch.rand(*p.shape[:-1], 1, dtype=torch.float64, generator=generator)
+    # The product stays below the sum, so the index of a probability above 0 is found.
+    target = u.clamp_(max=1 - 1e-15) * cumulative[..., -1:]
+    index = torch.searchsorted(cumulative, target, right=True)[..., 0]
+    return index.clamp_(max=p.shape[-1] - 1)
+
+
+def _race(p: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Sample as argmax(p / exponential noise)."""
+    noise = torch.empty_like(p).exponential_(generator=generator)
+    return (p / noise.clamp_(min=torch.finfo(p.dtype).tiny)).argmax(dim=-1)
 
 
 class FrameSampler(Sampler):

@@ -5,6 +5,7 @@ import torch
 
 from zoo import ZooError, load_spec
 from zoo.errors import SpecError
+from zoo.interfaces.sampler import _race, _search_cumulative
 from zoo_sampling.logits import apply_temperature, keep_tokens
 from zoo_sampling.min_p import MinP
 from zoo_sampling.temperature import Temperature
@@ -82,8 +83,16 @@ def test_rows_are_sampled_independently():
     assert ((counts - 62.5) ** 2 / 62.5).sum() < 37.7
 
 
-def test_zero_exponential_noise_samples_no_impossible_token(monkeypatch):
-    monkeypatch.setattr(torch.Tensor, "exponential_", lambda self, generator=None: self.zero_())
-    logprobs = torch.tensor([[[0.0, 0.0, 1.0, 0.0]]]).log()
+@pytest.mark.parametrize(
+    ("method", "source"), [(_race, "Tensor.exponential_"), (_search_cumulative, "rand")]
+)
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_extreme_noise_samples_no_impossible_token(monkeypatch, method, source, noise):
+    def constant(*shape, dtype=torch.float32, generator=None):
+        like = shape[0] if isinstance(shape[0], torch.Tensor) else torch.empty(shape, dtype=dtype)
+        return like.fill_(noise)
 
-    assert Temperature().select(logprobs, torch.zeros(1, 1)).tokens.tolist() == [[2]]
+    owner, name = (torch.Tensor, source[7:]) if source.startswith("Tensor") else (torch, source)
+    monkeypatch.setattr(owner, name, constant)
+
+    assert method(torch.tensor([[0.0, 0.0, 0.3, 0.0]]), None).tolist() == [2]

@@ -1,0 +1,58 @@
+"""The nucleus of large vocabularies against sorting."""
+
+import pytest
+import torch
+
+from zoo_sampling import top_p
+from zoo_sampling.nucleus import nucleus
+from zoo_sampling.top_p import TopP
+
+
+def sorted_nucleus(logits, p):
+    """Return which tokens [N, V] the definition keeps, and the margin of the nearest decision."""
+    probs = logits.double().softmax(dim=-1)
+    descending, order = probs.flip(-1).sort(dim=-1, descending=True, stable=True)
+    above = descending.cumsum(dim=-1) - descending
+    kept = torch.empty_like(order, dtype=torch.bool).scatter_(-1, order, above < p)
+    return kept.flip(-1), (above - p).abs().min()
+
+
+@pytest.mark.parametrize("p", [0.01, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("scale", [0.5, 3.0])
+def test_tokens_equal_those_of_the_definition(p, scale):
+    logits = scale * torch.randn(3, 4100, generator=torch.Generator().manual_seed(0))
+    logits[0, 100:] = -torch.inf
+    kept, margin = sorted_nucleus(logits, p)
+    assert margin > 1e-7  # rounding of the probabilities decides nothing
+
+    probs = TopP(p=p).distribution(logits)
+
+    assert torch.equal(probs > 0, kept)
+    expected = logits.masked_fill(~kept, -torch.inf).softmax(dim=-1)
+    torch.testing.assert_close(probs, expected)
+
+
+def test_ties_are_kept_only_until_p_is_reached():
+    logits = torch.full((1, 8192), -20.0)
+    logits[0, [10, 20, 30, 40]] = 0.0
+
+    assert (TopP(p=0.6).distribution(logits) > 0).nonzero()[:, 1].tolist() == [20, 30, 40]
+
+
+def test_the_most_probable_token_is_always_kept():
+    logits = torch.randn(2, 5000, generator=torch.Generator().manual_seed(0))
+
+    probs = TopP(p=1e-9).distribution(logits)
+
+    assert torch.equal(probs.argmax(dim=-1), logits.argmax(dim=-1))
+    assert (probs > 0).sum(dim=-1).tolist() == [1, 1]
+
+
+def test_equal_logits_are_sorted(monkeypatch):
+    logits = torch.zeros(2, 5000)
+    assert nucleus(logits.softmax(dim=-1), 0.5) is None
+
+    found = TopP(p=0.5).distribution(logits)
+
+    monkeypatch.setattr(top_p, "is_searchable", lambda logits: False)
+    assert torch.equal(found, TopP(p=0.5).distribution(logits))
