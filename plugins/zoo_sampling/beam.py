@@ -13,7 +13,7 @@ from zoo_sampling.beam_pool import (
     BeamConfig,
     EarlyStopping,
     LengthNorm,
-    beam_step,
+    continue_best,
     empty_pool,
     finalize,
     migrate_length_penalty,
@@ -87,7 +87,7 @@ class Beam(Sampler):
     ) -> tuple[Selection, Mapping[str, Tensor]]:
         totals = search.scores[..., None] + logprobs
         found = top_continuations(totals, totals, num_candidates(search.task, self.width))
-        step = beam_step(*found, search, self.config)
+        step = continue_best(*found, search, self.config)
         return step.selection, step.pool
 
     def advance_logits(
@@ -95,18 +95,10 @@ class Beam(Sampler):
     ) -> tuple[Selection, Mapping[str, Tensor], Tensor] | None:
         if why_not_triton(logits) is not None:
             return None
-        from zoo_sampling.kernels.candidates import MAX_COUNT, beam_candidates
+        from zoo_sampling.kernels.candidates import MAX_COUNT, beam_step
 
         k = num_candidates(search.task, self.width)
-        if k > MAX_COUNT:
-            return None
-        logprobs, tokens, invalid = beam_candidates(logits, search, k)  # [B, W, n]
-        totals = search.scores[..., None] + logprobs
-        rank, index = totals.flatten(1).topk(k)
-        parents = index // tokens.shape[-1]
-        found = Selection(tokens.flatten(1).gather(1, index), parents, rank)
-        step = beam_step(rank, found, search, self.config)
-        return step.selection, step.pool, invalid
+        return None if k > MAX_COUNT else beam_step(logits, search, k, self.config)
 
     def done(self, search: SearchState) -> Tensor:
         return search.sampler_state["done"].all(dim=1)

@@ -79,7 +79,7 @@ def num_candidates(task: SearchConfig, w: int) -> int:
     return min(max(2, 1 + len(task.eos_ids)) * w, w * task.vocab)
 
 
-def beam_step(
+def continue_best(
     rank: Tensor, candidates: Selection, search: SearchState, config: BeamConfig
 ) -> BeamStep:
     """Continue the best of the candidates and update the pool of finished hypotheses.

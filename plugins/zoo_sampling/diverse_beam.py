@@ -16,7 +16,7 @@ from zoo_sampling.beam_pool import (
     BeamStep,
     EarlyStopping,
     LengthNorm,
-    beam_step,
+    continue_best,
     empty_pool,
     finalize,
     migrate_length_penalty,
@@ -99,7 +99,7 @@ class DiverseBeam(Sampler):
         def select_group(g: int, ranks: Tensor, totals: Tensor) -> BeamStep:
             k = num_candidates(search.task, self.width // self.groups)
             found = top_continuations(ranks, totals, k)
-            return beam_step(*found, self._group_search(search, g), self.config)
+            return continue_best(*found, self._group_search(search, g), self.config)
 
         return self._step_groups(logprobs, search.scores, select_group)
 

@@ -40,9 +40,9 @@ def why_not_fused_step(
     if position is not None:
         if position.has_bias:
             return f"position '{position.name}' adds a bias to the scores"
-        if position.is_rotary and position.rotation(1, weights[0]) is None:
+        if position.is_rotary and type(position).rotation is Position.rotation:
             return f"position '{position.name}' has no table of angles"
-        if type(position).add is not Position.add and position.added(1, weights[0]) is None:
+        if type(position).add is not Position.add and type(position).added is Position.added:
             return f"position '{position.name}' has no table of vectors"
     return why_not_attentions(blocks)
 
@@ -101,17 +101,18 @@ def start_fused(
         if block.memory_dim:
             source = block.cross.prepare(memory.states)
             shared |= {f"{index}.{name}": tensor for name, tensor in source.items()}
+    tables: dict[str, Tensor] = {}
     if position is not None:
         added, rotation = position.added(steps, like), position.rotation(steps, like)
         if added is not None:
-            shared["added"] = added
+            tables["added"] = added
         if rotation is not None:
-            shared["cos"], shared["sin"] = rotation
+            tables["cos"], tables["sin"] = rotation
     per_hypothesis = {
         "at": torch.zeros(R, dtype=torch.long, device=device),
         SLOTS: torch.zeros(R, steps, dtype=torch.int16, device=device),
     }
-    return State(per_hypothesis, {}, history, shared)
+    return State(per_hypothesis, {}, history, shared, tables)
 
 
 def _pad_source(memory: Memory) -> Memory:
@@ -140,11 +141,7 @@ def to_reference(state: State) -> State:
     for name, cache in state.history.items():
         # [R, N, Hkv, D] -> [R, Hkv, N, D]
         per_hypothesis[name] = cache[source_rows, :, at].transpose(1, 2).contiguous()
-    per_source = {
-        name: tensor.repeat_interleave(W, dim=0)
-        for name, tensor in state.shared.items()
-        if name == "mask" or name.split(".")[0].isdigit()
-    }
+    per_source = {name: tensor.repeat_interleave(W, dim=0) for name, tensor in state.shared.items()}
     return State(per_hypothesis, per_source)
 
 
@@ -155,7 +152,8 @@ def from_reference(updated: State, before: State) -> State:
     W = rows // len(before.shared["mask"])
     own = (torch.arange(rows, device=slots.device) % W).to(slots.dtype)
     caches = {name: updated.per_hypothesis[name] for name in before.history}
-    at = updated.per_hypothesis["at"]
-    return State(
-        {"at": at, SLOTS: own[:, None].expand_as(slots).contiguous()}, {}, caches, before.shared
-    )
+    per_hypothesis = {
+        "at": updated.per_hypothesis["at"],
+        SLOTS: own[:, None].expand_as(slots).contiguous(),
+    }
+    return replace(before, per_hypothesis=per_hypothesis, history=caches)

@@ -156,8 +156,8 @@ class TransformerDecoder(Decoder):
 
         at = state.per_hypothesis["at"]
         x: Tensor = self.embedding(tokens)[:, 0]
-        if "added" in state.shared:
-            x = x + state.shared["added"].index_select(0, at)
+        if "added" in state.tables:
+            x = x + state.tables["added"].index_select(0, at)
         if self.embedding_norm is not None:
             x = self.embedding_norm(x)
         matrix = self.output.matrix()

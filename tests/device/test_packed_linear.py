@@ -74,3 +74,14 @@ def test_gradients_and_the_end_of_the_block_disable_packing():
         with packed.use():
             assert packed_weights() is packed
         assert packed_weights() is None
+
+
+@torch.no_grad()
+def test_weights_beyond_the_limit_are_not_packed(kernel_calls, monkeypatch):
+    torch.manual_seed(0)
+    monkeypatch.setattr(packed_linear, "MAX_BYTES", 200)
+    first, second, packed, x = Linear(5, 7), Linear(5, 7), PackedWeights(), torch.randn(3, 5)
+    for layer in (first, second, first, second):
+        with packed.use():
+            torch.testing.assert_close(layer(x), F.linear(x, layer.weight, layer.bias))
+    assert kernel_calls == [3]

@@ -6,10 +6,11 @@ from itertools import islice
 import pytest
 import torch
 
-from zoo.generation.captured import CapturedSteps, _parameters, why_not_captured
-from zoo.generation.loop import _unchecked_steps
+from zoo.device.packed_linear import PackedWeights
+from zoo.generation.captured import CapturedSteps
+from zoo.generation.kept_steps import _parameters, why_not_captured
+from zoo.generation.loop import _first_step, _further_steps
 from zoo.generation.prompts import build_prompts
-from zoo.generation.search import advance_search, init_search
 from zoo.plugin import DecodeRequest, GenerationInputs, Memory
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding
 from zoo_sampling.beam import Beam
@@ -17,6 +18,9 @@ from zoo_sampling.diverse_beam import DiverseBeam
 from zoo_sampling.greedy import Greedy
 from zoo_sampling.repetition_penalty import RepetitionPenalty
 from zoo_sampling.top_k import TopK
+
+# Of NumPy, in the interpreter of Triton.
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 SAMPLERS = [Greedy(), Beam(), DiverseBeam(), TopK(k=3)]
 PROMPT = torch.tensor([[1, 3, 4], [1, 5, 0]])
@@ -35,41 +39,42 @@ def make_request(sampler, filters=()):
     return DecodeRequest(sampler=sampler, max_length=9, filters=filters, generator=generator)
 
 
-@torch.no_grad()
-def first_step(inputs, request):
-    """Return what `CapturedSteps` takes: prompts, and the states after the first step."""
-    prompts, W = build_prompts(inputs, request.max_length), request.sampler.width
-    state = inputs.decoder.start(inputs.memory, steps=prompts.total_length - 1)
-    logits, state = inputs.decoder.step(prompts.prefix, state)
-    search = init_search(request.sampler, prompts, logits.shape[-1])
-    state = state.repeat(W)
-    step = advance_search(search, logits[:, -1:].expand(-1, W, -1), request, prompts)
-    return prompts, state.reorder(step.rows()), step.search
-
-
 @pytest.mark.parametrize("filters", [[], [RepetitionPenalty()]], ids=["plain", "filtered"])
 @pytest.mark.parametrize("prompt", [None, PROMPT], ids=["no-prompt", "prompt"])
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: sampler.name)
-@torch.no_grad()
 def test_steps_equal_those_of_the_loop(sampler, prompt, filters):
+    compare_with_loop(sampler, prompt, filters)
+
+
+@pytest.mark.parametrize("sampler", [Greedy(), Beam(width=3)], ids=lambda sampler: sampler.name)
+def test_kernels_equal_the_loop(sampler, monkeypatch):
+    pytest.importorskip("triton")
+    monkeypatch.setenv("ZOO_TRITON", "interpret")
+    compare_with_loop(sampler, PROMPT, [])
+
+
+@torch.no_grad()
+def compare_with_loop(sampler, prompt, filters):
     steps, reused = None, False
     for seed in (0, 1):  # the second time, the tensors of the first one are reused
         inputs, request = make_inputs(prompt, seed), make_request(sampler, filters)
         prompts = build_prompts(inputs, request.max_length)
-        *_, (expected, _) = islice(_unchecked_steps(inputs, request, prompts), 7)
+        first = _first_step(inputs, request, prompts, PackedWeights())
+        *_, expected = islice(_further_steps(inputs.decoder, request, first, PackedWeights()), 6)
+        expected = expected.search
         state_after = request.generator.get_state()
 
         request = make_request(sampler, filters)
         if steps is None:
             decoder = inputs.decoder
-            prompts, state, search = first_step(inputs, request)
-            steps = CapturedSteps(decoder, request, prompts, state, search)
+            first = _first_step(inputs, request, prompts, PackedWeights())
+            steps = CapturedSteps(decoder, request, first)
         else:
             reused = True
             decoder.load_state_dict(inputs.decoder.state_dict())
-            prompts, state, search = first_step(inputs, request)
-        invalid = torch.zeros((), dtype=torch.bool)
-        *_, (found, _) = islice(steps.run(request, prompts, state, search, invalid), 6)
+            first = _first_step(inputs, request, prompts, PackedWeights())
+        *_, found = islice(steps.run(request, first), 6)
+        found = found.search
         gc.collect()  # closes the iterator
 
         assert found.cur_len == expected.cur_len

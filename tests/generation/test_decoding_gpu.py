@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import zoo
-from zoo.generation import captured
+from zoo.generation import kept_steps
 from zoo.generation.loop import SYNC_EVERY
 from zoo.plugin import DecodeRequest, GenerationInputs, Memory, decode, stream_tokens
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding
@@ -117,7 +117,7 @@ def generate(model, sampler, *, filters=(), seed=None, items=5, length=30):
 @pytest.mark.parametrize("sampler", ALL, ids=lambda sampler: sampler.name)
 def test_recorded_steps_give_the_same_tokens(model, sampler, filters, monkeypatch):
     found = [generate(model, sampler, filters=filters, seed=3) for _ in range(3)]
-    (steps,) = captured._KEPT[model.decoder].values()
+    (steps,) = kept_steps._KEPT[model.decoder].values()
     assert steps.reason is None
     monkeypatch.setenv("ZOO_CUDA_GRAPHS", "off")
     expected = generate(model, sampler, filters=filters, seed=3)
@@ -175,13 +175,13 @@ def test_a_decoder_that_synchronises_is_not_recorded():
         decode(inputs, DecodeRequest(sampler=Greedy(), max_length=20)).tokens for _ in range(2)
     ]
     assert torch.equal(*outputs)
-    (steps,) = captured._KEPT[decoder].values()
+    (steps,) = kept_steps._KEPT[decoder].values()
     assert steps.reason is not None
 
 
 def test_kept_steps_are_deleted_with_the_model(model):
     generate(model, Greedy())
-    steps = weakref.ref(next(iter(captured._KEPT[model.decoder].values())))
+    steps = weakref.ref(next(iter(kept_steps._KEPT[model.decoder].values())))
     model.decoder = None
     gc.collect()
     assert steps() is None

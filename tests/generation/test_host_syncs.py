@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from zoo.generation.loop import SYNC_EVERY, _search_steps
+from zoo.device.packed_linear import PackedWeights
+from zoo.generation.loop import SYNC_EVERY, _checked_steps, _first_step
 from zoo.generation.prompts import build_prompts
 from zoo.plugin import DecodeRequest, GenerationInputs, Memory
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding
@@ -54,7 +55,9 @@ def count_syncs(sampler, length):
     request = DecodeRequest(sampler=sampler, max_length=length, filters=filters)
     prompts = build_prompts(inputs, length)
     with torch.no_grad(), SyncCounter() as counter:
-        steps = list(_search_steps(inputs, request, prompts, SYNC_EVERY))
+        packed = PackedWeights()
+        first = _first_step(inputs, request, prompts, packed)
+        steps = list(_checked_steps(decoder, request, first, packed, SYNC_EVERY))
     assert len(steps) == length + 2
     return counter.count
 

@@ -243,7 +243,11 @@ def test_filters_receive_all_tokens_and_apply_in_order(decoder):
     prompt = torch.tensor([[BOS, 3], [BOS, 4], [BOS, 5], [BOS, 6], [BOS, 3], [BOS, 3]])
 
     decoded = run(
-        decoder, Greedy(), prompt=prompt, filters=[first, RepetitionPenalty(penalty=9.0), second]
+        decoder,
+        Greedy(),
+        eos=(),  # items that are done could be removed from the batch
+        prompt=prompt,
+        filters=[first, RepetitionPenalty(penalty=9.0), second],
     )
 
     for step, (_, tokens) in enumerate(first.calls):

@@ -12,6 +12,8 @@ from torch.nn import functional as F
 
 SMALLEST = 2**19
 """Number of elements from which a weight is packed."""
+MAX_BYTES = 2**30
+"""Size of the weights that are packed together."""
 _ACTIVE = threading.local()
 
 
@@ -42,11 +44,13 @@ class PackedWeights:
     """Weights in the layout of oneDNN's kernel, which is faster for few rows.
 
     Weights are packed when they are used for the second time, and again after a change. This takes
-    about as long as two calls, and as much memory as the weights until the object is deleted.
+    about as long as two calls, and as much memory as the weights until the object is deleted. From
+    ``MAX_BYTES`` on, further weights are not packed.
     """
 
     def __init__(self) -> None:
         self._groups: dict[tuple[int, ...], _Group] = {}
+        self._bytes = 0
         self._kept: dict[nn.Module, bool] = {}
 
     def keep(self, module: nn.Module, compute: Callable[[], bool]) -> bool:
@@ -72,11 +76,12 @@ class PackedWeights:
         """Compute x W^T + b of layers (W, b) with the same input; the outputs are concatenated."""
         key = tuple(id(weight) for weight, _ in layers)
         group = self._groups.get(key)
-        if group is None:
-            group = self._groups[key] = _Group(layers)
-            outputs = [F.linear(x, weight, bias) for weight, bias in layers]
-            return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=-1)
-        return group.linear(x)
+        if group is not None:
+            return group.linear(x)
+        group = self._groups[key] = _Group(layers)
+        self._bytes += group.bytes
+        group.can_pack = group.can_pack and self._bytes <= MAX_BYTES
+        return group.plain(x)
 
 
 class _Group:
@@ -85,35 +90,39 @@ class _Group:
     def __init__(self, layers: tuple[tuple[Tensor, Tensor | None], ...]) -> None:
         self._layers = layers
         self._versions: list[int] = []
-        self._weight = self._packed = torch.empty(0)
+        self._weight = torch.empty(0)
         self._bias: Tensor | None = None
-        self._can_pack = all(
+        self.bytes = sum(weight.nbytes for weight, _ in layers)
+        self.can_pack = all(
             part is None
             or (part.dtype == torch.float32 and part.device.type == "cpu" and part.is_contiguous())
             for layer in layers
             for part in layer
         )
 
+    def plain(self, x: Tensor) -> Tensor:
+        outputs = [F.linear(x, weight, bias) for weight, bias in self._layers]
+        return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=-1)
+
     def linear(self, x: Tensor) -> Tensor:
-        versions = [part._version for layer in self._layers for part in layer if part is not None]
         rows = x.numel() // x.shape[-1]
+        if rows == 1 or not self.can_pack or x.dtype != torch.float32:
+            return self.plain(x)
+        versions = [part._version for layer in self._layers for part in layer if part is not None]
         if versions != self._versions:
             self._versions = versions
             self._pack(rows)
-        if rows == 1 or not self._can_pack or x.dtype != torch.float32:
-            return F.linear(x, self._weight, self._bias)
         output: Tensor = torch.ops.mkldnn._linear_pointwise(
-            x, self._packed, self._bias, "none", [], ""
+            x, self._weight, self._bias, "none", [], ""
         )
         return output
 
     def _pack(self, rows: int) -> None:
         weights = [weight.detach() for weight, _ in self._layers]
         biases = [bias.detach() for _, bias in self._layers if bias is not None]
-        self._weight = weights[0] if len(weights) == 1 else torch.cat(weights)
+        joint = weights[0] if len(weights) == 1 else torch.cat(weights)
+        self._weight = torch.ops.mkldnn._reorder_linear_weight(joint, rows)
         self._bias = torch.cat(biases) if biases else None
-        if self._can_pack and rows > 1:
-            self._packed = torch.ops.mkldnn._reorder_linear_weight(self._weight, rows)
 
 
 def _is_supported() -> bool:

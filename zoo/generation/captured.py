@@ -2,53 +2,19 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import weakref
-from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from zoo.attention.module_hooks import has_hooks
-from zoo.attention.recorder import RecordsAttention
 from zoo.device.cuda_graph import GraphedFunction
-from zoo.generation.prompts import PromptBatch
+from zoo.device.triton_support import why_not_triton
 from zoo.generation.request import DecodeRequest
-from zoo.generation.search import advance_search
+from zoo.generation.search import Progress, advance_search, parent_rows, select_next
 from zoo.interfaces import Decoder, SearchState, State
-
-MIN_STEPS = 8
-"""Shorter generations are not recorded: it takes about as long as some steps."""
-MAX_KEPT = 8
-"""Recorded steps that are kept for each decoder."""
-MAX_KEPT_FRACTION = 0.125
-"""Fraction of the device's memory that the tensors of the kept steps of a decoder may take."""
-
-_LOG = logging.getLogger(__name__)
-
-
-def why_not_captured(decoder: Decoder, device: torch.device, steps: int) -> str | None:
-    """Return the reason why the steps of a decoder are not recorded as a CUDA graph, or None."""
-    if device.type != "cuda":
-        return f"the device is '{device.type}', not 'cuda'"
-    if os.environ.get("ZOO_CUDA_GRAPHS") == "off":
-        return "ZOO_CUDA_GRAPHS is 'off'"
-    if steps < MIN_STEPS:
-        return f"at most {steps} tokens are generated"
-    if decoder.training:
-        return "the decoder is in training mode"
-    if torch.is_autocast_enabled("cuda"):
-        return "autocast is enabled"
-    if has_hooks(decoder):
-        return "the decoder has module hooks"
-    for module in decoder.modules():
-        if isinstance(module, RecordsAttention) and module.recorders:
-            return "the attention weights or samples are recorded"
-    return None
 
 
 class CapturedSteps:
@@ -62,30 +28,22 @@ class CapturedSteps:
     Args:
         decoder: not kept alive by this object.
         request: the sampler and the filters; its generator is replaced by a copy.
-        prompts: its suffix is copied.
-        state: the decoder's state after the first step.
-        search: the search state after the first step.
+        progress: the states after the first step, whose shapes are used.
     """
 
-    def __init__(
-        self,
-        decoder: Decoder,
-        request: DecodeRequest,
-        prompts: PromptBatch,
-        state: State,
-        search: SearchState,
-    ) -> None:
+    def __init__(self, decoder: Decoder, request: DecodeRequest, progress: Progress) -> None:
+        search, state = progress.search, progress.state
         device = search.tokens.device
         self._decoder = weakref.ref(decoder)
         generator = None if request.generator is None else torch.Generator(device)
         self._request = replace(request, generator=generator)
-        self._prompts = prompts
+        self._prompts = progress.prompts
         self._task = search.task
         self._state_fields = {name: list(getattr(state, name)) for name in _STATE_FIELDS}
         with torch.inference_mode(False):
             self._tensors = {
                 name: torch.empty_like(tensor, memory_format=torch.contiguous_format)
-                for name, tensor in _flatten(state, search, prompts).items()
+                for name, tensor in flatten(progress).items()
             }
         self.is_running = False
         generators = () if generator is None else (generator,)
@@ -103,20 +61,14 @@ class CapturedSteps:
         """The memory of the fixed tensors."""
         return sum(tensor.nbytes for tensor in self._tensors.values())
 
-    def run(
-        self,
-        request: DecodeRequest,
-        prompts: PromptBatch,
-        state: State,
-        search: SearchState,
-        invalid: Tensor,
-    ) -> Iterator[tuple[SearchState, Tensor]]:
-        """Yield the search state after each further step, and whether a logit was NaN or inf.
+    def run(self, request: DecodeRequest, progress: Progress) -> Iterator[Progress]:
+        """Yield the progress after each further step.
 
-        Their tensors are overwritten by the next step. The generator of the request continues from
+        Its tensors are overwritten by the next step. The generator of the request continues from
         the last step.
         """
-        self._write(_flatten(state, search, prompts) | {"invalid": invalid})
+        prompts, search = progress.prompts, progress.search
+        self._write(flatten(progress) | {"invalid": progress.invalid})
         own, generator = self._request.generator, request.generator
         if own is not None and generator is not None:
             own.set_state(generator.get_state())
@@ -129,7 +81,8 @@ class CapturedSteps:
                 if self._request.filters:
                     self._select(logits, length)
                 length += 1
-                yield replace(self._search(), cur_len=length), self._tensors["invalid"]
+                search = replace(self._search(), cur_len=length)
+                yield Progress(prompts, search, self._state(), self._tensors["invalid"])
         finally:
             self.is_running = False
             if own is not None and generator is not None:
@@ -151,14 +104,24 @@ class CapturedSteps:
         search = replace(self._search(), cur_len=cur_len)
         B, W = search.scores.shape
         prompts = replace(self._prompts, suffix=self._tensors["suffix"])
-        step = advance_search(search, logits.view(B, W, -1), self._request, prompts)
-        updated = _flatten_search(step.search)
-        updated["invalid"] = self._tensors["invalid"] | step.invalid
+        logits = logits.view(B, W, -1)
+        if isinstance(cur_len, Tensor) and why_not_triton(logits) is None:
+            from zoo.generation.kernels.update import update_in_place
+
+            selection, sampler_state, nan_or_inf = select_next(
+                search, logits, self._request, prompts
+            )
+            update_in_place(search, selection, nan_or_inf, self._tensors["invalid"])
+            cur_len.add_(1)
+            parents, updated = selection.parents, _flatten_sampler(sampler_state)
+        else:
+            search, parents, invalid = advance_search(search, logits, self._request, prompts)
+            updated = _flatten_search(search) | {"invalid": self._tensors["invalid"] | invalid}
+            if isinstance(cur_len, int):
+                self._tensors["cur_len"].add_(1)
         if W > 1:
-            updated |= _flatten_state(self._state().reorder(step.rows()))
+            updated |= _flatten_state(self._state().reorder(parent_rows(parents)))
         self._write(updated)
-        if isinstance(cur_len, int):
-            self._tensors["cur_len"].add_(1)
 
     def _write(self, updated: dict[str, Tensor]) -> None:
         """Copy values to the fixed tensors; one that shares memory with them is copied first."""
@@ -191,7 +154,7 @@ class CapturedSteps:
         )
 
 
-_STATE_FIELDS = ("per_hypothesis", "per_source", "history", "shared")
+_STATE_FIELDS = ("per_hypothesis", "per_source", "history", "shared", "tables")
 _SEARCH_FIELDS = ("tokens", "scores", "finished", "num_generated")
 
 
@@ -203,81 +166,26 @@ def _flatten_state(state: State) -> dict[str, Tensor]:
     }
 
 
+def _flatten_sampler(sampler_state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {f"sampler_state.{name}": tensor for name, tensor in sampler_state.items()}
+
+
 def _flatten_search(search: SearchState) -> dict[str, Tensor]:
     tensors: dict[str, Tensor] = {name: getattr(search, name) for name in _SEARCH_FIELDS}
-    tensors |= {f"sampler_state.{name}": t for name, t in search.sampler_state.items()}
+    tensors |= _flatten_sampler(search.sampler_state)
     if isinstance(search.cur_len, Tensor):
         tensors["cur_len"] = search.cur_len
     return tensors
 
 
-def _flatten(state: State, search: SearchState, prompts: PromptBatch) -> dict[str, Tensor]:
+def flatten(progress: Progress) -> dict[str, Tensor]:
     """Return the tensors of a step by name."""
+    search = progress.search
     device = search.tokens.device
     return {
-        **_flatten_state(state),
+        **_flatten_state(progress.state),
         **_flatten_search(search),
-        "suffix": prompts.suffix,
+        "suffix": progress.prompts.suffix,
         "cur_len": torch.full((), int(search.cur_len), dtype=torch.long, device=device),
         "invalid": torch.zeros((), dtype=torch.bool, device=device),
     }
-
-
-_KEPT: weakref.WeakKeyDictionary[Decoder, OrderedDict[Hashable, CapturedSteps]] = (
-    weakref.WeakKeyDictionary()
-)
-
-
-def captured_steps(
-    decoder: Decoder,
-    request: DecodeRequest,
-    prompts: PromptBatch,
-    state: State,
-    search: SearchState,
-) -> CapturedSteps | None:
-    """Return the steps for inputs of this shape, new or of a previous call with the same shapes.
-
-    None if a previous call has found that the step cannot be recorded, or has not ended yet. The
-    steps of a decoder are deleted with it.
-    """
-    kept = _KEPT.setdefault(decoder, OrderedDict())
-    key = _key(decoder, request, prompts, _flatten(state, search, prompts))
-    steps = kept.get(key)
-    if steps is None:
-        steps = kept[key] = CapturedSteps(decoder, request, prompts, state, search)
-    kept.move_to_end(key)
-    available = torch.cuda.get_device_properties(search.tokens.device).total_memory
-    while len(kept) > 1 and (
-        len(kept) > MAX_KEPT
-        or sum(each.bytes for each in kept.values()) > MAX_KEPT_FRACTION * available
-    ):
-        kept.popitem(last=False)
-    if steps.reason is not None:
-        _LOG.debug("decoder '%s' is not recorded as a CUDA graph: %s", decoder.name, steps.reason)
-        return None
-    return None if steps.is_running else steps
-
-
-def _key(
-    decoder: Decoder, request: DecodeRequest, prompts: PromptBatch, tensors: dict[str, Tensor]
-) -> Hashable:
-    """Return what a recorded step depends on, besides the values of tensors of fixed address."""
-    weights = [*decoder.parameters(), *decoder.buffers()]
-    return (
-        tuple((name, t.shape, t.dtype, t.device) for name, t in tensors.items()),
-        tuple((t.data_ptr(), t.dtype) for t in weights),
-        (prompts.prefix.shape[1], prompts.pad, prompts.eos_ids, prompts.max_length),
-        (_parameters(request.sampler), *(_parameters(each) for each in request.filters)),
-        request.generator is None,
-        (torch.get_float32_matmul_precision(), os.environ.get("ZOO_TRITON")),
-    )
-
-
-def _parameters(component: Any) -> Hashable:
-    """Return the type and attributes of a component; the component itself if one has no hash."""
-    try:
-        values = tuple(sorted(vars(component).items()))
-        hash(values)
-    except TypeError:
-        return component  # type: ignore[no-any-return]
-    return type(component), values

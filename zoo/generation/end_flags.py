@@ -21,30 +21,35 @@ class EndFlags:
         self._lag = lag
         self._copies: deque[tuple[Tensor, torch.cuda.Event, int]] = deque()
 
-    def read(self, invalid: Tensor, done: Tensor, step: int, *, wait: bool) -> bool:
-        """Return whether the search has ended; raise ZooError if a logit was NaN or inf.
+    def read(self, invalid: Tensor, done: Tensor, step: int, *, wait: bool) -> list[bool] | None:
+        """Return which items are done, None if not known yet.
+
+        Raises ZooError if a logit was NaN or inf.
 
         Args:
             wait: whether to read the flags of this call.
         """
         if invalid.device.type != "cuda":
-            if bool(invalid | done):
-                _require_valid(bool(invalid), step)
-                return True
-            return False
-        flags = torch.stack([invalid, done])
-        copy = torch.empty(2, dtype=torch.bool, pin_memory=True)
+            _require_valid(bool(invalid), step)
+            return _to_list(done)
+        flags = torch.cat([invalid[None], done])
+        copy = torch.empty(flags.shape, dtype=torch.bool, pin_memory=True)
         copy.copy_(flags, non_blocking=True)
         event = torch.cuda.Event()  # type: ignore[no-untyped-call]
         event.record()
         self._copies.append((copy, event, step))
         if self._lag and not wait and len(self._copies) < 2:
-            return False
+            return None
         copy, event, step = self._copies.pop() if wait else self._copies.popleft()
         event.synchronize()
-        failed, ended = copy.tolist()
+        failed, *ended = _to_list(copy)
         _require_valid(failed, step)
-        return bool(ended)
+        return ended
+
+
+def _to_list(flags: Tensor) -> list[bool]:
+    values: list[bool] = flags.tolist()
+    return values
 
 
 def _require_valid(failed: bool, step: int) -> None:

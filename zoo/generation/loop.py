@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 
 import torch
 from torch import Tensor
 
 from zoo.device.packed_linear import PackedWeights
 from zoo.errors import ZooError
-from zoo.generation.captured import captured_steps, why_not_captured
+from zoo.generation.compaction import Compaction
 from zoo.generation.end_flags import EndFlags
+from zoo.generation.kept_steps import captured_steps
 from zoo.generation.prompts import PromptBatch, build_prompts, strip_prompts
 from zoo.generation.request import DecodeRequest
-from zoo.generation.search import advance_search, init_search
-from zoo.interfaces import FrameSampler, GenerationInputs, GenerationOutput, Sampler, SearchState
+from zoo.generation.search import Progress, advance, init_search
+from zoo.interfaces import Decoder, FrameSampler, GenerationInputs, GenerationOutput, Sampler
 
 SYNC_EVERY = 8
 """Steps between two synchronisations with an asynchronous device."""
@@ -33,12 +33,14 @@ def decode(inputs: GenerationInputs, request: DecodeRequest) -> GenerationOutput
     """
     prompts = _validate(inputs, request)
     sync_every = 1 if inputs.memory.states.device.type == "cpu" else SYNC_EVERY
-    for search in _search_steps(inputs, request, prompts, sync_every):
-        last = search
-    tokens, scores = request.sampler.finish(last)
+    packed = PackedWeights()
+    first = _first_step(inputs, request, prompts, packed)
+    compaction = Compaction(request.sampler, first)
+    for progress in _checked_steps(inputs.decoder, request, first, packed, sync_every, compaction):
+        last = progress
+    tokens, scores = compaction.finish(last)
     _require_finite_score(scores)
-    # The scores may be a tensor of fixed address, which the next call overwrites.
-    return GenerationOutput(strip_prompts(tokens, prompts, last.task.eos_ids), scores.clone())
+    return GenerationOutput(strip_prompts(tokens, prompts, last.search.task.eos_ids), scores)
 
 
 def stream_tokens(inputs: GenerationInputs, request: DecodeRequest) -> Iterator[Tensor]:
@@ -61,55 +63,74 @@ def stream_tokens(inputs: GenerationInputs, request: DecodeRequest) -> Iterator[
 def _stream_steps(
     inputs: GenerationInputs, request: DecodeRequest, prompts: PromptBatch
 ) -> Iterator[Tensor]:
-    for search in _search_steps(inputs, request, prompts, sync_every=1):
-        _require_finite_score(search.scores)
-        yield search.last_tokens().masked_fill(search.num_generated[:, None] <= 0, prompts.pad)
-
-
-def _search_steps(
-    inputs: GenerationInputs, request: DecodeRequest, prompts: PromptBatch, sync_every: int
-) -> Iterator[SearchState]:
-    """Yield the search state after each step, until all items are done."""
-    flags = EndFlags(lag=sync_every > 1)
-    steps = islice(_unchecked_steps(inputs, request, prompts), prompts.steps)
-    for step, (search, invalid) in enumerate(steps, 1):
-        is_last = step == prompts.steps
-        if is_last or step % sync_every == 0:
-            done = request.sampler.done(search).all()
-            is_last = flags.read(invalid, done, step, wait=is_last) or is_last
-        yield search
-        if is_last:
-            return
-
-
-def _unchecked_steps(
-    inputs: GenerationInputs, request: DecodeRequest, prompts: PromptBatch
-) -> Iterator[tuple[SearchState, Tensor]]:
-    """Yield the search state after each step, and whether a logit was NaN or inf; has no end."""
-    decoder, W, device = inputs.decoder, request.sampler.width, prompts.prefix.device
     packed = PackedWeights()
+    first = _first_step(inputs, request, prompts, packed)
+    for progress in _checked_steps(inputs.decoder, request, first, packed, sync_every=1):
+        search = progress.search
+        _require_finite_score(search.scores)
+        yield search.last_tokens().masked_fill(search.num_generated[:, None] <= 1, prompts.pad)
+
+
+def _first_step(
+    inputs: GenerationInputs, request: DecodeRequest, prompts: PromptBatch, packed: PackedWeights
+) -> Progress:
+    """Process the common part of the prompts and select the first tokens."""
+    decoder, W = inputs.decoder, request.sampler.width
     with packed.use():
         state = decoder.start(inputs.memory, steps=prompts.total_length - 1)
         logits, state = decoder.step(prompts.prefix, state)
     search = init_search(request.sampler, prompts, logits.shape[-1])
     if W > 1:
         state = state.repeat(W)
-    step = advance_search(search, logits[:, -1:].expand(-1, W, -1), request, prompts)
-    search, invalid = step.search, step.invalid
-    state = state if W == 1 else state.reorder(step.rows())
-    yield search, invalid
-    if why_not_captured(decoder, device, prompts.steps) is None:
-        captured = captured_steps(decoder, request, prompts, state, search)
-        if captured is not None:
-            yield from captured.run(request, prompts, state, search, invalid)
+    invalid = torch.zeros((), dtype=torch.bool, device=logits.device)
+    progress = Progress(prompts, search, state, invalid)
+    return advance(progress, logits[:, -1:].expand(-1, W, -1), state, request)
+
+
+def _checked_steps(
+    decoder: Decoder,
+    request: DecodeRequest,
+    progress: Progress,
+    packed: PackedWeights,
+    sync_every: int,
+    compaction: Compaction | None = None,
+) -> Iterator[Progress]:
+    """Yield the progress after each step, from the first one on, until all items are done."""
+    flags, total = EndFlags(lag=sync_every > 1), progress.prompts.steps
+    steps = _further_steps(decoder, request, progress, packed)
+    for step in range(1, total + 1):
+        progress = progress if step == 1 else next(steps)
+        ended = step == total
+        if ended or step % sync_every == 0:
+            all_done = request.sampler.done(progress.search)
+            done = flags.read(progress.invalid, all_done, step, wait=ended)
+            ended = ended or (done is not None and all(done))
+            reduced = None
+            if compaction is not None and done is not None and not ended:
+                reduced = compaction.reduce(progress, done, total - step)
+            if reduced is not None:
+                progress, flags = reduced, EndFlags(lag=sync_every > 1)
+                steps = _further_steps(decoder, request, progress, packed)
+        yield progress
+        if ended:
+            return
+
+
+def _further_steps(
+    decoder: Decoder, request: DecodeRequest, progress: Progress, packed: PackedWeights
+) -> Iterator[Progress]:
+    """Yield the progress after each further step; has no end."""
+    captured = captured_steps(decoder, request, progress)
+    if captured is not None:
+        yield from captured.run(request, progress)
+    W = request.sampler.width
     while True:
+        last_tokens = progress.search.last_tokens().reshape(-1, 1)
         with packed.use():
-            logits, state = decoder.step(search.last_tokens().reshape(-1, 1), state)
-        logits = logits[:, -1].reshape(-1, W, search.task.vocab)
-        step = advance_search(search, logits, request, prompts)
-        search, invalid = step.search, invalid | step.invalid
-        state = state if W == 1 else state.reorder(step.rows())
-        yield search, invalid
+            logits, state = decoder.step(last_tokens, progress.state)
+        logits = logits[:, -1].reshape(-1, W, progress.search.task.vocab)
+        progress = advance(progress, logits, state, request)
+        yield progress
 
 
 def _validate(inputs: GenerationInputs, request: DecodeRequest) -> PromptBatch:

@@ -13,22 +13,49 @@ from torch import Tensor
 
 from zoo.generation.prompts import PromptBatch
 from zoo.generation.request import DecodeRequest
-from zoo.interfaces import Sampler, SearchConfig, SearchState, Selection
+from zoo.interfaces import Sampler, SearchConfig, SearchState, Selection, State
 
 
 @dataclass(frozen=True)
-class SearchStep:
-    """Result of a step: the parents [B, W] of the hypotheses, and whether a logit is NaN or inf."""
+class Progress:
+    """Prompts, search, state of the decoder and whether a logit was NaN or inf, after a step."""
 
+    prompts: PromptBatch
     search: SearchState
-    parents: Tensor
+    state: State
     invalid: Tensor
 
-    def rows(self) -> Tensor:
-        """Return the rows [B * W] of the decoder's state that the hypotheses continue."""
-        B, W = self.parents.shape
-        first = torch.arange(B, device=self.parents.device)[:, None] * W
-        return (first + self.parents).flatten()
+    def select(self, items: Tensor) -> Progress:
+        """Return the progress of some items, given their indices [n]."""
+        prompts, search, W = self.prompts, self.search, self.search.scores.shape[1]
+        own = torch.arange(W, device=items.device)
+        parts = {
+            name: getattr(search, name).index_select(0, items)
+            for name in ("tokens", "scores", "finished", "num_generated")
+        }
+        sampler_state = {n: t.index_select(0, items) for n, t in search.sampler_state.items()}
+        return Progress(
+            replace(
+                prompts,
+                prefix=prompts.prefix.index_select(0, items),
+                suffix=prompts.suffix.index_select(0, items),
+                forced_lengths=prompts.forced_lengths.index_select(0, items),
+            ),
+            replace(
+                search,
+                task=replace(search.task, batch=len(items)),
+                sampler_state=sampler_state,
+                **parts,
+            ),
+            self.state.select(items, (items[:, None] * W + own).flatten()),
+            self.invalid,
+        )
+
+
+def parent_rows(parents: Tensor) -> Tensor:
+    """Return the rows [B * W] of the hypotheses that others continue, given parents [B, W]."""
+    B, W = parents.shape
+    return (torch.arange(B, device=parents.device)[:, None] * W + parents).flatten()
 
 
 def init_search(sampler: Sampler, prompts: PromptBatch, vocab: int) -> SearchState:
@@ -47,7 +74,7 @@ def init_search(sampler: Sampler, prompts: PromptBatch, vocab: int) -> SearchSta
     scores = torch.full((B, W), float("-inf"), device=device)
     scores[:, :: W // sampler.groups] = 0.0
     finished = torch.zeros(B, W, dtype=torch.bool, device=device)
-    num_generated = -prompts.forced_lengths
+    num_generated = 1 - prompts.forced_lengths
     return SearchState(
         task, tokens, scores, finished, num_generated, cur_len, sampler.init_state(task)
     )
@@ -55,9 +82,30 @@ def init_search(sampler: Sampler, prompts: PromptBatch, vocab: int) -> SearchSta
 
 def advance_search(
     search: SearchState, logits: Tensor, request: DecodeRequest, prompts: PromptBatch
-) -> SearchStep:
-    """Select the next token of each hypothesis from the decoder's logits [B, W, V]."""
-    search = replace(search, num_generated=search.num_generated + 1)
+) -> tuple[SearchState, Tensor, Tensor]:
+    """Select the next token of each hypothesis from the decoder's logits [B, W, V].
+
+    Returns the updated search state, the parents [B, W], and whether a logit is NaN or inf, [].
+    """
+    selection, sampler_state, nan_or_inf = select_next(search, logits, request, prompts)
+    active = ~(search.finished | search.scores.isneginf())
+    invalid = (nan_or_inf & active).any()
+    return _update_search(search, selection, sampler_state), selection.parents, invalid
+
+
+def advance(progress: Progress, logits: Tensor, state: State, request: DecodeRequest) -> Progress:
+    """Return the progress after a selection from the logits [B, W, V]; state is the decoder's."""
+    prompts = progress.prompts
+    search, parents, invalid = advance_search(progress.search, logits, request, prompts)
+    if parents.shape[1] > 1:
+        state = state.reorder(parent_rows(parents))
+    return Progress(prompts, search, state, progress.invalid | invalid)
+
+
+def select_next(
+    search: SearchState, logits: Tensor, request: DecodeRequest, prompts: PromptBatch
+) -> tuple[Selection, Mapping[str, Tensor], Tensor]:
+    """Return the selection, the state of the sampler, and where a logit is NaN or inf, [B, W]."""
     sampler = request.sampler
     step = None if request.filters else sampler.advance_logits(logits, search)
     if step is not None:
@@ -66,11 +114,9 @@ def advance_search(
         logprobs = _next_logprobs(logits, search, request)
         selection, sampler_state = sampler.advance(logprobs, search, request.generator)
         nan_or_inf = ~(logits.amax(dim=-1) < float("inf"))  # [B, W]; amax propagates NaN
-    active = ~(search.finished | search.scores.isneginf())
-    invalid = (nan_or_inf & active).any()
     if prompts.suffix.shape[1]:
         selection, sampler_state = _force_prompt(selection, sampler_state, search, prompts)
-    return SearchStep(_update_search(search, selection, sampler_state), selection.parents, invalid)
+    return selection, sampler_state, nan_or_inf
 
 
 def _next_logprobs(logits: Tensor, search: SearchState, request: DecodeRequest) -> Tensor:
@@ -138,6 +184,7 @@ def _update_search(
         tokens=tokens,
         scores=selection.scores,
         finished=finished,
+        num_generated=search.num_generated + 1,
         cur_len=search.cur_len + 1,
         sampler_state=sampler_state,
     )

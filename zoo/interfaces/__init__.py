@@ -15,7 +15,6 @@ from zoo.interfaces.data import (
     Outputs,
     Samples,
     Selection,
-    State,
     full_precision,
 )
 from zoo.interfaces.dataset import Audio, Dataset, Example, Examples, Field
@@ -41,6 +40,7 @@ from zoo.interfaces.preprocessor import Array, Preprocessor
 from zoo.interfaces.sampler import FrameSampler, Sampler, SearchConfig, SearchState
 from zoo.interfaces.schedule import Schedule
 from zoo.interfaces.scorer import ScoreForm, Scorer
+from zoo.interfaces.state import State
 from zoo.interfaces.tied_output import tied_logits
 
 KINDS: dict[str, type[Component]] = {

@@ -56,46 +56,6 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class State:
-    """The state of a decoder between steps; every tensor has the batch first.
-
-    ``per_hypothesis`` changes at each step and is reordered with the hypotheses. ``per_source``
-    depends on the source only, so reordering the hypotheses of one source does not copy it.
-
-    A decoder can keep tensors out of both operations. ``history`` holds values of the previous
-    steps, one row per hypothesis, which are repeated but not reordered: the decoder keeps an index
-    of the row of each step. ``shared`` is neither repeated nor reordered: the decoder finds the
-    source of a hypothesis from the number of rows.
-    """
-
-    per_hypothesis: Mapping[str, Tensor]
-    per_source: Mapping[str, Tensor] = field(default_factory=dict)
-    history: Mapping[str, Tensor] = field(default_factory=dict)
-    shared: Mapping[str, Tensor] = field(default_factory=dict)
-
-    def updated(self, per_hypothesis: Mapping[str, Tensor]) -> State:
-        """Return a state with new per-hypothesis tensors and the same source."""
-        return replace(self, per_hypothesis=per_hypothesis)
-
-    def reorder(self, parents: Tensor) -> State:
-        """Return the state whose row i is row parents[i] of this state.
-
-        parents [B] must stay within the same source.
-        """
-        return self.updated({k: v.index_select(0, parents) for k, v in self.per_hypothesis.items()})
-
-    def repeat(self, times: int) -> State:
-        """Repeat each row ``times`` times consecutively, for several hypotheses per source."""
-
-        def expand(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-            return {k: v.repeat_interleave(times, dim=0) for k, v in tensors.items()}
-
-        return State(
-            expand(self.per_hypothesis), expand(self.per_source), expand(self.history), self.shared
-        )
-
-
-@dataclass(frozen=True)
 class Mask:
     """An attention mask stored as separate conditions; `dense` combines them into one tensor.
 

@@ -8,7 +8,8 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from zoo.interfaces.component import Component
-from zoo.interfaces.data import Memory, State
+from zoo.interfaces.data import Memory
+from zoo.interfaces.state import State
 
 
 class Decoder(Component, nn.Module, ABC):

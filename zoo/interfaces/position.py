@@ -65,14 +65,14 @@ class Position(Component, nn.Module, ABC):
     def added(self, length: int, like: Tensor) -> Tensor | None:
         """Return the vectors [length, D] that `add` adds to states, in the dtype of ``like``.
 
-        None if they are not known; fused decoding steps then cannot be used.
+        Without it, fused decoding steps cannot be used.
         """
         return None
 
     def rotation(self, length: int, like: Tensor) -> tuple[Tensor, Tensor] | None:
         """Return the cosines and sines [length, d / 2] of `rotate`, in the dtype of ``like``.
 
-        None if they are not known; fused decoding steps then cannot be used.
+        Without it, fused decoding steps cannot be used.
         """
         return None
 

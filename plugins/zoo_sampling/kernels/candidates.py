@@ -3,18 +3,20 @@
 Notation: B items, W hypotheses, V vocabulary, C chunks of a row.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
 import triton
 from torch import Tensor
 
-from zoo.plugin import SearchState
-from zoo_sampling.kernels import candidates_triton
+from zoo.plugin import SearchState, Selection
+from zoo_sampling.beam_pool import BeamConfig
+from zoo_sampling.kernels import beam_triton, candidates_triton
 
 BLOCK = 2048
-MAX_COUNT = 32
-"""More candidates of a chunk are slower than the log-probabilities of all tokens."""
+MAX_COUNT = 16
+"""More candidates are slower than the log-probabilities of all tokens."""
 
 
 class _Chunks(NamedTuple):
@@ -48,29 +50,60 @@ def greedy_step(logits: Tensor, search: SearchState) -> tuple[Tensor, Tensor, Te
     return tokens, scores, invalid
 
 
-def beam_candidates(
-    logits: Tensor, search: SearchState, count: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return log-probabilities and tokens [B, W, n] that contain the best of each row.
-
-    The third value [B, W] is True where a logit is NaN or inf. A finished hypothesis has padding as
-    its only candidate.
-    """
+def beam_step(
+    logits: Tensor, search: SearchState, count: int, config: BeamConfig
+) -> tuple[Selection, Mapping[str, Tensor], Tensor]:
+    """Return the step of beam search with ``count`` candidates, as `Sampler.advance_logits`."""
     chunks = _best_of_chunks(logits, search, count)
-    maximum = chunks.highest.amax(dim=-1, keepdim=True)  # [B, W, 1]
-    shift = maximum.masked_fill(maximum.isneginf(), 0.0)
-    weights = chunks.total * (chunks.highest - shift).exp()
-    logsumexp = weights.sum(dim=-1, keepdim=True).log() + maximum
-    logprobs = chunks.values.flatten(2) - logsumexp
-    logprobs = logprobs.nan_to_num(nan=float("-inf"), neginf=float("-inf"))
-    first = torch.arange(logprobs.shape[-1], device=logits.device) == 0
-    pad_only = torch.zeros_like(logprobs[:1, :1]).masked_fill(~first, float("-inf"))
-    finished = search.finished[..., None]
-    return (
-        torch.where(finished, pad_only, logprobs),
-        chunks.tokens.flatten(2).masked_fill(finished, search.task.pad),
-        ~(logsumexp[..., 0] < float("inf")),
+    B, W, T = search.tokens.shape
+    pool, C = search.sampler_state, chunks.highest.shape[-1]
+    scores = search.scores
+    selected, parents = (torch.empty_like(scores, dtype=torch.long) for _ in range(2))
+    selection = Selection(selected, parents, torch.empty_like(scores))
+    invalid = torch.empty_like(search.finished)
+    updated = {name: torch.empty_like(tensor) for name, tensor in pool.items()}
+    eos_ids, cur_len = search.task.eos_ids, search.cur_len
+    if isinstance(cur_len, int):
+        cur_len = torch.full((), cur_len, dtype=torch.long, device=scores.device)
+    beam_triton.beam_step[(B,)](
+        chunks.values,
+        chunks.tokens,
+        chunks.highest,
+        chunks.total,
+        search.finished.contiguous().view(torch.int8),
+        scores.contiguous(),
+        search.tokens.contiguous(),
+        pool["tokens"].contiguous(),
+        pool["scores"].contiguous(),
+        pool["done"].contiguous().view(torch.int8),
+        search.num_generated,
+        cur_len,
+        eos_ids if len(eos_ids) else cur_len,
+        selection.tokens,
+        selection.parents,
+        selection.scores,
+        invalid.view(torch.int8),
+        updated["tokens"],
+        updated["scores"],
+        updated["done"].view(torch.int8),
+        search.task.pad,
+        search.task.max_length,
+        C * count,
+        C,
+        T,
+        W=W,
+        K=count,
+        E=len(eos_ids),
+        ALPHA=float(config.length_penalty),
+        GNMT=config.length_norm == "gnmt",
+        EARLY=2 if config.early_stopping == "never" else int(config.early_stopping),
+        BW=triton.next_power_of_2(W),
+        BN=triton.next_power_of_2(C * count),
+        BC=triton.next_power_of_2(C),
+        BK=triton.next_power_of_2(count),
+        BT=min(256, triton.next_power_of_2(T)),
     )
+    return selection, updated, invalid
 
 
 def _best_of_chunks(logits: Tensor, search: SearchState, count: int) -> _Chunks:

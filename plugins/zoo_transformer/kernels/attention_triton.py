@@ -11,6 +11,8 @@ keys, D width of a head. A program computes the G query heads of one head of key
 import triton
 import triton.language as tl
 
+from zoo_transformer.kernels.products_triton import prefetch
+
 
 @triton.jit
 def attend(
@@ -22,6 +24,9 @@ def attend(
     mask,  # [R / W, S], True where a key is attended to; used with MASKED
     output,  # [R, H, D], or [R, H, SPLITS, D] in float32
     logsumexp,  # [R, H, SPLITS], output; used with SPLITS > 1
+    ahead,  # weights of the next kernel
+    ahead_lines,
+    R,
     S,
     W,
     scale,
@@ -40,11 +45,20 @@ def attend(
     BG: tl.constexpr,
     BD: tl.constexpr,
     BS: tl.constexpr,
+    AHEAD: tl.constexpr,
 ):
-    """Attend to the keys of the previous positions, or to those of the source."""
+    """Attend to the keys of the previous positions, or to those of the source.
+
+    Programs after those of the rows load the weights of the next kernel.
+    """
     DTYPE: tl.constexpr = query.dtype.element_ty
     PRECISION: tl.constexpr = "ieee" if DTYPE == tl.float32 else "tf32"
     row, head, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    if AHEAD > 0:
+        if row >= R:
+            program = (row - R) * tl.num_programs(1) * SPLITS + head * SPLITS + split
+            prefetch(ahead, ahead_lines, program, AHEAD)
+            return
     H = tl.num_programs(1) * G
     first_row = row // W * W
     g, d = tl.arange(0, BG), tl.arange(0, BD)

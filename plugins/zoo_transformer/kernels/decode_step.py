@@ -14,7 +14,12 @@ from zoo_transformer.block import Block
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.fused_step import SLOTS
 from zoo_transformer.kernels import attention_triton, linear_triton
-from zoo_transformer.kernels.tiles import attention_splits, linear_tiles
+from zoo_transformer.kernels.tiles import (
+    PROGRAMS,
+    ahead_arguments,
+    attention_tiles,
+    linear_tiles,
+)
 
 _ACTIVATIONS = {"relu": 1, "silu": 2, "gelu": 3, "gelu-tanh": 4}
 
@@ -67,10 +72,11 @@ def run_blocks(
     """
     rows = _Rows(x, None)
     for index, block in enumerate(blocks):
+        following = matrix if index + 1 == len(blocks) else blocks[index + 1].attention.query.weight
         rows = _self_attention(rows, state, block, index, position)
         if block.memory_dim:
             rows = _cross_attention(rows, state, block, index)
-        rows = _feed_forward(rows, block)
+        rows = _feed_forward(rows, block, following)
     if rows.norm is not None and final_norm is not None:
         rows = _Rows(rows.norm(rows.x), None)
     norm = final_norm if rows.norm is None else rows.norm
@@ -99,10 +105,11 @@ def _self_attention(
     at = state.per_hypothesis["at"]
     R, H, D = len(rows.x), attention.heads, attention.head_dim
     queries = rows.x.new_empty(R, H, D)
-    rotary = "cos" in state.shared
-    cos, sin = (state.shared[name] if rotary else rows.x for name in ("cos", "sin"))
-    tiles = linear_tiles(R, (H + 2 * attention.kv_heads) * D, sublayer.x.shape[1], half_head=D // 2)
-    grid = ((H + 2 * attention.kv_heads) * (D // 2) // tiles["BN"], triton.cdiv(R, tiles["BM"]))
+    rotary = "cos" in state.tables
+    cos, sin = (state.tables[name] if rotary else rows.x for name in ("cos", "sin"))
+    x, width = sublayer.x, (H + 2 * attention.kv_heads) * D
+    tiles = linear_tiles(R, width, x.shape[1], dtype=x.dtype, half_head=D // 2)
+    grid = (width // 2 // tiles["BN"], triton.cdiv(R, tiles["BM"]))
     linear_triton.project_heads[grid](
         query=attention.query.weight,
         key=attention.key.weight,
@@ -123,28 +130,37 @@ def _self_attention(
         ROTARY=rotary,
         INTERLEAVED=position is not None and position.interleaved,
         HAS_BIAS=attention.query.bias is not None,
+        **ahead_arguments(attention.out.weight, rows.x, grid[0] * grid[1]),
         **sublayer.arguments(),
         **tiles,
     )
     context = _attend(queries, keys, values, state, attention, cached=True)
-    return _Rows(_linear(_Input(context, None, None), attention.out, residual), _after(block, norm))
+    ahead = (block.cross.query if block.memory_dim else block.feed_forward.up).weight
+    output = _linear(_Input(context, None, None), attention.out, residual, ahead=ahead)
+    return _Rows(output, _after(block, norm))
 
 
 def _cross_attention(rows: _Rows, state: State, block: Block, index: int) -> _Rows:
     attention, norm = block.cross, block.cross_norm
     sublayer, residual = _enter(rows, block, norm)
-    queries = _linear(sublayer, attention.query).view(-1, attention.heads, attention.head_dim)
+    queries = _linear(sublayer, attention.query, ahead=attention.out.weight)
+    queries = queries.view(-1, attention.heads, attention.head_dim)
     keys, values = state.shared[f"{index}.keys"], state.shared[f"{index}.values"]
     context = _attend(queries, keys, values, state, attention, cached=False)
-    return _Rows(_linear(_Input(context, None, None), attention.out, residual), _after(block, norm))
+    ahead = block.feed_forward.up.weight
+    output = _linear(_Input(context, None, None), attention.out, residual, ahead=ahead)
+    return _Rows(output, _after(block, norm))
 
 
-def _feed_forward(rows: _Rows, block: Block) -> _Rows:
+def _feed_forward(rows: _Rows, block: Block, following: Tensor | None) -> _Rows:
     network: FeedForward = block.feed_forward
     sublayer, residual = _enter(rows, block, block.feed_forward_norm)
     activation = _ACTIVATIONS[network.activation]
-    hidden = _linear(sublayer, network.up, activation=activation, gate=network.gate)
-    output = _linear(_Input(hidden, None, None), network.down, residual)
+    down = network.down
+    hidden = _linear(
+        sublayer, network.up, activation=activation, gate=network.gate, ahead=down.weight
+    )
+    output = _linear(_Input(hidden, None, None), down, residual, ahead=following)
     return _Rows(output, _after(block, block.feed_forward_norm))
 
 
@@ -164,13 +180,19 @@ def _linear(
     *,
     activation: int = 0,
     gate: nn.Linear | None = None,
+    ahead: Tensor | None = None,
 ) -> Tensor:
-    """Compute residual + f(W norm(x) + b), or residual + f(G norm(x)) * (W norm(x)): [R, N]."""
+    """Compute residual + f(W norm(x) + b), or residual + f(G norm(x)) * (W norm(x)): [R, N].
+
+    Args:
+        ahead: the weights of the next kernel.
+    """
     weight, bias = (layer, None) if isinstance(layer, Tensor) else (layer.weight, layer.bias)
     x, N = inputs.x, len(weight)
     output = x.new_empty(len(x), N)
-    tiles = linear_tiles(len(x), N, x.shape[1])
-    linear_triton.linear[(triton.cdiv(N, tiles["BN"]), triton.cdiv(len(x), tiles["BM"]))](
+    tiles = linear_tiles(len(x), N, x.shape[1], dtype=x.dtype, paired=gate is not None)
+    grid = (triton.cdiv(N, tiles["BN"]), triton.cdiv(len(x), tiles["BM"]))
+    linear_triton.linear[grid](
         weight=weight,
         bias=weight if bias is None else bias,
         gate=weight if gate is None else gate.weight,
@@ -183,6 +205,7 @@ def _linear(
         GATED=gate is not None,
         HAS_BIAS=bias is not None,
         HAS_RESIDUAL=residual is not None,
+        **ahead_arguments(ahead, x, grid[0] * grid[1]),
         **inputs.arguments(),
         **tiles,
     )
@@ -203,13 +226,17 @@ def _attend(
     S, groups = keys.shape[2], keys.shape[1]
     slots, mask = state.per_hypothesis[SLOTS], state.shared["mask"]
     W = R // len(mask)
-    splits = attention_splits(R * groups, S)
+    tiles = attention_tiles(R, groups, H // groups, S)
+    splits, width = tiles["SPLITS"], triton.next_power_of_2(D)
     context = torch.empty_like(queries)
     partial = queries.new_empty(R, H, splits, D, dtype=torch.float32) if splits > 1 else context
     lse = queries.new_empty(R, H, splits, dtype=torch.float32) if splits > 1 else context
-    G = H // groups
-    width = triton.next_power_of_2(D)
-    attention_triton.attend[(R, groups, splits)](
+    # If the rows leave most of the device idle, further programs load the next weights.
+    programs = R * groups * splits
+    is_idle = queries.is_cuda and programs < PROGRAMS // 2
+    extra = -(-PROGRAMS // (groups * splits)) if is_idle else 0
+    ahead = attention.out.weight if extra else None
+    attention_triton.attend[(R + extra, groups, splits)](
         queries,
         keys,
         values,
@@ -218,21 +245,20 @@ def _attend(
         mask.contiguous().view(torch.uint8),
         partial,
         lse,
-        S,
-        W,
-        D**-0.5,
-        *keys.stride()[:3],
-        *values.stride()[:3],
-        G=G,
+        R=R,
+        S=S,
+        W=W,
+        scale=D**-0.5,
+        **dict(zip(("key_b", "key_h", "key_s"), keys.stride(), strict=False)),
+        **dict(zip(("value_b", "value_h", "value_s"), values.stride(), strict=False)),
+        G=H // groups,
         D=D,
         CACHED=cached,
         SLOTS=cached and W > 1,
         MASKED=not cached,
-        SPLITS=splits,
-        BG=1 if G == 1 else max(16, triton.next_power_of_2(G)),
         BD=width,
-        BS=min(64, max(16, triton.next_power_of_2(S))),
-        num_warps=4,
+        **ahead_arguments(ahead, queries, extra * groups * splits),
+        **tiles,
     )
     if splits > 1:
         attention_triton.combine[(R * H,)](
@@ -243,6 +269,5 @@ def _attend(
             SPLITS=splits,
             BD=width,
             BP=triton.next_power_of_2(splits),
-            num_warps=4,
         )
     return context.view(R, H * D)

@@ -2,37 +2,82 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
 import triton
+from torch import Tensor
 
-_SPLIT = 256
-"""Keys of one program, if there are few programs."""
-_PROGRAMS = 264
+SPLIT = 256
+"""Keys of one program of attention, if there are few programs."""
+PROGRAMS = 264
 """Programs that fill the device."""
+AHEAD_BYTES = 2**23
+"""Weights of the next kernel that a kernel loads into the L2 cache, to hide the time between."""
 
 
-def linear_tiles(M: int, N: int, K: int, *, half_head: int | None = None) -> dict[str, int]:
+def linear_tiles(
+    M: int,
+    N: int,
+    K: int,
+    *,
+    dtype: torch.dtype,
+    half_head: int | None = None,
+    paired: bool = False,
+) -> dict[str, int]:
     """Return the tiles of a linear layer from K to N for M rows, and the launch options.
 
     Args:
         half_head: half of the width of a head, if a tile contains pairs of dimensions of one head;
             it is divided by the size of the tile.
+        paired: whether a tile contains rows of two matrices, as with a gate.
     """
-    norm_block = min(1024, triton.next_power_of_2(K))
+    width = triton.next_power_of_2(K)
     if M == 1:
-        block_k = min(1024, triton.next_power_of_2(K))
-        tiles = {"BM": 1, "BN": 4, "BK": block_k, "STAGES": 2, "num_warps": 4}
+        if N >= 2**15:
+            tiles = {"BM": 1, "BN": 4, "BK": min(512, width), "STAGES": 4, "num_warps": 2}
+        else:
+            block_n = 2 if paired or half_head is not None else 4
+            tiles = {"BM": 1, "BN": block_n, "BK": min(2048, width), "STAGES": 1, "num_warps": 4}
+    elif dtype == torch.float32:  # without tensor cores
+        tiles = {"BM": 16, "BN": 16, "BK": 32, "STAGES": 2, "num_warps": 4}
+    elif K <= 512 and M >= 128 and N >= 2048:
+        tiles = {"BM": 32, "BN": 64, "BK": 128, "STAGES": 3, "num_warps": 8}
+    elif K <= 512:
+        tiles = {"BM": 16, "BN": 32, "BK": width, "STAGES": 1, "num_warps": 4}
+    elif M >= 64:
+        tiles = {"BM": 64, "BN": 16, "BK": 128, "STAGES": 4, "num_warps": 4}
     else:
-        block_m = min(64, max(16, triton.next_power_of_2(M)))
-        block_m = 16 if M <= 64 else 32
-        tiles = {"BM": block_m, "BN": 32, "BK": 64, "STAGES": 3, "num_warps": 4}
+        tiles = {"BM": 16, "BN": 32, "BK": 128, "STAGES": 3, "num_warps": 4}
     if half_head is not None:
         while half_head % tiles["BN"]:
             tiles["BN"] //= 2
-    return tiles | {"NORM_BK": norm_block}
+    one_pass = tiles["BK"] >= K
+    return tiles | {"NORM_BK": 0 if one_pass else min(width, 8192 // tiles["BM"])}
 
 
-def attention_splits(programs: int, S: int) -> int:
+def attention_tiles(R: int, groups: int, G: int, S: int) -> dict[str, int]:
+    """Return the tiles of R rows and groups of G query heads that attend to S keys."""
+    block = min(64, max(16, triton.next_power_of_2(S)))
+    return {
+        "SPLITS": _splits(R * groups, S),
+        "BG": 1 if G == 1 else max(16, triton.next_power_of_2(G)),
+        "BS": block,
+        "num_warps": 4,
+    }
+
+
+def _splits(programs: int, S: int) -> int:
     """Return into how many parts the keys are split."""
-    if programs >= _PROGRAMS or S <= _SPLIT:
+    if programs >= PROGRAMS or S <= SPLIT:
         return 1
-    return min(-(-S // _SPLIT), -(-_PROGRAMS // programs), 64)
+    return min(-(-S // SPLIT), -(-PROGRAMS // programs), 64)
+
+
+def ahead_arguments(weights: Tensor | None, like: Tensor, programs: int) -> dict[str, Any]:
+    """Return the arguments with which a kernel of some programs loads the next weights."""
+    if weights is None or not weights.is_cuda:
+        return {"ahead": like, "ahead_lines": 1, "AHEAD": 0}
+    lines = min(weights.nbytes, AHEAD_BYTES) // 128
+    count = min(512, triton.next_power_of_2(-(-lines // programs)))
+    return {"ahead": weights, "ahead_lines": max(lines, 1), "AHEAD": count}

@@ -1,5 +1,7 @@
 """Steps of samplers in Triton kernels, compared with those from log-probabilities."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -8,6 +10,9 @@ from zoo.generation.request import DecodeRequest
 from zoo.generation.search import advance_search, init_search
 from zoo_sampling.beam import Beam
 from zoo_sampling.greedy import Greedy
+
+# Of NumPy, in the interpreter.
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 V = 11
@@ -57,14 +62,13 @@ def test_a_step_equals_that_from_logprobs(sampler, eos_ids, monkeypatch):
     search.finished[1, 0] = True
     logits = make_logits(sampler)
     found, expected = both_steps(sampler, search, prompts, logits, monkeypatch)
-    torch.testing.assert_close(found.search.scores, expected.search.scores)
-    possible = ~expected.search.scores.isneginf()
-    assert torch.equal(found.search.tokens[possible], expected.search.tokens[possible])
-    assert torch.equal(found.parents[possible], expected.parents[possible])
-    assert torch.equal(found.invalid, expected.invalid)
+    torch.testing.assert_close(found[0].scores, expected[0].scores)
+    possible = ~expected[0].scores.isneginf()
+    assert torch.equal(found[0].tokens[possible], expected[0].tokens[possible])
+    assert torch.equal(found[1][possible], expected[1][possible])
+    assert torch.equal(found[2], expected[2])
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, in the interpreter
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 @pytest.mark.parametrize("sampler", [Greedy(), Beam(width=3)], ids=lambda s: s.name)
 @torch.no_grad()
@@ -73,16 +77,48 @@ def test_invalid_logits_are_found(sampler, value, monkeypatch):
     logits = make_logits(sampler)
     logits[1, 0, 9] = value
     found, expected = both_steps(sampler, search, prompts, logits, monkeypatch)
-    assert bool(found.invalid)
-    assert bool(expected.invalid)
+    assert bool(found[2])
+    assert bool(expected[2])
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, in the interpreter
 @torch.no_grad()
 def test_a_row_without_possible_tokens_has_no_score(monkeypatch):
     search, prompts = make_search(Greedy(), (2,))
     logits = make_logits(Greedy())
     logits[1] = float("-inf")
-    found, _ = both_steps(Greedy(), search, prompts, logits, monkeypatch)
-    assert found.search.scores[:, 0].isneginf().tolist() == [False, True]
-    assert not bool(found.invalid)
+    (after, _, invalid), _ = both_steps(Greedy(), search, prompts, logits, monkeypatch)
+    assert after.scores[:, 0].isneginf().tolist() == [False, True]
+    assert not bool(invalid)
+
+
+BEAMS = [
+    Beam(width=2, length_penalty=1.0, early_stopping=True),
+    Beam(width=3, length_penalty=0.6, length_norm="gnmt", early_stopping="never"),
+    Beam(width=1, length_penalty=-0.5),
+]
+
+
+@pytest.mark.parametrize("sampler", BEAMS, ids=["early", "gnmt", "narrow"])
+@torch.no_grad()
+def test_several_steps_of_beam_search_update_the_pool(sampler, monkeypatch):
+    request = DecodeRequest(sampler=sampler, max_length=6)
+    generator, ended = torch.Generator().manual_seed(5), False
+    search, prompts = make_search(sampler, (2, 3))
+    for _ in range(4):
+        logits = torch.randn(2, sampler.width, V, generator=generator).to(DEVICE)
+        monkeypatch.setenv("ZOO_TRITON", "interpret")
+        found, *_ = advance_search(
+            replace(search, tokens=search.tokens.clone()), logits, request, prompts
+        )
+        monkeypatch.setenv("ZOO_TRITON", "off")
+        expected, *_ = advance_search(search, logits, request, prompts)
+        for name, tensor in expected.sampler_state.items():
+            actual = found.sampler_state[name]
+            if name == "tokens":  # rows without a score are not compared
+                has_score = ~expected.sampler_state["scores"].isneginf()
+                actual, tensor = actual[has_score], tensor[has_score]
+            torch.testing.assert_close(actual, tensor)
+        torch.testing.assert_close(found.scores, expected.scores)
+        search = expected
+        ended = ended or bool(search.sampler_state["scores"].isfinite().any())
+    assert ended

@@ -1,0 +1,162 @@
+"""Parts of the Triton kernels of linear layers for few rows: norm, products, activation.
+
+Notation: M rows, K input width, N output width. A program computes BM rows of BN outputs. With one
+row the products are summed elementwise, since reading the weights takes the time.
+"""
+
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
+# Conditions on constants select code at compile time, so they are not joined with others.
+# ruff: noqa: SIM102, SIM108, SIM300
+
+import triton
+import triton.language as tl
+
+LAYER = tl.constexpr(1)
+RMS = tl.constexpr(2)
+RELU = tl.constexpr(1)
+SILU = tl.constexpr(2)
+GELU = tl.constexpr(3)
+GELU_TANH = tl.constexpr(4)
+
+
+@triton.jit
+def _load_rows(x, rows, k, M, K, x_m):
+    return tl.load(
+        x + rows[:, None] * x_m + k[None, :], mask=(rows < M)[:, None] & (k < K)[None, :], other=0.0
+    )
+
+
+@triton.jit
+def _statistics(x, rows, M, K, x_m, eps, NORM: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr):
+    """Compute the mean and the reciprocal standard deviation of the rows, [BM]."""
+    mean = tl.zeros([BM], tl.float32)
+    if NORM == LAYER:
+        for first in range(0, K, BK):
+            mean += tl.sum(
+                _load_rows(x, rows, first + tl.arange(0, BK), M, K, x_m).to(tl.float32), 1
+            )
+        mean = mean / K
+    variance = tl.zeros([BM], tl.float32)
+    for first in range(0, K, BK):
+        k = first + tl.arange(0, BK)
+        centred = _load_rows(x, rows, k, M, K, x_m).to(tl.float32) - mean[:, None]
+        variance += tl.sum(tl.where((k < K)[None, :], centred * centred, 0.0), 1)
+    return mean, tl.rsqrt(variance / K + eps)
+
+
+@triton.jit
+def _normalise(
+    a, mean, rstd, norm_weight, norm_bias, k, K, NORM: tl.constexpr, DTYPE: tl.constexpr
+):
+    scaled = (a.to(tl.float32) - mean[:, None]) * rstd[:, None]
+    weight = tl.load(norm_weight + k, mask=k < K, other=0.0).to(tl.float32)
+    if NORM == LAYER:
+        bias = tl.load(norm_bias + k, mask=k < K, other=0.0).to(tl.float32)
+        return (scaled * weight[None, :] + bias[None, :]).to(DTYPE)
+    return (scaled.to(DTYPE).to(tl.float32) * weight[None, :]).to(DTYPE)
+
+
+@triton.jit
+def _add_products(acc, a, w, PRECISION: tl.constexpr, BM: tl.constexpr):
+    """Add the products of a [BM, BK] and w [BN, BK] to acc: [BN, BK] for one row, else [BM, BN]."""
+    if BM == 1:
+        acc += w.to(tl.float32) * a.to(tl.float32)
+    else:
+        acc = tl.dot(a, tl.trans(w), acc, input_precision=PRECISION)
+    return acc
+
+
+@triton.jit
+def prefetch(weights, lines, program, COUNT: tl.constexpr):
+    """Load COUNT lines of 128 bytes of the next kernel's weights into the L2 cache."""
+    if COUNT > 0:
+        line = tl.minimum(program * COUNT + tl.arange(0, COUNT), lines - 1)
+        address = weights.to(tl.int64) + line.to(tl.int64) * 128
+        tl.inline_asm_elementwise(
+            "{ prefetch.global.L2 [$1]; mov.u32 $0, 0; }",
+            "=r,l",
+            [address],
+            dtype=tl.int32,
+            is_pure=False,
+            pack=1,
+        )
+
+
+@triton.jit
+def products(
+    x,  # [M, K]
+    first_rows,  # [BN] pointers to the rows of the weights
+    second_rows,  # [BN], used with PAIR
+    rows,
+    valid,  # [BN]
+    norm_weight,
+    norm_bias,
+    normed,
+    M,
+    K,
+    x_m,
+    eps,
+    WRITE_NORMED: tl.constexpr,
+    NORM: tl.constexpr,
+    PAIR: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    NORM_BK: tl.constexpr,
+    STAGES: tl.constexpr,
+):
+    """Compute the products [BM, BN] of the rows of x and one or two sets of rows of weights.
+
+    With NORM_BK = 0, BK is at least K: x is loaded once, at the same time as the weights.
+    """
+    DTYPE: tl.constexpr = x.dtype.element_ty
+    PRECISION: tl.constexpr = "ieee" if DTYPE == tl.float32 else "tf32"
+    mean = tl.zeros([BM], tl.float32)
+    rstd = mean
+    if NORM != 0 and NORM_BK > 0:
+        mean, rstd = _statistics(x, rows, M, K, x_m, eps, NORM, BM, NORM_BK)
+    if BM == 1:
+        acc = tl.zeros([BN, BK], tl.float32)
+    else:
+        acc = tl.zeros([BM, BN], tl.float32)
+    other = acc
+    for start in tl.range(0, BK if NORM_BK == 0 else K, BK, num_stages=STAGES):
+        k = start + tl.arange(0, BK)
+        within = valid[:, None] & (k < K)[None, :]
+        w = tl.load(first_rows[:, None] + k[None, :], mask=within, other=0.0)  # [BN, BK]
+        if PAIR:
+            w2 = tl.load(second_rows[:, None] + k[None, :], mask=within, other=0.0)
+        a = _load_rows(x, rows, k, M, K, x_m)
+        if NORM != 0:
+            if NORM_BK == 0:
+                if NORM == LAYER:
+                    mean = tl.sum(a.to(tl.float32), 1) / K
+                centred = tl.where((k < K)[None, :], a.to(tl.float32) - mean[:, None], 0.0)
+                rstd = tl.rsqrt(tl.sum(centred * centred, 1) / K + eps)
+            a = _normalise(a, mean, rstd, norm_weight, norm_bias, k, K, NORM, DTYPE)
+            if WRITE_NORMED:
+                if tl.program_id(0) == 0:
+                    at = normed + rows[:, None] * K + k[None, :]
+                    tl.store(at, a, mask=(rows < M)[:, None] & (k < K)[None, :])
+        acc = _add_products(acc, a, w, PRECISION, BM)
+        if PAIR:
+            other = _add_products(other, a, w2, PRECISION, BM)
+    if BM == 1:
+        acc = tl.sum(acc, 1)[None, :]
+        other = tl.sum(other, 1)[None, :]
+    return acc, other
+
+
+@triton.jit
+def activate(x, ACTIVATION: tl.constexpr):
+    if ACTIVATION == RELU:
+        return tl.where(x > 0, x, 0.0)
+    if ACTIVATION == SILU:
+        return x / (1.0 + tl.exp(-x))
+    if ACTIVATION == GELU:
+        return 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
+    if ACTIVATION == GELU_TANH:
+        # tanh(z) = 1 - 2 / (1 + e^{2z}), here with z = sqrt(2 / pi) (x + 0.044715 x^3)
+        z = 0.7978845608028654 * (x + 0.044715 * x * x * x)
+        return 0.5 * x * (2.0 - 2.0 / (1.0 + tl.exp(2.0 * z)))
+    return x

@@ -1,0 +1,115 @@
+"""Recorded decoding steps that are kept for later calls."""
+
+from __future__ import annotations
+
+import logging
+import os
+import weakref
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zoo.attention.module_hooks import has_hooks
+from zoo.attention.recorder import RecordsAttention
+from zoo.generation.captured import CapturedSteps, flatten
+from zoo.generation.prompts import PromptBatch
+from zoo.generation.request import DecodeRequest
+from zoo.generation.search import Progress
+from zoo.interfaces import Decoder
+
+MIN_STEPS = 8
+"""Shorter generations are not recorded: it takes about as long as some steps."""
+MAX_KEPT = 8
+"""Recorded steps that are kept for each decoder."""
+MAX_KEPT_FRACTION = 0.125
+"""Fraction of the device's memory that the tensors of the kept steps of a decoder may take."""
+
+_LOG = logging.getLogger(__name__)
+
+
+def why_not_captured(decoder: Decoder, device: torch.device, steps: int) -> str | None:
+    """Return the reason why the steps of a decoder are not recorded as a CUDA graph, or None."""
+    if device.type != "cuda":
+        return f"the device is '{device.type}', not 'cuda'"
+    if os.environ.get("ZOO_CUDA_GRAPHS") == "off":
+        return "ZOO_CUDA_GRAPHS is 'off'"
+    if steps < MIN_STEPS:
+        return f"at most {steps} tokens are generated"
+    if decoder.training:
+        return "the decoder is in training mode"
+    if torch.is_autocast_enabled("cuda"):
+        return "autocast is enabled"
+    if has_hooks(decoder):
+        return "the decoder has module hooks"
+    for module in decoder.modules():
+        if isinstance(module, RecordsAttention) and module.recorders:
+            return "the attention weights or samples are recorded"
+    return None
+
+
+_KEPT: weakref.WeakKeyDictionary[Decoder, OrderedDict[Hashable, CapturedSteps]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def captured_steps(
+    decoder: Decoder, request: DecodeRequest, progress: Progress
+) -> CapturedSteps | None:
+    """Return the steps for inputs of this shape, new or of a previous call with the same shapes.
+
+    None if the step cannot be recorded, or a previous call has not ended yet; the reason is logged.
+    The steps of a decoder are deleted with it.
+    """
+    device = progress.invalid.device
+    reason = why_not_captured(decoder, device, progress.prompts.steps)
+    if reason is None:
+        steps = _find_steps(decoder, request, progress)
+        reason = "a previous call has not ended" if steps.is_running else steps.reason
+        if reason is None:
+            return steps
+    _LOG.debug("decoder '%s': steps are not recorded as a CUDA graph: %s", decoder.name, reason)
+    return None
+
+
+def _find_steps(decoder: Decoder, request: DecodeRequest, progress: Progress) -> CapturedSteps:
+    kept = _KEPT.setdefault(decoder, OrderedDict())
+    key = _key(decoder, request, progress.prompts, flatten(progress))
+    steps = kept.get(key)
+    if steps is None:
+        steps = kept[key] = CapturedSteps(decoder, request, progress)
+    kept.move_to_end(key)
+    available = torch.cuda.get_device_properties(progress.invalid.device).total_memory
+    while (
+        len(kept) > MAX_KEPT
+        or sum(each.bytes for each in kept.values()) > MAX_KEPT_FRACTION * available
+    ):
+        kept.popitem(last=False)
+    return steps
+
+
+def _key(
+    decoder: Decoder, request: DecodeRequest, prompts: PromptBatch, tensors: dict[str, Tensor]
+) -> Hashable:
+    """Return what a recorded step depends on, besides the values of tensors of fixed address."""
+    weights = [*decoder.parameters(), *decoder.buffers()]
+    return (
+        tuple((name, t.shape, t.dtype, t.device) for name, t in tensors.items()),
+        tuple((t.data_ptr(), t.dtype) for t in weights),
+        (prompts.prefix.shape[1], prompts.pad, prompts.eos_ids, prompts.max_length),
+        (_parameters(request.sampler), *(_parameters(each) for each in request.filters)),
+        request.generator is None,
+        (torch.get_float32_matmul_precision(), os.environ.get("ZOO_TRITON")),
+    )
+
+
+def _parameters(component: Any) -> Hashable:
+    """Return the type and attributes of a component; the component itself if one has no hash."""
+    try:
+        values = tuple(sorted(vars(component).items()))
+        hash(values)
+    except TypeError:
+        return component  # type: ignore[no-any-return]
+    return type(component), values

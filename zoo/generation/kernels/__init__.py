@@ -1,0 +1,1 @@
+"""Triton kernels of the decoding loop, imported only if Triton can be used."""

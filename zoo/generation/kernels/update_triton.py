@@ -1,0 +1,63 @@
+"""Triton kernel of the update of a search after a selection."""
+
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
+# Conditions on constants select code at compile time, so they are not joined with others.
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def update_search(
+    tokens,  # [B, W, T], updated
+    scores,  # [B, W], updated
+    finished,  # [B, W], updated
+    num_generated,  # [B], updated
+    invalid,  # [], set to 1 if a logit of an active hypothesis is NaN or inf
+    cur_len,  # []
+    selected,  # [B, W]
+    parents,  # [B, W]
+    new_scores,  # [B, W]
+    nan_or_inf,  # [B, W]
+    eos_ids,  # [E]
+    T,
+    max_length,
+    W: tl.constexpr,
+    E: tl.constexpr,
+    BW: tl.constexpr,
+    BT: tl.constexpr,
+):
+    """Append the selected tokens of one item to their parents, and update scores and flags."""
+    item = tl.program_id(0)
+    w = tl.arange(0, BW)
+    at, within = item * W + w, w < W
+    column = tl.load(cur_len)
+    count = tl.load(num_generated + item)
+    token = tl.load(selected + at, mask=within, other=0)
+    new_score = tl.load(new_scores + at, mask=within, other=0.0)
+    bad = tl.load(nan_or_inf + at, mask=within, other=0) != 0
+    ended = tl.load(finished + at, mask=within, other=1) != 0
+    score = tl.load(scores + at, mask=within, other=0.0)
+    wrong = bad & (ended == 0) & (score != float("-inf"))
+    if tl.max(wrong.to(tl.int32), 0) > 0:
+        tl.store(invalid, 1)
+
+    ends = (token != token) | (count >= max_length)
+    for e in tl.static_range(E):
+        ends = ends | (token == tl.load(eos_ids + e))
+    if W > 1:
+        parent = item * W + tl.load(parents + at, mask=within, other=0).to(tl.int32)
+        ended = tl.load(finished + parent, mask=within, other=1) != 0
+        for first in range(0, T, BT):
+            t = first + tl.arange(0, BT)
+            mask = within[:, None] & (t < T)[None, :]
+            row = tl.load(tokens + parent[:, None] * T + t[None, :], mask=mask, other=0)
+            # All rows are read before one is written.
+            tl.debug_barrier()
+            tl.store(tokens + at[:, None] * T + t[None, :], row, mask=mask)
+            tl.debug_barrier()
+    tl.debug_barrier()
+    tl.store(tokens + at * T + column, token, mask=within)
+    tl.store(finished + at, (ended | (ends & (count >= 1))).to(tl.int8), mask=within)
+    tl.store(scores + at, new_score, mask=within)
+    tl.store(num_generated + item, count + 1)
