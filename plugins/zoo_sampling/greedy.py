@@ -49,14 +49,15 @@ def _step_on_cpu(
 ) -> tuple[Selection, Mapping[str, Tensor], Tensor]:
     """Compute the log-probability of the selected token only."""
     task, finished = search.task, search.finished
-    best, tokens = logits.max(dim=-1)  # NaN is the maximum
-    nan_or_inf = ~(best < math.inf)
-    total = logits.logsumexp(dim=-1)
+    maximum, tokens = logits.max(dim=-1)  # NaN is the maximum
+    nan_or_inf = ~(maximum < math.inf)
+    total = (logits - maximum[..., None]).exp_().sum(dim=-1)
+    best = maximum
     if not task.pad_ends and bool((tokens == task.pad).any()):
         is_pad = torch.arange(task.vocab) == task.pad
         best, tokens = logits.masked_fill(is_pad, -math.inf).max(dim=-1)
     # The difference is NaN in a row of -inf.
-    gain = (best - total).nan_to_num(nan=-math.inf, neginf=-math.inf)
+    gain = (best - maximum - total.log()).nan_to_num(nan=-math.inf, neginf=-math.inf)
     tokens = tokens.masked_fill(finished, task.pad)
     scores = search.scores + gain.masked_fill(finished, 0.0)
     return Selection(tokens, torch.zeros_like(tokens), scores), search.sampler_state, nan_or_inf
