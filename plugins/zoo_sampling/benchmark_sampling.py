@@ -15,8 +15,8 @@ SAMPLED = "transformers, sampled"
 class SamplingBenchmark(Benchmark):
     """Sampling of one token of each row, compared with the logits warper of transformers.
 
-    The target is for the same work, the warper followed by sampling. The warper alone does less: it
-    returns the remaining logits.
+    The target is for the warper alone, which does less: it returns the remaining logits. The other
+    peer also samples.
 
     Args:
         batch: number of rows.

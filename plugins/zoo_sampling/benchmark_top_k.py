@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo.plugin import Sampler
-from zoo_sampling.benchmark_sampling import SAMPLED, SamplingBenchmark
+from zoo_sampling.benchmark_sampling import SamplingBenchmark
 from zoo_sampling.top_k import TopK
 
 
@@ -22,7 +22,7 @@ class TopKBenchmark(SamplingBenchmark):
     """
 
     name: ClassVar[str] = "top-k-filter"
-    peer_targets: ClassVar[Mapping[str, float]] = {SAMPLED: 10.0}
+    target: ClassVar[float | None] = 10.0
     test_params: ClassVar[Mapping[str, Any]] = {"batch": 3, "vocab": 40, "k": 5}
 
     def __init__(

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo.plugin import Sampler
-from zoo_sampling.benchmark_sampling import SAMPLED, SamplingBenchmark
+from zoo_sampling.benchmark_sampling import SamplingBenchmark
 from zoo_sampling.top_p import TopP
 
 
@@ -22,7 +22,7 @@ class TopPBenchmark(SamplingBenchmark):
     """
 
     name: ClassVar[str] = "top-p-filter"
-    peer_targets: ClassVar[Mapping[str, float]] = {SAMPLED: 5.0}
+    target: ClassVar[float | None] = 5.0
     test_params: ClassVar[Mapping[str, Any]] = {"batch": 3, "vocab": 40}
 
     def __init__(

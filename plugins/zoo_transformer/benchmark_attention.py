@@ -43,8 +43,8 @@ class ScaledDotAttention(Benchmark):
     def __init__(
         self,
         *,
-        batch: Annotated[int, Field(ge=1)] = 8,
-        length: Annotated[int, Field(ge=1)] = 4096,
+        batch: Annotated[int, Field(ge=1)] = 4,
+        length: Annotated[int, Field(ge=1)] = 2048,
         dim: Annotated[int, Field(ge=1)] = 1024,
         heads: Annotated[int, Field(ge=1)] = 16,
         kv_heads: Annotated[int, Field(ge=1)] = 4,
