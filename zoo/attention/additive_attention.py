@@ -45,10 +45,9 @@ def fused_additive(
         values = values.to(torch.get_autocast_dtype(values.device.type))
     in_kernel = mask.causal and isinstance(mask.offset, int)
     rest = replace(mask, causal=False) if in_kernel else mask
-    is_causal = in_kernel and not mask.sees_all_keys(S)
     plan = AttentionPlan(
         mask=rest.dense(T, S, a.device),
-        causal=int(mask.offset) if is_causal else None,
+        causal=int(mask.offset) if in_kernel and not mask.sees_all_keys(S) else None,
         dropout_p=dropout_p,
         seed=torch.randint(2**62, (), device=a.device) if dropout_p else None,
     )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,26 +28,27 @@ Inputs = tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]
 def attend(inputs: Inputs, plan: AttentionPlan) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Return the context [B, H, T, Dv] and the tensors that the backward pass needs.
 
-    Scores are kept for the backward pass if all are in memory at a time, else computed again.
+    Weights are kept for the backward pass if all are in memory at a time, else computed again.
     """
     a, b, v, values, bias = inputs
     (B, H, T, _), (S, Dv) = a.shape, values.shape[-2:]
     terms, flat_values = (_flatten(a), _flatten(b), v.contiguous()), _flatten(values)
-    lse = a.new_empty(B * H, T, dtype=torch.float32)
     if _is_one_query(inputs, plan):
-        context = values.new_empty(B, H, T, Dv)
-        _attend_one(terms, flat_values, plan, context, lse)
-        return context, (lse,)
+        return _attend_one(terms, flat_values, plan).view(B, H, T, Dv), ()
     exps = exponentials(*terms[:2])
+    maxima = exps[2]
     softmax = _Softmax(plan, bias, H, T, S)
-    contexts = []
-    for t in _chunks(B * H, T, S):
+    contexts: list[Tensor] = []
+    chunks = _chunks(B * H, T, S)
+    for t in chunks:
         scores = _slice_scores(terms, exps, t, plan)
-        weights = softmax.forward(scores, lse, t, values.dtype)
-        contexts.append((_grouped(weights, flat_values) @ flat_values).view(B, H, -1, Dv))
+        if t.stop == T:
+            del exps
+        weights, kept = softmax.forward(scores, t, values.dtype)
+        contexts.append((_grouped(kept, flat_values) @ flat_values).view(B, H, -1, Dv))
     if len(contexts) == 1:
-        return contexts[0], (lse, exps[2], scores)
-    return torch.cat(contexts, dim=2), (lse,)
+        return contexts[0], (weights, maxima)
+    return torch.cat(contexts, dim=2), ()
 
 
 def attend_backward(
@@ -58,8 +58,7 @@ def attend_backward(
     a, b, v, values, bias = inputs
     (B, H, T, _), S = a.shape, b.shape[-2]
     terms, flat_values = (_flatten(a), _flatten(b), v.contiguous()), _flatten(values)
-    lse, *kept = saved
-    exps = None if kept else exponentials(*terms[:2])
+    exps = None if saved else exponentials(*terms[:2])
     softmax = _Softmax(plan, bias, H, T, S)
     chunks = _chunks(B * H, T, S)
     dtype = b.dtype if len(chunks) == 1 else torch.float32
@@ -67,23 +66,28 @@ def attend_backward(
     sums: list[Tensor] = []
     grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
     for t in chunks:
-        scores = _slice_scores(terms, exps, t, plan) if exps else kept[1]
+        if exps is None:
+            weights, maxima = saved
+        else:
+            scores = _slice_scores(terms, exps, t, plan)
+            weights, maxima = softmax.forward(scores, t, values.dtype, drop=False)[0], exps[2]
+            del scores
         g_context = _grouped(_flatten(grad_output[:, :, t]), flat_values)
-        weights = (g_context @ flat_values.transpose(1, 2)).view_as(scores)  # their gradient
-        g = softmax.backward(scores, weights, lse, t)  # and sets the weights
-        del scores
+        g = (g_context @ flat_values.transpose(1, 2)).view_as(weights)  # of the weights
+        kept = softmax.backward(weights, g, t)  # and sets g to the gradient of the scores
         grad_a, grad_b, grad_v = triton_gradients(
             (terms[0][:, t].contiguous(), *terms[1:]),
-            exps[2] if exps else kept[0],
+            maxima,
             g,
             causal=_causal(plan, t),
             dtype=dtype,
         )
-        grads_a.append(grad_a.to(a.dtype))
-        grad_values = _grouped(weights, flat_values).transpose(1, 2) @ g_context
         if grad_bias is not None:
-            per_head = g.view(B, H, -1, S).sum(dim=0)
+            per_head = g.view(B, H, -1, S).sum(dim=0, dtype=torch.float32)
             grad_bias[:, t] = per_head.sum_to_size(grad_bias[:, t].shape)
+        del g
+        grad_values = _grouped(kept, flat_values).transpose(1, 2) @ g_context
+        grads_a.append(grad_a.to(a.dtype))
         grads = [grad_b, grad_v, grad_values if len(chunks) == 1 else grad_values.to(dtype)]
         sums = [x.add_(y) for x, y in zip(sums, grads, strict=True)] if sums else grads
     return (
@@ -98,8 +102,7 @@ def dropout_factors(weights: Tensor, plan: AttentionPlan) -> Tensor:
     B, H, T, S = weights.shape
     softmax = _Softmax(AttentionPlan(None, None, plan.dropout_p, plan.seed), None, H, T, S)
     scores = torch.zeros(B * H, T, S, dtype=torch.float32, device=weights.device)
-    lse = scores.new_empty(B * H, T)
-    uniform = softmax.forward(scores, lse, slice(0, T), torch.float32)
+    _, uniform = softmax.forward(scores, slice(0, T), torch.float32)
     return (uniform * S).view_as(weights).to(weights.dtype)
 
 
@@ -113,46 +116,49 @@ class _Softmax:
     T: int
     S: int
 
-    def forward(self, scores: Tensor, lse: Tensor, t: slice, dtype: torch.dtype) -> Tensor:
-        """Return weights after dropout [N, t, S], and set lse [N, t]."""
-        output = torch.empty_like(scores, dtype=dtype)
-        self._launch(additive_softmax.weights, scores, output, lse, None, t)
-        return output
-
-    def backward(self, scores: Tensor, grad: Tensor, lse: Tensor, t: slice) -> Tensor:
-        """Return the gradient of the scores, and replace that of the weights by the weights."""
-        output = torch.empty_like(scores)
-        self._launch(additive_softmax.weights_gradient, scores, grad, lse, output, t)
-        return output
-
-    def _launch(
-        self, kernel: Any, scores: Tensor, weights: Tensor, lse: Tensor, output: Tensor | None,
-        t: slice,
-    ) -> None:  # fmt: skip
-        N, T, S = scores.shape
-        mask, bias, plan = self.plan.mask, self.bias, self.plan
-        block = min(next_power_of_2(S), LARGEST_ROW)
-        kernel[(N * T,)](
-            scores, mask, bias, plan.seed, weights, lse, output, T, S, self.H, t.start, self.T,
-            plan.causal or 0, *_strides(mask), *_strides(bias), plan.dropout_p,
-            CAUSAL=plan.causal is not None, SB=block, num_warps=max(1, min(8, block // 256)),
+    def forward(
+        self, scores: Tensor, t: slice, dtype: torch.dtype, *, drop: bool = True
+    ) -> tuple[Tensor, Tensor]:
+        """Return weights [N, t, S] before and after dropout."""
+        (N, T, S), plan = scores.shape, self.plan
+        weights = torch.empty_like(scores, dtype=dtype)
+        seed = plan.seed if drop else None
+        kept = weights if seed is None else torch.empty_like(weights)
+        additive_softmax.weights[(N * T,)](
+            scores, plan.mask, self.bias, seed, weights, kept, T, S, self.H, t.start, self.T,
+            plan.causal or 0, *_strides(plan.mask), *_strides(self.bias), plan.dropout_p,
+            CAUSAL=plan.causal is not None, **self._row(),
         )  # fmt: skip
+        return weights, kept
+
+    def backward(self, weights: Tensor, grad: Tensor, t: slice) -> Tensor:
+        """Replace the gradient of the weights by that of the scores, and return the weights after
+        dropout."""
+        (N, T, S), seed = weights.shape, self.plan.seed
+        kept = weights if seed is None else torch.empty_like(weights)
+        additive_softmax.weights_gradient[(N * T,)](
+            weights, seed, grad, kept, T, S, t.start, self.T, self.plan.dropout_p, **self._row()
+        )
+        return kept
+
+    def _row(self) -> dict[str, int]:
+        block = min(next_power_of_2(self.S), LARGEST_ROW)
+        return {"SB": block, "num_warps": max(1, min(8, block // 256))}
 
 
-def _attend_one(
-    terms: Terms, values: Tensor, plan: AttentionPlan, context: Tensor, lse: Tensor
-) -> None:
-    """Set context [B, H, 1, Dv] and lse [N, 1]."""
+def _attend_one(terms: Terms, values: Tensor, plan: AttentionPlan) -> Tensor:
+    """Return the context [N, Dv] of one query for each item and head."""
     a, b, v = terms
     (N, _, D), (S, Dv), H = a.shape, values.shape[1:], v.shape[0]
-    scores = a.new_empty(N, S, dtype=torch.float32)
+    scores, context = a.new_empty(N, S, dtype=torch.float32), values.new_empty(N, Dv)
     units = next_power_of_2(Dv)
     additive_softmax.attend_one[(N,)](
-        a, b, v, values, plan.mask, scores, context, lse, S, D, Dv, H, N // values.shape[0],
+        a, b, v, values, plan.mask, scores, context, S, D, Dv, H, N // values.shape[0],
         _strides(plan.mask)[0],
         ROW=next_power_of_2(S), SB=min(64, 2**15 // units),
         DB=min(128, next_power_of_2(D)), DVB=units, num_warps=16,
     )  # fmt: skip
+    return context
 
 
 def _is_one_query(inputs: Inputs, plan: AttentionPlan) -> bool:

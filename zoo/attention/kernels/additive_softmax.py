@@ -40,22 +40,14 @@ def _drop(weight, seed, row, s, dropout_p):
     return weight
 
 
-@triton.jit
-def _log_sum(largest, total):
-    """Return the logarithm of the sum of exponentials, inf if all keys are masked."""
-    is_masked = largest == MASKED
-    return tl.where(is_masked, -MASKED, largest + tl.log2(tl.where(is_masked, 1.0, total)))
-
-
 @triton.jit(do_not_specialize=SLICE)
 def weights(
     scores,  # [N, T, S]
     mask,  # [B or 1, queries or 1, S]
     bias,  # [H or 1, queries, S]
     seed,  # []
-    output,  # [N, T, S], weights after dropout
-    lse,  # [N, queries], binary logarithms of the sums of exponentials; inf if all keys are masked
-    unused,
+    output,  # [N, T, S], weights
+    dropped,  # [N, T, S], weights after dropout, if there is a seed
     T,
     S,
     H,
@@ -70,7 +62,7 @@ def weights(
     CAUSAL: tl.constexpr,
     SB: tl.constexpr,
 ):
-    """Compute the weights of a query; grid (N * T,)."""
+    """Compute the weights of a query, zeros if all keys are masked; grid (N * T,)."""
     row = tl.program_id(0).to(tl.int64)
     n, t = row // T, first + row % T
     scores, output = scores + row * S, output + row * S
@@ -84,67 +76,63 @@ def weights(
         e = tl.load(scores + s, mask=s < S, other=0.0)
         e = _masked(e, mask, bias, s, S, t + offset, CAUSAL) * LOG2_E
         highest = tl.maximum(largest, tl.max(e, axis=0))
-        shift = tl.where(highest == MASKED, 0.0, highest)
+        shift = _finite(highest)
         total = total * tl.exp2(largest - shift) + tl.sum(tl.exp2(e - shift), axis=0)
         largest = highest
-    result = _log_sum(largest, total)
-    tl.store(lse + n * queries + t, result)
+    factor = 1.0 / tl.where(largest == MASKED, 1.0, total)
     for start in range(0, S, SB):
         s = start + tl.arange(0, SB)
         e = tl.load(scores + s, mask=s < S, other=0.0)
         e = _masked(e, mask, bias, s, S, t + offset, CAUSAL) * LOG2_E
-        weight = _drop(tl.exp2(e - result), seed, n * queries + t, s, dropout_p)
+        weight = tl.exp2(e - _finite(largest)) * factor
         tl.store(output + s, weight, mask=s < S)
+        if seed is not None:
+            kept = _drop(weight, seed, n * queries + t, s, dropout_p)
+            tl.store(dropped + row * S + s, kept, mask=s < S)
 
 
-@triton.jit(do_not_specialize=SLICE)
+@triton.jit
+def _finite(largest):
+    """Return the largest score, or 0 if all keys are masked."""
+    return tl.where(largest == MASKED, 0.0, largest)
+
+
+@triton.jit(do_not_specialize=["T", "first", "queries"])
 def weights_gradient(
-    scores,  # [N, T, S]
-    mask,
-    bias,
-    seed,
-    grad,  # [N, T, S], gradient of the weights; receives the weights after dropout
-    lse,  # [N, queries]
-    output,  # [N, T, S], gradient of the scores
+    weights,  # [N, T, S]
+    seed,  # []
+    grad,  # [N, T, S], gradient of the weights; receives that of the scores
+    dropped,  # [N, T, S], receives the weights after dropout, if there is a seed
     T,
     S,
-    H,
     first,
     queries,
-    offset,
-    mask_n,
-    mask_t,
-    bias_n,
-    bias_t,
     dropout_p,
-    CAUSAL: tl.constexpr,
     SB: tl.constexpr,
 ):
-    """Compute the gradient of the scores of a query; grid (N * T,)."""
+    """Compute the gradient of the scores of a query; grid (N * T,).
+
+    Weights in half precision are normalised again, so that the sum of the gradient is 0.
+    """
     row = tl.program_id(0).to(tl.int64)
     n, t = row // T, first + row % T
-    scores, grad, output = scores + row * S, grad + row * S, output + row * S
-    if mask is not None:
-        mask += n // H * mask_n + t * mask_t
-    if bias is not None:
-        bias += n % H * bias_n + t * bias_t
-    total = tl.load(lse + n * queries + t)
-    delta = tl.zeros((), tl.float32)
+    weights, grad = weights + row * S, grad + row * S
+    mean, total = tl.zeros((), tl.float32), tl.zeros((), tl.float32)
     for start in range(0, S, SB):
         s = start + tl.arange(0, SB)
-        e = tl.load(scores + s, mask=s < S, other=0.0)
-        e = _masked(e, mask, bias, s, S, t + offset, CAUSAL) * LOG2_E
-        kept = _drop(tl.exp2(e - total), seed, n * queries + t, s, dropout_p)
-        delta += tl.sum(kept * tl.load(grad + s, mask=s < S, other=0.0).to(tl.float32), axis=0)
+        weight = tl.load(weights + s, mask=s < S, other=0.0).to(tl.float32)
+        kept = _drop(weight, seed, n * queries + t, s, dropout_p)
+        total += tl.sum(weight, axis=0)
+        mean += tl.sum(kept * tl.load(grad + s, mask=s < S, other=0.0).to(tl.float32), axis=0)
+    mean = mean / tl.where(total == 0.0, 1.0, total)
     for start in range(0, S, SB):
         s = start + tl.arange(0, SB)
-        e = tl.load(scores + s, mask=s < S, other=0.0)
-        e = _masked(e, mask, bias, s, S, t + offset, CAUSAL) * LOG2_E
-        weight = tl.exp2(e - total)
+        weight = tl.load(weights + s, mask=s < S, other=0.0).to(tl.float32)
         kept = _drop(weight, seed, n * queries + t, s, dropout_p)
         change = tl.load(grad + s, mask=s < S, other=0.0).to(tl.float32)
-        tl.store(output + s, kept * change - weight * delta, mask=s < S)
-        tl.store(grad + s, kept, mask=s < S)
+        tl.store(grad + s, kept * change - weight * mean, mask=s < S)
+        if seed is not None:
+            tl.store(dropped + row * S + s, kept, mask=s < S)
 
 
 @triton.jit(do_not_specialize=["H", "G", "mask_n"])
@@ -156,7 +144,6 @@ def attend_one(
     mask,  # [B or 1, 1, S]
     scores,  # [N, S]
     output,  # [N, Dv]
-    lse,  # [N]
     S,
     D,
     Dv,
@@ -191,11 +178,10 @@ def attend_one(
     e = tl.load(scores + row, mask=row < S, other=0.0)
     e = _masked(e, mask, None, row, S, 0, False) * LOG2_E
     largest = tl.max(e, axis=0)
-    shift = tl.where(largest == MASKED, 0.0, largest)
-    total = _log_sum(largest, tl.sum(tl.exp2(e - shift), axis=0))
-    tl.store(lse + n, total)
+    powers = tl.exp2(e - _finite(largest))
+    total = tl.where(largest == MASKED, 1.0, tl.sum(powers, axis=0))
     tl.debug_barrier()  # before the scores are overwritten
-    tl.store(scores + row, tl.exp2(e - total), mask=row < S)
+    tl.store(scores + row, powers / total, mask=row < S)
     tl.debug_barrier()  # before the weights are read
     unit = tl.arange(0, DVB)
     context = tl.zeros((SB, DVB), tl.float32)

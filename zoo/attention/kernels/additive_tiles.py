@@ -168,7 +168,7 @@ def scores(
 
 
 @triton.jit
-def _load_queries(a, g, grad_a, first_t, s, d, T, S, D, summed):
+def _load_queries(a, g, grad_a, low, first_t, s, d, T, S, D, summed):
     """Load a [1, TB, DB], g [SB, TB, 1] and the sums [TB, DB] of earlier keys, if there are."""
     t = first_t[None, :, None]
     x = _load(a, t, d[None, None, :], T, D, WIDE)
@@ -176,12 +176,15 @@ def _load_queries(a, g, grad_a, first_t, s, d, T, S, D, summed):
     weight = tl.load(g + t * S + s[:, None, None], mask=inside, other=0.0).to(tl.float32)
     t = first_t[:, None]
     own = (t < summed) & (d[None, :] < D)
-    return x, weight, tl.load(grad_a + t * D + d[None, :], mask=own, other=0.0)
+    sums = tl.load(grad_a + t * D + d[None, :], mask=own, other=0.0).to(tl.float32)
+    if low is not None:
+        sums += tl.load(low + t * D + d[None, :], mask=own, other=0.0).to(tl.float32)
+    return x, weight, sums
 
 
 @triton.jit
 def _gradients(
-    a, b, v, g, scratch, grad_a, grad_b, grad_v, T, S, D, begin, end, d, offset,
+    a, b, v, g, grad_a, low, grad_b, grad_v, T, S, D, begin, end, d, offset,
     FORM: tl.constexpr, CAUSAL: tl.constexpr, TB: tl.constexpr, SB: tl.constexpr,
     DB: tl.constexpr,
 ):  # fmt: skip
@@ -189,7 +192,8 @@ def _gradients(
 
     In tiles [SB, TB, DB] with TB warps, a thread has all keys of a query and a unit, so that sums
     over keys need no communication in the inner loop, and sums over queries only after it. Sums
-    for the gradient of a are added in ``scratch``, by the thread that has written them before.
+    for the gradient of a are added in ``grad_a``, by the thread that has written them before; in
+    half precision, ``low`` is what rounding has removed.
     """
     inside_d = d < D
     v_sums = tl.zeros((TB, DB), tl.float32)
@@ -206,21 +210,24 @@ def _gradients(
             first_t = tl.maximum(0, first_s - offset) // TB * TB
             first_t = tl.where((summed == 0) | (added == 0), 0, first_t)
         t = first_t + queries
-        next_x, next_g, next_sum = _load_queries(a, g, scratch, t, s, d, T, S, D, summed)
+        next_x, next_g, next_sum = _load_queries(a, g, grad_a, low, t, s, d, T, S, D, summed)
         for _ in range(first_t, T, TB):
             x, weight, previous = _scale(next_x, FORM), next_g, next_sum
             rows = t[:, None]
             place = rows * D + d[None, :]
             t += TB
-            next_x, next_g, next_sum = _load_queries(a, g, scratch, t, s, d, T, S, D, summed)
+            next_x, next_g, next_sum = _load_queries(a, g, grad_a, low, t, s, d, T, S, D, summed)
             r = reciprocal(_one_plus(x, y, FORM))
             product = weight * (r - r * r)
             b_sums += product
             v_sums += tl.sum(weight * r, axis=0)
             previous += tl.sum(product, axis=0)
-            tl.store(scratch + place, previous, mask=(rows < added) & inside_d[None, :])
-            complete = (rows >= added) & (rows < T) & inside_d[None, :]
-            tl.store(grad_a + place, previous * factor[None, :], mask=complete)
+            previous *= tl.where(added == 0, factor[None, :], 1.0)
+            high = previous.to(grad_a.dtype.element_ty)
+            own = (rows < T) & inside_d[None, :]
+            tl.store(grad_a + place, high, mask=own)
+            if low is not None:
+                tl.store(low + place, previous - high.to(tl.float32), mask=own)
         result = tl.sum(b_sums, axis=1) * factor[None, :]
         own = (s[:, None] < S) & inside_d[None, :]
         tl.store(grad_b + s[:, None] * D + d[None, :], result, mask=own)
@@ -240,8 +247,8 @@ def gradients(
     v,  # [H, D]
     maxima,  # [2]
     g,  # [N, T, S], gradient of the scores
-    scratch,  # [parts, N, T, D]
     grad_a,  # [parts, N, T, D], to be summed over the parts
+    low,  # [parts, N, T, D], if grad_a is in half precision
     grad_b,  # [N, S, D]
     grad_v,  # [parts, N, D], to be summed, without the sum of g
     N,
@@ -264,11 +271,13 @@ def gradients(
     end = tl.minimum(S, begin + keys)
     place = part * N + n
     a, b, v, g = a + n * T * D, b + n * S * D, v + n % H * D, g + n * T * S
-    scratch, grad_a = scratch + place * T * D, grad_a + place * T * D
+    grad_a += place * T * D
+    if low is not None:
+        low += place * T * D
     grad_b, grad_v = grad_b + n * S * D, grad_v + place * D
     if tl.minimum(tl.load(maxima), tl.load(maxima + 1)) <= SATURATED:
-        _gradients(a, b, v, g, scratch, grad_a, grad_b, grad_v, T, S, D, begin, end, d, offset,
+        _gradients(a, b, v, g, grad_a, low, grad_b, grad_v, T, S, D, begin, end, d, offset,
                    SINGLE, CAUSAL, TB, SB, DB)  # fmt: skip
     else:
-        _gradients(a, b, v, g, scratch, grad_a, grad_b, grad_v, T, S, D, begin, end, d, offset,
+        _gradients(a, b, v, g, grad_a, low, grad_b, grad_v, T, S, D, begin, end, d, offset,
                    WIDE, CAUSAL, TB, SB, DB)  # fmt: skip

@@ -104,14 +104,13 @@ def triton_gradients(
     parts = min(parts or cdiv(PROGRAMS, N * columns), cdiv(S, blocks.keys))
     keys = cdiv(S, parts * blocks.keys) * blocks.keys
     parts = cdiv(S, keys)
-    scratch = a.new_empty(parts, N, T, D, dtype=torch.float32)
-    grad_a = scratch if parts > 1 else torch.empty_like(a, dtype=dtype)
+    grad_a = a.new_empty(parts, N, T, D, dtype=dtype if parts == 1 else torch.float32)
+    low = None if grad_a.dtype == torch.float32 else torch.empty_like(grad_a)
     grad_b = torch.empty_like(b, dtype=dtype)
     grad_v = a.new_empty(parts * N // H, H, D, dtype=torch.float32)
     additive_tiles.gradients[(N, columns, parts)](
-        a, b, v, maxima, g, scratch, grad_a, grad_b, grad_v, N, T, S, D, H, keys, causal or 0,
+        a, b, v, maxima, g, grad_a, low, grad_b, grad_v, N, T, S, D, H, keys, causal or 0,
         CAUSAL=causal is not None, **blocks.options(),
     )  # fmt: skip
-    if parts > 1:
-        grad_a = grad_a.sum(dim=0).to(dtype)
-    return grad_a, grad_b, grad_v.sum(dim=0)
+    sums = grad_a[0] if parts == 1 else grad_a.sum(dim=0).to(dtype)
+    return sums, grad_b, grad_v.sum(dim=0)
