@@ -75,7 +75,7 @@ def attend(query: Tensor, keys: Tensor, values: Tensor, v: Tensor) -> Tensor:
     """Compute the context [B, T, D] as the scorer 'additive', on the fused path if there is one."""
     context = fused_additive(query[:, None], keys[:, None], v, values[:, None], Mask())
     if context is not None:
-        return context[:, 0]
+        return context.squeeze(1)
     return additive_scores(query, keys, v).softmax(dim=-1) @ values
 
 
