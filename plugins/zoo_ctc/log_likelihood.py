@@ -52,6 +52,9 @@ def _can_use_triton(logits: Tensor, targets: Tensor) -> bool:
 
 def _can_use_scaled(logits: Tensor, mask: Tensor) -> bool:
     """Return whether the tensors are on the CPU and valid frames come first."""
-    if torch.compiler.is_compiling() or logits.device.type != "cpu" or not logits.numel():
+    # Subclasses, such as tensors without values, have no numpy array.
+    if torch.compiler.is_compiling() or type(logits) is not Tensor:
+        return False
+    if logits.device.type != "cpu" or not logits.numel():
         return False
     return not bool((mask[:, 1:] & ~mask[:, :-1]).any())

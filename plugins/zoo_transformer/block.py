@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from zoo.plugin import Attention, Blueprint, Mask, Position, WidthConflict
+from zoo.plugin import Attention, Blueprint, Mask, Position, WidthConflict, has_hooks
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.norm import Norm
 from zoo_transformer.residual import draw_seeds, residual_norm, why_not_fused
@@ -81,7 +81,11 @@ class Block(nn.Module):
         """
 
         def self_attention(y: Tensor, skip_bias: bool) -> Any:
-            queries, prepared = self.attention.prepare_self(y, position=position, offset=offset)
+            queries: Tensor | None = None  # hooks of the attention get the gradient of y
+            if has_hooks(self.attention):
+                prepared = self.attention.prepare(y, position=position, offset=offset)
+            else:
+                queries, prepared = self.attention.prepare_self(y, position=position, offset=offset)
             cached = prepared if update_cache is None else update_cache(prepared)
             return self.attention(
                 y,

@@ -7,6 +7,13 @@ from zoo.device.packed_linear import Linear, PackedWeights, linear, packed_weigh
 
 
 @pytest.fixture(autouse=True)
+def mkldnn():
+    """torch disables oneDNN after a product in bfloat16 on CPUs without its instructions."""
+    with torch.backends.mkldnn.flags(enabled=True):
+        yield
+
+
+@pytest.fixture(autouse=True)
 def pack_small_weights(monkeypatch):
     monkeypatch.setattr(packed_linear, "SMALLEST", 1)
 

@@ -5,8 +5,8 @@ from zoo.attention.additive_attention import fused_additive
 from zoo.attention.additive_scorer import AdditiveScorer
 from zoo.attention.attention import Attention
 from zoo.attention.fused import fused_softmax
+from zoo.attention.joint_linear import split_bias
 from zoo.attention.joint_memory import prepare_memories
-from zoo.attention.linear import split_bias
 from zoo.attention.module_hooks import has_hooks
 from zoo.attention.recorder import RecordsAttention, recording
 from zoo.attention.sample_recorder import find_stochastic, forbid_stochastic, record_samples

@@ -13,8 +13,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.attention.heads import repeat_heads, rotate_heads, split_heads
-from zoo.attention.linear import joint_linear, split_bias
+from zoo.attention.heads import merge_heads, repeat_heads, rotate_heads, split_heads
+from zoo.attention.joint_linear import joint_linear, split_bias
 from zoo.attention.module_hooks import has_hooks
 from zoo.attention.parts import forbid_rotary, forbid_sequential, resolve_project
 from zoo.attention.recorder import RecordsAttention
@@ -128,8 +128,7 @@ class Attention(RecordsAttention):
                 the mask already has one.
             offset: position of the first query.
             queries: the output of `prepare_self`, which makes the projection of query unnecessary.
-            skip_bias: also return the bias of the output projection, which is not added to the
-                context then; None if it is. For kernels that add it.
+            skip_bias: return the output's bias after the context instead of adding it, or None.
             return_weights: also return the weights [B, H, T, S], last.
         """
         prepared = (
@@ -154,7 +153,11 @@ class Attention(RecordsAttention):
             weights, changed = self._weigh(queries, keys, mask, state, offset)
             context = weights @ values
             updated |= changed
-        outputs = self._merge_heads(context, skip_bias)
+        outputs: tuple[Any, ...]
+        if skip_bias and self.project != "none":
+            outputs = split_bias(merge_heads(context, self.merge), self.out)
+        else:
+            outputs = (self._merge_heads(context), None)[: 1 + skip_bias]
         if state is not None:
             outputs += (updated,)
         if return_weights:
@@ -290,10 +293,8 @@ class Attention(RecordsAttention):
             keys = repeat_heads(keys, self.heads)
         return {"keys": self.scorers.prepare(keys), "values": values}
 
-    def _merge_heads(self, context: Tensor, skip_bias: bool) -> tuple[Any, ...]:
+    def _merge_heads(self, context: Tensor) -> Tensor:
         """Merge and project the heads: [B, H, T, Dv] -> [B, T, output_dim]."""
-        concatenated = context.transpose(1, 2).flatten(2)  # [B, T, H * Dv]
-        merged = concatenated if self.merge == "concat" else context.mean(dim=1)
-        if skip_bias:
-            return split_bias(merged, self.out) if self.project != "none" else (merged, None)
-        return (self.out(merged) if self.project != "none" else merged,)
+        merged = merge_heads(context, self.merge)
+        output: Tensor = self.out(merged) if self.project != "none" else merged
+        return output

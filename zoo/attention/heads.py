@@ -28,3 +28,8 @@ def repeat_heads(states: Tensor, heads: int) -> Tensor:
 def rotate_heads(states: Tensor, position: Position | None, offset: int | Tensor) -> Tensor:
     """Rotate queries or keys [B, H, S, D], whose first position is the offset, if it is rotary."""
     return states if position is None else position("rotate", states, offset=offset)
+
+
+def merge_heads(context: Tensor, how: str) -> Tensor:
+    """Concatenate or average the heads: [B, H, T, D] -> [B, T, H * D] or [B, T, D]."""
+    return context.transpose(1, 2).flatten(2) if how == "concat" else context.mean(dim=1)

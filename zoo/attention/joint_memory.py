@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from zoo.attention.attention import Attention
 from zoo.attention.heads import split_heads
-from zoo.attention.linear import joint_linear, replaces_calls
+from zoo.attention.joint_linear import joint_linear, replaces_calls
 
 
 def prepare_memories(

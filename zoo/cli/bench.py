@@ -58,8 +58,8 @@ def command(
     A benchmark is measured only if its results agree with the reference path. The ratio is the
     time of the best peer divided by ours.
     """
+    from zoo.benchmarking.benchmark_report import ReportWriter
     from zoo.benchmarking.process import Options
-    from zoo.benchmarking.report import ReportWriter
     from zoo.benchmarking.selection import find_device, select_cases, sweep_cases
     from zoo.cli.bench_table import print_results
     from zoo.cli.wrapping import INTERRUPTED

@@ -37,7 +37,11 @@ class Compaction:
         rows = progress.search.scores.numel()
         is_random = type(self._sampler).distribution is not Sampler.distribution
         on_gpu = progress.invalid.device.type == "cuda"
-        if is_random or (on_gpu and (rows < MIN_ROWS or steps_left < MIN_STEPS)):
+        if (
+            is_random
+            or self._sampler.keeps_items
+            or (on_gpu and (rows < MIN_ROWS or steps_left < MIN_STEPS))
+        ):
             return None
         size = 1 << (len(active) - 1).bit_length()
         if not active or size > len(done) // 2:

@@ -96,6 +96,9 @@ class Sampler(Component):
     decoding: ClassVar[str] = "step"
     """How it decodes: "step", in the decoding loop, "frame", or another way that models declare in
     their `OutputSchema`."""
+    keeps_items: ClassVar[bool] = False
+    """Whether it keeps tensors of the items outside its state, so that no item may be removed from
+    the batch."""
     width: int = 1
     groups: int = 1
 

@@ -19,6 +19,13 @@ PARTS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def mkldnn():
+    """torch disables oneDNN after a product in bfloat16 on CPUs without its instructions."""
+    with torch.backends.mkldnn.flags(enabled=True):
+        yield
+
+
 def build(parts):
     torch.manual_seed(0)
     block = {"type": "transformer", "layers": 2, "attention": ATTENTION}

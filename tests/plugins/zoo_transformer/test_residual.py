@@ -131,7 +131,7 @@ def test_reference_path_with_hooks():
 @pytest.mark.parametrize("name", ["encoder", "decoder"])
 def test_a_block_equals_its_reference_path(name, monkeypatch):
     """With all kernels of training, in float32 without dropout."""
-    monkeypatch.setattr("zoo.attention.linear.replaces_calls", lambda *_: True)
+    monkeypatch.setattr("zoo.attention.joint_linear.replaces_calls", lambda *_: True)
     torch.manual_seed(0)
     part = getattr(zoo.compose("transformer-tiny").to(DEVICE), name)
     block, x = part.blocks[0], torch.randn(2, 3, part.blocks[0].dim, requires_grad=True)

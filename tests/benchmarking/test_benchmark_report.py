@@ -4,8 +4,8 @@ import subprocess
 
 from benchmark_kit import CPU, measurement, result
 
+from zoo.benchmarking.benchmark_report import ReportWriter
 from zoo.benchmarking.environment import find_commit
-from zoo.benchmarking.report import ReportWriter
 from zoo.benchmarking.result import Report
 
 

@@ -6,7 +6,7 @@ from torch import nn
 
 import zoo
 from zoo.attention import linear as module
-from zoo.attention.linear import joint_linear, split_bias
+from zoo.attention.joint_linear import joint_linear, split_bias
 from zoo.plugin import prepare_memories
 
 

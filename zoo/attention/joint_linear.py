@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from zoo.attention.module_hooks import has_hooks
 from zoo.device.packed_linear import Linear
-from zoo.device.triton_support import why_not_triton
+from zoo.device.triton_support import why_not_training_kernel
 
 
 def joint_linear(inputs: Tensor, layers: Sequence[nn.Module]) -> list[Tensor]:
@@ -36,7 +36,7 @@ def _parts(
     inputs: Tensor, weight: Tensor, bias: Tensor | None, widths: Sequence[int]
 ) -> list[Tensor]:
     """Return the output of a linear layer in parts of these widths."""
-    if not inputs.numel() or why_not_triton(inputs, weight) is not None:
+    if not inputs.numel() or why_not_training_kernel(inputs, weight) is not None:
         return list(torch.split(F.linear(inputs, weight, bias), list(widths), dim=-1))
     from zoo.attention.kernels.linear_triton import linear
 
