@@ -91,11 +91,16 @@ class BenchmarkResult(BaseModel):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def memory_ratio(self) -> float | None:
-        """Our peak memory divided by that of the best peer."""
-        if self.ours is None or self.best_peer is None:
+        """Our peak memory divided by that of the fastest peer whose memory is known.
+
+        It is measured as 0 if a peer allocates it where torch does not count it, as the CUDA graphs
+        of ``torch.compile``.
+        """
+        known = [peer for peer in self.measured_peers.values() if peer.memory]
+        if self.ours is None or self.ours.memory is None or not known:
             return None
-        theirs = self.measured_peers[self.best_peer].memory
-        return None if self.ours.memory is None or not theirs else self.ours.memory / theirs
+        fastest = min(known, key=lambda peer: peer.seconds)
+        return self.ours.memory / (fastest.memory or 1)
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -22,8 +22,10 @@ PARTS = {
 @pytest.fixture(autouse=True)
 def mkldnn():
     """torch disables oneDNN after a product in bfloat16 on CPUs without its instructions."""
-    with torch.backends.mkldnn.flags(enabled=True):
-        yield
+    before = torch.backends.mkldnn.enabled
+    torch._C._set_mkldnn_enabled(True)
+    yield
+    torch._C._set_mkldnn_enabled(before)
 
 
 def build(parts):
