@@ -4,6 +4,7 @@ from attention_kit import build, randn
 from torch import nn
 
 from zoo import recording
+from zoo.device import triton_support
 from zoo.plugin import Blueprint, FromParent, RecordsAttention, Scorer
 from zoo_alignment.sparsemax import Sparsemax
 from zoo_gat.gatv2 import GatV2
@@ -52,7 +53,8 @@ def test_inner_products_are_fused(scorer):
         ({"align": Blueprint.of(Sparsemax)}, "alignment 'sparsemax' is not a softmax"),
     ],
 )
-def test_the_reason_names_the_part(form, reason):
+def test_the_reason_names_the_part(form, reason, monkeypatch):
+    monkeypatch.setattr(triton_support, "_is_installed", lambda: True)
     assert build(**form).why_not_fused(CPU) == reason
 
 

@@ -5,9 +5,11 @@ import torch
 from torch import nn
 
 import zoo
-from zoo.attention import linear as module
+from zoo.attention import joint_linear as module
 from zoo.attention.joint_linear import joint_linear, split_bias
 from zoo.plugin import prepare_memories
+
+pytest.importorskip("triton")
 
 
 @pytest.fixture(autouse=True)

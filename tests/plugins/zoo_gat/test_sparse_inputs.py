@@ -14,6 +14,7 @@ from zoo_gat.sparse_inputs import SparseInputs
 
 @pytest.fixture(autouse=True)
 def small_inputs(monkeypatch):
+    torch.manual_seed(0)
     monkeypatch.setattr(sparse_inputs, "MIN_SIZE", 100)
 
 
