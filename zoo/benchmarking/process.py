@@ -1,4 +1,4 @@
-"""Measuring each benchmark in a process of its own, with a time limit."""
+"""Measuring each benchmark in its own process, with a time limit."""
 
 from __future__ import annotations
 
