@@ -24,17 +24,20 @@ class Options:
     device: str
     repeats: int = 20
     peers: bool = True
+    sweep: bool = False
 
     def arguments(self) -> list[str]:
         """Return the options as written on the command line."""
         given = ["--device", self.device, "--repeats", str(self.repeats)]
-        return given if self.peers else [*given, "--no-peers"]
+        given += [] if self.peers else ["--no-peers"]
+        return [*given, "--sweep"] if self.sweep else given
 
 
-def run_in_process(case: Case, options: Options, *, limit: float) -> BenchmarkResult:
-    """Run ``zoo bench`` in a new process and return its result.
+def run_in_process(case: Case, options: Options, *, limit: float) -> list[BenchmarkResult]:
+    """Run ``zoo bench`` in a new process and return its results, several for a sweep.
 
-    The process is ended after `limit` seconds; the result then has what was measured until then.
+    The process is ended after `limit` seconds; the results then have what was measured until then,
+    and the last one the reason.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "result.json"
@@ -42,17 +45,21 @@ def run_in_process(case: Case, options: Options, *, limit: float) -> BenchmarkRe
         arguments = [*options.arguments(), *overrides, "--limit", "0", "--json", str(file)]
         command = [sys.executable, "-m", "zoo", "bench", case.entry.reference, *arguments]
         problem = _run(command, limit, Path(folder) / "output.txt")
-        result = _read(file) or BenchmarkResult(
-            benchmark=case.entry.name,
-            plugin=case.entry.plugin,
-            summary=case.entry.summary,
-            params=case.params,
-            changed=dict(case.changed),
-            device=options.device,
-        )
-    if problem is not None and result.problem is None:
-        result.problem = problem
-    return result
+        results = _read(file) or [_empty_result(case, options)]
+    if problem is not None and all(result.problem is None for result in results):
+        results[-1].problem = problem
+    return results
+
+
+def _empty_result(case: Case, options: Options) -> BenchmarkResult:
+    return BenchmarkResult(
+        benchmark=case.entry.name,
+        plugin=case.entry.plugin,
+        summary=case.entry.summary,
+        params=case.params,
+        changed=dict(case.changed),
+        device=options.device,
+    )
 
 
 def _run(command: list[str], limit: float, output: Path) -> str | None:
@@ -82,8 +89,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _read(file: Path) -> BenchmarkResult | None:
+def _read(file: Path) -> list[BenchmarkResult]:
     try:
-        return Report.model_validate_json(file.read_text(encoding="utf-8")).results[0]
-    except (OSError, ValidationError, IndexError):
-        return None
+        return list(Report.model_validate_json(file.read_text(encoding="utf-8")).results)
+    except (OSError, ValidationError):
+        return []

@@ -73,6 +73,11 @@ def select_cases(
     return cases
 
 
+def has_sweep(case: Case) -> bool:
+    """Whether the benchmark names values of parameters for which the growth is shown."""
+    return any(sweep_cases(case))
+
+
 def sweep_cases(case: Case) -> Iterator[Case]:
     """Yield the benchmark for each value of each parameter of its `sweep`."""
     cls = case.entry.cls

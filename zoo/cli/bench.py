@@ -60,21 +60,20 @@ def command(
     """
     from zoo.benchmarking.benchmark_report import ReportWriter
     from zoo.benchmarking.process import Options
-    from zoo.benchmarking.selection import find_device, select_cases, sweep_cases
+    from zoo.benchmarking.selection import find_device, has_sweep, select_cases
     from zoo.cli.bench_table import print_results
     from zoo.cli.wrapping import INTERRUPTED
 
     chosen = find_device(device)
-    options = Options(str(chosen), repeats, peers)
+    options = Options(str(chosen), repeats, peers, sweep)
     cases = select_cases(names or (), chosen.type, overrides or ())
     if sweep:
-        cases = [each for case in cases for each in sweep_cases(case)]
+        cases = [case for case in cases if has_sweep(case)]
     if not cases:
         typer.echo(f"no benchmark has {'a sweep' if sweep else f'targets for {chosen.type}'}")
         return
     arguments = ["zoo", "bench", *(names or ()), *options.arguments()]
     arguments += [part for text in overrides or () for part in ("--set", text)]
-    arguments += ["--sweep"] if sweep else []
     writer = None if json_file is None else ReportWriter(json_file, arguments, chosen)
     results: list[BenchmarkResult] = []
 
@@ -105,24 +104,30 @@ def _run_cases(
 
     from zoo.benchmarking.process import run_in_process
     from zoo.benchmarking.running import run_benchmark
+    from zoo.benchmarking.selection import sweep_cases
     from zoo.cli.bench_table import summary
     from zoo.cli.progress import task_progress
 
+    if options.sweep and not limit:
+        cases = [each for case in cases for each in sweep_cases(case)]
     with task_progress() as progress:
-        for case in cases:
+        for number, case in enumerate(cases):
             if progress is not None:
-                progress("benchmarks", len(results), len(cases))
+                progress("benchmarks", number, len(cases))
             if limit:
-                result = run_in_process(case, options, limit=limit)
+                measured = run_in_process(case, options, limit=limit)
             else:
-                result = run_benchmark(
-                    case,
-                    torch.device(options.device),
-                    repeats=options.repeats,
-                    peers=options.peers,
-                    progress=lambda running: save([running]),
-                )
-            results.append(result)
+                measured = [
+                    run_benchmark(
+                        case,
+                        torch.device(options.device),
+                        repeats=options.repeats,
+                        peers=options.peers,
+                        progress=lambda running: save([running]),
+                    )
+                ]
+            results += measured
             save([])
             if shows_messages() and not shows_progress():
-                print(summary(result), file=sys.stderr, flush=True)
+                for result in measured:
+                    print(summary(result), file=sys.stderr, flush=True)
