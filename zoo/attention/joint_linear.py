@@ -38,7 +38,7 @@ def _parts(
     """Return the output of a linear layer in parts of these widths."""
     if not inputs.numel() or why_not_training_kernel(inputs, weight) is not None:
         return list(torch.split(F.linear(inputs, weight, bias), list(widths), dim=-1))
-    from zoo.attention.kernels.linear_triton import linear
+    from zoo.attention.kernels.training_linear import linear
 
     return list(linear(inputs, weight, bias, widths))
 
