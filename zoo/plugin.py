@@ -40,7 +40,10 @@ if TYPE_CHECKING:
     from zoo.data.tokenizer import Tokenizer as Tokenizer, read_tokenizer as read_tokenizer
     from zoo.device.column_sums import add_partials as add_partials
     from zoo.device.cuda_graph import GraphedFunction as GraphedFunction
-    from zoo.device.overlap import start_beside as start_beside
+    from zoo.device.late_gradients import (
+        LateParameters as LateParameters,
+        late_parameters as late_parameters,
+    )
     from zoo.device.packed_linear import (
         Linear as Linear,
         PackedWeights as PackedWeights,

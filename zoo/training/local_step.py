@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo.device.cuda_graph import GraphedFunction
+from zoo.device.late_gradients import LateGradients
 from zoo.interfaces import Model, Objective, Outputs, defer_logits
 from zoo.training.capture import MAX_GRAPHS, make_capturable, pad_lengths, why_not_captured
 from zoo.training.sharding import local
@@ -95,9 +96,11 @@ class LocalStep:
         self.initial_lr = [float(group["lr"]) for group in optimiser.param_groups]
         self.lr = self.initial_lr[0]
         self._graphed: GraphedFunction | None = None
+        self._stream: torch.cuda.Stream | None = None
         self._reason = why_not_captured(module, optimiser, device) if capture else "it is off"
         if self._reason is None:
             make_capturable(optimiser)
+            self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
             self._graphed = GraphedFunction(self._update, max_graphs=MAX_GRAPHS, device=device)
 
     @property
@@ -139,7 +142,13 @@ class LocalStep:
         return norm
 
     def _update(self, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor | None]:
-        with self.autocast():
+        if self._stream is None or not torch.cuda.is_current_stream_capturing():
+            with self.autocast():
+                loss = self.module(batch)
+            loss.backward()
+            return loss.detach(), self.optimise()
+        late = LateGradients(self._stream)
+        with late.use(), self.autocast():
             loss = self.module(batch)
-        loss.backward()
+        late.backward(loss)
         return loss.detach(), self.optimise()

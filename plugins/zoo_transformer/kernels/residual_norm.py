@@ -11,7 +11,7 @@ import torch
 import triton
 from torch import Tensor, nn
 
-from zoo.plugin import add_partials
+from zoo.plugin import LateParameters, add_partials, late_parameters
 from zoo_transformer.kernels.residual_norm_rows import backward_rows, dropout_rows, forward_rows
 
 _PROGRAMS = 528
@@ -40,16 +40,22 @@ def fused_residual_norm(
     D = x.shape[-1]
     autocast = torch.is_autocast_enabled(x.device.type)
     dtype = torch.float32 if autocast else torch.promote_types(x.dtype, y.dtype)
+    weight, bias = norm.weight, norm.bias
+    late = late_parameters(x, [weight], [bias], [] if y_bias is None else [y_bias])
+    if late is not None:
+        weight, bias = weight.detach(), bias.detach()
+        y_bias = None if y_bias is None else y_bias.detach()
     out, again, _ = _ResidualNorm.apply(  # type: ignore[no-untyped-call]
         x.reshape(-1, D),
         y.reshape(-1, D),
         y_bias,
-        norm.weight,
-        norm.bias,
+        weight,
+        bias,
         seed,
         dropout_p,
         norm.eps,
         dtype,
+        late,
     )
     return out.view(x.shape), again.view(x.shape)
 
@@ -72,6 +78,7 @@ class _ResidualNorm(torch.autograd.Function):
         p: float,
         eps: float,
         dtype: torch.dtype,
+        late: LateParameters | None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         x, y = x.contiguous(), y.contiguous()
         N, D = x.shape
@@ -87,7 +94,7 @@ class _ResidualNorm(torch.autograd.Function):
         )
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(summed, mean, rstd, weight, seed)
-        ctx.p, ctx.eps = p, eps
+        ctx.p, ctx.eps, ctx.late = p, eps, late
         ctx.dtypes = (x.dtype, y.dtype, None if y_bias is None else y_bias.dtype)
         return out, out.view_as(out), summed
 
@@ -98,9 +105,9 @@ class _ResidualNorm(torch.autograd.Function):
         summed, mean, rstd, weight, seed = ctx.saved_tensors
         grad, second = (second, None) if grad is None else (grad, second)
         grad = torch.zeros_like(summed) if grad is None else grad.contiguous()
-        if torch.is_grad_enabled():  # the backward pass is differentiated
+        if ctx.late is None and torch.is_grad_enabled():  # the backward pass is differentiated
             grad = grad if second is None else grad + second
-            return (*_differentiable(ctx, grad, sum_grad), *(None,) * 4)
+            return (*_differentiable(ctx, grad, sum_grad), *(None,) * 5)
         x_dtype, y_dtype, y_bias_dtype = ctx.dtypes
         N, D = summed.shape
         others = [None if t is None else t.contiguous() for t in (second, sum_grad)]
@@ -117,9 +124,12 @@ class _ResidualNorm(torch.autograd.Function):
             SUM_GRAD=sum_grad is not None,
             **launch,
         )
+        if ctx.late is not None:
+            ctx.late.add(lambda: add_partials(partial, weight.dtype).unbind())
+            return grad_x, grad_y.to(y_dtype), *(None,) * 8
         grad_weight, grad_bias, grad_y_bias = add_partials(partial, weight.dtype)
         bias_gradient = None if y_bias_dtype is None else grad_y_bias.to(y_bias_dtype)
-        return grad_x, grad_y.to(y_dtype), bias_gradient, grad_weight, grad_bias, *(None,) * 4
+        return grad_x, grad_y.to(y_dtype), bias_gradient, grad_weight, grad_bias, *(None,) * 5
 
 
 def _differentiable(ctx: Any, grad: Tensor, sum_grad: Tensor | None) -> tuple[Tensor | None, ...]:
