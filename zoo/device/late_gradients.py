@@ -56,7 +56,7 @@ class LateGradients:
             torch.cuda.current_stream().wait_stream(self.stream)
         self._running.clear()
         for parameters, gradient in self._gradients:
-            parts = gradient.split([len(each) for each in parameters])
+            parts = torch.split(gradient, [len(each) for each in parameters])
             for parameter, part in zip(parameters, parts, strict=True):
                 parameter.grad = part if parameter.grad is None else parameter.grad + part
         self._gradients.clear()
@@ -120,6 +120,6 @@ def _can_be_late(parameter: Tensor, inputs: Tensor) -> bool:
         and parameter.requires_grad
         and parameter.dtype == inputs.dtype
         and not parameter._backward_hooks
-        and not parameter._post_accumulate_grad_hooks  # type: ignore[attr-defined]
+        and not parameter._post_accumulate_grad_hooks
         and not torch.is_autocast_enabled(inputs.device.type)
     )

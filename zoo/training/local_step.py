@@ -97,6 +97,7 @@ class LocalStep:
         self.lr = self.initial_lr[0]
         self._graphed: GraphedFunction | None = None
         self._stream: torch.cuda.Stream | None = None
+        self._complete: set[tuple[tuple[str, torch.Size], ...]] = set()
         self._reason = why_not_captured(module, optimiser, device) if capture else "it is off"
         if self._reason is None:
             make_capturable(optimiser)
@@ -122,7 +123,7 @@ class LocalStep:
         """Update the weights; return the loss, and the gradient norm if it is clipped."""
         if self._graphed is None:
             return self._update(self.to_device(batch))
-        loss, norm = self._graphed(pad_lengths(batch, self.model))
+        loss, norm = self._graphed(self._pad(batch))
         # The next replay overwrites the outputs of a graph.
         return loss.clone(), None if norm is None else norm.clone()
 
@@ -140,6 +141,16 @@ class LocalStep:
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         return norm
+
+    def _pad(self, batch: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """Pad the lengths; what was found for a shape is kept, because the schema takes long."""
+        shapes = tuple((key, tensor.shape) for key, tensor in batch.items())
+        if shapes in self._complete:
+            return batch
+        padded = pad_lengths(batch, self.model)
+        if all(padded[key] is tensor for key, tensor in batch.items()):
+            self._complete.add(shapes)
+        return padded
 
     def _update(self, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor | None]:
         if self._stream is None or not torch.cuda.is_current_stream_capturing():

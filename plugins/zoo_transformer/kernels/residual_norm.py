@@ -40,7 +40,8 @@ def fused_residual_norm(
     D = x.shape[-1]
     autocast = torch.is_autocast_enabled(x.device.type)
     dtype = torch.float32 if autocast else torch.promote_types(x.dtype, y.dtype)
-    weight, bias = norm.weight, norm.bias
+    weight: Tensor = norm.weight
+    bias: Tensor = norm.bias
     late = late_parameters(x, [weight], [bias], [] if y_bias is None else [y_bias])
     if late is not None:
         weight, bias = weight.detach(), bias.detach()
