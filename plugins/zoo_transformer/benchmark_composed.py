@@ -88,8 +88,18 @@ class ComposedTransformer(Benchmark):
         self.dtype = dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
         spec = {"zoo": 1, "name": self.name, "model": model}
         self.composed = zoo.compose(spec, device=device, dtype=dtype).train()
+        self.written = self._write(self.composed.state_dict(), dtype, device)
+        shape = (self.batch, self.length)
+        self.source = torch.randint(1, self.vocab, shape, device=device)
+        self.tokens = torch.randint(1, self.vocab, (self.batch, self.length + 1), device=device)
+        self.step = self._step(self.composed_loss, self.composed)
+
+    def _write(
+        self, weights: Mapping[str, Tensor], dtype: torch.dtype, device: torch.device
+    ) -> HandTransformer:
+        """Build the model in plain torch; its table of positions is not converted a second time."""
         with device:
-            self.written = HandTransformer(
+            written = HandTransformer(
                 vocab=self.vocab,
                 dim=self.dim,
                 heads=self.heads,
@@ -97,15 +107,9 @@ class ComposedTransformer(Benchmark):
                 hidden=self.hidden,
                 dropout=self.dropout,
                 length=self.length,
-            )
-        self.written.to(dtype)
-        names = self.written.state_dict().keys()
-        weights = self.composed.state_dict()
-        self.written.load_state_dict({name: weights[name] for name in names})
-        shape = (self.batch, self.length)
-        self.source = torch.randint(1, self.vocab, shape, device=device)
-        self.tokens = torch.randint(1, self.vocab, (self.batch, self.length + 1), device=device)
-        self.step = self._step(self.composed_loss, self.composed)
+            ).to(dtype)
+        written.load_state_dict({name: weights[name] for name in written.state_dict()})
+        return written
 
     def composed_loss(self) -> Tensor:
         outputs = self.composed({"source": self.source, "target": self.tokens})
@@ -131,7 +135,8 @@ class ComposedTransformer(Benchmark):
     def _check_dtype(self, dtype: torch.dtype, tolerance: float, *, each: bool) -> None:
         trial = copy.copy(self)
         trial.composed = copy.deepcopy(self.composed).to(dtype).eval()
-        trial.written = copy.deepcopy(self.written).to(dtype).eval()
+        trial.written = self._write(self.written.state_dict(), dtype, self.source.device)
+        trial.written.eval()
         for model in (trial.composed, trial.written):
             separate_hidden_units(model)
         found = _gradients(trial.composed_loss(), trial.composed)
