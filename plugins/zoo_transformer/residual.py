@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from zoo.plugin import has_hooks, why_not_training_kernel
+from zoo.plugin import has_hooks, why_not_triton
 
 _MAX_WIDTH = 8192
 
@@ -47,4 +47,4 @@ def why_not_fused(x: Tensor, dropout: nn.Dropout, norm: nn.Module) -> str | None
         return f"the shape is {list(x.shape)}"
     if has_hooks(dropout) or has_hooks(norm):
         return "the dropout or the norm has module hooks"
-    return why_not_training_kernel(x, norm.weight)
+    return why_not_triton(x, norm.weight)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from zoo.attention.module_hooks import has_hooks
 from zoo.device.packed_linear import Linear
-from zoo.device.triton_support import why_not_training_kernel
+from zoo.device.triton_support import why_not_triton
 
 
 def joint_linear(inputs: Tensor, layers: Sequence[nn.Module]) -> list[Tensor]:
@@ -28,7 +28,7 @@ def joint_linear(inputs: Tensor, layers: Sequence[nn.Module]) -> list[Tensor]:
 
 def _outputs(inputs: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor]) -> list[Tensor]:
     """Return the outputs of linear layers with these weights, and biases if there are any."""
-    if inputs.numel() and why_not_training_kernel(inputs, *weights) is None:
+    if inputs.numel() and why_not_triton(inputs, *weights) is None:
         from zoo.attention.kernels.training_linear import linear
 
         return list(linear(inputs, weights, biases))
