@@ -18,20 +18,23 @@ def interpreter(monkeypatch):
 
 
 class Layers(nn.Module):
-    """Joined layers, a ReLU layer that is used twice, and a norm of a sum."""
+    """Joined layers, a ReLU layer and a table that are used twice, and a norm of a sum."""
 
     def __init__(self):
         super().__init__()
         self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
         self.network, self.norm = FeedForward(dim=4, hidden=3), nn.LayerNorm(4)
+        self.table = nn.Embedding(5, 4)
 
     def forward(self, x):
         from zoo.attention.kernels.training_linear import linear
+        from zoo_tokens.kernels.lookup import lookup
         from zoo_transformer.kernels.residual_norm import fused_residual_norm
 
+        rows = lookup(torch.tensor([[1, 3, 3], [4, 0, 1]]), self.table.weight, 0)
         layers = self.first, self.second
         a, b = linear(x, [each.weight for each in layers], [each.bias for each in layers])
-        y = self.network(self.network(a) + b)
+        y = self.network(self.network(a) + b + rows @ self.table.weight.T @ self.table.weight)
         out, _ = fused_residual_norm(x, y, self.first.bias, self.norm, 0.0, None)
         return (out * torch.linspace(-1, 1, out.numel()).view_as(out)).sum() + out.square().mean()
 

@@ -35,6 +35,7 @@ class LateGradients:
         self.is_open = False
         self._running: deque[tuple[Any, Compute]] = deque()
         self._gradients: list[tuple[tuple[Tensor, ...], Tensor]] = []
+        self._sums: list[tuple[Tensor, Callable[[Tensor], None]]] = []
 
     @contextmanager
     def use(self) -> Iterator[None]:
@@ -59,15 +60,16 @@ class LateGradients:
             parts = torch.split(gradient, [len(each) for each in parameters])
             for parameter, part in zip(parameters, parts, strict=True):
                 parameter.grad = part if parameter.grad is None else parameter.grad + part
+        for parameter, add_to in self._sums:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            add_to(parameter.grad)
         self._gradients.clear()
+        self._sums.clear()
 
     def add(self, groups: Groups, compute: Compute) -> None:
         """Compute one gradient for each group of parameters, which are joined along dimension 0."""
-        if not self.is_open or torch.is_grad_enabled():
-            raise RuntimeError(
-                "a layer was differentiated outside of the backward pass of the training step, or "
-                "twice, which cannot be recorded"
-            )
+        self._check_open()
         if self.stream is None:
             computed = compute()
         else:
@@ -86,6 +88,18 @@ class LateGradients:
                 assert gradient is not None
                 self._gradients.append((parameters, gradient))
 
+    def add_in_place(self, parameter: Tensor, add_to: Callable[[Tensor], None]) -> None:
+        """Add to the gradient of a parameter, with a function that updates it in place."""
+        self._check_open()
+        self._sums.append((parameter, add_to))
+
+    def _check_open(self) -> None:
+        if not self.is_open or torch.is_grad_enabled():
+            raise RuntimeError(
+                "a layer was differentiated outside of the backward pass of the training step, or "
+                "twice, which cannot be recorded"
+            )
+
 
 @dataclass(frozen=True)
 class LateParameters:
@@ -97,6 +111,11 @@ class LateParameters:
     def add(self, compute: Compute) -> None:
         """Compute the gradient of each group; None for an empty one."""
         self.late.add(self.groups, compute)
+
+    def add_in_place(self, add_to: Callable[[Tensor], None]) -> None:
+        """Add to the gradient of the only parameter, with a function that updates it in place."""
+        ((parameter,),) = self.groups
+        self.late.add_in_place(parameter, add_to)
 
 
 def late_parameters(inputs: Tensor, *groups: Sequence[Tensor]) -> LateParameters | None:
