@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from zoo.plugin import has_hooks, why_not_triton
+from zoo.plugin import has_hooks, late_parameters, why_not_triton
 
 _MAX_WIDTH = 8192
 
@@ -32,6 +32,20 @@ def residual_norm(
     if p > 0 and seed is None:
         (seed,) = draw_seeds(1, x)
     return fused_residual_norm(x, y, bias, norm, p, seed if p > 0 else None)
+
+
+def keep_again(x: Tensor, second: Tensor) -> Tensor:
+    """Return the first output of `residual_norm`; in a recorded step, `again` then returns the
+    second one, so that the kernel adds their gradients. Elsewhere the gradient of x may be read."""
+    if late_parameters(x) is not None:
+        x._again = second  # type: ignore[attr-defined]
+    return x
+
+
+def again(x: Tensor) -> Tensor:
+    """Return the second output of `residual_norm` if it was kept with the first one, x; else x."""
+    second: Tensor = getattr(x, "_again", x)
+    return second
 
 
 def draw_seeds(count: int, like: Tensor) -> Sequence[Tensor]:

@@ -14,6 +14,7 @@ from zoo.device.late_gradients import LateGradients
 from zoo.interfaces import Model, Objective, Outputs, defer_logits
 from zoo.training.capture import MAX_GRAPHS, make_capturable, pad_lengths, why_not_captured
 from zoo.training.sharding import local
+from zoo.training.two_streams import step_on_two_streams
 
 
 class LossModule(nn.Module):
@@ -138,7 +139,10 @@ class LocalStep:
         norm = None
         if self.clip is not None:
             norm = local(nn.utils.clip_grad_norm_(self.parameters, self.clip, foreach=True))
-        self.optimiser.step()
+        if self._stream is not None and torch.cuda.is_current_stream_capturing():
+            step_on_two_streams(self.optimiser, self._stream)
+        else:
+            self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         return norm
 
