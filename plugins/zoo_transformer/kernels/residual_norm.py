@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from zoo.plugin import LateParameters, add_partials, late_parameters
 from zoo_transformer.kernels.residual_norm_rows import backward_rows, dropout_rows, forward_rows
 
-_PROGRAMS = 528
-"""Programs of the backward pass: four for each multiprocessor of an H200."""
-_ELEMENTS = 1024
+_PROGRAMS = 1056
+"""Programs of the backward pass: eight for each multiprocessor of an H200."""
+_FORWARD, _BACKWARD = 512, 1024
 """Elements of the rows that a program processes together."""
 
 
@@ -86,7 +86,7 @@ class _ResidualNorm(torch.autograd.Function):
         summed = torch.empty_like(x, dtype=torch.promote_types(x.dtype, y.dtype))
         out = torch.empty_like(x, dtype=dtype)
         mean, rstd = torch.empty(2, N, dtype=torch.float32, device=x.device)
-        launch = _launch(D)
+        launch = _launch(D, _FORWARD)
         forward_rows[(triton.cdiv(N, launch["ROWS"]),)](
             *(x, y, y_bias, weight, bias, seed, summed, out, mean, rstd, N, D, p, eps),
             HAS_BIAS=y_bias is not None,
@@ -114,7 +114,7 @@ class _ResidualNorm(torch.autograd.Function):
         others = [None if t is None else t.contiguous() for t in (second, sum_grad)]
         grad_x = torch.empty_like(summed, dtype=x_dtype)
         grad_y = torch.empty_like(summed, dtype=y_dtype) if seed is not None else grad_x
-        launch = _launch(D)
+        launch = _launch(D, _BACKWARD)
         programs = min(triton.cdiv(N, launch["ROWS"]), _PROGRAMS)
         partial = torch.empty(3, programs, D, dtype=torch.float32, device=grad.device)
         backward_rows[(programs,)](
@@ -148,7 +148,7 @@ def _differentiable(ctx: Any, grad: Tensor, sum_grad: Tensor | None) -> tuple[Te
     factors = torch.ones_like(z)
     if seed is not None:
         N, D = z.shape
-        launch = _launch(D)
+        launch = _launch(D, _FORWARD)
         dropout_rows[(triton.cdiv(N, launch["ROWS"]),)](seed, factors, N, D, ctx.p, **launch)
     grad_y = grad_z * factors
     return (
@@ -160,7 +160,7 @@ def _differentiable(ctx: Any, grad: Tensor, sum_grad: Tensor | None) -> tuple[Te
     )
 
 
-def _launch(D: int) -> dict[str, int]:
+def _launch(D: int, elements: int) -> dict[str, int]:
     block = max(4, triton.next_power_of_2(D))
-    rows = max(1, _ELEMENTS // block)
+    rows = max(1, elements // block)
     return {"ROWS": rows, "BLOCK": block, "num_warps": max(1, min(8, block * rows // 512))}
