@@ -91,7 +91,7 @@ def _rows(
             for first in range(BLOCK, V, BLOCK):
                 valid = first + at < V
                 x = tl.load(start + first + at, mask=valid, other=-float("inf")).to(tl.float32)
-                totals += tl.exp(x - highest)
+                totals += tl.exp(tl.minimum(x - highest, 80.0))
                 sums += tl.where(valid, x, 0.0)
             total, summed = tl.sum(totals), tl.sum(sums)
             picked = tl.load(start + target).to(tl.float32)
