@@ -163,7 +163,11 @@ class LocalStep:
             loss.backward()
             return loss.detach(), self.optimise()
         late = LateGradients(self._stream)
-        with late.use(), self.autocast():
-            loss = self.module(batch)
-        late.backward(loss)
+        try:
+            with late.use(), self.autocast():
+                loss = self.module(batch)
+            late.backward(loss)
+        except RuntimeError:  # the step is not recorded, and runs again
+            self.optimiser.zero_grad(set_to_none=True)
+            raise
         return loss.detach(), self.optimise()
