@@ -53,7 +53,7 @@ class LateGradients:
         self.is_open = True
         loss.backward()  # type: ignore[no-untyped-call]
         self.is_open = False
-        if self.stream is not None:
+        if self.stream is not None and self._running:
             torch.cuda.current_stream().wait_stream(self.stream)
         self._running.clear()
         for parameters, gradient in self._gradients:

@@ -98,9 +98,7 @@ def _add_rows(
         column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
         known = column < D
         here = position.to(tl.int64) * D + column
-        there = token.to(tl.int64) * D + column
-        total = tl.load(out_ptr + there, mask=known, other=0.0).to(tl.float32)
-        total += tl.load(grad_ptr + here, mask=known, other=0.0).to(tl.float32)
+        total = tl.load(grad_ptr + here, mask=known, other=0.0).to(tl.float32)
         left = tl.load(count_ptr + token) - 1
         begin = position + 1
         while left > 0:
@@ -118,4 +116,6 @@ def _add_rows(
                         total += tl.sum(rows.to(tl.float32), axis=0)
             left -= found
             begin += CHUNK
+        there = token.to(tl.int64) * D + column
+        total += tl.load(out_ptr + there, mask=known, other=0.0).to(tl.float32)
         tl.store(out_ptr + there, total, mask=known)
