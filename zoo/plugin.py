@@ -40,14 +40,16 @@ if TYPE_CHECKING:
     from zoo.data.tokenizer import Tokenizer as Tokenizer, read_tokenizer as read_tokenizer
     from zoo.device.column_sums import add_partials as add_partials
     from zoo.device.cuda_graph import GraphedFunction as GraphedFunction
-    from zoo.device.overlap import start_beside as start_beside
+    from zoo.device.late_gradients import (
+        LateParameters as LateParameters,
+        late_parameters as late_parameters,
+    )
     from zoo.device.packed_linear import (
         Linear as Linear,
         PackedWeights as PackedWeights,
         packed_weights as packed_weights,
     )
     from zoo.device.triton_support import (
-        why_not_training_kernel as why_not_training_kernel,
         why_not_triton as why_not_triton,
         why_not_triton_on as why_not_triton_on,
     )

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from zoo.plugin import DeferredLogits, compute_dtype, full_precision, why_not_training_kernel
+from zoo.plugin import DeferredLogits, compute_dtype, full_precision, why_not_triton
 
 _LEAST_LOGITS = 2**24
 """Number of logits from which the CPU computes them in parts; fewer fit the caches."""
@@ -159,7 +159,7 @@ def _add_product(total: Tensor | None, logits: Tensor, states: Tensor, parts: in
 
 def _scale(part: Tensor, factor: Tensor, dtype: torch.dtype) -> Tensor:
     """Return the part times a scalar, in a dtype."""
-    if why_not_training_kernel(part) is not None:
+    if why_not_triton(part) is not None:
         return torch.mul(part, factor).to(dtype)
     from zoo_objectives.kernels.scale import scale
 
@@ -172,7 +172,7 @@ def _losses_and_gradient(
     """Write the scaled losses [N], and replace the logits [N, V] by the gradient of their sum."""
     if _is_fake(logits):
         return  # as the kernel, which works in place
-    if why_not_training_kernel(logits) is None:
+    if why_not_triton(logits) is None:
         from zoo_objectives.kernels.cross_entropy_rows import cross_entropy_rows
 
         cross_entropy_rows(logits, targets, scale, losses, smoothing)

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Embedding, TensorSchema, has_hooks, tied_logits, why_not_training_kernel
+from zoo.plugin import Embedding, TensorSchema, has_hooks, tied_logits, why_not_triton
 
 
 class Token(Embedding):
@@ -90,7 +90,7 @@ class Token(Embedding):
         table = self.table.weight
         is_trained = torch.is_grad_enabled() and table.requires_grad
         is_plain = type(table) in (nn.Parameter, Tensor) and not has_hooks(self.table)
-        if not (is_trained and is_plain) or why_not_training_kernel(table) is not None:
+        if not (is_trained and is_plain) or why_not_triton(table) is not None:
             rows: Tensor = self.table(tokens)
             return rows
         from zoo_tokens.kernels.lookup import lookup

@@ -1,9 +1,7 @@
 """Benchmark of a training step of a Transformer."""
 
 import copy
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -13,6 +11,12 @@ from torch import Tensor, nn
 
 import zoo
 from zoo.plugin import Benchmark, Floor, LocalStep, LossModule
+from zoo_transformer.gradient_checks import (
+    assert_close,
+    relative_error,
+    separate_hidden_units,
+    without_kernels,
+)
 
 
 class TrainingStep(Benchmark):
@@ -77,6 +81,7 @@ class TrainingStep(Benchmark):
         0.01 %, bfloat16 with at most 1.5 times the error of the reference path in bfloat16; then
         recorded steps with steps that are not."""
         model = zoo.compose(self._spec(0.0)).to(self.device, torch.bfloat16).train()
+        separate_hidden_units(model)
         inputs = {key: tensor.clone() for key, tensor in self.inputs.items()}
         inputs["source"][0, self.length // 2 + 1 :] = 0
         inputs["target"][-1, self.length // 2 + 1 :] = 0
@@ -87,12 +92,12 @@ class TrainingStep(Benchmark):
                 LossModule(copy.deepcopy(model).to(dtype), objective, defer=defer), inputs
             )
 
-        with _without_kernels():
+        with without_kernels():
             exact = gradients(torch.float32, defer=False)
             rounded = gradients(torch.bfloat16, defer=False)
-        _assert_close(gradients(torch.float32, defer=True), exact, 1e-4, "float32")
+        assert_close(gradients(torch.float32, defer=True), exact, 1e-4, "float32")
         limit = 1.5 * relative_error(rounded, exact) + 1e-3
-        _assert_close(gradients(torch.bfloat16, defer=True), exact, limit, "bfloat16")
+        assert_close(gradients(torch.bfloat16, defer=True), exact, limit, "bfloat16")
         self._check_recorded_steps(model.float(), objective, inputs)
 
     def _check_recorded_steps(
@@ -107,7 +112,7 @@ class TrainingStep(Benchmark):
                 step(inputs)
             assert not step.captures or step.not_captured is None, step.not_captured
             weights.append({name: w.detach() for name, w in trained.named_parameters()})
-        _assert_close(weights[1], weights[0], 1e-3, "weights after recorded steps")
+        assert_close(weights[1], weights[0], 1e-3, "weights after recorded steps")
 
     def peers(self) -> Mapping[str, Callable[[], Callable[[], Any]]]:
         return {
@@ -217,41 +222,3 @@ def _gradients(module: LossModule, inputs: Mapping[str, Tensor]) -> dict[str, Te
     found = {n: p.grad for n, p in module.named_parameters() if p.grad is not None}
     module.zero_grad(set_to_none=True)
     return {"loss": loss.detach(), **found}
-
-
-def _assert_close(
-    actual: Mapping[str, Tensor], expected: Mapping[str, Tensor], tolerance: float, what: str
-) -> None:
-    assert actual.keys() == expected.keys(), f"{what}: {actual.keys() ^ expected.keys()}"
-    error = relative_error(actual, expected)
-    assert error <= tolerance, f"{what}: relative error {error}, tolerance {tolerance}"
-
-
-def relative_error(actual: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> float:
-    """Return the larger error of the loss and of all other tensors together.
-
-    Single gradients are not compared: some should be zero, such as those of biases of keys.
-    """
-    is_loss = {name: name == "loss" for name in expected}
-    errors = [0.0]
-    for kind in set(is_loss.values()):
-        names = [name for name in expected if is_loss[name] == kind]
-        found, wanted = (
-            torch.cat([tensors[name].detach().double().flatten() for name in names])
-            for tensors in (actual, expected)
-        )
-        errors.append(float((found - wanted).norm() / wanted.norm()))
-    return max(errors)
-
-
-@contextmanager
-def _without_kernels() -> Iterator[None]:
-    before = os.environ.get("ZOO_TRITON")
-    os.environ["ZOO_TRITON"] = "off"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["ZOO_TRITON"]
-        else:
-            os.environ["ZOO_TRITON"] = before

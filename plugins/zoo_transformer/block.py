@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from zoo.plugin import Attention, Blueprint, Mask, Position, WidthConflict, has_hooks
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.norm import Norm
-from zoo_transformer.residual import draw_seeds, residual_norm, why_not_fused
+from zoo_transformer.residual import again, draw_seeds, keep_again, residual_norm, why_not_fused
 
 Sublayer = Callable[[Tensor, bool], Any]
 """Takes its input, and whether to return a bias that is not yet added with its output."""
@@ -132,11 +132,11 @@ class Block(nn.Module):
         seeds: Sequence[Tensor | None] = [None] * len(sublayers)
         if self.dropout.training and self.dropout.p > 0:
             seeds = draw_seeds(len(sublayers), x)
-        residual = x
+        residual = again(x)
         for (sublayer, norm), seed in zip(sublayers, seeds, strict=True):
             y, bias = sublayer(x, True)
             x, residual = residual_norm(residual, y, self.dropout, norm, bias, seed)
-        return x
+        return keep_again(x, residual)
 
 
 def _build_attention(attention: Blueprint[Attention], dim: int, memory_dim: int) -> Attention:

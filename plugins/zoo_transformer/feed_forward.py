@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import FromParent, Linear, has_hooks, split_bias, why_not_training_kernel
+from zoo.plugin import FromParent, Linear, has_hooks, split_bias, why_not_triton
 
 
 class FeedForward(nn.Module):
@@ -71,7 +71,7 @@ class FeedForward(nn.Module):
             return "the activation is not ReLU, or there is no bias"
         if has_hooks(self.up) or type(self.up) not in (nn.Linear, Linear):
             return "the linear layer has hooks or is not torch's"
-        return why_not_training_kernel(x, self.up.weight)
+        return why_not_triton(x, self.up.weight)
 
     def _activate(self, x: Tensor) -> Tensor:
         if self.activation == "relu":

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from zoo.plugin import has_hooks, why_not_training_kernel
+from zoo.plugin import has_hooks, late_parameters, why_not_triton
 
 _MAX_WIDTH = 8192
 
@@ -34,6 +34,20 @@ def residual_norm(
     return fused_residual_norm(x, y, bias, norm, p, seed if p > 0 else None)
 
 
+def keep_again(x: Tensor, second: Tensor) -> Tensor:
+    """Return the first output of `residual_norm`; in a recorded step, `again` then returns the
+    second one, so that the kernel adds their gradients. Elsewhere the gradient of x may be read."""
+    if late_parameters(x) is not None:
+        x._again = second  # type: ignore[attr-defined]
+    return x
+
+
+def again(x: Tensor) -> Tensor:
+    """Return the second output of `residual_norm` if it was kept with the first one, x; else x."""
+    second: Tensor = getattr(x, "_again", x)
+    return second
+
+
 def draw_seeds(count: int, like: Tensor) -> Sequence[Tensor]:
     """Return random integers, each [1], from torch's generator of the device."""
     return torch.randint(2**31, (count,), device=like.device).split(1)  # type: ignore[no-untyped-call, no-any-return]
@@ -47,4 +61,4 @@ def why_not_fused(x: Tensor, dropout: nn.Dropout, norm: nn.Module) -> str | None
         return f"the shape is {list(x.shape)}"
     if has_hooks(dropout) or has_hooks(norm):
         return "the dropout or the norm has module hooks"
-    return why_not_training_kernel(x, norm.weight)
+    return why_not_triton(x, norm.weight)

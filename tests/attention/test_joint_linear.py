@@ -69,7 +69,7 @@ def test_second_derivatives(monkeypatch):
 
 def test_adjacent_gradients_are_not_copied():
     pytest.importorskip("triton")
-    from zoo.attention.kernels.linear_triton import join_columns
+    from zoo.attention.kernels.training_linear import join_columns
 
     joined = torch.randn(4, 6)
     first, second = joined[:, :2], joined[:, 2:]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from zoo.attention.module_hooks import has_hooks
 from zoo.device.packed_linear import Linear
-from zoo.device.triton_support import why_not_training_kernel
+from zoo.device.triton_support import why_not_triton
 
 
 def joint_linear(inputs: Tensor, layers: Sequence[nn.Module]) -> list[Tensor]:
@@ -22,25 +22,24 @@ def joint_linear(inputs: Tensor, layers: Sequence[nn.Module]) -> list[Tensor]:
     if not (replaces_calls(inputs, layers) and len({_bias(each) is None for each in layers}) == 1):
         return [layer(inputs) for layer in layers]
     linears: list[nn.Linear] = list(layers)  # type: ignore[arg-type]
-    weight = _concatenate([linear.weight for linear in linears])
     biases = [linear.bias for linear in linears if linear.bias is not None]
-    bias = _concatenate(biases) if biases else None
-    return _parts(inputs, weight, bias, [linear.out_features for linear in linears])
+    return _outputs(inputs, [linear.weight for linear in linears], biases)
 
 
-def _concatenate(parameters: Sequence[Tensor]) -> Tensor:
+def _outputs(inputs: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor]) -> list[Tensor]:
+    """Return the outputs of linear layers with these weights, and biases if there are any."""
+    if inputs.numel() and why_not_triton(inputs, *weights) is None:
+        from zoo.attention.kernels.training_linear import linear
+
+        return list(linear(inputs, weights, biases))
+    bias = concatenate(biases) if biases else None
+    output = F.linear(inputs, concatenate(weights), bias)
+    return list(torch.split(output, [len(weight) for weight in weights], dim=-1))
+
+
+def concatenate(parameters: Sequence[Tensor]) -> Tensor:
+    """Return the parameters joined along dimension 0; a single one is not copied."""
     return parameters[0] if len(parameters) == 1 else torch.cat(list(parameters))
-
-
-def _parts(
-    inputs: Tensor, weight: Tensor, bias: Tensor | None, widths: Sequence[int]
-) -> list[Tensor]:
-    """Return the output of a linear layer in parts of these widths."""
-    if not inputs.numel() or why_not_training_kernel(inputs, weight) is not None:
-        return list(torch.split(F.linear(inputs, weight, bias), list(widths), dim=-1))
-    from zoo.attention.kernels.linear_triton import linear
-
-    return list(linear(inputs, weight, bias, widths))
 
 
 def split_bias(inputs: Tensor, layer: nn.Module) -> tuple[Tensor, Tensor | None]:
@@ -53,7 +52,7 @@ def split_bias(inputs: Tensor, layer: nn.Module) -> tuple[Tensor, Tensor | None]
     if bias is None or not replaces_calls(inputs, [layer]):
         return layer(inputs), None
     assert isinstance(layer, nn.Linear)
-    (output,) = _parts(inputs, layer.weight, None, [layer.out_features])
+    (output,) = _outputs(inputs, [layer.weight], [])
     return output, bias
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-_ROWS, _COLUMNS = 64, 64
+_ROWS, _COLUMNS = 128, 64
 
 
 def column_sums(x: Tensor) -> Tensor:
@@ -28,5 +28,6 @@ def add_partials(partial: Tensor, dtype: torch.dtype) -> Tensor:
 
     G, P, C = partial.shape
     out = torch.empty(G, C, dtype=dtype, device=partial.device)
-    add[(G, -(-C // 32))](partial, out, P, C, ROWS=64, COLUMNS=32, num_warps=4)
+    rows, warps = (256, 8) if P > 64 else (64, 4)
+    add[(G, -(-C // 16))](partial, out, P, C, ROWS=rows, COLUMNS=16, num_warps=warps)
     return out

@@ -29,17 +29,6 @@ def why_not_triton(*tensors: Tensor) -> str | None:
     return None
 
 
-def why_not_training_kernel(*tensors: Tensor) -> str | None:
-    """Return the reason why the Triton kernels of a Transformer's training step cannot be used.
-
-    On a GPU they are used in half precision only: the gradients of a Transformer of 6 + 6 blocks in
-    float32 differed from those of the reference path by 5e-4.
-    """
-    if any(tensor.is_cuda and tensor.dtype == torch.float32 for tensor in tensors):
-        return "the dtype is torch.float32"
-    return why_not_triton(*tensors)
-
-
 def why_not_triton_on(device: str) -> str | None:
     """Return the reason why Triton kernels cannot be used on a device type, None if they can."""
     mode = os.environ.get("ZOO_TRITON", "auto")

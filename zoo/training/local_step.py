@@ -10,9 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from zoo.device.cuda_graph import GraphedFunction
+from zoo.device.late_gradients import LateGradients
 from zoo.interfaces import Model, Objective, Outputs, defer_logits
 from zoo.training.capture import MAX_GRAPHS, make_capturable, pad_lengths, why_not_captured
 from zoo.training.sharding import local
+from zoo.training.two_streams import step_on_two_streams
 
 
 class LossModule(nn.Module):
@@ -95,9 +97,12 @@ class LocalStep:
         self.initial_lr = [float(group["lr"]) for group in optimiser.param_groups]
         self.lr = self.initial_lr[0]
         self._graphed: GraphedFunction | None = None
+        self._stream: torch.cuda.Stream | None = None
+        self._complete: set[tuple[tuple[str, torch.Size], ...]] = set()
         self._reason = why_not_captured(module, optimiser, device) if capture else "it is off"
         if self._reason is None:
             make_capturable(optimiser)
+            self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
             self._graphed = GraphedFunction(self._update, max_graphs=MAX_GRAPHS, device=device)
 
     @property
@@ -119,7 +124,7 @@ class LocalStep:
         """Update the weights; return the loss, and the gradient norm if it is clipped."""
         if self._graphed is None:
             return self._update(self.to_device(batch))
-        loss, norm = self._graphed(pad_lengths(batch, self.model))
+        loss, norm = self._graphed(self._pad(batch))
         # The next replay overwrites the outputs of a graph.
         return loss.clone(), None if norm is None else norm.clone()
 
@@ -134,12 +139,35 @@ class LocalStep:
         norm = None
         if self.clip is not None:
             norm = local(nn.utils.clip_grad_norm_(self.parameters, self.clip, foreach=True))
-        self.optimiser.step()
+        if self._stream is not None and torch.cuda.is_current_stream_capturing():
+            step_on_two_streams(self.optimiser, self._stream)
+        else:
+            self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         return norm
 
+    def _pad(self, batch: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """Pad the lengths; what was found for a shape is kept, because the schema takes long."""
+        shapes = tuple((key, tensor.shape) for key, tensor in batch.items())
+        if shapes in self._complete:
+            return batch
+        padded = pad_lengths(batch, self.model)
+        if all(padded[key] is tensor for key, tensor in batch.items()):
+            self._complete.add(shapes)
+        return padded
+
     def _update(self, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor | None]:
-        with self.autocast():
-            loss = self.module(batch)
-        loss.backward()
+        if self._stream is None or not torch.cuda.is_current_stream_capturing():
+            with self.autocast():
+                loss = self.module(batch)
+            loss.backward()
+            return loss.detach(), self.optimise()
+        late = LateGradients(self._stream)
+        try:
+            with late.use(), self.autocast():
+                loss = self.module(batch)
+            late.backward(loss)
+        except RuntimeError:  # the step is not recorded, and runs again
+            self.optimiser.zero_grad(set_to_none=True)
+            raise
         return loss.detach(), self.optimise()

@@ -9,6 +9,7 @@ import triton.language as tl
 from torch import Tensor
 
 _MAX_BLOCK = 4096
+_LARGE = tl.constexpr(1e30)
 
 
 def cross_entropy_rows(
@@ -34,6 +35,20 @@ def cross_entropy_rows(
         SINGLE=block >= V,
         num_warps=max(1, block // 512),
     )
+
+
+@triton.jit
+def _online_softmax(start, V, BLOCK: tl.constexpr):
+    """Return the highest logit of a row, and the sum of the exponentials of differences to it."""
+    highest = -float("inf")
+    total = 0.0
+    for first in range(0, V, BLOCK):
+        at = first + tl.arange(0, BLOCK)
+        x = tl.load(start + at, mask=at < V, other=-float("inf")).to(tl.float32)
+        new = tl.maximum(highest, tl.max(x))
+        total = total * tl.exp(highest - new) + tl.sum(tl.exp(x - new))
+        highest = new
+    return highest, total
 
 
 @triton.jit
@@ -69,18 +84,19 @@ def _rows(
             gradient = (exponentials / total - even - hit) * scale
             tl.store(start + at, gradient, mask=at < V)
         else:
-            highest = -float("inf")
-            total = 0.0
-            summed = 0.0
-            picked = 0.0
-            for first in range(0, V, BLOCK):
+            x = tl.load(start + at).to(tl.float32)
+            highest = tl.max(x)
+            totals = tl.exp(x - highest)
+            sums = x
+            for first in range(BLOCK, V, BLOCK):
                 valid = first + at < V
                 x = tl.load(start + first + at, mask=valid, other=-float("inf")).to(tl.float32)
-                new = tl.maximum(highest, tl.max(x))
-                total = total * tl.exp(highest - new) + tl.sum(tl.exp(x - new))
-                summed += tl.sum(tl.where(valid, x, 0.0))
-                picked += tl.sum(tl.where(first + at == target, x, 0.0))
-                highest = new
+                totals += tl.exp(tl.minimum(x - highest, 80.0))
+                sums += tl.where(valid, x, 0.0)
+            total, summed = tl.sum(totals), tl.sum(sums)
+            picked = tl.load(start + target).to(tl.float32)
+            if not (total < _LARGE):  # the highest logit is not in the first block
+                highest, total = _online_softmax(start, V, BLOCK)
             tl.debug_barrier()
             for first in range(0, V, BLOCK):
                 valid = first + at < V

@@ -15,6 +15,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from zoo.plugin import LateParameters, late_parameters
+
 _CHUNK, _ROWS = 1024, 32
 
 
@@ -24,41 +26,46 @@ def lookup(tokens: Tensor, table: Tensor, padding: int | None) -> Tensor:
     The gradients of equal tokens are added in float32 in the order of the tokens, so the result
     does not depend on the order in which programs run.
     """
-    rows: Tensor = _Lookup.apply(tokens, table, padding)  # type: ignore[no-untyped-call]
+    late = late_parameters(table, [table])
+    rows: Tensor = _Lookup.apply(tokens, table, padding, late)  # type: ignore[no-untyped-call]
     return rows
 
 
 class _Lookup(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, tokens: Tensor, table: Tensor, padding: int | None) -> Tensor:
+    def forward(
+        ctx: Any, tokens: Tensor, table: Tensor, padding: int | None, late: LateParameters | None
+    ) -> Tensor:
         ctx.save_for_backward(tokens)
-        ctx.shape, ctx.padding = table.shape, padding
+        ctx.shape, ctx.padding, ctx.late = table.shape, padding, late
         return F.embedding(tokens, table)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (tokens,) = ctx.saved_tensors
+        if ctx.late is not None:
+            ctx.late.add_in_place(lambda out: add_gradients(tokens, grad, out, ctx.padding))
+            return (None,) * 4
         if torch.is_grad_enabled():  # the backward pass is differentiated
             padding = -1 if ctx.padding is None else ctx.padding
             sums = torch.ops.aten.embedding_dense_backward(
                 grad, tokens, ctx.shape[0], padding, False
             )
-            return None, sums, None
-        return None, table_gradient(tokens.flatten(), grad, ctx.shape, ctx.padding), None
+            return None, sums, None, None
+        out = torch.zeros(ctx.shape, dtype=grad.dtype, device=grad.device)
+        add_gradients(tokens, grad, out, ctx.padding)
+        return None, out, None, None
 
 
-def table_gradient(
-    tokens: Tensor, grad: Tensor, shape: tuple[int, int], padding: int | None
-) -> Tensor:
-    """Return the sums [V, D] of the gradients of equal tokens."""
-    V, D = shape
-    tokens, grad = tokens.contiguous(), grad.contiguous()
+def add_gradients(tokens: Tensor, grad: Tensor, out: Tensor, padding: int | None) -> None:
+    """Add the gradients [..., D] of rows of the table to its gradient [V, D]."""
+    V, D = out.shape
+    tokens, grad = tokens.flatten().contiguous(), grad.contiguous()
     N = len(tokens)
+    if N == 0:
+        return
     first = torch.full((V,), N, dtype=torch.int32, device=grad.device)
     count = torch.zeros(V, dtype=torch.int32, device=grad.device)
-    out = torch.zeros(V, D, dtype=grad.dtype, device=grad.device)
-    if N == 0:
-        return out
     _find_first[(triton.cdiv(N, 256),)](tokens, first, count, N, BLOCK=256, num_warps=4)
     block = min(triton.next_power_of_2(D), 256)
     _add_rows[(N, triton.cdiv(D, block))](
@@ -68,7 +75,6 @@ def table_gradient(
         ROWS=_ROWS,
         num_warps=4,
     )
-    return out
 
 
 @triton.jit
@@ -110,4 +116,6 @@ def _add_rows(
                         total += tl.sum(rows.to(tl.float32), axis=0)
             left -= found
             begin += CHUNK
-        tl.store(out_ptr + token.to(tl.int64) * D + column, total, mask=known)
+        there = token.to(tl.int64) * D + column
+        total += tl.load(out_ptr + there, mask=known, other=0.0).to(tl.float32)
+        tl.store(out_ptr + there, total, mask=known)

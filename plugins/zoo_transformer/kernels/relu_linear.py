@@ -15,36 +15,50 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from zoo.plugin import add_partials, start_beside
+from zoo.plugin import LateParameters, add_partials, late_parameters
 
 _ROWS, _COLUMNS = 64, 128
 
 
 def relu_linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Compute relu(x W^T + b) of x [..., D], weight [H, D], bias [H]."""
+    late = late_parameters(x, [weight], [bias])
+    if late is not None:
+        weight, bias = weight.detach(), bias.detach()
     if torch.is_autocast_enabled(x.device.type):
         dtype = torch.get_autocast_dtype(x.device.type)
         x, weight, bias = x.to(dtype), weight.to(dtype), bias.to(dtype)
-    out: Tensor = _ReluLinear.apply(x.reshape(-1, x.shape[-1]), weight, bias)  # type: ignore[no-untyped-call]
+    rows = x.reshape(-1, x.shape[-1])
+    out: Tensor = _ReluLinear.apply(rows, weight, bias, late)  # type: ignore[no-untyped-call]
     return out.view(*x.shape[:-1], -1)
 
 
 class _ReluLinear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, late: LateParameters | None
+    ) -> Tensor:
         out = torch._addmm_activation(bias, x, weight.T, use_gelu=False)
         ctx.save_for_backward(x, weight, out)
+        ctx.late = late
         return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, out = ctx.saved_tensors
-        if torch.is_grad_enabled():  # the backward pass is differentiated
+        late: LateParameters | None = ctx.late
+        if late is None and torch.is_grad_enabled():  # the backward pass is differentiated
             masked = grad * (out > 0)
-            return masked @ weight, masked.T @ x, masked.sum(dim=0)
+            return masked @ weight, masked.T @ x, masked.sum(dim=0), None
         masked, partial = relu_gradients(grad.contiguous(), out)
-        wait = start_beside(lambda: (masked.T @ x, add_partials(partial, grad.dtype)[0]))
-        return masked @ weight, *wait()
+
+        def parameters() -> tuple[Tensor, Tensor]:
+            return masked.T @ x, add_partials(partial, grad.dtype)[0]
+
+        if late is None:
+            return masked @ weight, *parameters(), None
+        late.add(parameters)
+        return masked @ weight, None, None, None
 
 
 def relu_gradients(grad: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:

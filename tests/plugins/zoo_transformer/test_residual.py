@@ -105,7 +105,7 @@ def _sum(x, y, dropout, norm):
     (seed,) = draw_seeds(1, x)
     flat = (t.reshape(-1, t.shape[-1]) for t in (x, y))
     parts = (None, norm.weight, norm.bias, seed, dropout.p, norm.eps, x.dtype)
-    return _ResidualNorm.apply(*flat, *parts)[2].view_as(x)
+    return _ResidualNorm.apply(*flat, *parts, None)[2].view_as(x)
 
 
 def test_autocast_returns_float32_as_layer_norm_does():

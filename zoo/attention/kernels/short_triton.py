@@ -96,15 +96,18 @@ def _unit_stride(tensor: Tensor) -> Tensor:
 
 def _empty_gradients(query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, ...]:
     """Return tensors for the gradients, beside each other if they are those of one product."""
-    if _storage(keys) != _storage(values):
-        return tuple(_empty_heads(t) for t in (query, keys, values))
-    if _storage(query) == _storage(keys) and query.shape == keys.shape:
+    if _are_all_of_one_storage(query, keys, values) and query.shape == keys.shape:
         return _empty_together(query, 3)
-    return _empty_heads(query), *_empty_together(keys, 2)
+    if _are_all_of_one_storage(keys, values):
+        return _empty_heads(query), *_empty_together(keys, 2)
+    return tuple(_empty_heads(t) for t in (query, keys, values))
 
 
-def _storage(tensor: Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
+def _are_all_of_one_storage(*tensors: Tensor) -> bool:
+    storages = [tensor.untyped_storage() for tensor in tensors]
+    if len({storage.data_ptr() for storage in storages}) > 1:
+        return False
+    return storages[0].nbytes() == sum(tensor.nbytes for tensor in tensors)
 
 
 def _empty_together(like: Tensor, count: int) -> tuple[Tensor, ...]:

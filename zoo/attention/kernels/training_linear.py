@@ -11,52 +11,73 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from zoo.attention.joint_linear import concatenate
 from zoo.device.column_sums import column_sums
-from zoo.device.overlap import start_beside
+from zoo.device.late_gradients import LateParameters, late_parameters
 
 
 def linear(
-    inputs: Tensor, weight: Tensor, bias: Tensor | None, widths: Sequence[int]
+    inputs: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
-    """Compute the parts [..., width] of a linear layer: inputs [..., D], weight [C, D], bias [C].
+    """Compute the outputs [..., width] of linear layers for inputs [..., D], in one product.
 
-    The gradient of the bias is computed in a Triton kernel, and in a CUDA graph those of weight and
-    bias beside that of the inputs.
+    The gradients of the biases are computed in a Triton kernel; those of weights and biases late,
+    if it is possible, see `LateGradients`.
+
+    Args:
+        weights: [width, D] of each layer.
+        biases: [width] of each layer; empty if they have none.
     """
+    late = late_parameters(inputs, weights, biases)
+    if late is not None:
+        weights, biases = [w.detach() for w in weights], [b.detach() for b in biases]
+    weight = concatenate(weights)
+    bias = concatenate(biases) if biases else None
+    widths = tuple(len(each) for each in weights)
     if torch.is_autocast_enabled(inputs.device.type):
         dtype = torch.get_autocast_dtype(inputs.device.type)
         inputs, weight = inputs.to(dtype), weight.to(dtype)
         bias = None if bias is None else bias.to(dtype)
     rows = inputs.reshape(-1, inputs.shape[-1])
-    parts = _Linear.apply(rows, weight, bias, tuple(widths))  # type: ignore[no-untyped-call]
+    parts = _Linear.apply(rows, weight, bias, widths, late)  # type: ignore[no-untyped-call]
     return tuple(part.view(*inputs.shape[:-1], -1) for part in parts)
 
 
 class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None, widths: tuple[int, ...]
+        ctx: Any,
+        rows: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        widths: tuple[int, ...],
+        late: LateParameters | None,
     ) -> tuple[Tensor, ...]:
         ctx.save_for_backward(rows, weight)
+        ctx.late = late
         out = rows @ weight.T if bias is None else torch.addmm(bias, rows, weight.T)
         return torch.split(out, list(widths), dim=-1)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         rows, weight = ctx.saved_tensors
-        for_rows, for_weight, for_bias, _ = ctx.needs_input_grad
-        if torch.is_grad_enabled():  # the backward pass is differentiated
+        for_rows, for_weight, for_bias = ctx.needs_input_grad[:3]
+        late: LateParameters | None = ctx.late
+        if late is None and torch.is_grad_enabled():  # the backward pass is differentiated
             grad = torch.cat(grads, dim=-1)
-            return grad @ weight, grad.T @ rows, grad.sum(dim=0) if for_bias else None, None
+            bias_gradient = grad.sum(dim=0) if for_bias else None
+            return grad @ weight, grad.T @ rows, bias_gradient, None, None
         grad = join_columns(grads)
-        wait = start_beside(
-            lambda: (
-                grad.T @ rows if for_weight else None,
-                column_sums(grad) if for_bias else None,
-            )
+        if late is not None:
+            _, biases = late.groups
+            late.add(lambda: (grad.T @ rows, column_sums(grad) if biases else None))
+            return grad @ weight, *(None,) * 4
+        return (
+            grad @ weight if for_rows else None,
+            grad.T @ rows if for_weight else None,
+            column_sums(grad) if for_bias else None,
+            *(None,) * 2,
         )
-        grad_rows = grad @ weight if for_rows else None
-        return grad_rows, *wait(), None
 
 
 def join_columns(parts: Sequence[Tensor]) -> Tensor:
