@@ -12,8 +12,10 @@ from torch import Tensor
 
 from zoo.device.cuda_graph import GraphedFunction
 from zoo.device.triton_support import why_not_triton
+from zoo.generation.recorded_calls import copy_into
 from zoo.generation.request import DecodeRequest
 from zoo.generation.search import Progress, advance_search, parent_rows, select_next
+from zoo.generation.tensors_by_name import flatten_state, unflatten_state
 from zoo.interfaces import Decoder, SearchState, State
 
 
@@ -32,14 +34,13 @@ class CapturedSteps:
     """
 
     def __init__(self, decoder: Decoder, request: DecodeRequest, progress: Progress) -> None:
-        search, state = progress.search, progress.state
+        search = progress.search
         device = search.tokens.device
         self._decoder = weakref.ref(decoder)
         generator = None if request.generator is None else torch.Generator(device)
         self._request = replace(request, generator=generator)
         self._prompts = progress.prompts
         self._task = search.task
-        self._state_fields = {name: list(getattr(state, name)) for name in _STATE_FIELDS}
         with torch.inference_mode(False):
             self._tensors = {
                 name: torch.empty_like(tensor, memory_format=torch.contiguous_format)
@@ -94,7 +95,7 @@ class CapturedSteps:
         assert decoder is not None
         last_tokens = self._search().last_tokens().reshape(-1, 1)
         logits, state = decoder.step(last_tokens, self._state())
-        self._write(_flatten_state(state))
+        self._write(flatten_state(state))
         if not self._request.filters:
             self._select(logits, self._tensors["cur_len"])
         return logits
@@ -120,7 +121,7 @@ class CapturedSteps:
             if isinstance(cur_len, int):
                 self._tensors["cur_len"].add_(1)
         if W > 1:
-            updated |= _flatten_state(self._state().reorder(parent_rows(parents)))
+            updated |= flatten_state(self._state().reorder(parent_rows(parents)))
         self._write(updated)
 
     def _write(self, updated: dict[str, Tensor]) -> None:
@@ -131,16 +132,10 @@ class CapturedSteps:
             for name, tensor in updated.items()
             if tensor is not self._tensors[name]
         }
-        for name, tensor in changed.items():
-            self._tensors[name].copy_(tensor)
+        copy_into([self._tensors[name] for name in changed], list(changed.values()))
 
     def _state(self) -> State:
-        return State(
-            **{
-                field: {name: self._tensors[f"{field}.{name}"] for name in names}
-                for field, names in self._state_fields.items()
-            }
-        )
+        return unflatten_state(self._tensors)
 
     def _search(self) -> SearchState:
         prefix = "sampler_state."
@@ -154,16 +149,7 @@ class CapturedSteps:
         )
 
 
-_STATE_FIELDS = ("per_hypothesis", "per_source", "history", "shared", "tables")
 _SEARCH_FIELDS = ("tokens", "scores", "finished", "num_generated")
-
-
-def _flatten_state(state: State) -> dict[str, Tensor]:
-    return {
-        f"{field}.{name}": tensor
-        for field in _STATE_FIELDS
-        for name, tensor in getattr(state, field).items()
-    }
 
 
 def _flatten_sampler(sampler_state: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -183,7 +169,7 @@ def flatten(progress: Progress) -> dict[str, Tensor]:
     search = progress.search
     device = search.tokens.device
     return {
-        **_flatten_state(progress.state),
+        **flatten_state(progress.state),
         **_flatten_search(search),
         "suffix": progress.prompts.suffix,
         "cur_len": torch.full((), int(search.cur_len), dtype=torch.long, device=device),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import weakref
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -12,10 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoo.attention.module_hooks import has_hooks
-from zoo.attention.recorder import RecordsAttention
 from zoo.generation.captured import CapturedSteps, flatten
 from zoo.generation.prompts import PromptBatch
+from zoo.generation.recorded_calls import weights_key, why_not_recorded
 from zoo.generation.request import DecodeRequest
 from zoo.generation.search import Progress
 from zoo.interfaces import Decoder
@@ -32,22 +30,9 @@ _LOG = logging.getLogger(__name__)
 
 def why_not_captured(decoder: Decoder, device: torch.device, steps: int) -> str | None:
     """Return the reason why the steps of a decoder are not recorded as a CUDA graph, or None."""
-    if device.type != "cuda":
-        return f"the device is '{device.type}', not 'cuda'"
-    if os.environ.get("ZOO_CUDA_GRAPHS") == "off":
-        return "ZOO_CUDA_GRAPHS is 'off'"
-    if steps < MIN_STEPS:
+    if device.type == "cuda" and steps < MIN_STEPS:
         return f"at most {steps} tokens are generated"
-    if decoder.training:
-        return "the decoder is in training mode"
-    if torch.is_autocast_enabled("cuda"):
-        return "autocast is enabled"
-    if has_hooks(decoder):
-        return "the decoder has module hooks"
-    for module in decoder.modules():
-        if isinstance(module, RecordsAttention) and module.recorders:
-            return "the attention weights or samples are recorded"
-    return None
+    return why_not_recorded(decoder, device)
 
 
 _KEPT: weakref.WeakKeyDictionary[Decoder, OrderedDict[Hashable, CapturedSteps]] = (
@@ -94,14 +79,12 @@ def _key(
     decoder: Decoder, request: DecodeRequest, prompts: PromptBatch, tensors: dict[str, Tensor]
 ) -> Hashable:
     """Return what a recorded step depends on, besides the values of tensors of fixed address."""
-    weights = [*decoder.parameters(), *decoder.buffers()]
     return (
         tuple((name, t.shape, t.dtype, t.device) for name, t in tensors.items()),
-        tuple((t.data_ptr(), t.dtype) for t in weights),
+        weights_key(decoder),
         (prompts.prefix.shape[1], prompts.pad, prompts.eos_ids, prompts.max_length),
         (_parameters(request.sampler), *(_parameters(each) for each in request.filters)),
         request.generator is None,
-        (torch.get_float32_matmul_precision(), os.environ.get("ZOO_TRITON")),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor
@@ -12,9 +12,16 @@ from zoo.errors import ZooError
 from zoo.generation.compaction import Compaction
 from zoo.generation.end_flags import EndFlags
 from zoo.generation.kept_steps import captured_steps
-from zoo.generation.prompts import PromptBatch, build_prompts, strip_prompts
+from zoo.generation.prompts import PromptBatch, build_prompts, strip_prompts, vocab_size
+from zoo.generation.recorded_calls import call_recorded
 from zoo.generation.request import DecodeRequest
 from zoo.generation.search import Progress, advance, init_search
+from zoo.generation.tensors_by_name import (
+    flatten_memory,
+    flatten_state,
+    unflatten_memory,
+    unflatten_state,
+)
 from zoo.interfaces import Decoder, FrameSampler, GenerationInputs, GenerationOutput, Sampler
 
 SYNC_EVERY = 8
@@ -76,15 +83,27 @@ def _first_step(
 ) -> Progress:
     """Process the common part of the prompts and select the first tokens."""
     decoder, W = inputs.decoder, request.sampler.width
+    given = flatten_memory(inputs.memory) | {"prefix": prompts.prefix}
     with packed.use():
-        state = decoder.start(inputs.memory, steps=prompts.total_length - 1)
-        logits, state = decoder.step(prompts.prefix, state)
+        tensors = call_recorded(decoder, _process_prompts, given, prompts.total_length - 1)
+    logits, state = tensors.pop("logits"), unflatten_state(tensors)
+    if logits.shape[-1] != vocab_size(decoder):
+        prompts.validate_vocab(logits.shape[-1])
     search = init_search(request.sampler, prompts, logits.shape[-1])
     if W > 1:
         state = state.repeat(W)
     invalid = torch.zeros((), dtype=torch.bool, device=logits.device)
     progress = Progress(prompts, search, state, invalid)
-    return advance(progress, logits[:, -1:].expand(-1, W, -1), state, request)
+    return advance(progress, logits.expand(-1, W, -1), state, request)
+
+
+def _process_prompts(
+    decoder: Decoder, inputs: Mapping[str, Tensor], steps: int
+) -> dict[str, Tensor]:
+    """Return the state after the prompts and the logits [B, 1, V] of the next tokens."""
+    state = decoder.start(unflatten_memory(inputs), steps=steps)
+    logits, state = decoder.step(inputs["prefix"], state)
+    return flatten_state(state) | {"logits": logits[:, -1:]}
 
 
 def _checked_steps(

@@ -10,7 +10,7 @@ import torch
 import triton
 from torch import Tensor
 
-from zoo.plugin import SearchState, Selection
+from zoo.plugin import SearchState, Selection, dependent_launch
 from zoo_sampling.beam_pool import BeamConfig
 from zoo_sampling.kernels import beam_triton, candidates_triton
 
@@ -46,6 +46,7 @@ def greedy_step(logits: Tensor, search: SearchState) -> tuple[Tensor, Tensor, Te
         C,
         search.task.pad,
         BLOCK=triton.next_power_of_2(C),
+        **dependent_launch(logits),
     )
     return tokens, scores, invalid
 
@@ -102,6 +103,7 @@ def beam_step(
         BC=triton.next_power_of_2(C),
         BK=triton.next_power_of_2(count),
         BT=min(256, triton.next_power_of_2(T)),
+        **dependent_launch(logits),
     )
     return selection, updated, invalid
 
@@ -128,5 +130,6 @@ def _best_of_chunks(logits: Tensor, search: SearchState, count: int) -> _Chunks:
         COUNT=count,
         BLOCK=block,
         num_warps=4,
+        **dependent_launch(logits),
     )
     return chunks

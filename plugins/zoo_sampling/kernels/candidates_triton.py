@@ -21,8 +21,12 @@ def best_of_chunks(
     excluded,  # a token that is not returned, or -1
     COUNT: tl.constexpr,
     BLOCK: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Compute the maximum, the sum of exponentials and the n largest logits of a chunk."""
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
     row, chunk = tl.program_id(0).to(tl.int64), tl.program_id(1)
     v = chunk * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(logits + row * logits_r + v, mask=v < V, other=float("-inf")).to(tl.float32)
@@ -54,8 +58,12 @@ def select_best(
     C,
     pad,
     BLOCK: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Select the best token of a row, or padding for a finished one, and update its score."""
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
     row = tl.program_id(0)
     c = tl.arange(0, BLOCK)
     at = row * C + c

@@ -46,6 +46,7 @@ def attend(
     BD: tl.constexpr,
     BS: tl.constexpr,
     AHEAD: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Attend to the keys of the previous positions, or to those of the source.
 
@@ -54,11 +55,15 @@ def attend(
     DTYPE: tl.constexpr = query.dtype.element_ty
     PRECISION: tl.constexpr = "ieee" if DTYPE == tl.float32 else "tf32"
     row, head, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
     if AHEAD > 0:
         if row >= R:
             program = (row - R) * tl.num_programs(1) * SPLITS + head * SPLITS + split
             prefetch(ahead, ahead_lines, program, AHEAD)
             return
+    if PDL:
+        tl.extra.cuda.gdc_wait()
     H = tl.num_programs(1) * G
     first_row = row // W * W
     g, d = tl.arange(0, BG), tl.arange(0, BD)
@@ -131,8 +136,12 @@ def combine(
     SPLITS: tl.constexpr,
     BD: tl.constexpr,
     BP: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Combine the contexts of all splits of the keys."""
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
     row = tl.program_id(0)
     p, d = tl.arange(0, BP), tl.arange(0, BD)
     lse = tl.load(logsumexp + row * SPLITS + p, mask=p < SPLITS, other=float("-inf"))

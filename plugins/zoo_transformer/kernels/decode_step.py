@@ -9,11 +9,11 @@ import torch
 import triton
 from torch import Tensor, nn
 
-from zoo.plugin import Attention, Position, State
+from zoo.plugin import Attention, Position, State, dependent_launch
 from zoo_transformer.block import Block
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.fused_step import SLOTS
-from zoo_transformer.kernels import attention_triton, linear_triton
+from zoo_transformer.kernels import attention_triton, decoding_linear_triton
 from zoo_transformer.kernels.tiles import (
     PROGRAMS,
     ahead_arguments,
@@ -110,7 +110,7 @@ def _self_attention(
     x, width = sublayer.x, (H + 2 * attention.kv_heads) * D
     tiles = linear_tiles(R, width, x.shape[1], dtype=x.dtype, half_head=D // 2)
     grid = (width // 2 // tiles["BN"], triton.cdiv(R, tiles["BM"]))
-    linear_triton.project_heads[grid](
+    decoding_linear_triton.project_heads[grid](
         query=attention.query.weight,
         key=attention.key.weight,
         value=attention.value.weight,
@@ -133,6 +133,7 @@ def _self_attention(
         **ahead_arguments(attention.out.weight, rows.x, grid[0] * grid[1]),
         **sublayer.arguments(),
         **tiles,
+        **dependent_launch(x),
     )
     context = _attend(queries, keys, values, state, attention, cached=True)
     ahead = (block.cross.query if block.memory_dim else block.feed_forward.up).weight
@@ -192,7 +193,7 @@ def _linear(
     output = x.new_empty(len(x), N)
     tiles = linear_tiles(len(x), N, x.shape[1], dtype=x.dtype, paired=gate is not None)
     grid = (triton.cdiv(N, tiles["BN"]), triton.cdiv(len(x), tiles["BM"]))
-    linear_triton.linear[grid](
+    decoding_linear_triton.linear[grid](
         weight=weight,
         bias=weight if bias is None else bias,
         gate=weight if gate is None else gate.weight,
@@ -208,6 +209,7 @@ def _linear(
         **ahead_arguments(ahead, x, grid[0] * grid[1]),
         **inputs.arguments(),
         **tiles,
+        **dependent_launch(x),
     )
     return output
 
@@ -259,6 +261,7 @@ def _attend(
         BD=width,
         **ahead_arguments(ahead, queries, extra * groups * splits),
         **tiles,
+        **dependent_launch(queries),
     )
     if splits > 1:
         attention_triton.combine[(R * H,)](
@@ -269,5 +272,6 @@ def _attend(
             SPLITS=splits,
             BD=width,
             BP=triton.next_power_of_2(splits),
+            **dependent_launch(queries),
         )
     return context.view(R, H * D)

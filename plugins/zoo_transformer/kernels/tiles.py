@@ -52,8 +52,13 @@ def linear_tiles(
     if half_head is not None:
         while half_head % tiles["BN"]:
             tiles["BN"] //= 2
-    one_pass = tiles["BK"] >= K
-    return tiles | {"NORM_BK": 0 if one_pass else min(width, 8192 // tiles["BM"])}
+    if tiles["BK"] >= K:  # the weights are loaded at once
+        return tiles | {"NORM_BK": 0, "LINES": 0}
+    lines = K * dtype.itemsize // 128
+    return tiles | {
+        "NORM_BK": min(width, 8192 // tiles["BM"]),
+        "LINES": triton.next_power_of_2(lines + 1) // 2,
+    }
 
 
 def attention_tiles(R: int, groups: int, G: int, S: int) -> dict[str, int]:

@@ -40,7 +40,8 @@ def interpreter(monkeypatch):
         def tiles(M, N, K, dtype, half_head=64, paired=False):
             blocks = {"BM": 1 if M == 1 else 16, "BN": half_head, "BK": 64 if N == 128 else 128}
             one_pass = blocks["BK"] >= K
-            return blocks | {"NORM_BK": 0 if one_pass else 64, "STAGES": 1, "num_warps": 4}
+            launch = {"STAGES": 1, "LINES": 0, "num_warps": 4}
+            return blocks | {"NORM_BK": 0 if one_pass else 64} | launch
 
         monkeypatch.setattr(decode_step, "linear_tiles", tiles)
 

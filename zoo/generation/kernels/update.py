@@ -6,6 +6,7 @@ import torch
 import triton
 from torch import Tensor
 
+from zoo.device.triton_support import dependent_launch
 from zoo.generation.kernels import update_triton
 from zoo.interfaces import SearchState, Selection
 
@@ -41,4 +42,5 @@ def update_in_place(
         BW=triton.next_power_of_2(W),
         BT=min(256, triton.next_power_of_2(T)),
         num_warps=1 if W == 1 else 4,
+        **dependent_launch(search.scores),
     )

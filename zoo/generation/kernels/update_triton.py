@@ -26,8 +26,12 @@ def update_search(
     E: tl.constexpr,
     BW: tl.constexpr,
     BT: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Append the selected tokens of one item to their parents, and update scores and flags."""
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
     item = tl.program_id(0)
     w = tl.arange(0, BW)
     at, within = item * W + w, w < W

@@ -1,0 +1,126 @@
+"""Calls of a module without gradients, recorded as CUDA graphs that are kept with the module."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from zoo.attention.module_hooks import has_hooks
+from zoo.attention.recorder import RecordsAttention
+from zoo.device.cuda_graph import GraphedFunction, Inputs
+
+MAX_KEPT = 4
+"""Functions that are kept for each module; each has graphs for several shapes."""
+MAX_SHAPES = 8
+"""Shapes that are recorded for each function."""
+MAX_BYTES = 2**30
+"""Larger outputs are not recorded, since a graph keeps its outputs."""
+
+_KEPT: weakref.WeakKeyDictionary[nn.Module, OrderedDict[Hashable, GraphedFunction]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def why_not_recorded(module: nn.Module, device: torch.device) -> str | None:
+    """Return the reason why calls of a module are not recorded as a CUDA graph, or None."""
+    if device.type != "cuda":
+        return f"the device is '{device.type}', not 'cuda'"
+    if os.environ.get("ZOO_CUDA_GRAPHS") == "off":
+        return "ZOO_CUDA_GRAPHS is 'off'"
+    if module.training:
+        return "the decoder is in training mode"
+    if torch.is_autocast_enabled("cuda"):
+        return "autocast is enabled"
+    if has_hooks(module):
+        return "the decoder has module hooks"
+    for inner in module.modules():
+        if isinstance(inner, RecordsAttention) and inner.recorders:
+            return "the attention weights or samples are recorded"
+    return None
+
+
+def call_recorded(
+    module: nn.Module,
+    function: Callable[..., Mapping[str, Tensor]],
+    inputs: Inputs,
+    *arguments: Hashable,
+) -> dict[str, Tensor]:
+    """Return ``function(module, inputs, *arguments)``, from a CUDA graph after the first calls.
+
+    The function is called without a graph if gradients are enabled or `why_not_recorded` returns a
+    reason.
+
+    Args:
+        module: keeps the graphs; they are deleted with it.
+        function: returns tensors by name; not a closure that contains the module.
+        inputs: tensors on the device of the module.
+        arguments: further arguments; each value has its own graphs, as each shape of the inputs.
+    """
+    device = next(iter(inputs.values())).device
+    if (
+        torch.is_grad_enabled()
+        or torch.compiler.is_compiling()
+        or why_not_recorded(module, device) is not None
+        or torch.cuda.is_current_stream_capturing()
+    ):
+        return dict(function(module, inputs, *arguments))
+    graphed = _find(module, function, arguments)
+    outputs: Mapping[str, Tensor] = graphed(inputs)
+    if sum(tensor.nbytes for tensor in outputs.values()) > MAX_BYTES:
+        graphed.reason = f"the outputs have more than {MAX_BYTES} bytes"
+    return copy_tensors(outputs) if graphed.graphs else dict(outputs)
+
+
+def weights_key(module: nn.Module) -> Hashable:
+    """Return on what a graph depends besides its inputs: the place of the weights and the mode."""
+    weights = [*module.parameters(), *module.buffers()]
+    return (
+        tuple((tensor.data_ptr(), tensor.dtype) for tensor in weights),
+        torch.get_float32_matmul_precision(),
+        os.environ.get("ZOO_TRITON"),
+    )
+
+
+def copy_into(targets: list[Tensor], sources: list[Tensor]) -> None:
+    """Copy tensors with one kernel for each dtype."""
+    groups: dict[tuple[torch.dtype, torch.dtype], tuple[list[Tensor], list[Tensor]]] = {}
+    for target, source in zip(targets, sources, strict=True):
+        group = groups.setdefault((target.dtype, source.dtype), ([], []))
+        group[0].append(target)
+        group[1].append(source)
+    for own, others in groups.values():
+        torch._foreach_copy_(own, others)
+
+
+def copy_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return copies of tensors."""
+    copies = {name: torch.empty_like(tensor) for name, tensor in tensors.items()}
+    copy_into(list(copies.values()), list(tensors.values()))
+    return copies
+
+
+def _find(
+    module: nn.Module,
+    function: Callable[..., Mapping[str, Tensor]],
+    arguments: tuple[Hashable, ...],
+) -> GraphedFunction:
+    kept = _KEPT.setdefault(module, OrderedDict())
+    full = (function, arguments, weights_key(module))
+    if full not in kept:
+        reference = weakref.ref(module)
+
+        def run(inputs: Inputs) -> Mapping[str, Tensor]:
+            found = reference()
+            assert found is not None
+            return function(found, inputs, *arguments)
+
+        kept[full] = GraphedFunction(run, max_graphs=MAX_SHAPES)
+    kept.move_to_end(full)
+    while len(kept) > MAX_KEPT:
+        kept.popitem(last=False)
+    return kept[full]
