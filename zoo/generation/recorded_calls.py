@@ -33,11 +33,11 @@ def why_not_recorded(module: nn.Module, device: torch.device) -> str | None:
     if os.environ.get("ZOO_CUDA_GRAPHS") == "off":
         return "ZOO_CUDA_GRAPHS is 'off'"
     if module.training:
-        return "the decoder is in training mode"
+        return "the module is in training mode"
     if torch.is_autocast_enabled("cuda"):
         return "autocast is enabled"
     if has_hooks(module):
-        return "the decoder has module hooks"
+        return "the module has hooks"
     for inner in module.modules():
         if isinstance(inner, RecordsAttention) and inner.recorders:
             return "the attention weights or samples are recorded"
