@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -38,7 +38,7 @@ def why_not_recorded(module: nn.Module, device: torch.device) -> str | None:
         return "autocast is enabled"
     if has_hooks(module):
         return "the module has hooks"
-    for inner in module.modules():
+    for inner in _inner_modules(module):
         if isinstance(inner, RecordsAttention) and inner.recorders:
             return "the attention weights or samples are recorded"
     return None
@@ -78,12 +78,27 @@ def call_recorded(
 
 def weights_key(module: nn.Module) -> Hashable:
     """Return on what a graph depends besides its inputs: the place of the weights and the mode."""
-    weights = [*module.parameters(), *module.buffers()]
+    weights = tuple(
+        (tensor.data_ptr(), tensor.dtype)
+        for inner in _inner_modules(module)
+        for own in (inner._parameters, inner._buffers)
+        for tensor in own.values()
+        if tensor is not None
+    )
     return (
-        tuple((tensor.data_ptr(), tensor.dtype) for tensor in weights),
+        weights,
         torch.get_float32_matmul_precision(),
         os.environ.get("ZOO_TRITON"),
     )
+
+
+def _inner_modules(module: nn.Module) -> Iterator[nn.Module]:
+    """Yield the module and those inside it; faster than `modules()`, which finds repetitions."""
+    pending = [module]
+    while pending:
+        inner = pending.pop()
+        yield inner
+        pending.extend(part for part in inner._modules.values() if part is not None)
 
 
 def copy_into(targets: list[Tensor], sources: list[Tensor]) -> None:
