@@ -93,7 +93,7 @@ class CapturedSteps:
         """Run the decoder's step and, without filters, the selection; return the logits."""
         decoder = self._decoder()
         assert decoder is not None
-        last_tokens = self._search().last_tokens().reshape(-1, 1)
+        last_tokens = self._tensors["last_tokens"].view(-1, 1)
         logits, state = decoder.step(last_tokens, self._state())
         self._write(flatten_state(state))
         if not self._request.filters:
@@ -112,12 +112,14 @@ class CapturedSteps:
             selection, sampler_state, nan_or_inf = select_next(
                 search, logits, self._request, prompts
             )
-            update_in_place(search, selection, nan_or_inf, self._tensors["invalid"])
+            fixed = {name: self._tensors[name] for name in ("invalid", "last_tokens")}
+            update_in_place(search, selection, nan_or_inf, **fixed)
             cur_len.add_(1)
             parents, updated = selection.parents, _flatten_sampler(sampler_state)
         else:
             search, parents, invalid = advance_search(search, logits, self._request, prompts)
             updated = _flatten_search(search) | {"invalid": self._tensors["invalid"] | invalid}
+            updated["last_tokens"] = search.last_tokens()
             if isinstance(cur_len, int):
                 self._tensors["cur_len"].add_(1)
         if W > 1:
@@ -171,6 +173,7 @@ def flatten(progress: Progress) -> dict[str, Tensor]:
     return {
         **flatten_state(progress.state),
         **_flatten_search(search),
+        "last_tokens": search.last_tokens(),
         "suffix": progress.prompts.suffix,
         "cur_len": torch.full((), int(search.cur_len), dtype=torch.long, device=device),
         "invalid": torch.zeros((), dtype=torch.bool, device=device),

@@ -53,6 +53,7 @@ def select_best(
     finished,  # [R]
     scores,  # [R]
     selected,  # [R], output
+    parents,  # [R], output: 0
     new_scores,  # [R], output
     invalid,  # [R], output
     C,
@@ -79,5 +80,6 @@ def select_best(
     done = tl.load(finished + row) != 0
     gain = tl.where(best == float("-inf"), float("-inf"), best - logsumexp)
     tl.store(selected + row, tl.where(done, pad, token))
+    tl.store(parents + row, 0)
     tl.store(new_scores + row, tl.load(scores + row) + tl.where(done, 0.0, gain))
     tl.store(invalid + row, ((logsumexp < float("inf")) == 0).to(tl.int8))

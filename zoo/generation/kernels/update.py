@@ -12,13 +12,19 @@ from zoo.interfaces import SearchState, Selection
 
 
 def update_in_place(
-    search: SearchState, selection: Selection, nan_or_inf: Tensor, invalid: Tensor
+    search: SearchState,
+    selection: Selection,
+    nan_or_inf: Tensor,
+    *,
+    invalid: Tensor,
+    last_tokens: Tensor,
 ) -> None:
-    """Update tokens, scores, finished, num_generated and ``invalid`` in place.
+    """Update tokens, scores, finished, num_generated and the last two arguments in place.
 
     Args:
         nan_or_inf: where the selection was made from logits with NaN or inf, [B, W].
         invalid: [], set to True if it was for an active hypothesis.
+        last_tokens: the selected tokens, [B, W].
     """
     B, W, T = search.tokens.shape
     assert isinstance(search.cur_len, Tensor)
@@ -28,6 +34,7 @@ def update_in_place(
         search.scores,
         search.finished.view(torch.int8),
         search.num_generated,
+        last_tokens,
         invalid.view(torch.int8),
         search.cur_len,
         selection.tokens.contiguous(),
