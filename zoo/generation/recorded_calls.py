@@ -109,7 +109,10 @@ def copy_into(targets: list[Tensor], sources: list[Tensor]) -> None:
         group[0].append(target)
         group[1].append(source)
     for own, others in groups.values():
-        torch._foreach_copy_(own, others)
+        if len(own) == 1:
+            own[0].copy_(others[0])
+        else:
+            torch._foreach_copy_(own, others)
 
 
 def copy_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -50,6 +50,8 @@ def make_decoder(case, dim=128):
     options, heads, network = CASES[case]
     attention = {"scorer": "scaled-dot", "align": "soft", "heads": 2, "head_dim": 32, **heads}
     embedding = {"type": "token", "vocab": 37, "dim": dim}
+    if case == "interleaved":
+        embedding["inner_dim"] = 16
     decoder = {"type": "transformer", "layers": 1, "attention": attention, **options}
     decoder["feed_forward"] = {"hidden": 50, **network}
     if case in ("post-norm", "gpt"):
