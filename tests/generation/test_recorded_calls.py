@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from zoo.generation.recorded_calls import call_recorded, copy_tensors, why_not_recorded
+from zoo.generation.recorded_calls import call_recorded, copy_tensors, inspect_module
 from zoo.generation.tensors_by_name import (
     flatten_memory,
     flatten_state,
@@ -26,12 +26,20 @@ def test_on_the_cpu_the_function_is_called():
 
 
 def test_reasons():
-    module = nn.Linear(2, 2)
-    assert why_not_recorded(module, torch.device("cpu")) == "the device is 'cpu', not 'cuda'"
-    assert why_not_recorded(module, torch.device("cuda")) == "the module is in training mode"
-    assert why_not_recorded(module.eval(), torch.device("cuda")) is None
+    module, gpu = nn.Linear(2, 2), torch.device("cuda")
+
+    def reason(device):
+        return inspect_module(module, device)[0]
+
+    assert reason(torch.device("cpu")) == "the device is 'cpu', not 'cuda'"
+    assert reason(gpu) == "the module is in training mode"
+    module.eval()
+    assert reason(gpu) is None
+    before = inspect_module(module, gpu)[1]
+    module.double()
+    assert inspect_module(module, gpu)[1] != before
     module.register_forward_hook(lambda *_: None)
-    assert why_not_recorded(module, torch.device("cuda")) == "the module has hooks"
+    assert reason(gpu) == "the module has hooks"
 
 
 def test_copies_of_different_dtypes():

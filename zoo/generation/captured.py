@@ -31,6 +31,10 @@ class CapturedSteps:
         decoder: not kept alive by this object.
         request: the sampler and the filters; its generator is replaced by a copy.
         progress: the states after the first step, whose shapes are used.
+
+    Attributes:
+        bytes: the memory of the fixed tensors.
+        is_running: whether a call uses them.
     """
 
     def __init__(self, decoder: Decoder, request: DecodeRequest, progress: Progress) -> None:
@@ -46,6 +50,7 @@ class CapturedSteps:
                 name: torch.empty_like(tensor, memory_format=torch.contiguous_format)
                 for name, tensor in flatten(progress).items()
             }
+        self.bytes = sum(tensor.nbytes for tensor in self._tensors.values())
         self.is_running = False
         generators = () if generator is None else (generator,)
         self._graph = (
@@ -56,11 +61,6 @@ class CapturedSteps:
     def reason(self) -> str | None:
         """The reason why the step could not be recorded, None if it was or was not yet."""
         return "the device is not a GPU" if self._graph is None else self._graph.reason
-
-    @property
-    def bytes(self) -> int:
-        """The memory of the fixed tensors."""
-        return sum(tensor.nbytes for tensor in self._tensors.values())
 
     def run(self, request: DecodeRequest, progress: Progress) -> Iterator[Progress]:
         """Yield the progress after each further step.
@@ -75,6 +75,7 @@ class CapturedSteps:
             own.set_state(generator.get_state())
         assert isinstance(search.cur_len, int)
         length = search.cur_len
+        fixed, state = self._search(), self._state()
         self.is_running = True
         try:
             while True:
@@ -82,8 +83,8 @@ class CapturedSteps:
                 if self._request.filters:
                     self._select(logits, length)
                 length += 1
-                search = replace(self._search(), cur_len=length)
-                yield Progress(prompts, search, self._state(), self._tensors["invalid"])
+                search = replace(fixed, cur_len=length)
+                yield Progress(prompts, search, state, self._tensors["invalid"])
         finally:
             self.is_running = False
             if own is not None and generator is not None:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from zoo.generation.captured import CapturedSteps, flatten
 from zoo.generation.prompts import PromptBatch
-from zoo.generation.recorded_calls import weights_key, why_not_recorded
+from zoo.generation.recorded_calls import inspect_module
 from zoo.generation.request import DecodeRequest
 from zoo.generation.search import Progress
 from zoo.interfaces import Decoder
@@ -30,9 +30,13 @@ _LOG = logging.getLogger(__name__)
 
 def why_not_captured(decoder: Decoder, device: torch.device, steps: int) -> str | None:
     """Return the reason why the steps of a decoder are not recorded as a CUDA graph, or None."""
+    return _inspect(decoder, device, steps)[0]
+
+
+def _inspect(decoder: Decoder, device: torch.device, steps: int) -> tuple[str | None, Hashable]:
     if device.type == "cuda" and steps < MIN_STEPS:
-        return f"at most {steps} tokens are generated"
-    return why_not_recorded(decoder, device)
+        return f"at most {steps} tokens are generated", None
+    return inspect_module(decoder, device)
 
 
 _KEPT: weakref.WeakKeyDictionary[Decoder, OrderedDict[Hashable, CapturedSteps]] = (
@@ -49,9 +53,9 @@ def captured_steps(
     The steps of a decoder are deleted with it.
     """
     device = progress.invalid.device
-    reason = why_not_captured(decoder, device, progress.prompts.steps)
+    reason, weights = _inspect(decoder, device, progress.prompts.steps)
     if reason is None:
-        steps = _find_steps(decoder, request, progress)
+        steps = _find_steps(decoder, request, progress, weights)
         reason = "a previous call has not ended" if steps.is_running else steps.reason
         if reason is None:
             return steps
@@ -59,9 +63,11 @@ def captured_steps(
     return None
 
 
-def _find_steps(decoder: Decoder, request: DecodeRequest, progress: Progress) -> CapturedSteps:
+def _find_steps(
+    decoder: Decoder, request: DecodeRequest, progress: Progress, weights: Hashable
+) -> CapturedSteps:
     kept = _KEPT.setdefault(decoder, OrderedDict())
-    key = _key(decoder, request, progress.prompts, flatten(progress))
+    key = _key(weights, request, progress.prompts, flatten(progress))
     steps = kept.get(key)
     if steps is None:
         steps = kept[key] = CapturedSteps(decoder, request, progress)
@@ -76,12 +82,12 @@ def _find_steps(decoder: Decoder, request: DecodeRequest, progress: Progress) ->
 
 
 def _key(
-    decoder: Decoder, request: DecodeRequest, prompts: PromptBatch, tensors: dict[str, Tensor]
+    weights: Hashable, request: DecodeRequest, prompts: PromptBatch, tensors: dict[str, Tensor]
 ) -> Hashable:
     """Return what a recorded step depends on, besides the values of tensors of fixed address."""
     return (
         tuple((name, t.shape, t.dtype, t.device) for name, t in tensors.items()),
-        weights_key(decoder),
+        weights,
         (prompts.prefix.shape[1], prompts.pad, prompts.eos_ids, prompts.max_length),
         (_parameters(request.sampler), *(_parameters(each) for each in request.filters)),
         request.generator is None,

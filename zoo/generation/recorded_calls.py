@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 
 import torch
 from torch import Tensor, nn
 
-from zoo.attention.module_hooks import has_hooks
+from zoo.attention.module_hooks import has_own_hooks
 from zoo.attention.recorder import RecordsAttention
 from zoo.device.cuda_graph import GraphedFunction, Inputs
 
@@ -26,22 +26,32 @@ _KEPT: weakref.WeakKeyDictionary[nn.Module, OrderedDict[Hashable, GraphedFunctio
 )
 
 
-def why_not_recorded(module: nn.Module, device: torch.device) -> str | None:
-    """Return the reason why calls of a module are not recorded as a CUDA graph, or None."""
+def inspect_module(module: nn.Module, device: torch.device) -> tuple[str | None, Hashable]:
+    """Return the reason why calls of a module are not recorded, or None, and the key of a graph.
+
+    The key contains what a graph depends on: the place of the weights and the mode of the kernels.
+    """
     if device.type != "cuda":
-        return f"the device is '{device.type}', not 'cuda'"
+        return f"the device is '{device.type}', not 'cuda'", None
     if os.environ.get("ZOO_CUDA_GRAPHS") == "off":
-        return "ZOO_CUDA_GRAPHS is 'off'"
-    if module.training:
-        return "the module is in training mode"
+        return "ZOO_CUDA_GRAPHS is 'off'", None
     if torch.is_autocast_enabled("cuda"):
-        return "autocast is enabled"
-    if has_hooks(module):
-        return "the module has hooks"
-    for inner in _inner_modules(module):
+        return "autocast is enabled", None
+    if module.training:
+        return "the module is in training mode", None
+    weights: list[tuple[int, torch.dtype]] = []
+    pending = [module]
+    while pending:  # faster than `modules()`, which also looks for modules used twice
+        inner = pending.pop()
+        if has_own_hooks(inner):
+            return "the module has hooks", None
         if isinstance(inner, RecordsAttention) and inner.recorders:
-            return "the attention weights or samples are recorded"
-    return None
+            return "the attention weights or samples are recorded", None
+        for own in (inner._parameters, inner._buffers):
+            weights += [(t.data_ptr(), t.dtype) for t in own.values() if t is not None]
+        pending += [part for part in inner._modules.values() if part is not None]
+    mode = torch.get_float32_matmul_precision(), os.environ.get("ZOO_TRITON")
+    return None, (tuple(weights), mode)
 
 
 def call_recorded(
@@ -52,7 +62,7 @@ def call_recorded(
 ) -> dict[str, Tensor]:
     """Return ``function(module, inputs, *arguments)``, from a CUDA graph after the first calls.
 
-    The function is called without a graph if gradients are enabled or `why_not_recorded` returns a
+    The function is called without a graph if gradients are enabled or `inspect_module` returns a
     reason.
 
     Args:
@@ -62,43 +72,16 @@ def call_recorded(
         arguments: further arguments; each value has its own graphs, as each shape of the inputs.
     """
     device = next(iter(inputs.values())).device
-    if (
-        torch.is_grad_enabled()
-        or torch.compiler.is_compiling()
-        or why_not_recorded(module, device) is not None
-        or torch.cuda.is_current_stream_capturing()
-    ):
+    if torch.is_grad_enabled() or torch.compiler.is_compiling():
         return dict(function(module, inputs, *arguments))
-    graphed = _find(module, function, arguments)
+    reason, key = inspect_module(module, device)
+    if reason is not None or torch.cuda.is_current_stream_capturing():
+        return dict(function(module, inputs, *arguments))
+    graphed = _find(module, function, arguments, key)
     outputs: Mapping[str, Tensor] = graphed(inputs)
     if sum(tensor.nbytes for tensor in outputs.values()) > MAX_BYTES:
         graphed.reason = f"the outputs have more than {MAX_BYTES} bytes"
     return copy_tensors(outputs) if graphed.graphs else dict(outputs)
-
-
-def weights_key(module: nn.Module) -> Hashable:
-    """Return on what a graph depends besides its inputs: the place of the weights and the mode."""
-    weights = tuple(
-        (tensor.data_ptr(), tensor.dtype)
-        for inner in _inner_modules(module)
-        for own in (inner._parameters, inner._buffers)
-        for tensor in own.values()
-        if tensor is not None
-    )
-    return (
-        weights,
-        torch.get_float32_matmul_precision(),
-        os.environ.get("ZOO_TRITON"),
-    )
-
-
-def _inner_modules(module: nn.Module) -> Iterator[nn.Module]:
-    """Yield the module and those inside it; faster than `modules()`, which finds repetitions."""
-    pending = [module]
-    while pending:
-        inner = pending.pop()
-        yield inner
-        pending.extend(part for part in inner._modules.values() if part is not None)
 
 
 def copy_into(targets: list[Tensor], sources: list[Tensor]) -> None:
@@ -126,9 +109,10 @@ def _find(
     module: nn.Module,
     function: Callable[..., Mapping[str, Tensor]],
     arguments: tuple[Hashable, ...],
+    key: Hashable,
 ) -> GraphedFunction:
     kept = _KEPT.setdefault(module, OrderedDict())
-    full = (function, arguments, weights_key(module))
+    full = (function, arguments, key)
     if full not in kept:
         reference = weakref.ref(module)
 

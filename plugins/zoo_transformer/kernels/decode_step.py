@@ -228,7 +228,7 @@ def _attend(
     S, groups = keys.shape[2], keys.shape[1]
     slots, mask = state.per_hypothesis[SLOTS], state.shared["mask"]
     W = R // len(mask)
-    tiles = attention_tiles(R, groups, H // groups, S)
+    tiles = attention_tiles(R, groups, H // groups, S, D, cached=cached)
     splits, width = tiles["SPLITS"], triton.next_power_of_2(D)
     context = torch.empty_like(queries)
     partial = queries.new_empty(R, H, splits, D, dtype=torch.float32) if splits > 1 else context

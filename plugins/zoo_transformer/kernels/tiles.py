@@ -34,11 +34,9 @@ def linear_tiles(
     """
     width = triton.next_power_of_2(K)
     if M == 1:
-        if N >= 2**15:
-            tiles = {"BM": 1, "BN": 4, "BK": min(512, width), "STAGES": 4, "num_warps": 2}
-        else:
-            block_n = 2 if paired or half_head is not None else 4
-            tiles = {"BM": 1, "BN": block_n, "BK": min(2048, width), "STAGES": 1, "num_warps": 4}
+        block_n = 2 if paired or half_head is not None or K > 4096 else 4
+        warps = 8 if K > 2048 else 4
+        tiles = {"BM": 1, "BN": block_n, "BK": min(8192, width), "STAGES": 1, "num_warps": warps}
     elif dtype == torch.float32:  # without tensor cores
         tiles = {"BM": 16, "BN": 16, "BK": 32, "STAGES": 2, "num_warps": 4}
     elif K <= 512 and M >= 128 and N >= 2048:
@@ -61,15 +59,28 @@ def linear_tiles(
     }
 
 
-def attention_tiles(R: int, groups: int, G: int, S: int) -> dict[str, int]:
-    """Return the tiles of R rows and groups of G query heads that attend to S keys."""
-    block = min(64, max(16, triton.next_power_of_2(S)))
-    return {
-        "SPLITS": _splits(R * groups, S),
-        "BG": 1 if G == 1 else max(16, triton.next_power_of_2(G)),
-        "BS": block,
-        "num_warps": 4,
-    }
+def attention_tiles(R: int, groups: int, G: int, S: int, D: int, *, cached: bool) -> dict[str, Any]:
+    """Return the tiles of R rows and groups of G query heads of width D that attend to S keys."""
+    keys = max(16, triton.next_power_of_2(S))
+    heads = 1 if G == 1 else max(16, triton.next_power_of_2(G))
+    few = R * groups <= PROGRAMS // 4
+    if few and S <= 2 * SPLIT:
+        block = min(SPLIT, keys)
+        warps = 8 if block > 128 else 4
+        return _attention(-(-S // block), heads, block, warps, static=True)
+    splits = _splits(R * groups, S)
+    if G > 1:
+        return _attention(splits, heads, min(64, keys), 4)
+    # One warp has no barriers.
+    block, warps = min(32, keys), max(1, triton.next_power_of_2(D) // 64)
+    return _attention(splits, heads, block, warps, static=not cached and block >= S)
+
+
+def _attention(
+    splits: int, heads: int, block: int, warps: int, *, static: bool = False
+) -> dict[str, Any]:
+    sizes = {"SPLITS": splits, "BG": heads, "BS": block}
+    return sizes | {"STATIC": static, "num_warps": warps}
 
 
 def _splits(programs: int, S: int) -> int:
