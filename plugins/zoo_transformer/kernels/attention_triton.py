@@ -1,7 +1,7 @@
 """Triton kernel of attention with one query per head and row.
 
-Notation: R rows (hypotheses), W rows per source, H query heads, G query heads per head of keys, S
-keys, D width of a head. A program computes the G query heads of one head of keys.
+Notation: R rows (hypotheses), W rows per source, H query heads, S keys, D width of a head. A
+program computes G query heads of one head of keys, which SHARE programs read.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
@@ -67,12 +67,13 @@ def attend(
     value_b,
     value_h,
     value_s,
-    G: tl.constexpr,
     D: tl.constexpr,
     CACHED: tl.constexpr,
     SLOTS: tl.constexpr,
     MASKED: tl.constexpr,
     SPLITS: tl.constexpr,
+    G: tl.constexpr,
+    SHARE: tl.constexpr,
     BG: tl.constexpr,
     BD: tl.constexpr,
     BS: tl.constexpr,
@@ -99,7 +100,7 @@ def attend(
     source, first_row = row // W, row // W * W
     g, d = tl.arange(0, BG), tl.arange(0, BD)
     s = split * BS + tl.arange(0, BS)
-    key, value = keys + head * key_h, values + head * value_h
+    key, value = keys + head // SHARE * key_h, values + head // SHARE * value_h
     if STATIC and not CACHED:
         within = s < S
         slot = source + tl.zeros([BS], tl.int32)

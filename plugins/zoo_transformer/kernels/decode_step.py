@@ -234,11 +234,11 @@ def _attend(
     partial = queries.new_empty(R, H, splits, D, dtype=torch.float32) if splits > 1 else context
     lse = queries.new_empty(R, H, splits, dtype=torch.float32) if splits > 1 else context
     # If the rows leave most of the device idle, further programs load the next weights.
-    programs = R * groups * splits
-    is_idle = queries.is_cuda and programs < PROGRAMS // 2
-    extra = -(-PROGRAMS // (groups * splits)) if is_idle else 0
+    heads = H // tiles["G"]
+    is_idle = queries.is_cuda and R * heads * splits < PROGRAMS // 2
+    extra = -(-PROGRAMS // (heads * splits)) if is_idle else 0
     ahead = attention.out.weight if extra else None
-    attention_triton.attend[(R + extra, groups, splits)](
+    attention_triton.attend[(R + extra, heads, splits)](
         queries,
         keys,
         values,
@@ -253,13 +253,12 @@ def _attend(
         scale=D**-0.5,
         **dict(zip(("key_b", "key_h", "key_s"), keys.stride(), strict=False)),
         **dict(zip(("value_b", "value_h", "value_s"), values.stride(), strict=False)),
-        G=H // groups,
         D=D,
         CACHED=cached,
         SLOTS=cached and W > 1,
         MASKED=not cached,
         BD=width,
-        **ahead_arguments(ahead, queries, extra * groups * splits),
+        **ahead_arguments(ahead, queries, extra * heads * splits),
         **tiles,
         **dependent_launch(queries),
     )

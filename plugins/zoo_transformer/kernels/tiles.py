@@ -62,25 +62,19 @@ def linear_tiles(
 def attention_tiles(R: int, groups: int, G: int, S: int, D: int, *, cached: bool) -> dict[str, Any]:
     """Return the tiles of R rows and groups of G query heads of width D that attend to S keys."""
     keys = max(16, triton.next_power_of_2(S))
-    heads = 1 if G == 1 else max(16, triton.next_power_of_2(G))
-    few = R * groups <= PROGRAMS // 4
-    if few and S <= 2 * SPLIT:
+    if R * groups <= PROGRAMS // 4 and S <= 2 * SPLIT:
         block = min(SPLIT, keys)
         warps = 8 if block > 128 else 4
-        return _attention(-(-S // block), heads, block, warps, static=True)
-    splits = _splits(R * groups, S)
+        sizes = {"SPLITS": -(-S // block), "G": 1, "SHARE": G, "BG": 1, "BS": block}
+        return sizes | {"STATIC": True, "num_warps": warps}
+    sizes = {"SPLITS": _splits(R * groups, S), "G": G, "SHARE": 1}
     if G > 1:
-        return _attention(splits, heads, min(64, keys), 4)
+        heads = max(16, triton.next_power_of_2(G))
+        return sizes | {"BG": heads, "BS": min(64, keys), "STATIC": False, "num_warps": 4}
     # One warp has no barriers.
     block, warps = min(32, keys), max(1, triton.next_power_of_2(D) // 64)
-    return _attention(splits, heads, block, warps, static=not cached and block >= S)
-
-
-def _attention(
-    splits: int, heads: int, block: int, warps: int, *, static: bool = False
-) -> dict[str, Any]:
-    sizes = {"SPLITS": splits, "BG": heads, "BS": block}
-    return sizes | {"STATIC": static, "num_warps": warps}
+    is_static = not cached and block >= S
+    return sizes | {"BG": 1, "BS": block, "STATIC": is_static, "num_warps": warps}
 
 
 def _splits(programs: int, S: int) -> int:
