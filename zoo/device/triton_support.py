@@ -66,7 +66,11 @@ def dependent_launch(tensor: Tensor) -> dict[str, bool]:
 
 @cache
 def _has_dependent_launch(device: torch.device) -> bool:
-    return torch.version.hip is None and torch.cuda.get_device_capability(device) >= (9, 0)
+    if torch.version.hip is not None or torch.cuda.get_device_capability(device) < (9, 0):
+        return False
+    from triton.language.extra import cuda
+
+    return hasattr(cuda, "gdc_wait")
 
 
 _INSTALLED = importlib.util.find_spec("triton") is not None

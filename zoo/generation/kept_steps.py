@@ -13,7 +13,7 @@ from torch import Tensor
 
 from zoo.generation.captured import CapturedSteps, flatten
 from zoo.generation.prompts import PromptBatch
-from zoo.generation.recorded_calls import inspect_module
+from zoo.generation.recorded_calls import Inspected, inspect_module
 from zoo.generation.request import DecodeRequest
 from zoo.generation.search import Progress
 from zoo.interfaces import Decoder
@@ -30,13 +30,11 @@ _LOG = logging.getLogger(__name__)
 
 def why_not_captured(decoder: Decoder, device: torch.device, steps: int) -> str | None:
     """Return the reason why the steps of a decoder are not recorded as a CUDA graph, or None."""
-    return _inspect(decoder, device, steps)[0]
+    return inspect_module(decoder, device)[0] or _why_not_steps(steps)
 
 
-def _inspect(decoder: Decoder, device: torch.device, steps: int) -> tuple[str | None, Hashable]:
-    if device.type == "cuda" and steps < MIN_STEPS:
-        return f"at most {steps} tokens are generated", None
-    return inspect_module(decoder, device)
+def _why_not_steps(steps: int) -> str | None:
+    return f"at most {steps} tokens are generated" if steps < MIN_STEPS else None
 
 
 _KEPT: weakref.WeakKeyDictionary[Decoder, OrderedDict[Hashable, CapturedSteps]] = (
@@ -45,15 +43,21 @@ _KEPT: weakref.WeakKeyDictionary[Decoder, OrderedDict[Hashable, CapturedSteps]] 
 
 
 def captured_steps(
-    decoder: Decoder, request: DecodeRequest, progress: Progress
+    decoder: Decoder,
+    request: DecodeRequest,
+    progress: Progress,
+    inspected: Inspected | None = None,
 ) -> CapturedSteps | None:
     """Return the steps for inputs of this shape, new or of a previous call with the same shapes.
 
     None if the step cannot be recorded, or a previous call has not ended yet; the reason is logged.
     The steps of a decoder are deleted with it.
+
+    Args:
+        inspected: the result of `inspect_module`, if it is known.
     """
-    device = progress.invalid.device
-    reason, weights = _inspect(decoder, device, progress.prompts.steps)
+    reason, weights = inspected or inspect_module(decoder, progress.invalid.device)
+    reason = reason or _why_not_steps(progress.prompts.steps)
     if reason is None:
         steps = _find_steps(decoder, request, progress, weights)
         reason = "a previous call has not ended" if steps.is_running else steps.reason

@@ -21,13 +21,16 @@ MAX_SHAPES = 8
 MAX_BYTES = 2**30
 """Larger outputs are not recorded, since a graph keeps its outputs."""
 
+Inspected = tuple[str | None, Hashable]
+"""The reason why calls of a module are not recorded, or None, and the key of its graphs."""
+
 _KEPT: weakref.WeakKeyDictionary[nn.Module, OrderedDict[Hashable, GraphedFunction]] = (
     weakref.WeakKeyDictionary()
 )
 
 
-def inspect_module(module: nn.Module, device: torch.device) -> tuple[str | None, Hashable]:
-    """Return the reason why calls of a module are not recorded, or None, and the key of a graph.
+def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
+    """Return the reason why calls of a module are not recorded, or None, and the key of its graphs.
 
     The key contains what a graph depends on: the place of the weights and the mode of the kernels.
     """
@@ -59,6 +62,7 @@ def call_recorded(
     function: Callable[..., Mapping[str, Tensor]],
     inputs: Inputs,
     *arguments: Hashable,
+    inspected: Inspected | None = None,
 ) -> dict[str, Tensor]:
     """Return ``function(module, inputs, *arguments)``, from a CUDA graph after the first calls.
 
@@ -70,11 +74,12 @@ def call_recorded(
         function: returns tensors by name; not a closure that contains the module.
         inputs: tensors on the device of the module.
         arguments: further arguments; each value has its own graphs, as each shape of the inputs.
+        inspected: the result of `inspect_module`, if it is known.
     """
     device = next(iter(inputs.values())).device
     if torch.is_grad_enabled() or torch.compiler.is_compiling():
         return dict(function(module, inputs, *arguments))
-    reason, key = inspect_module(module, device)
+    reason, key = inspected or inspect_module(module, device)
     if reason is not None or torch.cuda.is_current_stream_capturing():
         return dict(function(module, inputs, *arguments))
     graphed = _find(module, function, arguments, key)

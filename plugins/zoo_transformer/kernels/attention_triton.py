@@ -11,8 +11,6 @@ program computes G query heads of one head of keys, which SHARE programs read.
 import triton
 import triton.language as tl
 
-from zoo_transformer.kernels.products_triton import prefetch
-
 
 @triton.jit
 def _load_rows(start, slot, s, within, d, D: tl.constexpr, stride_b, stride_s):
@@ -55,9 +53,6 @@ def attend(
     mask,  # [R / W, S], True where a key is attended to; used with MASKED
     output,  # [R, H, D], or [R, H, SPLITS, D] in float32
     logsumexp,  # [R, H, SPLITS], output; used with SPLITS > 1
-    ahead,  # weights of the next kernel
-    ahead_lines,
-    R,
     S,
     W,
     scale,
@@ -78,24 +73,16 @@ def attend(
     BD: tl.constexpr,
     BS: tl.constexpr,
     STATIC: tl.constexpr,
-    AHEAD: tl.constexpr,
     PDL: tl.constexpr,
 ):
     """Attend to the keys of the previous positions, or to those of the source.
 
     With STATIC a program loads its BS keys at once, without waiting for the position; those of the
-    source, which no kernel of a step writes, before the kernel before ends.
-    Programs after those of the rows load the weights of the next kernel.
-    """
+    source, which no kernel of a step writes, before the kernel before ends."""
     DTYPE: tl.constexpr = query.dtype.element_ty
     row, head, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     if PDL:
         tl.extra.cuda.gdc_launch_dependents()
-    if AHEAD > 0:
-        if row >= R:
-            program = (row - R) * tl.num_programs(1) * SPLITS + head * SPLITS + split
-            prefetch(ahead, ahead_lines, program, AHEAD)
-            return
     H = tl.num_programs(1) * G
     source, first_row = row // W, row // W * W
     g, d = tl.arange(0, BG), tl.arange(0, BD)

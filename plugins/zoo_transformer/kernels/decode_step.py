@@ -9,17 +9,12 @@ import torch
 import triton
 from torch import Tensor, nn
 
-from zoo.plugin import Attention, Position, State, dependent_launch
+from zoo.plugin import Position, State, dependent_launch
 from zoo_transformer.block import Block
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.fused_step import SLOTS
 from zoo_transformer.kernels import attention_triton, decoding_linear_triton
-from zoo_transformer.kernels.tiles import (
-    PROGRAMS,
-    ahead_arguments,
-    attention_tiles,
-    linear_tiles,
-)
+from zoo_transformer.kernels.tiles import attention_tiles, linear_tiles
 
 _ACTIVATIONS = {"relu": 1, "silu": 2, "gelu": 3, "gelu-tanh": 4}
 
@@ -72,11 +67,10 @@ def run_blocks(
     """
     rows = _Rows(x, None)
     for index, block in enumerate(blocks):
-        following = matrix if index + 1 == len(blocks) else blocks[index + 1].attention.query.weight
         rows = _self_attention(rows, state, block, index, position)
         if block.memory_dim:
             rows = _cross_attention(rows, state, block, index)
-        rows = _feed_forward(rows, block, following)
+        rows = _feed_forward(rows, block)
     if rows.norm is not None and final_norm is not None:
         rows = _Rows(rows.norm(rows.x), None)
     norm = final_norm if rows.norm is None else rows.norm
@@ -130,38 +124,33 @@ def _self_attention(
         ROTARY=rotary,
         INTERLEAVED=position is not None and position.interleaved,
         HAS_BIAS=attention.query.bias is not None,
-        **ahead_arguments(attention.out.weight, rows.x, grid[0] * grid[1]),
         **sublayer.arguments(),
         **tiles,
         **dependent_launch(x),
     )
-    context = _attend(queries, keys, values, state, attention, cached=True)
-    ahead = (block.cross.query if block.memory_dim else block.feed_forward.up).weight
-    output = _linear(_Input(context, None, None), attention.out, residual, ahead=ahead)
+    context = _attend(queries, keys, values, state, cached=True)
+    output = _linear(_Input(context, None, None), attention.out, residual)
     return _Rows(output, _after(block, norm))
 
 
 def _cross_attention(rows: _Rows, state: State, block: Block, index: int) -> _Rows:
     attention, norm = block.cross, block.cross_norm
     sublayer, residual = _enter(rows, block, norm)
-    queries = _linear(sublayer, attention.query, ahead=attention.out.weight)
+    queries = _linear(sublayer, attention.query)
     queries = queries.view(-1, attention.heads, attention.head_dim)
     keys, values = state.shared[f"{index}.keys"], state.shared[f"{index}.values"]
-    context = _attend(queries, keys, values, state, attention, cached=False)
-    ahead = block.feed_forward.up.weight
-    output = _linear(_Input(context, None, None), attention.out, residual, ahead=ahead)
+    context = _attend(queries, keys, values, state, cached=False)
+    output = _linear(_Input(context, None, None), attention.out, residual)
     return _Rows(output, _after(block, norm))
 
 
-def _feed_forward(rows: _Rows, block: Block, following: Tensor | None) -> _Rows:
+def _feed_forward(rows: _Rows, block: Block) -> _Rows:
     network: FeedForward = block.feed_forward
     sublayer, residual = _enter(rows, block, block.feed_forward_norm)
     activation = _ACTIVATIONS[network.activation]
     down = network.down
-    hidden = _linear(
-        sublayer, network.up, activation=activation, gate=network.gate, ahead=down.weight
-    )
-    output = _linear(_Input(hidden, None, None), down, residual, ahead=following)
+    hidden = _linear(sublayer, network.up, activation=activation, gate=network.gate)
+    output = _linear(_Input(hidden, None, None), down, residual)
     return _Rows(output, _after(block, block.feed_forward_norm))
 
 
@@ -181,13 +170,8 @@ def _linear(
     *,
     activation: int = 0,
     gate: nn.Linear | None = None,
-    ahead: Tensor | None = None,
 ) -> Tensor:
-    """Compute residual + f(W norm(x) + b), or residual + f(G norm(x)) * (W norm(x)): [R, N].
-
-    Args:
-        ahead: the weights of the next kernel.
-    """
+    """Compute residual + f(W norm(x) + b), or residual + f(G norm(x)) * (W norm(x)): [R, N]."""
     weight, bias = (layer, None) if isinstance(layer, Tensor) else (layer.weight, layer.bias)
     x, N = inputs.x, len(weight)
     output = x.new_empty(len(x), N)
@@ -206,7 +190,6 @@ def _linear(
         GATED=gate is not None,
         HAS_BIAS=bias is not None,
         HAS_RESIDUAL=residual is not None,
-        **ahead_arguments(ahead, x, grid[0] * grid[1]),
         **inputs.arguments(),
         **tiles,
         **dependent_launch(x),
@@ -219,7 +202,6 @@ def _attend(
     keys: Tensor,
     values: Tensor,
     state: State,
-    attention: Attention,
     *,
     cached: bool,
 ) -> Tensor:
@@ -233,12 +215,7 @@ def _attend(
     context = torch.empty_like(queries)
     partial = queries.new_empty(R, H, splits, D, dtype=torch.float32) if splits > 1 else context
     lse = queries.new_empty(R, H, splits, dtype=torch.float32) if splits > 1 else context
-    # If the rows leave most of the device idle, further programs load the next weights.
-    heads = H // tiles["G"]
-    is_idle = queries.is_cuda and R * heads * splits < PROGRAMS // 2
-    extra = -(-PROGRAMS // (heads * splits)) if is_idle else 0
-    ahead = attention.out.weight if extra else None
-    attention_triton.attend[(R + extra, heads, splits)](
+    attention_triton.attend[(R, H // tiles["G"], splits)](
         queries,
         keys,
         values,
@@ -247,7 +224,6 @@ def _attend(
         mask.contiguous().view(torch.uint8),
         partial,
         lse,
-        R=R,
         S=S,
         W=W,
         scale=D**-0.5,
@@ -258,7 +234,6 @@ def _attend(
         SLOTS=cached and W > 1,
         MASKED=not cached,
         BD=width,
-        **ahead_arguments(ahead, queries, extra * heads * splits),
         **tiles,
         **dependent_launch(queries),
     )

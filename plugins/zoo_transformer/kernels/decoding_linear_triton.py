@@ -10,7 +10,7 @@ Notation: M rows, K input width, N output width. A program computes BM rows of B
 import triton
 import triton.language as tl
 
-from zoo_transformer.kernels.products_triton import activate, load_weights, prefetch, products
+from zoo_transformer.kernels.products_triton import activate, load_weights, products
 
 
 @triton.jit
@@ -25,8 +25,6 @@ def linear(
     norm_bias,  # [K]
     normed,  # [M, K], output
     output,  # [M, N]
-    ahead,  # weights of the next kernel
-    ahead_lines,
     M,
     N,
     K,
@@ -44,7 +42,6 @@ def linear(
     BK: tl.constexpr,
     NORM_BK: tl.constexpr,
     STAGES: tl.constexpr,
-    AHEAD: tl.constexpr,
     PDL: tl.constexpr,
     LINES: tl.constexpr,
 ):
@@ -101,8 +98,6 @@ def linear(
         NORM_BK,
         STAGES,
     )
-    program = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
-    prefetch(ahead, ahead_lines, program, AHEAD)
     acc += shift[None, :]
     if GATED:
         acc = activate(gates + gate_shift[None, :], ACTIVATION) * acc
@@ -130,8 +125,6 @@ def project_heads(
     at,  # [M]
     cos,  # [S, D / 2]
     sin,  # [S, D / 2]
-    ahead,  # weights of the next kernel
-    ahead_lines,
     M,
     K,
     S,
@@ -150,7 +143,6 @@ def project_heads(
     BK: tl.constexpr,
     NORM_BK: tl.constexpr,
     STAGES: tl.constexpr,
-    AHEAD: tl.constexpr,
     PDL: tl.constexpr,
     LINES: tl.constexpr,
 ):
@@ -220,8 +212,6 @@ def project_heads(
         NORM_BK,
         STAGES,
     )
-    program = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
-    prefetch(ahead, ahead_lines, program, AHEAD)
     acc += shift[None, :]
     other += other_shift[None, :]
     if ROTARY:

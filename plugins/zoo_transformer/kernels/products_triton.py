@@ -72,22 +72,6 @@ def _add_products(acc, a, w, PRECISION: tl.constexpr, BM: tl.constexpr):
 
 
 @triton.jit
-def prefetch(weights, lines, program, COUNT: tl.constexpr):
-    """Load COUNT lines of 128 bytes of the next kernel's weights into the L2 cache."""
-    if COUNT > 0:
-        line = tl.minimum(program * COUNT + tl.arange(0, COUNT), lines - 1)
-        address = weights.to(tl.int64) + line.to(tl.int64) * 128
-        tl.inline_asm_elementwise(
-            "{ prefetch.global.L2 [$1]; mov.u32 $0, 0; }",
-            "=r,l",
-            [address],
-            dtype=tl.int32,
-            is_pure=False,
-            pack=1,
-        )
-
-
-@triton.jit
 def prefetch_rows(rows, COUNT: tl.constexpr):
     """Load the first COUNT lines of 128 bytes of rows [BN] of weights into the L2 cache."""
     if COUNT > 0:

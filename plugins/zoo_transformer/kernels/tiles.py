@@ -6,14 +6,11 @@ from typing import Any
 
 import torch
 import triton
-from torch import Tensor
 
 SPLIT = 256
 """Keys of one program of attention, if there are few programs."""
 PROGRAMS = 264
 """Programs that fill the device."""
-AHEAD_BYTES = 2**23
-"""Weights of the next kernel that a kernel loads into the L2 cache, to hide the time between."""
 
 
 def linear_tiles(
@@ -41,6 +38,8 @@ def linear_tiles(
         tiles = {"BM": 16, "BN": 16, "BK": 32, "STAGES": 2, "num_warps": 4}
     elif K <= 512 and M >= 128 and N >= 2048:
         tiles = {"BM": 32, "BN": 64, "BK": 128, "STAGES": 3, "num_warps": 8}
+    elif K <= 512 and N >= 2048 and half_head is None and not paired:
+        tiles = {"BM": 16, "BN": 64, "BK": width, "STAGES": 1, "num_warps": 8}
     elif K <= 512:
         tiles = {"BM": 16, "BN": 32, "BK": width, "STAGES": 1, "num_warps": 4}
     elif M >= 64:
@@ -82,12 +81,3 @@ def _splits(programs: int, S: int) -> int:
     if programs >= PROGRAMS or S <= SPLIT:
         return 1
     return min(-(-S // SPLIT), -(-PROGRAMS // programs), 64)
-
-
-def ahead_arguments(weights: Tensor | None, like: Tensor, programs: int) -> dict[str, Any]:
-    """Return the arguments with which a kernel of some programs loads the next weights."""
-    if weights is None or not weights.is_cuda:
-        return {"ahead": like, "ahead_lines": 1, "AHEAD": 0}
-    lines = min(weights.nbytes, AHEAD_BYTES) // 128
-    count = min(512, triton.next_power_of_2(-(-lines // programs)))
-    return {"ahead": weights, "ahead_lines": max(lines, 1), "AHEAD": count}
