@@ -54,8 +54,8 @@ def linear(
         shift = tl.load(bias + n, mask=n < N, other=0.0).to(tl.float32)
         if GATED:
             gate_shift = tl.load(gate_bias + n, mask=n < N, other=0.0).to(tl.float32)
-    first_rows = weight + n.to(tl.int64) * K
-    second_rows = gate + n.to(tl.int64) * K
+    place = tl.minimum(n, N - 1).to(tl.int64) * K
+    first_rows, second_rows = weight + place, gate + place
     loaded = load_weights(
         first_rows,
         second_rows,
