@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         packed_weights as packed_weights,
     )
     from zoo.device.triton_support import (
+        dependent_launch as dependent_launch,
         why_not_triton as why_not_triton,
         why_not_triton_on as why_not_triton_on,
     )
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
         decode as decode,
         stream_tokens as stream_tokens,
     )
+    from zoo.generation.recorded_encoder import encode_recorded as encode_recorded
     from zoo.interfaces import (
         Alignment as Alignment,
         AlignmentContext as AlignmentContext,

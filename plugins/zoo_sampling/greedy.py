@@ -40,8 +40,8 @@ class Greedy(Sampler):
             return _step_on_cpu(logits.float(), search) if on_cpu else None
         from zoo_sampling.kernels.candidates import greedy_step
 
-        tokens, scores, invalid = greedy_step(logits, search)
-        return Selection(tokens, torch.zeros_like(tokens), scores), search.sampler_state, invalid
+        selection, invalid = greedy_step(logits, search)
+        return selection, search.sampler_state, invalid
 
 
 def _step_on_cpu(

@@ -18,6 +18,7 @@ from zoo.plugin import (
     GenerationInputs,
     Memory,
     OutputSchema,
+    encode_recorded,
     find_stochastic,
     forbid_stochastic,
     rename_params,
@@ -158,7 +159,7 @@ class Seq2Seq(Model):
 
     @torch.no_grad()
     def prepare_generation(self, batch: Batch) -> GenerationInputs:
-        memory = self.encode(batch["source"])
+        memory = encode_recorded(self, type(self).encode, batch["source"])
         return GenerationInputs(self.decoder, memory, bos=self.bos, eos=self.eos, pad=self.pad)
 
     def get_embedding(self, side: str) -> Embedding:

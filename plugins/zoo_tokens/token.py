@@ -97,6 +97,11 @@ class Token(Embedding):
 
         return lookup(tokens, table, self.padding)
 
+    def lookup_table(self) -> tuple[Tensor, float] | None:
+        if type(self).forward is not Token.forward or self.map or self.segments:
+            return None
+        return self.table.weight, self.scale
+
     def output_matrix(self) -> Tensor | None:
         return self.table.weight if self.map is None else None
 

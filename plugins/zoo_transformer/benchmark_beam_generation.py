@@ -23,5 +23,5 @@ class BeamGeneration(GreedyGeneration):
     name: ClassVar[str] = "beam-generation"
     target: ClassVar[float | None] = 6.0
     peer_targets: ClassVar[Mapping[str, float]] = {}
-    sweep: ClassVar[Mapping[str, Sequence[Any]]] = {"batch": (1, 8, 64, 256)}
+    sweep: ClassVar[Mapping[str, Sequence[Any]]] = {"batch": (1, 8, 64, 512)}
     sampler_spec: ClassVar[Mapping[str, Any]] = {"type": "beam", "width": 4, "n_best": 1}

@@ -28,7 +28,10 @@ class GreedyGeneration(GenerationBenchmark):
     paper: ClassVar[str] = "Vaswani et al. 2017, Attention Is All You Need, arXiv:1706.03762"
     target: ClassVar[float | None] = 2.8
     peer_targets: ClassVar[Mapping[str, float]] = {"transformers": 9.0}
-    sweep: ClassVar[Mapping[str, Sequence[Any]]] = {"batch": (1, 8, 64, 256, 512)}
+    sweep: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "batch": (1, 8, 64, 512),
+        "length": (32, 128, 512),
+    }
     sampler_spec: ClassVar[Mapping[str, Any]] = {"type": "greedy"}
     test_params: ClassVar[Mapping[str, Any]] = {
         "batch": 2,

@@ -29,7 +29,10 @@ class LlamaDecoding(GenerationBenchmark):
     paper: ClassVar[str] = "Grattafiori et al. 2024, The Llama 3 Herd of Models, arXiv:2407.21783"
     target: ClassVar[float | None] = 3.5
     floor_target: ClassVar[float | None] = 0.7
-    sweep: ClassVar[Mapping[str, Sequence[Any]]] = {"batch": (1, 4, 16, 64)}
+    sweep: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "batch": (1, 8, 64),
+        "length": (32, 128, 512),
+    }
     test_params: ClassVar[Mapping[str, Any]] = {
         "prompt_length": 3,
         "length": 4,

@@ -135,6 +135,8 @@ def to_reference(state: State) -> State:
     slots = state.per_hypothesis[SLOTS].long()  # [R, N]
     rows, sources = slots.shape[0], len(state.shared["mask"])
     W = rows // sources
+    if W == 1:  # the caches are in order
+        return State({"at": state.per_hypothesis["at"], **state.history}, state.shared)
     first = torch.arange(rows, device=slots.device) // W * W
     source_rows, at = first[:, None] + slots, torch.arange(slots.shape[1], device=slots.device)
     per_hypothesis = {"at": state.per_hypothesis["at"]}

@@ -153,17 +153,21 @@ class TransformerDecoder(Decoder):
     def _fused_step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """Process one token [B, 1] in Triton kernels, which update the caches in place."""
         from zoo_transformer.kernels.decode_step import run_blocks
+        from zoo_transformer.kernels.embed import embed
 
-        at = state.per_hypothesis["at"]
-        x: Tensor = self.embedding(tokens)[:, 0]
-        if "added" in state.tables:
-            x = x + state.tables["added"].index_select(0, at)
+        at, added = state.per_hypothesis["at"], state.tables.get("added")
+        lookup = self.embedding.lookup_table()
+        if lookup is not None:
+            x, next_at = embed(tokens[:, 0], at, *lookup, added)
+        else:
+            x, next_at = self.embedding(tokens)[:, 0], at + 1
+            x = x if added is None else x + added.index_select(0, at)
         if self.embedding_norm is not None:
             x = self.embedding_norm(x)
         matrix = self.output.matrix()
         x = run_blocks(x, state, self._blocks(), self.position, self.final_norm, matrix)
         logits: Tensor = x if len(x) == 1 and matrix is not None else self.output(x)
-        return logits[:, None], state.updated({**state.per_hypothesis, "at": at + 1})
+        return logits[:, None], state.updated({**state.per_hypothesis, "at": next_at})
 
     def _reference_step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         at = state.per_hypothesis["at"]

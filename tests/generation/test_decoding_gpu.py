@@ -126,6 +126,27 @@ def test_recorded_steps_give_the_same_tokens(model, sampler, filters, monkeypatc
         torch.testing.assert_close(each.scores, expected.scores)
 
 
+LANGUAGE_MODEL = {
+    "type": "language-model",
+    "embedding": {"type": "token", "vocab": 41, "dim": 48},
+    "decoder": {"type": "transformer", "position": "rotary", **BLOCK},
+}
+
+
+@pytest.mark.parametrize("spec", [SPEC, LANGUAGE_MODEL], ids=["seq2seq", "language-model"])
+def test_recorded_prompts_and_encoders_use_the_current_inputs(spec, monkeypatch):
+    torch.manual_seed(0)
+    model = zoo.compose({"zoo": 1, "name": "test", "model": spec}).eval().cuda()
+    for parameter in model.parameters():
+        parameter.data.add_(0.3 * torch.randn_like(parameter))
+    name = "source" if spec is SPEC else "prompt"
+    batches = [{name: torch.randint(3, 41, (5, 7), device="cuda")} for _ in range(5)]
+    found = [model.generate(batch, Greedy(), max_length=20).tokens for batch in batches]
+    monkeypatch.setenv("ZOO_CUDA_GRAPHS", "off")
+    for batch, tokens in zip(batches, found, strict=True):
+        assert torch.equal(model.generate(batch, Greedy(), max_length=20).tokens, tokens)
+
+
 @pytest.mark.parametrize("sampler", [Greedy(), Beam()], ids=lambda sampler: sampler.name)
 def test_kernels_give_the_same_scores(model, sampler, monkeypatch):
     found = generate(model, sampler)

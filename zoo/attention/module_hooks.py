@@ -12,12 +12,17 @@ def has_hooks(module: nn.Module) -> bool:
     pending = [module]
     while pending:  # faster than `modules()`, which also looks for modules used twice
         inner = pending.pop()
-        if (
-            inner._forward_hooks
-            or inner._forward_pre_hooks
-            or inner._backward_hooks
-            or inner._backward_pre_hooks
-        ):
+        if has_own_hooks(inner):
             return True
         pending.extend(part for part in inner._modules.values() if part is not None)
     return False
+
+
+def has_own_hooks(module: nn.Module) -> bool:
+    """Return whether a forward or backward hook is registered on the module itself."""
+    return bool(
+        module._forward_hooks
+        or module._forward_pre_hooks
+        or module._backward_hooks
+        or module._backward_pre_hooks
+    )

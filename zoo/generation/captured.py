@@ -12,8 +12,10 @@ from torch import Tensor
 
 from zoo.device.cuda_graph import GraphedFunction
 from zoo.device.triton_support import why_not_triton
+from zoo.generation.recorded_calls import copy_into
 from zoo.generation.request import DecodeRequest
 from zoo.generation.search import Progress, advance_search, parent_rows, select_next
+from zoo.generation.tensors_by_name import flatten_state, unflatten_state
 from zoo.interfaces import Decoder, SearchState, State
 
 
@@ -29,22 +31,26 @@ class CapturedSteps:
         decoder: not kept alive by this object.
         request: the sampler and the filters; its generator is replaced by a copy.
         progress: the states after the first step, whose shapes are used.
+
+    Attributes:
+        bytes: the memory of the fixed tensors.
+        is_running: whether a call uses them.
     """
 
     def __init__(self, decoder: Decoder, request: DecodeRequest, progress: Progress) -> None:
-        search, state = progress.search, progress.state
+        search = progress.search
         device = search.tokens.device
         self._decoder = weakref.ref(decoder)
         generator = None if request.generator is None else torch.Generator(device)
         self._request = replace(request, generator=generator)
         self._prompts = progress.prompts
         self._task = search.task
-        self._state_fields = {name: list(getattr(state, name)) for name in _STATE_FIELDS}
         with torch.inference_mode(False):
             self._tensors = {
                 name: torch.empty_like(tensor, memory_format=torch.contiguous_format)
                 for name, tensor in flatten(progress).items()
             }
+        self.bytes = sum(tensor.nbytes for tensor in self._tensors.values())
         self.is_running = False
         generators = () if generator is None else (generator,)
         self._graph = (
@@ -55,11 +61,6 @@ class CapturedSteps:
     def reason(self) -> str | None:
         """The reason why the step could not be recorded, None if it was or was not yet."""
         return "the device is not a GPU" if self._graph is None else self._graph.reason
-
-    @property
-    def bytes(self) -> int:
-        """The memory of the fixed tensors."""
-        return sum(tensor.nbytes for tensor in self._tensors.values())
 
     def run(self, request: DecodeRequest, progress: Progress) -> Iterator[Progress]:
         """Yield the progress after each further step.
@@ -74,6 +75,7 @@ class CapturedSteps:
             own.set_state(generator.get_state())
         assert isinstance(search.cur_len, int)
         length = search.cur_len
+        fixed, state = self._search(), self._state()
         self.is_running = True
         try:
             while True:
@@ -81,8 +83,8 @@ class CapturedSteps:
                 if self._request.filters:
                     self._select(logits, length)
                 length += 1
-                search = replace(self._search(), cur_len=length)
-                yield Progress(prompts, search, self._state(), self._tensors["invalid"])
+                search = replace(fixed, cur_len=length)
+                yield Progress(prompts, search, state, self._tensors["invalid"])
         finally:
             self.is_running = False
             if own is not None and generator is not None:
@@ -92,9 +94,9 @@ class CapturedSteps:
         """Run the decoder's step and, without filters, the selection; return the logits."""
         decoder = self._decoder()
         assert decoder is not None
-        last_tokens = self._search().last_tokens().reshape(-1, 1)
+        last_tokens = self._tensors["last_tokens"].view(-1, 1)
         logits, state = decoder.step(last_tokens, self._state())
-        self._write(_flatten_state(state))
+        self._write(flatten_state(state))
         if not self._request.filters:
             self._select(logits, self._tensors["cur_len"])
         return logits
@@ -111,16 +113,18 @@ class CapturedSteps:
             selection, sampler_state, nan_or_inf = select_next(
                 search, logits, self._request, prompts
             )
-            update_in_place(search, selection, nan_or_inf, self._tensors["invalid"])
+            fixed = {name: self._tensors[name] for name in ("invalid", "last_tokens")}
+            update_in_place(search, selection, nan_or_inf, **fixed)
             cur_len.add_(1)
             parents, updated = selection.parents, _flatten_sampler(sampler_state)
         else:
             search, parents, invalid = advance_search(search, logits, self._request, prompts)
             updated = _flatten_search(search) | {"invalid": self._tensors["invalid"] | invalid}
+            updated["last_tokens"] = search.last_tokens()
             if isinstance(cur_len, int):
                 self._tensors["cur_len"].add_(1)
         if W > 1:
-            updated |= _flatten_state(self._state().reorder(parent_rows(parents)))
+            updated |= flatten_state(self._state().reorder(parent_rows(parents)))
         self._write(updated)
 
     def _write(self, updated: dict[str, Tensor]) -> None:
@@ -131,16 +135,10 @@ class CapturedSteps:
             for name, tensor in updated.items()
             if tensor is not self._tensors[name]
         }
-        for name, tensor in changed.items():
-            self._tensors[name].copy_(tensor)
+        copy_into([self._tensors[name] for name in changed], list(changed.values()))
 
     def _state(self) -> State:
-        return State(
-            **{
-                field: {name: self._tensors[f"{field}.{name}"] for name in names}
-                for field, names in self._state_fields.items()
-            }
-        )
+        return unflatten_state(self._tensors)
 
     def _search(self) -> SearchState:
         prefix = "sampler_state."
@@ -154,16 +152,7 @@ class CapturedSteps:
         )
 
 
-_STATE_FIELDS = ("per_hypothesis", "per_source", "history", "shared", "tables")
 _SEARCH_FIELDS = ("tokens", "scores", "finished", "num_generated")
-
-
-def _flatten_state(state: State) -> dict[str, Tensor]:
-    return {
-        f"{field}.{name}": tensor
-        for field in _STATE_FIELDS
-        for name, tensor in getattr(state, field).items()
-    }
 
 
 def _flatten_sampler(sampler_state: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -183,8 +172,9 @@ def flatten(progress: Progress) -> dict[str, Tensor]:
     search = progress.search
     device = search.tokens.device
     return {
-        **_flatten_state(progress.state),
+        **flatten_state(progress.state),
         **_flatten_search(search),
+        "last_tokens": search.last_tokens(),
         "suffix": progress.prompts.suffix,
         "cur_len": torch.full((), int(search.cur_len), dtype=torch.long, device=device),
         "invalid": torch.zeros((), dtype=torch.bool, device=device),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import weakref
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -12,10 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoo.attention.module_hooks import has_hooks
-from zoo.attention.recorder import RecordsAttention
 from zoo.generation.captured import CapturedSteps, flatten
 from zoo.generation.prompts import PromptBatch
+from zoo.generation.recorded_calls import Inspected, inspect_module
 from zoo.generation.request import DecodeRequest
 from zoo.generation.search import Progress
 from zoo.interfaces import Decoder
@@ -32,22 +30,11 @@ _LOG = logging.getLogger(__name__)
 
 def why_not_captured(decoder: Decoder, device: torch.device, steps: int) -> str | None:
     """Return the reason why the steps of a decoder are not recorded as a CUDA graph, or None."""
-    if device.type != "cuda":
-        return f"the device is '{device.type}', not 'cuda'"
-    if os.environ.get("ZOO_CUDA_GRAPHS") == "off":
-        return "ZOO_CUDA_GRAPHS is 'off'"
-    if steps < MIN_STEPS:
-        return f"at most {steps} tokens are generated"
-    if decoder.training:
-        return "the decoder is in training mode"
-    if torch.is_autocast_enabled("cuda"):
-        return "autocast is enabled"
-    if has_hooks(decoder):
-        return "the decoder has module hooks"
-    for module in decoder.modules():
-        if isinstance(module, RecordsAttention) and module.recorders:
-            return "the attention weights or samples are recorded"
-    return None
+    return inspect_module(decoder, device)[0] or _why_not_steps(steps)
+
+
+def _why_not_steps(steps: int) -> str | None:
+    return f"at most {steps} tokens are generated" if steps < MIN_STEPS else None
 
 
 _KEPT: weakref.WeakKeyDictionary[Decoder, OrderedDict[Hashable, CapturedSteps]] = (
@@ -56,17 +43,23 @@ _KEPT: weakref.WeakKeyDictionary[Decoder, OrderedDict[Hashable, CapturedSteps]] 
 
 
 def captured_steps(
-    decoder: Decoder, request: DecodeRequest, progress: Progress
+    decoder: Decoder,
+    request: DecodeRequest,
+    progress: Progress,
+    inspected: Inspected | None = None,
 ) -> CapturedSteps | None:
     """Return the steps for inputs of this shape, new or of a previous call with the same shapes.
 
     None if the step cannot be recorded, or a previous call has not ended yet; the reason is logged.
     The steps of a decoder are deleted with it.
+
+    Args:
+        inspected: the result of `inspect_module`, if it is known.
     """
-    device = progress.invalid.device
-    reason = why_not_captured(decoder, device, progress.prompts.steps)
+    reason, weights = inspected or inspect_module(decoder, progress.invalid.device)
+    reason = reason or _why_not_steps(progress.prompts.steps)
     if reason is None:
-        steps = _find_steps(decoder, request, progress)
+        steps = _find_steps(decoder, request, progress, weights)
         reason = "a previous call has not ended" if steps.is_running else steps.reason
         if reason is None:
             return steps
@@ -74,9 +67,11 @@ def captured_steps(
     return None
 
 
-def _find_steps(decoder: Decoder, request: DecodeRequest, progress: Progress) -> CapturedSteps:
+def _find_steps(
+    decoder: Decoder, request: DecodeRequest, progress: Progress, weights: Hashable
+) -> CapturedSteps:
     kept = _KEPT.setdefault(decoder, OrderedDict())
-    key = _key(decoder, request, progress.prompts, flatten(progress))
+    key = _key(weights, request, progress.prompts, flatten(progress))
     steps = kept.get(key)
     if steps is None:
         steps = kept[key] = CapturedSteps(decoder, request, progress)
@@ -91,17 +86,15 @@ def _find_steps(decoder: Decoder, request: DecodeRequest, progress: Progress) ->
 
 
 def _key(
-    decoder: Decoder, request: DecodeRequest, prompts: PromptBatch, tensors: dict[str, Tensor]
+    weights: Hashable, request: DecodeRequest, prompts: PromptBatch, tensors: dict[str, Tensor]
 ) -> Hashable:
     """Return what a recorded step depends on, besides the values of tensors of fixed address."""
-    weights = [*decoder.parameters(), *decoder.buffers()]
     return (
         tuple((name, t.shape, t.dtype, t.device) for name, t in tensors.items()),
-        tuple((t.data_ptr(), t.dtype) for t in weights),
+        weights,
         (prompts.prefix.shape[1], prompts.pad, prompts.eos_ids, prompts.max_length),
         (_parameters(request.sampler), *(_parameters(each) for each in request.filters)),
         request.generator is None,
-        (torch.get_float32_matmul_precision(), os.environ.get("ZOO_TRITON")),
     )
 
 

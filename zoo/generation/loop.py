@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor
@@ -12,9 +12,16 @@ from zoo.errors import ZooError
 from zoo.generation.compaction import Compaction
 from zoo.generation.end_flags import EndFlags
 from zoo.generation.kept_steps import captured_steps
-from zoo.generation.prompts import PromptBatch, build_prompts, strip_prompts
+from zoo.generation.prompts import PromptBatch, build_prompts, strip_prompts, vocab_size
+from zoo.generation.recorded_calls import Inspected, call_recorded, inspect_module
 from zoo.generation.request import DecodeRequest
 from zoo.generation.search import Progress, advance, init_search
+from zoo.generation.tensors_by_name import (
+    flatten_memory,
+    flatten_state,
+    unflatten_memory,
+    unflatten_state,
+)
 from zoo.interfaces import Decoder, FrameSampler, GenerationInputs, GenerationOutput, Sampler
 
 SYNC_EVERY = 8
@@ -33,10 +40,13 @@ def decode(inputs: GenerationInputs, request: DecodeRequest) -> GenerationOutput
     """
     prompts = _validate(inputs, request)
     sync_every = 1 if inputs.memory.states.device.type == "cpu" else SYNC_EVERY
-    packed = PackedWeights()
-    first = _first_step(inputs, request, prompts, packed)
+    packed, decoder = PackedWeights(), inputs.decoder
+    inspected = inspect_module(decoder, inputs.memory.states.device)
+    first = _first_step(inputs, request, prompts, packed, inspected)
     compaction = Compaction(request.sampler, first)
-    for progress in _checked_steps(inputs.decoder, request, first, packed, sync_every, compaction):
+    for progress in _checked_steps(
+        decoder, request, first, packed, sync_every, compaction, inspected
+    ):
         last = progress
     tokens, scores = compaction.finish(last)
     _require_finite_score(scores)
@@ -72,19 +82,37 @@ def _stream_steps(
 
 
 def _first_step(
-    inputs: GenerationInputs, request: DecodeRequest, prompts: PromptBatch, packed: PackedWeights
+    inputs: GenerationInputs,
+    request: DecodeRequest,
+    prompts: PromptBatch,
+    packed: PackedWeights,
+    inspected: Inspected | None = None,
 ) -> Progress:
     """Process the common part of the prompts and select the first tokens."""
     decoder, W = inputs.decoder, request.sampler.width
+    given = flatten_memory(inputs.memory) | {"prefix": prompts.prefix}
     with packed.use():
-        state = decoder.start(inputs.memory, steps=prompts.total_length - 1)
-        logits, state = decoder.step(prompts.prefix, state)
+        tensors = call_recorded(
+            decoder, _process_prompts, given, prompts.total_length - 1, inspected=inspected
+        )
+    logits, state = tensors.pop("logits"), unflatten_state(tensors)
+    if logits.shape[-1] != vocab_size(decoder):
+        prompts.validate_vocab(logits.shape[-1])
     search = init_search(request.sampler, prompts, logits.shape[-1])
     if W > 1:
         state = state.repeat(W)
     invalid = torch.zeros((), dtype=torch.bool, device=logits.device)
     progress = Progress(prompts, search, state, invalid)
-    return advance(progress, logits[:, -1:].expand(-1, W, -1), state, request)
+    return advance(progress, logits.expand(-1, W, -1), state, request)
+
+
+def _process_prompts(
+    decoder: Decoder, inputs: Mapping[str, Tensor], steps: int
+) -> dict[str, Tensor]:
+    """Return the state after the prompts and the logits [B, 1, V] of the next tokens."""
+    state = decoder.start(unflatten_memory(inputs), steps=steps)
+    logits, state = decoder.step(inputs["prefix"], state)
+    return flatten_state(state) | {"logits": logits[:, -1:]}
 
 
 def _checked_steps(
@@ -94,10 +122,11 @@ def _checked_steps(
     packed: PackedWeights,
     sync_every: int,
     compaction: Compaction | None = None,
+    inspected: Inspected | None = None,
 ) -> Iterator[Progress]:
     """Yield the progress after each step, from the first one on, until all items are done."""
     flags, total = EndFlags(lag=sync_every > 1), progress.prompts.steps
-    steps = _further_steps(decoder, request, progress, packed)
+    steps = _further_steps(decoder, request, progress, packed, inspected)
     for step in range(1, total + 1):
         progress = progress if step == 1 else next(steps)
         ended = step == total
@@ -110,17 +139,21 @@ def _checked_steps(
                 reduced = compaction.reduce(progress, done, total - step)
             if reduced is not None:
                 progress, flags = reduced, EndFlags(lag=sync_every > 1)
-                steps = _further_steps(decoder, request, progress, packed)
+                steps = _further_steps(decoder, request, progress, packed, inspected)
         yield progress
         if ended:
             return
 
 
 def _further_steps(
-    decoder: Decoder, request: DecodeRequest, progress: Progress, packed: PackedWeights
+    decoder: Decoder,
+    request: DecodeRequest,
+    progress: Progress,
+    packed: PackedWeights,
+    inspected: Inspected | None = None,
 ) -> Iterator[Progress]:
     """Yield the progress after each further step; has no end."""
-    captured = captured_steps(decoder, request, progress)
+    captured = captured_steps(decoder, request, progress, inspected)
     if captured is not None:
         yield from captured.run(request, progress)
     W = request.sampler.width

@@ -80,7 +80,7 @@ def build_prompts(inputs: GenerationInputs, max_length: int) -> PromptBatch:
         pad,
         max_length,
     )
-    vocab = _vocab_size(inputs.decoder)
+    vocab = vocab_size(inputs.decoder)
     if vocab is not None:
         prompts.validate_vocab(vocab)
     return prompts
@@ -123,7 +123,7 @@ def _require_nonempty(lengths: Tensor) -> None:
         raise ZooError(f"prompt of item {item} is empty; expected at least one token")
 
 
-def _vocab_size(decoder: Decoder) -> int | None:
+def vocab_size(decoder: Decoder) -> int | None:
     """Return the vocabulary size of the decoder's embedding, if it has one."""
     vocab = getattr(getattr(decoder, "embedding", None), "vocab", None)
     return vocab if isinstance(vocab, int) else None

@@ -61,7 +61,6 @@ def parent_rows(parents: Tensor) -> Tensor:
 def init_search(sampler: Sampler, prompts: PromptBatch, vocab: int) -> SearchState:
     """Return the search state before the first selection."""
     B, W, device = len(prompts.prefix), sampler.width, prompts.prefix.device
-    prompts.validate_vocab(vocab)
     eos_ids = torch.tensor(prompts.eos_ids, dtype=torch.long, device=device)
     pad_ends = prompts.pad in prompts.eos_ids
     task = SearchConfig(

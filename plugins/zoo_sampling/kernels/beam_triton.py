@@ -67,8 +67,12 @@ def beam_step(
     BC: tl.constexpr,
     BK: tl.constexpr,
     BT: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Continue the best candidates of an item and update its pool of finished hypotheses."""
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
     item = tl.program_id(0)
     w, n, c, k = tl.arange(0, BW), tl.arange(0, BN), tl.arange(0, BC), tl.arange(0, BK)
     at, within = item * W + w, w < W

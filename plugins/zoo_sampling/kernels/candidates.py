@@ -10,7 +10,7 @@ import torch
 import triton
 from torch import Tensor
 
-from zoo.plugin import SearchState, Selection
+from zoo.plugin import SearchState, Selection, dependent_launch
 from zoo_sampling.beam_pool import BeamConfig
 from zoo_sampling.kernels import beam_triton, candidates_triton
 
@@ -26,12 +26,11 @@ class _Chunks(NamedTuple):
     total: Tensor  # [B, W, C]
 
 
-def greedy_step(logits: Tensor, search: SearchState) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the best token of each row, its score, and whether a logit is NaN or inf: [B, 1]."""
+def greedy_step(logits: Tensor, search: SearchState) -> tuple[Selection, Tensor]:
+    """Return the best token of each row, and whether a logit is NaN or inf: [B, 1]."""
     chunks = _best_of_chunks(logits, search, 1)
     rows = search.scores.numel()
-    tokens = torch.empty_like(search.scores, dtype=torch.long)
-    scores, invalid = torch.empty_like(search.scores), torch.empty_like(search.finished)
+    selection, invalid = _empty_selection(search), torch.empty_like(search.finished)
     C = chunks.highest.shape[-1]
     candidates_triton.select_best[(rows,)](
         chunks.values,
@@ -40,14 +39,22 @@ def greedy_step(logits: Tensor, search: SearchState) -> tuple[Tensor, Tensor, Te
         chunks.total,
         search.finished.contiguous().view(torch.uint8),
         search.scores.contiguous(),
-        tokens,
-        scores,
+        selection.tokens,
+        selection.parents,
+        selection.scores,
         invalid.view(torch.int8),
         C,
         search.task.pad,
         BLOCK=triton.next_power_of_2(C),
+        **dependent_launch(logits),
     )
-    return tokens, scores, invalid
+    return selection, invalid
+
+
+def _empty_selection(search: SearchState) -> Selection:
+    scores = search.scores
+    tokens, parents = (torch.empty_like(scores, dtype=torch.long) for _ in range(2))
+    return Selection(tokens, parents, torch.empty_like(scores))
 
 
 def beam_step(
@@ -58,8 +65,7 @@ def beam_step(
     B, W, T = search.tokens.shape
     pool, C = search.sampler_state, chunks.highest.shape[-1]
     scores = search.scores
-    selected, parents = (torch.empty_like(scores, dtype=torch.long) for _ in range(2))
-    selection = Selection(selected, parents, torch.empty_like(scores))
+    selection = _empty_selection(search)
     invalid = torch.empty_like(search.finished)
     updated = {name: torch.empty_like(tensor) for name, tensor in pool.items()}
     eos_ids, cur_len = search.task.eos_ids, search.cur_len
@@ -102,6 +108,7 @@ def beam_step(
         BC=triton.next_power_of_2(C),
         BK=triton.next_power_of_2(count),
         BT=min(256, triton.next_power_of_2(T)),
+        **dependent_launch(logits),
     )
     return selection, updated, invalid
 
@@ -128,5 +135,6 @@ def _best_of_chunks(logits: Tensor, search: SearchState, count: int) -> _Chunks:
         COUNT=count,
         BLOCK=block,
         num_warps=4,
+        **dependent_launch(logits),
     )
     return chunks

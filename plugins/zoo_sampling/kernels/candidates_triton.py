@@ -21,8 +21,12 @@ def best_of_chunks(
     excluded,  # a token that is not returned, or -1
     COUNT: tl.constexpr,
     BLOCK: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Compute the maximum, the sum of exponentials and the n largest logits of a chunk."""
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
     row, chunk = tl.program_id(0).to(tl.int64), tl.program_id(1)
     v = chunk * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(logits + row * logits_r + v, mask=v < V, other=float("-inf")).to(tl.float32)
@@ -49,13 +53,18 @@ def select_best(
     finished,  # [R]
     scores,  # [R]
     selected,  # [R], output
+    parents,  # [R], output: 0
     new_scores,  # [R], output
     invalid,  # [R], output
     C,
     pad,
     BLOCK: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Select the best token of a row, or padding for a finished one, and update its score."""
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
     row = tl.program_id(0)
     c = tl.arange(0, BLOCK)
     at = row * C + c
@@ -71,5 +80,6 @@ def select_best(
     done = tl.load(finished + row) != 0
     gain = tl.where(best == float("-inf"), float("-inf"), best - logsumexp)
     tl.store(selected + row, tl.where(done, pad, token))
+    tl.store(parents + row, 0)
     tl.store(new_scores + row, tl.load(scores + row) + tl.where(done, 0.0, gain))
     tl.store(invalid + row, ((logsumexp < float("inf")) == 0).to(tl.int8))

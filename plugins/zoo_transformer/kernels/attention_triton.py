@@ -1,17 +1,46 @@
 """Triton kernel of attention with one query per head and row.
 
-Notation: R rows (hypotheses), W rows per source, H query heads, G query heads per head of keys, S
-keys, D width of a head. A program computes the G query heads of one head of keys.
+Notation: R rows (hypotheses), W rows per source, H query heads, S keys, D width of a head. A
+program computes G query heads of one head of keys, which SHARE programs read.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
 # Conditions on constants select code at compile time, so they are not joined with others.
-# ruff: noqa: SIM102, SIM300
+# ruff: noqa: SIM102
 
 import triton
 import triton.language as tl
 
-from zoo_transformer.kernels.products_triton import prefetch
+
+@triton.jit
+def _load_rows(start, slot, s, within, d, D: tl.constexpr, stride_b, stride_s):
+    """Load the keys or values [BS, BD] of one head at positions s of the rows ``slot``."""
+    at = slot.to(tl.int64) * stride_b + s * stride_s
+    return tl.load(
+        start + at[:, None] + d[None, :], mask=within[:, None] & (d < D)[None, :], other=0.0
+    )
+
+
+@triton.jit
+def _add_block(q, k, v, valid, scale, highest, total, acc, BG: tl.constexpr):
+    """Add a block of keys to the highest score [BG], the sum [BG] and the context [BG, BD]."""
+    PRECISION: tl.constexpr = "ieee" if q.dtype == tl.float32 else "tf32"
+    if BG == 1:
+        scores = tl.sum(q.to(tl.float32) * k.to(tl.float32), 1)[None, :]
+    else:
+        scores = tl.dot(q, tl.trans(k), input_precision=PRECISION)
+    scores = tl.where(valid[None, :], scores * scale, float("-inf"))  # [BG, BS]
+    new = tl.maximum(highest, tl.max(scores, 1))
+    # If no key is valid yet, the highest score is -inf.
+    shift = tl.where(new == float("-inf"), 0.0, new)
+    p = tl.exp(scores - shift[:, None])
+    decay = tl.exp(highest - shift)
+    total = total * decay + tl.sum(p, 1)
+    if BG == 1:
+        acc = acc * decay[:, None] + tl.sum(tl.trans(p) * v.to(tl.float32), 0)[None, :]
+    else:
+        acc = tl.dot(p.to(v.dtype), v, acc * decay[:, None], input_precision=PRECISION)
+    return new, total, acc
 
 
 @triton.jit
@@ -24,9 +53,6 @@ def attend(
     mask,  # [R / W, S], True where a key is attended to; used with MASKED
     output,  # [R, H, D], or [R, H, SPLITS, D] in float32
     logsumexp,  # [R, H, SPLITS], output; used with SPLITS > 1
-    ahead,  # weights of the next kernel
-    ahead_lines,
-    R,
     S,
     W,
     scale,
@@ -36,32 +62,41 @@ def attend(
     value_b,
     value_h,
     value_s,
-    G: tl.constexpr,
     D: tl.constexpr,
     CACHED: tl.constexpr,
     SLOTS: tl.constexpr,
     MASKED: tl.constexpr,
     SPLITS: tl.constexpr,
+    G: tl.constexpr,
+    SHARE: tl.constexpr,
     BG: tl.constexpr,
     BD: tl.constexpr,
     BS: tl.constexpr,
-    AHEAD: tl.constexpr,
+    STATIC: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Attend to the keys of the previous positions, or to those of the source.
 
-    Programs after those of the rows load the weights of the next kernel.
-    """
+    With STATIC a program loads its BS keys at once, without waiting for the position; those of the
+    source, which no kernel of a step writes, before the kernel before ends."""
     DTYPE: tl.constexpr = query.dtype.element_ty
-    PRECISION: tl.constexpr = "ieee" if DTYPE == tl.float32 else "tf32"
     row, head, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    if AHEAD > 0:
-        if row >= R:
-            program = (row - R) * tl.num_programs(1) * SPLITS + head * SPLITS + split
-            prefetch(ahead, ahead_lines, program, AHEAD)
-            return
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
     H = tl.num_programs(1) * G
-    first_row = row // W * W
+    source, first_row = row // W, row // W * W
     g, d = tl.arange(0, BG), tl.arange(0, BD)
+    s = split * BS + tl.arange(0, BS)
+    key, value = keys + head // SHARE * key_h, values + head // SHARE * value_h
+    if STATIC and not CACHED:
+        within = s < S
+        slot = source + tl.zeros([BS], tl.int32)
+        k = _load_rows(key, slot, s, within, d, D, key_b, key_s)
+        v = _load_rows(value, slot, s, within, d, D, value_b, value_s)
+        if MASKED:
+            within &= tl.load(mask + source * S + s, mask=within, other=0) != 0
+    if PDL:
+        tl.extra.cuda.gdc_wait()
     q_mask = (g < G)[:, None] & (d < D)[None, :]
     q_at = (row * H + head * G + g)[:, None] * D + d[None, :]
     q = tl.load(query + q_at, mask=q_mask, other=0.0)  # [BG, BD]
@@ -74,45 +109,39 @@ def attend(
     else:
         position = -1
         length = S
-    size = tl.cdiv(length, SPLITS * BS) * BS
-    end = tl.minimum((split + 1) * size, length)
 
     highest = tl.full([BG], float("-inf"), tl.float32)
     total = tl.zeros([BG], tl.float32)
     acc = tl.zeros([BG, BD], tl.float32)
-    for first in range(split * size, end, BS):
-        s = first + tl.arange(0, BS)
-        valid = s < end
+    if STATIC:
         if CACHED:
+            within = s < S
             slot = row + tl.zeros([BS], tl.int32)
             if SLOTS:
-                own = tl.load(slots + row * S + s, mask=valid & (s != position), other=0)
+                own = tl.load(slots + row * S + s, mask=within & (s != position), other=0)
                 slot = tl.where(s == position, row, first_row + own.to(tl.int32))
-        else:
-            slot = row // W + tl.zeros([BS], tl.int32)
-        if MASKED:
-            valid &= tl.load(mask + row // W * S + s, mask=valid, other=0) != 0
-        within = valid[:, None] & (d < D)[None, :]
-        k_at = slot.to(tl.int64) * key_b + head * key_h + s * key_s
-        v_at = slot.to(tl.int64) * value_b + head * value_h + s * value_s
-        k = tl.load(keys + k_at[:, None] + d[None, :], mask=within, other=0.0)  # [BS, BD]
-        v = tl.load(values + v_at[:, None] + d[None, :], mask=within, other=0.0)
-        if BG == 1:
-            scores = tl.sum(q.to(tl.float32) * k.to(tl.float32), 1)[None, :]
-        else:
-            scores = tl.dot(q, tl.trans(k), input_precision=PRECISION)
-        scores = tl.where(valid[None, :], scores * scale, float("-inf"))  # [BG, BS]
-        new = tl.maximum(highest, tl.max(scores, 1))
-        # If no key is valid yet, the highest score is -inf.
-        shift = tl.where(new == float("-inf"), 0.0, new)
-        p = tl.exp(scores - shift[:, None])
-        decay = tl.exp(highest - shift)
-        total = total * decay + tl.sum(p, 1)
-        if BG == 1:
-            acc = acc * decay[:, None] + tl.sum(tl.trans(p) * v.to(tl.float32), 0)[None, :]
-        else:
-            acc = tl.dot(p.to(DTYPE), v, acc * decay[:, None], input_precision=PRECISION)
-        highest = new
+            k = _load_rows(key, slot, s, within, d, D, key_b, key_s)
+            v = _load_rows(value, slot, s, within, d, D, value_b, value_s)
+        valid = within & (s < length)
+        highest, total, acc = _add_block(q, k, v, valid, scale, highest, total, acc, BG)
+    else:
+        size = tl.cdiv(length, SPLITS * BS) * BS
+        end = tl.minimum((split + 1) * size, length)
+        for first in range(split * size, end, BS):
+            s = first + tl.arange(0, BS)
+            valid = s < end
+            if CACHED:
+                slot = row + tl.zeros([BS], tl.int32)
+                if SLOTS:
+                    own = tl.load(slots + row * S + s, mask=valid & (s != position), other=0)
+                    slot = tl.where(s == position, row, first_row + own.to(tl.int32))
+            else:
+                slot = source + tl.zeros([BS], tl.int32)
+            k = _load_rows(key, slot, s, valid, d, D, key_b, key_s)
+            v = _load_rows(value, slot, s, valid, d, D, value_b, value_s)
+            if MASKED:
+                valid &= tl.load(mask + source * S + s, mask=valid, other=0) != 0
+            highest, total, acc = _add_block(q, k, v, valid, scale, highest, total, acc, BG)
     context = acc / tl.where(total == 0.0, 1.0, total)[:, None]
     if SPLITS == 1:
         tl.store(output + q_at, context.to(DTYPE), mask=q_mask)
@@ -131,8 +160,12 @@ def combine(
     SPLITS: tl.constexpr,
     BD: tl.constexpr,
     BP: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Combine the contexts of all splits of the keys."""
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
     row = tl.program_id(0)
     p, d = tl.arange(0, BP), tl.arange(0, BD)
     lse = tl.load(logsumexp + row * SPLITS + p, mask=p < SPLITS, other=float("-inf"))

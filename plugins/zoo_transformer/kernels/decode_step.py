@@ -9,17 +9,12 @@ import torch
 import triton
 from torch import Tensor, nn
 
-from zoo.plugin import Attention, Position, State
+from zoo.plugin import Position, State, dependent_launch
 from zoo_transformer.block import Block
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.fused_step import SLOTS
-from zoo_transformer.kernels import attention_triton, linear_triton
-from zoo_transformer.kernels.tiles import (
-    PROGRAMS,
-    ahead_arguments,
-    attention_tiles,
-    linear_tiles,
-)
+from zoo_transformer.kernels import attention_triton, decoding_linear_triton
+from zoo_transformer.kernels.tiles import attention_tiles, linear_tiles
 
 _ACTIVATIONS = {"relu": 1, "silu": 2, "gelu": 3, "gelu-tanh": 4}
 
@@ -72,11 +67,10 @@ def run_blocks(
     """
     rows = _Rows(x, None)
     for index, block in enumerate(blocks):
-        following = matrix if index + 1 == len(blocks) else blocks[index + 1].attention.query.weight
         rows = _self_attention(rows, state, block, index, position)
         if block.memory_dim:
             rows = _cross_attention(rows, state, block, index)
-        rows = _feed_forward(rows, block, following)
+        rows = _feed_forward(rows, block)
     if rows.norm is not None and final_norm is not None:
         rows = _Rows(rows.norm(rows.x), None)
     norm = final_norm if rows.norm is None else rows.norm
@@ -110,7 +104,7 @@ def _self_attention(
     x, width = sublayer.x, (H + 2 * attention.kv_heads) * D
     tiles = linear_tiles(R, width, x.shape[1], dtype=x.dtype, half_head=D // 2)
     grid = (width // 2 // tiles["BN"], triton.cdiv(R, tiles["BM"]))
-    linear_triton.project_heads[grid](
+    decoding_linear_triton.project_heads[grid](
         query=attention.query.weight,
         key=attention.key.weight,
         value=attention.value.weight,
@@ -130,37 +124,33 @@ def _self_attention(
         ROTARY=rotary,
         INTERLEAVED=position is not None and position.interleaved,
         HAS_BIAS=attention.query.bias is not None,
-        **ahead_arguments(attention.out.weight, rows.x, grid[0] * grid[1]),
         **sublayer.arguments(),
         **tiles,
+        **dependent_launch(x),
     )
-    context = _attend(queries, keys, values, state, attention, cached=True)
-    ahead = (block.cross.query if block.memory_dim else block.feed_forward.up).weight
-    output = _linear(_Input(context, None, None), attention.out, residual, ahead=ahead)
+    context = _attend(queries, keys, values, state, cached=True)
+    output = _linear(_Input(context, None, None), attention.out, residual)
     return _Rows(output, _after(block, norm))
 
 
 def _cross_attention(rows: _Rows, state: State, block: Block, index: int) -> _Rows:
     attention, norm = block.cross, block.cross_norm
     sublayer, residual = _enter(rows, block, norm)
-    queries = _linear(sublayer, attention.query, ahead=attention.out.weight)
+    queries = _linear(sublayer, attention.query)
     queries = queries.view(-1, attention.heads, attention.head_dim)
     keys, values = state.shared[f"{index}.keys"], state.shared[f"{index}.values"]
-    context = _attend(queries, keys, values, state, attention, cached=False)
-    ahead = block.feed_forward.up.weight
-    output = _linear(_Input(context, None, None), attention.out, residual, ahead=ahead)
+    context = _attend(queries, keys, values, state, cached=False)
+    output = _linear(_Input(context, None, None), attention.out, residual)
     return _Rows(output, _after(block, norm))
 
 
-def _feed_forward(rows: _Rows, block: Block, following: Tensor | None) -> _Rows:
+def _feed_forward(rows: _Rows, block: Block) -> _Rows:
     network: FeedForward = block.feed_forward
     sublayer, residual = _enter(rows, block, block.feed_forward_norm)
     activation = _ACTIVATIONS[network.activation]
     down = network.down
-    hidden = _linear(
-        sublayer, network.up, activation=activation, gate=network.gate, ahead=down.weight
-    )
-    output = _linear(_Input(hidden, None, None), down, residual, ahead=following)
+    hidden = _linear(sublayer, network.up, activation=activation, gate=network.gate)
+    output = _linear(_Input(hidden, None, None), down, residual)
     return _Rows(output, _after(block, block.feed_forward_norm))
 
 
@@ -180,19 +170,14 @@ def _linear(
     *,
     activation: int = 0,
     gate: nn.Linear | None = None,
-    ahead: Tensor | None = None,
 ) -> Tensor:
-    """Compute residual + f(W norm(x) + b), or residual + f(G norm(x)) * (W norm(x)): [R, N].
-
-    Args:
-        ahead: the weights of the next kernel.
-    """
+    """Compute residual + f(W norm(x) + b), or residual + f(G norm(x)) * (W norm(x)): [R, N]."""
     weight, bias = (layer, None) if isinstance(layer, Tensor) else (layer.weight, layer.bias)
     x, N = inputs.x, len(weight)
     output = x.new_empty(len(x), N)
     tiles = linear_tiles(len(x), N, x.shape[1], dtype=x.dtype, paired=gate is not None)
     grid = (triton.cdiv(N, tiles["BN"]), triton.cdiv(len(x), tiles["BM"]))
-    linear_triton.linear[grid](
+    decoding_linear_triton.linear[grid](
         weight=weight,
         bias=weight if bias is None else bias,
         gate=weight if gate is None else gate.weight,
@@ -205,9 +190,9 @@ def _linear(
         GATED=gate is not None,
         HAS_BIAS=bias is not None,
         HAS_RESIDUAL=residual is not None,
-        **ahead_arguments(ahead, x, grid[0] * grid[1]),
         **inputs.arguments(),
         **tiles,
+        **dependent_launch(x),
     )
     return output
 
@@ -217,7 +202,6 @@ def _attend(
     keys: Tensor,
     values: Tensor,
     state: State,
-    attention: Attention,
     *,
     cached: bool,
 ) -> Tensor:
@@ -226,17 +210,12 @@ def _attend(
     S, groups = keys.shape[2], keys.shape[1]
     slots, mask = state.per_hypothesis[SLOTS], state.shared["mask"]
     W = R // len(mask)
-    tiles = attention_tiles(R, groups, H // groups, S)
+    tiles = attention_tiles(R, groups, H // groups, S, D, cached=cached)
     splits, width = tiles["SPLITS"], triton.next_power_of_2(D)
     context = torch.empty_like(queries)
     partial = queries.new_empty(R, H, splits, D, dtype=torch.float32) if splits > 1 else context
     lse = queries.new_empty(R, H, splits, dtype=torch.float32) if splits > 1 else context
-    # If the rows leave most of the device idle, further programs load the next weights.
-    programs = R * groups * splits
-    is_idle = queries.is_cuda and programs < PROGRAMS // 2
-    extra = -(-PROGRAMS // (groups * splits)) if is_idle else 0
-    ahead = attention.out.weight if extra else None
-    attention_triton.attend[(R + extra, groups, splits)](
+    attention_triton.attend[(R, H // tiles["G"], splits)](
         queries,
         keys,
         values,
@@ -245,20 +224,18 @@ def _attend(
         mask.contiguous().view(torch.uint8),
         partial,
         lse,
-        R=R,
         S=S,
         W=W,
         scale=D**-0.5,
         **dict(zip(("key_b", "key_h", "key_s"), keys.stride(), strict=False)),
         **dict(zip(("value_b", "value_h", "value_s"), values.stride(), strict=False)),
-        G=H // groups,
         D=D,
         CACHED=cached,
         SLOTS=cached and W > 1,
         MASKED=not cached,
         BD=width,
-        **ahead_arguments(ahead, queries, extra * groups * splits),
         **tiles,
+        **dependent_launch(queries),
     )
     if splits > 1:
         attention_triton.combine[(R * H,)](
@@ -269,5 +246,6 @@ def _attend(
             SPLITS=splits,
             BD=width,
             BP=triton.next_power_of_2(splits),
+            **dependent_launch(queries),
         )
     return context.view(R, H * D)

@@ -6,7 +6,7 @@ row the products are summed elementwise, since reading the weights takes the tim
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
 # Conditions on constants select code at compile time, so they are not joined with others.
-# ruff: noqa: SIM102, SIM108, SIM300
+# ruff: noqa: SIM108, SIM300
 
 import triton
 import triton.language as tl
@@ -45,15 +45,20 @@ def _statistics(x, rows, M, K, x_m, eps, NORM: tl.constexpr, BM: tl.constexpr, B
 
 
 @triton.jit
-def _normalise(
-    a, mean, rstd, norm_weight, norm_bias, k, K, NORM: tl.constexpr, DTYPE: tl.constexpr
-):
+def _normalise(a, mean, rstd, weight, bias, NORM: tl.constexpr, DTYPE: tl.constexpr):
     scaled = (a.to(tl.float32) - mean[:, None]) * rstd[:, None]
-    weight = tl.load(norm_weight + k, mask=k < K, other=0.0).to(tl.float32)
     if NORM == LAYER:
-        bias = tl.load(norm_bias + k, mask=k < K, other=0.0).to(tl.float32)
         return (scaled * weight[None, :] + bias[None, :]).to(DTYPE)
     return (scaled.to(DTYPE).to(tl.float32) * weight[None, :]).to(DTYPE)
+
+
+@triton.jit
+def _load_norm(norm_weight, norm_bias, k, K, NORM: tl.constexpr):
+    """Load the weight and the bias of the norm, [BK]."""
+    weight = tl.load(norm_weight + k, mask=k < K, other=0.0).to(tl.float32)
+    if NORM == LAYER:
+        return weight, tl.load(norm_bias + k, mask=k < K, other=0.0).to(tl.float32)
+    return weight, weight
 
 
 @triton.jit
@@ -67,11 +72,10 @@ def _add_products(acc, a, w, PRECISION: tl.constexpr, BM: tl.constexpr):
 
 
 @triton.jit
-def prefetch(weights, lines, program, COUNT: tl.constexpr):
-    """Load COUNT lines of 128 bytes of the next kernel's weights into the L2 cache."""
+def prefetch_rows(rows, COUNT: tl.constexpr):
+    """Load the first COUNT lines of 128 bytes of rows [BN] of weights into the L2 cache."""
     if COUNT > 0:
-        line = tl.minimum(program * COUNT + tl.arange(0, COUNT), lines - 1)
-        address = weights.to(tl.int64) + line.to(tl.int64) * 128
+        address = rows.to(tl.int64)[:, None] + (tl.arange(0, COUNT) * 128)[None, :]
         tl.inline_asm_elementwise(
             "{ prefetch.global.L2 [$1]; mov.u32 $0, 0; }",
             "=r,l",
@@ -83,8 +87,54 @@ def prefetch(weights, lines, program, COUNT: tl.constexpr):
 
 
 @triton.jit
+def load_weights(
+    first_rows,  # [BN] pointers to the rows of the weights
+    second_rows,  # [BN], used with PAIR
+    valid,  # [BN]
+    norm_weight,
+    norm_bias,
+    K,
+    NORM: tl.constexpr,
+    PAIR: tl.constexpr,
+    BK: tl.constexpr,
+    NORM_BK: tl.constexpr,
+    LINES: tl.constexpr,
+    PDL: tl.constexpr,
+):
+    """Load what does not depend on the kernel before, then wait for that kernel.
+
+    With NORM_BK = 0, BK is at least K: the tiles [BN, BK] of the weights and the norm [BK] are
+    returned. Otherwise the rows are loaded into the L2 cache.
+    """
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
+    if NORM_BK == 0:
+        k = tl.arange(0, BK)
+        within = valid[:, None] & (k < K)[None, :]
+        w = tl.load(first_rows[:, None] + k[None, :], mask=within, other=0.0)
+        w2 = w
+        if PAIR:
+            w2 = tl.load(second_rows[:, None] + k[None, :], mask=within, other=0.0)
+        scale = tl.zeros([BK], tl.float32)
+        shift = scale
+        if NORM != 0:
+            scale, shift = _load_norm(norm_weight, norm_bias, k, K, NORM)
+    else:
+        w = tl.zeros([1], tl.float32)
+        w2, scale, shift = w, w, w
+        if PDL:
+            prefetch_rows(first_rows, LINES)
+            if PAIR:
+                prefetch_rows(second_rows, LINES)
+    if PDL:
+        tl.extra.cuda.gdc_wait()
+    return w, w2, scale, shift
+
+
+@triton.jit
 def products(
     x,  # [M, K]
+    loaded,  # of `load_weights`
     first_rows,  # [BN] pointers to the rows of the weights
     second_rows,  # [BN], used with PAIR
     rows,
@@ -105,46 +155,60 @@ def products(
     NORM_BK: tl.constexpr,
     STAGES: tl.constexpr,
 ):
-    """Compute the products [BM, BN] of the rows of x and one or two sets of rows of weights.
-
-    With NORM_BK = 0, BK is at least K: x is loaded once, at the same time as the weights.
-    """
+    """Compute the products [BM, BN] of the rows of x and one or two sets of rows of weights."""
     DTYPE: tl.constexpr = x.dtype.element_ty
     PRECISION: tl.constexpr = "ieee" if DTYPE == tl.float32 else "tf32"
-    mean = tl.zeros([BM], tl.float32)
-    rstd = mean
-    if NORM != 0 and NORM_BK > 0:
-        mean, rstd = _statistics(x, rows, M, K, x_m, eps, NORM, BM, NORM_BK)
     if BM == 1:
         acc = tl.zeros([BN, BK], tl.float32)
     else:
         acc = tl.zeros([BM, BN], tl.float32)
     other = acc
-    for start in tl.range(0, BK if NORM_BK == 0 else K, BK, num_stages=STAGES):
-        k = start + tl.arange(0, BK)
-        within = valid[:, None] & (k < K)[None, :]
-        w = tl.load(first_rows[:, None] + k[None, :], mask=within, other=0.0)  # [BN, BK]
-        if PAIR:
-            w2 = tl.load(second_rows[:, None] + k[None, :], mask=within, other=0.0)
+    if NORM_BK == 0:
+        w, w2, scale, shift = loaded
+        k = tl.arange(0, BK)
         a = _load_rows(x, rows, k, M, K, x_m)
         if NORM != 0:
-            if NORM_BK == 0:
-                if NORM == LAYER:
-                    mean = tl.sum(a.to(tl.float32), 1) / K
-                centred = tl.where((k < K)[None, :], a.to(tl.float32) - mean[:, None], 0.0)
-                rstd = tl.rsqrt(tl.sum(centred * centred, 1) / K + eps)
-            a = _normalise(a, mean, rstd, norm_weight, norm_bias, k, K, NORM, DTYPE)
+            mean = tl.zeros([BM], tl.float32)
+            if NORM == LAYER:
+                mean = tl.sum(a.to(tl.float32), 1) / K
+            centred = tl.where((k < K)[None, :], a.to(tl.float32) - mean[:, None], 0.0)
+            rstd = tl.rsqrt(tl.sum(centred * centred, 1) / K + eps)
+            a = _normalise(a, mean, rstd, scale, shift, NORM, DTYPE)
             if WRITE_NORMED:
-                if tl.program_id(0) == 0:
-                    at = normed + rows[:, None] * K + k[None, :]
-                    tl.store(at, a, mask=(rows < M)[:, None] & (k < K)[None, :])
+                _store_normed(normed, a, rows, k, M, K)
         acc = _add_products(acc, a, w, PRECISION, BM)
         if PAIR:
             other = _add_products(other, a, w2, PRECISION, BM)
+    else:
+        if NORM != 0:
+            mean, rstd = _statistics(x, rows, M, K, x_m, eps, NORM, BM, NORM_BK)
+        for start in tl.range(0, K, BK, num_stages=STAGES):
+            k = start + tl.arange(0, BK)
+            within = valid[:, None] & (k < K)[None, :]
+            w = tl.load(first_rows[:, None] + k[None, :], mask=within, other=0.0)  # [BN, BK]
+            if PAIR:
+                w2 = tl.load(second_rows[:, None] + k[None, :], mask=within, other=0.0)
+            a = _load_rows(x, rows, k, M, K, x_m)
+            if NORM != 0:
+                scale, shift = _load_norm(norm_weight, norm_bias, k, K, NORM)
+                a = _normalise(a, mean, rstd, scale, shift, NORM, DTYPE)
+                if WRITE_NORMED:
+                    _store_normed(normed, a, rows, k, M, K)
+            acc = _add_products(acc, a, w, PRECISION, BM)
+            if PAIR:
+                other = _add_products(other, a, w2, PRECISION, BM)
     if BM == 1:
         acc = tl.sum(acc, 1)[None, :]
         other = tl.sum(other, 1)[None, :]
     return acc, other
+
+
+@triton.jit
+def _store_normed(normed, a, rows, k, M, K):
+    """Store the normalised rows once, in the first programs."""
+    if tl.program_id(0) == 0:
+        at = normed + rows[:, None] * K + k[None, :]
+        tl.store(at, a, mask=(rows < M)[:, None] & (k < K)[None, :])
 
 
 @triton.jit

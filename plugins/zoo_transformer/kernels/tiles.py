@@ -6,14 +6,11 @@ from typing import Any
 
 import torch
 import triton
-from torch import Tensor
 
 SPLIT = 256
 """Keys of one program of attention, if there are few programs."""
 PROGRAMS = 264
 """Programs that fill the device."""
-AHEAD_BYTES = 2**23
-"""Weights of the next kernel that a kernel loads into the L2 cache, to hide the time between."""
 
 
 def linear_tiles(
@@ -34,15 +31,15 @@ def linear_tiles(
     """
     width = triton.next_power_of_2(K)
     if M == 1:
-        if N >= 2**15:
-            tiles = {"BM": 1, "BN": 4, "BK": min(512, width), "STAGES": 4, "num_warps": 2}
-        else:
-            block_n = 2 if paired or half_head is not None else 4
-            tiles = {"BM": 1, "BN": block_n, "BK": min(2048, width), "STAGES": 1, "num_warps": 4}
+        block_n = 2 if paired or half_head is not None or K > 4096 else 4
+        warps = 8 if K > 2048 else 4
+        tiles = {"BM": 1, "BN": block_n, "BK": min(8192, width), "STAGES": 1, "num_warps": warps}
     elif dtype == torch.float32:  # without tensor cores
         tiles = {"BM": 16, "BN": 16, "BK": 32, "STAGES": 2, "num_warps": 4}
     elif K <= 512 and M >= 128 and N >= 2048:
         tiles = {"BM": 32, "BN": 64, "BK": 128, "STAGES": 3, "num_warps": 8}
+    elif K <= 512 and N >= 2048 and half_head is None and not paired:
+        tiles = {"BM": 16, "BN": 64, "BK": width, "STAGES": 1, "num_warps": 8}
     elif K <= 512:
         tiles = {"BM": 16, "BN": 32, "BK": width, "STAGES": 1, "num_warps": 4}
     elif M >= 64:
@@ -52,19 +49,31 @@ def linear_tiles(
     if half_head is not None:
         while half_head % tiles["BN"]:
             tiles["BN"] //= 2
-    one_pass = tiles["BK"] >= K
-    return tiles | {"NORM_BK": 0 if one_pass else min(width, 8192 // tiles["BM"])}
-
-
-def attention_tiles(R: int, groups: int, G: int, S: int) -> dict[str, int]:
-    """Return the tiles of R rows and groups of G query heads that attend to S keys."""
-    block = min(64, max(16, triton.next_power_of_2(S)))
-    return {
-        "SPLITS": _splits(R * groups, S),
-        "BG": 1 if G == 1 else max(16, triton.next_power_of_2(G)),
-        "BS": block,
-        "num_warps": 4,
+    if tiles["BK"] >= K:  # the weights are loaded at once
+        return tiles | {"NORM_BK": 0, "LINES": 0}
+    lines = K * dtype.itemsize // 128
+    return tiles | {
+        "NORM_BK": min(width, 8192 // tiles["BM"]),
+        "LINES": triton.next_power_of_2(lines + 1) // 2,
     }
+
+
+def attention_tiles(R: int, groups: int, G: int, S: int, D: int, *, cached: bool) -> dict[str, Any]:
+    """Return the tiles of R rows and groups of G query heads of width D that attend to S keys."""
+    keys = max(16, triton.next_power_of_2(S))
+    if R * groups <= PROGRAMS // 4 and S <= 2 * SPLIT:
+        block = min(SPLIT, keys)
+        warps = 8 if block > 128 else 4
+        sizes = {"SPLITS": -(-S // block), "G": 1, "SHARE": G, "BG": 1, "BS": block}
+        return sizes | {"STATIC": True, "num_warps": warps}
+    sizes = {"SPLITS": _splits(R * groups, S), "G": G, "SHARE": 1}
+    if G > 1:
+        heads = max(16, triton.next_power_of_2(G))
+        return sizes | {"BG": heads, "BS": min(64, keys), "STATIC": False, "num_warps": 4}
+    # One warp has no barriers.
+    block, warps = min(32, keys), max(1, triton.next_power_of_2(D) // 64)
+    is_static = not cached and block >= S
+    return sizes | {"BG": 1, "BS": block, "STATIC": is_static, "num_warps": warps}
 
 
 def _splits(programs: int, S: int) -> int:
@@ -72,12 +81,3 @@ def _splits(programs: int, S: int) -> int:
     if programs >= PROGRAMS or S <= SPLIT:
         return 1
     return min(-(-S // SPLIT), -(-PROGRAMS // programs), 64)
-
-
-def ahead_arguments(weights: Tensor | None, like: Tensor, programs: int) -> dict[str, Any]:
-    """Return the arguments with which a kernel of some programs loads the next weights."""
-    if weights is None or not weights.is_cuda:
-        return {"ahead": like, "ahead_lines": 1, "AHEAD": 0}
-    lines = min(weights.nbytes, AHEAD_BYTES) // 128
-    count = min(512, triton.next_power_of_2(-(-lines // programs)))
-    return {"ahead": weights, "ahead_lines": max(lines, 1), "AHEAD": count}

@@ -13,6 +13,7 @@ def update_search(
     scores,  # [B, W], updated
     finished,  # [B, W], updated
     num_generated,  # [B], updated
+    last_tokens,  # [B, W], output
     invalid,  # [], set to 1 if a logit of an active hypothesis is NaN or inf
     cur_len,  # []
     selected,  # [B, W]
@@ -26,8 +27,12 @@ def update_search(
     E: tl.constexpr,
     BW: tl.constexpr,
     BT: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Append the selected tokens of one item to their parents, and update scores and flags."""
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
     item = tl.program_id(0)
     w = tl.arange(0, BW)
     at, within = item * W + w, w < W
@@ -58,6 +63,7 @@ def update_search(
             tl.debug_barrier()
     tl.debug_barrier()
     tl.store(tokens + at * T + column, token, mask=within)
+    tl.store(last_tokens + at, token, mask=within)
     tl.store(finished + at, (ended | (ends & (count >= 1))).to(tl.int8), mask=within)
     tl.store(scores + at, new_score, mask=within)
     tl.store(num_generated + item, count + 1)

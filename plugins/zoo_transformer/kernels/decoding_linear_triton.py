@@ -5,12 +5,12 @@ Notation: M rows, K input width, N output width. A program computes BM rows of B
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
 # Conditions on constants select code at compile time, so they are not joined with others.
-# ruff: noqa: SIM102, SIM108
+# ruff: noqa: SIM102
 
 import triton
 import triton.language as tl
 
-from zoo_transformer.kernels.products_triton import activate, prefetch, products
+from zoo_transformer.kernels.products_triton import activate, load_weights, products
 
 
 @triton.jit
@@ -25,8 +25,6 @@ def linear(
     norm_bias,  # [K]
     normed,  # [M, K], output
     output,  # [M, N]
-    ahead,  # weights of the next kernel
-    ahead_lines,
     M,
     N,
     K,
@@ -44,15 +42,44 @@ def linear(
     BK: tl.constexpr,
     NORM_BK: tl.constexpr,
     STAGES: tl.constexpr,
-    AHEAD: tl.constexpr,
+    PDL: tl.constexpr,
+    LINES: tl.constexpr,
 ):
     """Compute residual + f(W norm(x) + b), or residual + f(G norm(x)) * (W norm(x))."""
     rows = tl.program_id(1) * BM + tl.arange(0, BM)
     n = tl.program_id(0) * BN + tl.arange(0, BN)
+    shift = tl.zeros([BN], tl.float32)
+    gate_shift = shift
+    if HAS_BIAS:
+        shift = tl.load(bias + n, mask=n < N, other=0.0).to(tl.float32)
+        if GATED:
+            gate_shift = tl.load(gate_bias + n, mask=n < N, other=0.0).to(tl.float32)
+    place = tl.minimum(n, N - 1).to(tl.int64) * K
+    first_rows, second_rows = weight + place, gate + place
+    loaded = load_weights(
+        first_rows,
+        second_rows,
+        n < N,
+        norm_weight,
+        norm_bias,
+        K,
+        NORM,
+        GATED,
+        BK,
+        NORM_BK,
+        LINES,
+        PDL,
+    )
+    mask = (rows < M)[:, None] & (n < N)[None, :]
+    added = tl.zeros([BM, BN], tl.float32)
+    if HAS_RESIDUAL:
+        at = residual + rows[:, None] * residual_m + n[None, :]
+        added = tl.load(at, mask=mask, other=0.0).to(tl.float32)
     acc, gates = products(
         x,
-        weight + n.to(tl.int64) * K,
-        gate + n.to(tl.int64) * K,
+        loaded,
+        first_rows,
+        second_rows,
         rows,
         n < N,
         norm_weight,
@@ -71,20 +98,12 @@ def linear(
         NORM_BK,
         STAGES,
     )
-    program = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
-    prefetch(ahead, ahead_lines, program, AHEAD)
-    if HAS_BIAS:
-        acc += tl.load(bias + n, mask=n < N, other=0.0).to(tl.float32)[None, :]
-        if GATED:
-            gates += tl.load(gate_bias + n, mask=n < N, other=0.0).to(tl.float32)[None, :]
+    acc += shift[None, :]
     if GATED:
-        acc = activate(gates, ACTIVATION) * acc
+        acc = activate(gates + gate_shift[None, :], ACTIVATION) * acc
     else:
         acc = activate(acc, ACTIVATION)
-    mask = (rows < M)[:, None] & (n < N)[None, :]
-    if HAS_RESIDUAL:
-        at = residual + rows[:, None] * residual_m + n[None, :]
-        acc += tl.load(at, mask=mask, other=0.0).to(tl.float32)
+    acc += added
     tl.store(output + rows[:, None].to(tl.int64) * N + n[None, :], acc.to(x.dtype.element_ty), mask)
 
 
@@ -106,8 +125,6 @@ def project_heads(
     at,  # [M]
     cos,  # [S, D / 2]
     sin,  # [S, D / 2]
-    ahead,  # weights of the next kernel
-    ahead_lines,
     M,
     K,
     S,
@@ -126,7 +143,8 @@ def project_heads(
     BK: tl.constexpr,
     NORM_BK: tl.constexpr,
     STAGES: tl.constexpr,
-    AHEAD: tl.constexpr,
+    PDL: tl.constexpr,
+    LINES: tl.constexpr,
 ):
     """Compute queries, keys and values of one step; BN pairs of dimensions of one head."""
     HALF: tl.constexpr = D // 2
@@ -144,10 +162,38 @@ def project_heads(
         one, two = h * D + 2 * pair, h * D + 2 * pair + 1
     else:
         one, two = h * D + pair, h * D + HALF + pair
+    shift = tl.zeros([BN], tl.float32)
+    other_shift = shift
+    if HAS_BIAS:
+        shift = tl.load(bias + one).to(tl.float32)
+        other_shift = tl.load(bias + two).to(tl.float32)
+    first_rows = weight + one.to(tl.int64) * K
+    second_rows = weight + two.to(tl.int64) * K
+    loaded = load_weights(
+        first_rows,
+        second_rows,
+        pair < HALF,
+        norm_weight,
+        norm_bias,
+        K,
+        NORM,
+        True,
+        BK,
+        NORM_BK,
+        LINES,
+        PDL,
+    )
+    position = tl.load(at + rows, mask=rows < M, other=0)  # [BM]
+    c = tl.zeros([BM, BN], tl.float32)
+    s = c
+    if ROTARY:
+        place = position[:, None] * HALF + pair[None, :]
+        c, s = tl.load(cos + place).to(tl.float32), tl.load(sin + place).to(tl.float32)
     acc, other = products(
         x,
-        weight + one.to(tl.int64) * K,
-        weight + two.to(tl.int64) * K,
+        loaded,
+        first_rows,
+        second_rows,
         rows,
         pair < HALF,
         norm_weight,
@@ -166,16 +212,10 @@ def project_heads(
         NORM_BK,
         STAGES,
     )
-    program = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
-    prefetch(ahead, ahead_lines, program, AHEAD)
-    if HAS_BIAS:
-        acc += tl.load(bias + one).to(tl.float32)[None, :]
-        other += tl.load(bias + two).to(tl.float32)[None, :]
-    position = tl.load(at + rows, mask=rows < M, other=0)  # [BM]
+    acc += shift[None, :]
+    other += other_shift[None, :]
     if ROTARY:
         if head < H + HKV:
-            place = position[:, None] * HALF + pair[None, :]
-            c, s = tl.load(cos + place).to(tl.float32), tl.load(sin + place).to(tl.float32)
             acc, other = acc * c - other * s, acc * s + other * c
     mask = (rows < M)[:, None] & (pair < HALF)[None, :]
     acc, other = acc.to(DTYPE), other.to(DTYPE)

@@ -1,0 +1,73 @@
+"""Calls that are recorded on a GPU, and their plain form elsewhere."""
+
+import pytest
+import torch
+from torch import nn
+
+from zoo.generation.recorded_calls import call_recorded, copy_tensors, inspect_module
+from zoo.generation.tensors_by_name import (
+    flatten_memory,
+    flatten_state,
+    unflatten_memory,
+    unflatten_state,
+)
+from zoo.plugin import Memory, State
+
+
+def scale(module, inputs, factor):
+    return {"product": factor * module(inputs["x"])}
+
+
+def test_on_the_cpu_the_function_is_called():
+    module, x = nn.Linear(2, 3).eval(), torch.ones(1, 2)
+    with torch.no_grad():
+        result = call_recorded(module, scale, {"x": x}, 2.0)
+    torch.testing.assert_close(result["product"], 2 * module(x))
+
+
+def test_reasons():
+    module, gpu = nn.Linear(2, 2), torch.device("cuda")
+
+    def reason(device):
+        return inspect_module(module, device)[0]
+
+    assert reason(torch.device("cpu")) == "the device is 'cpu', not 'cuda'"
+    assert reason(gpu) == "the module is in training mode"
+    module.eval()
+    assert reason(gpu) is None
+    before = inspect_module(module, gpu)[1]
+    module.double()
+    assert inspect_module(module, gpu)[1] != before
+    module.register_forward_hook(lambda *_: None)
+    assert reason(gpu) == "the module has hooks"
+
+
+def test_copies_of_different_dtypes():
+    tensors = {"a": torch.randn(2, 3), "b": torch.tensor([True]), "c": torch.randn(4)[::2]}
+    copies = copy_tensors(tensors)
+    for name, tensor in tensors.items():
+        assert torch.equal(copies[name], tensor)
+        assert copies[name].data_ptr() != tensor.data_ptr()
+
+
+def test_memory_and_state_by_name():
+    memory = Memory(
+        torch.ones(1, 2, 3), torch.ones(1, 2).bool(), torch.ones(1, 3), {"h": torch.ones(1)}
+    )
+    assert unflatten_memory(flatten_memory(memory)) == memory
+    state = State({"at": torch.ones(1)}, shared={"0.keys": torch.zeros(2)})
+    assert unflatten_state(flatten_state(state)) == state
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@torch.no_grad()
+def test_replays_use_the_current_inputs_and_weights():
+    module = nn.Linear(2, 3).cuda().eval()
+    results, expected = [], []
+    for index in range(6):
+        x = torch.full((1, 2), float(index), device="cuda")
+        module.weight.add_(1.0)
+        results.append(call_recorded(module, scale, {"x": x}, 2.0)["product"])
+        expected.append(2 * module(x))
+    torch.testing.assert_close(results, expected)
