@@ -26,7 +26,7 @@ def load(pointers, mask):
 
 @triton.jit
 def scores(
-    q,  # [B, D], receives the sum of bias and partials if there are PARTS
+    q,  # [B, D]; if there are PARTS, the sum of bias and partials is used instead
     bias,  # [N]
     partials,  # [PARTS, B, N]
     keys,  # [B, S, D]
@@ -53,8 +53,6 @@ def scores(
         if PARTS > 0:
             start = load(bias + d, d < D)
             row = add_parts(start, partials, b, tl.num_programs(0), N, d, d < D, PARTS)
-            if tl.program_id(1) == 0:
-                tl.store(q + b * q_b + d, row, mask=d < D)
         else:
             row = load(q + b * q_b + d, d < D)
         query = row[None, :]

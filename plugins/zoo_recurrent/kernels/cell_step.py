@@ -35,7 +35,7 @@ def advance(
     scores,  # [B, S]
     memory_gates,  # [B, S, G * H]
     x,  # [B, G * H], input terms of the gates
-    r,  # [B, R], receives the recurrent terms of the gates, the sum of bias and partials
+    r,  # [B, R], recurrent terms of the gates if there are no PARTS
     bias,  # [groups, N]
     partials,  # [PARTS, B, N]; the recurrent terms are the last R columns
     h,  # [B, H]
@@ -62,7 +62,8 @@ def advance(
 ):
     """Compute the weights and a block of the new state; grid (B, H blocks).
 
-    CELL is 'rnn', 'lstm', 'gru', or 'none' to write the gates [B, G * H] to h_after.
+    CELL is 'rnn', 'lstm', 'gru', or 'none' to write the gates [B, G * H] to h_after, and the sum of
+    bias and partials to r.
     """
     b = tl.program_id(0).to(tl.int64)
     j = tl.program_id(1) * HB + tl.arange(0, HB)
@@ -126,15 +127,10 @@ def advance(
             g2 += tl.sum(a2, axis=0)
         if G > 3:
             g3 += tl.sum(a3, axis=0)
-    if PARTS > 0:
-        tl.store(r + b * r_b + j, r0, mask=inside)
-        if CELL != "rnn":
-            tl.store(r + b * r_b + H + j, r1, mask=inside)
-        if (CELL == "gru") | (CELL == "lstm"):
-            tl.store(r + b * r_b + 2 * H + j, r2, mask=inside)
-        if CELL == "lstm":
-            tl.store(r + b * r_b + 3 * H + j, r3, mask=inside)
     if CELL == "none":
+        if PARTS > 0:
+            tl.store(r + b * r_b + j, r0, mask=inside)
+            tl.store(r + b * r_b + H + j, r1, mask=inside)
         tl.store(h_after + b * h_b + j, g0, mask=inside)
         tl.store(h_after + b * h_b + H + j, g1, mask=inside)
         tl.store(h_after + b * h_b + 2 * H + j, g2, mask=inside)
@@ -241,9 +237,9 @@ def gate_gradient(
 @triton.jit
 def gru_factors(
     x,  # [B * T, 3 * H], input terms of the gates
-    r,  # [B * T, 3 * H], recurrent terms of the gates
+    r,  # [B, T + 1, 3 * H], recurrent terms of the gates
     h,  # [B, T + 1, H], states
-    factors_x,  # [B * T, 3 * H]
+    factors_x,  # [B * T, 3 * H]; can be x
     factors_h,  # [B * T, H]
     factors_direct,  # [B * T, H]
     r_row,
@@ -255,13 +251,14 @@ def gru_factors(
     row = tl.program_id(0).to(tl.int64)
     j = tl.program_id(1) * HB + tl.arange(0, HB)
     inside = j < H
+    state = row + row // T
     x += row * 3 * H + j
-    r += row * r_row + j
+    r += state * r_row + j
     reset = tl.sigmoid(load(x, inside) + load(r, inside))
     z = tl.sigmoid(load(x + H, inside) + load(r + H, inside))
     u = load(r + 2 * H, inside)
     n = tanh(load(x + 2 * H, inside) + reset * u)
-    h_before = load(h + (row + row // T) * H + j, inside)
+    h_before = load(h + state * H + j, inside)
     d_n = (1.0 - z) * (1.0 - n * n)
     factors_x += row * 3 * H + j
     tl.store(factors_x, d_n * u * reset * (1.0 - reset), mask=inside)

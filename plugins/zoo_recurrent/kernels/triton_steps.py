@@ -52,7 +52,7 @@ class TritonSteps(TorchSteps):
         self.precision = "tf32x3" if rounds and exact else "tf32"
 
     def project(self, h: Tensor, row: Tensor) -> None:
-        """Compute partial sums of W h; `attend` and `advance` write the row."""
+        """Compute partial sums of W h, which `attend` and `advance` add."""
         if self.rows > MAX_ROWS:
             super().project(h, row)
         else:
@@ -164,10 +164,10 @@ class TritonSteps(TorchSteps):
     def derivatives(self, gates: Tensor, recurrent: Tensor, hs: Tensor, cs: Tensor) -> Derivatives:
         if self.cell != "gru":
             return super().derivatives(gates, recurrent, hs, cs)
-        B, T, _ = gates.shape
-        x, h, direct = (
-            torch.empty(B, T, width, dtype=torch.float32, device=gates.device)
-            for width in (3 * self.H, self.H, self.H)
+        (B, T, _), is_new = gates.shape, gates is not self.inputs.x_gates
+        x = gates if is_new and gates.dtype == torch.float32 else torch.empty_like(gates, dtype=torch.float32)
+        h, direct = (
+            torch.empty(B, T, self.H, dtype=torch.float32, device=gates.device) for _ in range(2)
         )
         HB = _block(self.H, 512)
         cell_step.gru_factors[(B * T, triton.cdiv(self.H, HB))](
