@@ -65,7 +65,8 @@ def run_directions(x: Tensor, cells: Sequence[RecurrentCell], lengths: Tensor) -
         reversed_terms = [_reverse(term, reversal) if i else term for i, term in enumerate(terms)]
         directions = _run_operator(reversed_terms, cells, lengths)
     return [
-        (_reverse(h, reversal) if index else h, final) for index, (h, final) in enumerate(directions)
+        (_reverse(h, reversal) if index else h, final)
+        for index, (h, final) in enumerate(directions)
     ]
 
 

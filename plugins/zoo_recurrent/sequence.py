@@ -22,9 +22,7 @@ from zoo_recurrent.sequence_steps import TorchSteps
 
 
 @torch.library.custom_op("zoo_recurrent::decode_sequence", mutates_args=())
-def _decode(
-    tensors: Sequence[Tensor], mask: Tensor, cell: str, scorer: str, first: int
-) -> Result:
+def _decode(tensors: Sequence[Tensor], mask: Tensor, cell: str, scorer: str, first: int) -> Result:
     hs, cs, weights = run_recorded(_run, [*tensors, mask], (cell, scorer, first))
     return hs, cs, weights
 
@@ -36,9 +34,7 @@ def _run(tensors: Sequence[Tensor], settings: Settings) -> list[Tensor]:
 
 
 @_decode.register_fake
-def _(
-    tensors: Sequence[Tensor], mask: Tensor, cell: str, scorer: str, first: int
-) -> Result:
+def _(tensors: Sequence[Tensor], mask: Tensor, cell: str, scorer: str, first: int) -> Result:
     return empty_result(SequenceInputs.of([*tensors, mask], (cell, scorer, first)))
 
 

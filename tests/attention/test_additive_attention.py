@@ -26,6 +26,7 @@ GENERATOR = torch.Generator().manual_seed(0)
 @pytest.fixture(autouse=True)
 def interpret(monkeypatch):
     monkeypatch.setenv("ZOO_TRITON", "interpret")
+    GENERATOR.manual_seed(1)
 
 
 def randn(*shape, scale=1.0):

@@ -1,5 +1,7 @@
 """The benchmarks of a run and their parameters."""
 
+from typing import ClassVar
+
 import pytest
 from benchmark_kit import Peers, case
 
@@ -58,7 +60,7 @@ def test_a_sweep_has_each_value_of_each_parameter():
 def test_a_point_of_a_sweep_can_set_several_parameters():
     class Several(TinyBenchmark):
         name = "several"
-        sweep = {"size": (8, {"size": 16, "scale": 2})}
+        sweep: ClassVar = {"size": (8, {"size": 16, "scale": 2})}
 
         def __init__(self, *, size: int = 8, scale: int = 1) -> None:
             super().__init__(size=size)

@@ -56,8 +56,8 @@ class GraphedFunction:
     only in the first calls and when a shape is recorded. Random numbers are the same as without a
     graph.
 
-    A function that is called in the first calls or in a recording, and has graphs of its own, should
-    not record them: `is_recording` is then true.
+    A function that has graphs of its own should not record them in the first calls or a recording
+    of another one: `is_recording` is then true.
 
     If the function waits for the device, which a graph cannot do, or recording fails, the function
     is called as it is from then on, and ``reason`` says why. The graphs share one memory pool.

@@ -165,7 +165,11 @@ class TritonSteps(TorchSteps):
         if self.cell != "gru":
             return super().derivatives(gates, recurrent, hs, cs)
         (B, T, _), is_new = gates.shape, gates is not self.inputs.x_gates
-        x = gates if is_new and gates.dtype == torch.float32 else torch.empty_like(gates, dtype=torch.float32)
+        x = (
+            gates
+            if is_new and gates.dtype == torch.float32
+            else torch.empty_like(gates, dtype=torch.float32)
+        )
         h, direct = (
             torch.empty(B, T, self.H, dtype=torch.float32, device=gates.device) for _ in range(2)
         )

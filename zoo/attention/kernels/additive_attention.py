@@ -22,7 +22,7 @@ LARGEST_ROW = 4096
 
 Terms = tuple[Tensor, Tensor, Tensor]
 Inputs = tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]
-"""a [B, H, T, D], b [B, H, S, D], v [D] or [H, D], values [B, Hv, S, Dv] and bias [H or 1, T, S]."""
+"""a [B, H, T, D], b [B, H, S, D], v [D] or [H, D], values [B, Hv, S, Dv], bias [H or 1, T, S]."""
 
 
 def attend(inputs: Inputs, plan: AttentionPlan) -> tuple[Tensor, tuple[Tensor, ...]]:
