@@ -14,7 +14,7 @@ class _Concatenation(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, ...]:
-        return tuple(grad.clone() for grad in grad_output.split(ctx.widths, dim=-1))
+        return tuple(grad.clone() for grad in torch.split(grad_output, ctx.widths, dim=-1))
 
 
 def concatenate(*parts: Tensor) -> Tensor:

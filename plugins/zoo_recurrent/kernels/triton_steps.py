@@ -76,7 +76,8 @@ class TritonSteps(TorchSteps):
     def _multiply(self, a: Tensor, w: Tensor, blocks: Blocks) -> None:
         """Compute the partial sums [parts, B, N] of a [B, K] times w [groups, K, N]."""
         B, groups = len(a), len(w)
-        previous = self.partials.unflatten(1, (groups, self.rows)) if self.parts else None
+        shape = (self.parts, groups, self.rows, -1)
+        previous = self.partials.view(shape) if self.parts else None
         found = multiply(a.view(groups, self.rows, -1), w, blocks, self.precision, out=previous)
         self.partials, self.parts = found.view(len(found), B, -1), len(found)
 
