@@ -192,21 +192,24 @@ def gate_gradient(
             grad = add_parts(grad, partials, b, B, H, j, inside, PARTS)
             cell_grad = grad
             direct = load(grad_h + b * gh_b + j, inside)
+            candidate = grad
+            if CELL == "gru":
+                direct += grad * load(factors_direct + b * fd_b + j, inside)
+                candidate = grad * load(factors_h + b * fd_b + j, inside)
+                tl.debug_barrier()  # before dr is written, which can be in their place
             if CELL == "lstm":
                 cell_grad = load(dc + b * dc_b + j, inside)
                 cell_grad += grad * load(factors_cell + b * fd_b + j, inside)
                 after = cell_grad * load(factors_direct + b * fd_b + j, inside)
                 after += load(grad_c + b * gh_b + j, inside)
                 tl.store(dc_before + b * H + j, after, mask=inside)
-            if CELL == "gru":
-                direct += grad * load(factors_direct + b * fd_b + j, inside)
             tl.store(before + b * H + j, direct, mask=inside)
             for g in tl.static_range(G):
                 gate = load(factors_x + b * f_b + g * H + j, inside)
                 gate *= grad if g == 3 else cell_grad
                 tl.store(dx + b * dx_b + g * H + j, gate, mask=inside)
                 if (CELL == "gru") & (g == 2):
-                    gate = grad * load(factors_h + b * fd_b + j, inside)
+                    gate = candidate
                 tl.store(dr + b * dr_b + g * H + j, gate, mask=inside)
     else:
         s = tl.program_id(1) * SB + tl.arange(0, SB)
@@ -240,9 +243,10 @@ def gru_factors(
     r,  # [B, T + 1, 3 * H], recurrent terms of the gates
     h,  # [B, T + 1, H], states
     factors_x,  # [B * T, 3 * H]; can be x
-    factors_h,  # [B * T, H]
-    factors_direct,  # [B * T, H]
+    factors_h,  # [B, T + 1, H]; can be a part of r
+    factors_direct,  # [B, T + 1, H]; likewise
     r_row,
+    f_row,
     T,
     H,
     HB: tl.constexpr,
@@ -260,9 +264,10 @@ def gru_factors(
     n = tanh(load(x + 2 * H, inside) + reset * u)
     h_before = load(h + state * H + j, inside)
     d_n = (1.0 - z) * (1.0 - n * n)
+    tl.debug_barrier()  # before x and r are overwritten
     factors_x += row * 3 * H + j
     tl.store(factors_x, d_n * u * reset * (1.0 - reset), mask=inside)
     tl.store(factors_x + H, (h_before - n) * z * (1.0 - z), mask=inside)
     tl.store(factors_x + 2 * H, d_n, mask=inside)
-    tl.store(factors_h + row * H + j, d_n * reset, mask=inside)
-    tl.store(factors_direct + row * H + j, z, mask=inside)
+    tl.store(factors_h + state * f_row + j, d_n * reset, mask=inside)
+    tl.store(factors_direct + state * f_row + j, z, mask=inside)

@@ -85,7 +85,8 @@ class TritonSteps(TorchSteps):
         if not self.multiplies_all:
             return super().project_all(hs)
         inputs, flat = self.inputs, hs.reshape(len(self.inputs.W), -1, self.H)
-        result = multiply(flat, self.W_T, PROJECT_ALL_BLOCKS, "tf32x3", bias=inputs.b)
+        W_T = inputs.W.mT.contiguous()
+        result = multiply(flat, W_T, PROJECT_ALL_BLOCKS, "tf32x3", bias=inputs.b)
         return result.view(*hs.shape[:2], -1)
 
     def weight_gradients(self, grad: Tensor, hs: Tensor) -> tuple[Tensor, Tensor]:
@@ -163,20 +164,20 @@ class TritonSteps(TorchSteps):
             self.advance_cell(t, output, recurrent, hs, cs)
 
     def derivatives(self, gates: Tensor, recurrent: Tensor, hs: Tensor, cs: Tensor) -> Derivatives:
+        """Compute the factors; those of a GRU in float32 replace the terms of the gates."""
         if self.cell != "gru":
             return super().derivatives(gates, recurrent, hs, cs)
-        (B, T, _), is_new = gates.shape, gates is not self.inputs.x_gates
-        x = (
-            gates
-            if is_new and gates.dtype == torch.float32
-            else torch.empty_like(gates, dtype=torch.float32)
-        )
-        h, direct = (
-            torch.empty(B, T, self.H, dtype=torch.float32, device=gates.device) for _ in range(2)
-        )
-        HB = _block(self.H, 512)
-        cell_step.gru_factors[(B * T, triton.cdiv(self.H, HB))](
-            gates, recurrent, hs, x, h, direct, recurrent.stride(1), T, self.H, HB=HB
+        (B, T, _), H = gates.shape, self.H
+        is_wide, is_new = gates.dtype == torch.float32, gates is not self.inputs.x_gates
+        x = gates if is_wide and is_new else torch.empty_like(gates, dtype=torch.float32)
+        if is_wide:
+            direct, h = recurrent[..., :H], recurrent[..., 2 * H :]
+        else:
+            empty = torch.empty(2, B, T + 1, H, dtype=torch.float32, device=gates.device)
+            direct, h = empty[:, :, :-1]
+        HB = _block(H, 512)
+        cell_step.gru_factors[(B * T, triton.cdiv(H, HB))](
+            gates, recurrent, hs, x, h, direct, recurrent.stride(1), h.stride(1), T, H, HB=HB
         )
         none = gates.new_empty(0)
         return Derivatives(x, h, direct, none, none, none)
@@ -277,21 +278,9 @@ class TritonSteps(TorchSteps):
         grad_keys = torch.empty_like(inputs.keys)
         grad_v = torch.empty(B, blocks, D, dtype=torch.float32, device=q.device)
         attention_step.additive_gradients[(B, blocks, triton.cdiv(D, DB))](
-            q,
-            inputs.keys,
-            inputs.v,
-            ds,
-            grad_keys,
-            grad_v,
-            q.stride(0),
-            q.stride(1),
-            T,
-            self.S,
-            D,
-            SB=SB,
-            DB=DB,
-            num_warps=4,
-        )
+            q, inputs.keys, inputs.v, ds, grad_keys, grad_v, q.stride(0), q.stride(1),
+            T, self.S, D, SB=SB, DB=DB, num_warps=4,
+        )  # fmt: skip
         return grad_keys, grad_v.sum(dim=(0, 1)).to(inputs.v.dtype)
 
 
