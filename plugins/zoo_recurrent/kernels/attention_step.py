@@ -1,7 +1,8 @@
 """Triton kernels of one attention step of all items, and of its gradient.
 
 Notation: B batch, T steps, S source positions, D width of the queries. Names such as ``q_b`` are
-strides. A score is v . tanh(q + k), or q . k if not ADDITIVE.
+strides. A score is v . tanh(q + k), or q . k if not ADDITIVE. For PDL see `dependent_launch`: what
+no kernel of a step writes is loaded before the previous kernel ends.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
@@ -41,8 +42,11 @@ def scores(
     ADDITIVE: tl.constexpr,
     SB: tl.constexpr,
     DB: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Compute the scores of a block of positions, LOWEST where masked; grid (B, S blocks)."""
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
     b = tl.program_id(0).to(tl.int64)
     s = tl.program_id(1) * SB + tl.arange(0, SB)
     sums = tl.zeros((SB, DB), tl.float32)
@@ -50,6 +54,8 @@ def scores(
         d = first + tl.arange(0, DB)
         inside = (s[:, None] < S) & (d[None, :] < D)
         key = load(keys + (b * S + s[:, None]) * D + d[None, :], inside)
+        if PDL:
+            tl.extra.cuda.gdc_wait()
         if PARTS > 0:
             start = load(bias + d, d < D)
             row = add_parts(start, partials, b, tl.num_programs(0), N, d, d < D, PARTS)
@@ -85,12 +91,17 @@ def query_gradient(
     SP: tl.constexpr,  # power of two, at least S
     SB: tl.constexpr,
     DB: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Compute a block of the gradient of the queries; grid (B, D blocks)."""
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
     b = tl.program_id(0).to(tl.int64)
     d = tl.program_id(1) * DB + tl.arange(0, DB)
     every = tl.arange(0, SP)
     all_weights = load(weights + b * w_b + every, every < S)
+    if PDL:
+        tl.extra.cuda.gdc_wait()
     all_grads = load(d_weights + b * S + every, every < S)
     all_grads += load(grad_weights + b * g_b + every, every < S)
     mean = tl.sum(all_weights * all_grads, axis=0)

@@ -59,12 +59,15 @@ def advance(
     SP: tl.constexpr,  # power of two, at least S
     SB: tl.constexpr,
     HB: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Compute the weights and a block of the new state; grid (B, H blocks).
 
     CELL is 'rnn', 'lstm', 'gru', or 'none' to write the gates [B, G * H] to h_after, and the sum of
     bias and partials to r.
     """
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
     b = tl.program_id(0).to(tl.int64)
     j = tl.program_id(1) * HB + tl.arange(0, HB)
     inside = j < H
@@ -79,6 +82,8 @@ def advance(
         g3 = load(x + b * x_b + 3 * H + j, inside)
     B = tl.num_programs(0)
     bias += b // group_rows * N
+    if PDL:
+        tl.extra.cuda.gdc_wait()
     # Loads before the loop overlap with those of the loop; stores are at the end.
     r0 = _recurrent(r + b * r_b + j, bias, partials, b, B, N, D + j, inside, PARTS)
     r1 = r0
@@ -176,12 +181,16 @@ def gate_gradient(
     G: tl.constexpr,
     SB: tl.constexpr,
     HB: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Compute the gradients of the gates and of the weights; grid (B, S blocks + 1).
 
     The last program of an item writes the gradients of the gates, the others those of the weights.
     If CELL is 'none', dx is given and there are S blocks.
     """
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
     b = tl.program_id(0).to(tl.int64)
     B = tl.num_programs(0)
     if (CELL != "none") & (tl.program_id(1) == tl.num_programs(1) - 1):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from zoo.plugin import dependent_launch
 from zoo_recurrent.kernels.product import product
 
 
@@ -61,6 +62,7 @@ def multiply(
         PRECISION=precision,
         num_warps=blocks.warps,
         num_stages=blocks.stages,
+        **dependent_launch(a),
     )
     return out
 

@@ -28,8 +28,12 @@ def product(
     NB: tl.constexpr,
     KB: tl.constexpr,
     PRECISION: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Compute a block of the partial sums; grid (N blocks, blocks of all groups, parts)."""
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
     n = tl.program_id(0) * NB + tl.arange(0, NB)
     blocks = tl.cdiv(rows, MB)
     group = (tl.program_id(1) // blocks).to(tl.int64)

@@ -9,6 +9,7 @@ import torch
 import triton
 from torch import Tensor
 
+from zoo.plugin import dependent_launch
 from zoo_recurrent.cells import GATES
 from zoo_recurrent.kernels import attention_step, cell_step
 from zoo_recurrent.kernels.matmul import Blocks, multiply
@@ -47,6 +48,7 @@ class TritonSteps(TorchSteps):
         self.padded_source = triton.next_power_of_2(max(S, 1))
         self.partials = self.scores
         self.parts = 0
+        self.launch = dependent_launch(self.scores)
         self.rows = max(1, B // len(inputs.W))
         # TF32 represents half-precision numbers exactly.
         rounds = inputs.h0.dtype == torch.float32
@@ -118,6 +120,7 @@ class TritonSteps(TorchSteps):
             SB=SB,
             DB=_block(D, DB),
             num_warps=warps,
+            **self.launch,
         )
 
     def advance(
@@ -159,6 +162,7 @@ class TritonSteps(TorchSteps):
             SB=SB,
             HB=HB,
             num_warps=warps,
+            **self.launch,
         )
         if not by_cell:
             self.advance_cell(t, output, recurrent, hs, cs)
@@ -238,6 +242,7 @@ class TritonSteps(TorchSteps):
             SB=SB,
             HB=_block(self.H, HB),
             num_warps=warps,
+            **self.launch,
         )
         return before, dc_before
 
@@ -269,6 +274,7 @@ class TritonSteps(TorchSteps):
             SB=SB,
             DB=DB,
             num_warps=warps,
+            **self.launch,
         )
 
     def additive_gradients(self, q: Tensor, ds: Tensor) -> tuple[Tensor, Tensor]:
