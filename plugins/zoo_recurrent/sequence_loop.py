@@ -14,7 +14,12 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from zoo_recurrent.sequence_inputs import Derivatives, SequenceInputs, weight_gradients
+from zoo_recurrent.sequence_inputs import (
+    Derivatives,
+    SequenceInputs,
+    grouped_linear,
+    weight_gradients,
+)
 
 Result = tuple[Tensor, Tensor, Tensor]
 """States [B, T + 1, H], memory cells [B, T + 1, H] of an LSTM, and weights [B, T, S]."""
@@ -28,10 +33,6 @@ class Steps(Protocol):
     def project(self, h: Tensor, row: Tensor) -> None: ...
 
     def unproject(self, before: Tensor, d_row: Tensor) -> Tensor: ...
-
-    def project_all(self, hs: Tensor) -> Tensor: ...
-
-    def weight_gradients(self, grad: Tensor, hs: Tensor) -> tuple[Tensor, Tensor]: ...
 
     def finish(self, dh: Tensor) -> Tensor: ...
 
@@ -97,7 +98,7 @@ def run_backward(
     """Compute the gradients of the tensors of the inputs, given those of the result."""
     (hs, cs, weights), (grad_hs, grad_cs, grad_weights) = result, gradients
     D, attends = inputs.query_rows, inputs.scorer != "none"
-    every = steps.project_all(hs)  # W h + b [B, T + 1, D + R]
+    every = grouped_linear(hs, inputs.W, inputs.b)  # W h + b [B, T + 1, D + R]
     h_before, projected = hs[:, :-1], every[:, :-1]
     q = projected[..., :D].contiguous() if D else h_before
     R = projected.shape[-1] - (inputs.hidden if inputs.feeds else 0)
@@ -138,7 +139,7 @@ def run_backward(
         dh = steps.unproject(before, d_projected[:, t])
     groups, gate = len(inputs.W), factors.gate
     del factors
-    grad_W, grad_b = steps.weight_gradients(every, hs)
+    grad_W, grad_b = weight_gradients(every, hs, groups)
     grad_U_n, grad_b_n = torch.zeros_like(inputs.U_n), torch.zeros_like(inputs.b_n)
     if inputs.cell == "gru-cho":
         d_n = dx[..., 2 * inputs.hidden :]

@@ -15,7 +15,6 @@ from zoo_recurrent.sequence_inputs import (
     SequenceInputs,
     derivatives,
     grouped_linear,
-    weight_gradients,
 )
 
 LOWEST = -1e30
@@ -73,14 +72,6 @@ class TorchSteps:
             return torch.addmm(before, d_row, W[0])
         groups = [part.reshape(len(W), -1, part.shape[1]) for part in (before, d_row)]
         return torch.baddbmm(groups[0], groups[1], W).view_as(before)
-
-    def project_all(self, hs: Tensor) -> Tensor:
-        """Compute W h + b [B, T + 1, D + R] of all states [B, T + 1, H]."""
-        return grouped_linear(hs, self.inputs.W, self.inputs.b)
-
-    def weight_gradients(self, grad: Tensor, hs: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute the gradients of W and b, given that of `project_all`."""
-        return weight_gradients(grad, hs, len(self.inputs.W))
 
     def finish(self, dh: Tensor) -> Tensor:
         """Return the gradient of the first state, given the last result of `unproject`."""

@@ -45,8 +45,6 @@ def scores(
     PDL: tl.constexpr,
 ):
     """Compute the scores of a block of positions, LOWEST where masked; grid (B, S blocks)."""
-    if PDL:
-        tl.extra.cuda.gdc_launch_dependents()
     b = tl.program_id(0).to(tl.int64)
     s = tl.program_id(1) * SB + tl.arange(0, SB)
     sums = tl.zeros((SB, DB), tl.float32)
@@ -67,6 +65,8 @@ def scores(
         else:
             sums += query * key
     valid = tl.load(mask + b * S + s, mask=s < S, other=0) != 0
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
     tl.store(output + b * S + s, tl.where(valid, tl.sum(sums, axis=1), LOWEST), mask=s < S)
 
 
@@ -94,8 +94,6 @@ def query_gradient(
     PDL: tl.constexpr,
 ):
     """Compute a block of the gradient of the queries; grid (B, D blocks)."""
-    if PDL:
-        tl.extra.cuda.gdc_launch_dependents()
     b = tl.program_id(0).to(tl.int64)
     d = tl.program_id(1) * DB + tl.arange(0, DB)
     every = tl.arange(0, SP)
@@ -124,6 +122,8 @@ def query_gradient(
     result = tl.sum(sums, axis=0)
     if ADDITIVE:
         result *= load(v + d, d < D)
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
     tl.store(dq + b * dq_b + d, result, mask=d < D)
 
 

@@ -66,8 +66,6 @@ def advance(
     CELL is 'rnn', 'lstm', 'gru', or 'none' to write the gates [B, G * H] to h_after, and the sum of
     bias and partials to r.
     """
-    if PDL:
-        tl.extra.cuda.gdc_launch_dependents()
     b = tl.program_id(0).to(tl.int64)
     j = tl.program_id(1) * HB + tl.arange(0, HB)
     inside = j < H
@@ -132,6 +130,8 @@ def advance(
             g2 += tl.sum(a2, axis=0)
         if G > 3:
             g3 += tl.sum(a3, axis=0)
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
     if CELL == "none":
         if PARTS > 0:
             tl.store(r + b * r_b + j, r0, mask=inside)
@@ -189,7 +189,6 @@ def gate_gradient(
     If CELL is 'none', dx is given and there are S blocks.
     """
     if PDL:
-        tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
     b = tl.program_id(0).to(tl.int64)
     B = tl.num_programs(0)
@@ -243,6 +242,8 @@ def gate_gradient(
                     gate = load(factors_x + b * f_b + g * H + j, inside)
                     gate *= grad if g == 3 else cell_grad
                     sums += gate[None, :] * load(rows + g * H, used)
+        if PDL:
+            tl.extra.cuda.gdc_launch_dependents()
         tl.store(d_weights + b * S + s, tl.sum(sums, axis=1), mask=s < S)
 
 

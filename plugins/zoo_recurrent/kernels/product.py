@@ -1,8 +1,7 @@
-"""Triton kernel of matrix products.
+"""Triton kernel of the matrix product of a step.
 
 The batch of a step is small, so the inner dimension is divided among programs. Their partial sums
-are added by the kernels that read the product, in a fixed order. Products of all steps have one
-part.
+are added by the kernels that read the product, in a fixed order.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
@@ -13,14 +12,12 @@ import triton.language as tl
 
 @triton.jit
 def product(
-    a,  # [groups, rows, K]
+    a,  # [B, K]
     w,  # [groups, K, N]
-    bias,  # [groups, N], or None
-    partials,  # [parts, groups, rows, N]
-    a_g,
-    a_m,
-    a_k,
-    rows,
+    partials,  # [parts, B, N]
+    a_b,
+    B,
+    group_rows,  # number of items of a group
     K,
     N,
     PART: tl.constexpr,  # length of a part of K, a multiple of KB
@@ -32,29 +29,26 @@ def product(
 ):
     """Compute a block of the partial sums; grid (N blocks, blocks of all groups, parts)."""
     if PDL:
-        tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
     n = tl.program_id(0) * NB + tl.arange(0, NB)
-    blocks = tl.cdiv(rows, MB)
-    group = (tl.program_id(1) // blocks).to(tl.int64)
-    m = (tl.program_id(1) % blocks) * MB + tl.arange(0, MB)
-    a += group * a_g
+    blocks = tl.cdiv(group_rows, MB)
+    group = tl.program_id(1) // blocks
+    row = (tl.program_id(1) % blocks) * MB + tl.arange(0, MB)
+    m = group * group_rows + row
     w += group * K * N
     part = tl.program_id(2)
     sums = tl.zeros((MB, NB), tl.float32)
-    if bias is not None:
-        sums += tl.load(bias + group * N + n, mask=n < N, other=0.0).to(tl.float32)[None, :]
     for first in range(0, PART, KB):
         k = part * PART + first + tl.arange(0, KB)
-        inside = (m[:, None] < rows) & (k[None, :] < K)
-        x = tl.load(a + m[:, None] * a_m + k[None, :] * a_k, mask=inside, other=0.0).to(tl.float32)
+        inside = (row[:, None] < group_rows) & (k[None, :] < K)
+        x = tl.load(a + m[:, None] * a_b + k[None, :], mask=inside, other=0.0).to(tl.float32)
         inside = (k[:, None] < K) & (n[None, :] < N)
         y = tl.load(w + k[:, None] * N + n[None, :], mask=inside, other=0.0).to(tl.float32)
         sums = tl.dot(x, y, sums, input_precision=PRECISION)
-    inside = (m[:, None] < rows) & (n[None, :] < N)
-    groups = tl.num_programs(1) // blocks
-    partials += (part * groups + group) * rows * N
-    tl.store(partials + m[:, None] * N + n[None, :], sums, mask=inside)
+    inside = (row[:, None] < group_rows) & (n[None, :] < N)
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
+    tl.store(partials + (part * B + m[:, None]) * N + n[None, :], sums, mask=inside)
 
 
 @triton.jit

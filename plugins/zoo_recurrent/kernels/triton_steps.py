@@ -12,8 +12,8 @@ from torch import Tensor
 from zoo.plugin import dependent_launch
 from zoo_recurrent.cells import GATES
 from zoo_recurrent.kernels import attention_step, cell_step
-from zoo_recurrent.kernels.matmul import Blocks, multiply
-from zoo_recurrent.sequence_inputs import Derivatives, SequenceInputs, row_sums
+from zoo_recurrent.kernels.product import product
+from zoo_recurrent.sequence_inputs import Derivatives, SequenceInputs
 from zoo_recurrent.sequence_steps import TorchSteps
 
 MAX_SOURCE = 65536
@@ -27,11 +27,9 @@ SCORE_BLOCKS = (4, 512, 4)
 ADVANCE_BLOCKS = (32, 32, 2)
 GATE_BLOCKS = (4, 512, 4)
 QUERY_BLOCKS = (64, 32, 4)
-PROJECT_BLOCKS = Blocks(64, 16, 64, parts=2, warps=4, stages=4)
-UNPROJECT_BLOCKS = Blocks(16, 64, 64, parts=4, warps=4, stages=4)
-# Of the products of all steps.
-PROJECT_ALL_BLOCKS = Blocks(128, 128, 32, parts=1, warps=8, stages=3)
-WEIGHT_BLOCKS = Blocks(128, 64, 32, parts=4, warps=4, stages=3)
+# Rows, columns and inner length of a block, number of parts, warps and stages.
+PROJECT_BLOCKS = (64, 16, 64, 2, 4, 4)
+UNPROJECT_BLOCKS = (16, 64, 64, 4, 4, 4)
 
 
 class TritonSteps(TorchSteps):
@@ -54,9 +52,6 @@ class TritonSteps(TorchSteps):
         rounds = inputs.h0.dtype == torch.float32
         exact = torch.get_float32_matmul_precision() == "highest"
         self.precision = "tf32x3" if rounds and exact else "tf32"
-        # Other products of all steps are those of torch. The kernel has indices of 32 bits.
-        size = B * (inputs.steps + 1) * inputs.W.shape[1]
-        self.multiplies_all = rounds and exact and size < 2**31
 
     def project(self, h: Tensor, row: Tensor) -> None:
         """Compute partial sums of W h, which `attend` and `advance` add."""
@@ -75,29 +70,19 @@ class TritonSteps(TorchSteps):
     def finish(self, dh: Tensor) -> Tensor:
         return (dh + self.partials.sum(dim=0)).to(dh.dtype) if self.parts else dh.clone()
 
-    def _multiply(self, a: Tensor, w: Tensor, blocks: Blocks) -> None:
-        """Compute the partial sums [parts, B, N] of a [B, K] times w [groups, K, N]."""
-        B, groups = len(a), len(w)
-        shape = (self.parts, groups, self.rows, -1)
-        previous = self.partials.view(shape) if self.parts else None
-        found = multiply(a.view(groups, self.rows, -1), w, blocks, self.precision, out=previous)
-        self.partials, self.parts = found.view(len(found), B, -1), len(found)
-
-    def project_all(self, hs: Tensor) -> Tensor:
-        if not self.multiplies_all:
-            return super().project_all(hs)
-        inputs, flat = self.inputs, hs.reshape(len(self.inputs.W), -1, self.H)
-        W_T = inputs.W.mT.contiguous()
-        result = multiply(flat, W_T, PROJECT_ALL_BLOCKS, "tf32x3", bias=inputs.b)
-        return result.view(*hs.shape[:2], -1)
-
-    def weight_gradients(self, grad: Tensor, hs: Tensor) -> tuple[Tensor, Tensor]:
-        if not self.multiplies_all:
-            return super().weight_gradients(grad, hs)
-        groups = len(self.inputs.W)
-        grad, hs = (x.reshape(groups, -1, x.shape[-1]) for x in (grad, hs))
-        partials = multiply(grad.mT, hs, WEIGHT_BLOCKS, "tf32x3")
-        return partials.sum(dim=0), row_sums(grad)
+    def _multiply(self, a: Tensor, w: Tensor, blocks: tuple[int, ...]) -> None:
+        """Compute the partial sums of a [B, K] times w [groups, K, N]."""
+        (B, K), N = a.shape, w.shape[2]
+        MB, NB, KB, parts, warps, stages = blocks
+        part = triton.cdiv(triton.cdiv(K, KB), parts) * KB
+        parts = triton.cdiv(K, part)
+        if self.partials.shape != (parts, B, N):
+            self.partials = torch.empty(parts, B, N, dtype=torch.float32, device=a.device)
+        self.parts = parts
+        product[(triton.cdiv(N, NB), len(w) * triton.cdiv(self.rows, MB), parts)](
+            a, w, self.partials, a.stride(0), B, self.rows, K, N, PART=part, MB=MB, NB=NB, KB=KB,
+            PRECISION=self.precision, num_warps=warps, num_stages=stages, **self.launch,
+        )  # fmt: skip
 
     def attend(self, q: Tensor, weights: Tensor) -> None:
         """Compute the scores; `advance` computes the weights."""
