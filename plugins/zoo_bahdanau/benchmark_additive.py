@@ -30,7 +30,7 @@ class AdditiveAttention(AdditiveBenchmark):
     target: ClassVar[float | None] = 5.0
     memory_target: ClassVar[float | None] = 1.2
     sweep: ClassVar[Mapping[str, Sequence[Any]]] = {
-        "length": (256, 1024, 4096, 16384),
+        "length": (256, 1024, *({"length": n, "batch": 1} for n in (1024, 4096, 16384))),
         "batch": (1, 8, 64, 512),
         "recorded": (True, False),
     }

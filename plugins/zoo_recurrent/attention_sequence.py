@@ -130,15 +130,13 @@ def run_sequence(
     return SequenceResult(*decode_sequence(inputs))
 
 
-def run_cells(cells: Sequence[RecurrentCell], inputs: Sequence[Tensor]) -> SequenceResult:
-    """Run several cells of one kind and width from zero states, each over its inputs [B, S, D].
+def run_cells(cells: Sequence[RecurrentCell], x_gates: Sequence[Tensor]) -> SequenceResult:
+    """Run several cells of one kind and width from zero states, each over its input terms of the
+    gates [B, S, G * H].
 
     The result has the batches of all cells, one after the other.
     """
-    x_gates = [
-        F.linear(x, cell.weight_ih, cell.bias_ih) for cell, x in zip(cells, inputs, strict=True)
-    ]
-    gates = torch.cat(x_gates)
+    gates = torch.cat(list(x_gates))
     kind, zeros, none = cells[0].cell, gates.new_zeros(len(gates), cells[0].hidden), gates[:0, 0, 0]
     W, b, U_n, b_n = (
         torch.stack(weights)

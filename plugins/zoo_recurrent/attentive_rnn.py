@@ -11,6 +11,7 @@ from zoo import ZooError
 from zoo.plugin import Attention, Blueprint, Embedding, FromParent
 from zoo_recurrent.attention_sequence import run_sequence, why_not_attention_sequence
 from zoo_recurrent.cells import Cell
+from zoo_recurrent.concatenation import concatenate
 from zoo_recurrent.initial_state import Init
 from zoo_recurrent.recurrent_decoder import AttentionDecoder, StepOutput, TensorMapping
 from zoo_recurrent.vocab_size import vocab_size
@@ -107,7 +108,7 @@ class AttentiveRNN(AttentionDecoder):
 
     def _features(self, s: Tensor, x: Tensor, context: Tensor) -> Tensor:
         parts = [s, context] if self.output == "linear" else [s, x, context]
-        return torch.cat(parts, dim=-1)
+        return concatenate(*parts)
 
     def output_features(self, features: Tensor) -> Tensor:
         if self.output == "linear":

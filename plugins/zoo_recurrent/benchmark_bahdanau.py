@@ -60,7 +60,10 @@ class BahdanauModel(Benchmark):
     )
     target: ClassVar[float | None] = 8.0
     memory_target: ClassVar[float | None] = 0.5
-    sweep: ClassVar[Mapping[str, Sequence[Any]]] = {"length": (64, 128, 256, 512, 1024)}
+    sweep: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "length": (64, 128, 256, *({"length": n, "batch": 8} for n in (256, 512, 1024))),
+        "batch": (1, 8, 64, 512),
+    }
     test_params: ClassVar[Mapping[str, Any]] = {"batch": 2, "length": 4, "width": 8, "vocab": 11}
 
     def __init__(

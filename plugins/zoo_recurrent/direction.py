@@ -4,6 +4,7 @@ Notation: B batch, S steps, D input width, H hidden width.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -25,6 +26,28 @@ def gather(x: Tensor, index: Tensor) -> Tensor:
     return x.gather(1, index[..., None].expand(-1, -1, x.shape[-1]))
 
 
+class _Reversal(torch.autograd.Function):
+    """`gather` by an index that is its own inverse; the backward pass is the same and keeps only
+    the index."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, index: Tensor) -> Tensor:
+        ctx.save_for_backward(index)
+        return gather(x, index)
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, None]:
+        (index,) = ctx.saved_tensors
+        return gather(grad_output, index), None
+
+
+def _reverse(x: Tensor, index: Tensor) -> Tensor:
+    if torch.compiler.is_compiling():
+        return gather(x, index)
+    result: Tensor = _Reversal.apply(x, index)  # type: ignore[no-untyped-call]
+    return result
+
+
 def run_directions(x: Tensor, cells: Sequence[RecurrentCell], lengths: Tensor) -> list[Direction]:
     """Run one or two cells over x [B, S, D], the second one backward.
 
@@ -33,13 +56,17 @@ def run_directions(x: Tensor, cells: Sequence[RecurrentCell], lengths: Tensor) -
     """
     s, last = torch.arange(x.shape[1], device=x.device), lengths[:, None] - 1
     reversal = torch.where(s <= last, last - s, s)
-    inputs = [gather(x, reversal) if index else x for index in range(len(cells))]
     if _use_kernel(x, cells[0]):
+        inputs = [_reverse(x, reversal) if index else x for index in range(len(cells))]
         directions = [_run_kernel(x, cell, lengths) for cell, x in zip(cells, inputs, strict=True)]
     else:
-        directions = _run_operator(inputs, cells, lengths)
+        # The terms are reversed instead of x, so that x is kept for the backward pass once.
+        terms = [F.linear(x, cell.weight_ih, cell.bias_ih) for cell in cells]
+        reversed_terms = [_reverse(term, reversal) if i else term for i, term in enumerate(terms)]
+        directions = _run_operator(reversed_terms, cells, lengths)
     return [
-        (gather(h, reversal) if index else h, final) for index, (h, final) in enumerate(directions)
+        (_reverse(h, reversal) if index else h, final)
+        for index, (h, final) in enumerate(directions)
     ]
 
 
@@ -52,10 +79,10 @@ def _use_kernel(x: Tensor, cell: RecurrentCell) -> bool:
 
 
 def _run_operator(
-    inputs: Sequence[Tensor], cells: Sequence[RecurrentCell], lengths: Tensor
+    terms: Sequence[Tensor], cells: Sequence[RecurrentCell], lengths: Tensor
 ) -> list[Direction]:
-    """Run each cell over its inputs [B, S, D] in one operator."""
-    result, index = run_cells(cells, inputs), lengths[:, None].repeat(len(cells), 1)
+    """Run each cell over the input terms of its gates [B, S, G * H] in one operator."""
+    result, index = run_cells(cells, terms), lengths[:, None].repeat(len(cells), 1)
     finals = {name: gather(states, index)[:, 0] for name, states in result.states().items()}
     parts = result.h[:, 1:].chunk(len(cells))
     return [

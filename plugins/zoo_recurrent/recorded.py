@@ -22,7 +22,8 @@ MAX_GRAPHS = 3
 def run_recorded(function: Function, tensors: Sequence[Tensor], settings: Settings) -> list[Tensor]:
     """Call the function, on a GPU as a CUDA graph for each shape of the tensors.
 
-    It is called as it is while another graph is recorded, for large tensors, and without Triton.
+    It is called as it is in the recording of another graph and the calls before it, for large
+    tensors, and without Triton.
     """
     if not _is_recordable(tensors):
         return list(function(tensors, settings))
@@ -35,7 +36,7 @@ def _is_recordable(tensors: Sequence[Tensor]) -> bool:
     return (
         tensors[0].is_cuda
         and why_not_triton(tensors[0]) is None
-        and not torch.cuda.is_current_stream_capturing()
+        and not GraphedFunction.is_recording()
         and sum(tensor.numel() for tensor in tensors) <= MAX_ELEMENTS
     )
 

@@ -22,11 +22,9 @@ from zoo_recurrent.sequence_steps import TorchSteps
 
 
 @torch.library.custom_op("zoo_recurrent::decode_sequence", mutates_args=())
-def _decode(
-    tensors: Sequence[Tensor], mask: Tensor, cell: str, scorer: str, first: int
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    hs, cs, weights, projected = run_recorded(_run, [*tensors, mask], (cell, scorer, first))
-    return hs, cs, weights, projected
+def _decode(tensors: Sequence[Tensor], mask: Tensor, cell: str, scorer: str, first: int) -> Result:
+    hs, cs, weights = run_recorded(_run, [*tensors, mask], (cell, scorer, first))
+    return hs, cs, weights
 
 
 def _run(tensors: Sequence[Tensor], settings: Settings) -> list[Tensor]:
@@ -36,9 +34,7 @@ def _run(tensors: Sequence[Tensor], settings: Settings) -> list[Tensor]:
 
 
 @_decode.register_fake
-def _(
-    tensors: Sequence[Tensor], mask: Tensor, cell: str, scorer: str, first: int
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _(tensors: Sequence[Tensor], mask: Tensor, cell: str, scorer: str, first: int) -> Result:
     return empty_result(SequenceInputs.of([*tensors, mask], (cell, scorer, first)))
 
 
@@ -57,11 +53,11 @@ def _decode_backward(
 
 
 def _run_backward(tensors: Sequence[Tensor], settings: Settings) -> list[Tensor]:
-    *given, hs, cs, weights, projected, grad_hs, grad_cs, grad_weights = tensors
+    *given, hs, cs, weights, grad_hs, grad_cs, grad_weights = tensors
     inputs = SequenceInputs.of(given, settings)
     wide, steps = _select_steps(inputs)
     dtype = wide.h0.dtype
-    saved = (hs.to(dtype), cs.to(dtype), weights.to(dtype), projected.to(dtype))
+    saved = (hs.to(dtype), cs.to(dtype), weights.to(dtype))
     gradients = (
         grad_hs.to(dtype).contiguous(),
         grad_cs.to(dtype).contiguous(),
@@ -95,7 +91,7 @@ def _backward(ctx: Any, *gradients: Tensor | None) -> tuple[Any, ...]:
     tensors, mask, result = saved[: ctx.count], saved[ctx.count], saved[ctx.count + 1 :]
     given = [
         torch.zeros_like(tensor) if grad is None else grad
-        for tensor, grad in zip(result[:3], gradients, strict=False)
+        for tensor, grad in zip(result, gradients, strict=True)
     ]
     grads = _decode_backward(
         list(tensors), mask, ctx.cell, ctx.scorer, ctx.first, list(result), given
@@ -112,7 +108,7 @@ def decode_sequence(inputs: SequenceInputs) -> tuple[Tensor, Tensor, Tensor]:
     All tensors are converted to the dtype of ``x_gates``.
     """
     tensors = [tensor.to(inputs.x_gates.dtype) for tensor in inputs.tensors]
-    hs, cs, weights, _ = _decode(tensors, inputs.mask, *inputs.settings)
+    hs, cs, weights = _decode(tensors, inputs.mask, *inputs.settings)
     return hs, cs, weights
 
 

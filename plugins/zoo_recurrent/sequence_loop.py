@@ -2,7 +2,7 @@
 
 Only what depends on the previous state is computed in the loop. Forward, a step multiplies the
 state by W, attends, and computes the cell. The gradient needs the states and weights; all other
-activations, and the gradients of the weights, are computed for all steps at once.
+activations are computed again, and the gradients of the weights, for all steps at once.
 
 Notation: see `SequenceInputs`.
 """
@@ -14,11 +14,15 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from zoo_recurrent.sequence_inputs import Derivatives, SequenceInputs, weight_gradients
+from zoo_recurrent.sequence_inputs import (
+    Derivatives,
+    SequenceInputs,
+    grouped_linear,
+    weight_gradients,
+)
 
-Result = tuple[Tensor, Tensor, Tensor, Tensor]
-"""States [B, T + 1, H], memory cells [B, T + 1, H] of an LSTM, weights [B, T, S], and the
-projections of the states W h + b [B, T, D + R]."""
+Result = tuple[Tensor, Tensor, Tensor]
+"""States [B, T + 1, H], memory cells [B, T + 1, H] of an LSTM, and weights [B, T, S]."""
 Gradients = tuple[Tensor, Tensor, Tensor]
 """Gradients of states, memory cells and weights."""
 
@@ -67,36 +71,36 @@ def empty_result(inputs: SequenceInputs) -> Result:
     hs = inputs.h0.new_empty(B, T + 1, H)
     cs = hs.new_empty(hs.shape if inputs.cell == "lstm" else 0)
     weights = hs.new_empty((B, T, S) if inputs.scorer != "none" else 0)
-    return hs, cs, weights, hs.new_empty(B, T, inputs.W.shape[1])
+    return hs, cs, weights
 
 
 def run_forward(inputs: SequenceInputs, steps: Steps) -> Result:
     """Compute all states."""
-    hs, cs, weights, projected = empty_result(inputs)
+    hs, cs, weights = empty_result(inputs)
     hs[:, 0] = inputs.h0
     if cs.numel():
         cs[:, 0] = inputs.c0
     if inputs.scorer != "none" and inputs.first:
         weights[:, : inputs.first] = 0
-        projected[:, : inputs.first] = 0  # kernels write the queries when they attend
-    D = inputs.query_rows
+    D, row = inputs.query_rows, hs.new_empty(len(hs), inputs.W.shape[1])
     for t in range(inputs.steps):
-        row = projected[:, t]
         steps.project(hs[:, t], row)
         attended = weights[:, t] if inputs.attends(t) else None
         if attended is not None:
             steps.attend(inputs.query(row, hs[:, t]), attended)
         steps.advance(t, attended, row[:, D:], hs, cs)
-    return hs, cs, weights, projected
+    return hs, cs, weights
 
 
 def run_backward(
     inputs: SequenceInputs, steps: Steps, result: Result, gradients: Gradients
 ) -> list[Tensor]:
     """Compute the gradients of the tensors of the inputs, given those of the result."""
-    (hs, cs, weights, projected), (grad_hs, grad_cs, grad_weights) = result, gradients
-    h_before, D, attends = hs[:, :-1], inputs.query_rows, inputs.scorer != "none"
-    q = inputs.query(projected, h_before)
+    (hs, cs, weights), (grad_hs, grad_cs, grad_weights) = result, gradients
+    D, attends = inputs.query_rows, inputs.scorer != "none"
+    every = grouped_linear(hs, inputs.W, inputs.b)  # W h + b [B, T + 1, D + R]
+    h_before, projected = hs[:, :-1], every[:, :-1]
+    q = projected[..., :D].contiguous() if D else h_before
     R = projected.shape[-1] - (inputs.hidden if inputs.feeds else 0)
     gates, fed = inputs.x_gates, inputs.W_f
     if inputs.feeds:
@@ -107,7 +111,9 @@ def run_backward(
         gates = torch.baddbmm(gates, weights, inputs.memory_gates)
     factors = steps.derivatives(gates, projected[..., D:R], hs, cs)
     del gates
-    dx, d_projected = torch.empty_like(inputs.x_gates), torch.empty_like(projected)
+    # The gradients of the projections replace them.
+    every[:, -1] = 0
+    dx, d_projected = torch.empty_like(inputs.x_gates), projected
     ds = torch.zeros_like(weights)
     dq = d_projected[..., :D] if D else torch.empty_like(h_before)
     if inputs.first:
@@ -131,16 +137,18 @@ def run_backward(
         elif inputs.feeds:
             d_context.zero_()
         dh = steps.unproject(before, d_projected[:, t])
-    groups = len(inputs.W)
-    grad_W, grad_b = weight_gradients(d_projected, h_before, groups)
+    groups, gate = len(inputs.W), factors.gate
+    del factors
+    grad_W, grad_b = weight_gradients(every, hs, groups)
     grad_U_n, grad_b_n = torch.zeros_like(inputs.U_n), torch.zeros_like(inputs.b_n)
     if inputs.cell == "gru-cho":
         d_n = dx[..., 2 * inputs.hidden :]
-        grad_U_n, grad_b_n = weight_gradients(d_n, factors.gate * h_before, groups)
+        grad_U_n, grad_b_n = weight_gradients(d_n, gate * h_before, groups)
     d_contexts, grad_W_f = dx, torch.zeros_like(inputs.W_f)
     if inputs.feeds:
         d_contexts = d_projected[..., R:]
         grad_W_f = dx.flatten(0, 1).T @ fed.flatten(0, 1)
+    del every, projected, d_projected, dq
     keys, memory_gates, v = _source_gradients(inputs, steps, q, weights, d_contexts, ds)
     return [
         dx,

@@ -10,7 +10,12 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from zoo_recurrent.sequence_inputs import Derivatives, SequenceInputs, derivatives, grouped_linear
+from zoo_recurrent.sequence_inputs import (
+    Derivatives,
+    SequenceInputs,
+    derivatives,
+    grouped_linear,
+)
 
 LOWEST = -1e30
 LARGEST = 40.0

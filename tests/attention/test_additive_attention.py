@@ -11,7 +11,7 @@ from zoo.plugin import Mask, fused_additive
 from zoo.testing import cases
 
 pytest.importorskip("triton")
-from zoo.attention.kernels import additive_attention
+from zoo.attention.kernels import additive_attention, additive_triton
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS, but there was no current"),
@@ -26,6 +26,7 @@ GENERATOR = torch.Generator().manual_seed(0)
 @pytest.fixture(autouse=True)
 def interpret(monkeypatch):
     monkeypatch.setenv("ZOO_TRITON", "interpret")
+    GENERATOR.manual_seed(1)
 
 
 def randn(*shape, scale=1.0):
@@ -124,7 +125,9 @@ def test_large_values(T, scale, shift):
     assert_matches_formula([a + shift, b - shift, v, values], tolerance=1e-4)
 
 
-def test_bfloat16():
+@pytest.mark.parametrize("most", [2, 256])
+def test_bfloat16(most, monkeypatch):
+    monkeypatch.setattr(additive_triton, "MAX_HALF_QUERIES", most)
     inputs = [x.bfloat16() for x in make_inputs()]
     assert_matches_formula(inputs, Mask(keys=KEYS), tolerance=2**-6)
     assert_matches_formula([x.bfloat16() for x in make_inputs(T=1)], tolerance=2**-6)

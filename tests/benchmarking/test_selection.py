@@ -1,5 +1,7 @@
 """The benchmarks of a run and their parameters."""
 
+from typing import ClassVar
+
 import pytest
 from benchmark_kit import Peers, case
 
@@ -53,6 +55,20 @@ def test_a_sweep_has_each_value_of_each_parameter():
     cases = list(sweep_cases(case(TinyBenchmark)))
     assert [c.changed for c in cases] == [{"size": 8}, {"size": 16}]
     assert [c.build().size for c in cases] == [8, 16]
+
+
+def test_a_point_of_a_sweep_can_set_several_parameters():
+    class Several(TinyBenchmark):
+        name = "several"
+        sweep: ClassVar = {"size": (8, {"size": 16, "scale": 2})}
+
+        def __init__(self, *, size: int = 8, scale: int = 1) -> None:
+            super().__init__(size=size)
+            self.scale = scale
+
+    cases = list(sweep_cases(case(Several)))
+    assert [c.changed for c in cases] == [{"size": 8}, {"size": 16, "scale": 2}]
+    assert [(c.build().size, c.build().scale) for c in cases] == [(8, 1), (16, 2)]
 
 
 def test_other_devices_raise():

@@ -95,6 +95,20 @@ def test_the_most_frequent_shapes_are_recorded():
     assert recorded == [1, 3]
 
 
+def test_parts_of_a_function_that_is_recorded_see_it():
+    seen = []
+
+    def add_one(inputs):
+        seen.append(GraphedFunction.is_recording())
+        return inputs["x"] + 1
+
+    graphed = GraphedFunction(add_one, warmup=2)
+    for _ in range(4):
+        graphed({"x": torch.ones(1, device="cuda")})
+    assert seen == [True] * 3  # two calls before the recording, and the recording
+    assert not GraphedFunction.is_recording()
+
+
 class Messages(Callback):
     def __init__(self):
         self.texts = []

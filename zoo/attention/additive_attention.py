@@ -51,8 +51,7 @@ def fused_additive(
         dropout_p=dropout_p,
         seed=torch.randint(2**62, (), device=a.device) if dropout_p else None,
     )
-    heads = v if v.ndim == 2 else v.expand(H, -1)
-    inputs = a, repeat_heads(b, H), heads, values, mask.bias
+    inputs = a, repeat_heads(b, H), v, values, mask.bias
     if not torch.is_grad_enabled() or not any(part.requires_grad for part in tensors):
         from zoo.attention.kernels.additive_attention import attend
 
@@ -108,7 +107,8 @@ def _differentiable_backward(
 
     a, b, v, values, bias = inputs
     plan: AttentionPlan = ctx.plan
-    scores = ((a[..., :, None, :] + b[..., None, :, :]).tanh() * v[:, None, None]).sum(-1)
+    vectors = v if v.ndim == 1 else v[:, None, None]
+    scores = ((a[..., :, None, :] + b[..., None, :, :]).tanh() * vectors).sum(-1)
     if bias is not None:
         scores = scores + bias
     visible = Mask(pairs=plan.mask, causal=plan.causal is not None, offset=plan.causal or 0)

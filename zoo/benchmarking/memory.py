@@ -11,12 +11,17 @@ import torch
 
 
 def release_memory(device: torch.device) -> None:
-    """Free what is not referenced, and the compiled functions and cached blocks of torch."""
+    """Free what is not referenced, and the compiled functions and cached blocks of torch.
+
+    The workspaces of cuBLAS, which torch keeps for each thread and stream, are freed too, so that
+    they count in the memory of each function that needs them, on whatever stream it runs.
+    """
     if "torch._dynamo" in sys.modules:
         torch._dynamo.reset()
     gc.collect()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+        torch._C._cuda_clearCublasWorkspaces()
         torch.cuda.empty_cache()
 
 

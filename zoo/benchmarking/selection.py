@@ -84,7 +84,9 @@ def sweep_cases(case: Case) -> Iterator[Case]:
     assert issubclass(cls, Benchmark)
     for name, values in cls.sweep.items():
         for value in values:
-            overrides = (*case.overrides, f"{name}={json.dumps(value)}")
+            given = value if isinstance(value, Mapping) else {name: value}
+            added = (f"{key}={json.dumps(part)}" for key, part in given.items())
+            overrides = (*case.overrides, *added)
             yield replace(case, overrides=overrides, changed=_changed(overrides))
 
 

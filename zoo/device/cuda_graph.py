@@ -29,6 +29,23 @@ class _Recording:
     outputs: Any = None
 
 
+class _Warmups:
+    """Number of calls before a recording that run now. The backward pass runs in other threads, so
+    the number is one for all threads."""
+
+    def __init__(self) -> None:
+        self.running = 0
+
+    def __enter__(self) -> None:
+        self.running += 1
+
+    def __exit__(self, *error: object) -> None:
+        self.running -= 1
+
+
+_WARMUPS = _Warmups()
+
+
 class GraphedFunction:
     """A function of tensors on a CUDA device, recorded as one CUDA graph for each input shape.
 
@@ -38,6 +55,9 @@ class GraphedFunction:
     (weights, caches) must keep its address. The Python code of the function, and module hooks, run
     only in the first calls and when a shape is recorded. Random numbers are the same as without a
     graph.
+
+    A function that has graphs of its own should not record them in the first calls or a recording
+    of another one: `is_recording` is then true.
 
     If the function waits for the device, which a graph cannot do, or recording fails, the function
     is called as it is from then on, and ``reason`` says why. The graphs share one memory pool.
@@ -69,6 +89,11 @@ class GraphedFunction:
         self._pool: Any = None
         self._stream: torch.cuda.Stream | None = None
 
+    @staticmethod
+    def is_recording() -> bool:
+        """Whether a function is recorded, or called for the first times before it."""
+        return _WARMUPS.running > 0 or torch.cuda.is_current_stream_capturing()
+
     @property
     def graphs(self) -> int:
         """Number of recorded shapes."""
@@ -82,7 +107,8 @@ class GraphedFunction:
         if recording.graph is None and recording.calls > self.warmup and self._has_room(recording):
             self._record(recording, inputs)
         if recording.graph is None or recording.inputs is None:
-            return self._run_on_side_stream(inputs, check=recording.calls == self.warmup)
+            with _WARMUPS if recording.calls <= self.warmup else contextlib.nullcontext():
+                return self._run_on_side_stream(inputs, check=recording.calls == self.warmup)
         for name, fixed in recording.inputs.items():
             if fixed is not inputs[name]:
                 fixed.copy_(inputs[name], non_blocking=True)

@@ -41,7 +41,9 @@ class Benchmark(Component, ABC):
         floor_target: the least ratio of the floor to our time; None if there is no target.
         memory_target: the largest ratio of our peak memory to the best peer's; None if there is no
             target.
-        sweep: parameters and the values for which the growth of the cost is shown.
+        sweep: parameters and the values for which the growth of the cost is shown. A mapping
+            instead of a value sets several parameters, for example a smaller batch of long
+            sequences.
         packages: distributions of the peers, whose versions are reported.
     """
 

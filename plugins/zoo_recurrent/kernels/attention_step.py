@@ -1,7 +1,8 @@
 """Triton kernels of one attention step of all items, and of its gradient.
 
 Notation: B batch, T steps, S source positions, D width of the queries. Names such as ``q_b`` are
-strides. A score is v . tanh(q + k), or q . k if not ADDITIVE.
+strides. A score is v . tanh(q + k), or q . k if not ADDITIVE. For PDL see `dependent_launch`: what
+no kernel of a step writes is loaded before the previous kernel ends.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
@@ -26,7 +27,7 @@ def load(pointers, mask):
 
 @triton.jit
 def scores(
-    q,  # [B, D], receives the sum of bias and partials if there are PARTS
+    q,  # [B, D]; if there are PARTS, the sum of bias and partials is used instead
     bias,  # [N]
     partials,  # [PARTS, B, N]
     keys,  # [B, S, D]
@@ -41,6 +42,7 @@ def scores(
     ADDITIVE: tl.constexpr,
     SB: tl.constexpr,
     DB: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Compute the scores of a block of positions, LOWEST where masked; grid (B, S blocks)."""
     b = tl.program_id(0).to(tl.int64)
@@ -50,11 +52,11 @@ def scores(
         d = first + tl.arange(0, DB)
         inside = (s[:, None] < S) & (d[None, :] < D)
         key = load(keys + (b * S + s[:, None]) * D + d[None, :], inside)
+        if PDL:
+            tl.extra.cuda.gdc_wait()
         if PARTS > 0:
             start = load(bias + d, d < D)
             row = add_parts(start, partials, b, tl.num_programs(0), N, d, d < D, PARTS)
-            if tl.program_id(1) == 0:
-                tl.store(q + b * q_b + d, row, mask=d < D)
         else:
             row = load(q + b * q_b + d, d < D)
         query = row[None, :]
@@ -63,6 +65,8 @@ def scores(
         else:
             sums += query * key
     valid = tl.load(mask + b * S + s, mask=s < S, other=0) != 0
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
     tl.store(output + b * S + s, tl.where(valid, tl.sum(sums, axis=1), LOWEST), mask=s < S)
 
 
@@ -87,12 +91,15 @@ def query_gradient(
     SP: tl.constexpr,  # power of two, at least S
     SB: tl.constexpr,
     DB: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Compute a block of the gradient of the queries; grid (B, D blocks)."""
     b = tl.program_id(0).to(tl.int64)
     d = tl.program_id(1) * DB + tl.arange(0, DB)
     every = tl.arange(0, SP)
     all_weights = load(weights + b * w_b + every, every < S)
+    if PDL:
+        tl.extra.cuda.gdc_wait()
     all_grads = load(d_weights + b * S + every, every < S)
     all_grads += load(grad_weights + b * g_b + every, every < S)
     mean = tl.sum(all_weights * all_grads, axis=0)
@@ -115,6 +122,8 @@ def query_gradient(
     result = tl.sum(sums, axis=0)
     if ADDITIVE:
         result *= load(v + d, d < D)
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
     tl.store(dq + b * dq_b + d, result, mask=d < D)
 
 

@@ -35,7 +35,7 @@ def advance(
     scores,  # [B, S]
     memory_gates,  # [B, S, G * H]
     x,  # [B, G * H], input terms of the gates
-    r,  # [B, R], receives the recurrent terms of the gates, the sum of bias and partials
+    r,  # [B, R], recurrent terms of the gates if there are no PARTS
     bias,  # [groups, N]
     partials,  # [PARTS, B, N]; the recurrent terms are the last R columns
     h,  # [B, H]
@@ -59,10 +59,12 @@ def advance(
     SP: tl.constexpr,  # power of two, at least S
     SB: tl.constexpr,
     HB: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Compute the weights and a block of the new state; grid (B, H blocks).
 
-    CELL is 'rnn', 'lstm', 'gru', or 'none' to write the gates [B, G * H] to h_after.
+    CELL is 'rnn', 'lstm', 'gru', or 'none' to write the gates [B, G * H] to h_after, and the sum of
+    bias and partials to r.
     """
     b = tl.program_id(0).to(tl.int64)
     j = tl.program_id(1) * HB + tl.arange(0, HB)
@@ -78,6 +80,8 @@ def advance(
         g3 = load(x + b * x_b + 3 * H + j, inside)
     B = tl.num_programs(0)
     bias += b // group_rows * N
+    if PDL:
+        tl.extra.cuda.gdc_wait()
     # Loads before the loop overlap with those of the loop; stores are at the end.
     r0 = _recurrent(r + b * r_b + j, bias, partials, b, B, N, D + j, inside, PARTS)
     r1 = r0
@@ -126,15 +130,12 @@ def advance(
             g2 += tl.sum(a2, axis=0)
         if G > 3:
             g3 += tl.sum(a3, axis=0)
-    if PARTS > 0:
-        tl.store(r + b * r_b + j, r0, mask=inside)
-        if CELL != "rnn":
-            tl.store(r + b * r_b + H + j, r1, mask=inside)
-        if (CELL == "gru") | (CELL == "lstm"):
-            tl.store(r + b * r_b + 2 * H + j, r2, mask=inside)
-        if CELL == "lstm":
-            tl.store(r + b * r_b + 3 * H + j, r3, mask=inside)
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
     if CELL == "none":
+        if PARTS > 0:
+            tl.store(r + b * r_b + j, r0, mask=inside)
+            tl.store(r + b * r_b + H + j, r1, mask=inside)
         tl.store(h_after + b * h_b + j, g0, mask=inside)
         tl.store(h_after + b * h_b + H + j, g1, mask=inside)
         tl.store(h_after + b * h_b + 2 * H + j, g2, mask=inside)
@@ -180,12 +181,15 @@ def gate_gradient(
     G: tl.constexpr,
     SB: tl.constexpr,
     HB: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Compute the gradients of the gates and of the weights; grid (B, S blocks + 1).
 
     The last program of an item writes the gradients of the gates, the others those of the weights.
     If CELL is 'none', dx is given and there are S blocks.
     """
+    if PDL:
+        tl.extra.cuda.gdc_wait()
     b = tl.program_id(0).to(tl.int64)
     B = tl.num_programs(0)
     if (CELL != "none") & (tl.program_id(1) == tl.num_programs(1) - 1):
@@ -196,21 +200,24 @@ def gate_gradient(
             grad = add_parts(grad, partials, b, B, H, j, inside, PARTS)
             cell_grad = grad
             direct = load(grad_h + b * gh_b + j, inside)
+            candidate = grad
+            if CELL == "gru":
+                direct += grad * load(factors_direct + b * fd_b + j, inside)
+                candidate = grad * load(factors_h + b * fd_b + j, inside)
+                tl.debug_barrier()  # before dr is written, which can be in their place
             if CELL == "lstm":
                 cell_grad = load(dc + b * dc_b + j, inside)
                 cell_grad += grad * load(factors_cell + b * fd_b + j, inside)
                 after = cell_grad * load(factors_direct + b * fd_b + j, inside)
                 after += load(grad_c + b * gh_b + j, inside)
                 tl.store(dc_before + b * H + j, after, mask=inside)
-            if CELL == "gru":
-                direct += grad * load(factors_direct + b * fd_b + j, inside)
             tl.store(before + b * H + j, direct, mask=inside)
             for g in tl.static_range(G):
                 gate = load(factors_x + b * f_b + g * H + j, inside)
                 gate *= grad if g == 3 else cell_grad
                 tl.store(dx + b * dx_b + g * H + j, gate, mask=inside)
                 if (CELL == "gru") & (g == 2):
-                    gate = grad * load(factors_h + b * fd_b + j, inside)
+                    gate = candidate
                 tl.store(dr + b * dr_b + g * H + j, gate, mask=inside)
     else:
         s = tl.program_id(1) * SB + tl.arange(0, SB)
@@ -235,18 +242,21 @@ def gate_gradient(
                     gate = load(factors_x + b * f_b + g * H + j, inside)
                     gate *= grad if g == 3 else cell_grad
                     sums += gate[None, :] * load(rows + g * H, used)
+        if PDL:
+            tl.extra.cuda.gdc_launch_dependents()
         tl.store(d_weights + b * S + s, tl.sum(sums, axis=1), mask=s < S)
 
 
 @triton.jit
 def gru_factors(
     x,  # [B * T, 3 * H], input terms of the gates
-    r,  # [B * T, 3 * H], recurrent terms of the gates
+    r,  # [B, T + 1, 3 * H], recurrent terms of the gates
     h,  # [B, T + 1, H], states
-    factors_x,  # [B * T, 3 * H]
-    factors_h,  # [B * T, H]
-    factors_direct,  # [B * T, H]
+    factors_x,  # [B * T, 3 * H]; can be x
+    factors_h,  # [B, T + 1, H]; can be a part of r
+    factors_direct,  # [B, T + 1, H]; likewise
     r_row,
+    f_row,
     T,
     H,
     HB: tl.constexpr,
@@ -255,17 +265,19 @@ def gru_factors(
     row = tl.program_id(0).to(tl.int64)
     j = tl.program_id(1) * HB + tl.arange(0, HB)
     inside = j < H
+    state = row + row // T
     x += row * 3 * H + j
-    r += row * r_row + j
+    r += state * r_row + j
     reset = tl.sigmoid(load(x, inside) + load(r, inside))
     z = tl.sigmoid(load(x + H, inside) + load(r + H, inside))
     u = load(r + 2 * H, inside)
     n = tanh(load(x + 2 * H, inside) + reset * u)
-    h_before = load(h + (row + row // T) * H + j, inside)
+    h_before = load(h + state * H + j, inside)
     d_n = (1.0 - z) * (1.0 - n * n)
+    tl.debug_barrier()  # before x and r are overwritten
     factors_x += row * 3 * H + j
     tl.store(factors_x, d_n * u * reset * (1.0 - reset), mask=inside)
     tl.store(factors_x + H, (h_before - n) * z * (1.0 - z), mask=inside)
     tl.store(factors_x + 2 * H, d_n, mask=inside)
-    tl.store(factors_h + row * H + j, d_n * reset, mask=inside)
-    tl.store(factors_direct + row * H + j, z, mask=inside)
+    tl.store(factors_h + state * f_row + j, d_n * reset, mask=inside)
+    tl.store(factors_direct + state * f_row + j, z, mask=inside)

@@ -9,6 +9,7 @@ import torch
 import triton
 from torch import Tensor
 
+from zoo.plugin import dependent_launch
 from zoo_recurrent.cells import GATES
 from zoo_recurrent.kernels import attention_step, cell_step
 from zoo_recurrent.kernels.product import product
@@ -45,6 +46,7 @@ class TritonSteps(TorchSteps):
         self.padded_source = triton.next_power_of_2(max(S, 1))
         self.partials = self.scores
         self.parts = 0
+        self.launch = dependent_launch(self.scores)
         self.rows = max(1, B // len(inputs.W))
         # TF32 represents half-precision numbers exactly.
         rounds = inputs.h0.dtype == torch.float32
@@ -52,7 +54,7 @@ class TritonSteps(TorchSteps):
         self.precision = "tf32x3" if rounds and exact else "tf32"
 
     def project(self, h: Tensor, row: Tensor) -> None:
-        """Compute partial sums of W h; `attend` and `advance` write the row."""
+        """Compute partial sums of W h, which `attend` and `advance` add."""
         if self.rows > MAX_ROWS:
             super().project(h, row)
         else:
@@ -78,22 +80,9 @@ class TritonSteps(TorchSteps):
             self.partials = torch.empty(parts, B, N, dtype=torch.float32, device=a.device)
         self.parts = parts
         product[(triton.cdiv(N, NB), len(w) * triton.cdiv(self.rows, MB), parts)](
-            a,
-            w,
-            self.partials,
-            a.stride(0),
-            B,
-            self.rows,
-            K,
-            N,
-            PART=part,
-            MB=MB,
-            NB=NB,
-            KB=KB,
-            PRECISION=self.precision,
-            num_warps=warps,
-            num_stages=stages,
-        )
+            a, w, self.partials, a.stride(0), B, self.rows, K, N, PART=part, MB=MB, NB=NB, KB=KB,
+            PRECISION=self.precision, num_warps=warps, num_stages=stages, **self.launch,
+        )  # fmt: skip
 
     def attend(self, q: Tensor, weights: Tensor) -> None:
         """Compute the scores; `advance` computes the weights."""
@@ -116,6 +105,7 @@ class TritonSteps(TorchSteps):
             SB=SB,
             DB=_block(D, DB),
             num_warps=warps,
+            **self.launch,
         )
 
     def advance(
@@ -157,21 +147,26 @@ class TritonSteps(TorchSteps):
             SB=SB,
             HB=HB,
             num_warps=warps,
+            **self.launch,
         )
         if not by_cell:
             self.advance_cell(t, output, recurrent, hs, cs)
 
     def derivatives(self, gates: Tensor, recurrent: Tensor, hs: Tensor, cs: Tensor) -> Derivatives:
+        """Compute the factors; those of a GRU in float32 replace the terms of the gates."""
         if self.cell != "gru":
             return super().derivatives(gates, recurrent, hs, cs)
-        B, T, _ = gates.shape
-        x, h, direct = (
-            torch.empty(B, T, width, dtype=torch.float32, device=gates.device)
-            for width in (3 * self.H, self.H, self.H)
-        )
-        HB = _block(self.H, 512)
-        cell_step.gru_factors[(B * T, triton.cdiv(self.H, HB))](
-            gates, recurrent, hs, x, h, direct, recurrent.stride(1), T, self.H, HB=HB
+        (B, T, _), H = gates.shape, self.H
+        is_wide, is_new = gates.dtype == torch.float32, gates is not self.inputs.x_gates
+        x = gates if is_wide and is_new else torch.empty_like(gates, dtype=torch.float32)
+        if is_wide:
+            direct, h = recurrent[..., :H], recurrent[..., 2 * H :]
+        else:
+            empty = torch.empty(2, B, T + 1, H, dtype=torch.float32, device=gates.device)
+            direct, h = empty[:, :, :-1]
+        HB = _block(H, 512)
+        cell_step.gru_factors[(B * T, triton.cdiv(H, HB))](
+            gates, recurrent, hs, x, h, direct, recurrent.stride(1), h.stride(1), T, H, HB=HB
         )
         none = gates.new_empty(0)
         return Derivatives(x, h, direct, none, none, none)
@@ -232,6 +227,7 @@ class TritonSteps(TorchSteps):
             SB=SB,
             HB=_block(self.H, HB),
             num_warps=warps,
+            **self.launch,
         )
         return before, dc_before
 
@@ -263,6 +259,7 @@ class TritonSteps(TorchSteps):
             SB=SB,
             DB=DB,
             num_warps=warps,
+            **self.launch,
         )
 
     def additive_gradients(self, q: Tensor, ds: Tensor) -> tuple[Tensor, Tensor]:
@@ -272,21 +269,9 @@ class TritonSteps(TorchSteps):
         grad_keys = torch.empty_like(inputs.keys)
         grad_v = torch.empty(B, blocks, D, dtype=torch.float32, device=q.device)
         attention_step.additive_gradients[(B, blocks, triton.cdiv(D, DB))](
-            q,
-            inputs.keys,
-            inputs.v,
-            ds,
-            grad_keys,
-            grad_v,
-            q.stride(0),
-            q.stride(1),
-            T,
-            self.S,
-            D,
-            SB=SB,
-            DB=DB,
-            num_warps=4,
-        )
+            q, inputs.keys, inputs.v, ds, grad_keys, grad_v, q.stride(0), q.stride(1),
+            T, self.S, D, SB=SB, DB=DB, num_warps=4,
+        )  # fmt: skip
         return grad_keys, grad_v.sum(dim=(0, 1)).to(inputs.v.dtype)
 
 

@@ -27,6 +27,12 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 CELLS = ["rnn", "lstm", "gru", "gru-cho"]
 
 
+@pytest.fixture(autouse=True)
+def exact_kernels(monkeypatch):
+    """cuDNN rounds to TF32 by default."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+
+
 def build(kind=AttentiveRNN, scorer=Additive, hidden=6, **params):
     torch.manual_seed(0)
     common = {

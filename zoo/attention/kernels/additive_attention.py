@@ -22,7 +22,7 @@ LARGEST_ROW = 4096
 
 Terms = tuple[Tensor, Tensor, Tensor]
 Inputs = tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]
-"""a [B, H, T, D], b [B, H, S, D], v [H, D], values [B, Hv, S, Dv] and bias [H or 1, T, S]."""
+"""a [B, H, T, D], b [B, H, S, D], v [D] or [H, D], values [B, Hv, S, Dv], bias [H or 1, T, S]."""
 
 
 def attend(inputs: Inputs, plan: AttentionPlan) -> tuple[Tensor, tuple[Tensor, ...]]:
@@ -32,9 +32,9 @@ def attend(inputs: Inputs, plan: AttentionPlan) -> tuple[Tensor, tuple[Tensor, .
     """
     a, b, v, values, bias = inputs
     (B, H, T, _), (S, Dv) = a.shape, values.shape[-2:]
-    terms, flat_values = (_flatten(a), _flatten(b), v.contiguous()), _flatten(values)
+    terms, flat_values = _flat_terms(a, b, v), _flatten(values)
     if _is_one_query(inputs, plan):
-        return _attend_one(terms, flat_values, plan).view(B, H, T, Dv), ()
+        return _attend_one(terms, flat_values, plan, H).view(B, H, T, Dv), ()
     exps = exponentials(*terms[:2])
     maxima = exps[2]
     softmax = _Softmax(plan, bias, H, T, S)
@@ -57,7 +57,7 @@ def attend_backward(
     """Compute the gradients of the inputs from that of the context."""
     a, b, v, values, bias = inputs
     (B, H, T, _), S = a.shape, b.shape[-2]
-    terms, flat_values = (_flatten(a), _flatten(b), v.contiguous()), _flatten(values)
+    terms, flat_values = _flat_terms(a, b, v), _flatten(values)
     exps = None if saved else exponentials(*terms[:2])
     softmax = _Softmax(plan, bias, H, T, S)
     chunks = _chunks(B * H, T, S)
@@ -72,11 +72,11 @@ def attend_backward(
             scores = _slice_scores(terms, exps, t, plan)
             weights, maxima = softmax.forward(scores, t, values.dtype, drop=False)[0], exps[2]
             del scores
-        g_context = _grouped(_flatten(grad_output[:, :, t]), flat_values)
+        g_context = _grouped(_flatten(_rows(grad_output, t)), flat_values)
         g = (g_context @ flat_values.transpose(1, 2)).view_as(weights)  # of the weights
         kept = softmax.backward(weights, g, t)  # and sets g to the gradient of the scores
         grad_a, grad_b, grad_v = triton_gradients(
-            (terms[0][:, t].contiguous(), *terms[1:]),
+            (_rows(terms[0], t).contiguous(), *terms[1:]),
             maxima,
             g,
             causal=_causal(plan, t),
@@ -146,10 +146,10 @@ class _Softmax:
         return {"SB": block, "num_warps": max(1, min(8, block // 256))}
 
 
-def _attend_one(terms: Terms, values: Tensor, plan: AttentionPlan) -> Tensor:
+def _attend_one(terms: Terms, values: Tensor, plan: AttentionPlan, H: int) -> Tensor:
     """Return the context [N, Dv] of one query for each item and head."""
     a, b, v = terms
-    (N, _, D), (S, Dv), H = a.shape, values.shape[1:], v.shape[0]
+    (N, _, D), (S, Dv), v = a.shape, values.shape[1:], v.expand(H, -1).contiguous()
     scores, context = a.new_empty(N, S, dtype=torch.float32), values.new_empty(N, Dv)
     units = next_power_of_2(Dv)
     additive_softmax.attend_one[(N,)](
@@ -176,8 +176,13 @@ def _slice_scores(
 ) -> Tensor:
     """Compute the scores [N, t, S]."""
     a, b, v = terms
-    queries = a[:, t].contiguous(), exps[0][:, t].contiguous()
-    return triton_scores((queries[0], b, v), (queries[1], *exps[1:]), causal=_causal(plan, t))
+    queries, exp_queries = (_rows(x, t).contiguous() for x in (a, exps[0]))
+    return triton_scores((queries, b, v), (exp_queries, *exps[1:]), causal=_causal(plan, t))
+
+
+def _rows(x: Tensor, t: slice) -> Tensor:
+    """Select queries of x [..., T, C]; x itself if they are all, since slices take time."""
+    return x if t.stop - t.start == x.shape[-2] else x[..., t, :]
 
 
 def _causal(plan: AttentionPlan, t: slice) -> int | None:
@@ -191,6 +196,11 @@ def _chunks(N: int, T: int, S: int) -> list[slice]:
 
 def next_power_of_2(x: int) -> int:
     return 1 << (x - 1).bit_length()
+
+
+def _flat_terms(a: Tensor, b: Tensor, v: Tensor) -> Terms:
+    """Return a [N, T, D], b [N, S, D] and v [H, D], or [1, D] if all heads have the same."""
+    return _flatten(a), _flatten(b), v.contiguous().view(-1, v.shape[-1])
 
 
 def _flatten(x: Tensor) -> Tensor:

@@ -13,6 +13,9 @@ PROGRAMS = 256
 """Number of programs of the gradient kernel that occupy a GPU."""
 
 EXP_BLOCK = 4096
+MAX_HALF_QUERIES = 256
+"""Largest number of queries whose gradients are added in half precision, with a second number for
+the rounding error: in less memory, but slower if they do not stay in the cache."""
 
 
 def cdiv(x: int, y: int) -> int:
@@ -104,7 +107,8 @@ def triton_gradients(
     parts = min(parts or cdiv(PROGRAMS, N * columns), cdiv(S, blocks.keys))
     keys = cdiv(S, parts * blocks.keys) * blocks.keys
     parts = cdiv(S, keys)
-    grad_a = a.new_empty(parts, N, T, D, dtype=dtype if parts == 1 else torch.float32)
+    is_half = parts == 1 and T <= MAX_HALF_QUERIES
+    grad_a = a.new_empty(parts, N, T, D, dtype=dtype if is_half else torch.float32)
     low = None if grad_a.dtype == torch.float32 else torch.empty_like(grad_a)
     grad_b = torch.empty_like(b, dtype=dtype)
     grad_v = a.new_empty(parts * N // H, H, D, dtype=torch.float32)
@@ -112,5 +116,5 @@ def triton_gradients(
         a, b, v, maxima, g, grad_a, low, grad_b, grad_v, N, T, S, D, H, keys, causal or 0,
         CAUSAL=causal is not None, **blocks.options(),
     )  # fmt: skip
-    sums = grad_a[0] if parts == 1 else grad_a.sum(dim=0).to(dtype)
-    return sums, grad_b, grad_v.sum(dim=0)
+    sums = grad_a[0] if parts == 1 else grad_a.sum(dim=0)
+    return sums.to(dtype), grad_b, grad_v.sum(dim=0)

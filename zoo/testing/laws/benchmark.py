@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -57,10 +57,12 @@ def _check_declaration(config: Configuration, benchmark: Any) -> None:
     assert not unknown, f"peer_targets has {sorted(unknown)}, the peers are {sorted(peers)}"
     schema = {parameter.name: parameter for parameter in parameters(config.cls)}
     for name, values in benchmark.sweep.items():
-        assert name in schema, f"sweep has {name!r}, which is not a parameter"
-        for value in values:
-            errors = schema[name].validate(value)
-            assert not errors, f"sweep has {name}={value!r}: {errors[0][1]}"
+        for point in values:
+            given = point if isinstance(point, Mapping) else {name: point}
+            for key, value in given.items():
+                assert key in schema, f"sweep has {key!r}, which is not a parameter"
+                errors = schema[key].validate(value)
+                assert not errors, f"sweep has {key}={value!r}: {errors[0][1]}"
     for amount in benchmark.floor():
         assert 0 <= amount < math.inf, f"the floor has {amount}"
     items = benchmark.items()
