@@ -10,6 +10,7 @@ output_i. The weights are recomputed from the logarithm of the sum of exponentia
 import triton
 import triton.language as tl
 
+from zoo_gat.kernels.chunks import head_block, load_chunk, load_heads, load_terms
 from zoo_gat.kernels.edge_scores import (
     DOT,
     GAT,
@@ -40,14 +41,11 @@ def inner_products(
 
     Grid (programs, head blocks); a program processes several blocks of nodes.
     """
-    h = tl.program_id(1) * HB + tl.arange(0, HB)
-    d = tl.arange(0, DB)
-    in_heads = (h[:, None] < H) & (d[None, :] < D)
-    offset = h[:, None] * D + d[None, :]
+    h, in_heads, offset = head_block(H, D, HB, DB)
     sums = tl.zeros((NB, HB, DB), tl.float32)
     shift = tl.zeros((HB, DB), tl.float32)
     if HAS_BIAS:
-        shift = tl.load(bias + offset, mask=in_heads, other=0.0).to(tl.float32)
+        shift = load_heads(bias, offset, in_heads)
     first = tl.program_id(0).to(tl.int64) * NB
     for begin in range(first, N, tl.num_programs(0) * NB):
         node = begin + tl.arange(0, NB)
@@ -80,7 +78,7 @@ def backward_sources(
     delta,  # [N, H]
     grad_k,  # as k
     grad_v,  # [N, H, D]; with SHARED the sum of both gradients
-    grad_x,  # GAT: [M, H], gradient of q_i + k_j of each edge, by source; zeros
+    grad_x,  # GAT: [M, H], gradient of q_i + k_j of each edge, by source
     partial_k,  # [P, H] or [P, H, D]
     partial_v,  # [P, H, D]
     factor,
@@ -95,34 +93,31 @@ def backward_sources(
     EB: tl.constexpr,
     HB: tl.constexpr,
     DB: tl.constexpr,
+    STAGES: tl.constexpr = 1,
 ):
     """Compute the gradients of the keys and values of a chunk; grid (C, head blocks)."""
-    chunk = chunks + tl.program_id(0).to(tl.int64) * 4
-    node = tl.load(chunk).to(tl.int64)
-    start, end, slot = tl.load(chunk + 1), tl.load(chunk + 2), tl.load(chunk + 3)
+    node, start, end, slot = load_chunk(chunks + tl.program_id(0).to(tl.int64) * 4)
     if node >= N:
         return
-    h = tl.program_id(1) * HB + tl.arange(0, HB)
-    d = tl.arange(0, DB)
-    in_heads = (h[:, None] < H) & (d[None, :] < D)
-    offset = h[:, None] * D + d[None, :]
-    end = tl.where(tl.load(is_valid + node) != 0, end, start)
-    v_node = tl.load(v + node * H * D + offset, mask=in_heads, other=0.0).to(tl.float32)
+    h, in_heads, offset = head_block(H, D, HB, DB)
+    is_used = tl.load(is_valid + node) != 0
+    # A masked node may have values that are not finite.
+    v_node = tl.where(is_used, load_heads(v + node * H * D, offset, in_heads), 0.0)
     a_heads = tl.zeros((HB, DB), tl.float32)
     if SCORE == GATV2:
-        a_heads = tl.load(a + offset, mask=in_heads, other=0.0).to(tl.float32)
+        a_heads = load_heads(a, offset, in_heads)
     if SCORE == GAT:
-        k_node = tl.load(k + node * term_stride + h, mask=h < H, other=0.0).to(tl.float32)
+        k_node = load_terms(k + node * term_stride, h, H)
         k_sums = tl.zeros((HB,), tl.float32)
     else:
         k_node = v_node
         if not SHARED:
-            k_node = tl.load(k + node * H * D + offset, mask=in_heads, other=0.0).to(tl.float32)
+            k_node = tl.where(is_used, load_heads(k + node * H * D, offset, in_heads), 0.0)
         k_sums = tl.zeros((HB, DB), tl.float32)
     v_sums = tl.zeros((HB, DB), tl.float32)
     edge = start + tl.arange(0, EB)
     following = tl.load(targets + edge, mask=edge < end, other=0)
-    for first in range(start, end, EB):
+    for first in tl.range(start, end, EB, num_stages=STAGES):
         edge = first + tl.arange(0, EB)
         target = following.to(tl.int64)
         following = tl.load(targets + edge + EB, mask=edge + EB < end, other=0)
@@ -133,7 +128,7 @@ def backward_sources(
         mask = (edge[:, None, None] < end) & in_heads[None, :, :]
         grad = tl.load(g + rows, mask=mask, other=0.0).to(tl.float32)  # [EB, HB, DB]
         # Targets that are masked have weights of 0, which do not cancel what is not finite.
-        used = in_edges & (normaliser < NO_EDGES)
+        used = in_edges & (normaliser < NO_EDGES) & is_used
         grad = tl.where(used[:, :, None], grad, 0.0)
         if SCORE == GAT:
             terms = q + target[:, None] * term_stride + h[None, :]

@@ -8,6 +8,7 @@ Notation as in `forward` and `backward`.
 import triton
 import triton.language as tl
 
+from zoo_gat.kernels.chunks import head_block, load_chunk, load_heads, load_terms
 from zoo_gat.kernels.edge_scores import GATV2, keep_factor, leaky_relu, pair_scores
 
 
@@ -45,27 +46,22 @@ def backward_targets(
 
     A program processes several chunks, so that few sums for the gradient of a are stored.
     """
-    h = tl.program_id(1) * HB + tl.arange(0, HB)
-    d = tl.arange(0, DB)
-    in_heads = (h[:, None] < H) & (d[None, :] < D)
-    offset = h[:, None] * D + d[None, :]
+    h, in_heads, offset = head_block(H, D, HB, DB)
     a_heads = tl.zeros((HB, DB), tl.float32)
     if SCORE == GATV2:
-        a_heads = tl.load(a + offset, mask=in_heads, other=0.0).to(tl.float32)
+        a_heads = load_heads(a, offset, in_heads)
     a_sums = tl.zeros((HB, DB), tl.float32)
     for index in range(tl.program_id(0).to(tl.int64), C, tl.num_programs(0)):
-        chunk = chunks + index * 4
-        node = tl.load(chunk).to(tl.int64)
-        start, end, slot = tl.load(chunk + 1), tl.load(chunk + 2), tl.load(chunk + 3)
+        node, start, end, slot = load_chunk(chunks + index * 4)
         exists = node < N  # not all chunks are used
         end = tl.where(exists, end, start)
         node = tl.minimum(node, N - 1)
         end = tl.where(tl.load(is_valid + node) != 0, end, start)
         row = node * H * D + offset
-        q_node = tl.load(q + row, mask=in_heads, other=0.0).to(tl.float32)
-        g_node = tl.load(g + row, mask=in_heads, other=0.0).to(tl.float32)
-        normaliser = tl.load(lse + node * H + h, mask=h < H, other=0.0)
-        inner_node = tl.load(delta + node * H + h, mask=h < H, other=0.0)
+        q_node = load_heads(q + node * H * D, offset, in_heads)
+        g_node = load_heads(g + node * H * D, offset, in_heads)
+        normaliser = load_terms(lse + node * H, h, H)
+        inner_node = load_terms(delta + node * H, h, H)
         q_sums = tl.zeros((HB, DB), tl.float32)
         for first in range(start, end, EB):
             edge = first + tl.arange(0, EB)
@@ -117,9 +113,7 @@ def sum_over_edges(
     HB: tl.constexpr,
 ):
     """Sum values of edges over the edges of a chunk; grid (C,)."""
-    chunk = chunks + tl.program_id(0).to(tl.int64) * 4
-    node = tl.load(chunk).to(tl.int64)
-    start, end, slot = tl.load(chunk + 1), tl.load(chunk + 2), tl.load(chunk + 3)
+    node, start, end, slot = load_chunk(chunks + tl.program_id(0).to(tl.int64) * 4)
     if node >= N:
         return
     h = tl.arange(0, HB)

@@ -114,7 +114,7 @@ def _source_gradients(
     Returns the gradients of q_i + k_j of each edge [M, H] for GAT, otherwise an empty tensor.
     """
     (N, H, D), order = inputs.v.shape, edges.index.by_source
-    grad_x = lse.new_zeros(len(order.order) if score.kind == GAT else 0, H)
+    grad_x = lse.new_empty(len(order.order) if score.kind == GAT else 0, H)
     chunks = order.chunks
     positions = len(chunks.partial_ranges)
     partial_v = lse.new_empty(positions, H, D)
