@@ -22,7 +22,7 @@ from zoo_gat.edges import EdgeList
 from zoo_gat.fused_scorers import (
     MAX_WIDTH,
     attend_fused,
-    fold_gat_terms,
+    project_with_terms,
     why_not_fused_on,
     why_not_fused_values,
 )
@@ -103,12 +103,12 @@ class EdgeAttention(RecordsAttention):
 
     def forward(self, inputs: Tensor, mask: Tensor, edges: EdgeList | None) -> Tensor:
         """Compute [B, N, output_dim] from inputs [B, N, input_dim] and mask [B, N]."""
-        keys = self._project(self.key, inputs)
+        keys, terms = self._project_keys(inputs, edges)
         queries = keys if self.query is None else self._project(self.query, inputs)
         values = keys if self.value is None else self._project(self.value, inputs)
         bias = self.bias
         if edges is not None and self._why_not_fused(values) is None:
-            attended = self._attend_fused(inputs, queries, keys, values, edges)
+            attended = self._attend_fused(queries, keys, values, edges, terms)
             bias = None if self.merge == "concat" else bias  # added in the fused path
         else:
             # A weight of 0 does not cancel values that are not finite.
@@ -161,14 +161,16 @@ class EdgeAttention(RecordsAttention):
         return edges.scatter_sum(messages).view(shape)
 
     def _attend_fused(
-        self, inputs: Tensor, queries: Tensor, keys: Tensor, values: Tensor, edges: EdgeList
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        edges: EdgeList,
+        terms: Tensor | None,
     ) -> Tensor:
         """Attend along edges in a fused path: projected [B, N, H * D] -> [B, N, H, D]."""
         q, k, v = (part.reshape(-1, self.heads, self.head_dim) for part in (queries, keys, values))
         q, v = k if queries is keys else q, k if values is keys else v
-        terms = None
-        if queries is keys and self._is_plain(self.key):
-            terms = fold_gat_terms(self.scorers, inputs.flatten(0, 1), self.key)
         output = attend_fused(
             self.scorers,
             q,
@@ -186,6 +188,20 @@ class EdgeAttention(RecordsAttention):
         if not values.numel():
             return "there are no values"
         return self.why_not_fused(values.device) or why_not_fused_values(self.scorers, values)
+
+    def _project_keys(self, inputs: Tensor, edges: EdgeList | None) -> tuple[Tensor, Tensor | None]:
+        """Compute the keys [B, N, H * D] and, together with them, the terms of GAT [B * N, 2 * H].
+
+        The terms are None if no fused path uses them.
+        """
+        joint = None
+        is_plain = self.query is None and self._is_plain(self.key)
+        if edges is not None and is_plain and self.why_not_fused(inputs.device) is None:
+            joint = project_with_terms(self.scorers, inputs.flatten(0, 1), self.key)
+        if joint is None:
+            return self._project(self.key, inputs), None
+        keys, terms = joint
+        return keys.view(*inputs.shape[:2], -1), terms
 
     def _project(self, linear: nn.Module, inputs: Tensor) -> Tensor:
         """Call a linear layer; inputs with few non-zero elements are processed as sparse."""

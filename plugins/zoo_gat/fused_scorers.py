@@ -6,13 +6,13 @@ Notation: N nodes, H heads, D width of a head.
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from zoo.plugin import ScorerBank, why_not_triton, why_not_triton_on
 from zoo_gat.edges import EdgeList
 from zoo_gat.gat import Gat
 from zoo_gat.gatv2 import GatV2
+from zoo_gat.joint_projection import joint_projection
 from zoo_gat.segment_gat import segment_gat
 
 MAX_WIDTH = 1024
@@ -55,7 +55,7 @@ def attend_fused(
     """Attend along edges in a fused path: q, k, v [N, H, D] -> [N, H, D].
 
     Args:
-        terms: the terms of GAT [N, 2 * H] if they are known; see `fold_gat_terms`.
+        terms: the terms of GAT [N, 2 * H] if they are known; see `project_with_terms`.
         bias: bias of the output [H * D].
         dropout_p: dropout probability of the weights.
     """
@@ -81,15 +81,21 @@ def attend_fused(
     return fused_pairs(q, k, v, edges, a=a, factor=factor, bias=bias, dropout_p=dropout_p)
 
 
-def fold_gat_terms(scorers: ScorerBank, inputs: Tensor, projection: nn.Linear) -> Tensor | None:
-    """Compute the terms of GAT from inputs [N, input_dim] -> [N, 2 * H], if this is cheaper.
+def project_with_terms(
+    scorers: ScorerBank, inputs: Tensor, projection: nn.Linear
+) -> tuple[Tensor, Tensor] | None:
+    """Compute keys [N, H * D] and the terms of GAT [N, 2 * H] from inputs [N, input_dim].
 
-    With keys W x, the term uᵀ W x is computed as (Wᵀ u)ᵀ x, so that its gradient is not added to
-    that of the keys. Returns None for other scorers, for wide inputs and on the CPU.
+    With keys W x, the term uᵀ W x is computed as (Wᵀ u)ᵀ x, so that keys and terms are one product
+    and the gradient of the terms is not added to that of the keys. Returns None where this is not
+    cheaper: for other scorers, wide inputs, under autocast and if no Triton kernel applies.
     """
     weight, bias = projection.weight, projection.bias
     is_wide = weight.shape[1] > 2 * weight.shape[0]
-    if not isinstance(scorers.first, Gat) or is_wide or inputs.device.type == "cpu":
+    if not isinstance(scorers.first, Gat) or is_wide or not inputs.numel():
+        return None
+    autocast = torch.is_autocast_enabled(inputs.device.type)
+    if autocast or inputs.dtype != weight.dtype or why_not_triton(inputs, weight) is not None:
         return None
     vectors, term_bias = _gat_vectors(scorers)
     H, D = vectors.shape[1:]
@@ -98,7 +104,12 @@ def fold_gat_terms(scorers: ScorerBank, inputs: Tensor, projection: nn.Linear) -
     if bias is not None:
         shift = torch.einsum("hd,chd->ch", bias.view(H, D), vectors).flatten()
         term_bias = shift if term_bias is None else shift + term_bias
-    return F.linear(inputs, folded, term_bias)
+    joint_bias = None
+    if term_bias is not None:
+        joint_bias = torch.cat([weight.new_zeros(H * D) if bias is None else bias, term_bias])
+    joint = torch.cat([weight, folded])
+    keys, terms = joint_projection(inputs, joint, joint_bias, (H * D, 2 * H))
+    return keys, terms
 
 
 def _gat_terms(scorers: ScorerBank, q: Tensor, k: Tensor) -> Tensor:

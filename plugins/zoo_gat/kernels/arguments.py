@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from zoo_gat.joint_projection import empty_columns
+
 
 @dataclass(frozen=True)
 class Score:
@@ -39,7 +41,8 @@ class Inputs:
 
     Shapes:
         q, k: terms [N, H] with equal strides for GAT, otherwise [N, H, D]; v [N, H, D], k itself if
-        they are equal; a [H, D] for GATV2; bias [H * D].
+        they are equal; a [H, D] for GATV2; bias [H * D]. All are contiguous, except that the nodes
+        of q, k and v can have any stride for GAT.
     """
 
     q: Tensor
@@ -60,7 +63,7 @@ class Gradients:
 
     Shapes:
         terms [N, 2 * H] of which q and k are parts for GAT, otherwise q; the others as the inputs.
-        The gradient of shared keys and values is v.
+        The gradient of shared keys and values is v. For GAT, v and terms are columns of one tensor.
     """
 
     terms: Tensor
@@ -73,17 +76,17 @@ class Gradients:
     @classmethod
     def empty(cls, inputs: Inputs, programs: int) -> Gradients:
         """Allocate the gradients, with a row of a and bias for each program."""
-        v, (N, H, D) = torch.empty_like(inputs.v), inputs.v.shape
+        N, H, D = inputs.v.shape
         a, bias = (
-            v.new_empty(0 if part is None else programs, H * D, dtype=torch.float32)
+            inputs.v.new_empty(0 if part is None else programs, H * D, dtype=torch.float32)
             for part in (inputs.a, inputs.bias)
         )
         if inputs.q.dim() == 3:
-            q, k = torch.empty_like(inputs.q), v if inputs.shared else torch.empty_like(inputs.k)
-            return cls(q, q, k, v, a, bias)
-        terms = inputs.q.new_empty(N, 2 * H)
+            v, q = torch.empty_like(inputs.v), torch.empty_like(inputs.q)
+            return cls(q, q, v if inputs.shared else torch.empty_like(inputs.k), v, a, bias)
+        v, terms = empty_columns(inputs.v, N, (H * D, 2 * H))
         q, k = terms.chunk(2, dim=1)
-        return cls(terms, q, k, v, a, bias)
+        return cls(terms, q, k, v.unflatten(1, (H, D)), a, bias)
 
 
 @dataclass(frozen=True)

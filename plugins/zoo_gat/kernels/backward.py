@@ -86,7 +86,9 @@ def backward_sources(
     N,
     H: tl.constexpr,
     D: tl.constexpr,
-    term_stride,
+    term_stride,  # GAT: stride of the nodes of q and k
+    v_stride,  # stride of the nodes of v
+    grad_stride,  # stride of the nodes of grad_k and grad_v
     SCORE: tl.constexpr,
     SHARED: tl.constexpr,
     DROPOUT: tl.constexpr,
@@ -102,7 +104,7 @@ def backward_sources(
     h, in_heads, offset = head_block(H, D, HB, DB)
     is_used = tl.load(is_valid + node) != 0
     # A masked node may have values that are not finite.
-    v_node = tl.where(is_used, load_heads(v + node * H * D, offset, in_heads), 0.0)
+    v_node = tl.where(is_used, load_heads(v + node * v_stride, offset, in_heads), 0.0)
     a_heads = tl.zeros((HB, DB), tl.float32)
     if SCORE == GATV2:
         a_heads = load_heads(a, offset, in_heads)
@@ -165,11 +167,11 @@ def backward_sources(
     if SHARED:
         v_sums += k_sums
     if slot < 0:
-        tl.store(grad_v + node * H * D + offset, v_sums, mask=in_heads)
+        tl.store(grad_v + node * grad_stride + offset, v_sums, mask=in_heads)
         if SCORE == GAT:
-            tl.store(grad_k + node * term_stride + h, k_sums, mask=h < H)
+            tl.store(grad_k + node * grad_stride + h, k_sums, mask=h < H)
         elif not SHARED:
-            tl.store(grad_k + node * H * D + offset, k_sums, mask=in_heads)
+            tl.store(grad_k + node * grad_stride + offset, k_sums, mask=in_heads)
     else:
         position = slot.to(tl.int64)
         tl.store(partial_v + position * H * D + offset, v_sums, mask=in_heads)

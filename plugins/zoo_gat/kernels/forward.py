@@ -44,6 +44,7 @@ def forward(
     H: tl.constexpr,
     D: tl.constexpr,
     term_stride,  # GAT: stride of the nodes of q and k
+    v_stride,  # stride of the nodes of v
     SCORE: tl.constexpr,
     SHARED: tl.constexpr,  # whether v is k
     HAS_BIAS: tl.constexpr,
@@ -78,9 +79,9 @@ def forward(
         # The loads do not wait for each other, so values of masked sources are loaded too.
         used = tl.load(is_valid + source, mask=edge < end, other=0) != 0
         in_edges = used[:, None] & (h[None, :] < H)
-        rows = source[:, None, None] * (H * D) + offset[None, :, :]
+        rows = v + source[:, None, None] * v_stride + offset[None, :, :]
         mask = (edge[:, None, None] < end) & in_heads[None, :, :]
-        values = tl.load(v + rows, mask=mask, other=0.0).to(tl.float32)  # [EB, HB, DB]
+        values = tl.load(rows, mask=mask, other=0.0).to(tl.float32)  # [EB, HB, DB]
         values = tl.where(used[:, None, None], values, 0.0)
         if SCORE == GAT:
             terms = k + source[:, None] * term_stride + h[None, :]
@@ -90,7 +91,8 @@ def forward(
         else:
             keys = values
             if not SHARED:
-                keys = tl.load(k + rows, mask=mask, other=0.0).to(tl.float32)
+                rows = k + source[:, None, None] * (H * D) + offset[None, :, :]
+                keys = tl.load(rows, mask=mask, other=0.0).to(tl.float32)
                 keys = tl.where(used[:, None, None], keys, 0.0)
             score = pair_scores(q_node[None, :, :], keys, a_heads[None, :, :], factor, SCORE)
         score = tl.where(in_edges, score, NEG)  # [EB, HB]

@@ -30,7 +30,8 @@ def attend(inputs: Inputs, edges: EdgeList, score: Score) -> Attended:
     v, order = inputs.v, edges.index.by_target
     N, H, D = v.shape
     chunks = order.chunks
-    output, lse = torch.empty_like(v), torch.empty(N, H, dtype=torch.float32, device=v.device)
+    output = torch.empty(v.shape, dtype=v.dtype, device=v.device)
+    lse = torch.empty(N, H, dtype=torch.float32, device=v.device)
     positions = len(chunks.partial_ranges)
     partial = lse.new_empty(positions, H, D)
     stats = lse.new_empty(positions, 2, H)
@@ -58,6 +59,7 @@ def attend(inputs: Inputs, edges: EdgeList, score: Score) -> Attended:
         H,
         D,
         inputs.q.stride(0),
+        v.stride(0),
         SHARED=inputs.shared,
         HAS_BIAS=has_bias,
         **score.options,
@@ -144,6 +146,8 @@ def _source_gradients(
         H,
         D,
         inputs.q.stride(0),
+        inputs.v.stride(0),
+        grads.v.stride(0),
         SHARED=inputs.shared,
         **score.options,
         **blocks,
