@@ -10,8 +10,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from zoo_gat.joint_projection import empty_columns
-
 
 @dataclass(frozen=True)
 class Score:
@@ -41,8 +39,8 @@ class Inputs:
 
     Shapes:
         q, k: terms [N, H] with equal strides for GAT, otherwise [N, H, D]; v [N, H, D], k itself if
-        they are equal; a [H, D] for GATV2; bias [H * D]. All are contiguous, except that the nodes
-        of q, k and v can have any stride for GAT.
+        they are equal; a [H, D] for GATV2; bias [H * D]. For GAT, the nodes of q, k and v can have
+        any stride; the other tensors are contiguous.
     """
 
     q: Tensor
@@ -63,7 +61,7 @@ class Gradients:
 
     Shapes:
         terms [N, 2 * H] of which q and k are parts for GAT, otherwise q; the others as the inputs.
-        The gradient of shared keys and values is v. For GAT, v and terms are columns of one tensor.
+        The gradient of shared keys and values is v.
     """
 
     terms: Tensor
@@ -74,19 +72,26 @@ class Gradients:
     bias: Tensor
 
     @classmethod
-    def empty(cls, inputs: Inputs, programs: int) -> Gradients:
-        """Allocate the gradients, with a row of a and bias for each program."""
+    def empty(cls, inputs: Inputs, programs: int, *, in_place: bool = False) -> Gradients:
+        """Allocate the gradients, with a row of a and bias for each program.
+
+        Args:
+            in_place: for GAT, use the memory of q, k and v.
+        """
         N, H, D = inputs.v.shape
         a, bias = (
             inputs.v.new_empty(0 if part is None else programs, H * D, dtype=torch.float32)
             for part in (inputs.a, inputs.bias)
         )
+        if in_place:
+            return cls(inputs.q, inputs.q, inputs.k, inputs.v, a, bias)
+        v = inputs.v.new_empty(N, H, D)
         if inputs.q.dim() == 3:
-            v, q = torch.empty_like(inputs.v), torch.empty_like(inputs.q)
-            return cls(q, q, v if inputs.shared else torch.empty_like(inputs.k), v, a, bias)
-        v, terms = empty_columns(inputs.v, N, (H * D, 2 * H))
+            q, k = torch.empty_like(inputs.q), v if inputs.shared else torch.empty_like(inputs.k)
+            return cls(q, q, k, v, a, bias)
+        terms = inputs.q.new_empty(N, 2 * H)
         q, k = terms.chunk(2, dim=1)
-        return cls(terms, q, k, v.unflatten(1, (H, D)), a, bias)
+        return cls(terms, q, k, v, a, bias)
 
 
 @dataclass(frozen=True)

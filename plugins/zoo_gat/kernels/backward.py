@@ -30,6 +30,7 @@ def inner_products(
     delta,  # [N, H]
     grad_bias,  # [programs, H * D] if HAS_BIAS, sums of each program
     N,
+    stride,  # stride of the nodes of g and output
     H: tl.constexpr,
     D: tl.constexpr,
     HAS_BIAS: tl.constexpr,
@@ -50,7 +51,7 @@ def inner_products(
     for begin in range(first, N, tl.num_programs(0) * NB):
         node = begin + tl.arange(0, NB)
         mask = (node[:, None, None] < N) & in_heads[None, :, :]
-        rows = node.to(tl.int64)[:, None, None] * (H * D) + offset[None, :, :]
+        rows = node.to(tl.int64)[:, None, None] * stride + offset[None, :, :]
         grad = tl.load(g + rows, mask=mask, other=0.0).to(tl.float32)
         values = tl.load(output + rows, mask=mask, other=0.0).to(tl.float32)
         inner = tl.sum(grad * (values - shift[None, :, :]), axis=2)
@@ -88,14 +89,16 @@ def backward_sources(
     D: tl.constexpr,
     term_stride,  # GAT: stride of the nodes of q and k
     v_stride,  # stride of the nodes of v
-    grad_stride,  # stride of the nodes of grad_k and grad_v
+    g_stride,  # stride of the nodes of g
+    grad_k_stride,  # stride of the nodes of grad_k
+    grad_v_stride,  # stride of the nodes of grad_v
     SCORE: tl.constexpr,
     SHARED: tl.constexpr,
     DROPOUT: tl.constexpr,
     EB: tl.constexpr,
     HB: tl.constexpr,
     DB: tl.constexpr,
-    STAGES: tl.constexpr = 1,
+    STAGES: tl.constexpr,
 ):
     """Compute the gradients of the keys and values of a chunk; grid (C, head blocks)."""
     node, start, end, slot = load_chunk(chunks + tl.program_id(0).to(tl.int64) * 4)
@@ -126,9 +129,9 @@ def backward_sources(
         in_edges = (edge[:, None] < end) & (h[None, :] < H)
         stats = target[:, None] * H + h[None, :]
         normaliser = tl.load(lse + stats, mask=in_edges, other=NO_EDGES)
-        rows = target[:, None, None] * (H * D) + offset[None, :, :]
+        rows = g + target[:, None, None] * g_stride + offset[None, :, :]
         mask = (edge[:, None, None] < end) & in_heads[None, :, :]
-        grad = tl.load(g + rows, mask=mask, other=0.0).to(tl.float32)  # [EB, HB, DB]
+        grad = tl.load(rows, mask=mask, other=0.0).to(tl.float32)  # [EB, HB, DB]
         # Targets that are masked have weights of 0, which do not cancel what is not finite.
         used = in_edges & (normaliser < NO_EDGES) & is_used
         grad = tl.where(used[:, :, None], grad, 0.0)
@@ -137,7 +140,8 @@ def backward_sources(
             x = k_node[None, :] + tl.load(terms, mask=in_edges, other=0.0).to(tl.float32)
             score = leaky_relu(x, factor)
         else:
-            x = tl.load(q + rows, mask=mask, other=0.0).to(tl.float32)
+            rows = q + target[:, None, None] * (H * D) + offset[None, :, :]
+            x = tl.load(rows, mask=mask, other=0.0).to(tl.float32)
             x = tl.where(used[:, :, None], x, 0.0)
             score = pair_scores(x, k_node[None, :, :], a_heads[None, :, :], factor, SCORE)
         weight = tl.where(used, tl.exp(score - normaliser), 0.0)
@@ -167,11 +171,11 @@ def backward_sources(
     if SHARED:
         v_sums += k_sums
     if slot < 0:
-        tl.store(grad_v + node * grad_stride + offset, v_sums, mask=in_heads)
+        tl.store(grad_v + node * grad_v_stride + offset, v_sums, mask=in_heads)
         if SCORE == GAT:
-            tl.store(grad_k + node * grad_stride + h, k_sums, mask=h < H)
+            tl.store(grad_k + node * grad_k_stride + h, k_sums, mask=h < H)
         elif not SHARED:
-            tl.store(grad_k + node * grad_stride + offset, k_sums, mask=in_heads)
+            tl.store(grad_k + node * grad_k_stride + offset, k_sums, mask=in_heads)
     else:
         position = slot.to(tl.int64)
         tl.store(partial_v + position * H * D + offset, v_sums, mask=in_heads)

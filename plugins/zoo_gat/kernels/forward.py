@@ -45,6 +45,7 @@ def forward(
     D: tl.constexpr,
     term_stride,  # GAT: stride of the nodes of q and k
     v_stride,  # stride of the nodes of v
+    output_stride,  # stride of the nodes of output
     SCORE: tl.constexpr,
     SHARED: tl.constexpr,  # whether v is k
     HAS_BIAS: tl.constexpr,
@@ -52,7 +53,7 @@ def forward(
     EB: tl.constexpr,
     HB: tl.constexpr,
     DB: tl.constexpr,
-    STAGES: tl.constexpr = 1,
+    STAGES: tl.constexpr,
 ):
     """Compute the weighted sum of the values of the sources of a chunk; grid (C, head blocks)."""
     node, start, end, slot = load_chunk(chunks + tl.program_id(0).to(tl.int64) * 4)
@@ -111,7 +112,7 @@ def forward(
         result = sums / safe[:, None]
         if HAS_BIAS:
             result += load_heads(bias, offset, in_heads)
-        tl.store(output + node * H * D + offset, result, mask=in_heads)
+        tl.store(output + node * output_stride + offset, result, mask=in_heads)
         tl.store(lse + node * H + h, log_sum(largest, total), mask=h < H)
     else:
         position = slot.to(tl.int64)
@@ -129,6 +130,7 @@ def combine(
     bias,  # [H * D] if HAS_BIAS
     output,  # [N, H, D]
     lse,  # [N, H]
+    output_stride,  # stride of the nodes of output
     H: tl.constexpr,
     D: tl.constexpr,
     HAS_BIAS: tl.constexpr,
@@ -163,5 +165,5 @@ def combine(
     result = sums / safe[:, None]
     if HAS_BIAS:
         result += load_heads(bias, offset, in_heads)
-    tl.store(output + node * H * D + offset, result, mask=in_heads)
+    tl.store(output + node * output_stride + offset, result, mask=in_heads)
     tl.store(lse + node * H + h, log_sum(largest, total), mask=h < H)

@@ -36,7 +36,6 @@ def fused_gat(
         terms [N, 2 * H], q and k of each node; v [N, H, D] -> [N, H, D].
     """
     score = Score(GAT, slope, dropout_p, draw_seed(v, dropout_p))
-    terms, v = _inner_contiguous(terms), _inner_contiguous(v)
     return _apply(terms, None, v, None, bias, edges, score)
 
 
@@ -64,8 +63,7 @@ def fused_pairs(
     """
     kind = DOT if a is None else GATV2
     score = Score(kind, factor, dropout_p, draw_seed(v, dropout_p))
-    values = None if v is k else v.contiguous()
-    return _apply(q.contiguous(), k.contiguous(), values, a, bias, edges, score)
+    return _apply(q, k, None if v is k else v, a, bias, edges, score)
 
 
 def draw_seed(like: Tensor, dropout_p: float) -> Tensor:
@@ -73,14 +71,9 @@ def draw_seed(like: Tensor, dropout_p: float) -> Tensor:
     return torch.randint(2**31 - 1, (), device=like.device) if dropout_p > 0 else like
 
 
-def _inner_contiguous(part: Tensor) -> Tensor:
-    """Return a tensor [N, *] in which at most the stride of N is not that of a contiguous one."""
-    return part if part[:1].is_contiguous() else part.contiguous()
-
-
 def _apply(*arguments: Any) -> Tensor:
     apply: Callable[..., Tensor] = _FusedEdges.apply
-    return apply(*arguments)
+    return apply(*(part.contiguous() if isinstance(part, Tensor) else part for part in arguments))
 
 
 class _FusedEdges(torch.autograd.Function):

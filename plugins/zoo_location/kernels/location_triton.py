@@ -28,7 +28,7 @@ def hidden(a, b, U_d, f, item, s, d, S, D):
     """Compute x [SB, DB] from features f [SB, KB] and U_d [DB, KB]."""
     keys = load_matrix(b + item * S * D, s, d, S, D)
     query = tl.load(a + item * D + d, mask=d < D, other=0.0).to(tl.float32)
-    return keys + query[None, :] + tl.dot(f, tl.trans(U_d), input_precision="ieee")
+    return keys + query[None, :] + tl.dot(f, tl.trans(U_d), input_precision="tf32x3")
 
 
 @triton.jit
@@ -61,7 +61,7 @@ def forward(
         inside = (position >= 0) & (position < S) & (r[None, :] <= 2 * R)
         window = tl.load(previous + item * S + position, mask=inside, other=0.0).to(tl.float32)
         filters = load_matrix(F, k, r, K, 2 * R + 1)
-        f += tl.dot(window, tl.trans(filters), input_precision="ieee")
+        f += tl.dot(window, tl.trans(filters), input_precision="tf32x3")
     total = tl.zeros((SB,), tl.float32)
     for first in range(0, D, DB):
         d = first + tl.arange(0, DB)
@@ -112,9 +112,9 @@ def backward(
         tl.store(grad_b + (item * S + s)[:, None] * D + d[None, :], grad_x, mask=mask)
         tl.store(partial_a + part * D + d, tl.sum(grad_x, axis=0), mask=d < D)
         tl.store(partial_w + part * D + d, tl.sum(grad[:, None] * t, axis=0), mask=d < D)
-        grad_U = tl.dot(tl.trans(grad_x), f, input_precision="ieee")  # [DB, KB]
+        grad_U = tl.dot(tl.trans(grad_x), f, input_precision="tf32x3")  # [DB, KB]
         in_U = (d[:, None] < D) & (k[None, :] < K)
         tl.store(partial_U + (part * D + d)[:, None] * K + k[None, :], grad_U, mask=in_U)
-        grad_f += tl.dot(grad_x, U_d, input_precision="ieee")
+        grad_f += tl.dot(grad_x, U_d, input_precision="tf32x3")
     mask = (s[:, None] < S) & (k[None, :] < K)
     tl.store(grad_features + (item * S + s)[:, None] * K + k[None, :], grad_f, mask=mask)

@@ -117,6 +117,7 @@ def test_kernels_match_the_reference_in_bfloat16(name):
         assert (result - reference).norm() <= 0.03 * reference.norm() + 1e-2
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered in matmul:RuntimeWarning")
 @pytest.mark.parametrize("name", ["gat", "gatv2", "scaled-dot"])
 def test_masked_nodes_that_are_not_finite_and_not_contiguous_inputs(name):
     layer = make_layer(name)
@@ -138,6 +139,17 @@ def test_masked_nodes_that_are_not_finite_and_not_contiguous_inputs(name):
     for result, reference in zip(fused, expected, strict=True):
         torch.testing.assert_close(result, reference)
         assert result.isfinite().all()
+
+
+@pytest.mark.parametrize("name", ["gat", "gat-bias"])
+def test_groups_of_heads_match_the_reference(name, monkeypatch):
+    from zoo_gat.kernels import fused_layer
+
+    monkeypatch.setattr(fused_layer, "LARGE", 1)
+    inputs, mask, edges = make_inputs("hubs")
+    edge_list = EdgeList.from_batch(edges, mask, self_loops=True)
+    layer = make_layer(name, heads=4)
+    assert_matches_the_reference(layer, inputs, mask, edge_list)
 
 
 def test_large_scores_do_not_overflow():
