@@ -103,11 +103,9 @@ class EdgeAttention(RecordsAttention):
 
     def forward(self, inputs: Tensor, mask: Tensor, edges: EdgeList | None) -> Tensor:
         """Compute [B, N, output_dim] from inputs [B, N, input_dim] and mask [B, N]."""
-        bias = self.bias
         attended = None if edges is None else self._attend_layer(inputs, edges)
-        if attended is not None:
-            bias = None if self.merge == "concat" else bias  # added in the fused path
-        else:
+        bias: Tensor | None = None if self.merge == "concat" else self.bias
+        if attended is None:
             attended, bias = self._attend_projected(inputs, mask, edges)
         merged = attended.flatten(2) if self.merge == "concat" else attended.mean(dim=2)
         if self.skip is not None:

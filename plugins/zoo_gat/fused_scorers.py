@@ -98,8 +98,9 @@ def attend_gat_layer(
     autocast = torch.is_autocast_enabled(inputs.device.type)
     if autocast or inputs.dtype != weight.dtype or why_not_triton(inputs, weight) is not None:
         return None
+    from zoo_gat.kernels.arguments import Score
     from zoo_gat.kernels.fused_edges import draw_seed
-    from zoo_gat.kernels.fused_layer import Score, fused_gat_layer
+    from zoo_gat.kernels.fused_layer import fused_gat_layer
     from zoo_gat.kernels.score_kinds import GAT
 
     vectors, term_bias = _gat_vectors(scorers)

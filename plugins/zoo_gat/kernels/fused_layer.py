@@ -1,15 +1,17 @@
 """A GAT layer from its inputs in Triton kernels, differentiable.
 
-Notation: N nodes, F width of the inputs, H heads, D width of a head, G groups of h heads.
+Notation: N nodes, F width of the inputs, H heads, D width of a head; G groups of h heads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from zoo_gat.edges import EdgeList
@@ -48,17 +50,18 @@ def fused_gat_layer(
     Shapes:
         x [N, F] -> [N, H, D].
     """
-    H, groups = terms.shape[1], 1
-    if H % 2 == 0 and len(x) * len(weight) >= LARGE:
-        groups = 2
-    parts = [terms] if term_bias is None else [terms, term_bias[..., None]]
-    # [2, H, *] -> [G, 2 * h, *]
-    parts = [p.unflatten(1, (groups, -1)).transpose(0, 1).flatten(1, 2) for p in parts]  # type: ignore[no-untyped-call]
-    grouped_bias = None if term_bias is None else parts[1].squeeze(-1)
+    is_large = len(x) * len(weight) >= LARGE
+    groups = 2 if is_large and terms.shape[1] % 2 == 0 else 1
+    grouped = _group_terms(terms, groups).contiguous()
+    if term_bias is not None:
+        term_bias = _group_terms(term_bias[..., None], groups).squeeze(-1)
     apply: Callable[..., Tensor] = _FusedLayer.apply
-    return apply(
-        x.contiguous(), weight, parts[0].contiguous(), weight_bias, grouped_bias, bias, edges, score
-    )
+    return apply(x.contiguous(), weight, grouped, weight_bias, term_bias, bias, edges, score)
+
+
+def _group_terms(terms: Tensor, groups: int) -> Tensor:
+    """Return the terms [2, H, F] as [G, 2 * h, F]."""
+    return terms.view(2, groups, -1, terms.shape[2]).transpose(0, 1).flatten(1, 2)
 
 
 class _FusedLayer(torch.autograd.Function):
@@ -66,112 +69,124 @@ class _FusedLayer(torch.autograd.Function):
     def forward(ctx: Any, *arguments: Any) -> Tensor:
         *parts, edges, score = arguments
         layer = _Layer(*parts)
-        output = layer.x.new_empty(len(layer.x), layer.H, layer.D)
+        output: Tensor = layer.x.new_empty(len(layer.x), layer.groups * layer.h, layer.D)
         lse = []
         for group in range(layer.groups):
-            inputs = layer.project(group)
-            heads = layer.heads(group)
-            attended = attend(inputs, edges, _group_score(score, group), output[:, heads])
-            lse.append(attended.lse)
+            part, of_group = output[:, layer.heads(group)], _group_score(score, group)
+            lse.append(attend(layer.project(group), edges, of_group, part).lse)
         ctx.save_for_backward(*parts, output, *lse)
         ctx.edges, ctx.score = edges, score
         return output
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
-        *parts, output = ctx.saved_tensors[:7]
-        lse = ctx.saved_tensors[7:]
+        parts, (output, *lse) = ctx.saved_tensors[:6], ctx.saved_tensors[6:]
         if torch.is_grad_enabled():  # for a second derivative
 
-            def reference(*views: Tensor | None) -> Tensor:
+            def reference(*views: Any) -> Tensor:
                 return _Layer(*views).reference(ctx.edges, ctx.score)
 
-            return *differentiable_gradients(reference, tuple(parts), g), None, None
+            return *differentiable_gradients(reference, parts, g), None, None
         layer, g = _Layer(*parts), g.contiguous()
-        x, weight, terms, weight_bias, _, bias = parts
-        grads: list[Tensor | None] = [None, *(_empty_like(part) for part in parts[1:])]
+        grad_x = None
+        grads = layer.empty_like()
         for group in range(layer.groups):
-            inputs, heads = layer.project(group), layer.heads(group)
-            attended = Attended(output[:, heads], lse[group])
-            score = _group_score(ctx.score, group)
-            found = gradients(inputs, ctx.edges, score, attended, g[:, heads], in_place=True)
-            values, both = layer.columns
-            rows = layer.rows(group)
-            torch.mm(values.T, x, out=_part(grads[1], rows))
-            torch.mm(both.T, x, out=_part(grads[2], group))
-            if weight_bias is not None:
-                _part(grads[3], rows).copy_(values.sum(dim=0))
-                _part(grads[4], group).copy_(both.sum(dim=0))
-            if bias is not None:
-                _part(grads[5], rows).copy_(found.bias)
+            heads, rows = layer.heads(group), layer.rows(group)
+            attended, score = Attended(output[:, heads], lse[group]), _group_score(ctx.score, group)
+            inputs, g_group = layer.project(group), g[:, heads]
+            found = gradients(inputs, ctx.edges, score, attended, g_group, in_place=True)
+            values, terms = layer.columns  # now the gradients
+            torch.mm(values.T, layer.x, out=grads.weight[rows])
+            torch.mm(terms.T, layer.x, out=grads.terms[group])
+            if grads.weight_bias is not None and grads.term_bias is not None:
+                grads.weight_bias[rows] = values.sum(dim=0)
+                grads.term_bias[group] = terms.sum(dim=0)
+            if grads.bias is not None:
+                grads.bias[rows] = found.bias
             if ctx.needs_input_grad[0]:
-                total = torch.addmm(both @ terms[group], values, weight[rows])
-                grads[0] = total if grads[0] is None else grads[0].add_(total)
-        return *grads, None, None
+                part = torch.addmm(terms @ layer.terms[group], values, layer.weight[rows])
+                grad_x = part if grad_x is None else grad_x.add_(part)
+        return grad_x, *grads.parameters(), None, None
 
 
+@dataclass(frozen=True)
 class _Layer:
-    """The tensors of a layer; `columns` are values [N, h * D] and terms [N, 2 * h] of a group."""
+    """The tensors of a layer, or their gradients; see `fused_gat_layer`.
 
-    def __init__(self, *parts: Any) -> None:
-        self.x, self.weight, self.terms, self.weight_bias, self.term_bias, self.bias = parts
-        self.groups, self.h = len(self.terms), self.terms.shape[1] // 2
-        self.H = self.groups * self.h
-        self.D = len(self.weight) // self.H
-        self._columns: tuple[Tensor, Tensor] | None = None
+    Shapes:
+        terms [G, 2 * h, F]; term_bias [G, 2 * h].
+    """
+
+    x: Tensor
+    weight: Tensor
+    terms: Tensor
+    weight_bias: Tensor | None
+    term_bias: Tensor | None
+    bias: Tensor | None
+
+    def parameters(self) -> tuple[Tensor | None, ...]:
+        return self.weight, self.terms, self.weight_bias, self.term_bias, self.bias
+
+    def empty_like(self) -> _Layer:
+        """Allocate the gradients of the parameters."""
+        empty = [None if part is None else torch.empty_like(part) for part in self.parameters()]
+        return _Layer(self.x, *empty)  # type: ignore[arg-type]
 
     @property
+    def groups(self) -> int:
+        return len(self.terms)
+
+    @property
+    def h(self) -> int:
+        return self.terms.shape[1] // 2
+
+    @property
+    def D(self) -> int:
+        return len(self.weight) // (self.groups * self.h)
+
+    @cached_property
     def columns(self) -> tuple[Tensor, Tensor]:
-        if self._columns is None:
-            widths = self.h * self.D, 2 * self.h
-            self._columns = empty_columns(self.x, len(self.x), widths)
-        return self._columns
+        """Memory for the values [N, h * D] and the terms [N, 2 * h] of a group."""
+        return empty_columns(self.x, len(self.x), (self.h * self.D, 2 * self.h))
 
     def heads(self, group: int) -> slice:
+        """Return the heads of a group."""
         return slice(group * self.h, (group + 1) * self.h)
 
     def rows(self, group: int) -> slice:
-        width = self.h * self.D
-        return slice(group * width, (group + 1) * width)
+        """Return the elements of the heads of a group."""
+        return slice(group * self.h * self.D, (group + 1) * self.h * self.D)
 
     def project(self, group: int) -> Inputs:
-        """Compute the inputs of the attention of a group, in the same memory for all groups."""
-        rows = self.rows(group)
-        weights = self.weight[rows], self.terms[group]
-        biases = None
-        if self.weight_bias is not None:
-            biases = self.weight_bias[rows], self.term_bias[group]
+        """Compute the inputs of the attention of a group, in the memory of `columns`."""
+        weights, biases = self._projection(group)
         project_nodes(self.x, weights, biases, self.columns)
-        values, terms = self.columns
-        q, k = terms.chunk(2, dim=1)
-        bias = None if self.bias is None else self.bias[rows]
-        return Inputs(q, k, values.view(-1, self.h, self.D), None, bias)
+        return self._inputs(*self.columns, group)
 
     def reference(self, edges: EdgeList, score: Score) -> Tensor:
         """Compute the layer in PyTorch operations."""
         outputs = []
         for group in range(self.groups):
-            rows = self.rows(group)
-            values, terms = self.x @ self.weight[rows].T, self.x @ self.terms[group].T
-            if self.weight_bias is not None:
-                values = values + self.weight_bias[rows]
-                terms = terms + self.term_bias[group]
-            q, k = terms.chunk(2, dim=1)
-            bias = None if self.bias is None else self.bias[rows]
-            inputs = Inputs(q, k, values.view(-1, self.h, self.D), None, bias)
+            weights, biases = self._projection(group)
+            bias, term_bias = biases or (None, None)
+            values = F.linear(self.x, weights[0], bias)
+            inputs = self._inputs(values, F.linear(self.x, weights[1], term_bias), group)
             outputs.append(attend_reference(inputs, edges, _group_score(score, group)))
         return torch.cat(outputs, dim=1)
+
+    def _projection(self, group: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor] | None]:
+        """Return the weights of values and terms of a group, and their biases."""
+        rows, biases = self.rows(group), None
+        if self.weight_bias is not None and self.term_bias is not None:
+            biases = self.weight_bias[rows], self.term_bias[group]
+        return (self.weight[rows], self.terms[group]), biases
+
+    def _inputs(self, values: Tensor, terms: Tensor, group: int) -> Inputs:
+        q, k = terms.chunk(2, dim=1)
+        bias = None if self.bias is None else self.bias[self.rows(group)]
+        return Inputs(q, k, values.view(-1, self.h, self.D), None, bias)
 
 
 def _group_score(score: Score, group: int) -> Score:
     """Return the score of a group, whose dropout has its own random seed."""
     return replace(score, seed=score.seed + group) if score.dropout_p > 0 and group else score
-
-
-def _empty_like(part: Tensor | None) -> Tensor | None:
-    return None if part is None else torch.empty_like(part)
-
-
-def _part(grad: Tensor | None, index: slice | int) -> Tensor:
-    assert grad is not None
-    return grad[index]
