@@ -108,23 +108,22 @@ def attend_gat_layer(
     folded = torch.bmm(vectors.transpose(0, 1), weight.view(H, D, -1))  # [H, 2, input_dim]
     weight_bias, term_bias = _projection_biases(projection, vectors, term_bias)
     score = Score(GAT, scorers.first.slope, dropout_p, draw_seed(inputs, dropout_p))
-    return fused_gat_layer(
-        inputs, weight, folded.transpose(0, 1), weight_bias, term_bias, bias, edges, score
-    )
+    terms = folded.transpose(0, 1).flatten(0, 1)  # [2 * H, input_dim]
+    return fused_gat_layer(inputs, weight, terms, weight_bias, term_bias, bias, edges, score)
 
 
 def _projection_biases(
     projection: nn.Linear, vectors: Tensor, term_bias: Tensor | None
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Return the biases of the values [H * D] and of the terms [2, H], both or none."""
+    """Return the biases of the values [H * D] and of the terms [2 * H], both or none."""
     H, D = vectors.shape[1:]
     bias = projection.bias
     if bias is None:
         if term_bias is None:
             return None, None
-        return projection.weight.new_zeros(H * D), term_bias.view(2, H)
-    shift = torch.einsum("hd,chd->ch", bias.view(H, D), vectors)
-    return bias, shift if term_bias is None else shift + term_bias.view(2, H)
+        return projection.weight.new_zeros(H * D), term_bias
+    shift = torch.einsum("hd,chd->ch", bias.view(H, D), vectors).flatten()
+    return bias, shift if term_bias is None else shift + term_bias
 
 
 def _gat_terms(scorers: ScorerBank, q: Tensor, k: Tensor) -> Tensor:

@@ -107,27 +107,37 @@ def sum_over_edges(
     grad_q,  # [N, H], with stride
     partial,  # [P, H]
     stride,
+    C,
     N,
     H: tl.constexpr,
+    CB: tl.constexpr,
     EB: tl.constexpr,
     HB: tl.constexpr,
 ):
-    """Sum values of edges over the edges of a chunk; grid (C,)."""
-    node, start, end, slot = load_chunk(chunks + tl.program_id(0).to(tl.int64) * 4)
-    if node >= N:
-        return
+    """Sum values of edges over the edges of CB chunks; grid (blocks,)."""
+    index = tl.program_id(0) * CB + tl.arange(0, CB)
+    chunk = chunks + index.to(tl.int64) * 4
+    node = tl.load(chunk, mask=index < C, other=N)
+    start = tl.load(chunk + 1, mask=index < C, other=0)
+    end = tl.load(chunk + 2, mask=index < C, other=0)
+    slot = tl.load(chunk + 3, mask=index < C, other=-1)
+    exists = node < N  # not all chunks are used
+    length = tl.where(exists, end - start, 0)
     h = tl.arange(0, HB)
-    sums = tl.zeros((EB, HB), tl.float32)
-    for first in range(start, end, EB):
-        edge = first + tl.arange(0, EB)
-        position = tl.load(positions + edge, mask=edge < end, other=0).to(tl.int64)
-        mask = (edge[:, None] < end) & (h[None, :] < H)
-        sums += tl.load(grad_x + position[:, None] * H + h[None, :], mask=mask, other=0.0)
-    total = tl.sum(sums, axis=0)
-    if slot < 0:
-        tl.store(grad_q + node * stride + h, total, mask=h < H)
-    else:
-        tl.store(partial + slot.to(tl.int64) * H + h, total, mask=h < H)
+    sums = tl.zeros((CB, EB, HB), tl.float32)
+    for first in range(0, tl.max(length, axis=0), EB):
+        place = first + tl.arange(0, EB)
+        inside = place[None, :] < length[:, None]
+        edge = start[:, None] + place[None, :]
+        position = tl.load(positions + edge, mask=inside, other=0).to(tl.int64)
+        mask = inside[:, :, None] & (h[None, None, :] < H)
+        rows = grad_x + position[:, :, None] * H + h[None, None, :]
+        sums += tl.load(rows, mask=mask, other=0.0)
+    total = tl.sum(sums, axis=1)  # [CB, HB]
+    row, in_heads = node.to(tl.int64)[:, None] * stride + h[None, :], h[None, :] < H
+    tl.store(grad_q + row, total, mask=(exists & (slot < 0))[:, None] & in_heads)
+    row = slot.to(tl.int64)[:, None] * H + h[None, :]
+    tl.store(partial + row, total, mask=(exists & (slot >= 0))[:, None] & in_heads)
 
 
 @triton.jit

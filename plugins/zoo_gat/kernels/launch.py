@@ -186,16 +186,19 @@ def _sum_over_edges(grad_x: Tensor, edges: EdgeList, grad_q: Tensor) -> None:
     chunks = edges.index.by_target.chunks
     partial = grad_x.new_empty(len(chunks.partial_ranges), H)
     heads = triton.next_power_of_2(H)
-    backward_targets.sum_over_edges[(len(chunks.chunks),)](
+    block = max(1, 64 // heads)
+    backward_targets.sum_over_edges[(triton.cdiv(len(chunks.chunks), block),)](
         grad_x,
         chunks.chunks,
         edges.index.position_by_source,
         grad_q,
         partial,
         grad_q.stride(0),
+        len(chunks.chunks),
         N,
         H,
-        EB=max(1, min(32, TILE // heads)),
+        CB=block,
+        EB=8,
         HB=heads,
         num_warps=1,
     )

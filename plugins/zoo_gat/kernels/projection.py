@@ -5,11 +5,13 @@ Notation: N nodes, F width of the inputs, C and T widths of the outputs.
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
 
+from typing import NamedTuple
+
 import triton
 import triton.language as tl
 from torch import Tensor
 
-BLOCKS = {"NB": 64, "CB": 64, "FB": 16, "num_warps": 4, "num_stages": 3}
+BLOCKS = {"NB": 64, "CB": 64, "FB": 32, "num_warps": 4, "num_stages": 3}
 
 
 @triton.jit
@@ -45,9 +47,8 @@ def project(
     bias,  # [C] if HAS_BIAS
     term_weight,  # [T, F]
     term_bias,  # [T] if HAS_BIAS
-    output,  # [N, C], with stride
-    terms,  # [N, T], with the same stride
-    stride,
+    output,  # [N, C]
+    terms,  # [N, T]
     N,
     F: tl.constexpr,
     C: tl.constexpr,
@@ -58,46 +59,44 @@ def project(
     TB: tl.constexpr,
     FB: tl.constexpr,
 ):
-    """Compute a block of output, or of the terms in the last column; grid (blocks,)."""
-    columns = tl.cdiv(C, CB) + 1
+    """Compute a block of output, or of the terms after the last columns; grid (blocks,)."""
+    columns = tl.cdiv(C, CB) + (T > 0)
     row = (tl.program_id(0) // columns) * NB + tl.arange(0, NB)
-    block = tl.program_id(0) % columns
-    rows = row.to(tl.int64)[:, None] * stride
-    if block < columns - 1:
-        c = block * CB + tl.arange(0, CB)
+    c = (tl.program_id(0) % columns) * CB + tl.arange(0, CB)
+    rows, in_rows = row.to(tl.int64)[:, None], row[:, None] < N
+    if T == 0 or tl.program_id(0) % columns < columns - 1:
         result = product(x, weight, bias, row, c, N, C, F, HAS_BIAS, FB)
-        tl.store(output + rows + c[None, :], result, mask=(row[:, None] < N) & (c[None, :] < C))
+        tl.store(output + rows * C + c[None, :], result, mask=in_rows & (c[None, :] < C))
     else:
         t = tl.arange(0, TB)
         both = product(x, term_weight, term_bias, row, t, N, T, F, HAS_BIAS, FB)
-        tl.store(terms + rows + t[None, :], both, mask=(row[:, None] < N) & (t[None, :] < T))
+        tl.store(terms + rows * T + t[None, :], both, mask=in_rows & (t[None, :] < T))
+
+
+class Terms(NamedTuple):
+    """A linear layer with weight [T, F] and its output [N, T].
+
+    It has a bias [T] if the other layer of the kernel has one.
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+    output: Tensor
 
 
 def project_nodes(
-    x: Tensor,
-    weights: tuple[Tensor, Tensor],
-    biases: tuple[Tensor, Tensor] | None,
-    outputs: tuple[Tensor, Tensor],
+    x: Tensor, weight: Tensor, bias: Tensor | None, output: Tensor, terms: Terms | None = None
 ) -> None:
-    """Write the linear layers with weights [C, F], [T, F] of x [N, F] to outputs [N, C], [N, T].
+    """Write the linear layer with weight [C, F] of x [N, F] to output [N, C].
 
-    The outputs are columns of one tensor.
+    Args:
+        terms: another layer of x, computed in the same kernel.
     """
-    (N, F), C, T = x.shape, len(weights[0]), len(weights[1])
-    assert outputs[0].stride() == outputs[1].stride()
-    bias, term_bias = (x, x) if biases is None else biases
-    columns = triton.cdiv(C, BLOCKS["CB"]) + 1
-    project[(triton.cdiv(N, BLOCKS["NB"]) * columns,)](
-        x, weights[0], bias, weights[1], term_bias, *outputs, outputs[0].stride(0), N, F, C, T,
-        HAS_BIAS=biases is not None, TB=max(16, triton.next_power_of_2(T)), **BLOCKS,
+    (N, F), C = x.shape, len(weight)
+    term_weight, term_bias, term_output = (x[:0], x, x) if terms is None else terms
+    T = len(term_weight)
+    project[(triton.cdiv(N, BLOCKS["NB"]) * (triton.cdiv(C, BLOCKS["CB"]) + (T > 0)),)](
+        x, weight, x if bias is None else bias, term_weight, x if bias is None else term_bias,
+        output, term_output, N, F, C, T,
+        HAS_BIAS=bias is not None, TB=max(16, triton.next_power_of_2(T)), **BLOCKS,
     )  # fmt: skip
-
-
-def empty_columns(like: Tensor, rows: int, widths: tuple[int, int]) -> tuple[Tensor, Tensor]:
-    """Return uninitialised tensors [rows, width] that are columns of one tensor.
-
-    The stride of the rows is a multiple of 16 elements, for wide loads.
-    """
-    total = sum(widths)
-    columns = like.new_empty(rows, -(-total // 16) * 16)
-    return columns[:, : widths[0]], columns[:, widths[0] : total]
