@@ -18,9 +18,9 @@ from zoo_gat.kernels.arguments import Attended, Gradients, Inputs, Score
 from zoo_gat.kernels.score_kinds import GAT, GATV2
 
 TILE = 1024
-"""Number of elements [EB, HB, DB] that a warp processes together in the backward pass of GAT."""
+"""Number of elements [EB, HB, DB] that a warp processes together."""
 PAIR_TILE = 512
-"""The same in the forward pass, and for the two warps of a kernel that reads queries and keys."""
+"""The same in the forward pass of wide heads, and for the two warps of kernels that read pairs."""
 PROGRAMS = 4096
 """Largest number of programs of kernels that sum over all nodes or edges."""
 
@@ -53,7 +53,7 @@ def attend(inputs: Inputs, edges: EdgeList, score: Score, output: Tensor | None 
         edges.is_valid_node,
         chunks.chunks,
         order.neighbours,
-        order.order,
+        edges.index.ids_by_target,
         score.seed,
         output,
         lse,
@@ -136,7 +136,8 @@ def _source_gradients(
     Returns the gradients of q_i + k_j of each edge [M, H] for GAT, otherwise an empty tensor.
     """
     (N, H, D), order = inputs.v.shape, edges.index.by_source
-    grad_x = lse.new_empty(len(order.order) if score.kind == GAT else 0, H)
+    grad_x = lse.new_empty(len(order.neighbours) if score.kind == GAT else 0, H)
+    ids = edges.index.ids_by_source if score.dropout_p > 0 else order.neighbours
     chunks = order.chunks
     positions = len(chunks.partial_ranges)
     partial_v = lse.new_empty(positions, H, D)
@@ -150,7 +151,7 @@ def _source_gradients(
         edges.is_valid_node,
         chunks.chunks,
         order.neighbours,
-        order.order,
+        ids,
         score.seed,
         g,
         lse,
@@ -229,7 +230,7 @@ def _target_gradients(
         edges.is_valid_node,
         chunks.chunks,
         order.neighbours,
-        order.order,
+        edges.index.ids_by_target,
         score.seed,
         g,
         lse,
@@ -282,9 +283,8 @@ def block_sizes(H: int, D: int, kind: int, *, backward: bool = False) -> dict[st
     """Return the block sizes, the number of warps and of stages of a kernel over edges."""
     width = triton.next_power_of_2(D)
     heads = min(triton.next_power_of_2(H), max(1, 256 // width))
-    tile = PAIR_TILE
-    if kind == GAT and backward:
-        tile = TILE
+    is_narrow = heads * width <= 128
+    tile = TILE if kind == GAT and (backward or is_narrow) else PAIR_TILE
     edges = max(1, min(32, tile // (heads * width)))
     warps = max(1 if kind == GAT else 2, min(8, heads * width // TILE))
     stages = 3 if kind == GAT and backward else 1
