@@ -32,6 +32,14 @@ def hidden(a, b, U_d, f, item, s, d, S, D):
 
 
 @triton.jit
+def load_window(previous, item, s, r, S, R: tl.constexpr):
+    """Load the previous weights [SB, WB] at s + r - R, zeros outside of the sequence."""
+    position = s[:, None] + r[None, :] - R
+    inside = (position >= 0) & (position < S) & (r[None, :] <= 2 * R)
+    return tl.load(previous + item * S + position, mask=inside, other=0.0).to(tl.float32)
+
+
+@triton.jit
 def forward(
     a,  # [B, D], term of the query
     b,  # [B, S, D], terms of the keys
@@ -57,9 +65,7 @@ def forward(
     f = tl.zeros((SB, KB), tl.float32)
     for first in range(0, 2 * R + 1, WB):
         r = first + tl.arange(0, WB)
-        position = s[:, None] + r[None, :] - R
-        inside = (position >= 0) & (position < S) & (r[None, :] <= 2 * R)
-        window = tl.load(previous + item * S + position, mask=inside, other=0.0).to(tl.float32)
+        window = load_window(previous, item, s, r, S, R)
         filters = load_matrix(F, k, r, K, 2 * R + 1)
         f += tl.dot(window, tl.trans(filters), input_precision="tf32x3")
     total = tl.zeros((SB,), tl.float32)
@@ -78,23 +84,27 @@ def forward(
 def backward(
     a,  # [B, D]
     b,  # [B, S, D]
+    previous,  # [B, S]
     U,  # [D, K]
     w,  # [D]
     features,  # [B, S, K]
     g,  # [B, S], gradient of the scores
     grad_b,  # [B, S, D]
-    grad_features,  # [B, S, K]
+    grad_features,  # [B, K, S]
     partial_a,  # [B, blocks, D]
     partial_w,  # [B, blocks, D]
     partial_U,  # [B, blocks, D, K]
+    partial_F,  # [B, blocks, K, W]
     S,
     D,
     K: tl.constexpr,
+    R: tl.constexpr,
     SB: tl.constexpr,
     DB: tl.constexpr,
     KB: tl.constexpr,
+    WB: tl.constexpr,
 ):
-    """Compute gradients of a block of keys, and its sums for a, w and U; grid (B, blocks)."""
+    """Compute gradients of a block of keys, and its sums for a, w, U and F; grid (B, blocks)."""
     item = tl.program_id(0).to(tl.int64)
     s = tl.program_id(1) * SB + tl.arange(0, SB)
     k = tl.arange(0, KB)
@@ -117,4 +127,37 @@ def backward(
         tl.store(partial_U + (part * D + d)[:, None] * K + k[None, :], grad_U, mask=in_U)
         grad_f += tl.dot(grad_x, U_d, input_precision="tf32x3")
     mask = (s[:, None] < S) & (k[None, :] < K)
-    tl.store(grad_features + (item * S + s)[:, None] * K + k[None, :], grad_f, mask=mask)
+    tl.store(grad_features + (item * K + k)[None, :] * S + s[:, None], grad_f, mask=mask)
+    for first in range(0, 2 * R + 1, WB):
+        r = first + tl.arange(0, WB)
+        window = load_window(previous, item, s, r, S, R)
+        grad_F = tl.dot(tl.trans(grad_f), window, input_precision="tf32x3")  # [KB, WB]
+        in_F = (k[:, None] < K) & (r[None, :] <= 2 * R)
+        rows = (part * K + k)[:, None] * (2 * R + 1)
+        tl.store(partial_F + rows + r[None, :], grad_F, mask=in_F)
+
+
+@triton.jit
+def backward_previous(
+    grad_features,  # [B, K, S]
+    F,  # [K, W]
+    grad_previous,  # [B, S]
+    S,
+    K: tl.constexpr,
+    R: tl.constexpr,
+    SB: tl.constexpr,
+    WB: tl.constexpr,
+):
+    """Compute the gradient of the previous weights of a block of keys; grid (B, blocks)."""
+    item = tl.program_id(0).to(tl.int64)
+    s = tl.program_id(1) * SB + tl.arange(0, SB)
+    sums = tl.zeros((SB, WB), tl.float32)
+    for first in range(0, 2 * R + 1, WB):
+        r = first + tl.arange(0, WB)
+        position = s[:, None] - r[None, :] + R
+        inside = (position >= 0) & (position < S) & (r[None, :] <= 2 * R)
+        for k in range(K):
+            weights = tl.load(F + k * (2 * R + 1) + r, mask=r <= 2 * R, other=0.0).to(tl.float32)
+            rows = grad_features + (item * K + k) * S + position
+            sums += tl.load(rows, mask=inside, other=0.0) * weights[None, :]
+    tl.store(grad_previous + item * S + s, tl.sum(sums, axis=1), mask=s < S)

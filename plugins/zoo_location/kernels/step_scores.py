@@ -64,33 +64,28 @@ class _StepScores(torch.autograd.Function):
         a, b, previous, filters, U, w = (part.contiguous() for part in inputs)
         (B, S, D), (K, W) = b.shape, filters.shape
         blocks = -(-S // KEYS)
-        grad_b, grad_f = torch.empty_like(b), torch.empty_like(features)
+        grad_b, grad_f = torch.empty_like(b), features.new_empty(B, K, S)
         partial_a, partial_w = (features.new_empty(B, blocks, D) for _ in range(2))
-        partial_U = features.new_empty(B, blocks, D, K)
+        partial_U, partial_F = (features.new_empty(B, blocks, *x.shape) for x in (U, filters))
+        sizes = _blocks(K)
         location_triton.backward[(B, blocks)](
-            a, b, U, w, features, g.contiguous(), grad_b, grad_f,
-            partial_a, partial_w, partial_U, S, D, K, **_blocks(K),
+            a, b, previous, U, w, features, g.contiguous(), grad_b, grad_f,
+            partial_a, partial_w, partial_U, partial_F, S, D, K, W // 2, **sizes, WB=WIDTH,
         )  # fmt: skip
-        grad_previous, grad_filters, _ = torch.ops.aten.convolution_backward(
-            grad_f.transpose(1, 2).contiguous(),
-            previous[:, None].float(),
-            filters[:, None].float(),
-            None,
-            [1],
-            [W // 2],
-            [1],
-            False,
-            [0],
-            1,
-            [ctx.needs_input_grad[2], ctx.needs_input_grad[3], False],
-        )
+        grad_previous = None
+        if ctx.needs_input_grad[2]:
+            grad_previous = torch.empty_like(previous)
+            location_triton.backward_previous[(B, blocks)](
+                grad_f, filters, grad_previous, S, K, W // 2, SB=KEYS, WB=WIDTH, num_warps=4
+            )
         return (
             partial_a.sum(dim=1).to(a.dtype),
             grad_b,
-            None if grad_previous is None else grad_previous[:, 0].to(previous.dtype),
-            None if grad_filters is None else grad_filters[:, 0].to(filters.dtype),
-            partial_U.sum(dim=(0, 1)).to(U.dtype),
-            partial_w.sum(dim=(0, 1)).to(w.dtype),
+            grad_previous,
+            *(
+                partial.sum(dim=(0, 1)).to(part.dtype)
+                for partial, part in ((partial_F, filters), (partial_U, U), (partial_w, w))
+            ),
         )
 
 
