@@ -105,10 +105,10 @@ def attend_gat_layer(
 
     vectors, term_bias = _gat_vectors(scorers)
     H, D = vectors.shape[1:]
-    folded = torch.bmm(vectors.transpose(0, 1), weight.view(H, D, -1))  # [H, 2, input_dim]
+    # A sum instead of a product of matrices, so that no workspace of cuBLAS is needed.
+    terms = (vectors[..., None] * weight.view(H, D, -1)).sum(dim=2).flatten(0, 1)
     weight_bias, term_bias = _projection_biases(projection, vectors, term_bias)
     score = Score(GAT, scorers.first.slope, dropout_p, draw_seed(inputs, dropout_p))
-    terms = folded.transpose(0, 1).flatten(0, 1)  # [2 * H, input_dim]
     return fused_gat_layer(inputs, weight, terms, weight_bias, term_bias, bias, edges, score)
 
 
