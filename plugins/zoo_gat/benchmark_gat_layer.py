@@ -14,7 +14,8 @@ from zoo_gat.layer_benchmark import LayerBenchmark, Size
 class GatLayer(LayerBenchmark):
     """A GAT layer on a graph of the size of ogbn-arxiv, against GATConv of torch-geometric.
 
-    Forward and backward pass in float32, with self-loops.
+    Forward and backward pass in float32, with self-loops. The bytes that must be moved take about a
+    quarter of the time of the compiled peer, so that 8 times its speed cannot be reached.
 
     Args:
         nodes: number of nodes.
