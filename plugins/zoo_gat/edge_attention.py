@@ -22,7 +22,7 @@ from zoo_gat.edges import EdgeList
 from zoo_gat.fused_scorers import (
     MAX_WIDTH,
     attend_fused,
-    fold_gat_terms,
+    attend_gat_layer,
     why_not_fused_on,
     why_not_fused_values,
 )
@@ -103,23 +103,10 @@ class EdgeAttention(RecordsAttention):
 
     def forward(self, inputs: Tensor, mask: Tensor, edges: EdgeList | None) -> Tensor:
         """Compute [B, N, output_dim] from inputs [B, N, input_dim] and mask [B, N]."""
-        keys = self._project(self.key, inputs)
-        queries = keys if self.query is None else self._project(self.query, inputs)
-        values = keys if self.value is None else self._project(self.value, inputs)
-        bias = self.bias
-        if edges is not None and self._why_not_fused(values) is None:
-            attended = self._attend_fused(inputs, queries, keys, values, edges)
-            bias = None if self.merge == "concat" else bias  # added in the fused path
-        else:
-            # A weight of 0 does not cancel values that are not finite.
-            values = values.masked_fill(~mask[..., None], 0.0)
-            shape = (*values.shape[:2], self.heads, self.head_dim)
-            q, k, v = (part.reshape(shape) for part in (queries, keys, values))
-            attended = (
-                self._attend_dense(q, k, v, mask)
-                if edges is None
-                else self._attend_edges(q, k, v, edges)
-            )
+        attended = None if edges is None else self._attend_layer(inputs, edges)
+        bias: Tensor | None = None if self.merge == "concat" else self.bias
+        if attended is None:
+            attended, bias = self._attend_projected(inputs, mask, edges)
         merged = attended.flatten(2) if self.merge == "concat" else attended.mean(dim=2)
         if self.skip is not None:
             merged = merged + self._project(self.skip, inputs)
@@ -160,22 +147,55 @@ class EdgeAttention(RecordsAttention):
         messages = values.index_select(0, edges.index.source) * self.dropout(weights)[..., None]
         return edges.scatter_sum(messages).view(shape)
 
+    def _attend_layer(self, inputs: Tensor, edges: EdgeList) -> Tensor | None:
+        """Attend along edges in kernels that compute the projections: [B, N, H, D].
+
+        Returns None if there are several projections, or no such kernels.
+        """
+        if self.query is not None or not self._is_plain(self.key):
+            return None
+        if self.why_not_fused(inputs.device) is not None:
+            return None
+        output = attend_gat_layer(
+            self.scorers,
+            inputs.flatten(0, 1),
+            self.key,
+            edges,
+            bias=self.bias if self.merge == "concat" else None,
+            dropout_p=self.dropout.p if self.training else 0.0,
+        )
+        return None if output is None else output.view(*inputs.shape[:2], *output.shape[1:])
+
+    def _attend_projected(
+        self, inputs: Tensor, mask: Tensor, edges: EdgeList | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Project the inputs and attend: [B, N, H, D], and the bias that is not added yet."""
+        keys = self._project(self.key, inputs)
+        queries = keys if self.query is None else self._project(self.query, inputs)
+        values = keys if self.value is None else self._project(self.value, inputs)
+        if edges is not None and self._why_not_fused(values) is None:
+            attended = self._attend_fused(queries, keys, values, edges)
+            return attended, None if self.merge == "concat" else self.bias
+        # A weight of 0 does not cancel values that are not finite.
+        values = values.masked_fill(~mask[..., None], 0.0)
+        shape = (*values.shape[:2], self.heads, self.head_dim)
+        q, k, v = (part.reshape(shape) for part in (queries, keys, values))
+        if edges is None:
+            return self._attend_dense(q, k, v, mask), self.bias
+        return self._attend_edges(q, k, v, edges), self.bias
+
     def _attend_fused(
-        self, inputs: Tensor, queries: Tensor, keys: Tensor, values: Tensor, edges: EdgeList
+        self, queries: Tensor, keys: Tensor, values: Tensor, edges: EdgeList
     ) -> Tensor:
         """Attend along edges in a fused path: projected [B, N, H * D] -> [B, N, H, D]."""
         q, k, v = (part.reshape(-1, self.heads, self.head_dim) for part in (queries, keys, values))
         q, v = k if queries is keys else q, k if values is keys else v
-        terms = None
-        if queries is keys and self._is_plain(self.key):
-            terms = fold_gat_terms(self.scorers, inputs.flatten(0, 1), self.key)
         output = attend_fused(
             self.scorers,
             q,
             k,
             v,
             edges,
-            terms=terms,
             bias=self.bias if self.merge == "concat" else None,
             dropout_p=self.dropout.p if self.training else 0.0,
         )

@@ -20,12 +20,12 @@ class EdgeIndex:
     """The edges of a batch of graphs as one list, with nodes indexed over the whole batch.
 
     Shapes:
-        target, source [M] from 0 to B * N - 1; listed [M], False for padding and for self-loops
-        that are listed although each node has one; nodes = B * N; graphs = (B, M / B).
+        pairs [2, M], source and target from 0 to B * N - 1, with 32 bits if they fit; listed [M],
+        False for padding and for self-loops that are listed although each node has one;
+        nodes = B * N; graphs = (B, M / B).
     """
 
-    target: Tensor
-    source: Tensor
+    pairs: Tensor
     listed: Tensor
     nodes: int
     graphs: tuple[int, int]
@@ -49,28 +49,63 @@ class EdgeIndex:
         # Without validation, an index >= N must not refer to a node of the next graph: it is an
         # error of the lookup below.
         endpoints = edges.clamp(min=0).where(edges < N, B * N) + first
-        source, target = endpoints.flatten(0, 1).T.contiguous().unbind()
+        source, target = pairs = endpoints.flatten(0, 1).T
         exists = listed.new_ones(B * N)
         listed = listed.flatten() & exists[source] & exists[target]
-        return cls(target, source, listed, B * N, (B, edges.shape[1]))
+        dtype = torch.int32 if max(B * N, len(source)) < 2**31 else torch.int64
+        pairs = pairs.to(dtype, memory_format=torch.contiguous_format)
+        return cls(pairs, listed, B * N, (B, edges.shape[1]))
 
-    @cached_property
+    @property
+    def source(self) -> Tensor:
+        """The source of each edge [M], with 64 bits."""
+        return self.pairs[0].long()
+
+    @property
+    def target(self) -> Tensor:
+        """The target of each edge [M], with 64 bits."""
+        return self.pairs[1].long()
+
+    @property
     def by_target(self) -> EdgeOrder:
         """The edges sorted by target, computed at the first use."""
-        return EdgeOrder.sort(self.target, self.source, self.listed, self.nodes)
+        return self._by_target[0]
 
-    @cached_property
+    @property
+    def ids_by_target(self) -> Tensor:
+        """The index of each edge, sorted by target: [M]."""
+        return self._by_target[1]
+
+    @property
     def by_source(self) -> EdgeOrder:
         """The edges sorted by source, computed at the first use."""
-        return EdgeOrder.sort(self.source, self.target, self.listed, self.nodes)
+        return self._by_source[0]
 
-    @cached_property
+    @property
     def position_by_source(self) -> Tensor:
         """The position of each edge, sorted by target, among the edges sorted by source: [M]."""
-        order = self.by_source.order.long()
-        positions = torch.empty_like(self.by_source.order)
-        positions[order] = torch.arange(len(order), device=order.device, dtype=positions.dtype)
-        return positions[self.by_target.order.long()]
+        return self._by_source[1]
+
+    @property
+    def ids_by_source(self) -> Tensor:
+        """The index of each edge, sorted by source: [M]."""
+        ids = torch.empty_like(self.ids_by_target)
+        ids[self.position_by_source.long()] = self.ids_by_target
+        return ids
+
+    @cached_property
+    def _by_target(self) -> tuple[EdgeOrder, Tensor]:
+        source, target = self.pairs
+        return EdgeOrder.sort(target, source, self.listed, self.nodes)
+
+    @cached_property
+    def _by_source(self) -> tuple[EdgeOrder, Tensor]:
+        """The order and the positions; the indices of the edges can be computed from these."""
+        source, target = self.pairs
+        order, ids = EdgeOrder.sort(source, target, self.listed, self.nodes)
+        positions = torch.empty_like(ids)
+        positions[ids.long()] = torch.arange(len(ids), device=ids.device, dtype=ids.dtype)
+        return order, positions[self.ids_by_target.long()]
 
     @cached_property
     def sorted_pairs(self) -> SortedPairs:

@@ -17,29 +17,31 @@ class EdgeOrder:
     """Edges sorted by target or by source, without those that are not listed.
 
     Shapes:
-        order [M], the index of each edge before sorting; neighbours [M], the other node of each
-        edge; first_edge [nodes + 1], the position of the first edge of each node. Edges that are
-        not listed are last.
+        neighbours [M], the other node of each edge; first_edge [nodes + 1], the position of the
+        first edge of each node. Edges that are not listed are last.
     """
 
-    order: Tensor
     neighbours: Tensor
     first_edge: Tensor
 
     @classmethod
-    def sort(cls, node: Tensor, neighbours: Tensor, listed: Tensor, nodes: int) -> EdgeOrder:
-        """Sort edges by the given node of each edge [M]; indices have 32 bits if they fit."""
-        small = max(nodes, len(node)) < 2**31
-        dtype = torch.int32 if small else torch.int64
-        values, order = node.where(listed, nodes).to(dtype).sort(stable=True)
-        index = torch.arange(nodes + 1, device=node.device, dtype=dtype)
+    def sort(
+        cls, node: Tensor, neighbours: Tensor, listed: Tensor, nodes: int
+    ) -> tuple[EdgeOrder, Tensor]:
+        """Sort edges by the given node of each edge [M].
+
+        Returns also the index of each edge before sorting [M], of the dtype of the nodes.
+        """
+        values, ids = node.where(listed, nodes).sort(stable=True)
+        index = torch.arange(nodes + 1, device=node.device, dtype=node.dtype)
+        small = node.dtype == torch.int32
         first_edge = torch.searchsorted(values, index, out_int32=small)
-        return cls(order.to(dtype), neighbours[order].to(dtype), first_edge)
+        return cls(neighbours[ids], first_edge), ids.to(node.dtype)
 
     @cached_property
     def chunks(self) -> EdgeChunks:
         """The edges of each node in chunks of limited size, computed at the first use."""
-        return EdgeChunks.split(self.first_edge, len(self.order))
+        return EdgeChunks.split(self.first_edge, len(self.neighbours))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ Notation: N nodes, H heads, D width of a head.
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from zoo.plugin import ScorerBank, why_not_triton, why_not_triton_on
@@ -48,27 +47,24 @@ def attend_fused(
     v: Tensor,
     edges: EdgeList,
     *,
-    terms: Tensor | None,
     bias: Tensor | None,
     dropout_p: float,
 ) -> Tensor:
     """Attend along edges in a fused path: q, k, v [N, H, D] -> [N, H, D].
 
     Args:
-        terms: the terms of GAT [N, 2 * H] if they are known; see `fold_gat_terms`.
         bias: bias of the output [H * D].
         dropout_p: dropout probability of the weights.
     """
     first = scorers.first
     if isinstance(first, Gat):
-        terms = _gat_terms(scorers, q, k) if terms is None else terms
+        terms = _gat_terms(scorers, q, k)
         if why_not_triton(v) is not None:
             output = segment_gat(terms, v, edges, slope=first.slope, dropout_p=dropout_p)
             return output if bias is None else output + bias.view(output.shape[1:])
     from zoo_gat.kernels.fused_edges import fused_gat, fused_pairs
 
     if isinstance(first, Gat):
-        assert terms is not None
         return fused_gat(terms, v, edges, slope=first.slope, bias=bias, dropout_p=dropout_p)
     if isinstance(first, GatV2):
         a, factor = (
@@ -81,24 +77,53 @@ def attend_fused(
     return fused_pairs(q, k, v, edges, a=a, factor=factor, bias=bias, dropout_p=dropout_p)
 
 
-def fold_gat_terms(scorers: ScorerBank, inputs: Tensor, projection: nn.Linear) -> Tensor | None:
-    """Compute the terms of GAT from inputs [N, input_dim] -> [N, 2 * H], if this is cheaper.
+def attend_gat_layer(
+    scorers: ScorerBank,
+    inputs: Tensor,
+    projection: nn.Linear,
+    edges: EdgeList,
+    *,
+    bias: Tensor | None,
+    dropout_p: float,
+) -> Tensor | None:
+    """Attend along edges from inputs [N, input_dim], with one projection W -> [N, H, D].
 
-    With keys W x, the term uᵀ W x is computed as (Wᵀ u)ᵀ x, so that its gradient is not added to
-    that of the keys. Returns None for other scorers, for wide inputs and on the CPU.
+    The term uᵀ W x of a score is computed as (Wᵀ u)ᵀ x. Returns None where this is not cheaper: for
+    other scorers, wide inputs, under autocast and if no Triton kernel applies.
     """
-    weight, bias = projection.weight, projection.bias
+    weight = projection.weight
     is_wide = weight.shape[1] > 2 * weight.shape[0]
-    if not isinstance(scorers.first, Gat) or is_wide or inputs.device.type == "cpu":
+    if not isinstance(scorers.first, Gat) or is_wide or not inputs.numel():
         return None
+    autocast = torch.is_autocast_enabled(inputs.device.type)
+    if autocast or inputs.dtype != weight.dtype or why_not_triton(inputs, weight) is not None:
+        return None
+    from zoo_gat.kernels.arguments import Score
+    from zoo_gat.kernels.fused_edges import draw_seed
+    from zoo_gat.kernels.fused_layer import fused_gat_layer
+    from zoo_gat.kernels.score_kinds import GAT
+
     vectors, term_bias = _gat_vectors(scorers)
     H, D = vectors.shape[1:]
-    folded = torch.bmm(vectors.transpose(0, 1), weight.view(H, D, -1))  # [H, 2, input_dim]
-    folded = folded.transpose(0, 1).flatten(0, 1)
-    if bias is not None:
-        shift = torch.einsum("hd,chd->ch", bias.view(H, D), vectors).flatten()
-        term_bias = shift if term_bias is None else shift + term_bias
-    return F.linear(inputs, folded, term_bias)
+    # A sum instead of a product of matrices, so that no workspace of cuBLAS is needed.
+    terms = (vectors[..., None] * weight.view(H, D, -1)).sum(dim=2).flatten(0, 1)
+    weight_bias, term_bias = _projection_biases(projection, vectors, term_bias)
+    score = Score(GAT, scorers.first.slope, dropout_p, draw_seed(inputs, dropout_p))
+    return fused_gat_layer(inputs, weight, terms, weight_bias, term_bias, bias, edges, score)
+
+
+def _projection_biases(
+    projection: nn.Linear, vectors: Tensor, term_bias: Tensor | None
+) -> tuple[Tensor | None, Tensor | None]:
+    """Return the biases of the values [H * D] and of the terms [2 * H], both or none."""
+    H, D = vectors.shape[1:]
+    bias = projection.bias
+    if bias is None:
+        if term_bias is None:
+            return None, None
+        return projection.weight.new_zeros(H * D), term_bias
+    shift = torch.einsum("hd,chd->ch", bias.view(H, D), vectors).flatten()
+    return bias, shift if term_bias is None else shift + term_bias
 
 
 def _gat_terms(scorers: ScorerBank, q: Tensor, k: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import zoo
-from zoo.plugin import Benchmark, Floor
+from zoo.plugin import Benchmark, Floor, GraphedFunction
 from zoo_gat.edge_attention import EdgeAttention
 from zoo_gat.edge_index import EdgeIndex
 from zoo_gat.edges import EdgeList
@@ -26,13 +26,24 @@ class LayerBenchmark(Benchmark):
     gradient of the output. The edges of the peer are sorted by target, ours are not; the layer
     sorts them in the first call and keeps the order. Compiled peers get a list with self-loops, so
     that shapes are fixed.
+
+    Args:
+        recorded: on a GPU, record both passes as a CUDA graph, as training does and as the peer in
+            its mode reduce-overhead.
     """
 
     def __init__(
-        self, *, nodes: Size, edges: Size, features: Size, heads: Size, head_dim: Size
+        self,
+        *,
+        nodes: Size,
+        edges: Size,
+        features: Size,
+        heads: Size,
+        head_dim: Size,
+        recorded: bool,
     ) -> None:
         self.nodes, self.edges, self.features = nodes, edges, features
-        self.heads, self.head_dim = heads, head_dim
+        self.heads, self.head_dim, self.recorded = heads, head_dim, recorded
 
     @abstractmethod
     def build_layer(self) -> EdgeAttention:
@@ -54,6 +65,7 @@ class LayerBenchmark(Benchmark):
         self.edge_list = torch.randint(self.nodes, (1, self.edges, 2), device=device)
         self.grad = torch.randn(1, self.nodes, self.heads * self.head_dim, device=device)
         self.cache: TensorCache[EdgeIndex] = TensorCache()
+        self.graph = GraphedFunction(lambda inputs: self._forward_and_backward())
 
     def check(self) -> None:
         """Compare output and gradients with the reference path, on a small graph with a hub."""
@@ -85,6 +97,10 @@ class LayerBenchmark(Benchmark):
                 assert error < limit, f"{name} differs by {error:.1e} in {dtype}"
 
     def run(self) -> Any:
+        is_recorded = self.recorded and self.device.type == "cuda"
+        return self.graph({}) if is_recorded else self._forward_and_backward()
+
+    def _forward_and_backward(self) -> Sequence[Tensor]:
         edges = EdgeList.from_batch(self.edge_list, self.mask, self_loops=True, cache=self.cache)
         return _backward(self.layer, self.layer(self.x, self.mask, edges), self.grad)
 

@@ -131,14 +131,13 @@ class Attention(RecordsAttention):
             skip_bias: return the output's bias after the context instead of adding it, or None.
             return_weights: also return the weights [B, H, T, S], last.
         """
-        prepared = (
-            self.prepare(memory, position=position, offset=offset)
-            if isinstance(memory, Tensor)
-            else memory
-        )
+        if memory is query and queries is None:
+            queries, memory = self.prepare_self(query, position=position, offset=offset)
+        elif isinstance(memory, Tensor):
+            memory = self.prepare(memory, position=position, offset=offset)
         if queries is None:
             queries = self._project_query(query, position, offset)  # [B, H, T, Dq]
-        keys, values = prepared["keys"], prepared["values"]  # [B, Hkv, S, *]
+        keys, values = memory["keys"], memory["values"]  # [B, Hkv, S, *]
         mask = mask or Mask()
         if position is not None and mask.bias is None and position.has_bias:
             mask = replace(mask, bias=position("bias", queries, keys, offset=offset))

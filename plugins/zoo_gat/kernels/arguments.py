@@ -39,7 +39,8 @@ class Inputs:
 
     Shapes:
         q, k: terms [N, H] with equal strides for GAT, otherwise [N, H, D]; v [N, H, D], k itself if
-        they are equal; a [H, D] for GATV2; bias [H * D].
+        they are equal; a [H, D] for GATV2; bias [H * D]. For GAT, the nodes of q, k and v can have
+        any stride; the other tensors are contiguous.
     """
 
     q: Tensor
@@ -71,13 +72,20 @@ class Gradients:
     bias: Tensor
 
     @classmethod
-    def empty(cls, inputs: Inputs, programs: int) -> Gradients:
-        """Allocate the gradients, with a row of a and bias for each program."""
-        v, (N, H, D) = torch.empty_like(inputs.v), inputs.v.shape
+    def empty(cls, inputs: Inputs, programs: int, *, in_place: bool = False) -> Gradients:
+        """Allocate the gradients, with a row of a and bias for each program.
+
+        Args:
+            in_place: for GAT, use the memory of q, k and v.
+        """
+        N, H, D = inputs.v.shape
         a, bias = (
-            v.new_empty(0 if part is None else programs, H * D, dtype=torch.float32)
+            inputs.v.new_empty(0 if part is None else programs, H * D, dtype=torch.float32)
             for part in (inputs.a, inputs.bias)
         )
+        if in_place:
+            return cls(inputs.q, inputs.q, inputs.k, inputs.v, a, bias)
+        v = inputs.v.new_empty(N, H, D)
         if inputs.q.dim() == 3:
             q, k = torch.empty_like(inputs.q), v if inputs.shared else torch.empty_like(inputs.k)
             return cls(q, q, k, v, a, bias)

@@ -10,6 +10,7 @@ output_i. The weights are recomputed from the logarithm of the sum of exponentia
 import triton
 import triton.language as tl
 
+from zoo_gat.kernels.chunks import head_block, load_chunk, load_heads, load_terms
 from zoo_gat.kernels.edge_scores import (
     DOT,
     GAT,
@@ -29,6 +30,7 @@ def inner_products(
     delta,  # [N, H]
     grad_bias,  # [programs, H * D] if HAS_BIAS, sums of each program
     N,
+    stride,  # stride of the nodes of g and output
     H: tl.constexpr,
     D: tl.constexpr,
     HAS_BIAS: tl.constexpr,
@@ -40,19 +42,16 @@ def inner_products(
 
     Grid (programs, head blocks); a program processes several blocks of nodes.
     """
-    h = tl.program_id(1) * HB + tl.arange(0, HB)
-    d = tl.arange(0, DB)
-    in_heads = (h[:, None] < H) & (d[None, :] < D)
-    offset = h[:, None] * D + d[None, :]
+    h, in_heads, offset = head_block(H, D, HB, DB)
     sums = tl.zeros((NB, HB, DB), tl.float32)
     shift = tl.zeros((HB, DB), tl.float32)
     if HAS_BIAS:
-        shift = tl.load(bias + offset, mask=in_heads, other=0.0).to(tl.float32)
+        shift = load_heads(bias, offset, in_heads)
     first = tl.program_id(0).to(tl.int64) * NB
     for begin in range(first, N, tl.num_programs(0) * NB):
         node = begin + tl.arange(0, NB)
         mask = (node[:, None, None] < N) & in_heads[None, :, :]
-        rows = node.to(tl.int64)[:, None, None] * (H * D) + offset[None, :, :]
+        rows = node.to(tl.int64)[:, None, None] * stride + offset[None, :, :]
         grad = tl.load(g + rows, mask=mask, other=0.0).to(tl.float32)
         values = tl.load(output + rows, mask=mask, other=0.0).to(tl.float32)
         inner = tl.sum(grad * (values - shift[None, :, :]), axis=2)
@@ -80,7 +79,7 @@ def backward_sources(
     delta,  # [N, H]
     grad_k,  # as k
     grad_v,  # [N, H, D]; with SHARED the sum of both gradients
-    grad_x,  # GAT: [M, H], gradient of q_i + k_j of each edge, by source; zeros
+    grad_x,  # GAT: [M, H], gradient of q_i + k_j of each edge, by source
     partial_k,  # [P, H] or [P, H, D]
     partial_v,  # [P, H, D]
     factor,
@@ -88,59 +87,61 @@ def backward_sources(
     N,
     H: tl.constexpr,
     D: tl.constexpr,
-    term_stride,
+    term_stride,  # GAT: stride of the nodes of q and k
+    v_stride,  # stride of the nodes of v
+    g_stride,  # stride of the nodes of g
+    grad_k_stride,  # stride of the nodes of grad_k
+    grad_v_stride,  # stride of the nodes of grad_v
     SCORE: tl.constexpr,
     SHARED: tl.constexpr,
     DROPOUT: tl.constexpr,
     EB: tl.constexpr,
     HB: tl.constexpr,
     DB: tl.constexpr,
+    STAGES: tl.constexpr,
 ):
     """Compute the gradients of the keys and values of a chunk; grid (C, head blocks)."""
-    chunk = chunks + tl.program_id(0).to(tl.int64) * 4
-    node = tl.load(chunk).to(tl.int64)
-    start, end, slot = tl.load(chunk + 1), tl.load(chunk + 2), tl.load(chunk + 3)
+    node, start, end, slot = load_chunk(chunks + tl.program_id(0).to(tl.int64) * 4)
     if node >= N:
         return
-    h = tl.program_id(1) * HB + tl.arange(0, HB)
-    d = tl.arange(0, DB)
-    in_heads = (h[:, None] < H) & (d[None, :] < D)
-    offset = h[:, None] * D + d[None, :]
-    end = tl.where(tl.load(is_valid + node) != 0, end, start)
-    v_node = tl.load(v + node * H * D + offset, mask=in_heads, other=0.0).to(tl.float32)
+    h, in_heads, offset = head_block(H, D, HB, DB)
+    is_used = tl.load(is_valid + node) != 0
+    # A masked node may have values that are not finite.
+    v_node = tl.where(is_used, load_heads(v + node * v_stride, offset, in_heads), 0.0)
     a_heads = tl.zeros((HB, DB), tl.float32)
     if SCORE == GATV2:
-        a_heads = tl.load(a + offset, mask=in_heads, other=0.0).to(tl.float32)
+        a_heads = load_heads(a, offset, in_heads)
     if SCORE == GAT:
-        k_node = tl.load(k + node * term_stride + h, mask=h < H, other=0.0).to(tl.float32)
+        k_node = load_terms(k + node * term_stride, h, H)
         k_sums = tl.zeros((HB,), tl.float32)
     else:
         k_node = v_node
         if not SHARED:
-            k_node = tl.load(k + node * H * D + offset, mask=in_heads, other=0.0).to(tl.float32)
+            k_node = tl.where(is_used, load_heads(k + node * H * D, offset, in_heads), 0.0)
         k_sums = tl.zeros((HB, DB), tl.float32)
     v_sums = tl.zeros((HB, DB), tl.float32)
     edge = start + tl.arange(0, EB)
     following = tl.load(targets + edge, mask=edge < end, other=0)
-    for first in range(start, end, EB):
+    for first in tl.range(start, end, EB, num_stages=STAGES):
         edge = first + tl.arange(0, EB)
         target = following.to(tl.int64)
         following = tl.load(targets + edge + EB, mask=edge + EB < end, other=0)
         in_edges = (edge[:, None] < end) & (h[None, :] < H)
         stats = target[:, None] * H + h[None, :]
         normaliser = tl.load(lse + stats, mask=in_edges, other=NO_EDGES)
-        rows = target[:, None, None] * (H * D) + offset[None, :, :]
+        rows = g + target[:, None, None] * g_stride + offset[None, :, :]
         mask = (edge[:, None, None] < end) & in_heads[None, :, :]
-        grad = tl.load(g + rows, mask=mask, other=0.0).to(tl.float32)  # [EB, HB, DB]
+        grad = tl.load(rows, mask=mask, other=0.0).to(tl.float32)  # [EB, HB, DB]
         # Targets that are masked have weights of 0, which do not cancel what is not finite.
-        used = in_edges & (normaliser < NO_EDGES)
+        used = in_edges & (normaliser < NO_EDGES) & is_used
         grad = tl.where(used[:, :, None], grad, 0.0)
         if SCORE == GAT:
             terms = q + target[:, None] * term_stride + h[None, :]
             x = k_node[None, :] + tl.load(terms, mask=in_edges, other=0.0).to(tl.float32)
             score = leaky_relu(x, factor)
         else:
-            x = tl.load(q + rows, mask=mask, other=0.0).to(tl.float32)
+            rows = q + target[:, None, None] * (H * D) + offset[None, :, :]
+            x = tl.load(rows, mask=mask, other=0.0).to(tl.float32)
             x = tl.where(used[:, :, None], x, 0.0)
             score = pair_scores(x, k_node[None, :, :], a_heads[None, :, :], factor, SCORE)
         weight = tl.where(used, tl.exp(score - normaliser), 0.0)
@@ -170,11 +171,11 @@ def backward_sources(
     if SHARED:
         v_sums += k_sums
     if slot < 0:
-        tl.store(grad_v + node * H * D + offset, v_sums, mask=in_heads)
+        tl.store(grad_v + node * grad_v_stride + offset, v_sums, mask=in_heads)
         if SCORE == GAT:
-            tl.store(grad_k + node * term_stride + h, k_sums, mask=h < H)
+            tl.store(grad_k + node * grad_k_stride + h, k_sums, mask=h < H)
         elif not SHARED:
-            tl.store(grad_k + node * H * D + offset, k_sums, mask=in_heads)
+            tl.store(grad_k + node * grad_k_stride + offset, k_sums, mask=in_heads)
     else:
         position = slot.to(tl.int64)
         tl.store(partial_v + position * H * D + offset, v_sums, mask=in_heads)

@@ -8,6 +8,7 @@ Notation as in `forward` and `backward`.
 import triton
 import triton.language as tl
 
+from zoo_gat.kernels.chunks import head_block, load_chunk, load_heads, load_terms
 from zoo_gat.kernels.edge_scores import GATV2, keep_factor, leaky_relu, pair_scores
 
 
@@ -45,27 +46,22 @@ def backward_targets(
 
     A program processes several chunks, so that few sums for the gradient of a are stored.
     """
-    h = tl.program_id(1) * HB + tl.arange(0, HB)
-    d = tl.arange(0, DB)
-    in_heads = (h[:, None] < H) & (d[None, :] < D)
-    offset = h[:, None] * D + d[None, :]
+    h, in_heads, offset = head_block(H, D, HB, DB)
     a_heads = tl.zeros((HB, DB), tl.float32)
     if SCORE == GATV2:
-        a_heads = tl.load(a + offset, mask=in_heads, other=0.0).to(tl.float32)
+        a_heads = load_heads(a, offset, in_heads)
     a_sums = tl.zeros((HB, DB), tl.float32)
     for index in range(tl.program_id(0).to(tl.int64), C, tl.num_programs(0)):
-        chunk = chunks + index * 4
-        node = tl.load(chunk).to(tl.int64)
-        start, end, slot = tl.load(chunk + 1), tl.load(chunk + 2), tl.load(chunk + 3)
+        node, start, end, slot = load_chunk(chunks + index * 4)
         exists = node < N  # not all chunks are used
         end = tl.where(exists, end, start)
         node = tl.minimum(node, N - 1)
         end = tl.where(tl.load(is_valid + node) != 0, end, start)
         row = node * H * D + offset
-        q_node = tl.load(q + row, mask=in_heads, other=0.0).to(tl.float32)
-        g_node = tl.load(g + row, mask=in_heads, other=0.0).to(tl.float32)
-        normaliser = tl.load(lse + node * H + h, mask=h < H, other=0.0)
-        inner_node = tl.load(delta + node * H + h, mask=h < H, other=0.0)
+        q_node = load_heads(q + node * H * D, offset, in_heads)
+        g_node = load_heads(g + node * H * D, offset, in_heads)
+        normaliser = load_terms(lse + node * H, h, H)
+        inner_node = load_terms(delta + node * H, h, H)
         q_sums = tl.zeros((HB, DB), tl.float32)
         for first in range(start, end, EB):
             edge = first + tl.arange(0, EB)
@@ -111,29 +107,37 @@ def sum_over_edges(
     grad_q,  # [N, H], with stride
     partial,  # [P, H]
     stride,
+    C,
     N,
     H: tl.constexpr,
+    CB: tl.constexpr,
     EB: tl.constexpr,
     HB: tl.constexpr,
 ):
-    """Sum values of edges over the edges of a chunk; grid (C,)."""
-    chunk = chunks + tl.program_id(0).to(tl.int64) * 4
-    node = tl.load(chunk).to(tl.int64)
-    start, end, slot = tl.load(chunk + 1), tl.load(chunk + 2), tl.load(chunk + 3)
-    if node >= N:
-        return
+    """Sum values of edges over the edges of CB chunks; grid (blocks,)."""
+    index = tl.program_id(0) * CB + tl.arange(0, CB)
+    chunk = chunks + index.to(tl.int64) * 4
+    node = tl.load(chunk, mask=index < C, other=N)
+    start = tl.load(chunk + 1, mask=index < C, other=0)
+    end = tl.load(chunk + 2, mask=index < C, other=0)
+    slot = tl.load(chunk + 3, mask=index < C, other=-1)
+    exists = node < N  # not all chunks are used
+    length = tl.where(exists, end - start, 0)
     h = tl.arange(0, HB)
-    sums = tl.zeros((EB, HB), tl.float32)
-    for first in range(start, end, EB):
-        edge = first + tl.arange(0, EB)
-        position = tl.load(positions + edge, mask=edge < end, other=0).to(tl.int64)
-        mask = (edge[:, None] < end) & (h[None, :] < H)
-        sums += tl.load(grad_x + position[:, None] * H + h[None, :], mask=mask, other=0.0)
-    total = tl.sum(sums, axis=0)
-    if slot < 0:
-        tl.store(grad_q + node * stride + h, total, mask=h < H)
-    else:
-        tl.store(partial + slot.to(tl.int64) * H + h, total, mask=h < H)
+    sums = tl.zeros((CB, EB, HB), tl.float32)
+    for first in range(0, tl.max(length, axis=0), EB):
+        place = first + tl.arange(0, EB)
+        inside = place[None, :] < length[:, None]
+        edge = start[:, None] + place[None, :]
+        position = tl.load(positions + edge, mask=inside, other=0).to(tl.int64)
+        mask = inside[:, :, None] & (h[None, None, :] < H)
+        rows = grad_x + position[:, :, None] * H + h[None, None, :]
+        sums += tl.load(rows, mask=mask, other=0.0)
+    total = tl.sum(sums, axis=1)  # [CB, HB]
+    row, in_heads = node.to(tl.int64)[:, None] * stride + h[None, :], h[None, :] < H
+    tl.store(grad_q + row, total, mask=(exists & (slot < 0))[:, None] & in_heads)
+    row = slot.to(tl.int64)[:, None] * H + h[None, :]
+    tl.store(partial + row, total, mask=(exists & (slot >= 0))[:, None] & in_heads)
 
 
 @triton.jit

@@ -10,6 +10,7 @@ stored. Targets with several chunks store partial sums, which `combine` adds.
 import triton
 import triton.language as tl
 
+from zoo_gat.kernels.chunks import head_block, load_chunk, load_heads, load_terms
 from zoo_gat.kernels.edge_scores import (
     GAT,
     GATV2,
@@ -43,6 +44,8 @@ def forward(
     H: tl.constexpr,
     D: tl.constexpr,
     term_stride,  # GAT: stride of the nodes of q and k
+    v_stride,  # stride of the nodes of v
+    output_stride,  # stride of the nodes of output
     SCORE: tl.constexpr,
     SHARED: tl.constexpr,  # whether v is k
     HAS_BIAS: tl.constexpr,
@@ -50,47 +53,48 @@ def forward(
     EB: tl.constexpr,
     HB: tl.constexpr,
     DB: tl.constexpr,
+    STAGES: tl.constexpr,
 ):
     """Compute the weighted sum of the values of the sources of a chunk; grid (C, head blocks)."""
-    chunk = chunks + tl.program_id(0).to(tl.int64) * 4
-    node = tl.load(chunk).to(tl.int64)
-    start, end, slot = tl.load(chunk + 1), tl.load(chunk + 2), tl.load(chunk + 3)
+    node, start, end, slot = load_chunk(chunks + tl.program_id(0).to(tl.int64) * 4)
     if node >= N:
         return
-    h = tl.program_id(1) * HB + tl.arange(0, HB)
-    d = tl.arange(0, DB)
-    in_heads = (h[:, None] < H) & (d[None, :] < D)  # [HB, DB]
-    offset = h[:, None] * D + d[None, :]
+    h, in_heads, offset = head_block(H, D, HB, DB)
     end = tl.where(tl.load(is_valid + node) != 0, end, start)
     if SCORE == GAT:
-        q_node = tl.load(q + node * term_stride + h, mask=h < H, other=0.0).to(tl.float32)
+        q_node = load_terms(q + node * term_stride, h, H)
     else:
-        q_node = tl.load(q + node * H * D + offset, mask=in_heads, other=0.0).to(tl.float32)
+        q_node = load_heads(q + node * H * D, offset, in_heads)
     a_heads = tl.zeros((HB, DB), tl.float32)
     if SCORE == GATV2:
-        a_heads = tl.load(a + offset, mask=in_heads, other=0.0).to(tl.float32)
+        a_heads = load_heads(a, offset, in_heads)
     largest = tl.full((HB,), NEG, tl.float32)
     total = tl.zeros((HB,), tl.float32)
     sums = tl.zeros((HB, DB), tl.float32)
     edge = start + tl.arange(0, EB)
     following = tl.load(sources + edge, mask=edge < end, other=0)
-    for first in range(start, end, EB):
+    for first in tl.range(start, end, EB, num_stages=STAGES):
         edge = first + tl.arange(0, EB)
         source = following.to(tl.int64)
         following = tl.load(sources + edge + EB, mask=edge + EB < end, other=0)
+        # The loads do not wait for each other, so values of masked sources are loaded too.
         used = tl.load(is_valid + source, mask=edge < end, other=0) != 0
         in_edges = used[:, None] & (h[None, :] < H)
-        rows = source[:, None, None] * (H * D) + offset[None, :, :]
-        mask = used[:, None, None] & in_heads[None, :, :]
-        values = tl.load(v + rows, mask=mask, other=0.0).to(tl.float32)  # [EB, HB, DB]
+        rows = v + source[:, None, None] * v_stride + offset[None, :, :]
+        mask = (edge[:, None, None] < end) & in_heads[None, :, :]
+        values = tl.load(rows, mask=mask, other=0.0).to(tl.float32)  # [EB, HB, DB]
+        values = tl.where(used[:, None, None], values, 0.0)
         if SCORE == GAT:
             terms = k + source[:, None] * term_stride + h[None, :]
-            x = q_node[None, :] + tl.load(terms, mask=in_edges, other=0.0).to(tl.float32)
+            in_terms = (edge[:, None] < end) & (h[None, :] < H)
+            x = q_node[None, :] + tl.load(terms, mask=in_terms, other=0.0).to(tl.float32)
             score = leaky_relu(x, factor)
         else:
             keys = values
             if not SHARED:
-                keys = tl.load(k + rows, mask=mask, other=0.0).to(tl.float32)
+                rows = k + source[:, None, None] * (H * D) + offset[None, :, :]
+                keys = tl.load(rows, mask=mask, other=0.0).to(tl.float32)
+                keys = tl.where(used[:, None, None], keys, 0.0)
             score = pair_scores(q_node[None, :, :], keys, a_heads[None, :, :], factor, SCORE)
         score = tl.where(in_edges, score, NEG)  # [EB, HB]
         updated = tl.maximum(largest, tl.max(score, axis=0))
@@ -107,8 +111,8 @@ def forward(
         safe = tl.where(total > 0, total, 1.0)
         result = sums / safe[:, None]
         if HAS_BIAS:
-            result += tl.load(bias + offset, mask=in_heads, other=0.0).to(tl.float32)
-        tl.store(output + node * H * D + offset, result, mask=in_heads)
+            result += load_heads(bias, offset, in_heads)
+        tl.store(output + node * output_stride + offset, result, mask=in_heads)
         tl.store(lse + node * H + h, log_sum(largest, total), mask=h < H)
     else:
         position = slot.to(tl.int64)
@@ -126,6 +130,7 @@ def combine(
     bias,  # [H * D] if HAS_BIAS
     output,  # [N, H, D]
     lse,  # [N, H]
+    output_stride,  # stride of the nodes of output
     H: tl.constexpr,
     D: tl.constexpr,
     HAS_BIAS: tl.constexpr,
@@ -138,10 +143,7 @@ def combine(
     node, end = tl.load(ranges + first * 2).to(tl.int64), tl.load(ranges + first * 2 + 1)
     if end == 0:
         return
-    h = tl.program_id(1) * HB + tl.arange(0, HB)
-    d = tl.arange(0, DB)
-    in_heads = (h[:, None] < H) & (d[None, :] < D)
-    offset = h[:, None] * D + d[None, :]
+    h, in_heads, offset = head_block(H, D, HB, DB)
     largest = tl.full((HB,), NEG, tl.float32)
     total = tl.zeros((HB,), tl.float32)
     sums = tl.zeros((HB, DB), tl.float32)
@@ -162,6 +164,6 @@ def combine(
     safe = tl.where(total > 0, total, 1.0)
     result = sums / safe[:, None]
     if HAS_BIAS:
-        result += tl.load(bias + offset, mask=in_heads, other=0.0).to(tl.float32)
-    tl.store(output + node * H * D + offset, result, mask=in_heads)
+        result += load_heads(bias, offset, in_heads)
+    tl.store(output + node * output_stride + offset, result, mask=in_heads)
     tl.store(lse + node * H + h, log_sum(largest, total), mask=h < H)

@@ -20,17 +20,24 @@ from zoo_gat.kernels.score_kinds import GAT, GATV2
 TILE = 1024
 """Number of elements [EB, HB, DB] that a warp processes together."""
 PAIR_TILE = 512
-"""The same for the two warps of a kernel that reads queries and keys."""
+"""The same in the forward pass of wide heads, and for the two warps of kernels that read pairs."""
 PROGRAMS = 4096
 """Largest number of programs of kernels that sum over all nodes or edges."""
 
 
-def attend(inputs: Inputs, edges: EdgeList, score: Score) -> Attended:
-    """Compute the attention of each node over its incoming edges."""
+def attend(inputs: Inputs, edges: EdgeList, score: Score, output: Tensor | None = None) -> Attended:
+    """Compute the attention of each node over its incoming edges.
+
+    Args:
+        output: the tensor [N, H, D] to write to, of which the nodes can have any stride; a new one
+            if it is None.
+    """
     v, order = inputs.v, edges.index.by_target
     N, H, D = v.shape
     chunks = order.chunks
-    output, lse = torch.empty_like(v), torch.empty(N, H, dtype=torch.float32, device=v.device)
+    if output is None:
+        output = torch.empty(v.shape, dtype=v.dtype, device=v.device)
+    lse = torch.empty(N, H, dtype=torch.float32, device=v.device)
     positions = len(chunks.partial_ranges)
     partial = lse.new_empty(positions, H, D)
     stats = lse.new_empty(positions, 2, H)
@@ -46,7 +53,7 @@ def attend(inputs: Inputs, edges: EdgeList, score: Score) -> Attended:
         edges.is_valid_node,
         chunks.chunks,
         order.neighbours,
-        order.order,
+        edges.index.ids_by_target,
         score.seed,
         output,
         lse,
@@ -58,27 +65,41 @@ def attend(inputs: Inputs, edges: EdgeList, score: Score) -> Attended:
         H,
         D,
         inputs.q.stride(0),
+        v.stride(0),
+        output.stride(0),
         SHARED=inputs.shared,
         HAS_BIAS=has_bias,
         **score.options,
         **blocks,
     )
     if positions:
-        arguments = partial, stats, chunks.partial_ranges, bias, output, lse, H, D, has_bias
-        forward.combine[(positions, heads)](*arguments, **blocks)
+        arguments = partial, stats, chunks.partial_ranges, bias, output, lse, output.stride(0)
+        del blocks["STAGES"]
+        forward.combine[(positions, heads)](*arguments, H, D, has_bias, **blocks)
     return Attended(output, lse)
 
 
 def gradients(
-    inputs: Inputs, edges: EdgeList, score: Score, attended: Attended, g: Tensor
+    inputs: Inputs,
+    edges: EdgeList,
+    score: Score,
+    attended: Attended,
+    g: Tensor,
+    *,
+    in_place: bool = False,
 ) -> Gradients:
-    """Compute the gradients of the inputs."""
+    """Compute the gradients of the inputs.
+
+    Args:
+        in_place: for GAT, replace q, k and v by their gradients.
+    """
     N, H, D = inputs.v.shape
     delta = torch.empty_like(attended.lse)
-    blocks = block_sizes(H, D, GAT)
+    blocks = block_sizes(H, D, GAT, backward=True)
+    del blocks["STAGES"]
     nodes, has_bias = blocks.pop("EB"), inputs.bias is not None
     programs = min(PROGRAMS, triton.cdiv(N, nodes))
-    grads = Gradients.empty(inputs, programs)
+    grads = Gradients.empty(inputs, programs, in_place=in_place)
     backward.inner_products[(programs, triton.cdiv(H, blocks["HB"]))](
         g,
         attended.output,
@@ -86,6 +107,7 @@ def gradients(
         delta,
         grads.bias,
         N,
+        g.stride(0),
         H,
         D,
         HAS_BIAS=has_bias,
@@ -114,12 +136,13 @@ def _source_gradients(
     Returns the gradients of q_i + k_j of each edge [M, H] for GAT, otherwise an empty tensor.
     """
     (N, H, D), order = inputs.v.shape, edges.index.by_source
-    grad_x = lse.new_zeros(len(order.order) if score.kind == GAT else 0, H)
+    grad_x = lse.new_empty(len(order.neighbours) if score.kind == GAT else 0, H)
+    ids = edges.index.ids_by_source if score.dropout_p > 0 else order.neighbours
     chunks = order.chunks
     positions = len(chunks.partial_ranges)
     partial_v = lse.new_empty(positions, H, D)
     partial_k = lse.new_empty(positions, *inputs.k.shape[1:])
-    blocks = block_sizes(H, D, score.kind)
+    blocks = block_sizes(H, D, score.kind, backward=True)
     backward.backward_sources[(len(chunks.chunks), triton.cdiv(H, blocks["HB"]))](
         inputs.q,
         inputs.k,
@@ -128,7 +151,7 @@ def _source_gradients(
         edges.is_valid_node,
         chunks.chunks,
         order.neighbours,
-        order.order,
+        ids,
         score.seed,
         g,
         lse,
@@ -144,6 +167,10 @@ def _source_gradients(
         H,
         D,
         inputs.q.stride(0),
+        inputs.v.stride(0),
+        g.stride(0),
+        grads.k.stride(0),
+        grads.v.stride(0),
         SHARED=inputs.shared,
         **score.options,
         **blocks,
@@ -160,16 +187,19 @@ def _sum_over_edges(grad_x: Tensor, edges: EdgeList, grad_q: Tensor) -> None:
     chunks = edges.index.by_target.chunks
     partial = grad_x.new_empty(len(chunks.partial_ranges), H)
     heads = triton.next_power_of_2(H)
-    backward_targets.sum_over_edges[(len(chunks.chunks),)](
+    block = max(1, 64 // heads)
+    backward_targets.sum_over_edges[(triton.cdiv(len(chunks.chunks), block),)](
         grad_x,
         chunks.chunks,
         edges.index.position_by_source,
         grad_q,
         partial,
         grad_q.stride(0),
+        len(chunks.chunks),
         N,
         H,
-        EB=max(1, min(32, TILE // heads)),
+        CB=block,
+        EB=8,
         HB=heads,
         num_warps=1,
     )
@@ -190,6 +220,7 @@ def _target_gradients(
     chunks = order.chunks
     partial = lse.new_empty(len(chunks.partial_ranges), H, D)
     blocks = block_sizes(H, D, score.kind)
+    del blocks["STAGES"]
     programs = len(grads.a) or min(PROGRAMS, len(chunks.chunks))
     backward_targets.backward_targets[(programs, triton.cdiv(H, blocks["HB"]))](
         inputs.q,
@@ -199,7 +230,7 @@ def _target_gradients(
         edges.is_valid_node,
         chunks.chunks,
         order.neighbours,
-        order.order,
+        edges.index.ids_by_target,
         score.seed,
         g,
         lse,
@@ -248,11 +279,13 @@ def _add_partial(partial: Tensor, chunks: EdgeChunks, output: Tensor) -> None:
     )
 
 
-def block_sizes(H: int, D: int, kind: int) -> dict[str, int]:
-    """Return the block sizes and the number of warps of a kernel over edges."""
+def block_sizes(H: int, D: int, kind: int, *, backward: bool = False) -> dict[str, int]:
+    """Return the block sizes, the number of warps and of stages of a kernel over edges."""
     width = triton.next_power_of_2(D)
     heads = min(triton.next_power_of_2(H), max(1, 256 // width))
-    tile = TILE if kind == GAT else PAIR_TILE
+    is_narrow = heads * width <= 128
+    tile = TILE if kind == GAT and (backward or is_narrow) else PAIR_TILE
     edges = max(1, min(32, tile // (heads * width)))
     warps = max(1 if kind == GAT else 2, min(8, heads * width // TILE))
-    return {"EB": edges, "HB": heads, "DB": width, "num_warps": warps}
+    stages = 3 if kind == GAT and backward else 1
+    return {"EB": edges, "HB": heads, "DB": width, "num_warps": warps, "STAGES": stages}

@@ -32,7 +32,7 @@ def test_edges_are_sorted_without_padding_and_repeated_self_loops():
     order = index.by_target
     assert order.first_edge.tolist() == [0, 1, 3, 5, 7, 8, 11]
     assert order.neighbours[:11].tolist() == [0, 2, 1, 1, 2, 4, 3, 4, 3, 3, 5]
-    assert index.target[order.order[:11]].tolist() == [0, 1, 1, 2, 2, 3, 3, 4, 5, 5, 5]
+    assert index.target[index.ids_by_target[:11]].tolist() == [0, 1, 1, 2, 2, 3, 3, 4, 5, 5, 5]
     assert index.by_source.first_edge.tolist() == [0, 1, 3, 5, 8, 10, 11]
 
 

@@ -117,6 +117,7 @@ def test_kernels_match_the_reference_in_bfloat16(name):
         assert (result - reference).norm() <= 0.03 * reference.norm() + 1e-2
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered in matmul:RuntimeWarning")
 @pytest.mark.parametrize("name", ["gat", "gatv2", "scaled-dot"])
 def test_masked_nodes_that_are_not_finite_and_not_contiguous_inputs(name):
     layer = make_layer(name)
@@ -138,6 +139,22 @@ def test_masked_nodes_that_are_not_finite_and_not_contiguous_inputs(name):
     for result, reference in zip(fused, expected, strict=True):
         torch.testing.assert_close(result, reference)
         assert result.isfinite().all()
+
+
+def test_groups_of_heads_and_a_repeated_backward_pass_match_the_reference(monkeypatch):
+    from zoo_gat.kernels import fused_layer
+
+    monkeypatch.setattr(fused_layer, "LARGE", 1)
+    inputs, mask, edges = make_inputs("isolated-and-duplicate")
+    edge_list = EdgeList.from_batch(edges, mask, self_loops=True)
+    layer = make_layer("gat-bias", heads=4)
+    output, tensors = layer(inputs, mask, edge_list), [inputs, *layer.parameters()]
+    for _ in range(2):
+        gradients = torch.autograd.grad(output.cos().sum(), tensors, retain_graph=True)
+    with recording(layer):
+        expected = torch.autograd.grad(layer(inputs, mask, edge_list).cos().sum(), tensors)
+    for result, reference in zip(gradients, expected, strict=True):
+        torch.testing.assert_close(result, reference, rtol=1e-4, atol=1e-5)
 
 
 def test_large_scores_do_not_overflow():
