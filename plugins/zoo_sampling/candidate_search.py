@@ -112,7 +112,9 @@ def is_searchable(logits: Tensor) -> bool:
 def softmax_weights(logits: Array, temperature: float) -> Array:
     """Return exp(logits / temperature) for logits [N, M], divided by its maximum."""
     shifted = logits - logits.max(axis=1, keepdims=True)
-    return np.exp(shifted / np.float32(temperature), out=shifted)
+    shifted /= np.float32(temperature)
+    weights: Array = np.exp(shifted)
+    return weights
 
 
 def top_candidates(logits: Tensor, k: int) -> Candidates | None:
@@ -162,13 +164,24 @@ def find_candidates(logits: Tensor, bound: Callable[[Array], Array]) -> Candidat
         is_first = starts.take(chunk) + within >= CHUNK * index.take(chunk)
         found, chunk, within = found[is_first], chunk[is_first], within[is_first]
     rows = rows.take(chunk)  # of the candidates
+    sources = rows * V + starts.take(chunk) + within
+    return pad_candidates(rows, sources, values.reshape(-1).take(found), logits.shape)
+
+
+def pad_candidates(
+    rows: Indices, sources: Indices, values: Array, shape: torch.Size, fill: float = -np.inf
+) -> Candidates | None:
+    """Return candidates, given the row, the index and the logit [...] of each one, in order.
+
+    Returns None if a row has none, as one with NaN.
+    """
+    N = shape[:-1].numel()
     counts = np.bincount(rows, minlength=N)
-    if not counts.all():  # NaN
+    if not counts.all():
         return None
     offsets = np.cumsum(counts) - counts
     M = int(counts.max())
     places = np.arange(len(rows)) + (np.arange(0, N * M, M) - offsets).take(rows)
-    small = np.full((N, M), -np.inf, np.float32)
-    small.reshape(-1)[places] = values.reshape(-1).take(found)
-    sources = rows * V + starts.take(chunk) + within
-    return Candidates(small, offsets, places, sources, logits.shape)
+    logits = np.full((N, M), fill, np.float32)
+    logits.reshape(-1)[places] = values
+    return Candidates(logits, offsets, places, sources, shape)
