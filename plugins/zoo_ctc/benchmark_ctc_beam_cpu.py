@@ -23,7 +23,7 @@ class CtcBeamCpuBenchmark(BeamBenchmark):
     name: ClassVar[str] = "ctc-beam-cpu"
     device_type: ClassVar[str] = "cpu"
     target: ClassVar[float | None] = 4.0
-    sweep: ClassVar[Mapping[str, Sequence[Any]]] = {"symbols": (5, 32, 128), "width": (10, 100)}
+    sweep: ClassVar[Mapping[str, Sequence[Any]]] = {"symbols": (5, 32, 64, 128), "width": (10, 100)}
     test_params: ClassVar[Mapping[str, Any]] = {"batch": 2, "frames": 4, "symbols": 4, "width": 5}
 
     def __init__(
@@ -42,7 +42,7 @@ class CtcBeamCpuBenchmark(BeamBenchmark):
             prune=0.0,
             n_best=self.width,
         )
-        results = search(logprobs[0].numpy(), 0, self.sampler.config, None)
+        (results,) = search(logprobs.numpy(), 0, self.sampler.config, None)
         for i, (expected, score) in enumerate(results):
             assert tuple(labels[0, i][mask[0, i]].tolist()) == expected, "the hypotheses differ"
             assert abs(float(scores[0, i]) - score) < 1e-9, "the scores differ"

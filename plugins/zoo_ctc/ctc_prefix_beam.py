@@ -104,10 +104,7 @@ class CtcPrefixBeam(FrameSampler):
         if self.lm is None and logprobs.device.type == "cuda":
             return self.decode_batch(logprobs, mask, blank=blank, pad=pad)
         frames, lengths = logprobs.double().cpu().numpy(), mask.sum(dim=1).tolist()
-        results = [
-            search(rows[:length], blank, self.config, self.lm)[: self.n_best]
-            for rows, length in zip(frames, lengths, strict=True)
-        ]
+        results = search(frames, blank, self.config, self.lm, lengths=lengths, n_best=self.n_best)
         longest = max((len(labels) for ranked in results for labels, _ in ranked), default=1)
         shape = (len(results), self.n_best)
         tokens = torch.full((*shape, max(longest, 1)), pad, device="cpu")

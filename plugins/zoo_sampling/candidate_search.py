@@ -5,7 +5,7 @@ Notation: N rows, V vocabulary, n chunks of a row, M candidates of a row.
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ CHUNK = 128
 """Number of neighbouring tokens whose maximum is computed first."""
 
 Array = npt.NDArray[np.float32]
+Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -27,21 +28,35 @@ class Candidates:
     """Some tokens of each row, as a smaller vocabulary.
 
     Shapes:
-        logits [..., M], -inf at padding; tokens [..., M]: their IDs; places, sources: indices of
-        those that are not padding in [..., M] and in [..., V], flattened; V: vocabulary size.
+        logits [N, M], -inf at padding; offsets [N]: the number of candidates of earlier rows;
+        places, sources: indices of those that are not padding in [N, M] and in [N, V], flattened;
+        shape: [..., V].
     """
 
-    logits: Tensor
-    tokens: Tensor
-    places: Tensor
-    sources: Tensor
-    V: int
+    logits: Array
+    offsets: Indices
+    places: Indices
+    sources: Indices
+    shape: torch.Size
 
-    def expand(self, probs: Tensor) -> Tensor:
-        """Return probabilities [..., V], given those of the candidates [..., M]."""
-        dense = probs.new_zeros(*probs.shape[:-1], self.V)
-        dense.view(-1)[self.sources] = probs.view(-1)[self.places]
+    def expand(self, weights: Array) -> Tensor:
+        """Return the distribution [..., V], given weights [N, M] of the candidates."""
+        dense = torch.zeros(self.shape)
+        probs = weights / weights.sum(axis=1, keepdims=True)
+        dense.view(-1).numpy()[self.sources] = probs.reshape(-1)[self.places]
         return dense
+
+    def sample(self, weights: Array, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        """Sample a token of each row: its ID and logit [...], given weights [N, M]."""
+        cumulative = weights.cumsum(axis=1, dtype=np.float64)
+        u = torch.rand(len(weights), 1, dtype=torch.float64, generator=generator).numpy()
+        # The product stays below the sum, so the index of a weight above 0 is found.
+        target = np.minimum(u, 1 - 1e-15) * cumulative[:, -1:]
+        columns = (cumulative <= target).sum(axis=1)
+        tokens = self.sources[self.offsets + columns] % self.shape[-1]
+        logits = self.logits[np.arange(len(columns)), columns]
+        rows = self.shape[:-1]
+        return torch.from_numpy(tokens).view(rows), torch.from_numpy(logits).view(rows)
 
 
 class CandidateSampler(Sampler):
@@ -56,6 +71,10 @@ class CandidateSampler(Sampler):
         """Return all tokens with a probability above 0; None to compute with all tokens."""
 
     @abstractmethod
+    def weights(self, logits: Array) -> Array:
+        """Return the probabilities [N, M], not normalised, of the logits [N, M] of candidates."""
+
+    @abstractmethod
     def dense_distribution(self, logprobs: Tensor) -> Tensor:
         """Compute `distribution` with all tokens."""
 
@@ -63,7 +82,7 @@ class CandidateSampler(Sampler):
         found = self.candidates(logprobs) if is_searchable(logprobs) else None
         if found is None:
             return self.dense_distribution(logprobs)
-        return found.expand(self.dense_distribution(found.logits))
+        return found.expand(self.weights(found.logits))
 
     def select(
         self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
@@ -71,9 +90,9 @@ class CandidateSampler(Sampler):
         found = self.candidates(logprobs) if is_searchable(logprobs) else None
         if found is None:
             return super().select(logprobs, scores, generator)
-        selection = super().select(found.logits, scores, generator)
-        tokens = found.tokens.gather(-1, selection.tokens[..., None])[..., 0]
-        return replace(selection, tokens=tokens)
+        tokens, token_logprobs = found.sample(self.weights(found.logits), generator)
+        parents = torch.arange(tokens.shape[1]).expand_as(tokens)
+        return Selection(tokens, parents, scores + token_logprobs)
 
 
 def is_searchable(logits: Tensor) -> bool:
@@ -90,6 +109,14 @@ def is_searchable(logits: Tensor) -> bool:
     )
 
 
+def softmax_weights(logits: Array, temperature: float) -> Array:
+    """Return exp(logits / temperature) for logits [N, M], divided by its maximum."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    shifted /= np.float32(temperature)
+    weights: Array = np.exp(shifted)
+    return weights
+
+
 def top_candidates(logits: Tensor, k: int) -> Candidates | None:
     """Return tokens [..., M] that include the k largest of logits [..., V] and ties with the k-th.
 
@@ -97,16 +124,14 @@ def top_candidates(logits: Tensor, k: int) -> Candidates | None:
     """
     if 3 * k * CHUNK > logits.shape[-1]:
         return None
+    # k chunks have a maximum that is at least the k-th largest one.
+    return find_candidates(logits, lambda maxima: kth_largest(maxima, k))
 
-    def kth_of_groups(maxima: Array) -> Array:
-        # k groups of chunks have a maximum that is at least the k-th largest one.
-        size = maxima.shape[1] // (5 * k // 2)
-        groups = maxima.shape[1] // size
-        grouped = maxima[:, : groups * size].reshape(len(maxima), size, groups).max(axis=1)
-        kth: Array = np.sort(grouped, axis=1)[:, -k]
-        return kth
 
-    return find_candidates(logits, kth_of_groups)
+def kth_largest(values: Array, k: int) -> Array:
+    """Return the k-th largest [N] of values [N, n], k <= n."""
+    index = values.shape[1] - k
+    return np.partition(values, index, axis=1)[:, index]
 
 
 def find_candidates(logits: Tensor, bound: Callable[[Array], Array]) -> Candidates | None:
@@ -118,34 +143,45 @@ def find_candidates(logits: Tensor, bound: Callable[[Array], Array]) -> Candidat
     """
     V = logits.shape[-1]
     flat = logits.reshape(-1, V).contiguous()
-    N, n = len(flat), V // CHUNK
-    maxima = flat[:, : CHUNK * n].view(N, n, CHUNK).amax(dim=2)
+    N, full = len(flat), V // CHUNK
+    maxima = flat[:, : CHUNK * full].view(N, full, CHUNK).amax(dim=2)
     if V % CHUNK:
-        maxima = torch.cat([maxima, flat[:, CHUNK * n :].amax(dim=1, keepdim=True)], dim=1)
+        maxima = torch.cat([maxima, flat[:, CHUNK * full :].amax(dim=1, keepdim=True)], dim=1)
     least = bound(maxima.numpy())
     hits = np.flatnonzero(maxima.numpy() >= least[:, None])
     if 2 * len(hits) > maxima.numel():
         return None
-    chunk_rows, index = np.divmod(hits, maxima.shape[1])
-    start = np.minimum(index * CHUNK, V - CHUNK)  # a shorter last chunk overlaps the one before
-    chunks = flat.as_strided((N * V - CHUNK + 1, CHUNK), (1, 1)).numpy()  # from each token on
-    values = chunks[chunk_rows * V + start]  # [hits, CHUNK]
-    is_candidate = values >= least[chunk_rows, None]
-    if V % CHUNK:
-        is_candidate &= start[:, None] + np.arange(CHUNK) >= index[:, None] * CHUNK
-    found = np.flatnonzero(is_candidate)
-    hit, within = np.divmod(found, CHUNK)
-    rows, ids = chunk_rows[hit], start[hit] + within
+    rows, index = np.divmod(hits, maxima.shape[1])  # of the chunks
+    starts = np.minimum(index * CHUNK, V - CHUNK)  # a shorter last chunk overlaps the one before
+    if V % CHUNK == 0:
+        values = flat.view(-1, CHUNK).numpy().take(hits, axis=0)  # [hits, CHUNK]
+    else:
+        from_each = flat.as_strided((flat.numel() - CHUNK + 1, CHUNK), (1, 1)).numpy()
+        values = from_each[rows * V + starts]
+    found = np.flatnonzero(values >= least.take(rows)[:, None])
+    chunk, within = found // CHUNK, found % CHUNK
+    if V % CHUNK:  # skip tokens of the overlap, which are found twice
+        is_first = starts.take(chunk) + within >= CHUNK * index.take(chunk)
+        found, chunk, within = found[is_first], chunk[is_first], within[is_first]
+    rows = rows.take(chunk)  # of the candidates
+    sources = rows * V + starts.take(chunk) + within
+    return pad_candidates(rows, sources, values.reshape(-1).take(found), logits.shape)
+
+
+def pad_candidates(
+    rows: Indices, sources: Indices, values: Array, shape: torch.Size, fill: float = -np.inf
+) -> Candidates | None:
+    """Return candidates, given the row, the index and the logit [...] of each one, in order.
+
+    Returns None if a row has none, as one with NaN.
+    """
+    N = shape[:-1].numel()
     counts = np.bincount(rows, minlength=N)
-    columns = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
-    M = counts.max(initial=1)
-    places = rows * M + columns
-    small, tokens = np.full(N * M, -np.inf, np.float32), np.zeros(N * M, np.int64)
-    small[places], tokens[places] = values.reshape(-1)[found], ids
-    return Candidates(
-        torch.from_numpy(small).view(*logits.shape[:-1], M),
-        torch.from_numpy(tokens).view(*logits.shape[:-1], M),
-        torch.from_numpy(places),
-        torch.from_numpy(rows * V + ids),
-        V,
-    )
+    if not counts.all():
+        return None
+    offsets = np.cumsum(counts) - counts
+    M = int(counts.max())
+    places = np.arange(len(rows)) + (np.arange(0, N * M, M) - offsets).take(rows)
+    logits = np.full((N, M), fill, np.float32)
+    logits.reshape(-1)[places] = values
+    return Candidates(logits, offsets, places, sources, shape)

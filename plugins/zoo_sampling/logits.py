@@ -24,4 +24,4 @@ def apply_temperature(logprobs: Tensor, temperature: float) -> Tensor:
 
 def keep_tokens(logits: Tensor, kept: Tensor) -> Tensor:
     """Return probabilities [..., V] that are zero where `kept` is False."""
-    return logits.masked_fill(~kept, -math.inf).softmax(dim=-1)
+    return logits.where(kept, -math.inf).softmax(dim=-1)

@@ -6,7 +6,13 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from torch import Tensor
 
-from zoo_sampling.candidate_search import Candidates, CandidateSampler, find_candidates
+from zoo_sampling.candidate_search import (
+    Array,
+    Candidates,
+    CandidateSampler,
+    find_candidates,
+    softmax_weights,
+)
 from zoo_sampling.logits import apply_temperature, keep_tokens, validate_range
 
 
@@ -47,6 +53,11 @@ class MinP(CandidateSampler):
         # Below the bound by more than the rounding error of the probabilities.
         width = self.temperature * (1e-3 - math.log(self.p))
         return find_candidates(logprobs, lambda maxima: maxima.max(axis=1) - width)
+
+    def weights(self, logits: Array) -> Array:
+        weights = softmax_weights(logits, self.temperature)
+        weights[weights < self.p] = 0
+        return weights
 
     def dense_distribution(self, logprobs: Tensor) -> Tensor:
         logits = apply_temperature(logprobs, self.temperature)

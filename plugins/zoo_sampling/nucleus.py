@@ -1,54 +1,68 @@
-"""The nucleus of a large vocabulary, found without sorting it, on the CPU.
+"""The nucleus of a large vocabulary, found without sorting all of it, on the CPU.
 
-Notation: N rows, V vocabulary, n buckets, M tokens of the bucket in which a nucleus ends.
+Notation: N rows, V vocabulary, M candidates of a row.
 """
 
+from dataclasses import replace
+
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-SHIFT = 16
-"""A bucket holds the probabilities that differ in this number of last bits only."""
+from zoo_sampling.candidate_search import Array, Candidates, pad_candidates
+from zoo_sampling.logits import apply_temperature
+
+STRIDE = 16
+"""One of this number of tokens is used to estimate the probability at which the nucleus ends."""
+MARGIN = 0.8
+"""Part of 1 - p that the tokens below the estimate should have."""
 
 
-def nucleus(probs: Tensor, p: float) -> Tensor | None:
-    """Return probs [N, V], float32, restricted to the nucleus of each row and normalised.
+def nucleus(logits: Tensor, p: float, temperature: float) -> Candidates | None:
+    """Return the nucleus of each row of logits [..., V], float32; None if a row is NaN.
 
     A token is kept if the more probable ones, and equal ones of a larger ID, have a total
-    probability below p. Returns None if so many tokens are nearly equal that sorting is as fast,
-    or if a row is NaN.
+    probability below p.
     """
-    N, V = probs.shape
-    if bool(probs[:, 0].isnan().any()):
+    V = logits.shape[-1]
+    probs = apply_temperature(logits, temperature).softmax(dim=-1).view(-1, V).numpy()
+    found = _tokens_from(probs, _estimate(probs, p), logits.shape)
+    if found is None or (found.logits.sum(axis=1) < p).any():
+        # Tokens below (1 - p) / V have a total of at most 1 - p.
+        found = _tokens_from(probs, np.float32((1 - p) / V), logits.shape)
+    if found is None:
         return None
-    # Tokens below (1 - p) / V, the first bucket, have a total of at most 1 - p.
-    lowest = _bits((1 - p) / V)
-    buckets = (probs.view(torch.int32) >> SHIFT).sub_(lowest).clamp_(min=0)
-    mass = torch.zeros(N, _bits(1.0) - lowest + 2, dtype=torch.float64)
-    mass.scatter_add_(1, buckets.long(), probs.double())
-    above = mass.flip(1).cumsum(dim=1).flip(1) - mass  # [N, n]
-    limit = (mass.sum(dim=1, keepdim=True) - (1 - p)).clamp(min=1e-30)  # p, if the sum is 1
-    last = (above >= limit).sum(dim=1, keepdim=True)  # [N, 1]: the bucket in which the nucleus ends
-    above = above.gather(1, last)
-
-    hits = np.flatnonzero(buckets.numpy() == last.int().numpy())[::-1]
-    if 8 * len(hits) > N * V:
-        return None
-    rows, tokens = (torch.from_numpy(part) for part in np.divmod(hits, V))
-    counts = rows.bincount(minlength=N)
-    columns = torch.arange(len(rows)) - (counts.flip(0).cumsum(0).flip(0) - counts)[rows]
-    boundary = probs.new_full((N, int(counts.max())), -1.0)  # [N, M]
-    boundary[rows, columns] = probs[rows, tokens]
-    descending, order = boundary.sort(dim=1, descending=True, stable=True)
-    including = above + descending.clamp(min=0).double().cumsum(dim=1)
-    is_kept = (including - descending < limit) & (descending >= 0)
-    size = is_kept.sum(dim=1, keepdim=True).clamp(min=1)
-    least = descending.gather(1, size - 1)  # [N, 1]: the smallest probability that is kept
-    kept = torch.ge(probs, least, out=torch.empty_like(probs)).mul_(probs)
-    is_kept = torch.empty_like(is_kept).scatter_(1, order, is_kept)[rows, columns]
-    kept[rows[~is_kept], tokens[~is_kept]] = 0.0
-    return kept.div_(including.gather(1, size - 1).float())
+    is_kept = _smallest_set(found.logits, p).reshape(-1)[found.places]
+    kept = np.full(found.logits.shape, -np.inf, np.float32)
+    values = logits.reshape(-1).numpy().take(found.sources)
+    kept.reshape(-1)[found.places] = np.where(is_kept, values, -np.inf)
+    return replace(found, logits=kept)
 
 
-def _bits(value: float) -> int:
-    return int(np.float32(value).view(np.int32)) >> SHIFT
+def _estimate(probs: Array, p: float) -> Array:
+    """Return probabilities [N, 1] such that those below are a little less than 1 - p in total."""
+    sample = np.sort(probs[:, ::STRIDE], axis=1)
+    is_below = sample.cumsum(axis=1) < MARGIN * (1 - p) / STRIDE
+    index = is_below.sum(axis=1, keepdims=True).clip(max=sample.shape[1] - 1)
+    return np.take_along_axis(sample, index, axis=1)
+
+
+def _tokens_from(probs: Array, least: Array | np.float32, shape: torch.Size) -> Candidates | None:
+    """Return the tokens with at least a probability [N, 1]; their probabilities as logits."""
+    sources = np.flatnonzero(probs >= least)
+    return pad_candidates(sources // probs.shape[1], sources, probs.take(sources), shape, fill=0)
+
+
+def _smallest_set(probs: Array, p: float) -> npt.NDArray[np.bool_]:
+    """Return which of the probabilities [N, M] of candidates are in the nucleus: [N, M]."""
+    descending = np.sort(probs, axis=1)[:, ::-1]
+    above = descending.cumsum(axis=1, dtype=np.float64) - descending
+    size = (above < max(p, 1e-30)).sum(axis=1, keepdims=True)
+    least = np.take_along_axis(descending, size - 1, axis=1)
+    is_kept = probs >= least
+    num_removed = is_kept.sum(axis=1, keepdims=True) - size
+    if num_removed.any():  # of equal ones, those of the smallest IDs
+        is_equal = probs == least
+        is_kept &= ~is_equal | (is_equal.cumsum(axis=1) > num_removed)
+    return is_kept

@@ -5,7 +5,14 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from torch import Tensor
 
-from zoo_sampling.candidate_search import Candidates, CandidateSampler, top_candidates
+from zoo_sampling.candidate_search import (
+    Array,
+    Candidates,
+    CandidateSampler,
+    kth_largest,
+    softmax_weights,
+    top_candidates,
+)
 from zoo_sampling.logits import apply_temperature, keep_tokens, validate_range
 
 
@@ -39,6 +46,11 @@ class TopK(CandidateSampler):
 
     def candidates(self, logprobs: Tensor) -> Candidates | None:
         return top_candidates(logprobs, self.k)
+
+    def weights(self, logits: Array) -> Array:
+        weights = softmax_weights(logits, self.temperature)
+        weights[logits < kth_largest(logits, self.k)[:, None]] = 0
+        return weights
 
     def dense_distribution(self, logprobs: Tensor) -> Tensor:
         logits = apply_temperature(logprobs, self.temperature)

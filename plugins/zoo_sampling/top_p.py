@@ -6,13 +6,12 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo.plugin import Sampler
-from zoo_sampling.candidate_search import is_searchable
+from zoo_sampling.candidate_search import Array, Candidates, CandidateSampler, softmax_weights
 from zoo_sampling.logits import apply_temperature, keep_tokens, validate_range
 from zoo_sampling.nucleus import nucleus
 
 
-class TopP(Sampler):
+class TopP(CandidateSampler):
     r"""Nucleus sampling: sample from the fewest tokens whose total probability reaches p.
 
     .. math:: q'(v) \propto q(v) \, [\, v \in V_p \,], \quad
@@ -45,14 +44,16 @@ class TopP(Sampler):
         self.p = validate_range("p", p, above=0, at_most=1)
         self.temperature = validate_range("temperature", temperature, above=0)
 
-    def distribution(self, logprobs: Tensor) -> Tensor:
+    def candidates(self, logprobs: Tensor) -> Candidates | None:
+        return None if self.p == 1 else nucleus(logprobs, self.p, self.temperature)
+
+    def weights(self, logits: Array) -> Array:
+        return softmax_weights(logits, self.temperature)
+
+    def dense_distribution(self, logprobs: Tensor) -> Tensor:
         logits = apply_temperature(logprobs, self.temperature)
         if self.p == 1:
             return logits.softmax(dim=-1)
-        if is_searchable(logits):
-            found = nucleus(logits.softmax(dim=-1).view(-1, logits.shape[-1]), self.p)
-            if found is not None:
-                return found.view(logits.shape)
         # Remove the least probable tokens while their total probability is at most 1 - p.
         ascending, order = logits.sort(dim=-1)
         kept = ascending.softmax(dim=-1).cumsum(dim=-1) > 1 - self.p

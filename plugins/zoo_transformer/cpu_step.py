@@ -3,7 +3,8 @@
 Notation: R rows (hypotheses), N positions so far, H heads, D width of a head.
 """
 
-import torch
+from collections.abc import Callable
+
 from torch import Tensor, nn
 
 from zoo.plugin import (
@@ -43,41 +44,61 @@ def run_blocks(
     offset: int,
     packed: PackedWeights,
 ) -> Tensor:
-    """Process one token x [R, 1, dim] at the offset; the caches are updated in place."""
-    source_mask = Mask(keys=state.per_source["mask"])
+    """Process one token x [R, 1, dim] at the offset; the caches are updated in place.
+
+    There are no hooks, so `forward` of norms and feed-forward networks is called directly.
+    """
+    source_mask = Mask(keys=state.per_source["mask"]).simplified()
     for index, block in enumerate(blocks):
-        keys, values = (state.per_hypothesis[f"{index}.{name}"] for name in ("keys", "values"))
 
-        def attend(
-            y: Tensor, a: Attention = block.attention, keys: Tensor = keys, values: Tensor = values
-        ) -> Tensor:
-            layers = [(each.weight, each.bias) for each in (a.query, a.key, a.value)]
-            joint = packed.linear(y, *layers).view(
-                len(y), -1, 1, a.head_dim
-            )  # [R, H + 2 Hkv, 1, D]
-            query, key, value = torch.split(joint, [a.heads, a.kv_heads, a.kv_heads], dim=1)
-            if position is not None:
-                query = position("rotate", query, offset=offset)
-                key = position("rotate", key, offset=offset)
-            keys[:, :, offset : offset + 1] = key
-            values[:, :, offset : offset + 1] = value
-            N = offset + 1
-            return _context(a, query, keys[:, :, :N], values[:, :, :N], Mask(), packed)
+        def attend(y: Tensor, block: Block = block, index: int = index) -> Tensor:
+            return _self_attention(block.attention, y, state, index, position, offset, packed)
 
-        x = block.residual(x, attend, block.attention_norm)
-        if block.memory_dim:
+        def attend_source(y: Tensor, block: Block = block, index: int = index) -> Tensor:
+            a = block.cross
             keys, values = (state.per_source[f"{index}.{name}"] for name in ("keys", "values"))
+            query = packed.linear(y, (a.query.weight, a.query.bias))
+            query = query.view(-1, a.heads, 1, a.head_dim)
+            return _context(a, query, keys, values, source_mask, packed)
 
-            def attend_source(
-                y: Tensor, a: Attention = block.cross, keys: Tensor = keys, values: Tensor = values
-            ) -> Tensor:
-                query = packed.linear(y, (a.query.weight, a.query.bias))
-                query = query.view(len(y), a.heads, 1, a.head_dim)
-                return _context(a, query, keys, values, source_mask, packed)
+        def feed_forward(y: Tensor, block: Block = block) -> Tensor:
+            output = block.feed_forward.forward(y)
+            assert isinstance(output, Tensor)
+            return output
 
-            x = block.residual(x, attend_source, block.cross_norm)
-        x = block.residual(x, block.feed_forward, block.feed_forward_norm)
+        sublayers: list[tuple[Callable[[Tensor], Tensor], nn.Module]]
+        sublayers = [(attend, block.attention_norm)]
+        if block.memory_dim:
+            sublayers.append((attend_source, block.cross_norm))
+        sublayers.append((feed_forward, block.feed_forward_norm))
+        for sublayer, norm in sublayers:
+            x = x + sublayer(norm.forward(x)) if block.pre else norm.forward(x + sublayer(x))
     return x
+
+
+def _self_attention(
+    attention: Attention,
+    x: Tensor,
+    state: State,
+    index: int,
+    position: Position | None,
+    offset: int,
+    packed: PackedWeights,
+) -> Tensor:
+    """Attend from x [R, 1, dim] to all positions so far, after its key and value are cached."""
+    layers = [(e.weight, e.bias) for e in (attention.query, attention.key, attention.value)]
+    joint = packed.linear(x, *layers)
+    joint = joint.view(joint.shape[0], -1, 1, attention.head_dim)  # [R, H + 2 Hkv, 1, D]
+    groups = attention.kv_heads
+    query, key, value = joint.split_with_sizes([attention.heads, groups, groups], dim=1)
+    if position is not None and position.is_rotary:
+        query = position("rotate", query, offset=offset)
+        key = position("rotate", key, offset=offset)
+    keys, values = (state.per_hypothesis[f"{index}.{name}"] for name in ("keys", "values"))
+    keys.narrow(2, offset, 1).copy_(key)
+    values.narrow(2, offset, 1).copy_(value)
+    N = offset + 1
+    return _context(attention, query, keys.narrow(2, 0, N), values.narrow(2, 0, N), Mask(), packed)
 
 
 def _context(
@@ -93,4 +114,4 @@ def _context(
     assert isinstance(scorer, ScaledDot)
     context = fused_softmax(query, keys, values, mask, scale=scorer.scale)
     out = attention.out
-    return packed.linear(context.reshape(len(query), 1, -1), (out.weight, out.bias))
+    return packed.linear(context.reshape(query.shape[0], 1, -1), (out.weight, out.bias))

@@ -20,6 +20,7 @@ def path(request, monkeypatch):
         monkeypatch.setenv("ZOO_TRITON", "interpret")
     else:
         monkeypatch.setenv("ZOO_TRITON", "off")
+        monkeypatch.setattr(additive, "SMALL", 1)
         monkeypatch.setattr(additive, "CHUNK", 1)  # the smallest chunks
         monkeypatch.setattr(additive, "CHUNK_OF_KEYS", 14)
     return request.param

@@ -20,7 +20,9 @@ LARGEST = 40.0
 SATURATED = 20.0
 """Absolute value from which tanh is ±1. If only a or only b exceeds it, LARGEST changes nothing."""
 TWO_LOG2_E = 2 / math.log(2)
-CHUNK = 2**20
+SMALL = 2**20
+"""Number of elements [n, t, s, D] below which the CPU uses the plain formula."""
+CHUNK = 2**21
 """Number of elements [n, t, s, D] that are processed together on the CPU."""
 CHUNK_OF_KEYS = 2**17
 """Number of elements [s, D] of the keys of a chunk."""
@@ -39,7 +41,7 @@ def additive_scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
     """
     size = a.numel() * b.shape[-2]
     fused = size > 0 and why_not_triton(a, b, v) is None
-    if not fused and (a.device.type != "cpu" or size < CHUNK or torch.compiler.is_compiling()):
+    if not fused and (a.device.type != "cpu" or size < SMALL or torch.compiler.is_compiling()):
         return _formula(a, b, v)
     leading = a.shape[:-2]
     flat = [part.reshape(-1, *part.shape[-2:]) for part in (a, b)]

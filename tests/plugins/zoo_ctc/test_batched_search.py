@@ -41,12 +41,17 @@ def test_hypotheses_equal_those_of_the_search_of_one_item(lengths, V, width, bla
         logprobs, mask.to(DEVICE), blank=blank, width=width, prune=prune, n_best=width
     )
     config = BeamConfig(width, prune, weight=1.0, length_bonus=0.0)
+    together = search(logprobs.cpu().numpy(), blank, config, None, lengths=lengths)
     for item, length in enumerate(lengths):
-        expected = search(logprobs[item, :length].cpu().numpy(), blank, config, None)
+        frames = logprobs[item : item + 1, :length].cpu().numpy()
+        (expected,) = search(frames, blank, config, None)
         found = hypotheses(*(result[item].cpu() for result in results))
         assert [labels for labels, _ in found] == [labels for labels, _ in expected]
-        for (_, score), (_, exact) in zip(found, expected, strict=True):
+        assert [labels for labels, _ in together[item]] == [labels for labels, _ in expected]
+        pairs_of_scores = zip(found, together[item], expected, strict=True)
+        for (_, score), (_, in_batch), (_, exact) in pairs_of_scores:
             assert score == pytest.approx(exact, abs=1e-9)
+            assert in_batch == pytest.approx(exact, abs=1e-9)
 
 
 def test_pairs_contain_the_best_sums():

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from zoo_sampling import top_p
-from zoo_sampling.nucleus import nucleus
+from zoo_sampling import nucleus
 from zoo_sampling.top_p import TopP
 
 
@@ -48,11 +47,25 @@ def test_the_most_probable_token_is_always_kept():
     assert (probs > 0).sum(dim=-1).tolist() == [1, 1]
 
 
-def test_equal_logits_are_sorted(monkeypatch):
-    logits = torch.zeros(2, 5000)
-    assert nucleus(logits.softmax(dim=-1), 0.5) is None
+def test_equal_logits_keep_the_tokens_of_larger_ids():
+    probs = TopP(p=0.5).distribution(torch.zeros(2, 8192))
 
-    found = TopP(p=0.5).distribution(logits)
+    assert torch.equal(probs > 0, torch.arange(8192).expand(2, -1) >= 4096)
 
-    monkeypatch.setattr(top_p, "is_searchable", lambda logits: False)
-    assert torch.equal(found, TopP(p=0.5).distribution(logits))
+
+def test_a_probable_token_that_the_estimate_misses_is_found():
+    logits = torch.zeros(2, 8192)
+    logits[0, nucleus.STRIDE - 1] = 20.0  # not in the sample
+    logits[1, :: nucleus.STRIDE] = -20.0  # the sample has no mass
+
+    for p in (0.5, 0.9):
+        kept, _ = sorted_nucleus(logits, p)
+        size = (TopP(p=p).distribution(logits) > 0).sum(dim=-1)
+        torch.testing.assert_close(size, kept.sum(dim=-1), rtol=0, atol=1)
+
+
+def test_nan_uses_the_plain_formula():
+    logits = torch.zeros(2, 8192)
+    logits[1, 5] = torch.nan
+
+    assert nucleus.nucleus(logits, 0.5, 1.0) is None
