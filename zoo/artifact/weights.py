@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from zoo.artifact.layout import DTYPE_NAMES
 from zoo.errors import ArtifactError, SpecError
 from zoo.interfaces import Model
+from zoo.registry.work_limit import MAX_BYTES, WorkLimit
 from zoo.spec.composition import attach_metadata, build_on_meta
 from zoo.spec.meta import SkipInit
 from zoo.spec.spec import Spec
-from zoo.spec.work_limit import MAX_BYTES, WorkLimit
 
 _MAX_SHOWN = 8
 _COMPILED = "_orig_mod"
