@@ -102,7 +102,7 @@ class MappedFile:
             return torch.from_numpy(copy).view(dtype).view(stored.shape)
         count = stored.nbytes // dtype.itemsize
         flat = torch.frombuffer(self._data, dtype=dtype, count=count, offset=begin)
-        return flat.view(stored.shape)
+        return flat if len(stored.shape) == 1 else flat.view(stored.shape)
 
 
 class ArtifactFile(MappedFile):

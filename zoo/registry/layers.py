@@ -81,6 +81,8 @@ _IMMUTABLE = {
     *(torch.dtype, torch.device, torch.Size, types.BuiltinFunctionType),
 }
 
+_TABLES = (dict, OrderedDict)
+
 
 def _plan(value: Any, plans: dict[int, Copier]) -> Copier | None:
     """Return a function that copies a value, or None if the value itself can be used.
@@ -91,7 +93,7 @@ def _plan(value: Any, plans: dict[int, Copier]) -> Copier | None:
     kind = type(value)
     if kind in _IMMUTABLE or (kind is types.FunctionType and value.__closure__ is None):
         return None
-    if kind is OrderedDict or kind is dict:
+    if kind in _TABLES:
         return _plan_dict(value, plans)
     if kind is list or kind is tuple or kind is set:
         items = [(item, _plan(item, plans)) for item in value]
@@ -119,9 +121,6 @@ def _plan(value: Any, plans: dict[int, Copier]) -> Copier | None:
 
 
 def _plan_dict(value: dict[Any, Any], plans: dict[int, Copier]) -> Copier:
-    kind = type(value)
-    if not value:
-        return lambda copies: kind()
     changed = [(key, copy) for key, item in value.items() if (copy := _plan(item, plans))]
 
     def copy_dict(copies: Copies) -> Any:
@@ -135,6 +134,7 @@ def _plan_dict(value: dict[Any, Any], plans: dict[int, Copier]) -> Copier:
 
 def _plan_module(module: nn.Module, plans: dict[int, Copier]) -> Copier:
     kind, state = type(module), vars(module)
+    empty = {name: type(item) for name, item in state.items() if type(item) in _TABLES and not item}
     changed: list[tuple[str, Copier]] = []
 
     def copy_module(copies: Copies) -> Any:
@@ -142,12 +142,15 @@ def _plan_module(module: nn.Module, plans: dict[int, Copier]) -> Copier:
             copies[id(module)] = copied = kind.__new__(kind)
             values = vars(copied)
             values.update(state)
+            for name, table in empty.items():  # most attributes of a module are empty dictionaries
+                values[name] = table()
             for name, copy in changed:
                 values[name] = copy(copies)
         return copies[id(module)]
 
     plans[id(module)] = copy_module  # before its attributes, which can refer to it
-    changed += [(name, copy) for name, item in state.items() if (copy := _plan(item, plans))]
+    others = {name: item for name, item in state.items() if name not in empty}
+    changed += [(name, copy) for name, item in others.items() if (copy := _plan(item, plans))]
     return copy_module
 
 
