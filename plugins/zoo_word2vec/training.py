@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from zoo import ZooError
@@ -22,11 +24,11 @@ from zoo_word2vec.skip_gram import SkipGram
 from zoo_word2vec.vectors import Vectors
 from zoo_word2vec.word_model import get_table_weight
 
-CHUNK_SIZE = 32
+CHUNK_SIZE = 16
 """Words that share their noise words."""
-CHUNKS_PER_UPDATE = 16
+CHUNKS_PER_UPDATE = 64
 """Chunks between two updates."""
-NUM_NOISE = 32
+NUM_NOISE = 16
 """Noise words sampled for a chunk."""
 MAX_UPDATE = 3.2
 """Upper bound on the number of pairs of a word in an update, times the learning rate. Updates of
@@ -88,15 +90,21 @@ class EmbeddingTable:
         self.rows = rows
         self.pairs = torch.zeros(len(rows), device=rows.device)
 
+    def lookup(self, indices: Tensor) -> Tensor:
+        """Return the vectors [..., D] of indices [...]."""
+        return self.rows.index_select(0, indices.flatten()).view(*indices.shape, -1)
+
     def add(self, lr: float, *updates: tuple[Tensor, Tensor, Tensor]) -> None:
-        """Add updates of rows, each given as indices [...], pairs [...] and changes [..., D]."""
+        """Add updates of rows, each given as indices [...], pairs [...] and gradients [..., D]."""
         max_pairs = MAX_UPDATE / lr
-        rows = torch.cat([indices.flatten() for indices, _, _ in updates])
-        changes = torch.cat([change.flatten(0, -2) for _, _, change in updates])
-        self.pairs.index_add_(0, rows, torch.cat([pairs.flatten() for _, pairs, _ in updates]))
-        changes *= (max_pairs / self.pairs[rows].clamp(min=max_pairs))[:, None]
-        self.pairs[rows] = 0
-        self.rows.index_add_(0, rows, changes.to(self.rows.dtype))
+        rows = [indices.flatten() for indices, _, _ in updates]
+        for indices, (_, pairs, _) in zip(rows, updates, strict=True):
+            self.pairs.index_add_(0, indices, pairs.flatten())
+        scales = [lr * max_pairs / self.pairs[indices].clamp_(min=max_pairs) for indices in rows]
+        for indices, scale, (_, _, change) in zip(rows, scales, updates, strict=True):
+            self.pairs[indices] = 0
+            scaled = change.flatten(0, -2) * scale[:, None]
+            self.rows.index_add_(0, indices, scaled.to(self.rows.dtype))
 
 
 @torch.no_grad()
@@ -140,53 +148,72 @@ def _chunks(
     """Yield chunks of the corpus for all epochs, each with the fraction done before it."""
     generator = torch.Generator().manual_seed(config.seed)
     noise_cdf, w = corpus.noise_cdf(), config.window
-    offset = torch.arange(CHUNK_SIZE + 2 * w) - w - torch.arange(CHUNK_SIZE)[:, None]
-    distance = offset.abs().where(offset != 0, 2 * w)  # [L, S]; the word itself is excluded
-    stride = CHUNK_SIZE * CHUNKS_PER_UPDATE
+    offset = torch.arange(CHUNK_SIZE + 2 * w) - w - torch.arange(CHUNK_SIZE)[:, None]  # [L, S]
+    offset, other = offset.int(), offset != 0  # the word itself is excluded
     for epoch in range(config.epochs):
         ids, sentences = corpus.subsample(config.sample, generator)
-        ids = torch.cat([ids.new_zeros(w), ids, ids.new_zeros(w + stride)])
-        # Padding before the first and after the last word is in no sentence.
-        edge = sentences.new_full((w,), -1)
-        sentences = torch.cat([edge, sentences, sentences.new_full((w + stride,), -1)])
-        total = len(ids) - stride - 2 * w
-        for start in range(0, total, stride):
-            span = slice(start, start + stride + 2 * w)
-            spans = ids[span].unfold(0, CHUNK_SIZE + 2 * w, CHUNK_SIZE)  # [C, S]
-            sentence = sentences[span].unfold(0, CHUNK_SIZE + 2 * w, CHUNK_SIZE)
-            own = sentence[:, w : w + CHUNK_SIZE, None]
-            radius = torch.randint(
-                1, w + 1, (CHUNKS_PER_UPDATE, CHUNK_SIZE, 1), generator=generator
-            )
-            window_mask = (distance <= radius) & (own == sentence[:, None]) & (own >= 0)
+        total = len(ids)
+        padding = -total % (CHUNK_SIZE * CHUNKS_PER_UPDATE)
+        left, right = _windows(sentences, w, generator)
+        left, right = (F.pad(x, (0, padding)).view(-1, CHUNK_SIZE, 1) for x in (left, right))
+        spans = F.pad(ids, (w, w + padding)).unfold(0, CHUNK_SIZE + 2 * w, CHUNK_SIZE)
+        for start in range(0, len(spans), CHUNKS_PER_UPDATE):
+            part = slice(start, start + CHUNKS_PER_UPDATE)
+            window_mask = (offset >= left[part]) & (offset <= right[part]) & other
             uniform = torch.rand(
                 CHUNKS_PER_UPDATE, NUM_NOISE, generator=generator, dtype=torch.float64
             )
+            span = spans[part].to(device)  # [C, S]
             chunk = Chunk(
-                spans.to(device),
-                spans[:, w : w + CHUNK_SIZE].to(device),
+                span,
+                span[:, w : w + CHUNK_SIZE],
                 window_mask.to(device, torch.float32),
                 torch.searchsorted(noise_cdf, uniform).clamp_(max=len(noise_cdf) - 1).to(device),
             )
-            yield (epoch + start / total) / config.epochs, chunk
+            yield (epoch + start * CHUNK_SIZE / total) / config.epochs, chunk
+
+
+def _windows(sentences: Tensor, window: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Sample a radius for each word, and return the offsets [N] of its first and last neighbour.
+
+    Neighbours are in the same sentence.
+    """
+    place = torch.arange(len(sentences))
+    _, lengths = sentences.unique_consecutive(return_counts=True)
+    end = lengths.cumsum(0).repeat_interleave(lengths)
+    start = end - lengths.repeat_interleave(lengths)
+    radius = torch.randint(1, window + 1, (len(sentences),), generator=generator)
+    left, right = torch.maximum(-radius, start - place), torch.minimum(radius, end - 1 - place)
+    return left.int(), right.int()
+
+
+def _matmul(a: Tensor, b: Tensor) -> Tensor:
+    """Compute a @ b; on the CPU with NumPy.
+
+    For small matrices, torch 2.13 with oneDNN is 50 times slower on some processors if b is
+    transposed.
+    """
+    if a.device.type != "cpu" or a.dtype != torch.float32:
+        return a @ b
+    return torch.from_numpy(np.matmul(a.numpy(), b.numpy()))
 
 
 def _skip_gram_step(
     words: EmbeddingTable, output: EmbeddingTable, chunk: Chunk, k: int, lr: float
 ) -> None:
     """Update both tables; each context word predicts the centre word: the same pairs."""
-    inputs, centers = words.rows[chunk.spans], output.rows[chunk.centers]
-    noise, share = output.rows[chunk.noise], k / NUM_NOISE
-    pairs = chunk.window_mask.sum(dim=1)  # [C, S], centre words that each input predicts
-    true = (centers @ inputs.mT).sigmoid_().neg_().add_(1).mul_(chunk.window_mask).mul_(lr)
-    false = (inputs @ noise.mT).sigmoid_().mul_(pairs[..., None] * (-lr * share))
-    noise_pairs = (pairs.sum(dim=1, keepdim=True) * share).expand_as(chunk.noise)
-    words.add(lr, (chunk.spans, pairs * (1 + k), (true.mT @ centers).baddbmm_(false, noise)))
-    output.add(
-        lr,
-        (chunk.centers, chunk.window_mask.sum(dim=2), true @ inputs),
-        (chunk.noise, noise_pairs, false.mT @ inputs),
-    )
+    mask, share = chunk.window_mask.mT, k / NUM_NOISE  # [C, S, L]
+    pairs = mask.sum(dim=2, keepdim=True)  # [C, S, 1], centre words that each input predicts
+    num_centers = mask.shape[2]
+    targets = torch.cat([chunk.centers, chunk.noise], dim=1)  # [C, L + K']
+    inputs, candidates = words.lookup(chunk.spans), output.lookup(targets)
+    scores = _matmul(inputs, candidates.mT)  # [C, S, L + K']
+    scores[..., :num_centers].neg_()
+    false = (pairs * -share).expand(-1, -1, chunk.noise.shape[1])
+    scores.sigmoid_().mul_(torch.cat([mask, false], dim=2))
+    counts = torch.cat([mask.sum(dim=1), (pairs.sum(dim=1) * share).expand_as(chunk.noise)], dim=1)
+    words.add(lr, (chunk.spans, pairs * (1 + k), _matmul(scores, candidates)))
+    output.add(lr, (targets, counts, _matmul(scores.mT, inputs)))
 
 
 def _cbow_step(
@@ -197,18 +224,18 @@ def _cbow_step(
     As in the authors' program, each context word receives the gradient of the mean, which is not
     divided by the number of context words.
     """
-    inputs, centers = words.rows[chunk.spans], output.rows[chunk.centers]
-    noise, share = output.rows[chunk.noise], k / NUM_NOISE
+    inputs, centers = words.lookup(chunk.spans), output.lookup(chunk.centers)
+    noise, share = output.lookup(chunk.noise), k / NUM_NOISE
     count = chunk.window_mask.sum(dim=2, keepdim=True)  # [C, L, 1]
     mix, counts = chunk.window_mask / count.clamp(min=1), (count > 0).float()
-    means = mix @ inputs  # [C, L, D]
-    true = (means * centers).sum(dim=2, keepdim=True).sigmoid_().neg_().add_(1) * counts * lr
-    false = (means @ noise.mT).sigmoid_() * counts * (-lr * share)
+    means = _matmul(mix, inputs)  # [C, L, D]
+    true = (means * centers).sum(dim=2, keepdim=True).neg_().sigmoid_() * counts
+    false = _matmul(means, noise.mT).sigmoid_() * (counts * -share)
     noise_pairs = (counts.sum(dim=1) * share).expand_as(chunk.noise)
-    change = chunk.window_mask.mT @ (true * centers + false @ noise)
+    change = _matmul(chunk.window_mask.mT, _matmul(false, noise).addcmul_(true, centers))
     words.add(lr, (chunk.spans, chunk.window_mask.sum(dim=1) * (1 + k), change))
     output.add(
         lr,
         (chunk.centers, counts, true * means),
-        (chunk.noise, noise_pairs, false.mT @ means),
+        (chunk.noise, noise_pairs, _matmul(false.mT, means)),
     )
