@@ -100,11 +100,9 @@ def _plan(value: Any, plans: dict[int, Copier]) -> Copier | None:
         return lambda copies: kind([copy(copies) if copy else item for item, copy in items])
     if id(value) in plans:
         return plans[id(value)]
-    if kind is nn.Parameter and not vars(value):
-        # Not `nn.Parameter(...)`, which the modes of a build make slower.
-        create = partial(Tensor._make_subclass, nn.Parameter, value, value.requires_grad)
-    elif kind is Tensor and value.is_meta and value.is_leaf and not vars(value):
-        create = value.detach
+    if kind in (nn.Parameter, Tensor) and value.is_meta and value.is_leaf and not vars(value):
+        # The constructor of a parameter is slower inside the modes of a build.
+        create = partial(Tensor._make_subclass, kind, value, value.requires_grad)
     elif isinstance(value, nn.Module) and _has_plain_state(kind):
         return _plan_module(value, plans)
     else:
@@ -155,7 +153,7 @@ def _plan_module(module: nn.Module, plans: dict[int, Copier]) -> Copier:
 
 
 @cache
-def _has_plain_state(kind: type[nn.Module]) -> bool:
+def _has_plain_state(kind: Any) -> bool:
     """Return whether the attributes of a module are its whole state."""
     return (
         kind.__new__ is object.__new__

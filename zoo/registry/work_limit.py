@@ -39,7 +39,7 @@ class WorkLimit(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.bytes = 0
 
     def __enter__(self) -> Self:
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         _active.set((*_active.get(), self))
         return self
 
@@ -50,7 +50,7 @@ class WorkLimit(TorchDispatchMode):  # type: ignore[no-untyped-call]
         trace: TracebackType | None,
     ) -> None:
         _active.set(tuple(limit for limit in _active.get() if limit is not self))
-        super().__exit__(kind, error, trace)
+        super().__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
 
     def count(self, operations: int, num_bytes: int) -> None:
         """Count operations and their bytes; raise ZooError above a limit."""
