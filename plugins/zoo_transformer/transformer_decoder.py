@@ -19,6 +19,7 @@ from zoo.plugin import (
     Memory,
     Position,
     State,
+    build_layers,
     prepare_memories,
 )
 from zoo_transformer.block import Block, build_position, position_bias
@@ -89,8 +90,9 @@ class TransformerDecoder(Decoder):
         self.memory_dim, self.layers = memory_dim, layers
         self.embedding = embedding
         norms = norm.build() if norm else Norm()
-        self.blocks = nn.ModuleList(
-            Block(
+        self.blocks = build_layers(
+            layers,
+            lambda: Block(
                 dim=dim,
                 memory_dim=memory_dim,
                 attention=attention,
@@ -98,8 +100,7 @@ class TransformerDecoder(Decoder):
                 feed_forward=feed_forward,
                 norm=norms,
                 dropout=dropout,
-            )
-            for _ in range(layers)
+            ),
         )
         self.position = build_position(position, self._blocks()[0].attention, dim, causal=True)
         self.embedding_norm = norms.build(dim) if norms.embedding else None

@@ -5,7 +5,16 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import Attention, Blueprint, Encoder, FromParent, Mask, Memory, Position
+from zoo.plugin import (
+    Attention,
+    Blueprint,
+    Encoder,
+    FromParent,
+    Mask,
+    Memory,
+    Position,
+    build_layers,
+)
 from zoo_transformer.block import Block, build_position, position_bias
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.norm import Norm
@@ -58,8 +67,9 @@ class TransformerEncoder(Encoder):
         self.output_dim = self.summary_dim = dim
         self.carry = {}
         norms = norm.build() if norm else Norm()
-        self.blocks = nn.ModuleList(
-            Block(
+        self.blocks = build_layers(
+            1 if share_layers else layers,
+            lambda: Block(
                 dim=dim,
                 memory_dim=0,
                 attention=attention,
@@ -67,8 +77,7 @@ class TransformerEncoder(Encoder):
                 feed_forward=feed_forward,
                 norm=norms,
                 dropout=dropout,
-            )
-            for _ in range(1 if share_layers else layers)
+            ),
         )
         first: Block = self.blocks[0]  # type: ignore[assignment]
         self.position = build_position(position, first.attention, input_dim, causal=False)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import repeat
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -32,14 +33,16 @@ class Corpus:
     @classmethod
     def from_sentences(cls, sentences: Iterable[Sequence[str]], *, min_count: int = 5) -> Corpus:
         """Return the corpus of tokenised sentences, without words rarer than min_count."""
-        texts = []
+        tokens: list[str] = []
+        lengths = []
         for sentence in sentences:
             if isinstance(sentence, str):
                 raise ZooError(
                     f"a sentence must be a list of words, but got the string '{sentence[:40]}'"
                 )
-            texts.append(list(sentence))
-        counts = Counter(chain.from_iterable(texts))
+            tokens.extend(sentence)
+            lengths.append(len(sentence))
+        counts = Counter(tokens)
         if PADDING in counts:
             raise ZooError(f"the word '{PADDING}' is reserved for padding")
         words = sorted((w for w, n in counts.items() if n >= min_count), key=lambda w: -counts[w])
@@ -49,13 +52,14 @@ class Corpus:
                 f"{min_count} times (min_count)"
             )
         index = {word: row for row, word in enumerate(words, 1)}
-        ids = [[index[word] for word in text if word in index] for text in texts]
-        lengths = torch.tensor([len(row) for row in ids])
+        ids = torch.from_numpy(np.fromiter(map(index.get, tokens, repeat(0)), np.int64))
+        rows = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
+        keep = ids > 0
         return cls(
             [PADDING, *words],
             torch.tensor([0, *(counts[word] for word in words)], dtype=torch.float64),
-            torch.tensor(list(chain.from_iterable(ids))),
-            torch.arange(len(ids)).repeat_interleave(lengths),
+            ids[keep],
+            rows[keep],
         )
 
     def subsample(self, sample: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -1,7 +1,7 @@
 r"""Train word vectors on a corpus.
 
 Stochastic gradient descent on negative sampling, with gradients written out by hand. Words are
-processed in chunks of 32: all scores of a chunk are a few small matrix products, and its words
+processed in chunks of 16: all scores of a chunk are a few small matrix products, and its words
 share their noise words, each weighted by the number of samples it replaces, so that the expected
 gradient is that of the paper. Ji et al. 2016 (arXiv:1604.04661) report the same convergence as the
 original.
@@ -9,28 +9,36 @@ original.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from zoo import ZooError
 from zoo_word2vec.cbow import Cbow
 from zoo_word2vec.corpus import Corpus
+from zoo_word2vec.gradients import (
+    Chunk,
+    EmbeddingTable,
+    Update,
+    cbow_gradients,
+    skip_gram_gradients,
+)
 from zoo_word2vec.skip_gram import SkipGram
 from zoo_word2vec.vectors import Vectors
 from zoo_word2vec.word_model import get_table_weight
 
-CHUNK_SIZE = 32
+CHUNK_SIZE = 16
 """Words that share their noise words."""
-CHUNKS_PER_UPDATE = 16
+CHUNKS_PER_UPDATE = 64
 """Chunks between two updates."""
-NUM_NOISE = 32
+NUM_NOISE = 16
 """Noise words sampled for a chunk."""
-MAX_UPDATE = 3.2
-"""Upper bound on the number of pairs of a word in an update, times the learning rate. Updates of
-more pairs are scaled down, so that frequent words do not overshoot."""
 
 
 @dataclass(frozen=True)
@@ -62,43 +70,6 @@ class TrainingConfig:
             )
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """Centre words with their possible context words.
-
-    Shapes:
-        spans [C, S], word IDs; centers [C, L], the words in the middle of the span; window_mask
-        [C, L, S], 1 where a word of the span is in the window of a centre word; noise [C, K'].
-    """
-
-    spans: Tensor
-    centers: Tensor
-    window_mask: Tensor
-    noise: Tensor
-
-
-class EmbeddingTable:
-    """A table of vectors that is updated in place.
-
-    Shapes:
-        rows [V, D]; pairs [V], zeros between two updates.
-    """
-
-    def __init__(self, rows: Tensor) -> None:
-        self.rows = rows
-        self.pairs = torch.zeros(len(rows), device=rows.device)
-
-    def add(self, lr: float, *updates: tuple[Tensor, Tensor, Tensor]) -> None:
-        """Add updates of rows, each given as indices [...], pairs [...] and changes [..., D]."""
-        max_pairs = MAX_UPDATE / lr
-        rows = torch.cat([indices.flatten() for indices, _, _ in updates])
-        changes = torch.cat([change.flatten(0, -2) for _, _, change in updates])
-        self.pairs.index_add_(0, rows, torch.cat([pairs.flatten() for _, pairs, _ in updates]))
-        changes *= (max_pairs / self.pairs[rows].clamp(min=max_pairs))[:, None]
-        self.pairs[rows] = 0
-        self.rows.index_add_(0, rows, changes.to(self.rows.dtype))
-
-
 @torch.no_grad()
 def train(
     model: SkipGram | Cbow,
@@ -122,16 +93,28 @@ def train(
         )
     words = EmbeddingTable(get_table_weight(model.source))
     output = EmbeddingTable(model.output.weight)
-    step, lr_start = (_skip_gram_step, 0.025) if isinstance(model, SkipGram) else (_cbow_step, 0.05)
-    if config.lr is not None:
-        lr_start = config.lr
-    for done, chunk in _chunks(corpus, config, words.rows.device):
-        lr = max(lr_start * (1 - done), config.min_lr)
-        step(words, output, chunk, model.negatives, lr)
-        if progress is not None:
-            progress(done)
+    is_skip_gram = isinstance(model, SkipGram)
+    compute = skip_gram_gradients if is_skip_gram else cbow_gradients
+    lr_start = config.lr or (0.025 if is_skip_gram else 0.05)
+    device = words.rows.device
+    threads = torch.get_num_threads() if device.type == "cpu" else 1
+    with ThreadPoolExecutor(threads) as pool:
+        run = map if threads == 1 else pool.map
+        for done, chunk in _chunks(corpus, config, device):
+            lr = max(lr_start * (1 - done), config.min_lr)
+            found = run(
+                lambda part: compute(words, output, part, model.negatives), chunk.split(threads)
+            )
+            updates = zip(*found, strict=True)  # those of `words`, then those of `output`
+            list(run(partial(_add, lr), (words, output), updates))
+            if progress is not None:
+                progress(done)
     words.rows[0].zero_()  # padding, which is not a word
     return Vectors(corpus.words[1:], words.rows[1:].float().cpu().numpy())
+
+
+def _add(lr: float, table: EmbeddingTable, updates: Iterable[list[Update]]) -> None:
+    table.add(lr, *chain.from_iterable(updates))
 
 
 def _chunks(
@@ -140,75 +123,40 @@ def _chunks(
     """Yield chunks of the corpus for all epochs, each with the fraction done before it."""
     generator = torch.Generator().manual_seed(config.seed)
     noise_cdf, w = corpus.noise_cdf(), config.window
-    offset = torch.arange(CHUNK_SIZE + 2 * w) - w - torch.arange(CHUNK_SIZE)[:, None]
-    distance = offset.abs().where(offset != 0, 2 * w)  # [L, S]; the word itself is excluded
-    stride = CHUNK_SIZE * CHUNKS_PER_UPDATE
+    offset = torch.arange(CHUNK_SIZE + 2 * w) - w - torch.arange(CHUNK_SIZE)[:, None]  # [L, S]
+    offset, other = offset.int(), offset != 0  # the word itself is excluded
     for epoch in range(config.epochs):
         ids, sentences = corpus.subsample(config.sample, generator)
-        ids = torch.cat([ids.new_zeros(w), ids, ids.new_zeros(w + stride)])
-        # Padding before the first and after the last word is in no sentence.
-        edge = sentences.new_full((w,), -1)
-        sentences = torch.cat([edge, sentences, sentences.new_full((w + stride,), -1)])
-        total = len(ids) - stride - 2 * w
-        for start in range(0, total, stride):
-            span = slice(start, start + stride + 2 * w)
-            spans = ids[span].unfold(0, CHUNK_SIZE + 2 * w, CHUNK_SIZE)  # [C, S]
-            sentence = sentences[span].unfold(0, CHUNK_SIZE + 2 * w, CHUNK_SIZE)
-            own = sentence[:, w : w + CHUNK_SIZE, None]
-            radius = torch.randint(
-                1, w + 1, (CHUNKS_PER_UPDATE, CHUNK_SIZE, 1), generator=generator
-            )
-            window_mask = (distance <= radius) & (own == sentence[:, None]) & (own >= 0)
+        total = len(ids)
+        padding = -total % (CHUNK_SIZE * CHUNKS_PER_UPDATE)
+        left, right = _windows(sentences, w, generator)
+        left, right = (F.pad(x, (0, padding)).view(-1, CHUNK_SIZE, 1) for x in (left, right))
+        spans = F.pad(ids, (w, w + padding)).unfold(0, CHUNK_SIZE + 2 * w, CHUNK_SIZE)
+        for start in range(0, len(spans), CHUNKS_PER_UPDATE):
+            part = slice(start, start + CHUNKS_PER_UPDATE)
+            window_mask = (offset >= left[part]) & (offset <= right[part]) & other
             uniform = torch.rand(
                 CHUNKS_PER_UPDATE, NUM_NOISE, generator=generator, dtype=torch.float64
             )
+            span = spans[part].to(device)  # [C, S]
             chunk = Chunk(
-                spans.to(device),
-                spans[:, w : w + CHUNK_SIZE].to(device),
+                span,
+                span[:, w : w + CHUNK_SIZE],
                 window_mask.to(device, torch.float32),
                 torch.searchsorted(noise_cdf, uniform).clamp_(max=len(noise_cdf) - 1).to(device),
             )
-            yield (epoch + start / total) / config.epochs, chunk
+            yield (epoch + start * CHUNK_SIZE / total) / config.epochs, chunk
 
 
-def _skip_gram_step(
-    words: EmbeddingTable, output: EmbeddingTable, chunk: Chunk, k: int, lr: float
-) -> None:
-    """Update both tables; each context word predicts the centre word: the same pairs."""
-    inputs, centers = words.rows[chunk.spans], output.rows[chunk.centers]
-    noise, share = output.rows[chunk.noise], k / NUM_NOISE
-    pairs = chunk.window_mask.sum(dim=1)  # [C, S], centre words that each input predicts
-    true = (centers @ inputs.mT).sigmoid_().neg_().add_(1).mul_(chunk.window_mask).mul_(lr)
-    false = (inputs @ noise.mT).sigmoid_().mul_(pairs[..., None] * (-lr * share))
-    noise_pairs = (pairs.sum(dim=1, keepdim=True) * share).expand_as(chunk.noise)
-    words.add(lr, (chunk.spans, pairs * (1 + k), (true.mT @ centers).baddbmm_(false, noise)))
-    output.add(
-        lr,
-        (chunk.centers, chunk.window_mask.sum(dim=2), true @ inputs),
-        (chunk.noise, noise_pairs, false.mT @ inputs),
-    )
+def _windows(sentences: Tensor, window: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Sample a radius for each word, and return the offsets [N] of its first and last neighbour.
 
-
-def _cbow_step(
-    words: EmbeddingTable, output: EmbeddingTable, chunk: Chunk, k: int, lr: float
-) -> None:
-    """Update both tables; the mean of the context words predicts the centre word.
-
-    As in the authors' program, each context word receives the gradient of the mean, which is not
-    divided by the number of context words.
+    Neighbours are in the same sentence.
     """
-    inputs, centers = words.rows[chunk.spans], output.rows[chunk.centers]
-    noise, share = output.rows[chunk.noise], k / NUM_NOISE
-    count = chunk.window_mask.sum(dim=2, keepdim=True)  # [C, L, 1]
-    mix, counts = chunk.window_mask / count.clamp(min=1), (count > 0).float()
-    means = mix @ inputs  # [C, L, D]
-    true = (means * centers).sum(dim=2, keepdim=True).sigmoid_().neg_().add_(1) * counts * lr
-    false = (means @ noise.mT).sigmoid_() * counts * (-lr * share)
-    noise_pairs = (counts.sum(dim=1) * share).expand_as(chunk.noise)
-    change = chunk.window_mask.mT @ (true * centers + false @ noise)
-    words.add(lr, (chunk.spans, chunk.window_mask.sum(dim=1) * (1 + k), change))
-    output.add(
-        lr,
-        (chunk.centers, counts, true * means),
-        (chunk.noise, noise_pairs, false.mT @ means),
-    )
+    place = torch.arange(len(sentences))
+    _, lengths = sentences.unique_consecutive(return_counts=True)
+    end = lengths.cumsum(0).repeat_interleave(lengths)
+    start = end - lengths.repeat_interleave(lengths)
+    radius = torch.randint(1, window + 1, (len(sentences),), generator=generator)
+    left, right = torch.maximum(-radius, start - place), torch.minimum(radius, end - 1 - place)
+    return left.int(), right.int()

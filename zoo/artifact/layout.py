@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -47,14 +47,14 @@ DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 """A string; without an end, all that follows."""
 MAX_LEVELS = 64
+_ENTRY_KEYS = {"dtype", "shape", "data_offsets"}
 
 
 class InvalidSafetensorsError(ValueError):
     """Bytes that are not a valid safetensors header. The message follows the name of the file."""
 
 
-@dataclass(frozen=True)
-class StoredTensor:
+class StoredTensor(NamedTuple):
     """Dtype, shape and byte range of a tensor, relative to the end of the header."""
 
     dtype: str
@@ -180,13 +180,13 @@ def _exceeds(text: str, *, commas: int, braces: int) -> bool:
 
 
 def _check_levels(data: Any) -> None:
-    level = [data]
-    for _ in range(MAX_LEVELS + 1):
+    level = [data] if isinstance(data, (dict, list)) else []
+    for _ in range(MAX_LEVELS):
         level = [
             value
             for node in level
-            if isinstance(node, (dict, list))
             for value in (node.values() if isinstance(node, dict) else node)
+            if isinstance(value, (dict, list))
         ]
         if not level:
             return
@@ -206,7 +206,7 @@ def _parse_entry(name: str, entry: Any) -> StoredTensor:
         raise InvalidSafetensorsError(
             f"the tensor name {name[:40]!a} is not printable or is longer than {MAX_NAME:,}"
         )
-    if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
+    if not isinstance(entry, dict) or entry.keys() != _ENTRY_KEYS:
         raise InvalidSafetensorsError(
             f"tensor {name} must have exactly the keys dtype, shape and data_offsets"
         )
@@ -226,4 +226,6 @@ def _parse_entry(name: str, entry: Any) -> StoredTensor:
 
 
 def _is_size_list(values: Any) -> bool:
-    return isinstance(values, list) and all(type(v) is int and 0 <= v < 2**48 for v in values)
+    if not isinstance(values, list) or any(type(value) is not int for value in values):
+        return False
+    return not values or (min(values) >= 0 and max(values) < 2**48)

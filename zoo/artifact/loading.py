@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import torch
+from torch import nn
 
 from zoo.artifact.hashing import check_files
 from zoo.artifact.header import Header
@@ -56,7 +57,18 @@ def build_model(
     model = load_weights(header.path, resolved.spec, resolved.tensors, device=device, dtype=dtype)
     resolved.attach_unavailable(model)
     model.tokenizer = header.tokenizer or None
-    return model.eval()
+    return _set_evaluation_mode(model)
+
+
+def _set_evaluation_mode(model: Model) -> Model:
+    """Return `model.eval()`; without calls and `nn.Module.__setattr__` if no module defines it."""
+    modules = list(model.modules())
+    defaults = nn.Module.train, nn.Module.eval
+    if any((type(module).train, type(module).eval) != defaults for module in modules):
+        return model.eval()
+    for module in modules:
+        vars(module)["training"] = False
+    return model
 
 
 def read_header(path: str | os.PathLike[str]) -> Header:

@@ -18,6 +18,7 @@ from torch import Tensor
 from zoo.artifact.header import Header, check_digest, read_hashes
 from zoo.artifact.header_builder import header_from_file, header_from_shards, shorten_list
 from zoo.artifact.layout import (
+    DTYPES,
     MAX_HEADER,
     MAX_TENSORS,
     InvalidSafetensorsError,
@@ -67,12 +68,16 @@ class MappedFile:
                 self.size = os.fstat(file.fileno()).st_size
                 length = header_length(file.read(8), self.size)
                 self.layout: Layout = decode_header(file.read(length), self.size - 8 - length)
-                self._tensors = safe_open(path, framework="pt")
+                self._begin = 8 + length
+                safe_open(path, framework="pt")  # a second check of the header
+                self._data = torch.from_file(
+                    os.fspath(path), shared=False, size=self.size, dtype=torch.uint8, device="cpu"
+                ).numpy()
                 if not os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
                     raise InvalidSafetensorsError("it was replaced while it was opened")
         except FileNotFoundError:
             raise ArtifactError(f"{path}: no such file") from None
-        # safe_open opens the file a second time, and torch raises RuntimeError if it is gone.
+        # The file is opened again by its path, and torch raises RuntimeError if it is gone.
         except (OSError, ValueError, RuntimeError, SafetensorError) as error:
             if path.suffix in (".yaml", ".yml"):
                 raise ArtifactError(
@@ -84,12 +89,20 @@ class MappedFile:
             ) from None
 
     def tensor(self, name: str) -> Tensor:
-        """Return a tensor without a copy, if its data is aligned."""
-        tensor: Tensor = self._tensors.get_tensor(name)  # type: ignore[no-untyped-call]
-        if tensor.data_ptr() % tensor.itemsize:  # not all writers align
-            aligned = tensor.reshape(-1).view(torch.uint8).clone()
-            return aligned.view(tensor.dtype).view(tensor.shape)
-        return tensor
+        """Return a tensor without a copy, if its data is aligned.
+
+        Each tensor has a storage of its own size, so that `torch.save` does not write the file.
+        """
+        stored = self.layout.tensors[name]
+        dtype, begin = DTYPES[stored.dtype], self._begin + stored.begin
+        if not stored.nbytes:
+            return torch.empty(stored.shape, dtype=dtype, device="cpu")
+        if begin % dtype.itemsize:  # not all writers align
+            copy = self._data[begin : begin + stored.nbytes].copy()
+            return torch.from_numpy(copy).view(dtype).view(stored.shape)
+        count = stored.nbytes // dtype.itemsize
+        flat = torch.frombuffer(self._data, dtype=dtype, count=count, offset=begin)
+        return flat if len(stored.shape) == 1 else flat.view(stored.shape)
 
 
 class ArtifactFile(MappedFile):

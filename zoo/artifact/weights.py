@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from zoo.artifact.layout import DTYPE_NAMES
 from zoo.errors import ArtifactError, SpecError
 from zoo.interfaces import Model
+from zoo.registry.work_limit import MAX_BYTES, WorkLimit
 from zoo.spec.composition import attach_metadata, build_on_meta
 from zoo.spec.meta import SkipInit
 from zoo.spec.spec import Spec
-from zoo.spec.work_limit import MAX_BYTES, WorkLimit
 
 _MAX_SHOWN = 8
 _COMPILED = "_orig_mod"
@@ -79,18 +79,22 @@ def load_weights(
     model = attach_metadata(tree, spec)
     expected = named_tensors(model)
     _check_tensors(source, tensors, expected)
+    modules = list(model.modules())
 
     def move(tensor: Tensor, device: torch.device | None, dtype: torch.dtype | None) -> Tensor:
+        if dtype is None and (device is None or tensor.device == device):
+            return tensor
         return tensor.to(device=device, dtype=dtype if tensor.is_floating_point() else None)
 
     _assign_tensors(
-        model, [(old, move(tensors[name], device, dtype)) for name, old in expected.items()]
+        modules, [(old, move(tensors[name], device, dtype)) for name, old in expected.items()]
     )
-    computed = _computed_buffers(source, model, spec)
-    if computed:
+    buffers = (buffer for module in modules for buffer in module._buffers.values())
+    if any(buffer is not None and buffer.is_meta for buffer in buffers):
+        computed = _compute_buffers(source, model, spec)
         like = next((p for p in model.parameters() if p.is_floating_point()), None)
         target = (device, dtype) if like is None else (like.device, like.dtype)
-        _assign_tensors(model, [(old, move(new, *target)) for old, new in computed])
+        _assign_tensors(modules, [(old, move(new, *target)) for old, new in computed])
     return model
 
 
@@ -126,28 +130,29 @@ def _is_compatible_dtype(found: torch.dtype, expected: torch.dtype) -> bool:
     return expected.is_floating_point and found.is_floating_point and found.itemsize >= 2
 
 
-def _assign_tensors(model: nn.Module, pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
-    """Replace tensors of a model without a copy, in every module that shares them."""
-    fresh: dict[int, Tensor] = {}
-    for old, new in pairs:
-        is_parameter = isinstance(old, nn.Parameter)
-        fresh[id(old)] = nn.Parameter(new, requires_grad=old.requires_grad) if is_parameter else new
-    for module in model.modules():
-        for table in (module._parameters, module._buffers):
-            for key, value in table.items():
-                if id(value) in fresh:
-                    table[key] = fresh[id(value)]  # type: ignore[assignment]
+def _assign_tensors(modules: Sequence[nn.Module], pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
+    """Replace tensors of modules without a copy, in every module that shares them."""
+    fresh = {id(old): (old, new) for old, new in pairs}
+    parameters: dict[int, nn.Parameter] = {}
+    for module in modules:
+        for key, parameter in module._parameters.items():
+            if (number := id(parameter)) in fresh:
+                if number not in parameters:
+                    old, new = fresh[number]
+                    parameters[number] = nn.Parameter(new, requires_grad=old.requires_grad)
+                module._parameters[key] = parameters[number]
+        for key, buffer in module._buffers.items():
+            if id(buffer) in fresh:
+                module._buffers[key] = fresh[id(buffer)][1]
 
 
-def _computed_buffers(source: object, model: Model, spec: Spec) -> list[tuple[Tensor, Tensor]]:
+def _compute_buffers(source: object, model: Model, spec: Spec) -> list[tuple[Tensor, Tensor]]:
     """Return the buffers that are not saved, with the values that the constructor computes.
 
     The model is built a second time without initialising its parameters, so that their memory is
     reserved but never used. The memory is limited by the size of the weights.
     """
     absent = {name: buffer for name, buffer in model.named_buffers() if buffer.is_meta}
-    if not absent:
-        return []
     weights = sum(tensor.nbytes for tensor in model.state_dict().values())
     limit = WorkLimit(max_bytes=MAX_BYTES + 4 * weights)
     try:

@@ -20,6 +20,10 @@ _ACTIVE = threading.local()
 class Linear(nn.Linear):
     """A `torch.nn.Linear` that uses packed weights inside `PackedWeights.use`."""
 
+    def reset_parameters(self) -> None:
+        if not self.weight.is_meta:  # no values to initialise
+            super().reset_parameters()
+
     def forward(self, input: Tensor) -> Tensor:
         return linear(input, self.weight, self.bias)
 

@@ -201,6 +201,12 @@ class BuildNode:
 _build_stack: ContextVar[tuple[BuildNode, ...]] = ContextVar("build_stack", default=())
 
 
+def innermost_node() -> BuildNode | None:
+    """Return the part whose constructor runs, or None outside of a build."""
+    nodes = _build_stack.get()
+    return nodes[-1] if nodes else None
+
+
 @contextmanager
 def record_build() -> Iterator[BuildNode]:
     """Record the tree of parts built inside the block, as children of the yielded root."""

@@ -24,6 +24,9 @@ class ComponentRegistry:
     entries: Sequence[Entry] = ()
     specs: Mapping[str, Sequence[PluginFile]] = field(default_factory=dict)
     maps: Mapping[str, Sequence[PluginFile]] = field(default_factory=dict)
+    _by_kind: dict[str | None, list[Entry]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> ComponentRegistry:
@@ -43,7 +46,9 @@ class ComponentRegistry:
 
     def components(self, kind: str | None = None) -> list[Entry]:
         """Return all entries, or those of one kind, sorted by kind and name."""
-        return select_kind(self.entries, kind, list(KINDS))
+        if kind not in self._by_kind:
+            self._by_kind[kind] = select_kind(self.entries, kind, list(KINDS))
+        return list(self._by_kind[kind])
 
     def parts(self, target: type) -> list[Entry]:
         """Return the registered subclasses of the class of a slot."""

@@ -14,6 +14,7 @@ from zoo.interfaces.importer import Importer
 from zoo.interfaces.signature import parameters
 from zoo.registry.blueprint import Blueprint, BuildNode, record_build
 from zoo.registry.component_registry import ComponentRegistry, default_registry
+from zoo.registry.work_limit import WorkLimit
 from zoo.spec.contracts import contract_problems
 from zoo.spec.data_contract import data_problems
 from zoo.spec.initialisation import initialise
@@ -21,7 +22,6 @@ from zoo.spec.meta import SkipInit
 from zoo.spec.report import Report, build_report
 from zoo.spec.spec import Source, Spec, draft_spec, sort_problems
 from zoo.spec.training import MAX_STEPS, Training
-from zoo.spec.work_limit import WorkLimit
 
 
 def components(kind: str | None = None) -> list[Entry]:

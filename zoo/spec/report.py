@@ -14,10 +14,10 @@ from zoo.attention import RecordsAttention, recording
 from zoo.errors import Problem, SpecError
 from zoo.registry.blueprint import BuildNode, format_error
 from zoo.registry.plugin_call import PluginCall
+from zoo.registry.work_limit import WorkLimit
 from zoo.spec.attention_path import AttentionPath, find_attention_path
 from zoo.spec.initialisation import initialised_weights
 from zoo.spec.spec import Spec
-from zoo.spec.work_limit import WorkLimit
 
 # Batch and length of two runs; dimensions that differ between them are shown as letters.
 _EXAMPLE_SIZES = ((2, 3), (3, 4))

@@ -1,4 +1,4 @@
-"""Training: the step against autograd, chunks, and topics that are separated."""
+"""Training: the gradients against autograd, chunks, and topics that are separated."""
 
 import numpy as np
 import pytest
@@ -8,16 +8,8 @@ import torch.nn.functional as F
 import zoo
 from zoo import ZooError
 from zoo_word2vec.corpus import Corpus
-from zoo_word2vec.training import (
-    NUM_NOISE,
-    Chunk,
-    EmbeddingTable,
-    TrainingConfig,
-    _cbow_step,
-    _chunks,
-    _skip_gram_step,
-    train,
-)
+from zoo_word2vec.gradients import Chunk, EmbeddingTable, cbow_gradients, skip_gram_gradients
+from zoo_word2vec.training import NUM_NOISE, TrainingConfig, _chunks, train
 
 TEXT = [["a", "b", "a", "c"], ["b", "d", "a"], ["e"]]
 TOPICS, WORDS, SENTENCES = 5, 20, 2000
@@ -74,16 +66,19 @@ def _loss(kind, words, output, chunk, k):
     return loss
 
 
-@pytest.mark.parametrize(("kind", "step"), [("skip-gram", _skip_gram_step), ("cbow", _cbow_step)])
-def test_the_training_step_matches_autograd(kind, step):
+@pytest.mark.parametrize(
+    ("kind", "compute"), [("skip-gram", skip_gram_gradients), ("cbow", cbow_gradients)]
+)
+def test_the_gradients_match_autograd(kind, compute):
     generator = torch.Generator().manual_seed(1)
     words, output = (torch.randn(300, 4, generator=generator).requires_grad_() for _ in range(2))
     chunk = _make_chunk()
     _loss(kind, words, output, chunk, k=3).backward()
-    updated, updated_output = words.detach().clone(), output.detach().clone()
-    step(EmbeddingTable(updated), EmbeddingTable(updated_output), chunk, 3, 0.1)
-    torch.testing.assert_close(updated, words.detach() - 0.1 * words.grad)
-    torch.testing.assert_close(updated_output, output.detach() - 0.1 * output.grad)
+    tables = [EmbeddingTable(weight.detach().clone()) for weight in (words, output)]
+    for table, updates in zip(tables, compute(*tables, chunk, 3), strict=True):
+        table.add(0.1, *updates)
+    for table, weight in zip(tables, (words, output), strict=True):
+        torch.testing.assert_close(table.rows, weight.detach() - 0.1 * weight.grad)
 
 
 @pytest.mark.parametrize(("kind", "lr"), [("skip-gram", 0.025), ("cbow", 0.05)])
@@ -100,8 +95,8 @@ def test_the_default_learning_rate_is_that_of_the_authors(compose_model, kind, l
 def test_updates_of_many_pairs_are_scaled_down():
     table = EmbeddingTable(torch.zeros(3, 2))
     rows, ones = torch.tensor([1] * 32 + [2]), torch.ones(33)
-    table.add(0.2, (rows, ones, torch.ones(33, 2)))  # 3.2 / 0.2 = 16 pairs
-    assert table.rows.tolist() == [[0, 0], [16, 16], [1, 1]]
+    table.add(0.25, (rows, ones, torch.ones(33, 2)))  # 3.2 / 0.25 = 12.8 pairs
+    torch.testing.assert_close(table.rows, torch.tensor([[0.0], [3.2], [0.25]]).expand(3, 2))
     assert not table.pairs.any()
 
 
@@ -143,6 +138,19 @@ def test_training_is_deterministic_and_padding_stays_zero(compose_model):
     model = compose_model("skip-gram")
     train(model, corpus, TrainingConfig(epochs=1))
     assert not model.source.table.weight[0].any()
+
+
+@pytest.mark.parametrize("kind", ["skip-gram", "cbow"])
+def test_the_number_of_threads_does_not_change_the_vectors(compose_model, kind):
+    corpus, before = Corpus.from_sentences(TEXT * 50, min_count=1), torch.get_num_threads()
+    trained = []
+    try:
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            trained.append(train(compose_model(kind), corpus, TrainingConfig(epochs=1)).matrix)
+    finally:
+        torch.set_num_threads(before)
+    np.testing.assert_allclose(*trained, rtol=1e-5)
 
 
 def _sentences(seed):

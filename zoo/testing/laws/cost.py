@@ -10,8 +10,8 @@ import torch
 
 from zoo.interfaces import KINDS
 from zoo.interfaces.signature import Parameter, parameters
+from zoo.registry.work_limit import WorkLimit
 from zoo.spec.meta import skip_dynamo_import
-from zoo.spec.work_limit import WorkLimit
 from zoo.testing.configuration import Configuration, small_params
 from zoo.testing.law import Law, NotApplicable
 from zoo.testing.limits import run_with_limits, supports_limits

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -36,21 +38,59 @@ class WorkLimit(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.operations = 0
         self.bytes = 0
 
+    def __enter__(self) -> Self:
+        super().__enter__()  # type: ignore[no-untyped-call]
+        _active.set((*_active.get(), self))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _active.set(tuple(limit for limit in _active.get() if limit is not self))
+        super().__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
+
+    def count(self, operations: int, num_bytes: int) -> None:
+        """Count operations and their bytes; raise ZooError above a limit."""
+        self.operations += operations
+        if self.operations > self.max_operations:
+            raise ZooError(f"needs more than {self.max_operations:,} operations")
+        self.bytes += num_bytes
+        if num_bytes and self.bytes > self.max_bytes:
+            raise ZooError(
+                f"needs {self.bytes / 1e9:,.1f} GB of memory, more than the limit of "
+                f"{self.max_bytes / 1e9:,.1f} GB"
+            )
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        self.operations += 1
-        if self.operations > self.max_operations:
-            raise ZooError(f"needs more than {self.max_operations:,} operations")
-        if not _is_on_meta(args, kwargs):
-            self.bytes += _predict_bytes(func, args, kwargs)
-            if self.bytes > self.max_bytes:
-                raise ZooError(
-                    f"needs {self.bytes / 1e9:,.1f} GB of memory, more than the limit of "
-                    f"{self.max_bytes / 1e9:,.1f} GB"
-                )
+        self.count(1, 0 if _is_on_meta(args, kwargs) else _predict_bytes(func, args, kwargs))
         return func(*args, **kwargs)
+
+
+_active: ContextVar[tuple[WorkLimit, ...]] = ContextVar("active_limits", default=())
+
+
+class Work:
+    """The work between creation and `end`, counted again by `repeat`."""
+
+    def __init__(self) -> None:
+        self._limits = [(limit, limit.operations, limit.bytes) for limit in _active.get()]
+
+    def end(self) -> None:
+        self._limits = [
+            (limit, limit.operations - operations, limit.bytes - num_bytes)
+            for limit, operations, num_bytes in self._limits
+        ]
+
+    def repeat(self) -> None:
+        """Count the same work again, for a result that was copied instead of computed."""
+        for limit, operations, num_bytes in self._limits:
+            limit.count(operations, num_bytes)
 
 
 def _is_on_meta(args: Any, kwargs: Mapping[str, Any]) -> bool:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from zoo.errors import ZooError
-from zoo.spec.work_limit import WorkLimit
+from zoo.registry.work_limit import WorkLimit
 
 
 def test_results_outside_of_the_meta_device_are_limited_before_they_are_allocated():
