@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from zoo.errors import ZooError
+from zoo.spec.meta_cache import run_on_meta
 
 MAX_OPERATIONS = 50_000
 """Operations of one build, or of the examples of one check. A Llama of 126 layers needs 33,000."""
@@ -43,13 +44,14 @@ class WorkLimit(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.operations += 1
         if self.operations > self.max_operations:
             raise ZooError(f"needs more than {self.max_operations:,} operations")
-        if not _is_on_meta(args, kwargs):
-            self.bytes += _predict_bytes(func, args, kwargs)
-            if self.bytes > self.max_bytes:
-                raise ZooError(
-                    f"needs {self.bytes / 1e9:,.1f} GB of memory, more than the limit of "
-                    f"{self.max_bytes / 1e9:,.1f} GB"
-                )
+        if _is_on_meta(args, kwargs):
+            return run_on_meta(func, args, kwargs)
+        self.bytes += _predict_bytes(func, args, kwargs)
+        if self.bytes > self.max_bytes:
+            raise ZooError(
+                f"needs {self.bytes / 1e9:,.1f} GB of memory, more than the limit of "
+                f"{self.max_bytes / 1e9:,.1f} GB"
+            )
         return func(*args, **kwargs)
 
 
