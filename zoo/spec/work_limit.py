@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from zoo.errors import ZooError
-from zoo.spec.meta_cache import run_on_meta
+from zoo.registry.meta_cache import run_on_meta
 
 MAX_OPERATIONS = 50_000
 """Operations of one build, or of the examples of one check. A Llama of 126 layers needs 33,000."""
