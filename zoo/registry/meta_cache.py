@@ -21,8 +21,8 @@ _RESULTS: dict[Hashable, Any] = {}
 def run_on_meta(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Run an operation with an argument on the meta device, or create the result it had before.
 
-    Operations that return or modify an argument always run, and so do those with arguments or
-    results of other types than tensors, numbers and lists of them.
+    Operations that return or modify an argument always run, and so do those without tensors as
+    arguments, and those with arguments or results of other types than tensors, numbers and lists.
     """
     key = _make_key(func, args, kwargs)
     if key is None:
@@ -38,14 +38,16 @@ def run_on_meta(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
 
 
 @lru_cache(maxsize=MAX_ENTRIES)
-def _returns_new_tensors(func: Any) -> bool:
+def _computes_new_tensors(func: Any) -> bool:
+    """Return whether an operation has tensors as arguments, and does not return or modify them."""
     schema = func._schema
-    return not any(value.alias_info for value in (*schema.arguments, *schema.returns))
+    has_tensors = any("Tensor" in str(argument.type) for argument in schema.arguments)
+    return has_tensors and not any(v.alias_info for v in (*schema.arguments, *schema.returns))
 
 
 def _make_key(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable | None:
     """Return what the result depends on; None for an operation that has to run."""
-    if not _returns_new_tensors(func):
+    if not _computes_new_tensors(func):
         return None
     try:
         return (func, *_keys(args), *kwargs, *_keys(kwargs.values()))
