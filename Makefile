@@ -2,6 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# Compiled modules are written even where the variable is set: without them each process of the
+# tests that imports torch compiles it again, which takes 7 s.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test slow nightly lint types hooks bench dist clean
 
 demo: .venv/installed-view

@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import gc
 import os
 import signal
 import threading
@@ -22,3 +23,9 @@ if (
     and threading.current_thread() is threading.main_thread()
 ):
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish():
+    """Exclude modules and collected tests from garbage collection, which would read them all."""
+    gc.collect()
+    gc.freeze()

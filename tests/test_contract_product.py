@@ -48,21 +48,19 @@ def _data(model, **sections):
     return {"zoo": 1, "name": "pair", "model": MODELS[model], **sections}
 
 
-def _accepted(data, name):
-    """Return whether a spec is valid; a rejection names the part and what fits."""
+def _compose(data, name):
+    """Return the model of a valid spec; a rejection names the part and what fits."""
     try:
-        zoo.check(data, registry=REGISTRY)
+        return zoo.compose(data, registry=REGISTRY)
     except zoo.SpecError as error:
         for problem in error.problems:
             assert f"'{name}'" in problem.message
             assert " fit: " in problem.message or "remove it" in problem.message
             assert problem.place is None or problem.path
-        return False
-    return True
+        return None
 
 
-def _assert_trains(model, name, data):
-    built = zoo.compose(data, registry=REGISTRY)
+def _assert_trains(model, name, data, built):
     objective = _blueprint(data, "objective").build()
     loss = objective(built.train()(example_batch(built)))
     assert loss.isfinite()
@@ -77,9 +75,9 @@ def test_an_accepted_objective_trains_the_model(model):
     fitting = []
     for name, part in OBJECTIVES.items():
         data = _data(model, objective=part)
-        if _accepted(data, name):
+        if built := _compose(data, name):
             fitting.append(name)
-            _assert_trains(model, name, data)
+            _assert_trains(model, name, data, built)
     assert fitting, "no objective fits"
     assert len(fitting) < len(OBJECTIVES)
 
@@ -88,8 +86,7 @@ def test_an_accepted_objective_trains_the_model(model):
 def test_an_accepted_sampler_generates(model):
     for name, part in SAMPLERS.items():
         data = _data(model, sampler=part)
-        if _accepted(data, name):
-            built = zoo.compose(data, registry=REGISTRY)
+        if built := _compose(data, name):
             sampler = _blueprint(data, "sampler").build()
             output = built.generate(example_batch(built), sampler, max_length=3)
             assert output.tokens.shape[0] == 3
@@ -99,9 +96,9 @@ def test_an_accepted_sampler_generates(model):
 def test_an_accepted_metric_is_computed_from_predictions_of_the_model(model):
     for name, part in METRICS.items():
         data = _data(model, metrics=[part])
-        if _accepted(data, name):
+        if built := _compose(data, name):
             (metric,) = zoo.metrics(zoo.load_spec(data, registry=REGISTRY))
-            metric.update(*predict(zoo.compose(data, registry=REGISTRY), metric.consumes))
+            metric.update(*predict(built, metric.consumes))
             assert metric.compute()
 
 

@@ -127,9 +127,9 @@ class Stack(nn.Module):
     def padded(self, inputs: Tensor, mask: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the result of `reference` with a padded batch.
 
-        Each direction runs in one of torch's kernels, or as the operator `decode_sequence` if there
-        is no kernel for the cell, and under torch.compile, which would unroll the kernel. States
-        after the last valid step are not masked.
+        Each direction runs in one of torch's kernels, or as the operator `decode_sequence` for a
+        cell without a kernel, and under torch.compile, which would unroll the kernel. States after
+        the last valid step are not masked.
         """
         lengths = mask.sum(dim=1)
         states = inputs.masked_fill(~mask[..., None], 0.0)

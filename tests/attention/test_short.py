@@ -95,7 +95,7 @@ def test_conditions(monkeypatch):
     assert reason(Mask(causal=True, offset=3)) == "the causal mask has an offset"
     assert reason(Mask(bias=torch.zeros(2, 5, 7))) == "the mask has a bias or pairs"
     assert reason(T=129).startswith("a sequence is longer than 128")
-    assert reason(S=0) == "there are no queries or no keys"
+    assert reason(S=0) == "queries or keys are empty"
     assert why_not_short(*make(), Mask()) == "the dtype is torch.float32"
     query, keys, values = make(dtype=HALF)
     grouped = why_not_short(query, keys[:, :1], values[:, :1], Mask())

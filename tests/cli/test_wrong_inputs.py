@@ -107,11 +107,27 @@ def _commands(files, out):
                 yield verb, sort, filled
 
 
-def test_every_command_rejects_every_wrong_input_in_a_few_lines(files, tmp_path):
-    cases = list(_commands(files, str(tmp_path / "out")))
-    results = _run([arguments for _, _, arguments in cases], tmp_path)
+@pytest.fixture(scope="module")
+def run_all(files, tmp_path_factory):
+    """Run the commands of all tests in one process, because importing torch takes seconds.
+
+    Return the cases of each test with exit code and standard error.
+    """
+    folder = os.path.dirname(files["spec"])
+    written = _write_invalid_files(tmp_path_factory.mktemp("invalid"))
+    cases = {
+        "wrong": [(case, case[2]) for case in _commands(files, os.path.join(folder, "out"))],
+        "near": [(case, case[0]) for case in MISSES],
+        "invalid": [(path, ["check", path]) for path in written],
+    }
+    commands = [arguments for rows in cases.values() for _, arguments in rows]
+    results = iter(_run(commands, folder))
+    return {test: [(case, *next(results)) for case, _ in rows] for test, rows in cases.items()}
+
+
+def test_every_command_rejects_every_wrong_input_in_a_few_lines(files, run_all):
     problems = []
-    for (verb, sort, _), (code, message) in zip(cases, results, strict=True):
+    for (verb, sort, _), code, message in run_all["wrong"]:
         lines = message.strip().splitlines()
         path = files[sort]
         shown = path in message
@@ -140,13 +156,36 @@ MISSES = [
 ]
 
 
-def test_a_near_miss_names_what_was_meant(files):
-    folder = os.path.dirname(files["spec"])
-    results = _run([arguments for arguments, _ in MISSES], folder)
-    for (arguments, words), (code, message) in zip(MISSES, results, strict=True):
+def test_a_near_miss_names_what_was_meant(run_all):
+    for (arguments, words), code, message in run_all["near"]:
         assert code in (1, 2), (arguments, message)
         text = " ".join(message.replace("│", " ").split())
         assert [word for word in words if word not in text] == [], (arguments, text)
+
+
+INVALID = {
+    "tab.yaml": b"zoo: 1\nmodel:\n\ttype: seq2seq\n",
+    "latin.yaml": "zoo: 1\nname: caf\xe9\n".encode("latin-1"),
+    "empty.yaml": b"",
+    "tag.yaml": b"zoo: !!python/object/apply:os.system ['true']\n",
+    "deep.yaml": b"zoo: " + b"[" * 10_000,
+    "big.yaml": b"# " + b"x" * 50_000_000,
+    "list.yaml": b"- 1\n- 2\n",
+    "unknown.yaml": b"zoo: 1\nname: x\nmodle: {type: seq2seq}\n",
+}
+
+
+def _write_invalid_files(folder):
+    for name, content in INVALID.items():
+        (folder / name).write_bytes(content)
+    return [*(str(folder / name) for name in INVALID), str(folder), str(folder / "no.yaml")]
+
+
+def test_invalid_files_never_print_a_traceback(run_all):
+    for path, code, message in run_all["invalid"]:
+        assert code == 1
+        assert "Traceback" not in message
+        assert f"{path}:" in message
 
 
 def test_saving_a_module_that_is_not_a_model_raises(tmp_path):

@@ -54,27 +54,32 @@ def _many_entries(count):
     return single[:start] + entry * count + tail
 
 
-ARRAYS = {
-    "bomb": _bomb(400_000_000),
-    "many entries": _many_entries(300_000),
-    "huge shape": _npz([("a.npy", _npy((10**12,)))]),
-    "shape that overflows": _npz([("a.npy", _npy((2**62, 2**62)))]),
-    "shape of many digits": _npz([("a.npy", _npy(f"({'9' * 5_000},)"))]),
-    "deep header": _npz([("a.npy", _npy("(" * 3_000))]),
-    "long item": _npz([("a.npy", _npy((1,), "<U2000000000"))]),
-    "objects": _npz([("a.npy", _npy((1,), "|O") + b"\x80\x04N.")]),
-    "text": _npz([("a.npy", _npy((1,), "<U2") + bytes(8))]),
-    "not an array": _npz([("a.npy", b"text")]),
-    "hostile name": _npz([("\x1b[2J\n.npy", _npy((0,)))]),
-    "one array": _npy((10**12,)),
-    "lzma": _npz([("a.npy", _npy((1,)) + bytes(4))], zipfile.ZIP_LZMA),
-    "cut": _npz([("a.npy", _npy((1,)) + bytes(4))])[:60],
-}
+@pytest.fixture(scope="module")
+def bomb():
+    return _bomb(400_000_000)
 
 
-def test_hostile_arrays_are_rejected_in_little_time_and_memory(tmp_path):
+def _arrays():
+    return {
+        "many entries": _many_entries(300_000),
+        "huge shape": _npz([("a.npy", _npy((10**12,)))]),
+        "shape that overflows": _npz([("a.npy", _npy((2**62, 2**62)))]),
+        "shape of many digits": _npz([("a.npy", _npy(f"({'9' * 5_000},)"))]),
+        "deep header": _npz([("a.npy", _npy("(" * 3_000))]),
+        "long item": _npz([("a.npy", _npy((1,), "<U2000000000"))]),
+        "objects": _npz([("a.npy", _npy((1,), "|O") + b"\x80\x04N.")]),
+        "text": _npz([("a.npy", _npy((1,), "<U2") + bytes(8))]),
+        "not an array": _npz([("a.npy", b"text")]),
+        "hostile name": _npz([("\x1b[2J\n.npy", _npy((0,)))]),
+        "one array": _npy((10**12,)),
+        "lzma": _npz([("a.npy", _npy((1,)) + bytes(4))], zipfile.ZIP_LZMA),
+        "cut": _npz([("a.npy", _npy((1,)) + bytes(4))])[:60],
+    }
+
+
+def test_hostile_arrays_are_rejected_in_little_time_and_memory(tmp_path, bomb):
     cases = {}
-    for label, content in ARRAYS.items():
+    for label, content in {"bomb": bomb, **_arrays()}.items():
         assert len(content) < 20_000_000
         file = tmp_path / f"{label}.npz"
         file.write_bytes(content)
@@ -139,8 +144,8 @@ def test_hostile_json_of_a_folder_takes_little_time_and_memory(tmp_path, name):
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".bin", ".npz", ".npy", ".safetensors"])
-def test_pickles_and_archives_are_rejected_without_being_read(tmp_path, suffix):
+def test_pickles_and_archives_are_rejected_without_being_read(tmp_path, suffix, bomb):
     file = tmp_path / f"weights{suffix}"
-    file.write_bytes(ARRAYS["bomb"])
+    file.write_bytes(bomb)
     options = {"spec": "rnn-lm", "map": {"zoo": 1}}
     assert_cheap({suffix: (lambda: plan_import(file, **options),)}, rejected=True)

@@ -57,17 +57,22 @@ class Shell:
         """Start a command, without waiting for its end."""
         return self._start(CODE, *map(str, arguments), str(self.report))
 
-    def _start(self, *arguments: str) -> subprocess.Popen[str]:
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment variables of the processes."""
         path = os.pathsep.join([*self.path, os.environ.get("PYTHONPATH", "")])
         environ = {**os.environ, "PYTHONPATH": path, "XDG_CACHE_HOME": str(self.cache)}
         environ.pop("ZOO_PLUGINS", None)
+        return environ | self.environ
+
+    def _start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-c", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             cwd=self.folder,
-            env=environ | self.environ,
+            env=self.env,
         )
 
     def run(self, *arguments: object, code: int = 0) -> Result:

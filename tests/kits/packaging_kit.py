@@ -43,7 +43,7 @@ class Environment:
 
     def install(self, source: Path) -> None:
         # --ignore-installed: the outer environment can hold the same version.
-        flags = ["--no-deps", "--no-build-isolation", "--ignore-installed"]
+        flags = ["--no-deps", "--no-build-isolation", "--no-compile", "--ignore-installed"]
         self._pip("install", *flags, str(source))
 
     def uninstall(self, distribution: str) -> None:

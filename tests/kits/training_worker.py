@@ -56,15 +56,16 @@ def main():
         options = {"device": "cpu", "parallel": parallel, **options}
         return zoo.train(spec_of(steps), output=output / name, **options)
 
-    train(50, "ddp", "ddp")
-    train(50, "fsdp", "fsdp")
-    train(20, "resumed", "ddp")
-    train(50, "resumed", "ddp", resume=True)
-    for steps, parallel in ((3, "ddp"), (6, "fsdp"), (9, "ddp")):
-        train(steps, "resharded", parallel, resume=True)
+    steps = settings["steps"]
+    train(steps, "ddp", "ddp")
+    train(steps, "fsdp", "fsdp")
+    train(8, "resumed", "ddp")
+    train(steps, "resumed", "ddp", resume=True)
+    for end, parallel in ((3, "ddp"), (6, "fsdp"), (9, "ddp")):
+        train(end, "resharded", parallel, resume=True)
     if os.environ["RANK"] == "0":
         (output / "sharding.json").write_text(json.dumps(found))
-    train(50, "killed", "ddp", callbacks=[KillProcess()])
+    train(steps, "killed", "ddp", callbacks=[KillProcess()])
 
 
 main()

@@ -28,7 +28,7 @@ def why_not_short(query: Tensor, keys: Tensor, values: Tensor, mask: Mask) -> st
     if max(query.shape[2], keys.shape[2]) > MAX_LENGTH or query.shape[3] > _MAX_WIDTH:
         return f"a sequence is longer than {MAX_LENGTH}, or a head wider than {_MAX_WIDTH}"
     if not query.numel() or not keys.numel():
-        return "there are no queries or no keys"
+        return "queries or keys are empty"
     if mask.bias is not None or mask.pairs is not None:
         return "the mask has a bias or pairs"
     if mask.causal and not (isinstance(mask.offset, int) and mask.offset == 0):

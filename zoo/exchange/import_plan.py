@@ -29,7 +29,7 @@ from zoo.interfaces.tensors import TensorMeta
 from zoo.registry.blueprint import format_error
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.registry.plugin_call import PluginCall
-from zoo.spec.composition import attach_metadata, build_on_meta, check_spec, resolve_dtype
+from zoo.spec.composition import attach_metadata, build_on_meta, resolve_dtype, validate_spec
 from zoo.spec.spec import Source, Spec
 
 
@@ -121,7 +121,7 @@ def plan_import(
         map = find_map(map, registry)
     if tokenizer is not None:
         tokenizers = dict.fromkeys(("source", "target"), tokenizer)
-    checked, _ = check_spec(spec, overrides=overrides, registry=registry, importer=importer)
+    checked = validate_spec(spec, overrides=overrides, registry=registry, importer=importer)
     model = attach_metadata(build_on_meta(checked), checked)
     texts = {side: read_tokenizer(file) for side, file in tokenizers.items()}
     attach_tokenizers(model, texts, trained=True)

@@ -39,8 +39,9 @@ def discover(environ: Mapping[str, str] | None = None) -> list[Plugin]:
             plugin.errors.append(f"entry_points.txt cannot be read: {_format_error(error)}")
             plugins.append(plugin)
             continue
+        version = _version_of(distribution)
         for point in points:
-            plugin = Plugin(point.name, point.value, name, _version_of(distribution))
+            plugin = Plugin(point.name, point.value, name, version)
             plugin.enabled = _is_enabled(plugin, setting)
             if plugin.enabled:
                 _load(plugin, point)

@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from zoo.errors import ZooError
+from zoo.registry.meta_cache import run_on_meta
 
 MAX_OPERATIONS = 50_000
 """Operations of one build, or of the examples of one check. A Llama of 126 layers needs 33,000."""
@@ -68,7 +69,10 @@ class WorkLimit(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        self.count(1, 0 if _is_on_meta(args, kwargs) else _predict_bytes(func, args, kwargs))
+        if _is_on_meta(args, kwargs):
+            self.count(1, 0)
+            return run_on_meta(func, args, kwargs)
+        self.count(1, _predict_bytes(func, args, kwargs))
         return func(*args, **kwargs)
 
 

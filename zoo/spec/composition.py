@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -19,9 +19,11 @@ from zoo.spec.contracts import contract_problems
 from zoo.spec.data_contract import data_problems
 from zoo.spec.initialisation import initialise
 from zoo.spec.meta import SkipInit
-from zoo.spec.report import Report, build_report
+from zoo.spec.report import Report, build_report, check_example
 from zoo.spec.spec import Source, Spec, draft_spec, sort_problems
 from zoo.spec.training import MAX_STEPS, Training
+
+T = TypeVar("T")
 
 
 def components(kind: str | None = None) -> list[Entry]:
@@ -54,7 +56,7 @@ def compose(
     target_device = resolve_device(device)
     target_dtype = resolve_dtype(dtype)
     valid_seed = resolve_seed(seed)
-    spec, _ = check_spec(source, overrides=overrides, registry=registry)
+    spec = validate_spec(source, overrides=overrides, registry=registry)
     return build_model(spec, valid_seed).to(device=target_device, dtype=target_dtype)
 
 
@@ -71,13 +73,30 @@ def build_model(spec: Spec, seed: int) -> Model:
 
 
 def check_spec(
+    source: Source, *, overrides: Iterable[str] = (), registry: ComponentRegistry | None = None
+) -> tuple[Spec, Report]:
+    """Return the spec and its report; raise SpecError with all problems of reading and building."""
+    return _check(source, overrides, registry, None, build_report)
+
+
+def validate_spec(
     source: Source,
     *,
     overrides: Iterable[str] = (),
     registry: ComponentRegistry | None = None,
     importer: Importer | None = None,
-) -> tuple[Spec, Report]:
-    """Return the spec and its report; raise SpecError with all problems of reading and building."""
+) -> Spec:
+    """Return the spec as `check_spec` does, without a report; it runs one example, not two."""
+    return _check(source, overrides, registry, importer, check_example)[0]
+
+
+def _check(
+    source: Source,
+    overrides: Iterable[str],
+    registry: ComponentRegistry | None,
+    importer: Importer | None,
+    run: Callable[[Spec, BuildNode], T],
+) -> tuple[Spec, T]:
     draft = draft_spec(source, overrides=overrides, registry=registry, importer=importer)
     problems = list(draft.problems)
     if draft.spec is None:
@@ -87,7 +106,7 @@ def check_spec(
         problems += contract_problems(draft.spec, root, registry or default_registry())
         problems += data_problems(draft.spec, root, registry or default_registry())
         if not problems:
-            return draft.spec, build_report(draft.spec, root.children[0])
+            return draft.spec, run(draft.spec, root.children[0])
     except SpecError as error:
         problems += error.problems
     raise SpecError(sort_problems(problems))

@@ -69,5 +69,7 @@ class _DynamoStandIn(ModuleType):
         self.functions.clear()
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # read by `inspect`, which searches all modules for a file
+            raise AttributeError(name)
         self.remove()
         return getattr(importlib.import_module(_DYNAMO), name)

@@ -91,6 +91,12 @@ def build_report(spec: Spec, tree: BuildNode) -> Report:
     return Report(spec.name, root.parameters, root.bytes, root, _build_init_report(spec, tree))
 
 
+def check_example(spec: Spec, tree: BuildNode) -> None:
+    """Run the model on one example on the meta device; raise SpecError if it fails."""
+    _run_example(tree, _EXAMPLE_SIZES[-1], set(), WorkLimit())
+    _build_init_report(spec, tree)
+
+
 def _build_init_report(spec: Spec, tree: BuildNode) -> InitReport | None:
     blueprint = spec.sections.init
     if blueprint is None:
@@ -148,34 +154,42 @@ def _shapes(tree: BuildNode, weights_used: set[int]) -> dict[int, str]:
 
     Adds the ids of attentions whose weights the model uses to ``weights_used``.
     """
-    runs: list[dict[int, tuple[int, ...]]] = []
     limit = WorkLimit()
-    for batch, length in _EXAMPLE_SIZES:
-        try:
-            # Recording selects the reference path of attention, which calls every part.
-            with (
-                _trace_shapes(tree, weights_used) as (shapes, failed),
-                recording(tree.part),
-                torch.no_grad(),
-                limit,
-            ):
-                tree.part.eval()
-                with PluginCall():
-                    with torch.device("meta"):
-                        example = tree.part.example(batch, length)
-                    tree.part(example)
-        except Exception as error:
-            if isinstance(error, NotImplementedError) or "on meta tensors" in str(error):
-                return {}  # a part that needs values to run; its shapes are unknown
-            source = next((node for raised, node in failed if raised is error), tree).blueprint
-            message = f"forward pass on an example failed: {format_error(error)}"
-            raise SpecError([Problem(message, source.path, source.place)]) from error
-        runs.append(shapes)
+    runs = [_run_example(tree, size, weights_used, limit) for size in _EXAMPLE_SIZES]
     return {
         key: _symbolic_shape(shape, runs[1][key])
         for key, shape in runs[0].items()
         if key in runs[1] and len(shape) == len(runs[1][key])
     }
+
+
+def _run_example(
+    tree: BuildNode, size: tuple[int, int], weights_used: set[int], limit: WorkLimit
+) -> dict[int, tuple[int, ...]]:
+    """Return the output shape of each part for an example of a batch size and a length.
+
+    The shapes of a model with a part that needs values to run are unknown; they are not returned.
+    """
+    try:
+        # Recording selects the reference path of attention, which calls every part.
+        with (
+            _trace_shapes(tree, weights_used) as (shapes, failed),
+            recording(tree.part),
+            torch.no_grad(),
+            limit,
+        ):
+            tree.part.eval()
+            with PluginCall():
+                with torch.device("meta"):
+                    example = tree.part.example(*size)
+                tree.part(example)
+    except Exception as error:
+        if isinstance(error, NotImplementedError) or "on meta tensors" in str(error):
+            return {}
+        source = next((node for raised, node in failed if raised is error), tree).blueprint
+        message = f"forward pass on an example failed: {format_error(error)}"
+        raise SpecError([Problem(message, source.path, source.place)]) from error
+    return shapes
 
 
 def _symbolic_shape(first: tuple[int, ...], second: tuple[int, ...]) -> str:

@@ -14,7 +14,7 @@ from zoo.errors import ZooError
 from zoo.evaluation.datasets import limit_examples
 from zoo.interfaces import Filter, Metric, Model, Objective, Sampler, Schedule
 from zoo.registry.component_registry import ComponentRegistry
-from zoo.spec.composition import build_model, check_spec
+from zoo.spec.composition import build_model, validate_spec
 from zoo.spec.initialisation import find_weights
 from zoo.spec.spec import Source, Spec
 from zoo.spec.training import Batching, Training
@@ -42,7 +42,7 @@ def read_request(
 ) -> Request:
     """Check a spec; raise ZooError if it does not describe a training."""
     texts = [*overrides, *([] if seed is None else [f"train.seed={seed}"])]
-    spec, _ = check_spec(source, overrides=texts, registry=registry)
+    spec = validate_spec(source, overrides=texts, registry=registry)
     sections = spec.sections
     if sections.train is None:
         raise ZooError(

@@ -14,7 +14,7 @@ from zoo.exchange.mapping import TensorMap, plan_tensors, read_map
 from zoo.exchange.mapping.planner import TensorMetas
 from zoo.interfaces.importer import Importer
 from zoo.interfaces.tensors import TensorMeta
-from zoo.spec.composition import attach_metadata, build_on_meta, check_spec
+from zoo.spec.composition import attach_metadata, build_on_meta, validate_spec
 from zoo.testing.importers import ImporterConfiguration
 from zoo.testing.law import Law, NotApplicable
 
@@ -36,7 +36,7 @@ def _config(case: ImporterConfiguration) -> dict[str, Any]:
 
 def _model(importer: Importer, config: Mapping[str, Any]) -> Any:
     """Return the model of a config on the meta device."""
-    spec, _ = check_spec(importer.spec(config), importer=importer)
+    spec = validate_spec(importer.spec(config), importer=importer)
     return attach_metadata(build_on_meta(spec), spec)
 
 
