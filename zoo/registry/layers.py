@@ -103,7 +103,7 @@ def _plan(value: Any, plans: dict[int, Copier]) -> Copier | None:
     if kind in (nn.Parameter, Tensor) and value.is_meta and value.is_leaf and not vars(value):
         # The constructor of a parameter is slower inside the modes of a build.
         create = partial(Tensor._make_subclass, kind, value, value.requires_grad)
-    elif isinstance(value, nn.Module) and _has_plain_state(kind):
+    elif isinstance(value, nn.Module) and _has_plain_state(kind):  # type: ignore[arg-type]
         return _plan_module(value, plans)
     else:
         raise _CannotCopyError
