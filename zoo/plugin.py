@@ -47,7 +47,6 @@ if TYPE_CHECKING:
         packed_weights as packed_weights,
     )
     from zoo.device.triton_support import (
-        dependent_launch as dependent_launch,
         why_not_training_kernel as why_not_training_kernel,
         why_not_triton as why_not_triton,
         why_not_triton_on as why_not_triton_on,

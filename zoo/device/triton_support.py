@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from functools import cache
 
 import torch
 from torch import Tensor
@@ -51,22 +50,6 @@ def why_not_triton_on(device: str) -> str | None:
     if device != "cuda" and (mode, device) != ("interpret", "cpu"):
         return f"the device is '{device}', not 'cuda'"
     return None
-
-
-def dependent_launch(tensor: Tensor) -> dict[str, bool]:
-    """Return the arguments of a kernel that uses programmatic dependent launch where available.
-
-    Such a kernel starts while the one before it still runs. Its constant ``PDL`` says so; it then
-    calls ``gdc_wait`` before it reads what other kernels write, and before it writes.
-    """
-    if tensor.is_cuda and _has_dependent_launch(tensor.device):
-        return {"PDL": True, "launch_pdl": True}
-    return {"PDL": False}
-
-
-@cache
-def _has_dependent_launch(device: torch.device) -> bool:
-    return torch.version.hip is None and torch.cuda.get_device_capability(device) >= (9, 0)
 
 
 _INSTALLED = importlib.util.find_spec("triton") is not None
