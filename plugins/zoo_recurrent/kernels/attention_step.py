@@ -1,8 +1,7 @@
 """Triton kernels of one attention step of all items, and of its gradient.
 
 Notation: B batch, T steps, S source positions, D width of the queries. Names such as ``q_b`` are
-strides. A score is v . tanh(q + k), or q . k if not ADDITIVE. For PDL see `dependent_launch`: what
-no kernel of a step writes is loaded before the previous kernel ends.
+strides. A score is v . tanh(q + k), or q . k if not ADDITIVE.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
@@ -42,7 +41,6 @@ def scores(
     ADDITIVE: tl.constexpr,
     SB: tl.constexpr,
     DB: tl.constexpr,
-    PDL: tl.constexpr,
 ):
     """Compute the scores of a block of positions, LOWEST where masked; grid (B, S blocks)."""
     b = tl.program_id(0).to(tl.int64)
@@ -52,8 +50,6 @@ def scores(
         d = first + tl.arange(0, DB)
         inside = (s[:, None] < S) & (d[None, :] < D)
         key = load(keys + (b * S + s[:, None]) * D + d[None, :], inside)
-        if PDL:
-            tl.extra.cuda.gdc_wait()
         if PARTS > 0:
             start = load(bias + d, d < D)
             row = add_parts(start, partials, b, tl.num_programs(0), N, d, d < D, PARTS)
@@ -65,8 +61,6 @@ def scores(
         else:
             sums += query * key
     valid = tl.load(mask + b * S + s, mask=s < S, other=0) != 0
-    if PDL:
-        tl.extra.cuda.gdc_launch_dependents()
     tl.store(output + b * S + s, tl.where(valid, tl.sum(sums, axis=1), LOWEST), mask=s < S)
 
 
@@ -91,15 +85,12 @@ def query_gradient(
     SP: tl.constexpr,  # power of two, at least S
     SB: tl.constexpr,
     DB: tl.constexpr,
-    PDL: tl.constexpr,
 ):
     """Compute a block of the gradient of the queries; grid (B, D blocks)."""
     b = tl.program_id(0).to(tl.int64)
     d = tl.program_id(1) * DB + tl.arange(0, DB)
     every = tl.arange(0, SP)
     all_weights = load(weights + b * w_b + every, every < S)
-    if PDL:
-        tl.extra.cuda.gdc_wait()
     all_grads = load(d_weights + b * S + every, every < S)
     all_grads += load(grad_weights + b * g_b + every, every < S)
     mean = tl.sum(all_weights * all_grads, axis=0)
@@ -122,8 +113,6 @@ def query_gradient(
     result = tl.sum(sums, axis=0)
     if ADDITIVE:
         result *= load(v + d, d < D)
-    if PDL:
-        tl.extra.cuda.gdc_launch_dependents()
     tl.store(dq + b * dq_b + d, result, mask=d < D)
 
 

@@ -59,7 +59,6 @@ def advance(
     SP: tl.constexpr,  # power of two, at least S
     SB: tl.constexpr,
     HB: tl.constexpr,
-    PDL: tl.constexpr,
 ):
     """Compute the weights and a block of the new state; grid (B, H blocks).
 
@@ -80,8 +79,6 @@ def advance(
         g3 = load(x + b * x_b + 3 * H + j, inside)
     B = tl.num_programs(0)
     bias += b // group_rows * N
-    if PDL:
-        tl.extra.cuda.gdc_wait()
     # Loads before the loop overlap with those of the loop; stores are at the end.
     r0 = _recurrent(r + b * r_b + j, bias, partials, b, B, N, D + j, inside, PARTS)
     r1 = r0
@@ -130,8 +127,6 @@ def advance(
             g2 += tl.sum(a2, axis=0)
         if G > 3:
             g3 += tl.sum(a3, axis=0)
-    if PDL:
-        tl.extra.cuda.gdc_launch_dependents()
     if CELL == "none":
         if PARTS > 0:
             tl.store(r + b * r_b + j, r0, mask=inside)
@@ -181,15 +176,12 @@ def gate_gradient(
     G: tl.constexpr,
     SB: tl.constexpr,
     HB: tl.constexpr,
-    PDL: tl.constexpr,
 ):
     """Compute the gradients of the gates and of the weights; grid (B, S blocks + 1).
 
     The last program of an item writes the gradients of the gates, the others those of the weights.
     If CELL is 'none', dx is given and there are S blocks.
     """
-    if PDL:
-        tl.extra.cuda.gdc_wait()
     b = tl.program_id(0).to(tl.int64)
     B = tl.num_programs(0)
     if (CELL != "none") & (tl.program_id(1) == tl.num_programs(1) - 1):
@@ -242,8 +234,6 @@ def gate_gradient(
                     gate = load(factors_x + b * f_b + g * H + j, inside)
                     gate *= grad if g == 3 else cell_grad
                     sums += gate[None, :] * load(rows + g * H, used)
-        if PDL:
-            tl.extra.cuda.gdc_launch_dependents()
         tl.store(d_weights + b * S + s, tl.sum(sums, axis=1), mask=s < S)
 
 

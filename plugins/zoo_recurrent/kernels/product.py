@@ -25,11 +25,8 @@ def product(
     NB: tl.constexpr,
     KB: tl.constexpr,
     PRECISION: tl.constexpr,
-    PDL: tl.constexpr,
 ):
     """Compute a block of the partial sums; grid (N blocks, blocks of all groups, parts)."""
-    if PDL:
-        tl.extra.cuda.gdc_wait()
     n = tl.program_id(0) * NB + tl.arange(0, NB)
     blocks = tl.cdiv(group_rows, MB)
     group = tl.program_id(1) // blocks
@@ -46,8 +43,6 @@ def product(
         y = tl.load(w + k[:, None] * N + n[None, :], mask=inside, other=0.0).to(tl.float32)
         sums = tl.dot(x, y, sums, input_precision=PRECISION)
     inside = (row[:, None] < group_rows) & (n[None, :] < N)
-    if PDL:
-        tl.extra.cuda.gdc_launch_dependents()
     tl.store(partials + (part * B + m[:, None]) * N + n[None, :], sums, mask=inside)
 
 

@@ -9,7 +9,6 @@ import torch
 import triton
 from torch import Tensor
 
-from zoo.plugin import dependent_launch
 from zoo_recurrent.cells import GATES
 from zoo_recurrent.kernels import attention_step, cell_step
 from zoo_recurrent.kernels.product import product
@@ -46,7 +45,6 @@ class TritonSteps(TorchSteps):
         self.padded_source = triton.next_power_of_2(max(S, 1))
         self.partials = self.scores
         self.parts = 0
-        self.launch = dependent_launch(self.scores)
         self.rows = max(1, B // len(inputs.W))
         # TF32 represents half-precision numbers exactly.
         rounds = inputs.h0.dtype == torch.float32
@@ -81,7 +79,7 @@ class TritonSteps(TorchSteps):
         self.parts = parts
         product[(triton.cdiv(N, NB), len(w) * triton.cdiv(self.rows, MB), parts)](
             a, w, self.partials, a.stride(0), B, self.rows, K, N, PART=part, MB=MB, NB=NB, KB=KB,
-            PRECISION=self.precision, num_warps=warps, num_stages=stages, **self.launch,
+            PRECISION=self.precision, num_warps=warps, num_stages=stages,
         )  # fmt: skip
 
     def attend(self, q: Tensor, weights: Tensor) -> None:
@@ -105,7 +103,6 @@ class TritonSteps(TorchSteps):
             SB=SB,
             DB=_block(D, DB),
             num_warps=warps,
-            **self.launch,
         )
 
     def advance(
@@ -147,7 +144,6 @@ class TritonSteps(TorchSteps):
             SB=SB,
             HB=HB,
             num_warps=warps,
-            **self.launch,
         )
         if not by_cell:
             self.advance_cell(t, output, recurrent, hs, cs)
@@ -227,7 +223,6 @@ class TritonSteps(TorchSteps):
             SB=SB,
             HB=_block(self.H, HB),
             num_warps=warps,
-            **self.launch,
         )
         return before, dc_before
 
@@ -259,7 +254,6 @@ class TritonSteps(TorchSteps):
             SB=SB,
             DB=DB,
             num_warps=warps,
-            **self.launch,
         )
 
     def additive_gradients(self, q: Tensor, ds: Tensor) -> tuple[Tensor, Tensor]:
