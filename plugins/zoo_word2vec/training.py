@@ -154,7 +154,7 @@ def _windows(sentences: Tensor, window: int, generator: torch.Generator) -> tupl
     Neighbours are in the same sentence.
     """
     place = torch.arange(len(sentences))
-    _, lengths = sentences.unique_consecutive(return_counts=True)
+    _, lengths = sentences.unique_consecutive(return_counts=True)  # type: ignore[no-untyped-call]
     end = lengths.cumsum(0).repeat_interleave(lengths)
     start = end - lengths.repeat_interleave(lengths)
     radius = torch.randint(1, window + 1, (len(sentences),), generator=generator)

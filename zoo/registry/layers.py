@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -103,7 +103,7 @@ def _plan(value: Any, plans: dict[int, Copier]) -> Copier | None:
     if kind in (nn.Parameter, Tensor) and value.is_meta and value.is_leaf and not vars(value):
         # The constructor of a parameter is slower inside the modes of a build.
         create = partial(Tensor._make_subclass, kind, value, value.requires_grad)
-    elif isinstance(value, nn.Module) and _has_plain_state(kind):
+    elif isinstance(value, nn.Module) and _has_plain_state(cast(Any, kind)):
         return _plan_module(value, plans)
     else:
         raise _CannotCopyError
