@@ -93,8 +93,15 @@ def run_steps(decoder: TransformerDecoder, sizes: list[int], state: State) -> Te
     return torch.cat(pieces, dim=1)
 
 
-@pytest.mark.parametrize("source", [True, False], ids=["source", "alone"])
-@pytest.mark.parametrize("place", ["post", "pre"])
+@pytest.mark.parametrize(
+    ("place", "source"),
+    [
+        pytest.param("post", True, id="post-source"),
+        pytest.param("pre", False, id="pre-alone"),
+        pytest.param("pre", True, id="pre-source", marks=pytest.mark.slow),
+        pytest.param("post", False, id="post-alone", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("form", ["bare", "two", "four-for-two"])
 @pytest.mark.parametrize(("position", "scorer"), PAIRS)
 def test_steps_match_forward(position, scorer, form, place, source):
