@@ -2,7 +2,8 @@
 
     python benchmarks/page.py
 
-Every figure is from the JSON files in benchmarks/results.
+Every figure in its tables is from the JSON files in benchmarks/results. What limits the benchmarks
+whose targets are not met is in benchmarks/limits.md, one section for each.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +22,7 @@ from zoo.cli.bench_table import (
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
+LIMITS = ROOT / "benchmarks" / "limits.md"
 PAGE = ROOT / "docs" / "performance.md"
 
 INTRODUCTION = """# Performance
@@ -35,7 +37,8 @@ lists them, and `zoo show NAME` describes their parameters.
   the one with the shortest time. The ratio is its time divided by ours, so above 1 the zoo is
   faster.
 - Memory is the peak of torch's allocator above what was allocated before the calls: inputs and
-  weights do not count. On the CPU it is measured only for benchmarks with a target.
+  weights do not count, workspaces of cuBLAS and buffers of CUDA graphs do. On the CPU it is
+  measured only for benchmarks with a target.
 - The floor is the time of the least bytes over 4.2 TB/s, or of the least operations over 789
   TFLOP/s, whichever is longer. Both rates were measured on an H200. It is not known for the CPU.
 """
@@ -50,12 +53,24 @@ def read_reports(folder: Path = RESULTS) -> list[Report]:
     return sorted(reports, key=lambda report: ("cuda" not in report.command, report.command))
 
 
-def render(reports: Sequence[Report]) -> str:
-    """Return the page."""
+def render(reports: Sequence[Report], limits: str = "") -> str:
+    """Return the page; `limits` is the text about the targets that are not met."""
     lines = [INTRODUCTION]
     for report in reports:
         lines += [*_section(report), ""]
+    lines.append(limits)
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def read_limits() -> str:
+    """Return what limits the benchmarks whose targets are not met."""
+    return LIMITS.read_text(encoding="utf-8")
+
+
+def not_met(reports: Iterable[Report]) -> set[str]:
+    """Return the benchmarks that were not measured or miss a target."""
+    results = [result for report in reports for result in report.results if not result.changed]
+    return {r.benchmark for r in results if r.ours is None or not all(r.met.values())}
 
 
 def _section(report: Report) -> Iterator[str]:
@@ -96,7 +111,7 @@ def _is_cpu(report: Report) -> bool:
 
 def write_page() -> None:
     """Write the page from the results in this folder."""
-    PAGE.write_text(render(read_reports()), encoding="utf-8")
+    PAGE.write_text(render(read_reports(), read_limits()), encoding="utf-8")
     print(f"wrote {PAGE.relative_to(ROOT)}")
 
 

@@ -1,5 +1,6 @@
 """docs/performance.md has the figures of benchmarks/results."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -24,7 +25,12 @@ def _report(command, *results):
 
 def test_the_page_is_written_from_the_results():
     page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
-    assert page == PAGE["render"](PAGE["read_reports"]())
+    assert page == PAGE["render"](PAGE["read_reports"](), PAGE["read_limits"]())
+
+
+def test_each_missed_target_is_explained():
+    sections = set(re.findall("^### `(.+)`$", PAGE["read_limits"](), re.MULTILINE))
+    assert sections == PAGE["not_met"](PAGE["read_reports"]())
 
 
 def test_the_comparison_has_the_best_peer_and_all_targets():

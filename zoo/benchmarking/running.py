@@ -37,13 +37,13 @@ def run_benchmark(
     result = _empty_result(case, device)
     progress(result)
     try:
-        _prepared(case, device).check()
+        prepare_case(case, device).check()
     except Exception as error:
         result.check = _describe(error)
         result.problem = "not measured: the check failed"
         return result
     result.check = "passed"
-    benchmark = _prepared(case, device)
+    benchmark = prepare_case(case, device)
     run = partial(
         measure, device=device, repeats=repeats, cpu_memory=benchmark.memory_target is not None
     )
@@ -84,7 +84,7 @@ def _empty_result(case: Case, device: torch.device) -> BenchmarkResult:
     )
 
 
-def _prepared(case: Case, device: torch.device) -> Benchmark:
+def prepare_case(case: Case, device: torch.device) -> Benchmark:
     """Return a new benchmark with its inputs, which are the same each time."""
     release_memory(device)
     torch.manual_seed(_SEED)

@@ -12,6 +12,8 @@ import typer
 from zoo.cli.verbosity import shows_messages, shows_progress
 
 if TYPE_CHECKING:
+    import torch
+
     from zoo.benchmarking.process import Options
     from zoo.benchmarking.result import BenchmarkResult
     from zoo.benchmarking.selection import Case
@@ -42,6 +44,10 @@ def command(
         bool,
         typer.Option("--sweep", help="Measure each value of the parameters in 'sweep'."),
     ] = False,
+    profile: Annotated[
+        bool,
+        typer.Option("--profile", help="Print the operations that take the time instead."),
+    ] = False,
     limit: Annotated[
         float,
         typer.Option(
@@ -67,6 +73,9 @@ def command(
     chosen = find_device(device)
     options = Options(str(chosen), repeats, peers, sweep)
     cases = select_cases(names or (), chosen.type, overrides or ())
+    if profile:
+        _print_profiles(cases, chosen)
+        return
     if sweep:
         cases = [case for case in cases if has_sweep(case)]
     if not cases:
@@ -90,6 +99,13 @@ def command(
     print_results(results, sweep=sweep)
     if any(result.problem for result in results):
         raise typer.Exit(1)
+
+
+def _print_profiles(cases: Sequence[Case], device: torch.device) -> None:
+    from zoo.benchmarking.profiling import profile
+
+    for case in cases:
+        typer.echo(f"{case.entry.name}\n{profile(case, device)}")
 
 
 def _run_cases(
