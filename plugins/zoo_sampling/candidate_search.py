@@ -5,7 +5,9 @@ Notation: N rows, V vocabulary, n chunks of a row, M candidates of a row.
 
 from abc import abstractmethod
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +20,8 @@ LARGE = 4096
 """Vocabulary size from which candidates are searched; below it the plain formula is as fast."""
 CHUNK = 128
 """Number of neighbouring tokens whose maximum is computed first."""
+ROWS = 16
+"""Least number of rows of a thread."""
 
 Array = npt.NDArray[np.float32]
 Indices = npt.NDArray[np.int64]
@@ -46,10 +50,10 @@ class Candidates:
         dense.view(-1).numpy()[self.sources] = probs.reshape(-1)[self.places]
         return dense
 
-    def sample(self, weights: Array, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        """Sample a token of each row: its ID and logit [...], given weights [N, M]."""
+    def sample(self, weights: Array, u: npt.NDArray[np.float64]) -> tuple[Tensor, Tensor]:
+        """Sample a token of each row: its ID and logit [...], given weights [N, M] and uniform
+        random numbers [N, 1]."""
         cumulative = weights.cumsum(axis=1, dtype=np.float64)
-        u = torch.rand(len(weights), 1, dtype=torch.float64, generator=generator).numpy()
         # The product stays below the sum, so the index of a weight above 0 is found.
         target = np.minimum(u, 1 - 1e-15) * cumulative[:, -1:]
         columns = (cumulative <= target).sum(axis=1)
@@ -64,7 +68,13 @@ class CandidateSampler(Sampler):
 
     On the CPU the candidates of a large vocabulary are found first; a GPU would have to wait for
     their number.
+
+    Attributes:
+        uses_threads: find the candidates of parts of the rows in threads. This is slower if they are
+            found fast.
     """
+
+    uses_threads: ClassVar[bool] = False
 
     @abstractmethod
     def candidates(self, logprobs: Tensor) -> Candidates | None:
@@ -87,12 +97,33 @@ class CandidateSampler(Sampler):
     def select(
         self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
     ) -> Selection:
-        found = self.candidates(logprobs) if is_searchable(logprobs) else None
-        if found is None:
+        parts = self._find_in_parts(logprobs) if is_searchable(logprobs) else []
+        if not parts:
             return super().select(logprobs, scores, generator)
-        tokens, token_logprobs = found.sample(self.weights(found.logits), generator)
+        rows = logprobs.shape[:-1].numel()
+        u = torch.rand(rows, 1, dtype=torch.float64, generator=generator).numpy()
+        first, samples = 0, []
+        for found, weights in parts:
+            samples.append(found.sample(weights, u[first : first + len(weights)]))
+            first += len(weights)
+        tokens, token_logprobs = (torch.cat(values) for values in zip(*samples, strict=True))
         parents = torch.arange(tokens.shape[1]).expand_as(tokens)
         return Selection(tokens, parents, scores + token_logprobs)
+
+    def _find_in_parts(self, logprobs: Tensor) -> list[tuple[Candidates, Array]]:
+        """Return the candidates of parts of the rows, and their weights; none to use all tokens."""
+        threads = min(torch.get_num_threads(), len(logprobs) // ROWS) if self.uses_threads else 1
+        parts = logprobs.chunk(max(1, threads))
+        if len(parts) == 1:
+            found = [self._find(logprobs)]
+        else:
+            with ThreadPoolExecutor(len(parts)) as pool:
+                found = list(pool.map(self._find, parts))
+        return [part for part in found if part] if all(found) else []
+
+    def _find(self, logprobs: Tensor) -> tuple[Candidates, Array] | None:
+        found = self.candidates(logprobs)
+        return found and (found, self.weights(found.logits))
 
 
 def is_searchable(logits: Tensor) -> bool:

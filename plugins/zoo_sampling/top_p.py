@@ -35,6 +35,8 @@ class TopP(CandidateSampler):
         "Holtzman et al. 2020, The Curious Case of Neural Text Degeneration, arXiv:1904.09751"
     )
 
+    uses_threads: ClassVar[bool] = True
+
     def __init__(
         self,
         *,
