@@ -70,8 +70,8 @@ class CandidateSampler(Sampler):
     their number.
 
     Attributes:
-        uses_threads: find the candidates of parts of the rows in threads. This is slower if they are
-            found fast.
+        uses_threads: find the candidates of parts of the rows in threads, which is slower if they
+            are found fast.
     """
 
     uses_threads: ClassVar[bool] = False
