@@ -45,12 +45,17 @@ lists them, and `zoo show NAME` describes their parameters.
 
 
 def read_reports(folder: Path = RESULTS) -> list[Report]:
-    """Return the reports of a folder, those of GPUs first."""
+    """Return the reports of a folder, those of GPUs and those with many results first."""
     reports = [
         Report.model_validate_json(file.read_text(encoding="utf-8"))
         for file in sorted(folder.glob("*.json"))
     ]
-    return sorted(reports, key=lambda report: ("cuda" not in report.command, report.command))
+    return sorted(reports, key=_place)
+
+
+def _place(report: Report) -> tuple[bool, bool, int]:
+    words = report.command.split()
+    return "cuda" not in words, "--sweep" in words, -len(report.results)
 
 
 def render(reports: Sequence[Report], limits: str = "") -> str:
@@ -80,7 +85,8 @@ def _section(report: Report) -> Iterator[str]:
     yield ""
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     threads = f"{hardware['threads']} of {hardware['cores']} cores, " if _is_cpu(report) else ""
-    commit = f", commit {report.commit[:12]}" if report.commit else ""
+    changed = "+" if (report.commit or "").endswith("+") else ""
+    commit = f", commit {report.commit[:12]}{changed}" if report.commit else ""
     yield f"`{report.command}`, {report.date[:10]}{commit}; {threads}{versions}."
     measured = [result for result in report.results if result.ours is not None]
     if growth:

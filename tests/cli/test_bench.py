@@ -86,5 +86,13 @@ def test_the_table_names_the_best_peer_and_the_targets(capsys):
     assert summary(found) == "tiny: 2 ms, best peer compiled 4 ms, 2 x"
 
 
+def test_targets_are_met_only_by_the_peers_that_were_measured(capsys):
+    peers = {"torch": measurement(8e-3)}
+    found = result(measurement(2e-3), peers=peers, targets=Targets(time=3.0))
+    found.problem = "stopped after 5 s"
+    print_results([found], sweep=False)
+    assert "met by the peers measured" in capsys.readouterr().out
+
+
 def test_times_have_a_unit():
     assert [format_seconds(s) for s in (2.5, 0.0123, 4.2e-5)] == ["2.5 s", "12.3 ms", "42 µs"]

@@ -41,13 +41,15 @@ def find_versions() -> dict[str, str]:
 def find_commit(package: Path = _PACKAGE) -> str | None:
     """Return the commit of the checkout of a package, with '+' if files differ from it.
 
-    Without a checkout, as in an archive of the sources, it is the environment variable
-    ``ZOO_COMMIT``, or None.
+    The environment variable ``ZOO_COMMIT`` names it for a copy of the sources; without a checkout
+    and the variable it is None.
     """
+    if "ZOO_COMMIT" in os.environ:
+        return os.environ["ZOO_COMMIT"]
     tracked = _git(package, "ls-files", "--error-unmatch", "__init__.py")
     commit = _git(package, "rev-parse", "HEAD")
     if tracked is None or commit is None:
-        return os.environ.get("ZOO_COMMIT")
+        return None
     changes = _git(package, "status", "--porcelain", "--untracked-files=no")
     return f"{commit}+" if changes else commit
 
