@@ -123,7 +123,7 @@ class CandidateSampler(Sampler):
 
     def _find(self, logprobs: Tensor) -> tuple[Candidates, Array] | None:
         found = self.candidates(logprobs)
-        return found and (found, self.weights(found.logits))
+        return None if found is None else (found, self.weights(found.logits))
 
 
 def is_searchable(logits: Tensor) -> bool:
