@@ -162,7 +162,7 @@ def compose_without_check(monkeypatch: pytest.MonkeyPatch) -> Model:
     """Compose without running the example, which would raise."""
     import zoo.spec.composition
 
-    monkeypatch.setattr(zoo.spec.composition, "build_report", lambda *_: None)
+    monkeypatch.setattr(zoo.spec.composition, "check_example", lambda *_: None)
     return stateful()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from huggingface_hub import constants
 import zoo
 from zoo.errors import HubError
 from zoo.hub import fetch
+from zoo.hub.deadline import open_response
 from zoo.hub.models import read_header
 
 SECONDS = 0.02
@@ -55,6 +58,25 @@ def test_dripping_header_of_a_model_raises(hub: Hub, saved: Path) -> None:
     hub.fault("/objects/", drip("body"), port="cdn")
     with pytest.raises(HubError, match="failed after 4 attempts"):
         read_header(NAME)
+
+
+def test_ctrl_c_at_the_moment_the_headers_arrive_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wait = Future.exception
+    closed: list[bool] = []
+
+    def interrupted(self: Future[None], timeout: float | None = None) -> BaseException | None:
+        wait(self, timeout)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Future, "exception", interrupted)
+    response = contextlib.ExitStack()
+    response.callback(closed.append, True)
+    with pytest.raises(KeyboardInterrupt), open_response(response, timeout=5):
+        pytest.fail("the response was used")
+    assert closed == [True]
 
 
 def test_temporary_drip_is_resumed(hub: Hub, saved: Path) -> None:

@@ -44,15 +44,23 @@ def open_response(
                 return
         response.__exit__(None, None, None)
 
+    def abandon() -> bool:
+        nonlocal is_abandoned
+        with lock:
+            is_abandoned = not opened.done()
+        return is_abandoned
+
     threading.Thread(target=enter, daemon=True).start()
     try:
         opened.exception(_STEPS * timeout)
-    except BaseException as error:  # the time is over, or Ctrl-C
-        with lock:
-            is_abandoned = not opened.done()
-        if is_abandoned:
+    except TimeoutError:
+        if abandon():
             reason = f"no complete headers after {_STEPS * timeout:g} s"
-            raise TimeoutError(reason) if isinstance(error, TimeoutError) else error from None
+            raise TimeoutError(reason) from None
+    except BaseException:  # Ctrl-C
+        if not abandon() and opened.exception() is None:
+            response.__exit__(None, None, None)
+        raise
     entered = opened.result()
     with contextlib.ExitStack() as stack:
         stack.push(response.__exit__)
