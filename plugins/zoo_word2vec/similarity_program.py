@@ -93,7 +93,9 @@ class SimilarityProgram(Program, Part):
         torch.set_num_threads(self.threads)
         try:
             report = run.progress
-            done = None if report is None else lambda share: report(self.name, round(100 * share), 100)
+            done = (
+                None if report is None else lambda share: report(self.name, round(100 * share), 100)
+            )
             return train(model, corpus, config, progress=done)  # type: ignore[arg-type]
         finally:
             torch.set_num_threads(threads)
