@@ -41,7 +41,7 @@ def command(
     ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder of runs and results.")
-    ] = Path("reproductions"),
+    ] = Path("runs") / "reproductions",
     data: Annotated[
         Path | None,
         typer.Option(help="Folder of the data sets; default: the environment variable ZOO_DATA."),
@@ -79,7 +79,7 @@ def command(
         raise typer.BadParameter("expected NAMEs, --all or --list")
     chosen = names or sorted(default_registry().recipes)
     if list_recipes:
-        recipes, failed = _read(chosen, ())
+        recipes, failed = _read(chosen, (), check=False)
         _print_recipes(recipes, as_json)
         raise typer.Exit(int(failed))
     arguments = ["zoo", "reproduce", *(names or ["--all"])]
@@ -102,7 +102,9 @@ def command(
         raise typer.Exit(1)
 
 
-def _read(names: Sequence[str], overrides: Sequence[str]) -> tuple[list[RecipeFile], bool]:
+def _read(
+    names: Sequence[str], overrides: Sequence[str], *, check: bool = True
+) -> tuple[list[RecipeFile], bool]:
     """Return the recipes, and whether one of them is not valid; the others are used."""
     from zoo.errors import SpecError
     from zoo.reproduction.recipe_file import read_recipe
@@ -110,7 +112,7 @@ def _read(names: Sequence[str], overrides: Sequence[str]) -> tuple[list[RecipeFi
     recipes, failed = [], False
     for name in names:
         try:
-            recipes.append(read_recipe(name, overrides=overrides))
+            recipes.append(read_recipe(name, overrides=overrides, check=check))
         except SpecError as error:
             typer.echo(str(error), err=True)
             failed = True
