@@ -35,6 +35,7 @@ class Scenes(Dataset):
     """
 
     name: ClassVar[str] = "scenes"
+    test_params: ClassVar[Mapping[str, Any]] = {"size": [9, 12]}
 
     def __init__(
         self,
@@ -64,7 +65,7 @@ class Scenes(Dataset):
     @classmethod
     def write_example(cls, folder: Path) -> dict[str, Any]:
         data = {"type": "idx", **Idx.write_example(folder)}
-        return {"data": data, "size": [9, 12], "least": 1, "most": 3, "count": 4, "target": "text"}
+        return {"data": data, "size": [9, 12], "count": 4}
 
 
 class _Scenes(Examples):
