@@ -153,4 +153,5 @@ class KneserNey:
             discount, distinct = self.discounts[n], self.distinct[n][contexts]
             smoothed = np.maximum(counts - discount, 0) + discount * distinct * p
             p = np.where(total > 0, smoothed / np.maximum(total, 1), p)
-        return np.log(p)
+        logs: NDArray[np.float64] = np.log(p)
+        return logs

@@ -131,8 +131,8 @@ def correlation(vectors: Vectors, pairs: Sequence[Sequence[str]]) -> tuple[float
     ]
     if len(rows) < 2:
         return float("nan"), len(rows)
-    ranks = [mean_ranks(np.array(column)) for column in zip(*rows, strict=True)]
-    return float(np.corrcoef(*ranks)[0, 1]), len(rows)
+    ours, scores = (mean_ranks(np.array(column)) for column in zip(*rows, strict=True))
+    return float(np.corrcoef(ours, scores)[0, 1]), len(rows)
 
 
 def mean_ranks(values: NDArray[Any]) -> NDArray[Any]:

@@ -57,6 +57,9 @@ def command(
     examples: Annotated[
         int | None, typer.Option(min=1, help="Evaluate on the first examples only, this many.")
     ] = None,
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Number of runs side by side, each in its own process.")
+    ] = 1,
     device: Annotated[
         str | None, typer.Option(help="Device, for example cpu; default: a GPU if there is one.")
     ] = None,
@@ -82,16 +85,19 @@ def command(
         recipes, failed = _read(chosen, (), check=False)
         _print_recipes(recipes, as_json)
         raise typer.Exit(int(failed))
-    arguments = ["zoo", "reproduce", *(names or ["--all"])]
-    for option, values in (("--seed", seeds), ("--set", overrides)):
-        arguments += [part for value in values or () for part in (option, str(value))]
-    arguments += [] if limit is None else ["--limit", f"{limit:g}"]
-    arguments += [] if examples is None else ["--examples", str(examples)]
+    settings = [part for text in overrides or () for part in ("--set", text)]
+    settings += [] if limit is None else ["--limit", f"{limit:g}"]
+    settings += [] if examples is None else ["--examples", str(examples)]
     recipes, failed = _read(chosen, overrides or ())
-    bar = TrainingProgress(stderr=True)
-    with task_progress() as progress:
+    if jobs > 1:
+        more = [*settings, *(["--device", device] if device else [])]
+        results, stopped = _run_side_by_side(recipes, output, seeds, more, jobs)
+    else:
+        selected = [part for seed in seeds or () for part in ("--seed", str(seed))]
+        arguments = ["zoo", "reproduce", *(names or ["--all"]), *selected, *settings]
+        bar = TrainingProgress(stderr=True)
         options = Options(
-            find_device(device), shlex.join(arguments), limit, examples, [bar], progress
+            find_device(device), shlex.join(arguments), limit, examples, [bar], task_progress
         )
         results, stopped = _run(recipes, output, options, seeds)
     if as_json:
@@ -143,6 +149,32 @@ def _run(
             failed = True
         results += done[-1:]
     return results, failed
+
+
+def _run_side_by_side(
+    recipes: Sequence[RecipeFile],
+    output: Path,
+    seeds: Sequence[int] | None,
+    arguments: Sequence[str],
+    jobs: int,
+) -> tuple[list[Reproduction], bool]:
+    """Return the results of runs in processes, and whether one failed."""
+    from zoo.errors import ZooError
+    from zoo.reproduction.data_check import check_data
+    from zoo.reproduction.running import write_results
+    from zoo.reproduction.side_by_side import list_tasks, run_tasks
+
+    tasks, usable = [], []
+    for recipe in recipes:
+        try:
+            check_data(recipe.recipe.data)
+            tasks += list_tasks(recipe, output, seeds, arguments)
+            usable.append(recipe)
+        except ZooError as error:
+            typer.echo(f"{recipe.name}: {error}", err=True)
+    failed = run_tasks(tasks, jobs, lambda text: typer.echo(text, err=True))
+    results = [write_results(recipe, output) for recipe in usable]
+    return results, bool(failed) or len(usable) < len(recipes)
 
 
 def _print_recipes(recipes: Sequence[RecipeFile], as_json: bool) -> None:

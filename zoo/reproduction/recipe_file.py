@@ -34,6 +34,7 @@ class RecipeFile:
         overrides: values of the file that were replaced.
         fingerprint: hash of the content of the file, with the overrides, except figures and texts.
         plugin: the plugin that provides the recipe; empty for a file of the user.
+        source: the recipe as the caller named it.
     """
 
     recipe: Recipe
@@ -41,6 +42,7 @@ class RecipeFile:
     overrides: tuple[str, ...]
     fingerprint: str
     plugin: str
+    source: str
 
     @property
     def name(self) -> str:
@@ -89,7 +91,12 @@ def read_recipe(
         _check_evaluations(recipe, checked, document, registry)
     owner = registry.owner_of(str(path))
     return RecipeFile(
-        recipe, spec, tuple(overrides), _fingerprint(document.data), owner.name if owner else ""
+        recipe,
+        spec,
+        tuple(overrides),
+        _fingerprint(document.data),
+        owner.name if owner else "",
+        os.fspath(source),
     )
 
 

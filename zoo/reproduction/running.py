@@ -33,7 +33,7 @@ def run_recipe(
             continues.
         ZooError: if the folder has runs with other settings.
     """
-    data = check_data(recipe.recipe.data)
+    check_data(recipe.recipe.data)
     folder = output / recipe.name
     overrides = train_tokenizers(recipe, folder)
     for seed in recipe.recipe.seeds if seeds is None else seeds:
@@ -48,28 +48,29 @@ def run_recipe(
                 f"{path.parent} has a run with other settings of recipe '{recipe.name}'; remove "
                 "the folder, or use another one with -o FOLDER"
             )
-        reproduction = collect(recipe, folder, data)
-        _write(output / f"{recipe.name}.json", reproduction.model_dump_json(indent=1))
-        yield reproduction
+        yield write_results(recipe, output)
 
 
-def collect(recipe: RecipeFile, folder: Path, data: dict[str, str]) -> Reproduction:
-    """Return the results of all seeds that were run."""
+def write_results(recipe: RecipeFile, output: Path) -> Reproduction:
+    """Write the results of all seeds that were run to ``output/NAME.json``, and return them."""
+    folder = output / recipe.name
     found = [_read(path) for path in folder.glob(f"seed-*/{RESULT_FILE}")]
     seeds = [result for result in found if result and result.fingerprint == recipe.fingerprint]
     seeds.sort(key=lambda result: result.seed)
     source = recipe.recipe
-    return Reproduction(
+    reproduction = Reproduction(
         name=recipe.name,
         plugin=recipe.plugin,
         description=source.description,
         paper=source.paper,
-        data=data,
+        data=check_data(source.data),
         differences=source.differences,
         seeds_asked=source.seeds,
         figures=collect_figures(source.figures, seeds),
         seeds=seeds,
     )
+    _write(output / f"{recipe.name}.json", reproduction.model_dump_json(indent=1))
+    return reproduction
 
 
 def _read(path: Path) -> SeedResult | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,7 +38,7 @@ class Options:
         limit: seconds of training of each run; None: as long as the recipe says.
         examples: evaluate on the first examples only, this many.
         callbacks: observers of the training.
-        progress: called during evaluations and programs.
+        progress: opens a progress bar for evaluations and programs.
     """
 
     device: torch.device
@@ -45,7 +46,7 @@ class Options:
     limit: float | None = None
     examples: int | None = None
     callbacks: Sequence[Callback] = ()
-    progress: Progress | None = None
+    progress: Callable[[], AbstractContextManager[Progress | None]] = nullcontext
 
 
 class _Info(Callback):
@@ -89,12 +90,13 @@ class SeedRun:
         model = None
         if self.recipe.spec is not None:
             model, trained = self._train()
+        with self.options.progress() as progress:
             for name, evaluation in self.recipe.recipe.evaluate.items():
-                self._evaluate(name, evaluation, model)
-        if self.recipe.recipe.program is not None:
-            options = self.options
-            run = ProgramRun(self.folder, model, options.device, self.seed, options.progress)
-            self.values |= self.recipe.recipe.program.build().run(run)
+                assert model is not None
+                self._evaluate(name, evaluation, model, progress)
+            if self.recipe.recipe.program is not None:
+                run = ProgramRun(self.folder, model, self.options.device, self.seed, progress)
+                self.values |= self.recipe.recipe.program.build().run(run)
         if self.options.examples is not None:
             self.cut.append(f"evaluated on the first {self.options.examples:,} examples")
         seconds = time.monotonic() - started
@@ -145,20 +147,25 @@ class SeedRun:
             "curve": read_curve(result.log),
         }
 
-    def _evaluate(self, name: str, evaluation: EvaluationRecipe, model: Path) -> None:
+    def _evaluate(
+        self, name: str, evaluation: EvaluationRecipe, model: Path, progress: Progress | None
+    ) -> None:
         """Add the values of an evaluation; means over the labels of ``each``, if it is set."""
-        if not evaluation.each:
-            self._evaluate_data(name, evaluation, model, evaluation.data)
-            return
-        groups = []
-        for label, params in evaluation.each.items():
-            data = {**evaluation.data, **params}
-            groups.append(self._evaluate_data(f"{name}-{label}", evaluation, model, data))
-        for key in groups[0]:
+        data = {f"{name}-{label}": params for label, params in evaluation.each.items()}
+        groups = [
+            self._evaluate_data(label, evaluation, model, {**evaluation.data, **params}, progress)
+            for label, params in (data or {name: {}}).items()
+        ]
+        for key in groups[0] if data else ():
             self.values[f"{name}/{key}"] = sum(group[key] for group in groups) / len(groups)
 
     def _evaluate_data(
-        self, name: str, evaluation: EvaluationRecipe, model: Path, data: Mapping[str, Any]
+        self,
+        name: str,
+        evaluation: EvaluationRecipe,
+        model: Path,
+        data: Mapping[str, Any],
+        progress: Progress | None,
     ) -> dict[str, float]:
         metrics = [blueprint.build() for blueprint in evaluation.metrics]
         result = evaluate(
@@ -172,7 +179,7 @@ class SeedRun:
             block=evaluation.block,
             limit=self.options.examples,
             device=self.options.device,
-            progress=self.options.progress,
+            progress=progress,
         )
         self.values |= {f"{name}/{key}": value for key, value in result.values.items()}
         self.signatures |= {f"{name}/{key}": text for key, text in result.signatures.items()}
