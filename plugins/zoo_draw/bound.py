@@ -8,7 +8,7 @@ from pydantic import Field
 
 import zoo
 from zoo import ZooError
-from zoo.plugin import Part, Program, ProgramRun, atomic_write
+from zoo.plugin import FileBytes, MissingExtra, Part, Program, ProgramRun, atomic_write
 from zoo_draw.draw import Draw
 
 
@@ -19,7 +19,7 @@ class BoundProgram(Program, Part):
         + \sum_t \mathrm{KL}_{it} \Big]
 
     In evaluation the model uses the means of its latents, so the loss of ``zoo.evaluate`` is lower
-    than the bound. The images are written to ``drawn.pgm`` in the folder of the run.
+    than the bound. The images are written to ``drawn.png`` in the folder of the run.
 
     Paper: Gregor et al. 2015, equation 12.
 
@@ -78,19 +78,21 @@ class BoundProgram(Program, Part):
 
     def _read_images(self, model: Draw) -> torch.Tensor:
         """Return binary images [N, 1, height, width]."""
-        from zoo.plugin import FileBytes
-
         content = torch.frombuffer(bytearray(FileBytes(self.images).read()), dtype=torch.uint8)
         pixels = content[16:].view(-1, *model.shape)[: self.limit]
         return (pixels >= 128).float()
 
     def _write_drawn(self, model: Draw, run: ProgramRun, generator: torch.Generator) -> None:
-        """Write drawn images as one grey picture in the PGM format, eight in a row."""
+        """Write drawn images as one grey picture, eight in a row."""
+        try:
+            from PIL import Image
+        except ImportError:
+            raise MissingExtra("writing images", library="pillow", extra="train") from None
         drawn = model.sample(self.drawn, generator)[:, 0].cpu()  # [n, height, width]
         rows = -(-len(drawn) // 8)
         padded = torch.cat([drawn, drawn.new_zeros(rows * 8 - len(drawn), *drawn.shape[1:])])
         height, width = drawn.shape[1:]
         sheet = padded.view(rows, 8, height, width).transpose(1, 2).reshape(rows * height, -1)
-        header = f"P5 {sheet.shape[1]} {sheet.shape[0]} 255\n".encode()
-        with atomic_write(run.folder / "drawn.pgm") as temporary:
-            temporary.write_bytes(header + (sheet * 255).round().byte().numpy().tobytes())
+        picture = Image.fromarray((sheet * 255).round().byte().numpy())
+        with atomic_write(run.folder / "drawn.png") as temporary:
+            picture.save(temporary, format="PNG")
