@@ -25,7 +25,8 @@ def test_the_bound_is_the_mean_over_images_and_samples(tmp_path):
     chunks = [images[:2], images[2:]] * 2
     expected = torch.cat([model.bound(chunk, generator) for chunk in chunks]).mean()
     assert program.run(run) == {"test/bound": pytest.approx(float(expected))}
-    assert Image.open(tmp_path / "drawn.png").size == (56, 16)
+    with Image.open(tmp_path / "drawn.png") as picture:
+        assert picture.size == (56, 16)
 
 
 def test_a_trained_model_is_needed(tmp_path):
