@@ -94,13 +94,13 @@ class _Scenes(Examples):
         free = width - sum(image.shape[1] for image in images)
         if free < 0 or max(image.shape[0] for image in images) > height:
             raise DataError(f"{len(images)} images do not fit into a scene of {height} x {width}")
-        left = 0
-        gaps = np.diff(np.sort(rng.integers(free + 1, size=len(images))), prepend=0)
-        for image, gap in zip(images, gaps, strict=True):
+        used = 0  # width of the images so far
+        spaces = sorted(rng.integers(free + 1, size=len(images)).tolist())
+        for image, space in zip(images, spaces, strict=True):
             h, w = image.shape[:2]
-            top, left = int(rng.integers(height - h + 1)), left + int(gap)
+            top, left = int(rng.integers(height - h + 1)), used + space
             canvas[top : top + h, left : left + w] = image
-            left += w
+            used += w
         return canvas
 
     def origin(self, index: int) -> str:

@@ -30,6 +30,7 @@ class TokenizerRecipe:
         method: a type of ``zoo tokenizer train``.
         min_count: tokens that occur less often are left out.
         lowercase: convert texts to lower case.
+        limit: use the first examples only, this many.
     """
 
     def __init__(
@@ -39,11 +40,13 @@ class TokenizerRecipe:
         method: TokenizerType = "bpe",
         min_count: Positive = 1,
         lowercase: bool = False,
+        limit: Positive | None = None,
     ) -> None:
         self.keys = keys
         self.method = method
         self.min_count = min_count
         self.lowercase = lowercase
+        self.limit = limit
 
 
 class EvaluationRecipe:

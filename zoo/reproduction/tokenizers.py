@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -48,7 +49,8 @@ def _train(options: TokenizerRecipe, dataset: Dataset, model: Model, file: Path)
 
     def texts() -> Iterator[str]:
         for key in options.keys:
-            for value in iterate_values(examples, key, skip=True):
+            values = iterate_values(examples, key, skip=True)
+            for value in itertools.islice(values, options.limit):
                 yield from _strings(value)
 
     file.parent.mkdir(parents=True, exist_ok=True)
