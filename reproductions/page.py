@@ -28,7 +28,7 @@ and what differs from the paper; it is a file in the folder `reproductions` of a
 
     zoo reproduce --list
     zoo reproduce gat-cora --data data          # one recipe, all seeds
-    zoo reproduce --all --data data             # the whole table, on a machine with a GPU
+    zoo reproduce --all --data data --jobs 7    # the whole table on a GPU, seven runs side by side
 
 - `data`, or the environment variable `ZOO_DATA`, is a folder with a folder for each data set. The
   files are compared with the checksums in `SHA256SUMS`.
