@@ -40,5 +40,5 @@ def _suffix(unit: str) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a number with two decimals, more for small ones."""
-    return f"{value:.2f}".rstrip("0").rstrip(".") if abs(value) >= 0.1 else f"{value:.3g}"
+    """Return a number with two decimals, or three digits if it is below 1."""
+    return f"{value:.2f}".rstrip("0").rstrip(".") if abs(value) >= 1 else f"{value:.3g}"
