@@ -101,6 +101,8 @@ if TYPE_CHECKING:
         Part as Part,
         Position as Position,
         Preprocessor as Preprocessor,
+        Program as Program,
+        ProgramRun as ProgramRun,
         Sampler as Sampler,
         Samples as Samples,
         Schedule as Schedule,

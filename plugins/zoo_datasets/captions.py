@@ -3,11 +3,12 @@
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
+import pydantic
 
-from zoo import DataError
+from zoo import DataError, ZooError
 from zoo.plugin import (
     Array,
     Dataset,
@@ -22,6 +23,7 @@ from zoo.plugin import (
 from zoo_datasets.array_rows import ArrayRows, open_npy
 
 _NUMBER = re.compile(r"#\d+$")
+Side = Annotated[int, pydantic.Field(ge=1)]
 
 
 class Captions(Dataset):
@@ -32,10 +34,12 @@ class Captions(Dataset):
     pair of an image and a caption is an example; in evaluation, each image with all its captions.
 
     Args:
-        images: folder of image files; or a ``.npy`` file, uint8 [N, H, W] or [N, H, W, C], with the
-            images in the order in which ``captions`` names them.
+        images: folder of image files; or, with the images in the order in which ``captions`` names
+            them, a ``.npy`` file, uint8 [N, H, W] or [N, H, W, C], or a list of sheets: image files
+            that consist of tiles, row by row.
         captions: text file with names and captions. For a ``.npy`` file, a line without a tab is
             the caption of the image with the number of the line, such as the text in the image.
+        tile: height and width of the tiles of the sheets.
 
     Fields:
         source: image. target: text.
@@ -43,9 +47,18 @@ class Captions(Dataset):
 
     name: ClassVar[str] = "captions"
 
-    def __init__(self, *, images: str, captions: str) -> None:
+    def __init__(
+        self,
+        *,
+        images: str | list[str],
+        captions: str,
+        tile: tuple[Side, Side] | None = None,
+    ) -> None:
+        if isinstance(images, list) != (tile is not None):
+            raise ZooError("a list of sheets needs 'tile', and 'tile' a list of sheets")
         self.images = images
         self.captions = captions
+        self.tile = tile
 
     def fields(self) -> Mapping[str, Field]:
         return {"source": Field("image"), "target": Field("text")}
@@ -54,7 +67,7 @@ class Captions(Dataset):
         lines = TextLines(self.captions)
         captions = _read_captions(lines, numbered=_is_array(self.images))
         names = list(dict.fromkeys(caption.name for caption in captions))
-        images = _open_images(self.images, names, str(lines.path))
+        images = _open_images(self.images, self.tile, names, str(lines.path))
         if evaluation:
             groups: dict[str, list[_Caption]] = {name: [] for name in names}
             for caption in captions:
@@ -76,8 +89,8 @@ class _Caption(NamedTuple):
     origin: str
 
 
-def _is_array(images: str) -> bool:
-    return uncompressed_suffix(expand_path(images)) == ".npy"
+def _is_array(images: str | list[str]) -> bool:
+    return isinstance(images, str) and uncompressed_suffix(expand_path(images)) == ".npy"
 
 
 def _read_captions(lines: TextLines, *, numbered: bool) -> list[_Caption]:
@@ -108,7 +121,7 @@ class _ImageFiles:
 
 
 class _ImageRows:
-    def __init__(self, rows: ArrayRows, names: Sequence[str]) -> None:
+    def __init__(self, rows: ArrayRows | Array, names: Sequence[str]) -> None:
         self.rows = rows
         self.index = {name: index for index, name in enumerate(names)}
 
@@ -117,7 +130,18 @@ class _ImageRows:
         return image if image.ndim == 3 else image[..., None]
 
 
-def _open_images(path: str, names: Sequence[str], captions: str) -> _ImageFiles | _ImageRows:
+def _open_images(
+    path: str | list[str], tile: tuple[int, int] | None, names: Sequence[str], captions: str
+) -> _ImageFiles | _ImageRows:
+    if isinstance(path, list):
+        assert tile is not None
+        tiles = np.concatenate([_read_tiles(expand_path(sheet), tile) for sheet in path])
+        if len(tiles) < len(names):
+            raise DataError(
+                f"the sheets have {len(tiles):,} tiles, but {captions} names {len(names):,} images",
+                str(expand_path(path[-1])),
+            )
+        return _ImageRows(tiles, names)
     folder = expand_path(path)
     if not _is_array(path):
         if not folder.is_dir():
@@ -135,6 +159,17 @@ def _open_images(path: str, names: Sequence[str], captions: str) -> _ImageFiles 
             f"{rows.path} has {len(rows):,} images, but {captions} names {len(names):,}"
         )
     return _ImageRows(rows, names)
+
+
+def _read_tiles(sheet: Path, tile: tuple[int, int]) -> Array:
+    """Return the tiles [N, H, W, C] of a sheet, row by row."""
+    pixels, (h, w) = read_image(sheet), tile
+    rows, columns = pixels.shape[0] // h, pixels.shape[1] // w
+    if pixels.shape[:2] != (rows * h, columns * w) or not pixels.size:
+        size = f"{pixels.shape[0]} x {pixels.shape[1]}"
+        raise DataError(f"a sheet of {size} pixels does not consist of {h} x {w} tiles", str(sheet))
+    tiles: Array = pixels.reshape(rows, h, columns, w, -1).swapaxes(1, 2)
+    return tiles.reshape(rows * columns, h, w, -1)
 
 
 class _Captions(Examples):

@@ -25,6 +25,8 @@ class ParallelText(Dataset):
         file: file with both texts in each line, in place of ``source`` and ``target``.
         columns: columns of source and target in ``file``, from 0.
         delimiter: text between the columns of ``file``, by default a tab.
+        merge: in evaluation, lines of ``file`` with the same source are one example with several
+            references, such as the pronunciations of a word.
 
     Fields:
         source, target: text.
@@ -41,6 +43,7 @@ class ParallelText(Dataset):
         file: str | None = None,
         columns: tuple[Column, Column] = (0, 1),
         delimiter: Annotated[str, pydantic.Field(min_length=1)] = "\t",
+        merge: bool = False,
     ) -> None:
         if (source is None) != (not target) or (source is None) == (file is None):
             raise ZooError("set either 'source' and 'target', or 'file'")
@@ -49,6 +52,7 @@ class ParallelText(Dataset):
         self.file = file
         self.columns = columns
         self.delimiter = delimiter
+        self.merge = merge
 
     def fields(self) -> Mapping[str, Field]:
         return {"source": Field("text"), "target": Field("text")}
@@ -58,7 +62,8 @@ class ParallelText(Dataset):
         if not len(lines):
             raise DataError("the file has no lines", str(lines.path))
         if self.file is not None:
-            return _Columns(lines, self.columns, self.delimiter)
+            pairs = _Columns(lines, self.columns, self.delimiter)
+            return _Merged(pairs) if self.merge and evaluation else pairs
         targets = self.targets if evaluation else self.targets[:1]
         return _Pairs(lines, [TextLines(target) for target in targets])
 
@@ -119,3 +124,24 @@ class _Columns(Examples):
 
     def origin(self, index: int) -> str:
         return self.lines.origin(index)
+
+
+class _Merged(Examples):
+    """Pairs with the same source as one example."""
+
+    def __init__(self, pairs: _Columns) -> None:
+        self.pairs = pairs
+        rows: dict[str, list[int]] = {}
+        for index in range(len(pairs)):
+            rows.setdefault(pairs[index]["source"], []).append(index)
+        self.rows = list(rows.values())
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> Example:
+        found = [self.pairs[row] for row in self.rows[index]]
+        return {"source": found[0]["source"], "target": [pair["target"] for pair in found]}
+
+    def origin(self, index: int) -> str:
+        return self.pairs.origin(self.rows[index][0])

@@ -9,22 +9,26 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import pydantic
 
-from zoo import DataError
+from zoo import DataError, ZooError
 from zoo.plugin import Dataset, Example, Examples, Field, TextLines
 
 Unit = Literal["line", "paragraph", "document"]
+Share = Annotated[float, pydantic.Field(ge=0, le=1)]
 
 
 class PlainText(Dataset):
     """Texts of one or more files, for language models.
 
     Files may be compressed (``.gz``, ``.xz``, ``.bz2``). Empty lines separate paragraphs and are
-    not examples.
+    not examples, unless ``empty`` is set.
 
     Args:
         files: a text file, or several.
         field: name of the field with the texts.
         unit: what an example is: a line, a paragraph or the whole file.
+        empty: whether empty lines are examples, if the unit is a line.
+        part: the part of each file that is used, if the unit is the whole file: the shares of its
+            characters before and after which it is cut off.
 
     Fields:
         target (or the value of ``field``): text.
@@ -38,16 +42,27 @@ class PlainText(Dataset):
         files: str | Annotated[list[str], pydantic.Field(min_length=1)],
         field: str = "target",
         unit: Unit = "line",
+        empty: bool = False,
+        part: tuple[Share, Share] = (0.0, 1.0),
     ) -> None:
+        if empty and unit != "line":
+            raise ZooError(f"empty: true needs unit: line, but unit is {unit}")
+        if part != (0.0, 1.0) and unit != "document":
+            raise ZooError(f"part needs unit: document, but unit is {unit}")
+        if part[0] >= part[1]:
+            raise ZooError(f"part is {list(part)}, but the first share must be less than the other")
         self.files = [files] if isinstance(files, str) else files
         self.field = field
         self.unit = unit
+        self.empty = empty
+        self.part = part
 
     def fields(self) -> Mapping[str, Field]:
         return {self.field: Field("text")}
 
     def open(self, *, evaluation: bool = False) -> Examples:
-        return _Texts([_Units(TextLines(file), self.unit) for file in self.files], self.field)
+        units = [_Units(TextLines(file), self) for file in self.files]
+        return _Texts(units, self.field)
 
     @classmethod
     def write_example(cls, folder: Path) -> dict[str, Any]:
@@ -59,15 +74,16 @@ class PlainText(Dataset):
 class _Units:
     """The lines, paragraphs or the document of one file: ranges of lines."""
 
-    def __init__(self, lines: TextLines, unit: Unit) -> None:
+    def __init__(self, lines: TextLines, dataset: PlainText) -> None:
         self.lines = lines
         self.starts = array("Q")
-        self.unit = unit
+        self.unit = unit = dataset.unit
+        self.part = dataset.part
         previous_empty = True
         for index, line in enumerate(lines.raw()):
             empty = not line.strip()
             first = unit == "line" or (previous_empty if unit == "paragraph" else not self.starts)
-            if not empty and first:
+            if (not empty and first) or dataset.empty:
                 self.starts.append(index)
             previous_empty = empty
         if not self.starts:
@@ -79,12 +95,15 @@ class _Units:
     def text(self, index: int) -> str:
         start = self.starts[index]
         if self.unit == "line":
-            return self.lines[start]
+            line = self.lines[start]
+            return line if line.strip() else ""
         stop = self.starts[index + 1] if index + 1 < len(self) else len(self.lines)
         lines = list(self.lines.read(start, stop))
         while not lines[-1].strip():
             lines.pop()
-        return "\n".join(lines)
+        text = "\n".join(lines)
+        first, last = (round(share * len(text)) for share in self.part)
+        return text[first:last]
 
     def origin(self, index: int) -> str:
         return self.lines.origin(self.starts[index])

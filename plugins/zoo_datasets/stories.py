@@ -22,6 +22,7 @@ class Stories(Dataset):
         files: a text file, or several.
         max_sentences: keep the last sentences of a story, at most this many; default: all.
         target: whether the answer is a class, as in memory networks, or a text.
+        punctuation: whether the full stop or question mark at the end of a sentence is kept.
 
     Fields:
         story: texts. question: text. target: label or text.
@@ -38,16 +39,18 @@ class Stories(Dataset):
         files: str | Annotated[list[str], pydantic.Field(min_length=1)],
         max_sentences: Annotated[int, pydantic.Field(ge=1)] | None = None,
         target: Literal["label", "text"] = "label",
+        punctuation: bool = True,
     ) -> None:
         self.files = [files] if isinstance(files, str) else files
         self.max_sentences = max_sentences
         self.target = target
+        self.punctuation = punctuation
 
     def fields(self) -> Mapping[str, Field]:
         return {"story": Field("texts"), "question": Field("text"), "target": Field(self.target)}
 
     def open(self, *, evaluation: bool = False) -> Examples:
-        return _Questions([TextLines(file) for file in self.files], self.max_sentences)
+        return _Questions([TextLines(file) for file in self.files], self)
 
     @classmethod
     def write_example(cls, folder: Path) -> dict[str, Any]:
@@ -60,9 +63,10 @@ class Stories(Dataset):
 
 
 class _Questions(Examples):
-    def __init__(self, files: Sequence[TextLines], max_sentences: int | None) -> None:
+    def __init__(self, files: Sequence[TextLines], dataset: Stories) -> None:
         self.files = files
-        self.max_sentences = max_sentences
+        self.max_sentences = dataset.max_sentences
+        self.ending = "" if dataset.punctuation else ".?"
         self.questions = array("Q")  # file, first line of the story, line of the question
         for number, lines in enumerate(files):
             first = 0
@@ -84,16 +88,19 @@ class _Questions(Examples):
         sentences = []
         for line, text in enumerate(lines.read(first, last), first):
             if "\t" not in text:
-                sentences.append(_remove_number(text, lines.origin(line)))
+                sentences.append(self._sentence(text, lines.origin(line)))
         question, answer, *_ = lines[last].split("\t")
         if not sentences or not answer.strip():
             missing = "answer" if sentences else "sentence before it"
             raise DataError(f"the question has no {missing}", lines.origin(last))
         return {
             "story": sentences[-self.max_sentences :] if self.max_sentences else sentences,
-            "question": _remove_number(question, lines.origin(last)),
+            "question": self._sentence(question, lines.origin(last)),
             "target": answer.strip(),
         }
+
+    def _sentence(self, line: str, origin: str) -> str:
+        return _remove_number(line, origin).rstrip(self.ending)
 
     def origin(self, index: int) -> str:
         return self.files[self.questions[3 * index]].origin(self.questions[3 * index + 2])

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from zoo import Model
-from zoo.plugin import Objective, hookimpl
+from zoo.plugin import Component, hookimpl
+from zoo_draw.bound import BoundProgram
 from zoo_draw.draw import Draw
 from zoo_draw.variational import Variational
 
 
 @hookimpl
-def zoo_components() -> Sequence[type[Model] | type[Objective]]:
-    return [Draw, Variational]
+def zoo_components() -> Sequence[type[Component]]:
+    return [Draw, Variational, BoundProgram]

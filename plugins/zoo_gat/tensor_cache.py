@@ -10,30 +10,32 @@ import torch
 from torch import Tensor
 
 T = TypeVar("T")
+KEPT = 2
+"""Number of results that are kept: a graph is used with its training and its validation nodes."""
 
 
 class TensorCache(Generic[T]):
-    """Keeps the result of a function of one tensor, so that it is computed once for a graph.
+    """Keeps the last results of a function of a tensor, so that it is computed once for a graph.
 
     The tensor is identified by itself and its version, which changes with every operation in place.
     Copies and pickles of a cache are empty.
     """
 
     def __init__(self) -> None:
-        self._tensor: weakref.ref[Tensor] | None = None
-        self._key: Hashable = None
-        self._result: T | None = None
+        self._kept: list[tuple[weakref.ref[Tensor], Hashable, T]] = []
 
     def get(self, tensor: Tensor, key: Hashable, compute: Callable[[], T]) -> T:
         """Return the result that was kept for the tensor and the key, or compute and keep it."""
         if torch.compiler.is_compiling() or tensor.is_inference():
             return compute()
         key = (key, tensor._version)
-        is_new = self._tensor is None or self._tensor() is not tensor or self._key != key
-        if is_new or self._result is None:
-            self._result = compute()
-            self._tensor, self._key = weakref.ref(tensor), key
-        return self._result
+        for kept, kept_key, result in self._kept:
+            if kept() is tensor and kept_key == key:
+                return result
+        alive = [kept for kept in self._kept if kept[0]() is not None and kept[0]() is not tensor]
+        computed = compute()
+        self._kept = [*alive[1 - KEPT :], (weakref.ref(tensor), key, computed)]
+        return computed
 
     def __deepcopy__(self, memo: object) -> TensorCache[T]:
         return TensorCache()

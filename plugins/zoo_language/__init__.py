@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from zoo.plugin import Component, hookimpl
 from zoo_language.bilm import BiLM
 from zoo_language.character_cnn import CharacterCNN
+from zoo_language.count_model import CountModelProgram
 from zoo_language.elmo_encoder import ElmoEncoder
 from zoo_language.elmo_model import ElmoModel
 from zoo_language.language_model import LanguageModel
@@ -24,4 +25,5 @@ def zoo_components() -> Sequence[type[Component]]:
         CharacterCNN,
         SentenceEncoder,
         NGram,
+        CountModelProgram,
     ]

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from zoo import Model
-from zoo.plugin import Embedding, Encoder, Objective, hookimpl
+from zoo.plugin import Component, hookimpl
+from zoo_memory.copy_task import CopyTask
 from zoo_memory.dense import Dense
 from zoo_memory.dnc import DNC
 from zoo_memory.dynamic_memory import DynamicMemory
@@ -14,5 +14,5 @@ from zoo_memory.tagger import Tagger
 
 
 @hookimpl
-def zoo_components() -> Sequence[type[Embedding] | type[Encoder] | type[Model] | type[Objective]]:
-    return [Dense, NTM, DNC, MemoryNetwork, DynamicMemory, Tagger, SupportingFacts]
+def zoo_components() -> Sequence[type[Component]]:
+    return [CopyTask, Dense, NTM, DNC, MemoryNetwork, DynamicMemory, Tagger, SupportingFacts]

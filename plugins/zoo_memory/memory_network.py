@@ -39,8 +39,10 @@ class MemoryNetwork(Model):
     where the keys are m_i = Σ_j l_j ⊙ A x_ij + T_A(i), and the values c_i likewise with C and T_C.
 
     Paper: Sukhbaatar et al. 2015, sections 2 and 4.1. With linear_start, the softmax of the hops is
-    left out (p_i = uᵀ m_i) until the training loop calls `end_linear_start`, when the validation
-    loss stops decreasing (section 4.2; the paper's initial learning rate is then 0.005).
+    left out (p_i = uᵀ m_i) until the validation loss stops decreasing: `zoo.train` calls
+    `observe_validation`, other training loops call `end_linear_start` (section 4.2; the paper's
+    initial learning rate is then 0.005). Random noise is that of section 4.2: in training, the
+    temporal encoding counts empty memories that are inserted at random.
 
     Args:
         source: word embedding; hops + 1 copies if tying is 'adjacent', else 2.
@@ -54,6 +56,7 @@ class MemoryNetwork(Model):
             False.
         linear_start: start training without the softmax of the hops. The phase is part of the
             weights: a saved model continues in the phase in which it was saved.
+        noise: probability of an empty memory after each fact, in training; 0.1 in the paper.
 
     Shapes:
         batch {story [B, S, W], question [B, Q], both padded, target [B]} -> logits [B, 1, vocab].
@@ -74,8 +77,10 @@ class MemoryNetwork(Model):
         tying: Literal["adjacent", "layerwise"] = "adjacent",
         position_encoding: bool = True,
         linear_start: bool = False,
+        noise: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     ) -> None:
         super().__init__()
+        self.noise = noise
         self.hops, self.memory_size, self.tying = hops, memory_size, tying
         self.position_encoding = position_encoding
         adjacent = tying == "adjacent"
@@ -126,6 +131,11 @@ class MemoryNetwork(Model):
         if isinstance(align, LinearStart):
             align.linear.fill_(False)
 
+    def observe_validation(self, *, is_best: bool) -> None:
+        """Insert the softmax of the hops when the validation loss stops decreasing."""
+        if not is_best:
+            self.end_linear_start()
+
     def forward(self, batch: Batch) -> Outputs:
         story, question = validate_story(batch)
         if story.shape[1] > self.memory_size:
@@ -134,7 +144,10 @@ class MemoryNetwork(Model):
                 "increase memory_size or pass fewer facts"
             )
         fact_mask = self.source.mask(story.flatten(0, 1)).view(story.shape).any(dim=-1)  # [B, S]
-        facts = [self._facts(story, fact_mask, index) for index in range(len(self.embeddings))]
+        ages = self._ages(fact_mask)
+        facts = [
+            self._facts(story, fact_mask, ages, index) for index in range(len(self.embeddings))
+        ]
         u = self._sentences(question[:, None], 0)  # [B, 1, D]
         for hop in range(self.hops):
             index = hop if self.map is None else 0
@@ -146,10 +159,18 @@ class MemoryNetwork(Model):
         logits = last.unembed(u[:, 0]) if self.out is None else self.out(u[:, 0])
         return answer_outputs(logits, batch)
 
-    def _facts(self, story: Tensor, fact_mask: Tensor, index: int) -> Tensor:
+    def _ages(self, fact_mask: Tensor) -> Tensor:
+        """Return the number of memories after each fact [B, S]; 0 for the last one."""
+        memories = fact_mask.long()
+        if self.training and self.noise:
+            empty = torch.rand(fact_mask.shape, device=fact_mask.device) < self.noise
+            memories = memories + (fact_mask & empty)
+        ages = memories.sum(dim=1, keepdim=True) - memories.cumsum(dim=1)
+        return ages.clamp(min=0, max=self.memory_size - 1)
+
+    def _facts(self, story: Tensor, fact_mask: Tensor, ages: Tensor, index: int) -> Tensor:
         """Return the vectors [B, S, D] of the facts, with their temporal encoding."""
-        age = fact_mask.sum(dim=1, keepdim=True) - fact_mask.cumsum(dim=1)
-        temporal = self.times[index][age.clamp(min=0)]
+        temporal = self.times[index][ages]
         facts: Tensor = (self._sentences(story, index) + temporal) * fact_mask[..., None]
         return facts
 

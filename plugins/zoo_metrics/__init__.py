@@ -8,6 +8,8 @@ from zoo_metrics.bleu import BLEU
 from zoo_metrics.cer import CER
 from zoo_metrics.chrf import ChrF
 from zoo_metrics.cider import CIDEr
+from zoo_metrics.exact_match import ExactMatch
+from zoo_metrics.hamming_loss import HammingLoss
 from zoo_metrics.meteor_15 import METEOR15
 from zoo_metrics.meteor_2005 import METEOR2005
 from zoo_metrics.micro_f1 import MicroF1
@@ -26,6 +28,8 @@ def zoo_components() -> Sequence[type[Metric]]:
     return [
         Accuracy,
         SequenceAccuracy,
+        ExactMatch,
+        HammingLoss,
         MicroF1,
         Perplexity,
         BLEU,

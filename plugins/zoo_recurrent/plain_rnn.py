@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import Embedding, FromParent
+from zoo.plugin import Embedding, FromParent, WidthConflict
 from zoo_recurrent.cells import Cell
 from zoo_recurrent.initial_state import Init
 from zoo_recurrent.layer import run_stack
@@ -31,6 +31,8 @@ class PlainRNN(RecurrentDecoder):
         init: initial state: 'bridge' (tanh of a projection of the summary), 'copy' (the encoder's
             final state) or 'zeros'.
         dropout: dropout probability of the embedded tokens, between layers and before the output.
+        tied: compute the logits with the embedding table, W = Eᵀ without a bias (Press and Wolf
+            2017); hidden must be the width of the embedding.
 
     Shapes:
         tokens [B, n] -> logits [B, n, V].
@@ -52,10 +54,19 @@ class PlainRNN(RecurrentDecoder):
         layers: Annotated[int, Field(ge=1, le=64)] = 1,
         init: Init = "bridge",
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
+        tied: bool = False,
     ) -> None:
         super().__init__(embedding, summary_dim, carry, hidden, cell, layers, init, dropout)
+        self.tied = tied
         self.cells = self.build_cells(embedding.dim)
-        self.out = nn.Linear(hidden, vocab_size(embedding))
+        if not tied:
+            self.out = nn.Linear(hidden, vocab_size(embedding))
+        elif embedding.dim != hidden:
+            raise WidthConflict(
+                "tied: true needs equal widths of the state and the embedding",
+                hidden=hidden,
+                dim=embedding.dim,
+            )
 
     def decode_token(
         self, x: Tensor, state: TensorMapping, per_source: TensorMapping
@@ -67,3 +78,8 @@ class PlainRNN(RecurrentDecoder):
         self, x: Tensor, state: TensorMapping, per_source: TensorMapping
     ) -> StepOutput | None:
         return run_stack(self.cells, x, state)
+
+    def logits(self, features: Tensor, per_source: TensorMapping) -> Tensor:
+        if self.tied:
+            return self.embedding.unembed(self.dropout(features))
+        return super().logits(features, per_source)

@@ -18,9 +18,10 @@ def zoo_components() -> Sequence[type[Component]]:
     from zoo_word2vec.benchmark_word2vec import Word2VecBenchmark
     from zoo_word2vec.cbow import Cbow
     from zoo_word2vec.negative_sampling import NegativeSampling
+    from zoo_word2vec.similarity_program import SimilarityProgram
     from zoo_word2vec.skip_gram import SkipGram
 
-    return [SkipGram, Cbow, NegativeSampling, Word2VecBenchmark]
+    return [SkipGram, Cbow, NegativeSampling, Word2VecBenchmark, SimilarityProgram]
 
 
 @hookimpl

@@ -124,6 +124,24 @@ def test_blocks_are_consecutive_tokens_of_all_texts(evaluation):
     assert evaluation == (predicted == sorted(predicted))
 
 
+def test_an_empty_text_in_blocks_has_its_start_and_end():
+    texts = {"target": ["w3 w4", "", "w5"]}
+    batches = text_batches(texts, Batching(items=1, block=16), spec=LANGUAGE_MODEL, evaluation=True)
+    ((batch,),) = (update.batches for update in batches.epoch(0))
+    assert batch["target"].tolist() == [[1, 3, 4, 2, 1, 2, 1, 5, 2]]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_the_only_batch_of_arrays_is_made_once(workers):
+    options = {"noise": False, "workers": workers}
+    with array_batches(1, Batching(items=1), **options) as batches:
+        first, second = (next(batches.epoch(epoch)) for epoch in (0, 1))
+        assert first.batches[0]["source"] is second.batches[0]["source"]
+        assert first.examples == second.examples == [0]
+    with array_batches(2, Batching(items=1), **options) as batches:
+        assert len([update.index for update in batches.epoch(0)]) == 2
+
+
 def test_a_model_without_padding_token_gets_a_mask():
     (update, *_) = text_batches(TEXTS, Batching(items=8, buckets=0), spec=LANGUAGE_MODEL).epoch(0)
     (batch,) = update.batches

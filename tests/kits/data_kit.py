@@ -216,11 +216,12 @@ def text_batches(columns, batching=None, *, spec=SEQ2SEQ, seed=0, **options):
     )
 
 
-def array_batches(count, batching, *, bad=None, **options):
+def array_batches(count, batching, *, bad=None, noise=True, **options):
     """Open the batches of random images with labels, to which noise is added.
 
     Args:
         bad: arrays in place of some images, by index.
+        noise: False for images without noise.
     """
     rng = np.random.default_rng(0)
     images = list(rng.random((count, 3, 3, 3), dtype=np.float32))
@@ -233,7 +234,8 @@ def array_batches(count, batching, *, bad=None, **options):
     }
     dataset = Blueprint(ListDataset, {"columns": columns, "fields": fields})
     model = compose(CLASSIFIER["name"])
-    return open_batches(dataset, model, {"source": Noise()}, batching, seed=0, **options)
+    preprocessors = {"source": Noise()} if noise else {}
+    return open_batches(dataset, model, preprocessors, batching, seed=0, **options)
 
 
 class Bytes(Digits):

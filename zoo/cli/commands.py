@@ -20,6 +20,7 @@ from zoo.cli import (
     plugins,
     pull,
     push,
+    reproduce,
     schema,
     show,
     test_plugin,
@@ -40,6 +41,7 @@ PANELS: dict[str, dict[str, ModuleType]] = {
         "generate": generate,
         "eval": eval,
         "bench": bench,
+        "reproduce": reproduce,
     },
     "Exchange": {
         "import": import_command,

@@ -86,6 +86,7 @@ class Batches:
         self._orders: dict[int, Order] = {}
         self._continues = bool(loader.workers) and not reader.evaluation
         self._stream: tuple[_Place | None, Iterator[Made]] = (None, iter(()))
+        self._only: tuple[_Place, list[int], Made] | None = None
 
     @property
     def skipped(self) -> dict[str, int]:
@@ -110,7 +111,7 @@ class Batches:
         """
         order = self._order(epoch)
         place = _Place(epoch, start, rank, world, accumulate)
-        for made in self._made(place, len(order)):
+        for made in self._only_batch(place, order) or self._made(place, len(order)):
             for share in made.shares:
                 for index, error in share.errors:
                     self._skipped.add(index, error)
@@ -150,6 +151,17 @@ class Batches:
     def _split_lengths(self) -> Lengths | None:
         """The lengths by which a batch is divided; None to keep the order."""
         return None if self._reader.evaluation else self._source.lengths
+
+    def _only_batch(self, place: _Place, order: Order) -> list[Made] | None:
+        """Return the batch of an epoch with one batch of arrays, such as a whole graph, which is
+        made once; None if there are several, or random transforms."""
+        if self._reader.preprocessors or len(order) != 1 or place.start:
+            return None
+        place, rows = place._replace(epoch=0), order.batch(0).tolist()
+        if self._only is None or self._only[:2] != (place, rows):
+            (made,) = self._loader.load_in_process(itertools.islice(self._jobs(place), 1))
+            self._only = place, rows, made
+        return [self._only[2]]
 
     def _made(self, place: _Place, end: int) -> Iterator[Made]:
         """Yield the batches of an epoch; workers go on with those of the next epoch."""

@@ -86,12 +86,12 @@ def encode_chunks(
         pending.append((index, values))
         characters += sum(len(value) for value in values.values() if isinstance(value, str))
         if len(pending) == CHUNK_EXAMPLES or characters >= CHUNK_CHARACTERS:
-            yield _to_chunk(reader, _encode(reader, pending, skipped, empty=empty))
+            yield _to_chunk(reader, _encode(reader, pending, skipped, empty=empty), empty=empty)
             pending, characters = [], 0
             if progress:
                 progress("encoding", index + 1, count)
     if pending:
-        yield _to_chunk(reader, _encode(reader, pending, skipped, empty=empty))
+        yield _to_chunk(reader, _encode(reader, pending, skipped, empty=empty), empty=empty)
     if progress:
         progress("encoding", count, count)
 
@@ -162,8 +162,14 @@ def _check_sizes(reader: ExampleReader, columns: dict[str, list[Array]]) -> None
             raise DataError(f"'{key}' has {found} values, but expected {size}, as in {place}")
 
 
-def _to_chunk(reader: ExampleReader, encoded: Sequence[tuple[int, dict[str, Array]]]) -> Chunk:
-    """Return encoded examples with prefix and suffix; transforms get texts without them."""
+def _to_chunk(
+    reader: ExampleReader, encoded: Sequence[tuple[int, dict[str, Array]]], *, empty: bool
+) -> Chunk:
+    """Return encoded examples with prefix and suffix; transforms get texts without them.
+
+    Args:
+        empty: whether texts without tokens have prefix and suffix, too.
+    """
     tokens, lengths = {}, {}
     for key in reader.preprocessors:
         schema = _schema(reader, key)
@@ -171,8 +177,8 @@ def _to_chunk(reader: ExampleReader, encoded: Sequence[tuple[int, dict[str, Arra
         arrays = [arrays[key] for _, arrays in encoded]
         if added and not reader.transforms(key):
             arrays = [
-                np.concatenate([schema.prefix, array, schema.suffix]) if array.size else array
-                for array in arrays
+                np.concatenate([schema.prefix, a, schema.suffix]) if a.size or empty else a
+                for a in arrays
             ]
         lengths[key] = np.array([array.size for array in arrays], dtype=np.int64)
         flat = np.concatenate([a.ravel() for a in arrays]) if arrays else np.empty(0)

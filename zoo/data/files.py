@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from zoo.data.archive import find_archive, read_member
 from zoo.errors import DataError
 from zoo.files import atomic_write, os_error_message, user_cache
 
@@ -77,8 +78,9 @@ class FileBytes:
     """Random access to the bytes of a file, which may be larger than memory.
 
     A file with the suffix ``.gz``, ``.xz`` or ``.bz2`` is decompressed once: to memory if the
-    result is small, otherwise to a file in `cache_folder`. Instances can be used by several
-    threads, pickled and forked.
+    result is small, otherwise to a file in `cache_folder`. The path of a tar archive followed by
+    that of a file in it, ``tasks.tar.xz/qa1.txt``, is that file, which is kept in memory. Instances
+    can be used by several threads, pickled and forked.
 
     Args:
         path: a path as in a spec; see `expand_path`.
@@ -89,14 +91,17 @@ class FileBytes:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = expand_path(path)
+        self._content: bytes | None = None
+        self._file = self.path
         try:
-            if not self.path.is_file():
+            archive = find_archive(self.path)
+            if archive is not None:
+                self._content = read_member(archive, self.path.relative_to(archive).as_posix())
+            elif not self.path.is_file():
                 kind = "a directory" if self.path.is_dir() else "not a regular file"
                 missing = not self.path.exists()
                 raise DataError("no such file" if missing else f"it is {kind}", str(self.path))
-            self._content: bytes | None = None
-            self._file = self.path
-            if self.path.suffix.lower() in _OPENERS:
+            elif self.path.suffix.lower() in _OPENERS:
                 self._decompress()
             size = self._file.stat().st_size if self._content is None else len(self._content)
         except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:

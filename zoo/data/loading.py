@@ -71,7 +71,20 @@ class Loader:
 
     def load(self, jobs: Iterable[Job]) -> Iterator[Made]:
         """Yield the batches of each job; raise the error of an example with its origin."""
-        made = self._processes(jobs) if self.workers else self._in_process(jobs)
+        if not self.workers:
+            yield from self.load_in_process(jobs)
+            return
+        yield from self._checked(self._processes(jobs))
+
+    def load_in_process(self, jobs: Iterable[Job]) -> Iterator[Made]:
+        """Yield the batches of each job, made in this process when they are needed.
+
+        A thread would compete for the interpreter with the launches of GPU kernels.
+        """
+        made = (self.dataset[job] for job in jobs)
+        return self._checked(_pin(item) if self.pin else item for item in made)
+
+    def _checked(self, made: Iterable[Made]) -> Iterator[Made]:
         for item in made:
             if item.error is not None:
                 self.close()
@@ -94,15 +107,6 @@ class Loader:
         with _without_tokenizer_threads():
             made = iter(self.loader)
         yield from made
-
-    def _in_process(self, jobs: Iterable[Job]) -> Iterator[Made]:
-        """Make each batch when it is needed.
-
-        A thread would compete for the interpreter with the launches of GPU kernels.
-        """
-        for job in jobs:
-            made = self.dataset[job]
-            yield _pin(made) if self.pin else made
 
     def close(self) -> None:
         """End the worker processes."""

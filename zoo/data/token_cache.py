@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.about import version
+from zoo.data.archive import find_archive
 from zoo.data.encoding import Chunk, Progress, Skipped, encode_chunks
 from zoo.data.files import cache_folder, expand_path
 from zoo.data.reader import ExampleReader
@@ -30,7 +31,7 @@ from zoo.files import (
 from zoo.interfaces import Dataset, Model
 from zoo.registry.blueprint import Blueprint
 
-FORMAT = 1
+FORMAT = 2
 MAX_IN_MEMORY = 2**25
 """Largest size of encoded examples that are kept in memory, in bytes."""
 SAMPLE = 64
@@ -184,6 +185,7 @@ def _files(value: Any) -> list[tuple[str, int, int, int]]:
         return []
     try:
         path = expand_path(value).absolute()
+        path = find_archive(path) or path
         stat = path.stat()
     except (DataError, OSError, ValueError):  # not a path
         return []

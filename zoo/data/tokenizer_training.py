@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -76,24 +76,57 @@ def train_tokenizer(
             IDs, which must have vocabularies of the same size.
         progress: show the progress of the library on standard error.
     """
-    if type not in TRAINERS:
-        raise ZooError(f"no type of tokenizers named '{type}'{suggest(type, TRAINERS)}")
     if not delimiter:
         raise ZooError("delimiter is empty; expected the text between the columns, such as a tab")
     paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+
+    def texts() -> Iterator[str]:
+        for path in paths:
+            yield from _read_texts(path, column, delimiter)
+
+    return train_on_texts(
+        texts,
+        output,
+        type=type,
+        vocab=vocab,
+        special=special,
+        min_count=min_count,
+        lowercase=lowercase,
+        model=model,
+        keys=None if key is None else [key],
+        progress=progress,
+    )
+
+
+def train_on_texts(
+    texts: Callable[[], Iterator[str]],
+    output: str | os.PathLike[str] | None = None,
+    *,
+    type: TokenizerType = "bpe",
+    vocab: int = 8000,
+    special: Sequence[str] = DEFAULT_SPECIAL,
+    min_count: int = 1,
+    lowercase: bool = False,
+    model: Model | None = None,
+    keys: Sequence[str] | None = None,
+    progress: bool = False,
+) -> TokenizerSummary:
+    """Train a tokenizer on texts; see `train_tokenizer`.
+
+    Args:
+        texts: returns an iterator of the texts; called several times.
+        keys: keys of the model's batch; keys without token IDs are ignored if another one has them.
+    """
+    if type not in TRAINERS:
+        raise ZooError(f"no type of tokenizers named '{type}'{suggest(type, TRAINERS)}")
     if model is not None:
-        vocab, tokens = _fit_model(model, key, special)
+        vocab, tokens = _fit_model(model, keys, special)
     else:
         tokens = [NAMES.get(name, (name,))[0] for name in special]
     if type != "bpe" and UNKNOWN not in tokens:
         tokens.append(UNKNOWN)
     if len(set(tokens)) < len(tokens):
         raise ZooError(f"special tokens occur twice: {', '.join(tokens)}")
-
-    def texts() -> Iterator[str]:
-        for path in paths:
-            yield from _read_texts(path, column, delimiter)
-
     trained = TRAINERS[type](TrainingRequest(texts, vocab, tokens, min_count, lowercase, progress))
     summary = _summarise(trained, texts(), tokens)
     if output is not None:
@@ -114,13 +147,15 @@ def _read_texts(path: str | os.PathLike[str], column: int | None, delimiter: str
         yield line if column is None else cells[column - 1]
 
 
-def _fit_model(model: Model, key: str | None, special: Sequence[str]) -> tuple[int, list[str]]:
+def _fit_model(
+    model: Model, asked: Sequence[str] | None, special: Sequence[str]
+) -> tuple[int, list[str]]:
     """Return the vocabulary size of a model, and special tokens in the order of their IDs."""
     sizes = _vocabulary_sizes(model)
-    keys = list(sizes) if key is None else [key]
-    if not keys or keys[0] not in sizes:
+    keys = [name for name in sizes if asked is None or name in asked]
+    if not keys:
         names = ", ".join(f"'{name}'" for name in sizes) or "none"
-        subject = "the batch" if key is None else f"'{key}'"
+        subject = "the batch" if asked is None else f"'{asked[0]}'"
         raise ZooError(
             f"{subject} of model '{model.name}' does not contain token IDs (keys: {names})"
         )

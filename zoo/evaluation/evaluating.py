@@ -42,6 +42,7 @@ def evaluate(
     overrides: Iterable[str] = (),
     max_length: int = 128,
     batch: int = 32,
+    block: int | None = None,
     limit: int | None = None,
     texts: bool = False,
     device: str | torch.device | None = None,
@@ -65,6 +66,8 @@ def evaluate(
         overrides: parameters of the parts, such as "sampler.width=8" or "bleu.tokenize=intl".
         max_length: maximum number of generated tokens.
         batch: number of examples in a batch.
+        block: number of tokens of a block, for language models that were trained on blocks;
+            default: that of the training.
         limit: use only the first examples, this many.
         texts: whether to return predicted texts even if no metric takes them.
         device: default: that of the model; for a saved model a GPU if there is one.
@@ -95,7 +98,7 @@ def evaluate(
                 limit_examples(dataset, limit),
                 model,
                 preprocessors,
-                Batching(items=batch, block=_block(train), shuffle=False, buckets=0),
+                Batching(items=batch, block=_block(train, block), shuffle=False, buckets=0),
                 seed=resolve_seed(seed),
                 evaluation=True,
                 bad_data=train.get("bad_data", "fail"),
@@ -134,11 +137,11 @@ def training_section(provenance: Mapping[str, Any]) -> Mapping[str, Any]:
     return section if isinstance(section, Mapping) else {}
 
 
-def _block(train: Mapping[str, Any]) -> int | None:
-    """Return the length of the blocks of tokens that a language model was trained on."""
+def _block(train: Mapping[str, Any], asked: int | None) -> int | None:
+    """Return the length of the blocks of tokens: as asked, or as a model was trained on."""
     batch = train.get("batch")
     block = batch.get("block") if isinstance(batch, Mapping) else None
-    return block if isinstance(block, int) else None
+    return asked or (block if isinstance(block, int) else None)
 
 
 def _check_metrics(

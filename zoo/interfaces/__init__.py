@@ -37,6 +37,7 @@ from zoo.interfaces.optimiser import Optimiser
 from zoo.interfaces.part import Part
 from zoo.interfaces.position import Position
 from zoo.interfaces.preprocessor import Array, Preprocessor
+from zoo.interfaces.program import Program, ProgramRun
 from zoo.interfaces.sampler import FrameSampler, Sampler, SearchConfig, SearchState
 from zoo.interfaces.schedule import Schedule
 from zoo.interfaces.scorer import ScoreForm, Scorer
@@ -107,6 +108,8 @@ __all__ = [
     "Part",
     "Position",
     "Preprocessor",
+    "Program",
+    "ProgramRun",
     "Role",
     "Sampler",
     "Samples",

@@ -194,6 +194,13 @@ class Model(Component, nn.Module, ABC):
         """Return what the outputs contain; by default None: not declared, so not checked."""
         return None
 
+    def observe_validation(self, *, is_best: bool) -> None:
+        """Called by ``zoo.train`` after each evaluation, for models that change while they train.
+
+        Args:
+            is_best: whether the monitored result is the best so far.
+        """
+
     def get_embedding(self, side: str) -> Embedding:
         """Return the embedding of the "source" or the "target"."""
         raise ZooError(

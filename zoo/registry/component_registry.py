@@ -18,12 +18,13 @@ from zoo.registry.plugin_data import Plugin, PluginFile
 
 @dataclass(frozen=True)
 class ComponentRegistry:
-    """The components, specs, maps and importers of the installed plugins. Immutable."""
+    """The components, specs, maps, recipes and importers of the installed plugins. Immutable."""
 
     plugins: Sequence[Plugin] = ()
     entries: Sequence[Entry] = ()
     specs: Mapping[str, Sequence[PluginFile]] = field(default_factory=dict)
     maps: Mapping[str, Sequence[PluginFile]] = field(default_factory=dict)
+    recipes: Mapping[str, Sequence[PluginFile]] = field(default_factory=dict)
     _by_kind: dict[str | None, list[Entry]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -35,7 +36,8 @@ class ComponentRegistry:
         entries = [entry for plugin in plugins for entry in plugin.entries]
         specs = group_by_name(file for plugin in plugins for file in plugin.specs)
         maps = group_by_name(file for plugin in plugins for file in plugin.maps)
-        return cls(plugins, entries, specs, maps)
+        recipes = group_by_name(file for plugin in plugins for file in plugin.recipes)
+        return cls(plugins, entries, specs, maps, recipes)
 
     def with_components(
         self, components: Iterable[type[Component]], *, plugin: str
@@ -82,10 +84,10 @@ class ComponentRegistry:
         raise RegistryError(self._missing_message(what, reference, plugin, name, available))
 
     def owner_of(self, source: str | Importer) -> Plugin | None:
-        """Return the plugin that provides a file of a spec, or an importer."""
+        """Return the plugin that provides the file of a spec or a recipe, or an importer."""
         path = os.path.realpath(source) if isinstance(source, str) else None
         for plugin in self.plugins:
-            files = (os.path.realpath(file.path) for file in plugin.specs)
+            files = (os.path.realpath(file.path) for file in [*plugin.specs, *plugin.recipes])
             provided = plugin.importers if path is None else files
             if any(item is source or item == path for item in provided):
                 return plugin
@@ -103,6 +105,11 @@ class ComponentRegistry:
     def map(self, name: str) -> Path:
         """Return the file of a map in a plugin's package."""
         return find_file("map", self.maps, name, self._plugin_problems_hint())
+
+    def recipe(self, name: str) -> Path:
+        """Return the file of a recipe in a plugin's package."""
+        hint = self._plugin_problems_hint()
+        return find_file("recipe", self.recipes, name, hint, list_command="zoo reproduce --list")
 
     @staticmethod
     def _ambiguous_message(kind: str, reference: str, found: Sequence[Entry]) -> str:

@@ -82,6 +82,7 @@ def _load(plugin: Plugin, point: EntryPoint) -> None:
                 _add_results(plugin, hook, results[hook])
         plugin.specs = _list_files(plugin, point, "specs")
         plugin.maps = _list_files(plugin, point, "maps")
+        plugin.recipes = _list_files(plugin, point, "reproductions")
     except Exception as error:
         plugin.errors.append(_format_error(error))
         plugin.traceback = traceback.format_exc()

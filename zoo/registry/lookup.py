@@ -47,13 +47,19 @@ def group_by_name(files: Iterable[F]) -> dict[str, list[F]]:
     return groups
 
 
-def find_file(what: str, groups: Mapping[str, Sequence[_File]], name: str, hint: str = "") -> Path:
-    """Return the path of the spec or map; RegistryError if there is none or more than one."""
+def find_file(
+    what: str,
+    groups: Mapping[str, Sequence[_File]],
+    name: str,
+    hint: str = "",
+    list_command: str | None = None,
+) -> Path:
+    """Return the path of a spec, map or recipe; RegistryError if there is none or more than one."""
     files = groups.get(name, [])
     if len(files) == 1:
         return files[0].path
     if files:
         owners = " and ".join(f"plugin '{file.plugin}'" for file in files)
         raise RegistryError(f"{what} '{name}' is provided by {owners}; use the file's path instead")
-    tail = suggest(name, groups, list_command=f"zoo list --{what}s")
+    tail = suggest(name, groups, list_command=list_command or f"zoo list --{what}s")
     raise RegistryError(f"no {what} or file named '{name}'{tail}{hint}")

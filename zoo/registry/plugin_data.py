@@ -12,7 +12,7 @@ from zoo.registry.command import Command
 
 @dataclass(frozen=True)
 class PluginFile:
-    """A spec or a map in a plugin's package."""
+    """A spec, a map or a recipe in a plugin's package."""
 
     name: str
     plugin: str
@@ -31,6 +31,7 @@ class Plugin:
     entries: list[Entry] = field(default_factory=list)
     specs: list[PluginFile] = field(default_factory=list)
     maps: list[PluginFile] = field(default_factory=list)
+    recipes: list[PluginFile] = field(default_factory=list)
     importers: list[Importer] = field(default_factory=list)
     catalogues: list[Path] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)

@@ -33,9 +33,17 @@ def data_problems(spec: Spec, root: BuildNode, registry: ComponentRegistry) -> I
             yield from error.problems
             made[key] = {key: schema[key]} if key in schema else {}  # reported already
     classes = {key: blueprint.cls for key, blueprint in spec.sections.preprocessing.items()}
-    for node in root.walk():
-        if isinstance(node.part, Dataset):
-            yield from dataset_problems(node.blueprint, node.part, schema, classes, made, registry)
+    for node in _find_datasets(root):
+        yield from dataset_problems(node.blueprint, node.part, schema, classes, made, registry)
+
+
+def _find_datasets(node: BuildNode) -> Iterator[BuildNode]:
+    """Yield the datasets that make batches, without those inside of another dataset."""
+    if isinstance(node.part, Dataset):
+        yield node
+        return
+    for child in node.children:
+        yield from _find_datasets(child)
 
 
 def build_preprocessor(

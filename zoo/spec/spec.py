@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,8 +31,8 @@ from zoo.spec.merging import merge, parse_override
 from zoo.spec.reader import SpecReader
 from zoo.spec.training import Training
 
-Source = str | os.PathLike[str] | Mapping[str, Any]
-"""Path of a spec file, name of a spec of a plugin, or the spec as a mapping."""
+Source = str | os.PathLike[str] | Mapping[str, Any] | Document
+"""Path of a spec file, name of a spec of a plugin, or the spec as a mapping or a document."""
 
 MAX_EXTENDS = 8
 
@@ -230,6 +231,9 @@ def find_spec(source: str | os.PathLike[str], registry: ComponentRegistry) -> Pa
 
 
 def _load_document(source: Source, registry: ComponentRegistry) -> Document:
+    if isinstance(source, Document):
+        copied = replace(source, data=copy.copy(source.data))
+        return _resolve_extends(copied, Path(source.file), registry, [])
     if isinstance(source, Mapping):
         return _resolve_extends(document_from_data(dict(source)), Path(), registry, [])
     path = find_spec(source, registry)

@@ -47,6 +47,7 @@ def train(
     resume: bool = False,
     device: str | torch.device | None = None,
     seed: int | None = None,
+    limit: float | None = None,
     parallel: Parallel | None = None,
     callbacks: Sequence[Callback] = (),
     registry: ComponentRegistry | None = None,
@@ -64,6 +65,8 @@ def train(
         resume: continue from the newest checkpoint in `output`, or start if there is none.
         device: default: a GPU if there is one.
         seed: replaces ``train.seed``.
+        limit: end the training after this many seconds, the time before a resumption included;
+            the best model so far is evaluated and saved as usual. For one process only.
         parallel: ``ddp`` or ``fsdp``, for several processes.
         callbacks: observers of the run, such as a progress bar.
 
@@ -85,7 +88,7 @@ def train(
     )
     try:
         with Signals() as signals:
-            run = Run(request, folder, processes, callbacks)
+            run = Run(request, folder, processes, callbacks, limit=limit)
             return run.train(resume=resume, signals=signals)
     finally:
         processes.close()
@@ -101,10 +104,15 @@ class Run:
         folder: Path,
         processes: Processes,
         callbacks: Sequence[Callback],
+        *,
+        limit: float | None = None,
     ) -> None:
+        if limit is not None and processes.world > 1:
+            raise ZooError(f"limit is {limit:g} s, but a time limit needs one process")
         self.request = request
         self.folder = folder
         self.processes = processes
+        self.limit = limit
         self.callbacks = callbacks if processes.is_main else ()
 
     def train(self, *, resume: bool, signals: Signals) -> TrainingResult:
@@ -140,7 +148,9 @@ class Run:
             self.request.training.log.trackers, self.request.spec.resolve(), state.step
         )
         provenance = self._provenance(setup, state)
-        trainer = Trainer(setup, state, log, checkpoints, self.callbacks, provenance)
+        trainer = Trainer(
+            setup, state, log, checkpoints, self.callbacks, provenance, limit=self.limit
+        )
         try:
             if trainer.is_finished() and self._has_final_model(state):
                 self._message(f"the run in {self.folder} is finished: step {state.step}")

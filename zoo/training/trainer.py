@@ -35,6 +35,8 @@ class Trainer:
         checkpoints: RunCheckpoints,
         callbacks: Sequence[Callback],
         provenance: Callable[[], Mapping[str, Any]],
+        *,
+        limit: float | None = None,
     ) -> None:
         self.setup = setup
         self.state = state
@@ -42,6 +44,7 @@ class Trainer:
         self.checkpoints = checkpoints
         self.callbacks = callbacks if setup.processes.is_main else ()
         self.provenance = provenance
+        self.limit = limit
         self.lower = lower_is_better(setup)
         self.record = LossRecord(state.losses, state.norms)
         self._started = time.monotonic() - state.seconds
@@ -77,10 +80,15 @@ class Trainer:
             raise ZooError(self._describe(error)) from error
 
     def is_finished(self) -> bool:
-        """Return whether no step is left, or early stopping ends the training."""
+        """Return whether no step or time is left, or early stopping ends the training."""
         patience = self.setup.training.evaluate.patience
         stopped = patience is not None and self.state.stale >= patience
-        return stopped or self.state.step >= self.setup.steps
+        return stopped or self._is_last_step()
+
+    def _is_last_step(self) -> bool:
+        """Return whether the last step was made, or the last one in the time limit."""
+        late = self.limit is not None and time.monotonic() - self._started >= self.limit
+        return self.state.step >= self.setup.steps or (late and self.state.step > 0)
 
     def _update(self, update: Update, signals: Signals) -> None:
         setup, state, training = self.setup, self.state, self.setup.training
@@ -94,7 +102,7 @@ class Trainer:
         if setup.average is not None:
             setup.average.update(state.step)
         self.record.add(Place(state.step, state.epoch, update.index), output)
-        is_last = state.step >= setup.steps
+        is_last = self._is_last_step()
         if state.step % training.log.every == 0 or is_last:
             self._log()
         elif self._reads_every_step:
@@ -182,6 +190,7 @@ class Trainer:
                 **{f"validation_{name}": value for name, value in values.items()},
             }
         )
+        self.setup.model.observe_validation(is_best=is_best)
         for callback in self.callbacks:
             callback.on_evaluation(self.state.step, values, is_best)
         self._logged += time.monotonic() - started

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from zoo import DataError
+from zoo import DataError, ZooError
 from zoo_datasets.captions import Captions
 
 IMAGES = np.arange(2 * 4 * 5 * 3, dtype=np.uint8).reshape(2, 4, 5, 3)
@@ -90,3 +90,20 @@ def test_a_line_without_a_tab_is_the_caption_of_the_image_with_its_number(folder
         Captions(**files).open()
     with pytest.raises(DataError, match=r"labels\.txt:1: expected a name and one or more captions"):
         Captions(images=str(folder), captions=files["captions"]).open()
+
+
+def test_images_are_tiles_of_sheets(tmp_path):
+    tiles = np.arange(6, dtype=np.uint8).reshape(2, 3, 1, 1) * np.ones((1, 1, 4, 5), np.uint8)
+    for row in range(2):  # one sheet of three tiles for each row
+        Image.fromarray(np.concatenate(list(tiles[row]), axis=1)).save(tmp_path / f"{row}.png")
+    (tmp_path / "captions.tsv").write_text("".join(f"{i}.jpg\tnumber {i}\n" for i in range(5)))
+    sheets = [str(tmp_path / f"{row}.png") for row in range(2)]
+    examples = Captions(images=sheets, captions=str(tmp_path / "captions.tsv"), tile=(4, 5)).open()
+    assert [int(examples[i]["source"][0, 0, 0]) for i in range(5)] == [0, 1, 2, 3, 4]
+    assert examples[3]["source"].shape == (4, 5, 1)
+    with pytest.raises(DataError, match=r"the sheets have 3 tiles, but .* names 5 images"):
+        Captions(images=sheets[:1], captions=str(tmp_path / "captions.tsv"), tile=(4, 5)).open()
+    with pytest.raises(DataError, match="a sheet of 4 x 15 pixels does not consist of 3 x 5"):
+        Captions(images=sheets, captions=str(tmp_path / "captions.tsv"), tile=(3, 5)).open()
+    with pytest.raises(ZooError, match="a list of sheets needs 'tile'"):
+        Captions(images=sheets, captions="captions.tsv")

@@ -101,3 +101,15 @@ def test_multi30k_has_29_000_pairs(published):
     assert len(examples) == 29_000
     assert examples[0]["source"] == "Two young, White males are outside near many bushes."
     assert examples[0]["target"].startswith("Zwei junge weiße Männer")
+
+
+def test_lines_with_the_same_source_are_references_in_evaluation(tmp_path):
+    (tmp_path / "g2p.txt").write_text("READ  R EH D\nA  AH\nREAD  R IY D\n")
+    params = {"file": str(tmp_path / "g2p.txt"), "delimiter": "  ", "merge": True}
+    examples = ParallelText(**params).open(evaluation=True)
+    assert [examples[i] for i in range(len(examples))] == [
+        {"source": "READ", "target": ["R EH D", "R IY D"]},
+        {"source": "A", "target": ["AH"]},
+    ]
+    assert examples.origin(1).endswith("g2p.txt:2")
+    assert len(ParallelText(**params).open()) == 3

@@ -1,7 +1,7 @@
 import pytest
 
 import zoo
-from zoo import DataError
+from zoo import DataError, ZooError
 from zoo_datasets.plain_text import PlainText
 
 TEXT = "\none\ntwo\n\n\nthree\n \nfour"
@@ -53,3 +53,31 @@ def test_a_list_without_files_is_an_error_of_the_spec():
     overrides = [data, "train.optimiser=adamw", "train.steps=1"]
     with pytest.raises(zoo.SpecError, match=r"files.*at least 1"):
         zoo.load_spec("gpt2-tiny", overrides=overrides)
+
+
+def test_empty_lines_are_examples_on_request(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n \ntwo\n\n")
+    examples = PlainText(files=str(tmp_path / "a.txt"), empty=True).open()
+    assert [examples[i]["target"] for i in range(len(examples))] == ["one", "", "two", ""]
+
+
+def test_a_document_is_cut_by_its_characters(tmp_path):
+    (tmp_path / "a.txt").write_text("abc\n\ndefgh")
+    parts = [
+        PlainText(files=str(tmp_path / "a.txt"), unit="document", part=part).open()[0]["target"]
+        for part in ((0, 0.9), (0.9, 1))
+    ]
+    assert parts == ["abc\n\ndefg", "h"]
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"empty": True, "unit": "document"}, "empty: true needs unit: line"),
+        ({"part": (0, 0.5)}, "part needs unit: document"),
+        ({"part": (0.5, 0.5), "unit": "document"}, "the first share must be less"),
+    ],
+)
+def test_parameters_that_do_not_fit_the_unit_are_rejected(params, message):
+    with pytest.raises(ZooError, match=message):
+        PlainText(files="a.txt", **params)

@@ -85,3 +85,9 @@ def test_babi_has_the_published_numbers_of_questions(published, tmp_path):
     }
     files = [str(tmp_path / "en-valid" / f"qa{task}_test.txt") for task in range(1, 21)]
     assert len(Stories(files=files).open()) == 20_000
+
+
+def test_the_punctuation_at_the_end_of_sentences_can_be_removed(tmp_path):
+    (tmp_path / "qa.txt").write_text("1 Mary left.\n2 Who left?\tMary\t1\n")
+    examples = Stories(files=str(tmp_path / "qa.txt"), punctuation=False).open()
+    assert examples[0] == {"story": ["Mary left"], "question": "Who left", "target": "Mary"}

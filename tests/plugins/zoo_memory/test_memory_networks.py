@@ -196,3 +196,23 @@ def test_reset_parameters_initialises_the_temporal_encodings():
 
     for temporal in model.times:
         assert 0.03 < temporal.std().item() < 0.3
+
+
+def test_validation_that_does_not_improve_ends_the_linear_start():
+    model = zoo.compose("memory-network-tiny", overrides=["model.linear_start=true"])
+    model.observe_validation(is_best=True)
+    assert model.is_linear
+    model.observe_validation(is_best=False)
+    assert not model.is_linear
+
+
+def test_noise_makes_facts_older_in_training_only():
+    model = zoo.compose("memory-network-tiny", overrides=["model.noise=0.5"])
+    mask = torch.tensor([[True] * 6, [True] * 3 + [False] * 3])
+    plain = model.eval()._ages(mask)
+    assert plain.tolist() == [[5, 4, 3, 2, 1, 0], [2, 1, 0, 0, 0, 0]]
+    torch.manual_seed(0)
+    noisy = model.train()._ages(mask)
+    assert (noisy >= plain).all()
+    assert (noisy > plain).any()
+    assert noisy.max() < model.memory_size

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+from zoo import ZooError
 from zoo.plugin import Memory
 from zoo_recurrent.plain_rnn import PlainRNN
 from zoo_tokens.token import Token
@@ -131,3 +132,13 @@ def test_parameter_names():
         "out.weight": (7, 4),
         "out.bias": (7,),
     }
+
+
+def test_tied_logits_are_inner_products_with_the_embedding():
+    token = Token(vocab=7, dim=4)
+    decoder = PlainRNN(embedding=token, summary_dim=0, carry={}, hidden=4, init="zeros", tied=True)
+    assert not any(name.startswith("out.") for name in decoder.state_dict())
+    features = torch.randn(2, 3, 4)
+    torch.testing.assert_close(decoder.logits(features, {}), features @ token.table.weight.T)
+    with pytest.raises(ZooError, match="hidden is 5, dim is 4"):
+        PlainRNN(embedding=token, summary_dim=0, carry={}, hidden=5, init="zeros", tied=True)

@@ -1,0 +1,1 @@
+"""Reproductions of published results: recipes, data checks, runs and their results."""

@@ -1,0 +1,211 @@
+"""One run of a recipe: training, evaluation of the best checkpoint, and its program."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from zoo.benchmarking.environment import describe_hardware, find_commit, find_versions
+from zoo.evaluation.evaluating import evaluate
+from zoo.hub.models import read_header
+from zoo.interfaces import ProgramRun
+from zoo.reproduction.recipe_file import RecipeFile
+from zoo.reproduction.recipe_schema import EvaluationRecipe
+from zoo.reproduction.result import SeedResult
+from zoo.training.callback import Callback, RunInfo
+from zoo.training.run import train
+
+Progress = Callable[[str, int, int], None]
+MAX_POINTS = 100
+"""Largest number of points of a curve."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How recipes are run.
+
+    Attributes:
+        device: the device.
+        command: the command line, for the results.
+        limit: seconds of training of each run; None: as long as the recipe says.
+        examples: evaluate on the first examples only, this many.
+        callbacks: observers of the training.
+        progress: opens a progress bar for evaluations and programs.
+    """
+
+    device: torch.device
+    command: str = ""
+    limit: float | None = None
+    examples: int | None = None
+    callbacks: Sequence[Callback] = ()
+    progress: Callable[[], AbstractContextManager[Progress | None]] = nullcontext
+
+
+class _Info(Callback):
+    """Keeps what is known when a run starts."""
+
+    info: RunInfo | None = None
+
+    def on_start(self, info: RunInfo) -> None:
+        self.info = info
+
+
+@dataclass
+class SeedRun:
+    """Runs one seed in a folder; an interrupted training is continued.
+
+    Args:
+        recipe: the recipe.
+        seed: random seed.
+        folder: folder of the run.
+        overrides: values of the spec that set the trained tokenizers.
+        options: how recipes are run.
+    """
+
+    recipe: RecipeFile
+    seed: int
+    folder: Path
+    overrides: Sequence[str]
+    options: Options
+    values: dict[str, float] = field(default_factory=dict)
+    signatures: dict[str, str] = field(default_factory=dict)
+    cut: list[str] = field(default_factory=list)
+
+    def run(self) -> SeedResult:
+        """Train, evaluate and measure.
+
+        Raises:
+            Interrupted: after SIGTERM or Ctrl-C, when a checkpoint has been saved.
+        """
+        started = time.monotonic()
+        trained: dict[str, Any] = {}
+        model = None
+        if self.recipe.spec is not None:
+            model, trained = self._train()
+        with self.options.progress() as progress:
+            for name, evaluation in self.recipe.recipe.evaluate.items():
+                assert model is not None
+                self._evaluate(name, evaluation, model, progress)
+            if self.recipe.recipe.program is not None:
+                run = ProgramRun(self.folder, model, self.options.device, self.seed, progress)
+                self.values |= self.recipe.recipe.program.build().run(run)
+        if self.options.examples is not None:
+            self.cut.append(f"evaluated on the first {self.options.examples:,} examples")
+        seconds = time.monotonic() - started
+        before = max(0.0, trained.get("training_seconds", 0.0) - seconds)  # of interrupted runs
+        return SeedResult(
+            seed=self.seed,
+            fingerprint=self.recipe.fingerprint,
+            overrides=list(self.recipe.overrides),
+            command=self.options.command,
+            commit=find_commit(),
+            date=datetime.now(UTC).isoformat(timespec="seconds"),
+            hardware=describe_hardware(self.options.device),
+            versions=find_versions(),
+            seconds=round(before + seconds, 1),
+            values=self.values,
+            signatures=self.signatures,
+            cut=self.cut,
+            **trained,
+        )
+
+    def _train(self) -> tuple[Path, dict[str, Any]]:
+        """Return the file of the best model, and what is known about its training."""
+        assert self.recipe.spec is not None
+        kept = _Info()
+        result = train(
+            self.recipe.spec,
+            output=self.folder,
+            overrides=self.overrides,
+            resume=True,
+            device=self.options.device,
+            seed=self.seed,
+            limit=self.options.limit,
+            callbacks=[kept, *self.options.callbacks],
+        )
+        stored = read_header(result.path).provenance["train"]
+        self.values |= {f"validation/{name}": value for name, value in result.values.items()}
+        assert kept.info is not None
+        limit = self.options.limit
+        if limit is not None and result.step < kept.info.steps and stored["seconds"] >= limit:
+            self.cut.append(
+                f"training stopped after {limit:g} s, at step {result.step:,} of "
+                f"{kept.info.steps:,}"
+            )
+        return result.path, {
+            "steps": result.step,
+            "parameters": kept.info.parameters,
+            "training_seconds": stored["seconds"],
+            "curve": read_curve(result.log),
+        }
+
+    def _evaluate(
+        self, name: str, evaluation: EvaluationRecipe, model: Path, progress: Progress | None
+    ) -> None:
+        """Add the values of an evaluation; means over the labels of ``each``, if it is set."""
+        data = {f"{name}-{label}": params for label, params in evaluation.each.items()}
+        groups = [
+            self._evaluate_data(label, evaluation, model, {**evaluation.data, **params}, progress)
+            for label, params in (data or {name: {}}).items()
+        ]
+        for key in groups[0] if data else ():
+            self.values[f"{name}/{key}"] = sum(group[key] for group in groups) / len(groups)
+
+    def _evaluate_data(
+        self,
+        name: str,
+        evaluation: EvaluationRecipe,
+        model: Path,
+        data: Mapping[str, Any],
+        progress: Progress | None,
+    ) -> dict[str, float]:
+        metrics = [blueprint.build() for blueprint in evaluation.metrics]
+        result = evaluate(
+            model,
+            data or None,
+            part=evaluation.part,
+            metrics=metrics or None,
+            sampler=evaluation.sampler.build() if evaluation.sampler else None,
+            max_length=evaluation.max_length,
+            batch=evaluation.batch,
+            block=evaluation.block,
+            limit=self.options.examples,
+            device=self.options.device,
+            progress=progress,
+        )
+        self.values |= {f"{name}/{key}": value for key, value in result.values.items()}
+        self.signatures |= {f"{name}/{key}": text for key, text in result.signatures.items()}
+        return result.values
+
+
+def read_curve(log: Path) -> list[dict[str, float]]:
+    """Return loss and validation results by step, at most `MAX_POINTS` of each."""
+    rows = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    losses = [{"step": row["step"], "loss": row["loss"]} for row in rows if "loss" in row]
+    evaluations = [
+        {key: row[key] for key in row if key == "step" or key.startswith("validation_")}
+        for row in rows
+        if "loss" not in row
+    ]
+    points: dict[int, dict[str, float]] = {}
+    for row in [*_thin(losses), *_thin(evaluations)]:
+        points.setdefault(int(row["step"]), {}).update(row)
+    return [_rounded(points[step]) for step in sorted(points)]
+
+
+def _thin(rows: Sequence[dict[str, float]]) -> list[dict[str, float]]:
+    """Return rows at equal distances, the last one included."""
+    stride = -(-len(rows) // MAX_POINTS) if rows else 1
+    return list(rows[::-1][::stride][::-1])
+
+
+def _rounded(row: dict[str, float]) -> dict[str, float]:
+    return {key: value if key == "step" else float(f"{value:.5g}") for key, value in row.items()}
