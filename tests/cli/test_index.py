@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -264,8 +265,11 @@ def test_a_component_that_cannot_be_described_is_reported(
     assert plugin.status == "error"
 
 
-def test_empty_lists_and_names_of_maps_are_explained() -> None:
-    parts = CliRunner().invoke(app, ["list", "--kind", "part"])
+def test_empty_lists_and_names_of_maps_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as changed:
+        empty = replace(load_index(), plugins=())
+        changed.setattr("zoo.cli.index.load_index", lambda: empty)
+        parts = CliRunner().invoke(app, ["list", "--kind", "part"])
     assert parts.output == "no installed plugin has components of kind 'part'\n"
     shown = CliRunner().invoke(app, ["show", "llama2c"])
     assert str(shown.exception).endswith("'llama2c' is a map, used by 'zoo import --map llama2c'")

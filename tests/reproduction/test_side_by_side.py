@@ -4,7 +4,7 @@ import pytest
 from recipe_kit import write_recipe
 
 from zoo.reproduction.recipe_file import read_recipe
-from zoo.reproduction.running import write_results
+from zoo.reproduction.recipe_run import write_results
 from zoo.reproduction.side_by_side import list_tasks, run_tasks
 
 

@@ -133,7 +133,7 @@ def _run(
 ) -> tuple[list[Reproduction], bool]:
     """Return the results, and whether a recipe failed; the others are run nevertheless."""
     from zoo.errors import ZooError
-    from zoo.reproduction.running import run_recipe
+    from zoo.reproduction.recipe_run import run_recipe
     from zoo.training.interruption import Interrupted
 
     results, failed = [], False
@@ -161,7 +161,7 @@ def _run_side_by_side(
     """Return the results of runs in processes, and whether one failed."""
     from zoo.errors import ZooError
     from zoo.reproduction.data_check import check_data
-    from zoo.reproduction.running import write_results
+    from zoo.reproduction.recipe_run import write_results
     from zoo.reproduction.side_by_side import list_tasks, run_tasks
 
     tasks, usable = [], []

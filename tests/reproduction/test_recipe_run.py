@@ -8,7 +8,7 @@ from recipe_kit import write_recipe
 
 from zoo import ZooError
 from zoo.reproduction.recipe_file import read_recipe
-from zoo.reproduction.running import run_recipe
+from zoo.reproduction.recipe_run import run_recipe
 from zoo.reproduction.seed_run import Options
 from zoo.training.callback import Callback
 
