@@ -119,6 +119,8 @@ class Location(AdditiveScorer):
         """Return the reason why the kernel of `step` cannot be used, None if it can."""
         if has_hooks(self.F) or has_hooks(self.U):
             return "F or U has module hooks"
-        if self.filters > MAX_FILTERS or not prepared.numel():
-            return f"there are no keys, or more than {MAX_FILTERS} filters"
+        if self.filters > MAX_FILTERS:
+            return f"filters is {self.filters}, the kernel takes at most {MAX_FILTERS}"
+        if not prepared.numel():
+            return f"the shape of the keys is {list(prepared.shape)}"
         return why_not_triton(prepared, weights, self.w)

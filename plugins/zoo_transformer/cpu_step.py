@@ -46,7 +46,7 @@ def run_blocks(
 ) -> Tensor:
     """Process one token x [R, 1, dim] at the offset; the caches are updated in place.
 
-    There are no hooks, so `forward` of norms and feed-forward networks is called directly.
+    `forward` of norms and feed-forward networks is called directly: the step is used without hooks.
     """
     source_mask = Mask(keys=state.per_source["mask"]).simplified()
     for index, block in enumerate(blocks):

@@ -76,4 +76,5 @@ def test_shipped_recipes_are_named_like_their_files_and_state_differences():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_spec_of_a_shipped_recipe_is_valid(name):
-    read_recipe(name)
+    recipe = read_recipe(name)
+    assert recipe.spec is not None or recipe.recipe.program is not None
