@@ -30,8 +30,8 @@ and what differs from the paper; it is a file in the folder `reproductions` of a
     zoo reproduce gat-cora --data data          # one recipe, all seeds
     zoo reproduce --all --data data --jobs 7    # the whole table on a GPU, seven runs side by side
 
-- `data`, or the environment variable `ZOO_DATA`, is a folder with a folder for each data set. The
-  files are compared with the checksums in `SHA256SUMS`.
+- The folder given with `--data` has a folder for each data set; default: the environment variable
+  `ZOO_DATA`, or `../shared/data`. The files are compared with the checksums in `SHA256SUMS`.
 - The checkpoint is selected on the validation data; the test data is evaluated once.
 - Results are means and standard deviations over the seeds. Times are those of all seeds together.
 - An interrupted run is continued by the same command; a finished seed is not repeated. `--limit`

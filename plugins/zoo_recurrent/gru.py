@@ -27,6 +27,8 @@ class GRU(RecurrentEncoder):
         layers: number of layers.
         bidirectional: also run backward; states are twice as wide.
         dropout: dropout probability between layers.
+        input_dropout: dropout probability of the inputs.
+        output_dropout: dropout probability of the states, but not of the final state.
         variant: 'cudnn' applies the reset gate after the recurrent product, 'cho' before it, as
             in the paper.
 
@@ -48,8 +50,14 @@ class GRU(RecurrentEncoder):
         layers: Annotated[int, Field(ge=1, le=64)] = 1,
         bidirectional: bool = False,
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
+        input_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
+        output_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
         variant: Literal["cudnn", "cho"] = "cudnn",
     ) -> None:
         cell: Cell = "gru" if variant == "cudnn" else "gru-cho"
-        super().__init__(Stack(cell, input_dim, hidden, layers, bidirectional, dropout))
+        super().__init__(
+            Stack(cell, input_dim, hidden, layers, bidirectional, dropout),
+            input_dropout=input_dropout,
+            output_dropout=output_dropout,
+        )
         self.variant = variant

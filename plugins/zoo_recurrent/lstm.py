@@ -26,6 +26,8 @@ class LSTM(RecurrentEncoder):
         layers: number of layers.
         bidirectional: also run backward; states are twice as wide.
         dropout: dropout probability between layers.
+        input_dropout: dropout probability of the inputs.
+        output_dropout: dropout probability of the states, but not of the final state.
 
     Shapes:
         inputs [B, S, input_dim], mask [B, S] -> states [B, S, hidden * directions].
@@ -42,5 +44,11 @@ class LSTM(RecurrentEncoder):
         layers: Annotated[int, Field(ge=1, le=64)] = 1,
         bidirectional: bool = False,
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
+        input_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
+        output_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     ) -> None:
-        super().__init__(Stack("lstm", input_dim, hidden, layers, bidirectional, dropout))
+        super().__init__(
+            Stack("lstm", input_dim, hidden, layers, bidirectional, dropout),
+            input_dropout=input_dropout,
+            output_dropout=output_dropout,
+        )

@@ -1,10 +1,12 @@
 """Data sets are compared with their checksums."""
 
+import os
+
 import pytest
 from recipe_kit import write_recipe
 
 from zoo import DataError, ZooError
-from zoo.reproduction.data_check import check_data, find_missing
+from zoo.reproduction.data_check import check_data, data_folder, find_missing, use_default_folder
 
 
 @pytest.fixture
@@ -47,3 +49,15 @@ def test_a_missing_folder_and_missing_checksums_are_named(folder, monkeypatch):
     with pytest.raises(ZooError, match="the environment variable ZOO_DATA is not set"):
         check_data(["letters"])
     assert find_missing(["letters"]) == ["letters"]
+
+
+def test_default_folder_is_used_if_the_variable_is_not_set(tmp_path, monkeypatch):
+    (tmp_path / "shared" / "data").mkdir(parents=True)
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    monkeypatch.setenv("ZOO_DATA", "elsewhere")
+    use_default_folder()
+    assert os.environ["ZOO_DATA"] == "elsewhere"
+    monkeypatch.delenv("ZOO_DATA")
+    use_default_folder()
+    assert data_folder() == tmp_path / "shared" / "data"

@@ -44,7 +44,10 @@ def command(
     ] = Path("runs") / "reproductions",
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder of the data sets; default: the environment variable ZOO_DATA."),
+        typer.Option(
+            help="Folder of the data sets; default: the environment variable ZOO_DATA, or "
+            "../shared/data."
+        ),
     ] = None,
     overrides: Annotated[
         list[str] | None,
@@ -73,11 +76,12 @@ def command(
     from zoo.cli.progress import task_progress
     from zoo.cli.training_progress import TrainingProgress
     from zoo.registry.component_registry import default_registry
-    from zoo.reproduction.data_check import VARIABLE
+    from zoo.reproduction.data_check import VARIABLE, use_default_folder
     from zoo.reproduction.seed_run import Options
 
     if data is not None:
         os.environ[VARIABLE] = str(data)
+    use_default_folder()
     if bool(names) == all_recipes and not list_recipes:
         raise typer.BadParameter("expected NAMEs, --all or --list")
     chosen = names or sorted(default_registry().recipes)

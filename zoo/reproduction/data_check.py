@@ -11,8 +11,16 @@ from zoo.errors import DataError, ZooError
 
 VARIABLE = "ZOO_DATA"
 """The environment variable with the folder of all data sets."""
+DEFAULT = Path("..", "shared", "data")
+"""The folder of all data sets if the variable is not set."""
 SUMS = "SHA256SUMS"
 _SHOWN = 5
+
+
+def use_default_folder() -> None:
+    """Set the environment variable to the default folder if it is not set and the folder exists."""
+    if VARIABLE not in os.environ and DEFAULT.is_dir():
+        os.environ[VARIABLE] = str(DEFAULT.resolve())
 
 
 def data_folder() -> Path:

@@ -34,6 +34,9 @@ def run_recipe(
         ZooError: if the folder has runs with other settings.
     """
     check_data(recipe.recipe.data)
+    for evaluation in recipe.recipe.evaluate.values():
+        for metric in evaluation.metrics:
+            metric.build()  # a metric whose library is missing raises before the training
     folder = output / recipe.name
     overrides = train_tokenizers(recipe, folder)
     for seed in recipe.recipe.seeds if seeds is None else seeds:

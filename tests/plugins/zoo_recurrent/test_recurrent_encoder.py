@@ -63,3 +63,28 @@ def test_repr_shows_cells_and_widths():
 
     assert "Stack(\n    lstm, hidden=4, bidirectional=True" in repr(encoder)
     assert "RecurrentCell(lstm, input_dim=8, hidden=4)" in repr(encoder)
+
+
+@pytest.mark.parametrize("cls", [RNN, LSTM, GRU])
+def test_output_dropout_sets_states_to_zero_but_not_the_final_state(cls, ragged_batch):
+    torch.manual_seed(0)
+    encoder = cls(input_dim=3, hidden=64, output_dropout=0.5).double()
+    inputs, mask, _ = ragged_batch
+    dropped = encoder(inputs, mask)
+    expected = encoder.eval()(inputs, mask)
+
+    kept = dropped.states != 0
+    assert 0.3 < kept[mask].double().mean() < 0.7
+    torch.testing.assert_close(dropped.states[kept], 2 * expected.states[kept])
+    torch.testing.assert_close(dropped.summary, expected.summary, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("cls", [RNN, LSTM, GRU])
+def test_input_dropout_is_applied_to_the_inputs(cls, ragged_batch):
+    inputs, mask, _ = ragged_batch
+    encoder = cls(input_dim=3, hidden=4, input_dropout=0.5).double()
+    torch.manual_seed(1)
+    memory = encoder(inputs, mask)
+    torch.manual_seed(1)
+    dropped = nn.functional.dropout(inputs, 0.5)
+    torch.testing.assert_close(memory.states, encoder.eval()(dropped, mask).states)
