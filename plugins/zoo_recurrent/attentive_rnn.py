@@ -14,7 +14,6 @@ from zoo_recurrent.cells import Cell
 from zoo_recurrent.concatenation import concatenate
 from zoo_recurrent.initial_state import Init
 from zoo_recurrent.recurrent_decoder import AttentionDecoder, StepOutput, TensorMapping
-from zoo_recurrent.vocab_size import vocab_size
 
 
 class AttentiveRNN(AttentionDecoder):
@@ -46,6 +45,8 @@ class AttentiveRNN(AttentionDecoder):
         init: initial state: 'bridge' (tanh of a projection of the summary), 'copy' (the encoder's
             final state) or 'zeros'.
         dropout: dropout probability of the embedded tokens, between layers and before the output.
+        tied: compute the logits with the embedding table, W = Eᵀ without a bias (Press and Wolf
+            2017); readout must be the width of the embedding.
 
     Shapes:
         tokens [B, n] -> logits [B, n, V].
@@ -72,6 +73,7 @@ class AttentiveRNN(AttentionDecoder):
         init: Init = "bridge",
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
         output: Literal["maxout", "linear"] = "maxout",
+        tied: bool = False,
     ) -> None:
         super().__init__(embedding, summary_dim, carry, hidden, cell, layers, init, dropout)
         self.memory_dim = memory_dim
@@ -82,11 +84,13 @@ class AttentiveRNN(AttentionDecoder):
         if output == "linear":
             if readout is not None:
                 raise ZooError(f"readout ({readout}) needs output: maxout, but output is linear")
-            self.out = nn.Linear(hidden + context_dim, vocab_size(embedding))
+            if tied:
+                raise ZooError("tied: true needs output: maxout, but output is linear")
+            self.build_out("hidden", hidden + context_dim, tied=False)
             return
         readout = readout or max(hidden // 2, 1)
         self.readout = nn.Linear(hidden + embedding.dim + context_dim, 2 * readout)
-        self.out = nn.Linear(readout, vocab_size(embedding))
+        self.build_out("readout", readout, tied=tied)
 
     def decode_token(
         self, x: Tensor, state: TensorMapping, per_source: TensorMapping

@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 
-from zoo.plugin import Embedding, FromParent, WidthConflict
+from zoo.plugin import Embedding, FromParent
 from zoo_recurrent.cells import Cell
 from zoo_recurrent.initial_state import Init
 from zoo_recurrent.layer import run_stack
 from zoo_recurrent.recurrent_decoder import RecurrentDecoder, StepOutput, TensorMapping
-from zoo_recurrent.vocab_size import vocab_size
 
 
 class PlainRNN(RecurrentDecoder):
@@ -57,16 +56,8 @@ class PlainRNN(RecurrentDecoder):
         tied: bool = False,
     ) -> None:
         super().__init__(embedding, summary_dim, carry, hidden, cell, layers, init, dropout)
-        self.tied = tied
         self.cells = self.build_cells(embedding.dim)
-        if not tied:
-            self.out = nn.Linear(hidden, vocab_size(embedding))
-        elif embedding.dim != hidden:
-            raise WidthConflict(
-                "tied: true needs equal widths of the state and the embedding",
-                hidden=hidden,
-                dim=embedding.dim,
-            )
+        self.build_out("hidden", hidden, tied=tied)
 
     def decode_token(
         self, x: Tensor, state: TensorMapping, per_source: TensorMapping
@@ -78,8 +69,3 @@ class PlainRNN(RecurrentDecoder):
         self, x: Tensor, state: TensorMapping, per_source: TensorMapping
     ) -> StepOutput | None:
         return run_stack(self.cells, x, state)
-
-    def logits(self, features: Tensor, per_source: TensorMapping) -> Tensor:
-        if self.tied:
-            return self.embedding.unembed(self.dropout(features))
-        return super().logits(features, per_source)

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from zoo.plugin import Attention, Decoder, Embedding, Mask, Memory, State
+from zoo.plugin import Attention, Decoder, Embedding, Mask, Memory, State, WidthConflict
 from zoo_recurrent.attention_sequence import why_not_sequence
 from zoo_recurrent.cells import Cell, CellStack
 from zoo_recurrent.initial_state import Init, InitialState
+from zoo_recurrent.vocab_size import vocab_size
 
 TensorMapping = Mapping[str, Tensor]
 StepOutput = tuple[Tensor, dict[str, Tensor]]
@@ -25,6 +26,7 @@ class RecurrentDecoder(Decoder):
 
     cells: CellStack
     out: nn.Linear
+    tied = False
 
     def __init__(
         self,
@@ -47,6 +49,23 @@ class RecurrentDecoder(Decoder):
     def build_cells(self, input_dim: int) -> CellStack:
         """Return the stacked cells for inputs of this width."""
         return CellStack(self.cell, input_dim, self.hidden, self.layers, self.dropout.p)
+
+    def build_out(self, width: str, value: int, *, tied: bool) -> None:
+        """Create the output layer for features of a width, or use the embedding table for it.
+
+        Args:
+            width: name of the parameter with the width, for the error message.
+            value: the width.
+            tied: compute the logits with the embedding table, without a bias.
+        """
+        self.tied = tied
+        if not tied:
+            self.out = nn.Linear(value, vocab_size(self.embedding))
+        elif self.embedding.dim != value:
+            raise WidthConflict(
+                f"tied: true needs equal widths of {width} and embedding",
+                **{width: value, "dim": self.embedding.dim},
+            )
 
     @abstractmethod
     def decode_token(
@@ -96,7 +115,8 @@ class RecurrentDecoder(Decoder):
 
     def logits(self, features: Tensor, per_source: TensorMapping) -> Tensor:
         """Compute the logits [B, n, V] of the features [B, n, F] of all steps."""
-        logits: Tensor = self.out(self.dropout(self.output_features(features)))
+        outputs = self.dropout(self.output_features(features))
+        logits: Tensor = self.embedding.unembed(outputs) if self.tied else self.out(outputs)
         return logits
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from zoo import ZooError
 from zoo.plugin import Attention, Blueprint, Memory
 from zoo_alignment.soft import Soft
 from zoo_bahdanau.additive import Additive
@@ -20,6 +21,7 @@ def build(
     layers: int = 1,
     memory_dim: int = 4,
     readout: int | None = None,
+    tied: bool = False,
 ) -> AttentiveRNN:
     torch.manual_seed(0)
     return AttentiveRNN(
@@ -34,6 +36,7 @@ def build(
         readout=readout,
         cell=cell,
         layers=layers,
+        tied=tied,
     )
 
 
@@ -142,3 +145,14 @@ def test_parameter_names():
         "out.weight": (7, 2),
         "out.bias": (7,),
     }
+
+
+def test_tied_logits_are_inner_products_of_the_readout_with_the_embedding():
+    decoder = build(readout=3, tied=True)
+    assert not any(name.startswith("out.") for name in decoder.state_dict())
+    features = torch.randn(2, 5, 4 + 3 + 4)
+    readout = decoder.output_features(features)
+    expected = readout @ decoder.embedding.table.weight.T
+    torch.testing.assert_close(decoder.logits(features, {}), expected)
+    with pytest.raises(ZooError, match="readout is 2, dim is 3"):
+        build(readout=2, tied=True)
