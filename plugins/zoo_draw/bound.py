@@ -1,7 +1,7 @@
 """Program 'draw-bound': the variational bound of a trained DRAW model, and drawn images."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -24,7 +24,10 @@ class BoundProgram(Program, Part):
     Paper: Gregor et al. 2015, equation 12.
 
     Args:
-        images: test images in the IDX format; pixels of at least half the largest value are 1.
+        images: test images in the IDX format.
+        binarise: 'threshold': pixels of at least half the largest value are 1; 'sample': a pixel is
+            1 with the probability of its intensity, sampled once, as in Salakhutdinov and Murray
+            2008.
         samples: number of samples of the latents, S.
         drawn: number of images to draw; 0 for none.
         batch: number of images of a batch.
@@ -45,12 +48,14 @@ class BoundProgram(Program, Part):
         self,
         *,
         images: str,
+        binarise: Literal["threshold", "sample"] = "threshold",
         samples: Annotated[int, Field(ge=1, le=10_000)] = 1,
         drawn: Annotated[int, Field(ge=0, le=10_000)] = 64,
         batch: Annotated[int, Field(ge=1)] = 500,
         limit: Annotated[int, Field(ge=1)] | None = None,
     ) -> None:
         self.images = images
+        self.binarise = binarise
         self.samples = samples
         self.drawn = drawn
         self.batch = batch
@@ -80,7 +85,9 @@ class BoundProgram(Program, Part):
         """Return binary images [N, 1, height, width]."""
         content = torch.frombuffer(bytearray(FileBytes(self.images).read()), dtype=torch.uint8)
         pixels = content[16:].view(-1, *model.shape)[: self.limit]
-        return (pixels >= 128).float()
+        if self.binarise == "threshold":
+            return (pixels >= 128).float()
+        return torch.bernoulli(pixels / 255, generator=torch.Generator().manual_seed(0))
 
     def _write_drawn(self, model: Draw, run: ProgramRun, generator: torch.Generator) -> None:
         """Write drawn images as one grey picture, eight in a row."""

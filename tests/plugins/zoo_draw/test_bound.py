@@ -29,6 +29,21 @@ def test_the_bound_is_the_mean_over_images_and_samples(tmp_path):
         assert picture.size == (56, 16)
 
 
+def test_sampled_pixels_are_1_with_the_probability_of_their_intensity(tmp_path):
+    model = zoo.compose("draw-tiny")
+    pixels = torch.full((200, 8, 7), 64, dtype=torch.uint8)
+    pixels[0] = 0
+    pixels[1] = 255
+    header = struct.pack(">4B3I", 0, 0, 8, 3, 200, 8, 7)
+    (tmp_path / "images").write_bytes(header + pixels.numpy().tobytes())
+    program = BoundProgram(images=str(tmp_path / "images"), binarise="sample")
+    images = program._read_images(model)
+    assert images[0].max() == 0
+    assert images[1].min() == 1
+    assert images[2:].unique().tolist() == [0, 1]
+    assert float(images[2:].mean()) == pytest.approx(64 / 255, abs=0.02)
+
+
 def test_a_trained_model_is_needed(tmp_path):
     with pytest.raises(ZooError, match="needs a trained model; add 'spec' to the recipe"):
         BoundProgram(images="x").run(ProgramRun(tmp_path, None, torch.device("cpu"), 0))
