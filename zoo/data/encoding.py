@@ -103,7 +103,7 @@ def _encode(
     try:
         with add_origin(reader.examples, pending[0][0]):
             columns = {
-                key: item.encode_many([values[key] for _, values in pending])
+                key: list(item.encode_many([values[key] for _, values in pending]))
                 for key, item in reader.preprocessors.items()
             }
             for key, arrays in columns.items():
