@@ -122,7 +122,7 @@ class _Recordings(Examples):
     def __getitem__(self, index: int) -> Example:
         row, place = self.rows[index], self.chosen[index]
         samples = self.samples[self.bounds[place] : self.bounds[place + 1]]
-        source = Audio((samples / 32768).astype(np.float32), self.dataset.rate)
+        source = Audio(samples * np.float32(1 / 32768), self.dataset.rate)
         example: dict[str, Any] = {"source": source, "target": row[self.dataset.target]}
         if self.dataset.group is not None:
             example["group"] = row[self.dataset.group]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from zoo.data.collation import prepare_example
+from zoo.data.collation import MASK, prepare_example
 from zoo.data.order import Indices, seed_sequence
 from zoo.data.random_numbers import random_generators
 from zoo.errors import DataError, ZooError
@@ -24,7 +24,7 @@ from zoo.interfaces import (
     Preprocessor,
 )
 
-TABLE_CONTENTS = ("text", "label", "labels")
+TABLE_CONTENTS = ("text", "texts", "label", "labels")
 """Contents that are small enough to encode before training."""
 MAX_KNOWN = 2**16
 """Number of texts and labels whose arrays are kept."""
@@ -87,16 +87,21 @@ class ExampleReader:
             )
 
     def fits_table(self) -> bool:
-        """Return whether all keys are sequences of token IDs or labels, encoded before training."""
-        schemas = [keys.get(key) for key, keys in self.outputs.items()]
-        return (
-            not self.arrays
-            and all(content in TABLE_CONTENTS for content in self.contents.values())
-            and all(
-                schema and schema.dtype == "integer" and schema.dims and len(schema.dims) <= 2
-                for schema in schemas
-            )
+        """Return whether all keys are token IDs or labels, encoded before training."""
+        return not self.arrays and all(
+            content in TABLE_CONTENTS and self._fits_table(key)
+            for key, content in self.contents.items()
         )
+
+    def _fits_table(self, key: str) -> bool:
+        schema = self.outputs[key].get(key)
+        if schema is None or schema.dtype != "integer" or not schema.dims:
+            return False
+        if len(schema.dims) == 3:  # texts; the mask that is made has their number
+            mask = self.schema.get(MASK)
+            changed = schema.prefix or schema.suffix or self.transforms(key)
+            return not changed and (mask is None or schema.dims[2] not in (mask.dims or ()))
+        return len(schema.dims) < 3
 
     def transforms(self, key: str) -> bool:
         """Return whether the arrays of a key are transformed each time they are read."""

@@ -72,9 +72,10 @@ class TableSource(BatchSource):
 
     def __init__(self, reader: ExampleReader, encoded: EncodedExamples, rows: Indices) -> None:
         self.reader, self.encoded, self.rows = reader, encoded, rows
-        lengths = [row_lengths(reader, encoded, key)[rows] for key in encoded.tables]
-        self.lengths: NDArray[Any] = np.max(lengths, axis=0).astype(np.int32)
-        self.totals = np.sum(lengths, axis=0).astype(np.int32)
+        if all(table.widths is None for table in encoded.tables.values()):
+            lengths = [row_lengths(reader, encoded, key)[rows] for key in encoded.tables]
+            self.lengths = np.max(lengths, axis=0).astype(np.int32)
+            self.totals = np.sum(lengths, axis=0).astype(np.int32)
         self.transformed = any(reader.transforms(key) for key in encoded.tables)
 
     def count(self, epoch: int) -> int:
