@@ -16,6 +16,7 @@ from zoo.plugin import (
     Example,
     Examples,
     Field,
+    Values,
     random_numbers,
 )
 from zoo_datasets.audio import AudioFolder
@@ -93,6 +94,14 @@ class _Joined(Examples):
 
     def __getitem__(self, index: int) -> Example:
         ((chosen, pauses),) = self._choose(np.array([index]))
+        return self._join(index, chosen, pauses)
+
+    def read_many(self, indices: Array) -> Mapping[str, Values]:
+        pairs = zip(indices.tolist(), self._choose(indices), strict=True)
+        examples = [self._join(index, *choice) for index, choice in pairs]
+        return {name: [example[name] for example in examples] for name in ("source", "target")}
+
+    def _join(self, index: int, chosen: list[int], pauses: list[float]) -> Example:
         examples = [self.recordings[row] for row in chosen]
         rate = examples[0]["source"].rate
         if any(example["source"].rate != rate for example in examples):

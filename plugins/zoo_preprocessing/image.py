@@ -120,8 +120,9 @@ class Image(Preprocessor):
             return super().transform_many(key, arrays, rngs)
         numbers = np.array([rng.random(3) for rng in rngs])  # flip, down, right
         if self.flip:
-            flipped = (numbers[:, 0] < 0.5)[:, None, None, None]
-            arrays = np.where(flipped, arrays[..., ::-1], arrays)
+            images, arrays = arrays, arrays.copy()
+            for row in np.flatnonzero(numbers[:, 0] < 0.5).tolist():
+                arrays[row] = images[row, ..., ::-1]
         if self.shift:
             shifts = (numbers[:, 1:] * (2 * self.shift + 1)).astype(np.int64) - self.shift
             arrays = self._move(arrays, shifts)
