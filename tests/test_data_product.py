@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+import torch
 from contract_kit import REGISTRY, model_parts
 from data_kit import ListDataset
 from product_kit import field_options, field_value
@@ -76,8 +77,11 @@ def test_accepted_fields_and_preprocessors_train_the_model(name):
         fields = {key: field for key, (field, _) in chosen.items()}
         dataset = Blueprint(ListDataset, {"columns": columns, "fields": fields})
         built = {key: item for key, (_, item) in chosen.items() if item is not None}
-        (update,) = open_batches(dataset, model, built, Batching(items=3), seed=0).epoch(0)
+        batches = open_batches(dataset, model, built, Batching(items=3), seed=0)
+        (update,), (rows,) = batches.epoch(0), batches.sampler()
         (batch,) = update.batches
+        alone = batches.dataset.collate([batches.dataset[row] for row in rows])
+        torch.testing.assert_close(batch, alone, rtol=0, atol=0)
         assert update.items == 3
         loss = objective(model(batch))
         assert loss.isfinite(), f"{chosen}: the loss is {loss}"

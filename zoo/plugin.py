@@ -36,6 +36,10 @@ if TYPE_CHECKING:
         uncompressed_suffix as uncompressed_suffix,
     )
     from zoo.data.image_file import read_image as read_image
+    from zoo.data.random_numbers import (
+        random_integers as random_integers,
+        random_numbers as random_numbers,
+    )
     from zoo.data.text_lines import TextLines as TextLines
     from zoo.data.tokenizer import Tokenizer as Tokenizer, read_tokenizer as read_tokenizer
     from zoo.device.column_sums import add_partials as add_partials
@@ -73,6 +77,7 @@ if TYPE_CHECKING:
         Alignment as Alignment,
         AlignmentContext as AlignmentContext,
         Array as Array,
+        Arrays as Arrays,
         Audio as Audio,
         Backbone as Backbone,
         BatchSchema as BatchSchema,
@@ -113,6 +118,7 @@ if TYPE_CHECKING:
         Selection as Selection,
         State as State,
         TensorSchema as TensorSchema,
+        Values as Values,
         Weight as Weight,
         add_bias as add_bias,
         compute_dtype as compute_dtype,

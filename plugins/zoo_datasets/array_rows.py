@@ -47,12 +47,17 @@ class ArrayRows:
         return self.shape[0]
 
     def __getitem__(self, index: int) -> Array:
-        if not 0 <= index < len(self):
-            raise IndexError(f"row {index} of {len(self)}")
-        start = self._offset + index * self._row_bytes
-        content = self._file.read(start, start + self._row_bytes)
-        row = np.frombuffer(content, self.dtype).reshape(self.shape[1:])
-        return row.astype(self.dtype.newbyteorder("="))
+        row: Array = self.read(np.array([index]))[0]
+        return row
+
+    def read(self, indices: Array) -> Array:
+        """Return several rows, along the first dimension."""
+        wrong = indices[(indices < 0) | (indices >= len(self))]
+        if len(wrong):
+            raise IndexError(f"row {wrong[0]} of {len(self)}")
+        content = self._file.read_rows(self._offset, self._row_bytes, indices.tolist())
+        rows = np.frombuffer(content, self.dtype).reshape(len(indices), *self.shape[1:])
+        return rows.astype(self.dtype.newbyteorder("="))
 
 
 def open_idx(path: str) -> ArrayRows:

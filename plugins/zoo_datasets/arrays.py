@@ -108,15 +108,19 @@ class _Rows(Examples):
         return min(len(array) for array in self.arrays.values())
 
     def __getitem__(self, index: int) -> Example:
-        example = {}
+        return {name: rows[0] for name, rows in self.read_many(np.array([index])).items()}
+
+    def read_many(self, indices: Array) -> Mapping[str, Array]:
+        found = {}
         for name, array in self.arrays.items():
-            row = np.asarray(array[index])
-            if row.dtype.kind == "f" and not np.isfinite(row).all():
-                where = np.argwhere(~np.isfinite(row))[0].tolist()
-                value = row[tuple(where)]
-                raise DataError(f"'{name}' contains {value} at {where}", self.origin(index))
-            example[name] = row.astype(self.types[name])
-        return example
+            rows = array.read(indices) if isinstance(array, ArrayRows) else array[indices]
+            if rows.dtype.kind == "f" and not np.isfinite(rows).all():
+                place, *where = np.argwhere(~np.isfinite(rows))[0].tolist()
+                value = rows[(place, *where)]
+                origin = self.origin(int(indices[place]))
+                raise DataError(f"'{name}' contains {value} at {where}", origin)
+            found[name] = rows.astype(self.types[name])
+        return found
 
     def origin(self, index: int) -> str:
         return f"{self.path}[{index}]"

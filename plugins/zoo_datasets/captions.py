@@ -16,6 +16,7 @@ from zoo.plugin import (
     Examples,
     Field,
     TextLines,
+    Values,
     expand_path,
     read_image,
     uncompressed_suffix,
@@ -116,8 +117,9 @@ class _ImageFiles:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def read(self, name: str) -> Array:
-        return read_image(self.folder / name)
+    def read(self, names: Sequence[str]) -> Values:
+        """Return images [H, W, C]."""
+        return [read_image(self.folder / name) for name in names]
 
 
 class _ImageRows:
@@ -125,9 +127,12 @@ class _ImageRows:
         self.rows = rows
         self.index = {name: index for index, name in enumerate(names)}
 
-    def read(self, name: str) -> Array:
-        image = self.rows[self.index[name]]
-        return image if image.ndim == 3 else image[..., None]
+    def read(self, names: Sequence[str]) -> Values:
+        """Return images [B, H, W, C]."""
+        indices = np.array([self.index[name] for name in names])
+        rows = self.rows
+        images = rows.read(indices) if isinstance(rows, ArrayRows) else rows[indices]
+        return images if images.ndim == 4 else images[..., None]
 
 
 def _open_images(
@@ -188,11 +193,16 @@ class _Captions(Examples):
         return len(self.groups)
 
     def __getitem__(self, index: int) -> Example:
-        group = self.groups[index]
-        texts = [caption.text for caption in group]
+        return {name: values[0] for name, values in self.read_many(np.array([index])).items()}
+
+    def read_many(self, indices: Array) -> Mapping[str, Values]:
+        groups = [self.groups[index] for index in indices.tolist()]
         return {
-            "source": self.images.read(group[0].name),
-            "target": texts[0] if self.single else texts,
+            "source": self.images.read([group[0].name for group in groups]),
+            "target": [
+                group[0].text if self.single else [caption.text for caption in group]
+                for group in groups
+            ],
         }
 
     def origin(self, index: int) -> str:

@@ -91,13 +91,14 @@ def _read_length(text: str, origin: str) -> int:
 
 
 def _read_samples(file: FileBytes) -> Array:
-    """Return the samples, int16."""
+    """Return the samples, float32 from -1 to 1."""
     content = np.frombuffer(file.read(), np.uint8)
     if len(content) % 2:
         raise DataError(f"it has {len(content):,} bytes, an odd number", str(file.path))
     high, low = content.reshape(2, -1).astype(np.int32)
     coded = (high << 8) | low
-    return np.cumsum((coded >> 1) ^ -(coded & 1), dtype=np.int64).astype(np.int16)
+    samples = np.cumsum((coded >> 1) ^ -(coded & 1), dtype=np.int64).astype(np.int16)
+    return samples * np.float32(1 / 32768)
 
 
 class _Recordings(Examples):
@@ -122,7 +123,7 @@ class _Recordings(Examples):
     def __getitem__(self, index: int) -> Example:
         row, place = self.rows[index], self.chosen[index]
         samples = self.samples[self.bounds[place] : self.bounds[place + 1]]
-        source = Audio((samples / 32768).astype(np.float32), self.dataset.rate)
+        source = Audio(samples.copy(), self.dataset.rate)
         example: dict[str, Any] = {"source": source, "target": row[self.dataset.target]}
         if self.dataset.group is not None:
             example["group"] = row[self.dataset.group]

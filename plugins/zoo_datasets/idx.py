@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from zoo import DataError
-from zoo.plugin import Dataset, Example, Examples, Field
+from zoo.plugin import Array, Dataset, Example, Examples, Field, Values
 from zoo_datasets.array_rows import ArrayRows, open_idx
 
 
@@ -72,6 +72,10 @@ class _Digits(Examples):
 
     def __getitem__(self, index: int) -> Example:
         return {"source": self.images[index][..., None], "target": int(self.labels[index])}
+
+    def read_many(self, indices: Array) -> Mapping[str, Values]:
+        images, labels = self.images.read(indices), self.labels.read(indices)
+        return {"source": images[..., None], "target": labels.tolist()}
 
     def origin(self, index: int) -> str:
         return f"{self.images.path}[{index}]"

@@ -1,6 +1,6 @@
 """Dataset 'joined'."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -8,7 +8,17 @@ import numpy as np
 import pydantic
 
 from zoo import DataError, ZooError
-from zoo.plugin import Audio, Blueprint, Dataset, Example, Examples, Field
+from zoo.plugin import (
+    Array,
+    Audio,
+    Blueprint,
+    Dataset,
+    Example,
+    Examples,
+    Field,
+    Values,
+    random_numbers,
+)
 from zoo_datasets.audio import AudioFolder
 
 Number = Annotated[int, pydantic.Field(ge=1, le=64)]
@@ -83,24 +93,36 @@ class _Joined(Examples):
         return self.dataset.count
 
     def __getitem__(self, index: int) -> Example:
-        chosen, rng = self._choose(index)
+        ((chosen, pauses),) = self._choose(np.array([index]))
+        return self._join(index, chosen, pauses)
+
+    def read_many(self, indices: Array) -> Mapping[str, Values]:
+        pairs = zip(indices.tolist(), self._choose(indices), strict=True)
+        examples = [self._join(index, *choice) for index, choice in pairs]
+        return {name: [example[name] for example in examples] for name in ("source", "target")}
+
+    def _join(self, index: int, chosen: list[int], pauses: list[float]) -> Example:
         examples = [self.recordings[row] for row in chosen]
         rate = examples[0]["source"].rate
         if any(example["source"].rate != rate for example in examples):
             raise DataError("the recordings have different sampling rates", self.origin(index))
         pieces: list[Any] = []
-        for example in examples:
-            silence = int(rng.random() * self.dataset.pause * rate) if pieces else 0
+        for example, pause in zip(examples, pauses, strict=True):
+            silence = int(pause * self.dataset.pause * rate) if pieces else 0
             pieces += [np.zeros(silence, np.float32), example["source"].samples]
         text = " ".join(str(example["target"]) for example in examples)
         return {"source": Audio(np.concatenate(pieces), rate), "target": text}
 
-    def _choose(self, index: int) -> tuple[list[int], np.random.Generator]:
-        """Return the recordings of an example, and the generator for their pauses."""
-        rng = np.random.default_rng((self.dataset.seed, index))
-        group = self.groups[int(rng.integers(len(self.groups)))]
-        number = int(rng.integers(self.dataset.least, self.dataset.most + 1))
-        return [group[int(i)] for i in rng.integers(len(group), size=number)], rng
+    def _choose(self, indices: Array) -> Iterator[tuple[list[int], list[float]]]:
+        """Yield the recordings of each example, and random numbers for the pauses before them."""
+        most = self.dataset.most
+        for start in range(0, len(indices), 1024):
+            part = indices[start : start + 1024]
+            for row in random_numbers(self.dataset.seed, part, 2 + 2 * most).tolist():
+                group = self.groups[int(row[0] * len(self.groups))]
+                number = self.dataset.least + int(row[1] * (most - self.dataset.least + 1))
+                chosen = [group[int(place * len(group))] for place in row[2 : 2 + number]]
+                yield chosen, row[2 + most : 2 + most + number]
 
     def origin(self, index: int) -> str:
         return f"joined example {index} of {self.recordings.origin(0)}"
@@ -109,4 +131,5 @@ class _Joined(Examples):
         lengths = self.recordings.sizes()
         if lengths is None or len(self) > 10**6:
             return None
-        return [sum(lengths[row] for row in self._choose(index)[0]) for index in range(len(self))]
+        chosen = self._choose(np.arange(len(self)))
+        return [sum(lengths[row] for row in rows) for rows, _ in chosen]

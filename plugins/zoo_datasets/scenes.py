@@ -1,5 +1,6 @@
 """Dataset 'scenes'."""
 
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -8,7 +9,17 @@ import numpy as np
 import pydantic
 
 from zoo import DataError, ZooError
-from zoo.plugin import Array, Blueprint, Dataset, Example, Examples, Field
+from zoo.plugin import (
+    Array,
+    Blueprint,
+    Dataset,
+    Example,
+    Examples,
+    Field,
+    Values,
+    random_integers,
+    random_numbers,
+)
 from zoo_datasets.idx import Idx
 
 Side = Annotated[int, pydantic.Field(ge=1, le=4096)]
@@ -79,26 +90,43 @@ class _Scenes(Examples):
         return self.dataset.count or len(self.images)
 
     def __getitem__(self, index: int) -> Example:
-        scene = self.dataset
-        rng = np.random.default_rng((scene.seed, index))
-        number = int(rng.integers(scene.least, scene.most + 1))
-        chosen = [self.images[int(i)] for i in rng.integers(len(self.images), size=number)]
-        canvas = self._place([example["source"] for example in chosen], rng)
-        labels = [example["target"] for example in chosen]
-        text = " ".join(str(label) for label in labels)
-        return {"source": canvas, "target": labels[0] if scene.target == "label" else text}
+        return {name: values[0] for name, values in self.read_many(np.array([index])).items()}
 
-    def _place(self, images: list[Array], rng: np.random.Generator) -> Array:
+    def read_many(self, indices: Array) -> Mapping[str, Values]:
+        scene = self.dataset
+        numbers = random_numbers(scene.seed, indices, 1 + 3 * scene.most)
+        counts = scene.least + random_integers(numbers[:, 0], scene.most - scene.least + 1)
+        choices, spaces, heights = np.split(numbers[:, 1:], 3, axis=1)  # [B, most] each
+        used = np.arange(scene.most) < counts[:, None]
+        chosen = self.images.read_many(random_integers(choices[used], len(self.images)))
+        ends = np.cumsum(counts).tolist()
+        bounds = list(itertools.pairwise([0, *ends]))
+        scenes = [
+            self._place(chosen["source"][start:end], spaces[row], heights[row])
+            for row, (start, end) in enumerate(bounds)
+        ]
+        labels = [chosen["target"][start:end] for start, end in bounds]
+        return {
+            "source": np.stack(scenes) if len({s.shape for s in scenes}) == 1 else scenes,
+            "target": [
+                found[0] if scene.target == "label" else " ".join(map(str, found))
+                for found in labels
+            ],
+        }
+
+    def _place(self, images: Values, spaces: Array, heights: Array) -> Array:
+        """Return a scene of images; the random numbers are for the columns between them and for
+        the rows above them."""
         height, width = self.dataset.size
         canvas = np.zeros((height, width, images[0].shape[2]), np.uint8)
         free = width - sum(image.shape[1] for image in images)
         if free < 0 or max(image.shape[0] for image in images) > height:
             raise DataError(f"{len(images)} images do not fit into a scene of {height} x {width}")
         used = 0  # width of the images so far
-        spaces = sorted(rng.integers(free + 1, size=len(images)).tolist())
-        for image, space in zip(images, spaces, strict=True):
+        lefts = sorted(int(number * (free + 1)) for number in spaces[: len(images)].tolist())
+        for image, space, number in zip(images, lefts, heights.tolist(), strict=False):
             h, w = image.shape[:2]
-            top, left = int(rng.integers(height - h + 1)), used + space
+            top, left = int(number * (height - h + 1)), used + space
             canvas[top : top + h, left : left + w] = image
             used += w
         return canvas

@@ -9,7 +9,7 @@ import pydantic
 from numpy.typing import NDArray
 
 from zoo import DataError
-from zoo.plugin import Blueprint, Dataset, Example, Examples, Field
+from zoo.plugin import Blueprint, Dataset, Example, Examples, Field, Values
 
 
 class Split(Dataset):
@@ -77,6 +77,9 @@ class _Part(Examples):
 
     def __getitem__(self, index: int) -> Example:
         return self.examples[int(self.indices[index])]
+
+    def read_many(self, indices: NDArray[np.int64]) -> Mapping[str, Values]:
+        return self.examples.read_many(self.indices[indices])
 
     def origin(self, index: int) -> str:
         return self.examples.origin(int(self.indices[index]))

@@ -6,9 +6,19 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pydantic
+from numpy.typing import NDArray
 
 from zoo import ZooError
-from zoo.plugin import Array, Dataset, Example, Examples, Field, TensorSchema
+from zoo.plugin import (
+    Array,
+    Dataset,
+    Example,
+    Examples,
+    Field,
+    TensorSchema,
+    random_integers,
+    random_numbers,
+)
 
 Length = Annotated[int, pydantic.Field(ge=1, le=10_000)]
 _POSITIONS = ("B", "S")
@@ -75,20 +85,29 @@ class _Sequences(Examples):
         return self.task.count
 
     def __getitem__(self, index: int) -> Example:
-        rng, n = self._start(index)
-        sequence = rng.integers(2, size=(n, self.task.bits)).astype(np.float32)
-        source = np.zeros((2 * n + 2, self.task.bits + 2), np.float32)
-        source[1 : n + 1, :-2] = sequence
-        source[0, -2] = source[n + 1, -1] = 1
-        target = np.zeros((2 * n + 2, self.task.bits), np.float32)
-        target[n + 2 :] = sequence
-        mask: Array = np.arange(2 * n + 2) >= n + 2
-        return {"source": source, "target": target, "mask": mask}
+        return {name: values[0] for name, values in self.read_many(np.array([index])).items()}
 
-    def _start(self, index: int) -> tuple[np.random.Generator, int]:
-        """Return the generator of an example, and the length of its sequence."""
-        rng = np.random.default_rng((self.task.seed, index))
-        return rng, int(rng.integers(self.task.least, self.task.most + 1))
+    def read_many(self, indices: Array) -> Mapping[str, list[Array]]:
+        bits = self.task.bits
+        lengths = self._lengths(indices)
+        numbers = random_numbers(self.task.seed, indices, 1 + int(lengths.max()) * bits)
+        sequences = (numbers[:, 1:] < 0.5).astype(np.float32).reshape(len(indices), -1, bits)
+        found: dict[str, list[Array]] = {"source": [], "target": [], "mask": []}
+        for sequence, n in zip(sequences, lengths.tolist(), strict=True):
+            source = np.zeros((2 * n + 2, bits + 2), np.float32)
+            source[1 : n + 1, :-2] = sequence[:n]
+            source[0, -2] = source[n + 1, -1] = 1
+            target = np.zeros((2 * n + 2, bits), np.float32)
+            target[n + 2 :] = sequence[:n]
+            found["source"].append(source)
+            found["target"].append(target)
+            found["mask"].append(np.arange(2 * n + 2) >= n + 2)
+        return found
+
+    def _lengths(self, indices: Array) -> NDArray[np.int64]:
+        """Return the length of the sequence of each example."""
+        first = random_numbers(self.task.seed, indices, 1)[:, 0]
+        return self.task.least + random_integers(first, self.task.most - self.task.least + 1)
 
     def origin(self, index: int) -> str:
         return f"copy-task[{index}]"
@@ -96,4 +115,5 @@ class _Sequences(Examples):
     def sizes(self) -> Sequence[int] | None:
         if len(self) > 10**6:
             return None
-        return [2 * self._start(index)[1] + 2 for index in range(len(self))]
+        sizes: list[int] = (2 * self._lengths(np.arange(len(self))) + 2).tolist()
+        return sizes

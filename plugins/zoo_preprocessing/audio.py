@@ -78,15 +78,16 @@ class Audio(Preprocessor):
                     f"the audio has a sampling rate of {rate} Hz, but the model takes {self.rate} "
                     "Hz; set resample: true to convert it"
                 )
-            samples = resample_wave(samples, rate, self.rate)
+            samples = resample_wave(samples.astype(np.float64), rate, self.rate)
         seconds = len(samples) / self.rate
         if not len(samples) or seconds < self.min_seconds:
             raise DataError(f"the audio has {seconds:.3g} s; the minimum is {self.min_seconds} s")
         if self.max_seconds is not None and seconds > self.max_seconds:
             raise DataError(f"the audio has {seconds:.3g} s; the maximum is {self.max_seconds} s")
         if self.normalise:
+            samples = samples.astype(np.float64)
             samples = (samples - samples.mean()) / np.sqrt(samples.var() + 1e-7)
-        return samples.astype(np.float32)
+        return samples.astype(np.float32, copy=False)
 
     def read(self, path: Path) -> Waveform:
         return read_audio(path)
@@ -102,7 +103,7 @@ class Audio(Preprocessor):
 
 
 def _to_waveform(value: Any) -> tuple[Array, int]:
-    """Return samples [L] in float64 and the rate, or raise DataError."""
+    """Return samples [L] and the rate, or raise DataError."""
     if not isinstance(value, tuple) or len(value) != 2:
         raise DataError(f"expected audio (samples, rate), found {type(value).__name__}")
     samples, rate = np.asarray(value[0]), value[1]
@@ -111,7 +112,7 @@ def _to_waveform(value: Any) -> tuple[Array, int]:
             f"expected samples [L] as floats from -1 to 1, found {samples.dtype} "
             f"{list(samples.shape)}"
         )
-    invalid = ~np.isfinite(samples)
-    if invalid.any():
-        raise DataError(f"sample {int(invalid.argmax())} of the audio is NaN or infinite")
-    return samples.astype(np.float64), int(rate)
+    finite = np.isfinite(samples)
+    if not finite.all():
+        raise DataError(f"sample {int(finite.argmin())} of the audio is NaN or infinite")
+    return samples, int(rate)

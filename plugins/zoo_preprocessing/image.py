@@ -1,14 +1,14 @@
 """Preprocessor 'image': pixels as a float tensor."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeGuard
 
 import numpy as np
 from pydantic import Field
 
 from zoo import DataError, ZooError
-from zoo.plugin import Array, FromParent, Preprocessor, TensorSchema, read_image
+from zoo.plugin import Array, Arrays, FromParent, Preprocessor, TensorSchema, read_image
 from zoo_preprocessing.resizing import Mode, Size, resize as resize_image, to_channels
 
 Side = Annotated[int, Field(ge=1)]
@@ -89,24 +89,44 @@ class Image(Preprocessor):
         return {key: self.schema._replace(dtype="float", dims=("B", channels, height, width))}
 
     def encode(self, value: Any) -> Array:
+        array: Array = self.encode_many([value])[0]
+        return array
+
+    def encode_many(self, values: Sequence[Any]) -> Arrays:
         channels, height, width = self.outputs("image")["image"].dims[1:]  # type: ignore[index]
         size: Size = (
             height if isinstance(height, int) else None,
             width if isinstance(width, int) else None,
         )
-        pixels = resize_image(to_channels(_to_pixels(value), int(channels)), size, self.resize)
-        scaled = pixels.transpose(2, 0, 1).astype(np.float32) / np.float32(255)  # [C, H, W]
-        if self.binarise:
-            scaled = (scaled >= 0.5).astype(np.float32)
-        return self._normalise(scaled)
+        if _is_batch(values, int(channels), size):
+            return self._scale(values)
+        pixels = [
+            resize_image(to_channels(_to_pixels(value), int(channels)), size, self.resize)
+            for value in values
+        ]
+        if len({image.shape for image in pixels}) == 1:
+            return self._scale(np.stack(pixels))
+        return [self._scale(image) for image in pixels]
 
     def transform(self, key: str, array: Array, rng: np.random.Generator) -> Mapping[str, Array]:
-        if self.flip and rng.random() < 0.5:
-            array = array[..., ::-1]
+        return {key: self.transform_many(key, array[None], [rng])[key][0]}
+
+    def transform_many(
+        self, key: str, arrays: Arrays, rngs: Iterable[np.random.Generator]
+    ) -> Mapping[str, Arrays]:
+        if not self.flip and not self.shift:
+            return {key: arrays}
+        if not isinstance(arrays, np.ndarray):
+            return super().transform_many(key, arrays, rngs)
+        numbers = np.array([rng.random(3) for rng in rngs])  # flip, down, right
+        if self.flip:
+            images, arrays = arrays, arrays.copy()
+            for row in np.flatnonzero(numbers[:, 0] < 0.5).tolist():
+                arrays[row] = images[row, ..., ::-1]
         if self.shift:
-            down, right = rng.integers(-self.shift, self.shift + 1, size=2)
-            array = self._move(array, int(down), int(right))
-        return {key: np.ascontiguousarray(array)}
+            shifts = (numbers[:, 1:] * (2 * self.shift + 1)).astype(np.int64) - self.shift
+            arrays = self._move(arrays, shifts)
+        return {key: arrays}
 
     def read(self, path: Path) -> Array:
         return read_image(path)
@@ -120,22 +140,32 @@ class Image(Preprocessor):
             )
         return int(dims[1]), dims[2], dims[3]
 
+    def _scale(self, pixels: Array) -> Array:
+        """Return the values of pixels [..., H, W, C], float32 [..., C, H, W]."""
+        scaled = np.moveaxis(pixels, -1, -3).astype(np.float32, order="C")
+        scaled /= np.float32(255)
+        if self.binarise:
+            scaled = (scaled >= 0.5).astype(np.float32)
+        return self._normalise(scaled)
+
     def _normalise(self, scaled: Array) -> Array:
+        if self.mean == 0 and self.std == 1:
+            return scaled
         mean, std = (np.array(v, np.float32).reshape(-1, 1, 1) for v in (self.mean, self.std))
         return (scaled - mean) / std
 
-    def _move(self, array: Array, down: int, right: int) -> Array:
-        """Return an image [C, H, W] moved by some pixels; the border is black."""
-        H, W = array.shape[1:]
+    def _move(self, images: Array, shifts: Array) -> Array:
+        """Return images [B, C, H, W] moved down and right by some pixels [B, 2]; the border is
+        black."""
+        C, H, W = images.shape[1:]
         moved: Array = np.broadcast_to(
-            self._normalise(np.zeros((len(array), 1, 1), np.float32)), array.shape
+            self._normalise(np.zeros((C, 1, 1), np.float32)), images.shape
         ).copy()
-        if abs(down) < H and abs(right) < W:
-            rows, columns = (slice(max(n, 0), m + min(n, 0)) for n, m in ((down, H), (right, W)))
-            old_rows, old_columns = (
-                slice(max(-n, 0), m - max(n, 0)) for n, m in ((down, H), (right, W))
-            )
-            moved[:, rows, columns] = array[:, old_rows, old_columns]
+        for old, new, (down, right) in zip(images, moved, shifts.tolist(), strict=True):
+            if abs(down) < H and abs(right) < W:
+                top, bottom, left, end = max(down, 0), min(down, 0), max(right, 0), min(right, 0)
+                part = old[:, -bottom : H - top, -end : W - left]
+                new[:, top : H + bottom, left : W + end] = part
         return moved
 
     def example(self, rng: np.random.Generator) -> Array:
@@ -148,6 +178,18 @@ class Image(Preprocessor):
     @classmethod
     def example_schema(cls) -> TensorSchema:
         return TensorSchema(("B", 3, 6, 8), "float")
+
+
+def _is_batch(values: Any, channels: int, size: Size) -> TypeGuard[Array]:
+    """Return whether values are one array of images of the right size, [B, H, W, C]."""
+    if not isinstance(values, np.ndarray) or values.dtype != np.uint8 or values.ndim != 4:
+        return False
+    expected = zip(values.shape[1:3], size, strict=True)
+    return (
+        all(side in (None, found) for found, side in expected)
+        and values.shape[3] == channels
+        and 0 not in values.shape
+    )
 
 
 def _to_pixels(value: Any) -> Array:

@@ -65,11 +65,27 @@ class TextList(Preprocessor):
         return self.encoder.stored()
 
     def encode(self, value: Any) -> Array:
+        return self.encode_many([value])[0]
+
+    def encode_many(self, values: Sequence[Any]) -> list[Array]:
+        lists = [self._select(value) for value in values]
+        texts = list(dict.fromkeys(text for texts in lists for text in texts))
+        rows = dict(zip(texts, self.encoder.encode(texts), strict=True))
+        return [self._pad([rows[text] for text in texts]) for texts in lists]
+
+    def _select(self, value: Any) -> Sequence[str]:
+        """Return the texts to encode, or raise DataError."""
         if isinstance(value, str) or not isinstance(value, Sequence):
             raise DataError(f"expected a list of texts, found {shorten(repr(value), 80)}")
         if not value:
             raise DataError("the list of texts is empty")
-        rows = self.encoder.encode(value[-self.max_texts :] if self.max_texts else value)
+        for text in value:
+            if not isinstance(text, str):
+                raise DataError(f"expected a text, found {shorten(repr(text), 80)}")
+        return value[-self.max_texts :] if self.max_texts else value
+
+    def _pad(self, rows: Sequence[Array]) -> Array:
+        """Return the token IDs of the texts of an example, padded to equal length."""
         width = (self.schema.dims or ("W",))[-1]
         longest = max(len(row) for row in rows)
         if isinstance(width, int):

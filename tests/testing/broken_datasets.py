@@ -79,6 +79,15 @@ class ChangesWhenPickled(TinyDataset):
         return Upper(TextLines(self.file))
 
 
+class SortedBatch(TinyDataset):
+    def open(self, *, evaluation=False) -> Examples:
+        class Sorted(TinyExamples):
+            def read_many(self, indices):
+                return {"target": [self.lines[index] for index in sorted(indices)]}
+
+        return Sorted(TextLines(self.file))
+
+
 class SameOrigin(TinyDataset):
     def open(self, *, evaluation=False) -> Examples:
         class Unnamed(TinyExamples):
@@ -132,6 +141,7 @@ BROKEN = [
     ("same-examples", DependsOnOrder, TinyDataset),
     ("same-examples", NotThreadSafe, TinyDataset),
     ("same-examples", ChangesWhenPickled, TinyDataset),
+    ("same-examples", SortedBatch, TinyDataset),
     ("distinct-origins", SameOrigin, TinyDataset),
     ("missing-files", OtherError, TinyDataset),
     ("missing-files", OpensInConstructor, TinyDataset),

@@ -83,6 +83,11 @@ class ChangesArray(TinyPreprocessor):
         return {key: array}
 
 
+class OtherTransforms(TinyPreprocessor):
+    def transform_many(self, key, arrays, rngs):
+        return {key: [array * 0 for array in arrays]}
+
+
 class UnknownParameter(TinyPreprocessor):
     def fit(self, values):
         return {"letters": "abc"}
@@ -127,6 +132,7 @@ BROKEN = [
     ("batched-encoding", FewerArrays, TinyPreprocessor),
     ("seeded-transform", UnseededTransform, TinyPreprocessor),
     ("seeded-transform", ChangesArray, TinyPreprocessor),
+    ("seeded-transform", OtherTransforms, TinyPreprocessor),
     ("fitted-parameters", UnknownParameter, TinyPreprocessor),
     ("fitted-parameters", InvalidParameter, TinyPreprocessor),
     ("fitted-parameters", FitDependsOnOrder, TinyPreprocessor),

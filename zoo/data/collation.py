@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,8 +19,8 @@ Arrays = Mapping[str, Array]
 MASK = "mask"
 """The key of a mask that is made if the data does not have it: True where there is no padding."""
 
-_DTYPES = {"integer": np.int64, "float": np.float32, "bool": np.bool_}
-_KINDS = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float32}
+_DTYPES: dict[str, type[np.generic]] = {"integer": np.int64, "float": np.float32, "bool": np.bool_}
+_KINDS: dict[str, type[np.generic]] = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float32}
 
 
 def prepare_example(schema: BatchSchema, arrays: Arrays) -> dict[str, Array]:
@@ -32,7 +33,7 @@ def prepare_example(schema: BatchSchema, arrays: Arrays) -> dict[str, Array]:
     prepared: dict[str, Array] = {}
     for key, field in schema.items():
         if key in arrays:
-            prepared[key] = _convert(key, arrays[key], field)
+            prepared[key] = add_affixes(convert(key, arrays[key], field), field)
         elif not field.optional:
             found = ", ".join(f"'{name}'" for name in arrays) or "nothing"
             raise DataError(f"'{key}' {field.format()} is missing; found {found}")
@@ -47,19 +48,30 @@ def prepare_example(schema: BatchSchema, arrays: Arrays) -> dict[str, Array]:
     return prepared
 
 
-def _convert(key: str, array: Array, field: TensorSchema) -> Array:
+def convert(key: str, array: Array, field: TensorSchema) -> Array:
+    """Return an array in the dtype of a schema, or raise DataError."""
     array = np.asarray(array)
-    dtype = _DTYPES.get(field.dtype) or _KINDS.get(array.dtype.kind)
-    kinds = {"integer": "iu", "float": "fiu", "bool": "b"}.get(field.dtype, "biuf")
-    if dtype is None or array.dtype.kind not in kinds:
-        message = f"'{key}' has dtype {array.dtype}, but expected {field.dtype} values"
-        raise DataError(message)
+    dtype = batch_dtype(key, array.dtype, field)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         count = int(array.size - np.isfinite(array).sum())
         raise DataError(f"'{key}' contains {count} values that are NaN or infinite")
-    if field.prefix or field.suffix:
-        array = np.concatenate([field.prefix, array, field.suffix])
     return array.astype(dtype, copy=False)
+
+
+def batch_dtype(key: str, dtype: np.dtype[Any], field: TensorSchema) -> type[np.generic]:
+    """Return the dtype in a batch of the values of a key, or raise DataError."""
+    found = _DTYPES.get(field.dtype) or _KINDS.get(dtype.kind)
+    kinds = {"integer": "iu", "float": "fiu", "bool": "b"}.get(field.dtype, "biuf")
+    if found is None or dtype.kind not in kinds:
+        raise DataError(f"'{key}' has dtype {dtype}, but expected {field.dtype} values")
+    return found
+
+
+def add_affixes(array: Array, field: TensorSchema) -> Array:
+    """Return token IDs with the prefix and suffix of a schema."""
+    if field.prefix or field.suffix:
+        return np.concatenate([field.prefix, array, field.suffix]).astype(array.dtype)
+    return array
 
 
 def _check_shape(key: str, array: Array, field: TensorSchema, sizes: Sizes) -> None:
@@ -91,7 +103,7 @@ def check_range(key: str, array: Array, below: int, minimum: int | None) -> None
 def collate(schema: BatchSchema, examples: Sequence[Arrays]) -> dict[str, Tensor]:
     """Return the batch of examples that `prepare_example` returned: padded and stacked."""
     batch = {
-        key: torch.from_numpy(_stack([example[key] for example in examples], field))
+        key: torch.from_numpy(pad_and_stack([example[key] for example in examples], field))
         for key, field in schema.items()
         if all(key in example for example in examples)
     }
@@ -123,7 +135,8 @@ def _dim_sizes(schema: BatchSchema, examples: Sequence[Arrays]) -> Array | None:
     return None
 
 
-def _stack(arrays: Sequence[Array], field: TensorSchema) -> Array:
+def pad_and_stack(arrays: Sequence[Array], field: TensorSchema) -> Array:
+    """Return arrays as one, padded to the largest."""
     shape = np.max([array.shape for array in arrays], axis=0).astype(int)
     if all(array.shape == tuple(shape) for array in arrays):
         return np.stack(arrays)

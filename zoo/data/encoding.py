@@ -57,11 +57,13 @@ class Chunk:
         rows: their indices in the dataset.
         tokens: by key, the IDs of all examples, one after the other.
         lengths: by key, the number of IDs of each example.
+        widths: by key with several texts, the number of IDs of each text of an example.
     """
 
     rows: NDArray[np.int64]
     tokens: dict[str, Array]
     lengths: dict[str, NDArray[np.int64]]
+    widths: dict[str, NDArray[np.int64]] = field(default_factory=dict)
 
 
 def encode_chunks(
@@ -103,7 +105,7 @@ def _encode(
     try:
         with add_origin(reader.examples, pending[0][0]):
             columns = {
-                key: item.encode_many([values[key] for _, values in pending])
+                key: list(item.encode_many([values[key] for _, values in pending]))
                 for key, item in reader.preprocessors.items()
             }
             for key, arrays in columns.items():
@@ -149,17 +151,17 @@ def _check_sizes(reader: ExampleReader, columns: dict[str, list[Array]]) -> None
         if not dims or reader.transforms(key):
             continue
         added = len(schema.prefix) + len(schema.suffix)
-        lengths = np.array([array.size + added if array.size else 0 for array in arrays])
-        dim = dims[0]
-        if isinstance(dim, str):
-            other, expected = known.setdefault(dim, (key, lengths))
-        else:
-            other, expected = "the model", np.where(lengths, dim, 0)
-        wrong = np.flatnonzero(lengths != expected)
-        if len(wrong):
-            found, size = int(lengths[wrong[0]]), int(expected[wrong[0]])
-            place = other if other == "the model" else f"'{other}'"
-            raise DataError(f"'{key}' has {found} values, but expected {size}, as in {place}")
+        for axis, dim in enumerate(dims):
+            lengths = np.array([a.shape[axis] + added if a.size else 0 for a in arrays])
+            if isinstance(dim, str):
+                other, expected = known.setdefault(dim, (key, lengths))
+            else:
+                other, expected = "the model", np.where(lengths, dim, 0)
+            wrong = np.flatnonzero(lengths != expected)
+            if len(wrong):
+                found, size = int(lengths[wrong[0]]), int(expected[wrong[0]])
+                place = other if other == "the model" else f"'{other}'"
+                raise DataError(f"'{key}' has {found} values, but expected {size}, as in {place}")
 
 
 def _to_chunk(
@@ -170,7 +172,7 @@ def _to_chunk(
     Args:
         empty: whether texts without tokens have prefix and suffix, too.
     """
-    tokens, lengths = {}, {}
+    tokens, lengths, widths = {}, {}, {}
     for key in reader.preprocessors:
         schema = _schema(reader, key)
         added = schema.prefix or schema.suffix
@@ -181,9 +183,12 @@ def _to_chunk(
                 for a in arrays
             ]
         lengths[key] = np.array([array.size for array in arrays], dtype=np.int64)
+        if len(schema.dims or ()) == 3:
+            widths[key] = np.array([array.shape[1] for array in arrays], dtype=np.int64)
         flat = np.concatenate([a.ravel() for a in arrays]) if arrays else np.empty(0)
         tokens[key] = flat.astype(token_dtype(schema))
-    return Chunk(np.array([index for index, _ in encoded], dtype=np.int64), tokens, lengths)
+    rows = np.array([index for index, _ in encoded], dtype=np.int64)
+    return Chunk(rows, tokens, lengths, widths)
 
 
 def token_dtype(schema: TensorSchema) -> np.dtype[Any]:

@@ -11,7 +11,7 @@ import re
 import sys
 import weakref
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -124,6 +124,13 @@ class FileBytes:
         if len(content) < stop - start:
             raise DataError("the file has become shorter since it was opened", str(self.path))
         return content
+
+    def read_rows(self, offset: int, size: int, rows: Sequence[int]) -> bytes:
+        """Return some rows of equal size in bytes, of which the first is at `offset`."""
+        if self._content is not None:
+            content = memoryview(self._content)
+            return b"".join([content[s : s + size] for s in (offset + r * size for r in rows)])
+        return b"".join([self.read(s, s + size) for s in (offset + r * size for r in rows)])
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the content in pieces."""

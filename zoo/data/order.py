@@ -18,14 +18,18 @@ Use = Literal["order", "blocks", "transform"]
 _USES: tuple[Use, ...] = ("order", "blocks", "transform")
 
 
-def random_generator(use: Use, seed: int, epoch: int, index: int = 0) -> np.random.Generator:
-    """Return the random generator of an epoch, or of an example in it, for one use.
+def seed_sequence(use: Use, seed: int, epoch: int, index: int = 0) -> np.random.SeedSequence:
+    """Return the seed of the random numbers of an epoch for one use.
 
-    Generators of different arguments are independent. The seed and the other numbers are separate
+    Those of different arguments are independent. The seed and the other numbers are separate
     arguments, because numpy gives ``(seed, epoch)`` and ``(seed, epoch, 0)`` the same generator.
     """
-    key = (_USES.index(use), epoch, index)
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+    return np.random.SeedSequence(seed, spawn_key=(_USES.index(use), epoch, index))
+
+
+def random_generator(use: Use, seed: int, epoch: int, index: int = 0) -> np.random.Generator:
+    """Return the random generator of an epoch for one use."""
+    return np.random.default_rng(seed_sequence(use, seed, epoch, index))
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from zoo.data.collation import Arrays, prepare_example
-from zoo.data.order import random_generator
+from zoo.data.collation import MASK, prepare_example
+from zoo.data.order import Indices, seed_sequence
+from zoo.data.random_numbers import random_generators
 from zoo.errors import DataError, ZooError
-from zoo.interfaces import Array, BatchSchema, Dataset, Example, Examples, Model, Preprocessor
+from zoo.interfaces import (
+    Array,
+    Arrays,
+    BatchSchema,
+    Dataset,
+    Example,
+    Examples,
+    Model,
+    Preprocessor,
+)
 
-TABLE_CONTENTS = ("text", "label", "labels")
+TABLE_CONTENTS = ("text", "texts", "label", "labels")
 """Contents that are small enough to encode before training."""
+MAX_KNOWN = 2**16
+"""Number of texts and labels whose arrays are kept."""
 
 
 class ExampleReader:
@@ -46,6 +59,8 @@ class ExampleReader:
         fields = dataset.fields()
         self.schema: BatchSchema = schema
         self.examples = examples
+        self.batched = not any(isinstance(field.below, str) for field in schema.values())
+        """Whether limits of IDs are equal for all examples, so that a batch is checked at once."""
         self.seed = seed
         self.evaluation = evaluation
         self.arrays = [
@@ -56,6 +71,7 @@ class ExampleReader:
         self.preprocessors = {key: preprocessors[key] for key in fields if key in preprocessors}
         self.contents = {key: fields[key].content for key in self.preprocessors}
         self.outputs = {key: item.outputs(key) for key, item in self.preprocessors.items()}
+        self._known: dict[str, dict[Any, Array]] = {}
         self._check_keys(f"model '{model.name}'", f"dataset '{dataset.name}'")
 
     def _check_keys(self, model: str, dataset: str) -> None:
@@ -71,16 +87,21 @@ class ExampleReader:
             )
 
     def fits_table(self) -> bool:
-        """Return whether all keys are sequences of token IDs or labels, encoded before training."""
-        schemas = [keys.get(key) for key, keys in self.outputs.items()]
-        return (
-            not self.arrays
-            and all(content in TABLE_CONTENTS for content in self.contents.values())
-            and all(
-                schema and schema.dtype == "integer" and schema.dims and len(schema.dims) <= 2
-                for schema in schemas
-            )
+        """Return whether all keys are token IDs or labels, encoded before training."""
+        return not self.arrays and all(
+            content in TABLE_CONTENTS and self._fits_table(key)
+            for key, content in self.contents.items()
         )
+
+    def _fits_table(self, key: str) -> bool:
+        schema = self.outputs[key].get(key)
+        if schema is None or schema.dtype != "integer" or not schema.dims:
+            return False
+        if len(schema.dims) == 3:  # texts; the mask that is made has their number
+            mask = self.schema.get(MASK)
+            changed = schema.prefix or schema.suffix or self.transforms(key)
+            return not changed and (mask is None or schema.dims[2] not in (mask.dims or ()))
+        return len(schema.dims) < 3
 
     def transforms(self, key: str) -> bool:
         """Return whether the arrays of a key are transformed each time they are read."""
@@ -91,7 +112,9 @@ class ExampleReader:
 
     def value(self, key: str, example: Example) -> Any:
         """Return the value of a field, the first one of several references."""
-        value = example[key]
+        return self._first(key, example[key])
+
+    def _first(self, key: str, value: Any) -> Any:
         several = self.contents.get(key) == "text" and isinstance(value, (list, tuple))
         return value[0] if several else value
 
@@ -104,17 +127,63 @@ class ExampleReader:
                 arrays[key] = item.encode(self.value(key, example))
             return arrays
 
-    def finish(self, index: int, encoded: Arrays, epoch: int) -> dict[str, Array]:
+    def encode_many(self, indices: Indices) -> dict[str, Arrays]:
+        """Read several examples and return their arrays by key of the dataset.
+
+        Raises:
+            ZooError: if one of them is not valid, without its origin.
+        """
+        values = self.examples.read_many(indices)
+        columns: dict[str, Arrays] = {}
+        for key in self.arrays:
+            column = values[key]
+            whole = isinstance(column, np.ndarray)
+            columns[key] = column if whole else [np.asarray(value) for value in column]
+        for key, item in self.preprocessors.items():
+            if self.contents[key] in ("text", "label"):
+                columns[key] = self._encode_known(key, values[key])
+            else:
+                columns[key] = item.encode_many(values[key])  # type: ignore[arg-type]
+        return columns
+
+    def _encode_known(self, key: str, column: Sequence[Any] | Array) -> list[Array]:
+        """Return the arrays of texts or labels; those of earlier calls are not encoded again."""
+        values = [self._first(key, value) for value in column]
+        if not all(type(value) in (str, int) for value in values):
+            return list(self.preprocessors[key].encode_many(values))
+        known = self._known.setdefault(key, {})
+        if len(known) > MAX_KNOWN:
+            known.clear()
+        new = [value for value in dict.fromkeys(values) if value not in known]
+        if new:
+            arrays = self.preprocessors[key].encode_many(new)
+            known.update(zip(new, arrays, strict=True))
+        return [known[value] for value in values]
+
+    def transform(self, index: int, encoded: Mapping[str, Array], epoch: int) -> dict[str, Array]:
+        """Return the arrays of one example after random transforms."""
+        columns = self.transform_many([index], {k: [a] for k, a in encoded.items()}, epoch)
+        return {key: column[0] for key, column in columns.items()}
+
+    def transform_many(
+        self, indices: list[int], encoded: Mapping[str, Arrays], epoch: int
+    ) -> dict[str, Arrays]:
+        """Return the arrays of some examples after random transforms, which depend on seed, epoch,
+        example and key only."""
+        columns: dict[str, Arrays] = {}
+        for key, column in encoded.items():
+            if key in self.preprocessors and self.transforms(key):
+                seed = seed_sequence("transform", self.seed, epoch, zlib.crc32(key.encode()))
+                rngs = random_generators(seed, indices)
+                columns |= self.preprocessors[key].transform_many(key, column, rngs)
+            else:
+                columns[key] = column
+        return columns
+
+    def finish(self, index: int, encoded: Mapping[str, Array], epoch: int) -> dict[str, Array]:
         """Return the arrays of the batch: transformed, checked, with prefix and suffix."""
         with add_origin(self.examples, index):
-            rng = random_generator("transform", self.seed, epoch, index)
-            arrays: dict[str, Array] = {}
-            for key, array in encoded.items():
-                if key in self.preprocessors and self.transforms(key):
-                    arrays |= self.preprocessors[key].transform(key, array, rng)
-                else:
-                    arrays[key] = array
-            return prepare_example(self.schema, arrays)
+            return prepare_example(self.schema, self.transform(index, encoded, epoch))
 
 
 @contextmanager

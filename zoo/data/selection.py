@@ -22,13 +22,16 @@ def table_source(
     """Return the source of encoded examples, or of blocks of their tokens."""
     if batching.block is not None:
         (key, *others) = encoded.tables
-        if others or reader.transforms(key):
+        if others or reader.transforms(key) or encoded.tables[key].widths is not None:
             names = ", ".join(f"'{name}'" for name in encoded.tables)
             raise ZooError(
                 f"batch.block needs one text without random masks, but the data has {names}"
             )
         return BlockSource(reader, encoded, key, batching.block)
     source = TableSource(reader, encoded, np.arange(len(encoded.rows)))
+    if source.lengths is None:
+        _forbid(batching, "tokens", "drop_long")
+        return source
     keep = _select(reader, batching, skipped, source.lengths, encoded.rows)
     return source if keep is None else TableSource(reader, encoded, keep)
 
@@ -36,13 +39,9 @@ def table_source(
 def example_source(reader: ExampleReader, batching: Batching, skipped: Skipped) -> BatchSource:
     """Return the source of examples that are read when a batch is made."""
     sizes = reader.examples.sizes()
-    options = ("block",) if sizes is not None else ("block", "tokens", "drop_long")
-    for option in options:
-        if getattr(batching, option) is not None:
-            raise ZooError(
-                f"batch.{option} needs the number of tokens of each example, which is not known "
-                "for this dataset; use batch.items without it"
-            )
+    _forbid(batching, "block")
+    if sizes is None:
+        _forbid(batching, "tokens", "drop_long")
     rows = np.arange(len(reader.examples))
     if sizes is None:
         return ExampleSource(reader, rows, None)
@@ -51,6 +50,16 @@ def example_source(reader: ExampleReader, batching: Batching, skipped: Skipped) 
     if keep is None:
         return ExampleSource(reader, rows, lengths)
     return ExampleSource(reader, rows[keep], lengths[keep])
+
+
+def _forbid(batching: Batching, *options: str) -> None:
+    """Raise ZooError if one of the options, which need the lengths of the rows, is set."""
+    for option in options:
+        if getattr(batching, option) is not None:
+            raise ZooError(
+                f"batch.{option} needs the number of tokens of each example, which is not known "
+                "for this dataset; use batch.items without it"
+            )
 
 
 def _select(

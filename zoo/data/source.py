@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from zoo.data.collation import MASK, Arrays, collate, length_mask, makes_mask
+from zoo.data.column_collation import collate_columns
 from zoo.data.order import Indices, block_layout
 from zoo.data.reader import ExampleReader
 from zoo.data.token_table import EncodedExamples
-from zoo.errors import DataError
-from zoo.interfaces import Array
+from zoo.errors import DataError, ZooError
+from zoo.interfaces import Array, Arrays as Columns
 
 
 class Collated(NamedTuple):
@@ -71,9 +72,10 @@ class TableSource(BatchSource):
 
     def __init__(self, reader: ExampleReader, encoded: EncodedExamples, rows: Indices) -> None:
         self.reader, self.encoded, self.rows = reader, encoded, rows
-        lengths = [row_lengths(reader, encoded, key)[rows] for key in encoded.tables]
-        self.lengths: NDArray[Any] = np.max(lengths, axis=0).astype(np.int32)
-        self.totals = np.sum(lengths, axis=0).astype(np.int32)
+        if all(table.widths is None for table in encoded.tables.values()):
+            lengths = [row_lengths(reader, encoded, key)[rows] for key in encoded.tables]
+            self.lengths = np.max(lengths, axis=0).astype(np.int32)
+            self.totals = np.sum(lengths, axis=0).astype(np.int32)
         self.transformed = any(reader.transforms(key) for key in encoded.tables)
 
     def count(self, epoch: int) -> int:
@@ -205,6 +207,26 @@ def collate_examples(
     epoch: int,
 ) -> Collated:
     """Return the batch of some examples; they are read if their encoded arrays are not given."""
+    if not reader.batched:
+        return _collate_one_by_one(reader, indices, encoded, epoch)
+    try:
+        if encoded is None:
+            columns: Mapping[str, Columns] = reader.encode_many(np.array(indices))
+        else:
+            columns = {key: [arrays[key] for arrays in encoded] for key in encoded[0]}
+        columns = reader.transform_many(indices, columns, epoch)
+        return Collated(collate_columns(reader.schema, columns), indices, [])
+    except ZooError:
+        return _collate_one_by_one(reader, indices, encoded, epoch)
+
+
+def _collate_one_by_one(
+    reader: ExampleReader,
+    indices: list[int],
+    encoded: list[dict[str, Array]] | None,
+    epoch: int,
+) -> Collated:
+    """Return the batch without the examples that cannot be used, and their errors."""
     examples, used, errors = [], [], []
     for place, index in enumerate(indices):
         try:

@@ -16,7 +16,7 @@ from zoo.data.encoding import Chunk
 from zoo.data.order import Indices
 
 Padded = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Padded IDs [B, L] and their lengths [B]."""
+"""Padded IDs [B, L] or [B, N, W], and the numbers of IDs or texts of each row [B]."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,12 @@ class TokenTable:
     Attributes:
         tokens: the IDs of all rows, one row after the other; an array or a memory-mapped file.
         offsets: row i has the IDs from offsets[i] to offsets[i + 1] [rows + 1].
+        widths: if a row is several texts of equal length, that length [rows].
     """
 
     tokens: NDArray[Any]
     offsets: Indices
+    widths: Indices | None = None
 
     def lengths(self) -> NDArray[np.int64]:
         """Return the number of IDs of each row."""
@@ -37,11 +39,22 @@ class TokenTable:
 
     def row(self, row: int) -> NDArray[Any]:
         """Return the IDs of one row."""
-        return self.tokens[self.offsets[row] : self.offsets[row + 1]]
+        ids = self.tokens[self.offsets[row] : self.offsets[row + 1]]
+        return ids if self.widths is None else ids.reshape(-1, self.widths[row])
 
     def pad(self, rows: Indices, value: float) -> Padded:
         """Return the IDs of some rows, padded to the longest."""
-        return self._gather(self.offsets[rows], self.offsets[rows + 1], value)
+        starts, ends = self.offsets[rows], self.offsets[rows + 1]
+        if self.widths is None:
+            return self._gather(starts, ends, value)
+        sizes, widths = ends - starts, self.widths[rows]
+        counts = sizes // widths
+        out = np.full((len(rows), int(counts.max()), int(widths.max())), value, dtype=np.int64)
+        place = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        text, column = np.divmod(place, np.repeat(widths, sizes))
+        row = np.repeat(np.arange(len(rows)), sizes)
+        out[row, text, column] = self.tokens[place + np.repeat(starts, sizes)]
+        return out, counts
 
     def blocks(self, starts: Indices, size: int, value: float) -> Padded:
         """Return blocks of consecutive IDs of the whole table, padded."""
@@ -80,7 +93,12 @@ class EncodedExamples:
         for key in keys:
             lengths = np.concatenate([none, *(chunk.lengths[key] for chunk in chunks)])
             tokens = [chunk.tokens[key] for chunk in chunks] or [none]
-            tables[key] = TokenTable(np.concatenate(tokens), np.append(0, np.cumsum(lengths)))
+            widths = [chunk.widths[key] for chunk in chunks if key in chunk.widths]
+            tables[key] = TokenTable(
+                np.concatenate(tokens),
+                np.append(0, np.cumsum(lengths)),
+                np.concatenate(widths) if widths else None,
+            )
         return cls(tables, np.concatenate([none, *(chunk.rows for chunk in chunks)]))
 
     @classmethod
@@ -88,7 +106,9 @@ class EncodedExamples:
         """Map the files that `write_chunks` wrote to a folder."""
         tables = {
             key: TokenTable(
-                _map(folder / f"{key}.tokens", dtype), _map(folder / f"{key}.offsets", "int64")
+                _map(folder / f"{key}.tokens", dtype),
+                _map(folder / f"{key}.offsets", "int64"),
+                _map(widths, "int64") if (widths := folder / f"{key}.widths").exists() else None,
             )
             for key, dtype in dtypes.items()
         }
@@ -118,6 +138,10 @@ def write_chunks(folder: Path, chunks: Iterable[Chunk]) -> dict[str, str]:
                     files[f"{key}.tokens"] = open_file(f"{key}.tokens")
                     files[f"{key}.offsets"] = open_file(f"{key}.offsets")
                     np.zeros(1, np.int64).tofile(files[f"{key}.offsets"])
+                    if key in chunk.widths:
+                        files[f"{key}.widths"] = open_file(f"{key}.widths")
+                if key in chunk.widths:
+                    chunk.widths[key].tofile(files[f"{key}.widths"])
                 tokens.tofile(files[f"{key}.tokens"])
                 offsets = ends[key] + np.cumsum(chunk.lengths[key])
                 offsets.tofile(files[f"{key}.offsets"])

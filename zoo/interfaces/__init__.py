@@ -17,7 +17,7 @@ from zoo.interfaces.data import (
     Selection,
     full_precision,
 )
-from zoo.interfaces.dataset import Audio, Dataset, Example, Examples, Field
+from zoo.interfaces.dataset import Audio, Dataset, Example, Examples, Field, Values
 from zoo.interfaces.decoder import Decoder
 from zoo.interfaces.deferred_logits import (
     DeferredLogits,
@@ -36,7 +36,7 @@ from zoo.interfaces.objective import Objective
 from zoo.interfaces.optimiser import Optimiser
 from zoo.interfaces.part import Part
 from zoo.interfaces.position import Position
-from zoo.interfaces.preprocessor import Array, Preprocessor
+from zoo.interfaces.preprocessor import Array, Arrays, Preprocessor
 from zoo.interfaces.program import Program, ProgramRun
 from zoo.interfaces.sampler import FrameSampler, Sampler, SearchConfig, SearchState
 from zoo.interfaces.schedule import Schedule
@@ -75,6 +75,7 @@ __all__ = [
     "Alignment",
     "AlignmentContext",
     "Array",
+    "Arrays",
     "Audio",
     "Backbone",
     "Batch",
@@ -121,6 +122,7 @@ __all__ = [
     "Selection",
     "State",
     "TensorSchema",
+    "Values",
     "Weight",
     "add_bias",
     "compute_dtype",

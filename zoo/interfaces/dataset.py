@@ -47,6 +47,10 @@ Example = Mapping[str, Any]
 """The values of the fields of one example, by name."""
 
 
+Values = Sequence[Any] | NDArray[Any]
+"""The values of one field of several examples, in a sequence or along the first dimension."""
+
+
 class Examples(ABC):
     """An open dataset: random access to its examples.
 
@@ -64,6 +68,16 @@ class Examples(ABC):
     def origin(self, index: int) -> str:
         """Return where an example is, for error messages: ``train.en:17``."""
 
+    def read_many(self, indices: NDArray[np.int64]) -> Mapping[str, Values]:
+        """Return the values of several examples, by name of the field.
+
+        Override it if that is faster than one by one. The values of a field may be one array with
+        an additional first dimension. Raise DataError if one of the examples is not valid; they are
+        then read one by one.
+        """
+        examples = [self[index] for index in indices.tolist()]
+        return {name: [example[name] for example in examples] for name in examples[0]}
+
     def sizes(self) -> Sequence[int] | None:
         """Return the length of each example without reading it, for length buckets, or None if
         lengths are known only after preprocessing."""
@@ -78,9 +92,9 @@ class Dataset(Component, ABC):
 
     Laws:
         examples have the declared fields; reading twice, in any order, by several threads and after
-        pickling returns the same examples; every example has its own origin; the constructor and
-        `fields` open no file; a missing file raises DataError with its path when the dataset is
-        opened; opening and reading do not change files.
+        pickling returns the same examples; `read_many` returns their values; every example has its
+        own origin; the constructor and `fields` open no file; a missing file raises DataError with
+        its path when the dataset is opened; opening and reading do not change files.
     """
 
     kind: ClassVar[str] = "dataset"

@@ -16,6 +16,8 @@ from zoo.interfaces.component import Component
 from zoo.interfaces.dataset import Content
 
 Array = NDArray[Any]
+Arrays = Sequence[Array] | Array
+"""The arrays of several examples, in a sequence or along the first dimension of one array."""
 
 
 class Preprocessor(Component, ABC):
@@ -30,7 +32,8 @@ class Preprocessor(Component, ABC):
 
     Laws:
         `encode` returns the same array for the same value, of the shape and dtype of `outputs`;
-        `transform` depends on its random generator only; `fit` returns valid parameters; a
+        `transform` depends on its random generator only; `encode_many` and `transform_many` return
+        the same arrays as one by one; `fit` returns valid parameters; a
         preprocessor that is built with fitted parameters and the stored text encodes equally.
     """
 
@@ -65,14 +68,33 @@ class Preprocessor(Component, ABC):
             DataError: if the value cannot be used.
         """
 
-    def encode_many(self, values: Sequence[Any]) -> list[Array]:
-        """Return the arrays of several values; override it if that is faster than one by one."""
+    def encode_many(self, values: Sequence[Any]) -> Arrays:
+        """Return the arrays of several values; override it if that is faster than one by one.
+
+        Args:
+            values: images and arrays of equal shape may be one array with an additional first
+                dimension. The result may be one, too.
+        """
         return [self.encode(value) for value in values]
 
     def transform(self, key: str, array: Array, rng: np.random.Generator) -> Mapping[str, Array]:
         """Return the arrays of a training example, by key of the batch: random augmentation, or
         random masking. Default: the array, unchanged."""
         return {key: array}
+
+    def transform_many(
+        self, key: str, arrays: Arrays, rngs: Iterable[np.random.Generator]
+    ) -> Mapping[str, Arrays]:
+        """Return the arrays of several training examples; override it if that is faster than one by
+        one. Both forms return the same values.
+
+        Args:
+            rngs: the generators of the examples, in their order. A generator is valid until the
+                next one is taken.
+        """
+        pairs = zip(arrays, rngs, strict=True)
+        found = [self.transform(key, array, rng) for array, rng in pairs]
+        return {name: [made[name] for made in found] for name in found[0]}
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of generated token IDs, or the name of a class."""

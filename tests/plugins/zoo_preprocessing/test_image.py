@@ -78,7 +78,7 @@ def test_flips_and_shifts_move_pixels_and_fill_with_black():
     image = Image(schema=GREY, flip=True, shift=1, mean=0.5)
     array = np.arange(24, dtype=np.float32).reshape(1, 4, 6)
     seen = set()
-    for seed in range(60):
+    for seed in range(150):
         (moved,) = image.transform("source", array, np.random.default_rng(seed))["source"]
         flipped = bool(moved[1, 2] > moved[1, 3])
         source = array[0, :, ::-1] if flipped else array[0]
@@ -95,6 +95,20 @@ def test_flips_and_shifts_move_pixels_and_fill_with_black():
     assert np.array_equal(
         Image(schema=GREY).transform("source", array, np.random.default_rng(0))["source"], array
     )
+
+
+def test_a_batch_is_encoded_and_transformed_as_image_by_image():
+    rng = np.random.default_rng(0)
+    batch = rng.integers(0, 256, (5, 4, 6, 1), dtype=np.uint8)
+    for options in ({}, {"binarise": True}, {"mean": 0.1, "std": [0.3], "flip": True, "shift": 5}):
+        image = Image(schema=GREY, **options)
+        encoded = image.encode_many(batch)
+        made = image.transform_many("x", encoded, map(np.random.default_rng, range(5)))["x"]
+        for number, pixels in enumerate(batch):
+            array = image.encode(pixels)
+            assert np.array_equal(encoded[number], array)
+            alone = image.transform("x", array, np.random.default_rng(number))["x"]
+            assert np.array_equal(made[number], alone)
 
 
 def test_a_file_is_read(tmp_path):

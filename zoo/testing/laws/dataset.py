@@ -92,12 +92,15 @@ def _array_problem(value: Any, schema: TensorSchema) -> str:
 
 def same_examples(config: Configuration) -> None:
     """Reading in any order, again, by several threads, after pickling and after opening again
-    returns the same examples."""
+    returns the same examples; `read_many` returns their values."""
     with _example(config) as (dataset, _):
         examples = dataset.open()
         order = list(range(len(examples)))
         first = [examples[index] for index in order]
         _assert_same(first, [examples[index] for index in reversed(order)][::-1], "in reverse")
+        columns = examples.read_many(np.array(order[::-1]))
+        many = [{name: columns[name][index] for name in first[0]} for index in order]
+        _assert_same(first[::-1], many, "in read_many")
         with ThreadPoolExecutor(4) as pool:
             found = list(pool.map(examples.__getitem__, order * 4))
         _assert_same(first * 4, found, "by several threads")

@@ -89,9 +89,13 @@ def batched_encoding(config: Configuration) -> None:
 
 
 def seeded_transform(config: Configuration) -> None:
-    """`transform` depends on the array and the generator only, and keeps the array."""
+    """`transform` depends on the array and the generator only, and keeps the array;
+    `transform_many` returns the same arrays."""
     preprocessor = config.build()
-    for number, value in enumerate(_examples(preprocessor)):
+    values = _examples(preprocessor)
+    rngs = (np.random.default_rng(number) for number in range(len(values)))
+    batch = preprocessor.transform_many(KEY, preprocessor.encode_many(values), rngs)
+    for number, value in enumerate(values):
         array = preprocessor.encode(value)
         before = array.copy()
         first, second = (
@@ -100,6 +104,7 @@ def seeded_transform(config: Configuration) -> None:
         _equal(array, before, "the array after transform")
         for key in first:
             _equal(second[key], first[key], f"'{key}' with the same seed")
+            _equal(batch[key][number], first[key], f"'{key}' of transform_many")
 
 
 def fitted_parameters(config: Configuration) -> None:
