@@ -177,7 +177,7 @@ def run(spec: dict[str, Any], measure: Callable[[Setup], Measurement], device: s
         setup = build_setup(request, processes)
         real, measurement = setup.batches, measure(setup)
         setup.batches = measurement  # type: ignore[assignment]
-        checkpoints = RunCheckpoints(folder, setup, lower=True)
+        checkpoints = RunCheckpoints(folder, setup, lower={"loss": True})
         log = RunLog(folder / "log.jsonl", processes)
         trainer = Trainer(setup, RunState(), log, checkpoints, (), dict)
         trainer.train(Signals())

@@ -37,6 +37,23 @@ def test_an_unknown_value_raises_with_its_line_and_the_nearest_name(tmp_path):
         _check(tmp_path, "bleuu")
 
 
+def test_an_unknown_value_of_a_list_raises_with_its_index(tmp_path):
+    _check(tmp_path, "[loss, bleu]")
+    match = r"spec\.yaml:10:30: train\.evaluate\.monitor\[1\]: 'bleuu' is not a .*'bleu'"
+    with pytest.raises(zoo.SpecError, match=match):
+        _check(tmp_path, "[loss, bleuu]")
+    with pytest.raises(zoo.SpecError, match=r"monitor\[1\]: 'loss' is listed twice"):
+        _check(tmp_path, "[loss, loss]")
+
+
+def test_a_list_has_values_and_no_mode(tmp_path):
+    with pytest.raises(zoo.SpecError, match=r"train\.evaluate\.monitor: 'monitor' is empty"):
+        _check(tmp_path, "[]")
+    match = r"spec\.yaml:10:43: train\.evaluate\.mode: 'mode' needs one value in 'monitor'"
+    with pytest.raises(zoo.SpecError, match=match):
+        _check(tmp_path, "[loss, bleu], mode: max")
+
+
 def test_a_metric_needs_validation_data(tmp_path):
     _check(tmp_path, "loss", "seed: 1")
     with pytest.raises(zoo.SpecError, match=r"'bleu' is computed on validation data"):

@@ -116,6 +116,28 @@ def test_early_stopping_ends_after_evaluations_without_a_better_value(files, tmp
     assert result.best["step"] == 1
 
 
+def test_a_run_with_two_monitored_values_is_resumed_with_the_same_best(files, tmp_path):
+    spec = make_spec(
+        files,
+        optimiser={"type": "adam", "lr": 0.1},
+        steps=7,
+        evaluate={"every": 1, "monitor": ["loss", "accuracy"], "max_length": 6},
+        checkpoints={"every": 100},
+    )
+    spec = {**spec, "metrics": ["accuracy"]}
+    whole = zoo.train(spec, output=tmp_path / "whole", device="cpu")
+    stop = SignalAt(5, signal.SIGINT)
+    with pytest.raises(Interrupted, match="stopped at step 6"):
+        zoo.train(spec, output=tmp_path / "a", device="cpu", callbacks=[stop])
+    resumed = zoo.train(spec, output=tmp_path / "a", device="cpu", resume=True)
+    losses = [e["validation_loss"] for e in read_log(tmp_path / "a") if "validation_loss" in e]
+    assert min(losses) == losses[6] < resumed.best["value"]
+    assert resumed.best == whole.best
+    assert resumed.best["step"] == 5
+    assert _checkpoints(tmp_path / "a") == ["step-00000005", "step-00000007"]
+    assert_equal_weights(tmp_path / "a/model.safetensors", tmp_path / "whole/model.safetensors")
+
+
 def test_validation_uses_the_first_examples(files, tmp_path):
     results = {}
     for limit in (None, 1, 10):

@@ -110,7 +110,8 @@ class TrainingProgress(Callback):
             self._print(f"skipped {count:,} examples: {reason}")
         best = result.best
         if best is not None:
-            self._print(f"best {best['name']}: {best['value']:.4f} at step {best['step']:,}")
+            values = ", ".join(f"{name}: {value:.4f}" for name, value in best["monitored"].items())
+            self._print(f"best {values} at step {best['step']:,}")
         self._print(f"model: {result.path}; log: {result.log}")
         self._print(f"evaluate it with: zoo eval {result.path}")
 

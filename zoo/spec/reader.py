@@ -121,6 +121,9 @@ class SpecReader:
         if not complete:
             return None
         places = {key: self.document.place((*key_path, key)) for key in params}
+        for key, read in params.items():
+            for i in range(len(read) if isinstance(read, (list, tuple)) else 0):
+                places[f"{key}[{i}]"] = self.document.place((*key_path, key, i))
         return Blueprint(
             cls,
             params,

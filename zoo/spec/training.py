@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from zoo.errors import ZooError
+from zoo.errors import InvalidParameter, ZooError
 from zoo.interfaces import Dataset, Optimiser, Sampler, Schedule
 from zoo.registry.blueprint import Blueprint
 
@@ -79,9 +79,12 @@ class Evaluation:
     Args:
         every: number of steps between evaluations; default: after each epoch.
         monitor: the value that selects the best checkpoint: ``loss``, or a value of a metric of
-            the spec, such as ``bleu``.
-        mode: whether a lower or a higher value is better; default: from the metric's name.
-        patience: stop after this many evaluations without a better value.
+            the spec, such as ``bleu``. With a list of values, an evaluation is the best so far if
+            each value is at least as good as in all evaluations before.
+        mode: whether a lower or a higher value is better; default: from the metric's name. Not
+            for a list.
+        patience: stop after this many evaluations without a better value; with a list, without
+            a value that is at least as good as its best.
         sampler: the sampler to generate with; default: that of the spec.
         max_length: maximum number of generated tokens.
         limit: use only the first examples, this many.
@@ -91,13 +94,17 @@ class Evaluation:
         self,
         *,
         every: Positive | None = None,
-        monitor: str = "loss",
+        monitor: str | Sequence[str] = "loss",
         mode: Literal["min", "max"] | None = None,
         patience: Positive | None = None,
         sampler: Blueprint[Sampler] | None = None,
         max_length: Positive = 128,
         limit: Positive | None = None,
     ) -> None:
+        if not monitor:
+            raise InvalidParameter("monitor", "'monitor' is empty; name a value, such as 'loss'")
+        if mode is not None and not isinstance(monitor, str):
+            raise InvalidParameter("mode", "'mode' needs one value in 'monitor', not a list")
         self.every = every
         self.monitor = monitor
         self.mode = mode

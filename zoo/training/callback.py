@@ -39,7 +39,8 @@ class TrainingResult:
         step: number of steps.
         epoch: number of completed epochs.
         values: results of the saved model on the validation data, by name.
-        best: the best value of ``train.evaluate.monitor`` and its step; None without validation.
+        best: the best evaluation: ``step``, all ``values``, those ``monitored``, and ``name`` and
+            ``value`` of the first one monitored; None without validation.
         path: the file of the saved model.
         log: the log, one JSON object per line.
         skipped: number of examples left out, by reason.

@@ -49,20 +49,3 @@ def _copy_model(setup: Setup, tensors: dict[str, Tensor]) -> Model:
     assert setup.model.spec is not None
     spec = load_spec(setup.model.spec, registry=setup.request.registry)
     return load_weights("the sharded model", spec, tensors, device=setup.processes.device)
-
-
-def lower_is_better(setup: Setup) -> bool:
-    """Return whether lower values of ``train.evaluate.monitor`` are better.
-
-    ``train.evaluate.mode`` decides, then the metric that computes the value.
-    """
-    evaluation = setup.training.evaluate
-    if evaluation.mode is not None:
-        return evaluation.mode == "min"
-    if evaluation.monitor == "loss":
-        return True
-    return any(
-        metric.lower_is_better
-        for metric in setup.metrics
-        if evaluation.monitor == metric.name or evaluation.monitor.startswith(f"{metric.name}_")
-    )

@@ -23,7 +23,7 @@ def save_final_model(
     checkpoints: RunCheckpoints,
     path: Path,
     provenance: Callable[[], Mapping[str, Any]],
-    lower: bool,
+    lower: Mapping[str, bool],
 ) -> dict[str, float]:
     """Save the best or last model, or the average of several, and return its results.
 
@@ -34,7 +34,7 @@ def save_final_model(
     if average is not None and average.last:
         folders = find_checkpoints(checkpoints.folder)[-count:]
     elif state.best is not None:
-        steps = state.best_steps(count, lower=lower)
+        steps = state.best_steps(count, lower)
         folders = [checkpoint_path(checkpoints.folder, step) for step in steps]
     else:
         folders = find_checkpoints(checkpoints.folder)[-count:]

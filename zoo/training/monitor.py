@@ -1,4 +1,4 @@
-"""The value that selects the best checkpoint."""
+"""The values that select the best checkpoint."""
 
 from __future__ import annotations
 
@@ -14,23 +14,56 @@ LOSS = "loss"
 
 
 def check_monitor(spec: Spec, training: Training) -> None:
-    """Raise SpecError if ``train.evaluate.monitor`` is not a result of the evaluations.
+    """Raise SpecError if a value of ``train.evaluate.monitor`` is not a result of the evaluations.
 
     A metric that cannot be computed, for example because its library is missing, raises here,
     before the training.
     """
     monitor = training.evaluate.monitor
     names = [LOSS, *value_names([blueprint.build() for blueprint in spec.sections.metrics])]
-    message = None
-    if monitor not in names:
-        message = f"'{monitor}' is not a result of the evaluation{suggest(monitor, names)}"
-    elif monitor != LOSS and training.validation is None:
-        message = f"'{monitor}' is computed on validation data; add train.validation"
-    if message is not None:
-        section = spec.sections.train
-        evaluate = section.params.get("evaluate") if section else None
-        place = evaluate.places.get("monitor") if evaluate else None
-        raise SpecError([Problem(message, "train.evaluate.monitor", place)])
+    section = spec.sections.train
+    evaluate = section.params.get("evaluate") if section else None
+    problems = []
+    for i, name in enumerate(monitored := monitored_names(training)):
+        if name not in names:
+            message = f"'{name}' is not a result of the evaluation{suggest(name, names)}"
+        elif name != LOSS and training.validation is None:
+            message = f"'{name}' is computed on validation data; add train.validation"
+        elif name in monitored[:i]:
+            message = f"'{name}' is listed twice; remove it"
+        else:
+            continue
+        key = "monitor" if isinstance(monitor, str) else f"monitor[{i}]"
+        place = evaluate.places.get(key) if evaluate else None
+        problems.append(Problem(message, f"train.evaluate.{key}", place))
+    if problems:
+        raise SpecError(problems)
+
+
+def monitored_names(training: Training) -> list[str]:
+    """Return the names of the monitored values, one or several."""
+    monitor = training.evaluate.monitor
+    return [monitor] if isinstance(monitor, str) else list(monitor)
+
+
+def lower_is_better(training: Training, metrics: Sequence[Metric]) -> dict[str, bool]:
+    """Return the monitored values, each with whether lower values are better.
+
+    ``train.evaluate.mode`` decides, then the metric that computes the value.
+    """
+    mode = training.evaluate.mode
+    return {
+        name: mode == "min" if mode is not None else _is_lower_better(name, metrics)
+        for name in monitored_names(training)
+    }
+
+
+def _is_lower_better(name: str, metrics: Sequence[Metric]) -> bool:
+    return name == LOSS or any(
+        metric.lower_is_better
+        for metric in metrics
+        if name == metric.name or name.startswith(f"{metric.name}_")
+    )
 
 
 def value_names(metrics: Sequence[Metric]) -> list[str]:

@@ -19,9 +19,9 @@ from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.spec import Source, load_spec
 from zoo.training.callback import Callback, RunInfo, TrainingResult
 from zoo.training.checkpoint import find_checkpoints, read_state, remove_unfinished
-from zoo.training.evaluator import lower_is_better
 from zoo.training.final_model import save_final_model
 from zoo.training.interruption import Signals
+from zoo.training.monitor import lower_is_better
 from zoo.training.plot import plot_log
 from zoo.training.processes import Parallel, Processes
 from zoo.training.random_state import get_random_state, seed_all, set_random_state
@@ -136,7 +136,7 @@ class Run:
             setup.close()
 
     def _train(self, setup: Setup, newest: Path | None, signals: Signals) -> TrainingResult:
-        lower = lower_is_better(setup)
+        lower = lower_is_better(setup.training, setup.metrics)
         checkpoints = RunCheckpoints(self.folder / CHECKPOINTS, setup, lower=lower)
         state = RunState()
         if newest is not None:

@@ -43,7 +43,7 @@ class RunCheckpoints:
     step are next to the state of the optimiser.
     """
 
-    def __init__(self, folder: Path, setup: Setup, *, lower: bool) -> None:
+    def __init__(self, folder: Path, setup: Setup, *, lower: Mapping[str, bool]) -> None:
         self.folder = folder
         self._setup = setup
         self._lower = lower
@@ -111,7 +111,7 @@ class RunCheckpoints:
         found = find_checkpoints(self.folder)
         steps = {checkpoint_step(path) for path in found}
         state.scores = {step: v for step, v in state.scores.items() if int(step) in steps}
-        keep = {*sorted(steps)[-last:], *state.best_steps(best, lower=self._lower)}
+        keep = {*sorted(steps)[-last:], *state.best_steps(best, self._lower)}
         for path in found:
             if checkpoint_step(path) not in keep:
                 remove_checkpoint(path)

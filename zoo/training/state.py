@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -16,9 +17,11 @@ class RunState:
         seconds: time of training so far.
         losses, norms: values since the last line of the log.
         values: results of the last evaluation.
-        best: best value of the monitored result, its step and all values; None if there is none.
-        stale: number of evaluations since the best.
-        scores: monitored result at each step with a checkpoint that was evaluated.
+        best: the best evaluation: name and value of the first monitored result, all monitored
+            results, the step and all values; None if there is none.
+        records: best value of each monitored result, not all from the same evaluation.
+        stale: number of evaluations since one that reached a record.
+        scores: first monitored result at each step with a checkpoint that was evaluated.
         log_bytes: size of the log.
         schedule: state of the schedule.
     """
@@ -31,6 +34,7 @@ class RunState:
     norms: list[float] = field(default_factory=list)
     values: dict[str, float] = field(default_factory=dict)
     best: dict[str, Any] | None = None
+    records: dict[str, float] = field(default_factory=dict)
     stale: int = 0
     scores: dict[str, float] = field(default_factory=dict)
     log_bytes: int = 0
@@ -41,28 +45,54 @@ class RunState:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> RunState:
-        return cls(**data)
+        state = cls(**data)
+        if state.best is not None:  # checkpoints of previous versions have one monitored result
+            state.best.setdefault("monitored", {state.best["name"]: state.best["value"]})
+            state.records = state.records or dict(state.best["monitored"])
+        return state
 
-    def observe(self, values: dict[str, float], monitor: str, *, lower: bool) -> bool:
-        """Take the results of an evaluation, and return whether the monitored one is the best."""
+    def observe(self, values: dict[str, float], lower: Mapping[str, bool]) -> bool:
+        """Take the results of an evaluation, and return whether it is the best.
+
+        One monitored result must be better than its record. Of several, as in the code of
+        Veličković et al. 2018, each must reach its record: equal it, or be better.
+
+        Args:
+            lower: the names of the monitored results, and whether lower values are better.
+        """
         self.values = values
-        value = values[monitor]
-        self.scores[str(self.step)] = value
-        is_best = self.best is None or (
-            value < self.best["value"] if lower else value > self.best["value"]
-        )
+        monitored = {name: values[name] for name in lower}
+        first = next(iter(monitored))
+        self.scores[str(self.step)] = values[first]
+        reached = {
+            name: value
+            for name, value in monitored.items()
+            if name not in self.records
+            or (value < self.records[name] if lower[name] else value > self.records[name])
+            or (value == self.records[name] and len(lower) > 1)
+        }
+        self.records |= reached
+        is_best = len(reached) == len(monitored)
         if is_best:
             self.best = {
-                "name": monitor,
-                "value": value,
+                "name": first,
+                "value": values[first],
+                "monitored": monitored,
                 "step": self.step,
                 "values": values,
             }
-        self.stale = 0 if is_best else self.stale + 1
+        self.stale = 0 if reached else self.stale + 1
         return is_best
 
-    def best_steps(self, count: int, *, lower: bool) -> list[int]:
-        """Return the steps of the best checkpoints, best first; of equal ones the earliest."""
-        sign = 1 if lower else -1
-        ranked = sorted(self.scores, key=lambda step: (sign * self.scores[step], int(step)))
-        return [int(step) for step in ranked[:count]]
+    def best_steps(self, count: int, lower: Mapping[str, bool]) -> list[int]:
+        """Return the steps of the best checkpoints: the best, then by the first monitored result.
+
+        Of equal ones the earliest is first.
+        """
+        sign = 1 if next(iter(lower.values())) else -1
+        best = self.best["step"] if self.best else None
+
+        def rank(step: str) -> tuple[bool, float, int]:
+            return int(step) != best, sign * self.scores[step], int(step)
+
+        return [int(step) for step in sorted(self.scores, key=rank)[:count]]

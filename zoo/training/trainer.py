@@ -10,9 +10,10 @@ from typing import Any
 from zoo.data.batches import Update
 from zoo.errors import ZooError
 from zoo.training.callback import Callback
-from zoo.training.evaluator import evaluate_run, lower_is_better
+from zoo.training.evaluator import evaluate_run
 from zoo.training.interruption import Interrupted, Signals
 from zoo.training.loss_record import LossRecord, NotFinite, Place
+from zoo.training.monitor import lower_is_better
 from zoo.training.run_checkpoints import RunCheckpoints
 from zoo.training.run_log import RunLog
 from zoo.training.setup import Setup
@@ -45,7 +46,7 @@ class Trainer:
         self.callbacks = callbacks if setup.processes.is_main else ()
         self.provenance = provenance
         self.limit = limit
-        self.lower = lower_is_better(setup)
+        self.lower = lower_is_better(setup.training, setup.metrics)
         self.record = LossRecord(state.losses, state.norms)
         self._started = time.monotonic() - state.seconds
         self._logged = time.monotonic()
@@ -178,11 +179,10 @@ class Trainer:
         self.record.read()
         started = time.monotonic()
         values = evaluate_run(self.setup)
-        monitor = self.setup.training.evaluate.monitor
-        is_best = self.state.observe(values, monitor, lower=self.lower)
+        is_best = self.state.observe(values, self.lower)
         if self.setup.schedule is not None:
-            value = values[monitor]
-            self.setup.schedule.observe(value if self.lower else -value)
+            first, lower = next(iter(self.lower.items()))
+            self.setup.schedule.observe(values[first] if lower else -values[first])
         self._write(
             {
                 "step": self.state.step,
