@@ -1,8 +1,9 @@
 """Preprocessor 'image': pixels as a float tensor."""
 
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeGuard
+from typing import Annotated, Any, ClassVar, Literal, TypeGuard
 
 import numpy as np
 from pydantic import Field
@@ -28,7 +29,9 @@ class Image(Preprocessor):
             ``pad`` keeps it and adds black borders; ``none`` rejects images of another size.
         mean: subtracted, for all channels or for each.
         std: divisor, for all channels or for each.
-        binarise: set pixels to 0 or 1, with the threshold 0.5, before the normalisation.
+        binarise: set pixels to 0 or 1 before the normalisation, with the threshold 0.5; ``sample``
+            sets a pixel to 1 with the probability of its intensity, from random numbers that depend
+            on the pixels of the image only (Salakhutdinov and Murray 2008).
         flip: flip half of the training images horizontally.
         shift: shift training images by up to this number of pixels in each direction.
         schema: schema of the key in the model's batch.
@@ -51,7 +54,7 @@ class Image(Preprocessor):
         resize: Mode = "stretch",
         mean: float | list[float] = 0.0,
         std: Positive | list[Positive] = 1.0,
-        binarise: bool = False,
+        binarise: bool | Literal["sample"] = False,
         flip: bool = False,
         shift: Annotated[int, Field(ge=0)] = 0,
         schema: FromParent[TensorSchema],
@@ -145,7 +148,8 @@ class Image(Preprocessor):
         scaled = np.moveaxis(pixels, -1, -3).astype(np.float32, order="C")
         scaled /= np.float32(255)
         if self.binarise:
-            scaled = (scaled >= 0.5).astype(np.float32)
+            thresholds = _sample(pixels) if self.binarise == "sample" else 0.5
+            scaled = (scaled >= thresholds).astype(np.float32)
         return self._normalise(scaled)
 
     def _normalise(self, scaled: Array) -> Array:
@@ -190,6 +194,14 @@ def _is_batch(values: Any, channels: int, size: Size) -> TypeGuard[Array]:
         and values.shape[3] == channels
         and 0 not in values.shape
     )
+
+
+def _sample(pixels: Array) -> Array:
+    """Return random thresholds in (0, 1] for pixels [..., H, W, C], float32 [..., C, H, W]."""
+    images = pixels.reshape(-1, *pixels.shape[-3:])
+    seeds = [zlib.crc32(image.tobytes()) for image in images]
+    drawn = [np.random.default_rng(seed).random(images.shape[1:], np.float32) for seed in seeds]
+    return np.moveaxis(1 - np.stack(drawn).reshape(pixels.shape), -1, -3)
 
 
 def _to_pixels(value: Any) -> Array:

@@ -128,3 +128,17 @@ def test_other_schemas_and_means_are_rejected():
         Image(schema=TensorSchema(("B", "S"), "integer")).outputs("source")
     with pytest.raises(ZooError, match="mean has 2 values, but the model takes 3 channels"):
         Image(schema=RGB, mean=[0.1, 0.2]).outputs("source")
+
+
+def test_sampled_pixels_are_1_with_the_probability_of_their_intensity():
+    pixels = np.full((2, 64, 64, 1), 64, np.uint8)
+    pixels[0, 0], pixels[0, 1], pixels[1, 5, 5] = 0, 255, 65
+    schema = TensorSchema(("B", 1, "H", "W"), "float")
+    image = Image(schema=schema, binarise="sample", resize="none")
+    first, second = image.encode_many(pixels)
+    assert first[0, 0].max() == 0
+    assert first[0, 1].min() == 1
+    assert np.unique(first).tolist() == [0, 1]
+    assert first[0, 2:].mean() == pytest.approx(64 / 255, abs=0.03)
+    assert (first != second).any()
+    assert (image.encode(pixels[0]) == first).all()
