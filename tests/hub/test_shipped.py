@@ -10,7 +10,7 @@ from hub_server import Hub
 from plugin_kit import Site
 
 import zoo
-from zoo.errors import ArtifactError, RegistryError
+from zoo.errors import ArtifactError, MissingExtra, RegistryError
 from zoo.hub.catalogue import load_catalogue
 from zoo.hub.lock_file import hash_file
 from zoo.hub.models import find, read_header
@@ -88,7 +88,10 @@ def test_file_is_found_in_an_installed_package(
     source = checkout / "weights" / "kit_weights"
     site = Site(tmp_path / "site", monkeypatch)
     package = source.rename(site.folder / "kit_weights")
-    with pytest.raises(RegistryError, match=r"are not installed: .*attention-zoo\[weights\]"):
+    with pytest.raises(RegistryError, match=r"the weights of 'kit-model' are not installed: "):
+        zoo.load("kit-model")
+    monkeypatch.setattr("zoo.hub.shipped.builtin_file", lambda: checkout / "registry.yaml")
+    with pytest.raises(MissingExtra, match=r"'kit-model' needs .* 'attention-zoo\[weights\]'"):
         zoo.load("kit-model")
     (package / "__init__.py").write_text("raise SystemExit('imported')")
     site.declare("kit-weights", ENTRY_POINTS)

@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from zoo.about import DISTRIBUTION
-from zoo.errors import ArtifactError, RegistryError
-from zoo.hub.catalogue import CatalogueEntry, load_catalogue
+from zoo.errors import ArtifactError, MissingExtra, RegistryError
+from zoo.hub.catalogue import CatalogueEntry, builtin_file, load_catalogue
 from zoo.hub.catalogue_schema import Shipped
 from zoo.hub.lock_file import hash_file
 
@@ -41,18 +40,21 @@ def find_shipped(entry: CatalogueEntry) -> ShippedFile:
     """Return the file of a model, compared with the size and the sha256 in the catalogue.
 
     Raises:
-        RegistryError: if the model has no shipped weights, or they are not installed.
+        MissingExtra: if the package with the weights of the zoo is not installed.
+        RegistryError: if the model has no shipped weights, or those of another catalogue are not
+            installed.
         ArtifactError: if the file has another content.
     """
     shipped = entry.shipped
     if shipped is None:
         raise RegistryError(f"'{entry.name}' has no shipped weights")
     path = next((path for path in _candidates(entry, shipped) if path.is_file()), None)
+    if path is None and entry.file == builtin_file():
+        raise MissingExtra(f"'{entry.name}'", library=Path(shipped.file).name, extra="weights")
     if path is None:
         raise RegistryError(
             f"the weights of '{entry.name}' are not installed: {shipped.file} is not next to "
-            f"{entry.file} and not in a package with an entry point '{GROUP}'; the weights of the "
-            f"zoo are installed by: pip install '{DISTRIBUTION}[weights]'"
+            f"{entry.file} and not in a package with an entry point '{GROUP}'"
         )
     _check_file(path, entry.name, shipped)
     return ShippedFile(path, entry)
