@@ -35,6 +35,15 @@ def data(request, monkeypatch):
     monkeypatch.setenv("ZOO_DATA", str(DATA.resolve()))
 
 
+def _texts(value):
+    """Yield all texts in JSON values."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)
+
+
 @pytest.mark.parametrize("model", MODELS, ids=NAMES)
 def test_file_is_a_model_of_its_recipe_in_bfloat16(model):
     header = read_header(find_shipped(model).path)
@@ -43,6 +52,7 @@ def test_file_is_a_model_of_its_recipe_in_bfloat16(model):
     assert header.spec["name"] == recipe.name == model.name
     assert model.shipped.dtype == "bfloat16"
     assert "F32" not in header.dtypes
+    assert [text for text in _texts([header.spec, header.provenance]) if text.startswith("/")] == []
     licences = SHIP["find_licences"](recipe.recipe.data)
     assert licences == model.shipped.as_json()["data"] == header.provenance["data_licences"]
 
@@ -129,6 +139,8 @@ def test_run_is_shipped_and_measured_again(run, monkeypatch):
     assert (other.shipped, letters.paper, letters.licence) == (None, "a: b", "MIT")
     trained = named_tensors(zoo.load(folder / "model.safetensors"))
     stored = named_tensors(zoo.load(find_shipped(letters).path))
+    texts = [*_texts(read_header(find_shipped(letters).path).spec)]
+    assert [text for text in texts if text.startswith("/")] == []
     for name, tensor in stored.items():
         torch.testing.assert_close(tensor, trained[name].bfloat16(), rtol=0, atol=0)
     assert letters.results[0].value == round(first.values["test/exact-match"], 4)

@@ -39,7 +39,9 @@ MAX_BYTES = 24_000_000
 """Largest size of all files together."""
 
 
-def ship(run: Path, *, root: Path = ROOT, recipe_source: str | None = None) -> ShippedResult:
+def ship(
+    run: Path, *, root: Path = ROOT, device: str = "cpu", recipe_source: str | None = None
+) -> ShippedResult:
     """Add the model of a run, or replace it."""
     source = run if run.suffix == ".safetensors" else run / "model.safetensors"
     header = read_header(source)
@@ -51,6 +53,7 @@ def ship(run: Path, *, root: Path = ROOT, recipe_source: str | None = None) -> S
         file = staged / FILES / f"{recipe.name}.safetensors"
         file.parent.mkdir(parents=True)
         model = zoo.load(source, dtype="bfloat16")
+        model.spec = without_folders(header.spec)
         zoo.save(model, file, provenance={**header.provenance, "data_licences": licences})
         shipped = {
             "file": (FILES / file.name).as_posix(),
@@ -65,21 +68,21 @@ def ship(run: Path, *, root: Path = ROOT, recipe_source: str | None = None) -> S
         check_total(read_catalogue(staged / REGISTRY))
         with task_progress() as progress:
             entry = find_entry(staged / REGISTRY, recipe.name)
-            result = measure_shipped(entry, training, progress=progress)
+            result = measure_shipped(entry, training, device=device, progress=progress)
         (root / FILES).mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, root / FILES / file.name)
     write(root, recipe, shipped, result)
     return result
 
 
-def measure(name: str, *, root: Path = ROOT) -> ShippedResult:
+def measure(name: str, *, root: Path = ROOT, device: str = "cpu") -> ShippedResult:
     """Compute the results of a shipped model again."""
     entry = find_entry(root / REGISTRY, name)
     assert entry.shipped is not None
     recipe = read_recipe(entry.shipped.recipe, check=False)
     with task_progress() as progress:
         training = read_result(name, root).training
-        result = measure_shipped(entry, training, progress=progress)
+        result = measure_shipped(entry, training, device=device, progress=progress)
     write(root, recipe, entry.shipped.as_json(), result)
     return result
 
@@ -158,6 +161,15 @@ def find_licences(names: Sequence[str], root: Path = ROOT) -> list[dict[str, str
     return [{"name": name, **known[name]} for name in names]
 
 
+def without_folders(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a spec with the file names of its tokenizers, which are stored in the model."""
+    parts = {key: dict(part) for key, part in spec.get("preprocessing", {}).items()}
+    for part in parts.values():
+        if isinstance(part.get("tokenizer"), str):
+            part["tokenizer"] = Path(part["tokenizer"]).name
+    return {**spec, "preprocessing": parts}
+
+
 def find_entry(registry: Path, name: str) -> CatalogueEntry:
     """Return the entry of a shipped model."""
     models = {model.name: model for model in read_catalogue(registry) if model.shipped}
@@ -194,12 +206,13 @@ def main() -> None:
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="folder of one seed")
     parser.add_argument("--measure", action="append", default=[], metavar="NAME")
     parser.add_argument("--data", help=f"folder of the data sets; default: {VARIABLE}")
+    parser.add_argument("--device", default="cpu", help="device of the evaluation; default: cpu")
     arguments = parser.parse_args()
     if arguments.data:
         os.environ[VARIABLE] = arguments.data
     try:
-        results = [ship(run) for run in arguments.runs]
-        results += [measure(name) for name in arguments.measure]
+        results = [ship(run, device=arguments.device) for run in arguments.runs]
+        results += [measure(name, device=arguments.device) for name in arguments.measure]
     except ZooError as error:
         sys.exit(f"error: {error}")
     for result in results:

@@ -88,10 +88,11 @@ def measure_shipped(
     entry: CatalogueEntry,
     training: SeedResult,
     *,
+    device: str = "cpu",
     examples: int | None = None,
     progress: Progress | None = None,
 ) -> ShippedResult:
-    """Compute the results of a shipped model on the CPU.
+    """Compute the results of a shipped model in `DTYPE`.
 
     Args:
         entry: the model.
@@ -107,8 +108,8 @@ def measure_shipped(
     assert shipped is not None
     recipe = read_recipe(shipped.recipe, check=False).recipe
     check_data(recipe.data)
-    device = torch.device("cpu")
-    evaluation = RecipeEvaluation(path, device, DTYPE, examples, texts=True, progress=progress)
+    target = torch.device(device)
+    evaluation = RecipeEvaluation(path, target, DTYPE, examples, texts=True, progress=progress)
     evaluation.run(recipe)
     return ShippedResult(
         name=entry.name,
@@ -119,7 +120,7 @@ def measure_shipped(
         command=f"python weights/ship.py --measure {entry.name}",
         commit=find_commit(),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
-        hardware=describe_hardware(device),
+        hardware=describe_hardware(target),
         versions=find_versions(),
         seconds=round(time.monotonic() - started, 1),
         values=evaluation.values,
