@@ -108,7 +108,8 @@ class _Rows(Examples):
         return min(len(array) for array in self.arrays.values())
 
     def __getitem__(self, index: int) -> Example:
-        return {name: rows[0] for name, rows in self.read_many(np.array([index])).items()}
+        columns = self.read_many(np.array([index]))
+        return {name: np.asarray(rows[0]) for name, rows in columns.items()}
 
     def read_many(self, indices: Array) -> Mapping[str, Array]:
         found = {}

@@ -99,37 +99,47 @@ class _Scenes(Examples):
         choices, spaces, heights = np.split(numbers[:, 1:], 3, axis=1)  # [B, most] each
         used = np.arange(scene.most) < counts[:, None]
         chosen = self.images.read_many(random_integers(choices[used], len(self.images)))
-        ends = np.cumsum(counts).tolist()
-        bounds = list(itertools.pairwise([0, *ends]))
-        scenes = [
-            self._place(chosen["source"][start:end], spaces[row], heights[row])
-            for row, (start, end) in enumerate(bounds)
-        ]
+        bounds = itertools.pairwise([0, *np.cumsum(counts).tolist()])
         labels = [chosen["target"][start:end] for start, end in bounds]
-        return {
-            "source": np.stack(scenes) if len({s.shape for s in scenes}) == 1 else scenes,
-            "target": [
-                found[0] if scene.target == "label" else " ".join(map(str, found))
-                for found in labels
-            ],
-        }
+        if scene.target == "label":
+            targets = [found[0] for found in labels]
+        else:
+            targets = [" ".join(map(str, found)) for found in labels]
+        return {"source": self._place(chosen["source"], used, spaces, heights), "target": targets}
 
-    def _place(self, images: Values, spaces: Array, heights: Array) -> Array:
-        """Return a scene of images; the random numbers are for the columns between them and for
-        the rows above them."""
+    def _place(self, images: Values, used: Array, spaces: Array, heights: Array) -> Values:
+        """Return scenes [B, H, W, C].
+
+        Args:
+            images: the images of all scenes, one scene after the other.
+            used: whether a scene has an image at each place [B, most].
+            spaces: random numbers for the columns between the images [B, most].
+            heights: random numbers for the rows above the images [B, most].
+        """
         height, width = self.dataset.size
-        canvas = np.zeros((height, width, images[0].shape[2]), np.uint8)
-        free = width - sum(image.shape[1] for image in images)
-        if free < 0 or max(image.shape[0] for image in images) > height:
-            raise DataError(f"{len(images)} images do not fit into a scene of {height} x {width}")
-        used = 0  # width of the images so far
-        lefts = sorted(int(number * (free + 1)) for number in spaces[: len(images)].tolist())
-        for image, space, number in zip(images, lefts, heights.tolist(), strict=False):
-            h, w = image.shape[:2]
-            top, left = int(number * (height - h + 1)), used + space
-            canvas[top : top + h, left : left + w] = image
-            used += w
-        return canvas
+        sizes = np.zeros((*used.shape, 2), np.int64)
+        sizes[used] = [image.shape[:2] for image in images]
+        h, w = sizes[..., 0], sizes[..., 1]
+        free = width - w.sum(axis=1, keepdims=True)
+        wrong = np.flatnonzero((free[:, 0] < 0) | (h.max(axis=1) > height))
+        if len(wrong):
+            number = int(used[wrong[0]].sum())
+            raise DataError(f"{number} images do not fit into a scene of {height} x {width}")
+        columns = np.sort(np.where(used, random_integers(spaces, free + 1), width), axis=1)
+        lefts = columns + np.cumsum(w, axis=1) - w
+        tops = random_integers(heights, height - h + 1)
+        rows = np.nonzero(used)[0]
+        channels = [image.shape[2] for image in images]
+        first = [channels[i] for i in np.searchsorted(rows, np.arange(len(used))).tolist()]
+        scenes: Values
+        if len(set(first)) == 1:
+            scenes = np.zeros((len(used), height, width, first[0]), np.uint8)
+        else:
+            scenes = [np.zeros((height, width, C), np.uint8) for C in first]
+        places = zip(rows.tolist(), tops[used].tolist(), lefts[used].tolist(), strict=True)
+        for image, (row, top, left) in zip(images, places, strict=True):
+            scenes[row][top : top + image.shape[0], left : left + image.shape[1]] = image
+        return scenes
 
     def origin(self, index: int) -> str:
         return f"scene {index} of {self.images.origin(0)}"

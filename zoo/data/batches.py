@@ -231,7 +231,8 @@ def open_batches(
 ) -> Batches:
     """Open a dataset and return its batches for a model.
 
-    Texts and labels are encoded now; images, audio and arrays when their batch is made.
+    Texts and labels are encoded now, also lists of them; images, audio and arrays when their batch
+    is made.
 
     Args:
         blueprint: the dataset.
