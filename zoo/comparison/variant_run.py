@@ -1,0 +1,113 @@
+"""One run: a variant with a seed."""
+
+from __future__ import annotations
+
+import shutil
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from zoo.comparison.study_file import Plan, Variant
+from zoo.errors import ZooError
+from zoo.reproduction.recipe_file import RecipeFile
+from zoo.reproduction.recipe_run import RESULT_FILE, read_result, write_text
+from zoo.reproduction.result import SeedResult
+from zoo.reproduction.seed_run import Options, SeedRun
+from zoo.reproduction.tokenizers import train_tokenizers
+from zoo.training.callback import Callback
+from zoo.training.interruption import Interrupted
+from zoo.training.run import CHECKPOINTS, MODEL_FILE
+
+ERROR_FILE = "error.txt"
+
+
+@dataclass(frozen=True)
+class RunTask:
+    """What a run needs.
+
+    Attributes:
+        study: name of the study.
+        variant: name of the variant.
+        recipe: the recipe of the variant.
+        folder: folder of the study, with the tokenizers.
+        device, command, limit, examples, side_by_side: as in `Options`.
+        keep: whether the model and its checkpoints are kept after the run.
+    """
+
+    study: str
+    variant: str
+    recipe: RecipeFile
+    seed: int
+    folder: Path
+    device: str
+    command: str
+    limit: float | None
+    examples: int | None
+    side_by_side: int
+    keep: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.study} {self.variant} seed {self.seed}"
+
+    @property
+    def run_folder(self) -> Path:
+        return run_folder(self.folder, self.variant, self.recipe, self.seed)
+
+
+def run_folder(folder: Path, variant: str, recipe: RecipeFile, seed: int) -> Path:
+    """Return the folder of a run; runs with other settings have other folders."""
+    return folder / f"{variant}-{recipe.fingerprint[:8]}" / f"seed-{seed}"
+
+
+def run_variant(task: RunTask, callback: Callback | None = None) -> None:
+    """Train and evaluate, and write the result, or the error, to the folder of the run.
+
+    An interrupted training is continued.
+
+    Raises:
+        Interrupted: after SIGTERM or Ctrl-C, when a checkpoint has been saved.
+        ZooError: if the variant cannot be composed, trained or evaluated.
+    """
+    folder = task.run_folder
+    folder.mkdir(parents=True, exist_ok=True)
+    options = Options(
+        torch.device(task.device),
+        task.command,
+        task.limit,
+        task.examples,
+        task.side_by_side,
+        callbacks=[callback] if callback else [],
+    )
+    try:
+        overrides = train_tokenizers(task.recipe, task.folder)
+        result = SeedRun(task.recipe, task.seed, folder, overrides, options).run()
+    except Interrupted:
+        raise
+    except Exception as error:
+        text = str(error) if isinstance(error, ZooError) else traceback.format_exc()
+        write_text(folder / ERROR_FILE, text.strip())
+        raise
+    write_text(folder / RESULT_FILE, result.model_dump_json(indent=1))
+    (folder / ERROR_FILE).unlink(missing_ok=True)
+    if not task.keep:
+        shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+        (folder / MODEL_FILE).unlink(missing_ok=True)
+
+
+def read_variant(
+    plan: Plan, variant: Variant, folder: Path
+) -> tuple[list[SeedResult], dict[int, str]]:
+    """Return the results of the seeds that were run, and the errors of those that failed."""
+    found: list[SeedResult] = []
+    errors: dict[int, str] = {}
+    for seed in plan.seeds:
+        path = run_folder(folder, variant.name, variant.recipe, seed)
+        result = read_result(path / RESULT_FILE)
+        if result is not None:
+            found.append(result)
+        elif (path / ERROR_FILE).is_file():
+            errors[seed] = (path / ERROR_FILE).read_text(encoding="utf-8").strip()
+    return found, errors
