@@ -45,9 +45,7 @@ def command(
         int | None,
         typer.Option(min=1, help="Number of runs of each variant; default: 3, or as the study."),
     ] = None,
-    steps: Annotated[
-        int | None, typer.Option(min=1, help="Steps of training of each run.")
-    ] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps of training of each run.")] = None,
     limit: Annotated[
         float | None, typer.Option(min=0.001, help="Seconds of training of each run.")
     ] = None,
@@ -93,7 +91,9 @@ def command(
     if data is not None:
         os.environ[VARIABLE] = str(data)
     given = [*(overrides or ()), *([] if steps is None else [f"train.steps={steps}"])]
-    settings = Settings(tuple(given), None if seeds is None else tuple(range(seeds)), limit, examples)
+    settings = Settings(
+        tuple(given), None if seeds is None else tuple(range(seeds)), limit, examples
+    )
     plans = _read(sources, swaps or (), settings, product=product)
     if list_variants:
         raise typer.Exit(_list_variants(plans, as_json=as_json))
@@ -104,9 +104,7 @@ def command(
     for name, value in (("seeds", seeds), ("steps", steps), ("limit", limit), ("jobs", jobs)):
         arguments += [] if value is None else [f"--{name}", f"{value:g}"]
     arguments += [] if examples is None else ["--examples", str(examples)]
-    options = RunOptions(
-        output, str(find_device(device)), shlex.join(arguments), jobs, total, keep
-    )
+    options = RunOptions(output, str(find_device(device)), shlex.join(arguments), jobs, total, keep)
     results, complete = _run(plans, options)
     if as_json:
         print_json([result.model_dump(mode="json") for result in results])
@@ -166,8 +164,10 @@ def _run(plans: Sequence[Plan], options: RunOptions) -> tuple[list[Comparison], 
         )
         raise typer.Exit(getattr(stop, "exit_code", 130))
     if ended < len(tasks):
-        say(f"{len(tasks) - ended} runs were not started in {options.total:g} s; the same command "
-            "goes on")
+        say(
+            f"{len(tasks) - ended} runs were not started in {options.total:g} s; the same command "
+            "goes on"
+        )
     return results, not failed and ended == len(tasks)
 
 
@@ -176,9 +176,7 @@ def say(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def _describe(
-    task: RunTask, problem: str | None, seconds: float, ended: int, tasks: int
-) -> str:
+def _describe(task: RunTask, problem: str | None, seconds: float, ended: int, tasks: int) -> str:
     """Return a line about a run that ended."""
     state = "done" if problem is None else f"failed: {problem}"
     return f"[{ended}/{tasks}] {task.name}: {state} ({seconds:.0f} s)"

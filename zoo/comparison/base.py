@@ -8,13 +8,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from zoo.errors import Problem, SpecError
+from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.reproduction.recipe_file import RecipeFile, read_recipe
 from zoo.reproduction.recipe_schema import Figure, Recipe
-from zoo.registry.blueprint import Blueprint
 from zoo.spec.document import Document, read_file
 from zoo.spec.merging import merge, parse_override
 from zoo.spec.spec import load_document, load_spec
@@ -60,15 +59,15 @@ def is_recipe(source: str, registry: ComponentRegistry) -> bool:
     return isinstance(data, dict) and "figures" in data
 
 
-def change_recipe(base: RecipeFile, changes: Sequence[str], budget: Sequence[Any]) -> RecipeFile:
-    """Return the recipe with changes of its spec.
+def change_recipe(base: RecipeFile, changes: Sequence[str], examples: int | None) -> RecipeFile:
+    """Return the recipe with changes of its spec, and the fingerprint of its results.
 
     Args:
-        budget: what the results depend on besides the recipe, for the fingerprint.
+        examples: number of examples that are evaluated; None: all.
     """
     assert base.spec is not None
     spec = _override(base.spec, changes, "--swap")
-    content = json.dumps([base.fingerprint, spec.data, *budget], sort_keys=True, default=str)
+    content = json.dumps([base.fingerprint, spec.data, examples], sort_keys=True)
     fingerprint = hashlib.sha256(content.encode()).hexdigest()[:16]
     overrides = (*base.overrides, *changes)
     return replace(base, spec=spec, overrides=overrides, fingerprint=fingerprint)
@@ -94,7 +93,9 @@ def _as_recipe(document: Document, source: str, registry: ComponentRegistry) -> 
         name=re.sub(r"[^a-z0-9.-]", "-", spec.name.lower()),
         description=spec.sections.description,
         paper="",
-        figures=[Blueprint.of(Figure, value=f"validation/{monitor}", label=f"validation {monitor}")],
+        figures=[
+            Blueprint.of(Figure, value=f"validation/{monitor}", label=f"validation {monitor}")
+        ],
         spec=document.data,
     )
     return RecipeFile(recipe, document, (), "", "", source)

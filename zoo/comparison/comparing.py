@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zoo.comparison.comparison_plot import plot_comparison
-from zoo.comparison.comparison_result import Comparison, collect_results
+from zoo.comparison.comparison_result import Comparison, Runs, collect_results, read_runs
 from zoo.comparison.study_file import BASELINE, Plan
 from zoo.comparison.table import format_csv, format_markdown
-from zoo.comparison.variant_run import RunTask, run_variant
+from zoo.comparison.variant_run import RunTask, is_finished, run_variant
 from zoo.comparison.worker_pool import Outcome, describe_error, run_in_workers
 from zoo.reproduction.data_check import check_data
-from zoo.reproduction.recipe_run import RESULT_FILE, write_text
+from zoo.reproduction.recipe_run import write_text
 from zoo.reproduction.tokenizers import train_tokenizers
 from zoo.training.callback import Callback
 from zoo.training.interruption import Interrupted
@@ -73,7 +73,15 @@ def list_tasks(plans: Sequence[Plan], options: RunOptions) -> list[RunTask]:
         ]
         rows = itertools.zip_longest(*columns)
         tasks += [task for row in rows for task in row if task is not None]
-    return [task for task in tasks if not (task.run_folder / RESULT_FILE).is_file()]
+    runs: Runs = {}
+    for plan in plans:
+        runs |= read_runs(plan, options.output)[0]
+    return [task for task in tasks if not _has_result(task, runs)]
+
+
+def _has_result(task: RunTask, runs: Runs) -> bool:
+    result = runs.get((task.recipe.fingerprint, task.seed))
+    return result is not None and is_finished(result, task.limit)
 
 
 def _task(plan: Plan, name: str, seed: int, options: RunOptions) -> RunTask:
@@ -123,6 +131,7 @@ def run_all(
 def write_comparison(plan: Plan, output: Path, data: dict[str, str]) -> Comparison:
     """Write results as JSON, a table as Markdown and CSV, and a plot, and return the results."""
     comparison = collect_results(plan, output, data)
+    write_text(output / f"{plan.name}.json", comparison.model_dump_json(indent=1))
     write_text(output / f"{plan.name}.md", format_markdown(comparison).rstrip())
     write_text(output / f"{plan.name}.csv", format_csv(comparison).rstrip())
     write_text(output / f"{plan.name}.svg", plot_comparison(comparison).rstrip())

@@ -14,7 +14,7 @@ _BLUE, _ORANGE, _GREY = "#1f77b4", "#d95f02", "#9aa5b1"
 
 Measure = Callable[[VariantResult], float | None]
 _BARS: Sequence[tuple[str, Measure, Callable[[float], str]]] = (
-    ("tokens/s", lambda variant: variant.tokens_per_second, lambda value: _short(value)),
+    ("{}/s", lambda variant: variant.tokens_per_second, lambda value: _short(value)),
     ("peak memory", lambda variant: variant.peak_memory, lambda value: f"{value / 1e6:,.0f} MB"),
     ("parameters", lambda variant: variant.parameters, lambda value: _short(value)),
 )
@@ -38,14 +38,16 @@ def plot_comparison(comparison: Comparison) -> str:
         svg.line(x, _TOP - 4, x, height - 12, GRID)
         svg.text(x, _TOP - 8, f"{tick:g}", size=10, fill=MUTED, anchor="middle")
     for index, (name, _, _) in enumerate(_BARS):
-        svg.text(_bar_left(index), 40, name, fill=MUTED)
+        svg.text(_bar_left(index), 40, name.format(comparison.speed), fill=MUTED)
     y = float(_TOP)
     for group in comparison.groups:
         svg.text(8, y + 20, group.title or group.name, size=12, fill=MUTED)
         y += _HEADER
         for number, (label, name) in enumerate(group.rows.items()):
             colour = _ORANGE if number == 0 else _BLUE
-            _draw_row(svg, comparison, comparison.variants[name], label, y + _ROW / 2, scale, colour)
+            _draw_row(
+                svg, comparison, comparison.variants[name], label, y + _ROW / 2, scale, colour
+            )
             y += _ROW
     return svg.render()
 

@@ -9,10 +9,9 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from zoo.comparison.study_file import BASELINE, Plan
-from zoo.comparison.variant_run import read_variant
+from zoo.comparison.variant_run import read_run, run_folder
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry, default_registry
-from zoo.reproduction.recipe_run import write_text
 from zoo.reproduction.recipe_schema import Figure
 from zoo.reproduction.result import FigureResult, SeedResult, collect_figures
 from zoo.spec.spec import load_spec
@@ -70,6 +69,7 @@ class Comparison(BaseModel):
         data: checksums of the files, by path.
         quality: label and unit of the quality.
         lower_is_better: whether lower values of the quality are better.
+        speed: what the speed of the training counts.
         seeds_asked: the seeds of the study.
     """
 
@@ -84,6 +84,7 @@ class Comparison(BaseModel):
     lower_is_better: bool
     validation: str
     validation_lower_is_better: bool
+    speed: str
     seeds_asked: list[int]
     groups: list[GroupResult]
     variants: dict[str, VariantResult]
@@ -93,10 +94,45 @@ class Comparison(BaseModel):
         return self.variants[BASELINE]
 
 
+def read_comparison(output: Path, name: str) -> Comparison | None:
+    """Return the results in ``output/NAME.json``; None if there is no file."""
+    path = output / f"{name}.json"
+    if not path.is_file():
+        return None
+    return Comparison.model_validate_json(path.read_text(encoding="utf-8"))
+
+
+Runs = dict[tuple[str, int], SeedResult]
+"""Results by fingerprint and seed."""
+
+
+def read_runs(plan: Plan, output: Path) -> tuple[Runs, dict[tuple[str, int], str]]:
+    """Return the results of the runs of a study, and the errors of those that failed.
+
+    They are in the folders of the runs, or in the results of all runs, ``NAME.json``.
+    """
+    stored = read_comparison(output, plan.name)
+    runs: Runs = {
+        (seed.fingerprint, seed.seed): seed
+        for variant in (stored.variants.values() if stored else ())
+        for seed in variant.seeds
+    }
+    errors = {}
+    for variant in plan.variants.values():
+        for seed in plan.seeds:
+            folder = run_folder(output / plan.name, variant.name, variant.recipe, seed)
+            result, error = read_run(folder)
+            if result is not None:
+                runs[result.fingerprint, seed] = result
+            elif error is not None:
+                errors[variant.recipe.fingerprint, seed] = error
+    return runs, errors
+
+
 def collect_results(
     plan: Plan, output: Path, data: dict[str, str], registry: ComponentRegistry | None = None
 ) -> Comparison:
-    """Return the results of all runs of a study in a folder, and write them to ``NAME.json``."""
+    """Return the results of all runs of a study in a folder."""
     registry = registry or default_registry()
     target = plan.base.recipe.figures[0]
     quality = _make_figure(target.value, target.label, target.unit)
@@ -108,18 +144,20 @@ def collect_results(
     validation = _make_figure(f"validation/{monitor}", f"validation {monitor}", unit)
     mode = evaluation.get("mode")
     lower = is_lower_better(validation, registry) if mode is None else mode == "min"
+    runs, errors = read_runs(plan, output)
     variants = {}
     for name, variant in plan.variants.items():
-        seeds, errors = read_variant(plan, variant, output / plan.name)
+        keys = [(variant.recipe.fingerprint, seed) for seed in plan.seeds]
+        seeds = [runs[key] for key in keys if key in runs]
         variants[name] = VariantResult(
             name=name,
             changes=list(variant.changes),
             quality=_figure(quality, seeds),
             validation=_figure(validation, seeds),
             seeds=seeds,
-            errors=errors,
+            errors={key[1]: errors[key] for key in keys if key in errors and key not in runs},
         )
-    comparison = Comparison(
+    return Comparison(
         name=plan.name,
         title=plan.study.title,
         description=plan.study.description,
@@ -131,15 +169,16 @@ def collect_results(
         lower_is_better=is_lower_better(target, registry),
         validation=validation.label,
         validation_lower_is_better=lower,
+        speed=plan.study.speed,
         seeds_asked=list(plan.seeds),
         groups=[
-            GroupResult(name=name, title=group.title, rows=plan.groups[name], left_out=group.left_out)
+            GroupResult(
+                name=name, title=group.title, rows=plan.groups[name], left_out=group.left_out
+            )
             for name, group in plan.study.groups.items()
         ],
         variants=variants,
     )
-    write_text(output / f"{plan.name}.json", comparison.model_dump_json(indent=1))
-    return comparison
 
 
 def is_lower_better(figure: Figure, registry: ComponentRegistry) -> bool:

@@ -16,7 +16,7 @@ from zoo.comparison.swap import as_change, describe_value, find_path, short_name
 from zoo.errors import Place, Problem, SpecError
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.reproduction.recipe_file import RecipeFile
-from zoo.spec.document import Document, read_file
+from zoo.spec.document import read_file
 from zoo.spec.reader import SpecReader
 from zoo.spec.spec import load_spec
 
@@ -87,9 +87,7 @@ def is_study(source: str) -> bool:
     return isinstance(data, dict) and "base" in data
 
 
-def read_study(
-    source: str, settings: Settings, registry: ComponentRegistry | None = None
-) -> Plan:
+def read_study(source: str, settings: Settings, registry: ComponentRegistry | None = None) -> Plan:
     """Read a study file; raise SpecError with the problems found."""
     registry = registry or default_registry()
     document = read_file(source, "a study")
@@ -146,8 +144,7 @@ def _plan(
     limit = study.limit if settings.limit is None else settings.limit
     seeds = tuple(study.seeds) if settings.seeds is None else settings.seeds
     plan = Plan(study, base, seeds, limit, settings.examples)
-    budget = (limit, settings.examples)
-    _add(plan, Variant(BASELINE, (), change_recipe(base, (), budget)))
+    _add(plan, Variant(BASELINE, (), change_recipe(base, (), settings.examples)))
     for name, group in study.groups.items():
         rows = plan.groups.setdefault(name, {_baseline_label(group, resolved): BASELINE})
         for label, changes in _list_variants(group):
@@ -162,7 +159,7 @@ def _plan(
                 as_change(path, value, resolved)
                 for path, value in zip(paths, changes.values(), strict=True)
             )
-            recipe = change_recipe(base, texts, budget)
+            recipe = change_recipe(base, texts, settings.examples)
             added = _add(plan, Variant(_slug(f"{name}-{label}"), texts, recipe))
             if added != BASELINE:
                 rows[label] = added

@@ -62,6 +62,7 @@ class Study:
         figures: replaces the recipe's ``figures``; the first one is the quality.
         seeds: random seeds; there is one run of each variant for each seed.
         limit: seconds of training of each run.
+        speed: what the speed of the training counts.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Study:
         figures: list[dict[str, Any]] | None = None,
         seeds: Annotated[list[Seed], Field(min_length=1)] | None = None,
         limit: Annotated[float, Field(gt=0)] | None = None,
+        speed: str = "tokens",
     ) -> None:
         self.name = name
         self.base = base
@@ -89,3 +91,4 @@ class Study:
         self.figures = figures
         self.seeds = seeds or [0, 1, 2]
         self.limit = limit
+        self.speed = speed

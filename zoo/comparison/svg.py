@@ -20,7 +20,14 @@ class Svg:
         self.rectangle(0, 0, width, height, "#ffffff")
 
     def text(
-        self, x: float, y: float, text: str, *, size: int = 12, fill: str = INK, anchor: str = "start"
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        size: int = 12,
+        fill: str = INK,
+        anchor: str = "start",
     ) -> None:
         """Add a line of text; `anchor` is start, middle or end."""
         self._shapes.append(

@@ -35,7 +35,7 @@ def table_columns(comparison: Comparison) -> tuple[str, ...]:
         f"{comparison.quality}{unit}",
         comparison.validation,
         "parameters",
-        "tokens/s",
+        f"{comparison.speed}/s",
         "peak memory",
         "seeds",
     )

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import torch
 
-from zoo.comparison.study_file import Plan, Variant
 from zoo.errors import ZooError
 from zoo.reproduction.recipe_file import RecipeFile
 from zoo.reproduction.recipe_run import RESULT_FILE, read_result, write_text
@@ -97,17 +96,17 @@ def run_variant(task: RunTask, callback: Callback | None = None) -> None:
         (folder / MODEL_FILE).unlink(missing_ok=True)
 
 
-def read_variant(
-    plan: Plan, variant: Variant, folder: Path
-) -> tuple[list[SeedResult], dict[int, str]]:
-    """Return the results of the seeds that were run, and the errors of those that failed."""
-    found: list[SeedResult] = []
-    errors: dict[int, str] = {}
-    for seed in plan.seeds:
-        path = run_folder(folder, variant.name, variant.recipe, seed)
-        result = read_result(path / RESULT_FILE)
-        if result is not None:
-            found.append(result)
-        elif (path / ERROR_FILE).is_file():
-            errors[seed] = (path / ERROR_FILE).read_text(encoding="utf-8").strip()
-    return found, errors
+def is_finished(result: SeedResult, limit: float | None) -> bool:
+    """Return whether a run need not be repeated: another time limit did not end its training."""
+    stopped = [text for text in result.cut if text.startswith("training stopped")]
+    same = limit is not None and any(f" after {limit:g} s" in text for text in stopped)
+    return same or not stopped
+
+
+def read_run(task_folder: Path) -> tuple[SeedResult | None, str | None]:
+    """Return the result of a run, or its error, or nothing."""
+    result = read_result(task_folder / RESULT_FILE)
+    error = task_folder / ERROR_FILE
+    if result is not None or not error.is_file():
+        return result, None
+    return None, error.read_text(encoding="utf-8").strip()
