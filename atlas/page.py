@@ -54,11 +54,19 @@ def read_plans() -> list[Plan]:
 
 
 def read_results(plans: Sequence[Plan], folder: Path = RESULTS) -> dict[str, Comparison]:
-    """Return the committed results of the studies, in which variants may have no runs yet."""
+    """Return the committed results of the studies, in which variants may have no runs yet.
+
+    Results with the same changes of an earlier version of the base are shown too.
+    """
     found = {}
     for plan in plans:
         stored = read_comparison(folder, plan.name)
-        found[plan.name] = collect_results(plan, folder, stored.data if stored else {})
+        result = collect_results(plan, folder, stored.data if stored else {})
+        for name, variant in result.variants.items():
+            earlier = stored.variants.get(name) if stored else None
+            if not variant.seeds and earlier and earlier.changes == variant.changes:
+                result.variants[name] = earlier
+        found[plan.name] = result
     return found
 
 
@@ -90,10 +98,10 @@ def _section(plan: Plan, result: Comparison) -> Iterator[str]:
         for name, reason in group.left_out.items():
             yield f"- left out: {name}: {reason}"
         yield from [""] if group.left_out else ()
-    yield from _runs(result)
+    yield from _runs(plan, result)
 
 
-def _runs(result: Comparison) -> Iterator[str]:
+def _runs(plan: Plan, result: Comparison) -> Iterator[str]:
     """Yield where and how the runs were made."""
     seeds = [seed for variant in result.variants.values() for seed in variant.seeds]
     if not seeds:
@@ -112,6 +120,10 @@ def _runs(result: Comparison) -> Iterator[str]:
     for name, variant in result.variants.items():
         cut = sorted({text for seed in variant.seeds for text in seed.cut})
         yield from (f"- cut short: {name}: {text}" for text in cut)
+    current = {variant.recipe.fingerprint for variant in plan.variants.values()}
+    earlier = sum(seed.fingerprint not in current for seed in seeds)
+    if earlier:
+        yield f"- {earlier} runs are of an earlier version of the base; their commit has it"
     yield ""
 
 

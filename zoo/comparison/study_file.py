@@ -12,7 +12,7 @@ from typing import Any
 
 from zoo.comparison.base import change_recipe, read_base
 from zoo.comparison.study_schema import Changes, Group, Study
-from zoo.comparison.swap import as_change, describe_value, find_path, short_names
+from zoo.comparison.swap import as_change, describe_value, find_path, is_current, short_names
 from zoo.errors import Place, Problem, SpecError
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.reproduction.recipe_file import RecipeFile
@@ -158,6 +158,7 @@ def _plan(
             texts = tuple(
                 as_change(path, value, resolved)
                 for path, value in zip(paths, changes.values(), strict=True)
+                if not is_current(path, value, resolved)
             )
             recipe = change_recipe(base, texts, settings.examples)
             added = _add(plan, Variant(_slug(f"{name}-{label}"), texts, recipe))

@@ -82,12 +82,25 @@ def as_change(path: str, value: Any, resolved: Mapping[str, Any]) -> str:
 
     The parameters of a component are kept if its type stays the same.
     """
-    current: Any = resolved
-    for key in path.split("."):
-        current = current[key]
+    current = _value_at(path, resolved)
     if isinstance(value, str) and isinstance(current, Mapping) and "type" in current:
         value = {"type": value}
     return f"{path}={json.dumps(value, ensure_ascii=False)}"
+
+
+def is_current(path: str, value: Any, resolved: Mapping[str, Any]) -> bool:
+    """Return whether the spec has a value already; a name is that of a component."""
+    current = _value_at(path, resolved)
+    if isinstance(value, str) and isinstance(current, Mapping) and "type" in current:
+        return value in (current["type"], current["type"].rpartition(":")[2])
+    return bool(value == current)
+
+
+def _value_at(path: str, resolved: Mapping[str, Any]) -> Any:
+    current: Any = resolved
+    for key in path.split("."):
+        current = current[key]
+    return current
 
 
 def describe_value(value: Any) -> str:
