@@ -140,6 +140,7 @@ def _read(
 
 def _run(plans: Sequence[Plan], options: RunOptions) -> tuple[list[Comparison], bool]:
     """Return the results, and whether all runs have one."""
+    from zoo.cli.progress import task_progress
     from zoo.comparison.comparing import list_tasks, prepare, run_all, write_comparison
     from zoo.training.interruption import Interrupted
 
@@ -150,10 +151,13 @@ def _run(plans: Sequence[Plan], options: RunOptions) -> tuple[list[Comparison], 
     ended = failed = 0
     stop: BaseException | None = None
     try:
-        for outcome in run_all(tasks, options):
-            ended += 1
-            failed += outcome.problem is not None
-            say(_describe(outcome.task, outcome.problem, outcome.seconds, ended, len(tasks)))
+        with task_progress() as progress:
+            for outcome in run_all(tasks, options):
+                ended += 1
+                failed += outcome.problem is not None
+                say(_describe(outcome.task, outcome.problem, outcome.seconds, ended, len(tasks)))
+                if progress is not None:
+                    progress("runs", ended, len(tasks))
     except (Interrupted, KeyboardInterrupt) as error:
         stop = error
     results = [write_comparison(plan, options.output, data[plan.name]) for plan in plans]

@@ -115,7 +115,7 @@ def _bar_left(index: int) -> float:
 
 def _tick_step(length: float) -> float:
     """Return a step of 1, 2 or 5 times a power of ten that gives at most six intervals."""
-    power = 10 ** math.floor(math.log10(length / 5))
+    power = 10.0 ** math.floor(math.log10(length / 5))
     return next(step * power for step in (1, 2, 5, 10) if length / (step * power) <= 6)
 
 

@@ -148,13 +148,8 @@ def _plan(
     for name, group in study.groups.items():
         rows = plan.groups.setdefault(name, {_baseline_label(group, resolved): BASELINE})
         for label, changes in _list_variants(group):
-            keys = [(name, "swap" if path in group.swap else "variants", path) for path in changes]
-            if label in group.variants:
-                keys = [(name, "variants", label, path) for path in changes]
-            paths = [
-                find_path(path, resolved, find_place(key))
-                for path, key in zip(changes, keys, strict=True)
-            ]
+            where = (name, "variants", label) if label in group.variants else (name, "swap")
+            paths = [find_path(path, resolved, find_place((*where, path))) for path in changes]
             texts = tuple(
                 as_change(path, value, resolved)
                 for path, value in zip(paths, changes.values(), strict=True)
@@ -172,8 +167,8 @@ def _list_variants(group: Group) -> list[tuple[str, Changes]]:
     names = short_names(list(group.swap))
     found: list[tuple[str, Changes]] = []
     if group.product:
-        for values in itertools.product(*group.swap.values()):
-            chosen = dict(zip(group.swap, values, strict=True))
+        for combination in itertools.product(*group.swap.values()):
+            chosen = dict(zip(group.swap, combination, strict=True))
             label = ", ".join(f"{names[k]} {describe_value(v)}" for k, v in chosen.items())
             found.append((label, chosen))
     else:

@@ -77,8 +77,8 @@ def run_variant(task: RunTask, callback: Callback | None = None) -> None:
         task.command,
         task.limit,
         task.examples,
-        task.side_by_side,
-        callbacks=[callback] if callback else [],
+        [callback] if callback else [],
+        side_by_side=task.side_by_side,
     )
     try:
         overrides = train_tokenizers(task.recipe, task.folder)

@@ -56,8 +56,8 @@ def run_in_workers(
                 worker = idle.pop() if idle else _Worker(work, jobs)
                 worker.send(waiting.pop(0))
                 running[worker.connection] = worker
-            for connection in wait(list(running)):
-                worker = running.pop(connection)  # type: ignore[arg-type]
+            for connection in set(running).intersection(wait(list(running))):
+                worker = running.pop(connection)
                 problem, usable = worker.receive()
                 yield Outcome(worker.task, time.monotonic() - worker.started, problem)
                 if usable:

@@ -39,18 +39,18 @@ class Options:
         command: the command line, for the results.
         limit: seconds of training of each run; None: as long as the recipe says.
         examples: evaluate on the first examples only, this many.
-        side_by_side: number of runs that share the machine, for the results.
         callbacks: observers of the training.
         progress: opens a progress bar for evaluations and programs.
+        side_by_side: number of runs that share the machine, for the results.
     """
 
     device: torch.device
     command: str = ""
     limit: float | None = None
     examples: int | None = None
-    side_by_side: int = 1
     callbacks: Sequence[Callback] = ()
     progress: Callable[[], AbstractContextManager[Progress | None]] = nullcontext
+    side_by_side: int = 1
 
 
 class _Info(Callback):
