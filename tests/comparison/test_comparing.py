@@ -6,6 +6,7 @@ import json
 import pytest
 from comparison_kit import make_comparison
 
+from zoo import ZooError
 from zoo.comparison.comparing import (
     RunOptions,
     list_tasks,
@@ -16,6 +17,7 @@ from zoo.comparison.comparing import (
 from zoo.comparison.comparison_result import Comparison
 from zoo.comparison.study_file import Settings, read_study
 from zoo.comparison.variant_run import is_finished
+from zoo.reproduction.recipe_run import write_text
 from zoo.training.callback import Callback
 
 
@@ -74,6 +76,10 @@ def test_a_study_is_run_written_and_continued(plan, options):
     assert not (folder / "model.safetensors").exists()
     left = {task.variant for task in list_tasks([plan], options)}
     assert left == {"align-monotonic"}
+    (options.output / "letters-study.json").write_text('{"name": "letters-study"}')
+    with pytest.raises(ZooError, match=r"letters-study.json is not a result of 'zoo compare'"):
+        list_tasks([plan], options)
+    write_text(options.output / "letters-study.json", comparison.model_dump_json())
     (folder / "result.json").unlink()  # the results of all runs are enough
     assert {task.variant for task in list_tasks([plan], options)} == left
 

@@ -6,10 +6,11 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from zoo.comparison.study_file import BASELINE, Plan
 from zoo.comparison.variant_run import read_run, run_folder
+from zoo.errors import ZooError
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.reproduction.recipe_schema import Figure
@@ -95,11 +96,23 @@ class Comparison(BaseModel):
 
 
 def read_comparison(output: Path, name: str) -> Comparison | None:
-    """Return the results in ``output/NAME.json``; None if there is no file."""
+    """Return the results in ``output/NAME.json``; None if there is no file.
+
+    Raises:
+        ZooError: if the file is not a comparison.
+    """
     path = output / f"{name}.json"
     if not path.is_file():
         return None
-    return Comparison.model_validate_json(path.read_text(encoding="utf-8"))
+    try:
+        return Comparison.model_validate_json(path.read_text(encoding="utf-8"))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(key) for key in first["loc"])
+        raise ZooError(
+            f"{path} is not a result of 'zoo compare': {where}: {first['msg'].lower()}; "
+            "remove the file, or use another folder with -o"
+        ) from None
 
 
 Runs = dict[tuple[str, int], SeedResult]
