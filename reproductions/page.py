@@ -11,6 +11,7 @@ from pathlib import Path
 
 from zoo.registry.component_registry import default_registry
 from zoo.reproduction.figures import format_figure, format_target
+from zoo.reproduction.markdown import markdown_row
 from zoo.reproduction.recipe_file import RecipeFile, read_recipe
 from zoo.reproduction.result import Reproduction, SeedResult
 
@@ -70,13 +71,13 @@ def _rows(recipe: RecipeFile, result: Reproduction | None) -> Iterator[str]:
         figures = recipe.recipe.figures
         for figure in [f for f in figures if format_target(f)] or figures[:1]:
             cells = [name, figure.label, figure.published, format_target(figure), NOT_RUN]
-            yield _row([*cells, "", ""])
+            yield markdown_row([*cells, "", ""])
             name = ""
         return
     time = _minutes(sum(seed.seconds for seed in result.seeds))
     for figure in result.figures:
         cells = [name, figure.label, figure.published, format_target(figure)]
-        yield _row([*cells, format_figure(figure), str(len(figure.by_seed)), time])
+        yield markdown_row([*cells, format_figure(figure), str(len(figure.by_seed)), time])
         name = time = ""
 
 
@@ -133,10 +134,6 @@ def _curve(seed: SeedResult) -> str:
 
 def _minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def write_page() -> None:

@@ -8,6 +8,7 @@ from zoo.cli import (
     bench,
     catalogue,
     check,
+    compare,
     compose,
     demo,
     eval,
@@ -42,6 +43,7 @@ PANELS: dict[str, dict[str, ModuleType]] = {
         "eval": eval,
         "bench": bench,
         "reproduce": reproduce,
+        "compare": compare,
     },
     "Exchange": {
         "import": import_command,

@@ -41,11 +41,11 @@ def run_recipe(
     overrides = train_tokenizers(recipe, folder)
     for seed in recipe.recipe.seeds if seeds is None else seeds:
         path = folder / f"seed-{seed}" / RESULT_FILE
-        result = _read(path)
+        result = read_result(path)
         if result is None:
             result = SeedRun(recipe, seed, path.parent, overrides, options).run()
             path.parent.mkdir(parents=True, exist_ok=True)
-            _write(path, result.model_dump_json(indent=1))
+            write_text(path, result.model_dump_json(indent=1))
         elif result.fingerprint != recipe.fingerprint:
             raise ZooError(
                 f"{path.parent} has a run with other settings of recipe '{recipe.name}'; remove "
@@ -57,7 +57,7 @@ def run_recipe(
 def write_results(recipe: RecipeFile, output: Path) -> Reproduction:
     """Write the results of all seeds that were run to ``output/NAME.json``, and return them."""
     folder = output / recipe.name
-    found = [_read(path) for path in folder.glob(f"seed-*/{RESULT_FILE}")]
+    found = [read_result(path) for path in folder.glob(f"seed-*/{RESULT_FILE}")]
     seeds = [result for result in found if result and result.fingerprint == recipe.fingerprint]
     seeds.sort(key=lambda result: result.seed)
     source = recipe.recipe
@@ -72,16 +72,18 @@ def write_results(recipe: RecipeFile, output: Path) -> Reproduction:
         figures=collect_figures(source.figures, seeds),
         seeds=seeds,
     )
-    _write(output / f"{recipe.name}.json", reproduction.model_dump_json(indent=1))
+    write_text(output / f"{recipe.name}.json", reproduction.model_dump_json(indent=1))
     return reproduction
 
 
-def _read(path: Path) -> SeedResult | None:
+def read_result(path: Path) -> SeedResult | None:
+    """Return the results of a seed; None if there is no file."""
     if not path.is_file():
         return None
     return SeedResult.model_validate_json(path.read_text(encoding="utf-8"))
 
 
-def _write(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
+    """Write a text and a final newline, atomically."""
     with atomic_write(path) as temporary:
         temporary.write_text(f"{text}\n", encoding="utf-8")

@@ -22,6 +22,9 @@ class SeedResult(BaseModel):
         training_seconds: time of training.
         steps: number of updates of the weights.
         parameters: number of parameters of the model.
+        tokens_per_second: median speed of the training, after its first log line.
+        peak_memory: largest number of bytes allocated on the GPU while training.
+        side_by_side: number of runs that shared the machine.
         values: all values, such as ``test/bleu``.
         signatures: the signatures of the metrics, by evaluation and metric.
         curve: loss and validation results by step.
@@ -40,6 +43,9 @@ class SeedResult(BaseModel):
     training_seconds: float | None = None
     steps: int | None = None
     parameters: int | None = None
+    tokens_per_second: float | None = None
+    peak_memory: int | None = None
+    side_by_side: int = 1
     values: dict[str, float]
     signatures: dict[str, str] = {}
     curve: list[dict[str, float]] = []

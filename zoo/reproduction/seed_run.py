@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from zoo.benchmarking.environment import describe_hardware, find_commit, find_versions
+from zoo.benchmarking.memory import CudaMemory, release_memory
 from zoo.evaluation.model_evaluation import Progress
 from zoo.hub.models import read_header
 from zoo.interfaces import ProgramRun
@@ -22,6 +23,7 @@ from zoo.reproduction.recipe_file import RecipeFile
 from zoo.reproduction.result import SeedResult
 from zoo.training.callback import Callback, RunInfo
 from zoo.training.run import train
+from zoo.training.run_log import read_log
 
 MAX_POINTS = 100
 """Largest number of points of a curve."""
@@ -38,6 +40,7 @@ class Options:
         examples: evaluate on the first examples only, this many.
         callbacks: observers of the training.
         progress: opens a progress bar for evaluations and programs.
+        side_by_side: number of runs that share the machine, for the results.
     """
 
     device: torch.device
@@ -46,6 +49,7 @@ class Options:
     examples: int | None = None
     callbacks: Sequence[Callback] = ()
     progress: Callable[[], AbstractContextManager[Progress | None]] = nullcontext
+    side_by_side: int = 1
 
 
 class _Info(Callback):
@@ -112,19 +116,24 @@ class SeedRun:
             values=self.values,
             signatures=self.signatures,
             cut=self.cut,
+            side_by_side=self.options.side_by_side,
             **trained,
         )
 
     def _train(self) -> tuple[Path, dict[str, Any]]:
         """Return the file of the best model, and what is known about its training."""
         assert self.recipe.spec is not None
-        kept = _Info()
+        kept, device = _Info(), self.options.device
+        release_memory(device)
+        memory = CudaMemory(device) if device.type == "cuda" else None
+        if memory is not None:
+            memory.start()
         result = train(
             self.recipe.spec,
             output=self.folder,
             overrides=self.overrides,
             resume=True,
-            device=self.options.device,
+            device=device,
             seed=self.seed,
             limit=self.options.limit,
             callbacks=[kept, *self.options.callbacks],
@@ -142,6 +151,8 @@ class SeedRun:
             "steps": result.step,
             "parameters": kept.info.parameters,
             "training_seconds": stored["seconds"],
+            "tokens_per_second": read_speed(result.log),
+            "peak_memory": memory.peak() if memory is not None else None,
             "curve": read_curve(result.log),
         }
 
@@ -155,9 +166,15 @@ class SeedRun:
         self.signatures |= evaluation.signatures
 
 
+def read_speed(log: Path) -> float | None:
+    """Return the median of the tokens per second, without the first line if there are more."""
+    rows = [row["tokens_per_second"] for row in read_log(log) if "loss" in row]
+    return statistics.median(rows[1:] or rows) if rows else None
+
+
 def read_curve(log: Path) -> list[dict[str, float]]:
     """Return loss and validation results by step, at most `MAX_POINTS` of each."""
-    rows = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    rows = read_log(log)
     losses = [{"step": row["step"], "loss": row["loss"]} for row in rows if "loss" in row]
     evaluations = [
         {key: row[key] for key in row if key == "step" or key.startswith("validation_")}

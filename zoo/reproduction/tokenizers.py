@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.data.reader import iterate_values
+from zoo.data.special_tokens import special_ids
 from zoo.data.tokenizer_training import train_on_texts
 from zoo.interfaces import Dataset, Model
 from zoo.reproduction.recipe_file import RecipeFile
@@ -34,7 +35,8 @@ def train_tokenizers(recipe: RecipeFile, folder: Path) -> list[str]:
     training: Training = spec.sections.train.build()
     model: Model = build_on_meta(spec).part
     for name, options in recipe.recipe.tokenizers.items():
-        settings = [vars(options), recipe.spec.data["train"]["data"], spec.resolve()["model"]]
+        vocabulary = {key: _vocabulary(model, key) for key in options.keys}
+        settings = [vars(options), spec.resolve()["train"]["data"], vocabulary]
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
         file = folder / f"{name}-{digest[:8]}.json"
         if not file.exists():
@@ -42,6 +44,12 @@ def train_tokenizers(recipe: RecipeFile, folder: Path) -> list[str]:
         for key in options.keys:
             overrides.append(f"preprocessing.{key}.tokenizer={json.dumps(str(file))}")
     return overrides
+
+
+def _vocabulary(model: Model, key: str) -> list[Any]:
+    """Return what a tokenizer of a key depends on: vocabulary size and special tokens."""
+    schema = (model.batch_schema() or {}).get(key)
+    return [schema.below if schema else None, special_ids(model, key)]
 
 
 def _train(options: TokenizerRecipe, dataset: Dataset, model: Model, file: Path) -> None:

@@ -10,11 +10,13 @@ from zoo.spec.document import MAX_DEPTH, Document, KeyPath, document_from_data, 
 OVERRIDE_EXAMPLE = "model.encoder.hidden=64"
 
 
-def parse_override(text: str, base: Document, example: str = OVERRIDE_EXAMPLE) -> Document:
+def parse_override(
+    text: str, base: Document, example: str = OVERRIDE_EXAMPLE, option: str = "--set"
+) -> Document:
     """Parse ``--set a.b.c=value`` into a document whose places name the option."""
     key_path, equals, value = text.partition("=")
     keys = key_path.strip().split(".")
-    label = truncate(f"--set {text}", 100)
+    label = truncate(f"{option} {text}", 100)
     if not equals or not all(keys) or len(keys) > MAX_DEPTH:
         message = f"should be KEY.KEY=VALUE, for example {example}"
         raise SpecError([Problem(message, place=Place(label))])

@@ -175,7 +175,7 @@ def draft_spec(
     document = document_from_data({})
     fatal: list[Problem] = []
     try:
-        document = _load_document(source, registry)
+        document = load_document(source, registry)
     except SpecError as error:
         fatal += error.problems
     for text in overrides:
@@ -230,7 +230,8 @@ def find_spec(source: str | os.PathLike[str], registry: ComponentRegistry) -> Pa
         raise SpecError([Problem(str(error))]) from None
 
 
-def _load_document(source: Source, registry: ComponentRegistry) -> Document:
+def load_document(source: Source, registry: ComponentRegistry) -> Document:
+    """Read a spec as plain data, merged over the specs it extends; raise SpecError."""
     if isinstance(source, Document):
         copied = replace(source, data=copy.copy(source.data))
         return _resolve_extends(copied, Path(source.file), registry, [])

@@ -1,0 +1,150 @@
+"""Writes docs/atlas.md and its plots from the results of `zoo compare atlas/*.yaml`.
+
+    python atlas/page.py
+
+Every figure is from the JSON files in atlas/results, which are those that `zoo compare` writes to
+its output folder. Variants without a result are listed as not run yet.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from zoo.comparison.comparison_plot import plot_comparison
+from zoo.comparison.comparison_result import Comparison, collect_results, read_comparison
+from zoo.comparison.study_file import Plan, Settings, read_study
+from zoo.comparison.summary import summarise
+from zoo.comparison.table import table_columns, table_rows
+from zoo.reproduction.markdown import markdown_table
+
+ROOT = Path(__file__).parents[1]
+STUDIES = ROOT / "atlas"
+RESULTS = STUDIES / "results"
+LESSONS = STUDIES / "lessons.md"
+PAGE = ROOT / "docs" / "atlas.md"
+ORDER = ("translation", "g2p", "captions", "graphs")
+
+INTRODUCTION = """# Atlas of attention
+
+Which score, which alignment, at what cost? This page compares them on four tasks. It is written by
+`python atlas/page.py` from the files in `atlas/results`, which `zoo compare` writes; the variants
+are described in `atlas/*.yaml`.
+
+    zoo compare atlas/*.yaml --data data --jobs 14 -o runs/atlas    # all, on a GPU
+    zoo compare atlas/graphs.yaml --data data                       # one task
+    zoo compare g2p-bahdanau --swap decoder.attention.scorer=additive,dot --steps 500 --data data
+
+How to read the tables:
+
+- Each row is the first one of its table, the baseline, with one change. All rows of a task have the
+  same data, the same number of steps and the same learning rate, which was not tuned for any of
+  them. The runs are short: the values show how well a variant trains in about a minute, not what it
+  can reach.
+- Quality is mean ± standard deviation over the seeds, on the test data, which is evaluated once,
+  with the checkpoint that the validation data selected. With few seeds the spread is a rough
+  estimate: a difference that is smaller than the spread of both rows together says little.
+- The speed is that of the training, the median over its log. Many runs share the GPU, so compare
+  speeds only with each other. Memory is the maximum that torch allocates in the training.
+- The same command continues: a finished run is not repeated.
+"""
+
+
+def read_plans() -> list[Plan]:
+    """Return the studies in the order of the page."""
+    return [read_study(str(STUDIES / f"{name}.yaml"), Settings()) for name in ORDER]
+
+
+def read_results(plans: Sequence[Plan], folder: Path = RESULTS) -> dict[str, Comparison]:
+    """Return the committed results of the studies, in which variants may have no runs yet.
+
+    Results with the same changes of an earlier version of the base are shown too.
+    """
+    found = {}
+    for plan in plans:
+        stored = read_comparison(folder, plan.name)
+        result = collect_results(plan, folder, stored.data if stored else {})
+        for name, variant in result.variants.items():
+            earlier = stored.variants.get(name) if stored else None
+            if not variant.seeds and earlier and earlier.changes == variant.changes:
+                result.variants[name] = earlier
+        found[plan.name] = result
+    return found
+
+
+def render(plans: Sequence[Plan], results: Mapping[str, Comparison]) -> str:
+    """Return the page."""
+    lines = [INTRODUCTION]
+    if LESSONS.is_file():
+        lines += [LESSONS.read_text(encoding="utf-8").strip(), ""]
+    for plan in plans:
+        lines += _section(plan, results[plan.name])
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _section(plan: Plan, result: Comparison) -> Iterator[str]:
+    yield f"## {result.title}"
+    yield ""
+    yield f"{result.description} Base: `{plan.study.base}`, study: `atlas/{result.name}.yaml`."
+    yield ""
+    if any(variant.seeds for variant in result.variants.values()):
+        yield f"![{result.title}](atlas-{result.name}.svg)"
+        yield ""
+    for group in result.groups:
+        yield f"### {result.name}: {group.title}"
+        yield ""
+        yield from markdown_table(table_columns(result), table_rows(result, group))
+        yield ""
+        sentences = list(summarise(result, group))
+        yield from [*sentences, ""] if sentences else ()
+        for name, reason in group.left_out.items():
+            yield f"- left out: {name}: {reason}"
+        yield from [""] if group.left_out else ()
+    yield from _runs(plan, result)
+
+
+def _runs(plan: Plan, result: Comparison) -> Iterator[str]:
+    """Yield where and how the runs were made."""
+    seeds = [seed for variant in result.variants.values() for seed in variant.seeds]
+    if not seeds:
+        return
+    yield "Runs:"
+    yield ""
+    described: dict[str, list[float]] = {}
+    for seed in seeds:
+        commit = f", commit {seed.commit[:12]}" if seed.commit else ""
+        shared = f", {seed.side_by_side} runs side by side" if seed.side_by_side > 1 else ""
+        text = f"`{seed.command}`, {seed.hardware['device']}, torch {seed.versions['torch']}"
+        described.setdefault(text + commit + shared, []).append(seed.seconds)
+    for text, seconds in described.items():
+        mean = sum(seconds) / len(seconds)
+        yield f"- {len(seconds)} runs of {mean:.0f} s in the mean: {text}"
+    for name, variant in result.variants.items():
+        cut = sorted({text for seed in variant.seeds for text in seed.cut})
+        yield from (f"- cut short: {name}: {text}" for text in cut)
+    current = {variant.recipe.fingerprint for variant in plan.variants.values()}
+    earlier = sum(seed.fingerprint not in current for seed in seeds)
+    if earlier:
+        yield f"- {earlier} runs are of an earlier version of the base; their commit has it"
+    yield ""
+
+
+def plots(results: Mapping[str, Comparison]) -> dict[Path, str]:
+    """Return the plots of the studies with results, by file."""
+    return {
+        PAGE.parent / f"atlas-{name}.svg": plot_comparison(result)
+        for name, result in results.items()
+        if any(variant.seeds for variant in result.variants.values())
+    }
+
+
+def write_page() -> None:
+    """Write the page and its plots from the committed results."""
+    plans = read_plans()
+    results = read_results(plans)
+    PAGE.write_text(render(plans, results), encoding="utf-8")
+    for path, text in plots(results).items():
+        path.write_text(text, encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    write_page()

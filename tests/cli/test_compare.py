@@ -1,0 +1,59 @@
+"""``zoo compare``."""
+
+import json
+
+import pytest
+from recipe_kit import write_recipe
+from typer.testing import CliRunner
+
+from zoo.cli.main import app
+
+SWAP = ["--swap", "decoder.attention.scorer=scaled-dot,{type: general},dto"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ZOO_DATA", "")  # restored after --data
+    write_recipe(tmp_path)
+    return tmp_path
+
+
+def _run(*arguments):
+    return CliRunner().invoke(app, ["compare", *arguments])
+
+
+def test_variants_are_compared_and_a_wrong_one_is_reported(folder):
+    options = ["--data", "data", "--steps", "1", "--seeds", "1", "--examples", "2"]
+    done = _run("letters.yaml", *SWAP, *options, "--device", "cpu", "-o", "out")
+    assert done.exit_code == 1
+    assert "3 runs, 0 of them finished before" in done.stderr
+    assert "[1/3] letters baseline seed 0: done" in done.stderr
+    assert "failed: --swap model.decoder.attention.scorer" in done.stderr
+    assert "did you mean 'dot'?" in done.stderr
+    assert "scaled-dot (baseline)" in done.stdout
+    again = _run("letters.yaml", *SWAP, *options, "--device", "cpu", "-o", "out", "--json")
+    assert "3 runs, 2 of them finished before" in again.stderr
+    (result,) = json.loads(again.stdout)
+    assert result["variants"]["scorer-general"]["seeds"][0]["command"] == (
+        "zoo compare letters.yaml --swap 'decoder.attention.scorer=scaled-dot,{type: general},dto' "
+        "--seeds 1 --steps 1 --jobs 1 --examples 2"
+    )
+
+
+def test_the_list_checks_the_variants(folder):
+    done = _run("letters.yaml", *SWAP, "--list", "--json")
+    assert done.exit_code == 1
+    first, second, third = json.loads(done.stdout)
+    assert first["variant"] == "scaled-dot (baseline)"
+    assert int(second["parameters"].replace(",", "")) > int(first["parameters"].replace(",", ""))
+    assert "no scorer named 'dto'" in third["parameters"]
+
+
+def test_wrong_arguments_are_errors(folder):
+    done = _run("letters.yaml")
+    assert done.exit_code == 2
+    assert "expected --swap PATH=VALUE,VALUE" in " ".join(done.stderr.split())
+    done = _run("letters.yaml", "--swap", "decoder.atention.scorer=dot")
+    assert done.exit_code == 1
+    assert "'model.decoder' has no key 'atention'; did you mean 'attention'?" in str(done.exception)

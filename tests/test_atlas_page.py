@@ -1,0 +1,77 @@
+"""docs/atlas.md and its plots have the figures of atlas/results."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+from comparison_kit import make_comparison
+
+from zoo.about import DISTRIBUTION
+from zoo.comparison.study_file import Settings, read_study
+from zoo.registry.component_registry import default_registry
+
+ROOT = Path(__file__).parents[1]
+PAGE = runpy.run_path(str(ROOT / "atlas" / "page.py"))
+
+
+@pytest.fixture(scope="module")
+def plans():
+    return PAGE["read_plans"]()
+
+
+def test_the_page_is_written_from_the_results(plans):
+    results = PAGE["read_results"](plans)
+    assert (ROOT / "docs" / "atlas.md").read_text(encoding="utf-8") == PAGE["render"](
+        plans, results
+    )
+    for path, picture in PAGE["plots"](results).items():
+        assert path.read_text(encoding="utf-8") == picture
+
+
+def test_results_are_shown_with_their_origin(plans):
+    plan = plans[0]
+    result = make_comparison({"dot": [20.0, 22.0], "gat": []})
+    page = PAGE["render"]([plan], {plan.name: result}).splitlines()
+    assert "| additive | 10 ± 1.41 | 10 ± 1.41 | 1,234,567 | 25,000 | 300 MB | 2 of 2 |" in page
+    assert "| gat | not run yet | – | – | – | – | 0 of 2 |" in page
+    assert "Best on the validation data: dot, with test BLEU 21 ± 1.41." in page
+    runs = "- 4 runs of 50 s in the mean: `zoo compare small.yaml`, GPU, torch 2.11, commit"
+    assert f"{runs} 0123456789ab, 14 runs side by side" in page
+
+
+def test_earlier_results_are_shown_if_only_the_base_has_changed(plans, tmp_path):
+    plan = plans[0]
+    stored = make_comparison({}).model_copy(update={"name": plan.name})
+    (tmp_path / f"{plan.name}.json").write_text(stored.model_dump_json())
+    (result,) = PAGE["read_results"]([plan], tmp_path).values()
+    assert [seed.seed for seed in result.baseline.seeds] == [0, 1]
+    lines = PAGE["render"]([plan], {plan.name: result}).splitlines()
+    assert "- 2 runs are of an earlier version of the base; their commit has it" in lines
+
+
+def test_every_scorer_and_alignment_is_compared_or_left_out(plans):
+    for plan in plans[:3]:
+        for kind in ("scorer", "alignment"):
+            labels = [*plan.groups[kind], *plan.study.groups[kind].left_out]
+            named = {part for label in labels for part in label.split(", ")}
+            shipped = {
+                entry.name
+                for entry in default_registry().components(kind)
+                if entry.distribution == DISTRIBUTION
+            }
+            assert shipped - named == set()
+
+
+@pytest.mark.slow
+def test_every_variant_can_be_composed(plans):
+    from zoo.spec.composition import validate_spec
+
+    for plan in plans:
+        for variant in plan.variants.values():
+            assert validate_spec(variant.recipe.spec).name == plan.base.name
+
+
+def test_the_studies_are_the_files_of_the_folder(plans):
+    files = sorted(path.stem for path in (ROOT / "atlas").glob("*.yaml"))
+    assert sorted(plan.name for plan in plans) == files
+    assert read_study(str(ROOT / "atlas" / "graphs.yaml"), Settings()).seeds == (0, 1, 2)

@@ -1,0 +1,1 @@
+"""Comparisons of variants of one spec: swapped parts, runs, tables and plots."""

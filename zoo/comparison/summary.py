@@ -1,0 +1,80 @@
+"""What a comparison shows, in sentences made from its results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zoo.comparison.comparison_result import Comparison, GroupResult, VariantResult
+from zoo.reproduction.figures import format_figure, format_number
+from zoo.reproduction.result import FigureResult
+
+
+def summarise(comparison: Comparison, group: GroupResult) -> Iterator[str]:
+    """Yield sentences about a group: the best variant, and how the others differ from the base.
+
+    The best variant is selected on the validation data. A difference of the quality is called
+    larger than the spread if it exceeds the standard deviations of both variants together.
+    """
+    measured = {
+        label: variant
+        for label, name in group.rows.items()
+        if (variant := comparison.variants[name]).quality and variant.validation
+    }
+    if not measured:
+        return
+    best = _best(comparison, measured)
+    quality = measured[best].quality
+    assert quality is not None
+    yield (
+        f"Best on the validation data: {best}, with {comparison.quality} {format_figure(quality)}."
+    )
+    base = next(iter(group.rows))
+    if base not in measured:
+        return
+    differences = {
+        label: (variant.quality, measured[base].quality)
+        for label, variant in measured.items()
+        if label != base
+    }
+    sides: dict[str, list[str]] = {"better": [], "worse": [], "unclear": []}
+    for label, (own, other) in differences.items():
+        assert own is not None
+        assert other is not None
+        sides[compare(own, other, lower=comparison.lower_is_better)].append(label)
+    for side in ("better", "worse"):
+        if sides[side]:
+            listed = ", ".join(
+                f"{label} ({_difference(*differences[label])})" for label in sides[side]
+            )
+            yield f"{side.capitalize()} than {base} by more than the spread: {listed}."
+    if sides["unclear"]:
+        yield f"Within the spread, or with too few seeds: {', '.join(sides['unclear'])}."
+
+
+def compare(own: FigureResult, other: FigureResult, *, lower: bool) -> str:
+    """Return ``better`` or ``worse``, or ``unclear`` if the difference is within the spread."""
+    if own.spread is None or other.spread is None:
+        return "unclear"
+    difference = own.mean - other.mean
+    if not abs(difference) > own.spread + other.spread:
+        return "unclear"
+    return "better" if (difference < 0) == lower else "worse"
+
+
+def _best(comparison: Comparison, measured: dict[str, VariantResult]) -> str:
+    """Return the label of the best variant on the validation data; most seeds first."""
+    most = max(len(variant.seeds) for variant in measured.values())
+    means = {
+        label: variant.validation.mean
+        for label, variant in measured.items()
+        if variant.validation and len(variant.seeds) == most
+    }
+    choose = min if comparison.validation_lower_is_better else max
+    return choose(means, key=lambda label: means[label])
+
+
+def _difference(own: FigureResult | None, other: FigureResult | None) -> str:
+    assert own is not None
+    assert other is not None
+    difference = own.mean - other.mean
+    return f"{'+' if difference >= 0 else '−'}{format_number(abs(difference))}"
