@@ -46,6 +46,7 @@ bench: .venv/installed-test
 dist: .venv/installed-test
 	rm -rf dist
 	$(BIN)/python -m hatchling build
+	cd weights && ../$(BIN)/python -m hatchling build -d ../dist
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis dist zoo-demo

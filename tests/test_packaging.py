@@ -22,6 +22,8 @@ zoo.save(model, "model.safetensors")
 loaded = zoo.load("model.safetensors")
 torch.testing.assert_close(dict(loaded.state_dict()), dict(model.state_dict()), rtol=0, atol=0)
 print(zoo.__file__)
+from zoo.hub.models import find
+print(zoo.load("gat-cora").spec["name"], find("gat-cora"))
 """
 
 
@@ -102,11 +104,14 @@ def test_wheel_from_the_sdist_equals_wheel_from_the_tree(sdist, wheel, tmp_path)
     assert _read(build("wheel", project, project / "dist")) == _read(wheel)
 
 
-def test_installed_wheel_works_outside_the_checkout(wheel, tmp_path):
+def test_installed_wheels_work_outside_the_checkout(wheel, tmp_path):
     environment = Environment(tmp_path / "environment", wheel)
+    environment.install(build("wheel", ROOT / "weights", tmp_path / "weights"))
     version = wheel.name.split("-")[1]
     assert environment.zoo("--version") == f"zoo {version}\n"
     assert "additive" in environment.zoo("list", "--kind", "scorer")
-    *tree, imported = environment.python("-c", ROUND_TRIP).splitlines()
+    *tree, imported, shipped = environment.python("-c", ROUND_TRIP).splitlines()
     assert "seq2seq" in "".join(tree)
     assert Path(imported) == environment.site / "zoo" / "__init__.py"
+    assert shipped == f"gat-cora {environment.site / 'zoo_weights' / 'gat-cora.safetensors'}"
+    assert (environment.site / "zoo_weights" / "NOTICE.md").is_file()

@@ -54,6 +54,17 @@ def test_hypotheses_do_not_depend_on_the_batch_size(folder, batch):
     assert result.values == pytest.approx(expected.values, rel=1e-5)
 
 
+def test_model_is_converted_to_a_dtype(folder):
+    data = {"type": "parallel-text"}
+    data |= {"source": str(folder / "test.en"), "target": str(folder / "test.de")}
+    model = zoo.load(folder)
+    expected = zoo.evaluate(folder, max_length=9, dtype="float64")
+    result = zoo.evaluate(model, data, max_length=9, dtype="float64")
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float64}
+    assert result.values == expected.values
+    assert expected.values["loss"] != zoo.evaluate(folder, max_length=9).values["loss"]
+
+
 def test_parameters_of_the_dataset_are_replaced(folder):
     result = zoo.evaluate(
         folder,

@@ -66,6 +66,10 @@ BAD = {
         GOOD.replace("{hub:", "{file: ../x, hub:"),
         "8:21: .*file: is '../x'",
     ),
+    "a shipped file outside": (
+        GOOD.replace("licence: MIT", "licence: MIT\n    shipped: {file: a/../../x}"),
+        "8:21: .*file: is 'a/../../x'",
+    ),
     "an endpoint of its own": (
         GOOD.replace("{hub:", "{endpoint: x, hub:"),
         "unknown key 'endpoint'",

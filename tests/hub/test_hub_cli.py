@@ -92,22 +92,27 @@ def test_errors_are_one_message(hub: Hub, arguments: list[str], message: str) ->
 
 def test_catalogue_is_listed_and_searched(tmp_path: Path) -> None:
     everything = json.loads(run("catalogue", "--json"))
-    assert {"name", "spec", "paper", "licence", "weights", "results", "catalogue"} == set(
-        everything[0]
-    )
+    keys = {"name", "spec", "paper", "licence", "weights", "shipped", "results", "catalogue"}
+    assert set(everything[0]) == keys
     found = json.loads(run("catalogue", "VASWANI", "2017", "--json"))
     assert [model["name"] for model in found] == ["transformer-base", "transformer-big"]
     assert "transformer-big" in run("catalogue", "vaswani")
     assert "no model matches" in run("catalogue", "nothing-of-the-kind")
     file = tmp_path / "more.yaml"
     weights = f"{{hub: me/mine, revision: {'a' * 40}}}"
+    shipped = f"{{file: a/b.st, sha256: {'b' * 64}, bytes: 5200, dtype: bfloat16, recipe: r, "
+    shipped += "data: [{name: d, licence: MIT}]}"
     file.write_text(
         "zoo: 1\nmodels:\n- {name: mine, spec: s, paper: p, licence: l, "
-        f"weights: {weights}, results: [{{metric: bleu, value: 3, dataset: d}}]}}\n"
+        f"weights: {weights}, shipped: {shipped}, "
+        "results: [{metric: bleu, value: 3, dataset: d}]}\n"
     )
     (mine,) = json.loads(run("catalogue", "mine", "--catalogue", str(file), "--json"))
     assert mine["weights"]["hub"] == "me/mine"
     assert mine["results"][0]["value"] == 3
+    assert mine["shipped"]["data"][0]["licence"] == "MIT"
+    row = run("catalogue", "mine", "shipped", "--catalogue", str(file))
+    assert f"shipped, 5.2 kB or me/mine@{'a' * 12}  bleu 3.0 (d)" in " ".join(row.split("\n"))
     assert "me/mine@aaaaaaaaaaaa  bleu 3.0 (d)" in run(
         "catalogue", "mine", "--catalogue", str(file)
     )

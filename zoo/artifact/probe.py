@@ -10,6 +10,7 @@ import base64
 import contextlib
 import math
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -165,6 +166,9 @@ def _preserve_state(model: Model) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
             stack.enter_context(torch.random.fork_rng(devices=cuda))
             stack.enter_context(torch.no_grad())
+            # torch warns if a CPU has no instructions for bfloat16.
+            stack.enter_context(warnings.catch_warnings())
+            warnings.filterwarnings("ignore", "mkldnn_matmul failed", UserWarning)
             for kind in {device.type for device in devices}:
                 stack.enter_context(torch.autocast(kind, enabled=False))
             stack.enter_context(evaluation_mode(model))

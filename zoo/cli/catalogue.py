@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
-from zoo.cli.output import CataloguesOption, JsonOption, print_json, print_rows
+from zoo.cli.output import CataloguesOption, JsonOption, format_bytes, print_json, print_rows
 from zoo.errors import one_line
 
 EXAMPLE = "zoo catalogue transformer 2017"
@@ -22,7 +22,10 @@ def command(
     catalogues: CataloguesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the models of the catalogue; '-' means that no weights or results are published."""
+    """List the models of the catalogue; '-' means that no weights or results are published.
+
+    Models with shipped weights are loaded by name, without a download.
+    """
     from zoo.cli.index import load_index
 
     index = load_index()
@@ -51,7 +54,14 @@ def _print(models: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _cells(model: Mapping[str, Any]) -> tuple[str, ...]:
-    weights = model["weights"]
-    where = f"{weights['hub']}@{weights['revision'][:12]}" if weights else "-"
+    where = " or ".join(_describe_weights(model)) or "-"
     results = ", ".join(f"{r['metric']} {r['value']} ({r['dataset']})" for r in model["results"])
     return (model["name"], where, results or "-", model["licence"], model["paper"])
+
+
+def _describe_weights(model: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where the weights of a model are: shipped, with their size, and on the Hub."""
+    if shipped := model["shipped"]:
+        yield f"shipped, {format_bytes(shipped['bytes'])}"
+    if weights := model["weights"]:
+        yield f"{weights['hub']}@{weights['revision'][:12]}"

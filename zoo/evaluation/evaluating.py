@@ -25,7 +25,7 @@ from zoo.generation.pipeline import ComponentSpec
 from zoo.hub.models import load, read_header
 from zoo.interfaces import Filter, Metric, Model, Objective, Sampler
 from zoo.registry.component_registry import ComponentRegistry, default_registry
-from zoo.spec.composition import resolve_device, resolve_seed
+from zoo.spec.composition import resolve_device, resolve_dtype, resolve_seed
 from zoo.spec.contracts import fitting_metrics, metric_conflict
 from zoo.spec.sections import objective as build_objective
 from zoo.spec.training import Batching
@@ -46,6 +46,7 @@ def evaluate(
     limit: int | None = None,
     texts: bool = False,
     device: str | torch.device | None = None,
+    dtype: str | torch.dtype | None = None,
     seed: int = 0,
     registry: ComponentRegistry | None = None,
     progress: Progress | None = None,
@@ -71,6 +72,8 @@ def evaluate(
         limit: use only the first examples, this many.
         texts: whether to return predicted texts even if no metric takes them.
         device: default: that of the model; for a saved model a GPU if there is one.
+        dtype: dtype of the floating-point weights; default: that of the model; for a saved model
+            as `zoo.load`.
         seed: random seed of the sampler.
 
     Raises:
@@ -83,9 +86,9 @@ def evaluate(
     if not isinstance(model, Model):
         train = training_section(read_header(model).provenance)
         available = "cuda" if torch.cuda.is_available() else "cpu"
-        model = load(model, device=device or available, registry=registry)
-    elif device is not None:
-        model.to(resolve_device(device))
+        model = load(model, device=device or available, dtype=dtype, registry=registry)
+    else:
+        _move(model, device, dtype)
     settings = read_settings(model, metrics, sampler, filters, overrides, registry)
     objective = build_objective(model) if (model.spec or {}).get("objective") else None
     _check_metrics(model, settings.metrics, objective, registry)
@@ -128,6 +131,13 @@ def evaluate(
         data=dataset.resolve(),
         sampler=settings.sampler_part if result.generated else None,
     )
+
+
+def _move(model: Model, device: str | torch.device | None, dtype: str | torch.dtype | None) -> None:
+    if device is not None:
+        model.to(resolve_device(device))
+    if dtype is not None:
+        model.to(resolve_dtype(dtype))
 
 
 def training_section(provenance: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -12,10 +12,17 @@
           hub: org/my-translator
           revision: 0123456789abcdef0123456789abcdef01234567
           sha256: "..."                     # optional: sha256 of model.safetensors, or of `file`
+        shipped:                            # optional: trained weights in a file of a package
+          file: weights/my-translator.safetensors     # relative to this file, or in a package
+          sha256: "..."
+          bytes: 4000000
+          dtype: bfloat16
+          recipe: my-translator             # the recipe that trained and evaluated it
+          data: [{name: multi30k, licence: CC BY 4.0, attribution: Authors, url: "https://..."}]
         results:                            # optional
           - {metric: bleu, value: 28.4, dataset: Multi30k, split: test}
 
-The signatures of the classes are the schema, as for specs, so every problem has a line number.
+Every problem has a line number, as in specs.
 """
 
 from __future__ import annotations
@@ -24,57 +31,15 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from zoo.errors import Problem, RegistryError, SpecError, suggest
-from zoo.registry.blueprint import Blueprint
+from zoo.hub.catalogue_schema import CatalogueFile, Result, Shipped, Weights
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.document import read_file
 from zoo.spec.reader import SpecReader
 
 CATALOGUE_FILE = "registry.yaml"
-
-NonEmptyText = Annotated[str, Field(min_length=1, max_length=1_000)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Weights:
-    """Published weights: repository, commit, and sha256 of the file."""
-
-    hub: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][\w.-]*/[A-Za-z0-9_][\w.-]*$")]
-    revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
-    file: Annotated[str, Field(pattern=r"^[\w-]+(\.[\w-]+)*$")] = "model.safetensors"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Result:
-    """One evaluation result."""
-
-    metric: NonEmptyText
-    value: float
-    dataset: NonEmptyText
-    split: NonEmptyText | None = None
-    task: NonEmptyText | None = None
-    source: NonEmptyText | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _ModelRow:
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=96)]
-    spec: NonEmptyText
-    paper: NonEmptyText
-    licence: NonEmptyText
-    weights: Blueprint[Weights] | None = None
-    results: Sequence[Blueprint[Result]] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class _CatalogueFile:
-    zoo: Annotated[int, Field(ge=1, le=1)]
-    models: Sequence[Blueprint[_ModelRow]]
 
 
 @dataclass(frozen=True)
@@ -86,6 +51,7 @@ class CatalogueEntry:
     paper: str
     licence: str
     weights: Weights | None
+    shipped: Shipped | None
     results: tuple[Result, ...]
     file: Path
 
@@ -98,10 +64,11 @@ class CatalogueEntry:
 
     @property
     def search_text(self) -> str:
-        """Name, paper, licence, repository and results, in lower case."""
+        """Name, paper, licence, repository, 'shipped' and results, in lower case."""
         measured = (f"{r.metric} {r.dataset} {r.task or ''}" for r in self.results)
-        hub = self.weights.hub if self.weights else ""
-        return " ".join((self.name, self.paper, self.licence, hub, *measured)).casefold()
+        where = [self.weights.hub] if self.weights else []
+        where += ["shipped"] if self.shipped else []
+        return " ".join((self.name, self.paper, self.licence, *where, *measured)).casefold()
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -110,6 +77,7 @@ class CatalogueEntry:
             "paper": self.paper,
             "licence": self.licence,
             "weights": vars(self.weights) if self.weights else None,
+            "shipped": self.shipped.as_json() if self.shipped else None,
             "results": [vars(result) for result in self.results],
             "catalogue": str(self.file),
         }
@@ -138,8 +106,13 @@ class Catalogue:
         raise RegistryError(f"no file or catalogue entry named '{name}'{tail}")
 
     def weights(self, name: str) -> Weights:
-        """Return the published weights of a model, or raise RegistryError."""
+        """Return the weights of a model on the Hub, or raise RegistryError."""
         model = self.get(name)
+        if model.weights is None and model.shipped is not None:
+            raise RegistryError(
+                f"the weights of '{name}' are shipped in a file, not on the Hub: there is nothing "
+                f"to download, and a revision cannot be chosen; load it with zoo.load('{name}')"
+            )
         if model.weights is None:
             raise RegistryError(
                 f"the catalogue has no weights for '{name}'; 'zoo compose {name} -o "
@@ -181,7 +154,7 @@ def read_catalogue(path: Path, registry: ComponentRegistry | None = None) -> lis
     """Read one catalogue file. Raise SpecError with every problem in it."""
     document = read_file(path, "a catalogue file")
     reader = SpecReader(document, registry or default_registry())
-    root = reader.part(_CatalogueFile, document.data)
+    root = reader.part(CatalogueFile, document.data)
     problems = list(reader.problems)
     models = (
         [] if root is None else [_parse_entry(row.params, path) for row in root.params["models"]]
@@ -198,13 +171,14 @@ def read_catalogue(path: Path, registry: ComponentRegistry | None = None) -> lis
 
 
 def _parse_entry(row: dict[str, Any], file: Path) -> CatalogueEntry:
-    weights = row.get("weights")
+    weights, shipped = row.get("weights"), row.get("shipped")
     return CatalogueEntry(
         row["name"],
         row["spec"],
         row["paper"],
         row["licence"],
         Weights(**weights.params) if weights else None,
+        shipped.build() if shipped else None,
         tuple(Result(**result.params) for result in row.get("results", ())),
         file,
     )

@@ -17,10 +17,12 @@ from zoo.artifact.mapped_file import INDEX, SINGLE_FILE as WEIGHTS
 from zoo.artifact.remote_header import RemoteFile, read_remote_header
 from zoo.errors import ArtifactError, HubError, RegistryError
 from zoo.hub import names
-from zoo.hub.catalogue import Catalogue, Weights, load_catalogue
+from zoo.hub.catalogue import Catalogue, load_catalogue
+from zoo.hub.catalogue_schema import Weights
 from zoo.hub.checkout import Checkout, Options
 from zoo.hub.lock_file import LOCK_FILE, Pin, hash_file, read_lock, write_pin
 from zoo.hub.reference import Reference, is_repository, local_path, parse_reference
+from zoo.hub.shipped import ShippedFile, find_shipped
 from zoo.interfaces import Model
 from zoo.registry.component_registry import ComponentRegistry
 
@@ -72,23 +74,24 @@ def load(
     `zoo.lock` of the current directory, if listed there, else at its newest commit.
 
     Args:
-        dtype: dtype of the floating-point weights; default: as stored.
+        dtype: dtype of the floating-point weights; default: as stored, and float32 for shipped
+            weights, which are stored in bfloat16.
         verify: whether to check the hashes of the weights. Default: downloaded files are hashed
-            once, local files are not. With False, cached files are not hashed.
+            once, local files are not. With False, cached files are not hashed. Shipped weights are
+            always compared with the catalogue.
     """
     skip_hash_check = verify is False
     options = Options(token, cache_dir, local_files_only, force_download, skip_hash_check)
-    path = find(source, revision=revision, options=options)
+    found = _resolve_source(source, revision, options)
+    if dtype is None and isinstance(found, ShippedFile):
+        dtype = torch.float32
+    path = _download(found)
     return artifact.load(path, device=device, dtype=dtype, verify=bool(verify), registry=registry)
 
 
 def find(source: Source, *, revision: str | None = None, options: Options | None = None) -> Path:
     """Return the path of a model, downloaded if necessary."""
-    found = _resolve_source(source, revision, options or Options())
-    if isinstance(found, Path):
-        return found
-    fetch_model(found)
-    return model_path(found.folder)
+    return _download(_resolve_source(source, revision, options or Options()))
 
 
 def read_header(
@@ -96,8 +99,8 @@ def read_header(
 ) -> artifact.Header:
     """Return the header of a model. For a model that is not cached, no weights are downloaded."""
     found = _resolve_source(source, revision, options or Options())
-    if isinstance(found, Path):
-        return artifact.read_header(found)
+    if not isinstance(found, Checkout):
+        return artifact.read_header(_download(found))
     file_names = list_weight_files(found)
     if found.offline or found.contains(file_names):
         found.fetch(file_names)
@@ -211,16 +214,34 @@ def _find_weight_files(checkout: Checkout) -> list[str]:
     return [INDEX, *named]
 
 
-def _resolve_source(source: Source, revision: str | None, options: Options) -> Path | Checkout:
-    """Return the local path, or the repository at its commit."""
+def _resolve_source(
+    source: Source, revision: str | None, options: Options
+) -> Path | ShippedFile | Checkout:
+    """Return the local path, the shipped file, or the repository at its commit."""
     path = local_path(source)
-    if path is None:
-        reference, pin = _resolve_reference(str(source), revision)
-        pin = pin or (read_lock().get(str(reference)) if reference.is_mutable else None)
-        return Checkout(reference, options, pin)
-    if revision is not None:
-        raise HubError(f"{source} is a local path; revision is only for models on the Hub")
-    return path
+    if path is not None:
+        if revision is not None:
+            raise HubError(f"{source} is a local path; revision is only for models on the Hub")
+        return path
+    known = None
+    if not is_repository(text := str(source)):
+        known = load_catalogue()
+        entry = known.get(text)
+        if entry.shipped is not None and revision is None:
+            return find_shipped(entry)
+    reference, pin = _resolve_reference(text, revision, known)
+    pin = pin or (read_lock().get(str(reference)) if reference.is_mutable else None)
+    return Checkout(reference, options, pin)
+
+
+def _download(found: Path | ShippedFile | Checkout) -> Path:
+    """Return the path of a model; download it if it is on the Hub."""
+    if isinstance(found, Path):
+        return found
+    if isinstance(found, ShippedFile):
+        return found.path
+    fetch_model(found)
+    return model_path(found.folder)
 
 
 def _resolve_reference(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,16 +14,15 @@ from typing import Any
 import torch
 
 from zoo.benchmarking.environment import describe_hardware, find_commit, find_versions
-from zoo.evaluation.evaluating import evaluate
+from zoo.evaluation.model_evaluation import Progress
 from zoo.hub.models import read_header
 from zoo.interfaces import ProgramRun
+from zoo.reproduction.recipe_evaluation import RecipeEvaluation
 from zoo.reproduction.recipe_file import RecipeFile
-from zoo.reproduction.recipe_schema import EvaluationRecipe
 from zoo.reproduction.result import SeedResult
 from zoo.training.callback import Callback, RunInfo
 from zoo.training.run import train
 
-Progress = Callable[[str, int, int], None]
 MAX_POINTS = 100
 """Largest number of points of a curve."""
 
@@ -91,9 +90,8 @@ class SeedRun:
         if self.recipe.spec is not None:
             model, trained = self._train()
         with self.options.progress() as progress:
-            for name, evaluation in self.recipe.recipe.evaluate.items():
-                assert model is not None
-                self._evaluate(name, evaluation, model, progress)
+            if model is not None:
+                self._evaluate(model, progress)
             if self.recipe.recipe.program is not None:
                 run = ProgramRun(self.folder, model, self.options.device, self.seed, progress)
                 self.values |= self.recipe.recipe.program.build().run(run)
@@ -147,43 +145,14 @@ class SeedRun:
             "curve": read_curve(result.log),
         }
 
-    def _evaluate(
-        self, name: str, evaluation: EvaluationRecipe, model: Path, progress: Progress | None
-    ) -> None:
-        """Add the values of an evaluation; means over the labels of ``each``, if it is set."""
-        data = {f"{name}-{label}": params for label, params in evaluation.each.items()}
-        groups = [
-            self._evaluate_data(label, evaluation, model, {**evaluation.data, **params}, progress)
-            for label, params in (data or {name: {}}).items()
-        ]
-        for key in groups[0] if data else ():
-            self.values[f"{name}/{key}"] = sum(group[key] for group in groups) / len(groups)
-
-    def _evaluate_data(
-        self,
-        name: str,
-        evaluation: EvaluationRecipe,
-        model: Path,
-        data: Mapping[str, Any],
-        progress: Progress | None,
-    ) -> dict[str, float]:
-        metrics = [blueprint.build() for blueprint in evaluation.metrics]
-        result = evaluate(
-            model,
-            data or None,
-            part=evaluation.part,
-            metrics=metrics or None,
-            sampler=evaluation.sampler.build() if evaluation.sampler else None,
-            max_length=evaluation.max_length,
-            batch=evaluation.batch,
-            block=evaluation.block,
-            limit=self.options.examples,
-            device=self.options.device,
-            progress=progress,
+    def _evaluate(self, model: Path, progress: Progress | None) -> None:
+        """Add the values of all evaluations."""
+        evaluation = RecipeEvaluation(
+            model, self.options.device, examples=self.options.examples, progress=progress
         )
-        self.values |= {f"{name}/{key}": value for key, value in result.values.items()}
-        self.signatures |= {f"{name}/{key}": text for key, text in result.signatures.items()}
-        return result.values
+        evaluation.run(self.recipe.recipe)
+        self.values |= evaluation.values
+        self.signatures |= evaluation.signatures
 
 
 def read_curve(log: Path) -> list[dict[str, float]]:
