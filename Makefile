@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test slow nightly lint types hooks bench dist clean
 
-demo: .venv/installed-view
+demo: .venv/installed-text,view
 	$(BIN)/zoo demo
 
 test: .venv/installed-test
@@ -54,7 +54,7 @@ clean:
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
-# One marker file per extra, so that `make demo` installs less than `make test`. Modules are compiled
+# One marker file per list of extras, so that `make demo` installs less than `make test`. Modules are compiled
 # on first import: compiling all of them takes longer than the download.
 .venv/installed-%: pyproject.toml constraints.txt | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check \

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 from torch import Tensor
 
@@ -12,56 +16,122 @@ from zoo.errors import MissingExtra, ZooError
 from zoo.files import atomic_write, os_error_message
 
 _SHADES = " ░▒▓█"
+_CELL = 2
+"""Width of a column, which makes the cells about square."""
+_MAX_LABEL = 20
+"""Longer names are cut in the terminal."""
 
 
-def render_text(weights: Tensor, rows: Sequence[str], columns: Sequence[str]) -> Text:
-    """Render weights [T, S] as shaded text, relative to the largest weight."""
-    label = max(len(name) for name in rows)
-    width = max(2, *(len(name) + 1 for name in columns))
-    text = Text(" " * (label + 1) + "".join(f"{name:^{width}}" for name in columns) + "\n")
-    peak = max(float(weights.max()), 1e-9)
-    for name, line in zip(rows, weights.tolist(), strict=True):
-        text.append(f"{name:>{label}} ")
-        for value in line:
-            shade = _SHADES[min(int(value / peak * len(_SHADES)), len(_SHADES) - 1)]
-            text.append(shade * width, style="cyan")
-        text.append("\n")
+@dataclass(frozen=True)
+class Heatmap:
+    """Attention weights [T, S] with the names of rows and columns."""
+
+    weights: Tensor
+    rows: Sequence[str]
+    columns: Sequence[str]
+    title: str = ""
+
+
+def render_text(heatmap: Heatmap, width: int = 80) -> Text:
+    """Render weights as shaded text, relative to the largest weight.
+
+    Names of columns with more than one letter have a line each. Columns that do not fit into the
+    width are rendered below the others.
+    """
+    rows, columns = (
+        [_shorten(name) for name in names] for names in (heatmap.rows, heatmap.columns)
+    )
+    label = max(map(cell_len, rows)) + 1
+    shares = heatmap.weights / heatmap.weights.max().clamp(min=1e-9)
+    text = Text()
+    for first, last in _blocks(columns, width - label):
+        for line in _header(columns[first:last]):
+            text.append(" " * label + line + "\n")
+        for name, values in zip(rows, shares[:, first:last].tolist(), strict=True):
+            text.append(" " * (label - 1 - cell_len(name)) + name + " ")
+            shades = (_SHADES[min(int(v * len(_SHADES)), len(_SHADES) - 1)] for v in values)
+            text.append("".join(shade * _CELL for shade in shades), style="cyan")
+            text.append("\n")
     return text
 
 
-def save_png(
-    weights: Tensor,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    path: Path,
-    *,
-    title: str,
-    xlabel: str = "source",
-    ylabel: str = "output",
-) -> None:
-    """Save weights [T, S] as a PNG file, atomically; needs matplotlib."""
+def save_png(heatmaps: Sequence[Heatmap], path: Path, *, title: str) -> None:
+    """Save heatmaps side by side as a PNG file, atomically; needs matplotlib."""
+    figure = new_figure(
+        sum(1.8 + 0.42 * len(each.columns) for each in heatmaps),
+        1.5 + max(0.42 * len(each.rows) + 0.06 * _longest(each.columns) for each in heatmaps),
+    )
+    widths = [1.8 + 0.42 * len(each.columns) for each in heatmaps]
+    axes = figure.subplots(1, len(heatmaps), width_ratios=widths, squeeze=False)[0]
+    for each, panel in zip(heatmaps, axes, strict=True):
+        image = _draw(each, panel)
+    bar = figure.colorbar(image, ax=list(axes), shrink=0.8, label="weight")
+    bar.outline.set_visible(False)
+    figure.suptitle(title, fontsize=10, parse_math=False)
+    write_figure(figure, path)
+
+
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty figure of matplotlib; sizes in inches."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtra("saving a heatmap", library="matplotlib", extra="view") from None
-    size = (1.8 + 0.42 * len(columns), 1.5 + 0.42 * len(rows))
-    figure = Figure(figsize=size, dpi=160, layout="constrained")
-    axes = figure.subplots()
-    image = axes.imshow(weights.numpy(), cmap="Blues", vmin=0.0, vmax=1.0)
-    axes.set_xticks(range(len(columns)), columns)
-    axes.set_yticks(range(len(rows)), rows)
-    axes.xaxis.tick_top()
-    axes.xaxis.set_label_position("top")
-    axes.set_xlabel(xlabel)
-    axes.set_ylabel(ylabel)
-    axes.tick_params(length=0)
-    for edge in axes.spines.values():
-        edge.set_visible(False)
-    bar = figure.colorbar(image, ax=axes, shrink=0.8, label="weight")
-    bar.outline.set_visible(False)
-    figure.suptitle(title, fontsize=10)
+        raise MissingExtra("saving a picture", library="matplotlib", extra="view") from None
+    return Figure(figsize=(width, height), dpi=160, layout="constrained")
+
+
+def write_figure(figure: Any, path: Path) -> None:
+    """Write a figure as a PNG file, atomically."""
     try:
-        with atomic_write(path) as temp_path:
+        with atomic_write(path) as temp_path, warnings.catch_warnings():
+            # Characters that the font does not have are drawn as boxes.
+            warnings.filterwarnings("ignore", "Glyph .* missing from font")
             figure.savefig(temp_path, format="png")
     except OSError as error:
         raise ZooError(f"{path} cannot be written: {os_error_message(error)}") from None
+
+
+def _draw(heatmap: Heatmap, axes: Any) -> Any:
+    """Draw a heatmap and return its image."""
+    image = axes.imshow(heatmap.weights.numpy(), cmap="Blues", vmin=0.0, vmax=1.0)
+    literal: dict[str, Any] = {"parse_math": False}  # a word can contain $
+    rotated = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"}
+    column_style = literal | (rotated if _longest(heatmap.columns) > 2 else {})
+    axes.set_xticks(range(len(heatmap.columns)), heatmap.columns, **column_style)
+    axes.set_yticks(range(len(heatmap.rows)), heatmap.rows, **literal)
+    axes.xaxis.tick_top()
+    axes.set_xlabel("source")
+    axes.set_ylabel("output")
+    axes.set_title(heatmap.title, fontsize=10)
+    axes.set_anchor("N")
+    axes.tick_params(length=0)
+    for edge in axes.spines.values():
+        edge.set_visible(False)
+    return image
+
+
+def _blocks(columns: Sequence[str], width: int) -> Iterator[tuple[int, int]]:
+    """Yield the first and last + 1 column of each block that fits into the width."""
+    first = 0
+    for last, name in enumerate(columns):
+        if last > first and _CELL * (last - first) + max(cell_len(name), _CELL) > width:
+            yield first, last
+            first = last
+    yield first, len(columns)
+
+
+def _header(columns: Sequence[str]) -> Iterator[str]:
+    """Yield the lines above the columns; each name starts above its column."""
+    if max(map(cell_len, columns)) == 1:
+        yield "".join(f"{name} " for name in columns)
+        return
+    for position, name in enumerate(columns):
+        yield "│ " * position + name
+
+
+def _shorten(name: str) -> str:
+    return name if cell_len(name) <= _MAX_LABEL else set_cell_size(name, _MAX_LABEL - 1) + "…"
+
+
+def _longest(names: Sequence[str]) -> int:
+    return max(map(len, names))

@@ -54,7 +54,11 @@ def test_a_command_works_with_closed_streams(tmp_path):
 @pytest.mark.slow
 def test_ctrl_c_in_the_demo_leaves_no_files(tmp_path):
     demo = subprocess.Popen(
-        [*ZOO, "demo"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*ZOO, "demo", "--train"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     time.sleep(8)
     demo.send_signal(signal.SIGINT)

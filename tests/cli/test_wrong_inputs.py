@@ -33,7 +33,7 @@ VERBS = {
     "check": (["check", "{}"], {"spec"}),
     "compose": (["compose", "{}", "-o", "{out}"], {"spec"}),
     "show": (["show", "{}"], set()),
-    "demo": (["demo", "{}"], {"spec"}),
+    "demo --train": (["demo", "--train", "{}"], {"spec"}),
     "info": (["info", "{}"], {"model"}),
     "verify": (["verify", "{}"], {"model"}),
     "generate": (["generate", "{}", "--ids", "3 4"], {"model"}),

@@ -1,171 +1,65 @@
-"""``zoo demo``: train a model to reverse sequences and show its attention weights."""
+"""``zoo demo``: translate sentences and recognise digits with the shipped models."""
 
 from __future__ import annotations
 
-import contextlib
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from zoo.cli.output import SetOption
-from zoo.cli.terminal import console
 
-if TYPE_CHECKING:
-    from zoo.demo.training import Progress
-    from zoo.interfaces import Model, Sampler
-
-EXAMPLE = "zoo demo --set model.decoder.attention.scorer=dot"
+EXAMPLE = "zoo demo 'Onde fica a estação?'"
 
 
 def command(
-    spec: Annotated[
-        str, typer.Argument(metavar="SPEC", help="A small sequence-to-sequence spec.")
-    ] = "bahdanau-reversal",
-    overrides: SetOption = None,
-    steps: Annotated[int, typer.Option(min=1, help="Maximum number of training steps.")] = 1500,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    sentences: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="SENTENCE",
+            help="Portuguese sentences to translate into English; by default four examples. With "
+            "--train: a small sequence-to-sequence spec; by default bahdanau-reversal.",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the model and the heatmap.")
+        Path, typer.Option("--output", "-o", help="Folder for the pictures and the model.")
     ] = Path("zoo-demo"),
+    train: Annotated[
+        bool,
+        typer.Option(
+            "--train", help="Train a small model to reverse sequences instead, in about a minute."
+        ),
+    ] = False,
+    overrides: SetOption = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of training steps; default: 1500.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Random seed of the training; default: 0.")
+    ] = None,
 ) -> None:
-    """Train a small model on the CPU, show its attention weights, save and reload it."""
-    import torch
+    """Translate sentences and recognise digits with the shipped models.
 
-    from zoo.artifact import load, save
-    from zoo.demo.reversal import Reversal
-    from zoo.demo.training import predict, sequence_accuracy
+    Shows attention weights in the terminal and as pictures; saves, verifies and
+    reloads a model. --set, --steps and --seed are options of --train.
+    """
     from zoo.errors import ZooError
-    from zoo.spec.composition import check_spec, compose
 
-    torch.set_num_threads(1)  # more threads are slower for tensors this small
-    out = console()
-    checked, report = check_spec(spec, overrides=overrides or ())
-    model: Any = compose(spec, overrides=overrides or (), seed=seed)
-    sections = checked.sections
-    if sections.objective is None or sections.sampler is None:
-        raise ZooError(f"spec {spec} has no objective or no sampler; the demo needs both")
-    if model.generation_input != "source" or not model.vocab_size("source"):
-        raise ZooError(
-            f"spec {spec} is not a sequence-to-sequence model over tokens, which the demo needs"
-        )
-    sampler, objective = sections.sampler.build(), sections.objective.build()
-    task = Reversal(model.source.vocab, seed)
-    unseen = task.hold_out(500)
-    out.print(
-        f"[bold]{report.name}[/]: {report.parameters:,} parameters; "
-        "task: reverse a sequence of letters\n"
-    )
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ZooError(f"folder {output} cannot be created: {error.strerror}") from None
-    started = time.monotonic()
-    try:
-        last = _train_with_progress(model, objective, sampler, task, steps)
-    except BaseException:
-        with contextlib.suppress(OSError):  # the folder is not empty
-            output.rmdir()
-        raise
-    predicted = predict(model, sampler, unseen)
-    accuracy = sequence_accuracy(predicted, unseen)
-    seconds = time.monotonic() - started
-    out.print(
-        f"[bold green]{accuracy:.1%}[/] of {len(unseen)} unseen sequences reversed correctly "
-        f"after {last.step} steps in {seconds:.0f} s\n"
-    )
-    _print_predictions(out, unseen[:4], predicted[:4])
-    _print_alignment(out, model, sampler, max(unseen[:50], key=len), output, report.name)
-    path = output / "model.safetensors"
-    save(model, path, provenance={"task": "reversal", "seed": seed, "steps": last.step})
-    _check_reloaded(out, model, load(path), path, sampler, unseen)
+    if train:
+        from zoo.cli.demo_training import train_demo
 
-
-def _train_with_progress(
-    model: Model, objective: Any, sampler: Sampler, task: Any, steps: int
-) -> Progress:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    from zoo.demo.training import train
-
-    columns = (
-        TextColumn("training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("loss {task.fields[loss]:.3f}  validation {task.fields[accuracy]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console()) as bar:
-        line = bar.add_task("", total=steps, loss=float("nan"), accuracy="-")
-        for progress in train(model, objective, sampler, task, steps=steps):
-            bar.update(line, completed=progress.step, loss=progress.loss)
-            if progress.accuracy is not None:
-                bar.update(line, accuracy=f"{progress.accuracy:.0%}")
-        bar.update(line, total=progress.step)
-    return progress
-
-
-def _print_predictions(out: Any, sources: list[Any], predicted: list[list[int]]) -> None:
-    from zoo.demo.reversal import to_letters
-
-    width = max(len(to_letters(source)) for source in sources)
-    for source, tokens in zip(sources, predicted, strict=True):
-        correct = tokens == list(reversed(source))
-        mark = "[green]correct[/]" if correct else "[red]wrong[/]"
-        out.print(f"  {to_letters(source):<{width}}  ->  {to_letters(tokens):<{width}}  {mark}")
-
-
-def _print_alignment(
-    out: Any, model: Model, sampler: Sampler, source: Any, folder: Path, name: str
-) -> None:
-    """Print and save the attention weights of one sequence, averaged over heads."""
-    import torch
-
-    from zoo.attention import recording
-    from zoo.demo.reversal import to_letters
-    from zoo.demo.training import predict
-    from zoo.errors import MissingExtra
-    from zoo.heatmap import render_text, save_png
-
-    with recording(model) as log:
-        (predicted,) = predict(model, sampler, [source])
-    weights_per_step = next((calls for calls in log.values() if calls), None)
-    if weights_per_step is None:
-        out.print("\nthis model has no attention")
+        specs = sentences or ["bahdanau-reversal"]
+        if len(specs) > 1:
+            raise ZooError(
+                f"--train takes one spec, but {len(specs)} are given: {', '.join(specs)}"
+            )
+        train_demo(specs[0], overrides or (), steps or 1500, seed or 0, output)
         return
-    # [B, H, 1, S] per step -> [T, S]; the last row is the end token.
-    steps = weights_per_step[: len(predicted) + 1]
-    weights = torch.cat([step[0].mean(dim=0) for step in steps])
-    rows = [*to_letters(predicted).split(), "end"][: len(weights)]
-    columns = to_letters(source).split()
-    out.print("\nattention weights (rows: output tokens, columns: input tokens)\n")
-    out.print(render_text(weights, rows, columns))
-    try:
-        save_png(weights, rows, columns, folder / "alignment.png", title=f"{name}: reversal")
-    except MissingExtra as error:
-        out.print(f"no heatmap saved: {error}", markup=False)
-    else:
-        out.print(f"heatmap: {folder / 'alignment.png'}", markup=False)
+    given = {"--set": overrides, "--steps": steps, "--seed": seed}
+    if unused := [name for name, value in given.items() if value is not None]:
+        raise ZooError(f"{' and '.join(unused)} cannot be used without --train")
+    from zoo.cli.demo_report import show_models
+    from zoo.demo.models import SENTENCES
 
-
-def _check_reloaded(
-    out: Any, model: Model, reloaded: Model, path: Path, sampler: Sampler, unseen: list[Any]
-) -> None:
-    import torch
-
-    from zoo.demo.reversal import collate
-    from zoo.errors import ArtifactError
-
-    batch = collate(unseen)
-    model.eval()
-    reloaded.eval()
-    with torch.no_grad():
-        same = torch.equal(model(batch).logits, reloaded(batch).logits)
-    generated = model.generate(batch, sampler, max_length=12).tokens
-    same = same and torch.equal(generated, reloaded.generate(batch, sampler, max_length=12).tokens)
-    if not same:
-        raise ArtifactError(f"the model reloaded from {path} differs from the saved model")
-    count = f"{batch['target'][:, 1:].numel():,}"
-    text = f"saved to {path}; the reloaded model computes identical logits ({count} positions)"
-    out.print(text, markup=False)
+    show_models(sentences or SENTENCES, output)

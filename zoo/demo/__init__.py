@@ -1,1 +1,1 @@
-"""Demo: train a small model to reverse sequences."""
+"""Demos: shipped models on sentences and digits; training on sequence reversal."""

@@ -1,0 +1,111 @@
+"""Translation of sentences, with the attention weights between words.
+
+Notation: B sentences, H heads, T target tokens, S source tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from zoo.attention import recording
+from zoo.data.tokenizer import Tokenizer
+from zoo.demo.words import Word, split_words
+from zoo.errors import ZooError
+from zoo.generation.pipeline import Hypothesis, generate
+from zoo.heatmap import Heatmap
+from zoo.interfaces import Model
+
+BEAM = {"type": "beam", "width": 5, "n_best": 1, "length_penalty": 1.0}
+MAX_TOKENS = 100
+MAX_CHARACTERS = 400
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A translated sentence.
+
+    Attributes:
+        alignment: the attention weights of each output word to the source words; None if the
+            output is empty.
+    """
+
+    source: str
+    hypothesis: Hypothesis
+    alignment: Heatmap | None
+
+    @property
+    def text(self) -> str:
+        return self.hypothesis.text or ""
+
+
+def clean_sentences(sentences: Sequence[str]) -> list[str]:
+    """Return the sentences with single spaces; raise ZooError if one is empty or too long."""
+    cleaned = [" ".join(sentence.split()) for sentence in sentences]
+    for number, sentence in enumerate(cleaned, 1):
+        if not sentence:
+            raise ZooError(
+                f"sentence {number} is empty; expected a sentence, for example "
+                "zoo demo 'Onde fica a estação?'"
+            )
+        if len(sentence) > MAX_CHARACTERS:
+            raise ZooError(
+                f"sentence {number} has {len(sentence):,} characters; the demo translates at most "
+                f"{MAX_CHARACTERS}; use zoo generate for longer texts"
+            )
+    return cleaned
+
+
+def translate(model: Model, sentences: Sequence[str]) -> list[Translation]:
+    """Translate sentences with beam search."""
+    best = [
+        hypotheses[0]
+        for hypotheses in generate(model, sentences, sampler=BEAM, max_length=MAX_TOKENS)
+    ]
+    return [
+        Translation(sentence, hypothesis, align(model, sentence, hypothesis.tokens))
+        for sentence, hypothesis in zip(sentences, best, strict=True)
+    ]
+
+
+@torch.no_grad()
+def align(model: Model, sentence: str, output: Sequence[int]) -> Heatmap | None:
+    """Return the attention weights between the words of a sentence and of an output.
+
+    They are those of the decoder's last attention to the source, averaged over heads. The weights
+    of a source word are the sum over its tokens, those of an output word the mean.
+    """
+    tokenizers = {key: Tokenizer(text) for key, text in (model.tokenizer or {}).items()}
+    (source,) = tokenizers["source"].encode([sentence])
+    columns = split_words(tokenizers["source"], source)
+    rows = split_words(tokenizers["target"], output)
+    if not rows:
+        return None
+    schema = model.batch_schema() or {}
+    target = [*schema["target"].prefix, *output, *schema["target"].suffix]
+    inputs = torch.tensor([source])
+    if len(source) == len(target) - 1:  # so that self-attention has another shape
+        inputs = F.pad(inputs, (0, 1), value=schema["source"].pad or 0)
+    with recording(model) as log:
+        model({"source": inputs, "target": torch.tensor([target])})
+    weights = _find_cross_attention(log, len(target) - 1, inputs.shape[1])
+    merged = _merge(weights.float(), rows, columns)
+    return Heatmap(merged, [word.text for word in rows], [word.text for word in columns])
+
+
+def _find_cross_attention(log: Mapping[str, list[Tensor]], T: int, S: int) -> Tensor:
+    """Return the weights [T, S] of the last module that attends to the source."""
+    for calls in reversed(list(log.values())):
+        weights = torch.cat(calls, dim=2) if calls and calls[0].dim() == 4 else None
+        if weights is not None and weights.shape[2:] == (T, S):
+            return weights[0].mean(dim=0)
+    raise ZooError("the model has no attention to the source, which the demo shows")
+
+
+def _merge(weights: Tensor, rows: Sequence[Word], columns: Sequence[Word]) -> Tensor:
+    by_column = torch.stack([weights[:, word.positions].sum(dim=1) for word in columns], dim=1)
+    return torch.stack([by_column[word.positions].mean(dim=0) for word in rows])
