@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from zoo.errors import Problem, SpecError
 from zoo.registry.blueprint import Blueprint
@@ -73,6 +74,12 @@ def change_recipe(base: RecipeFile, changes: Sequence[str], examples: int | None
     return replace(base, spec=spec, overrides=overrides, fingerprint=fingerprint)
 
 
+def first_monitored(resolved: Mapping[str, Any]) -> str:
+    """Return the value that selects the checkpoint in a resolved spec; of several the first."""
+    monitor = (resolved["train"].get("evaluate") or {}).get("monitor", "loss")
+    return monitor if isinstance(monitor, str) else str(monitor[0])
+
+
 def _override(document: Document, texts: Sequence[str], option: str) -> Document:
     for text in texts:
         document = merge(document, parse_override(text, document, option=option))
@@ -87,7 +94,7 @@ def _require_training(document: Document, source: str) -> None:
 
 def _as_recipe(document: Document, source: str, registry: ComponentRegistry) -> RecipeFile:
     spec = load_spec(document, registry=registry)
-    monitor = (spec.resolve()["train"].get("evaluate") or {}).get("monitor", "loss")
+    monitor = first_monitored(spec.resolve())
     recipe = Recipe(
         zoo=1,
         name=re.sub(r"[^a-z0-9.-]", "-", spec.name.lower()),
