@@ -66,9 +66,9 @@ def read_results(plans: Sequence[Plan], folder: Path = RESULTS) -> dict[str, Com
         for name, variant in result.variants.items():
             earlier = stored.variants.get(name) if stored and stored.examples is None else None
             settings = list(plan.variants[name].recipe.overrides)
-            if earlier and not variant.seeds:
-                if all(seed.overrides == settings for seed in earlier.seeds):
-                    result.variants[name] = earlier
+            runs = [] if variant.seeds or earlier is None else earlier.seeds
+            if earlier and runs and all(run.overrides == settings for run in runs):
+                result.variants[name] = earlier
         found[plan.name] = result
     return found
 

@@ -142,7 +142,7 @@ def _run(plans: Sequence[Plan], options: RunOptions) -> tuple[list[Comparison], 
     """Return the results, and whether all runs have one."""
     from zoo.cli.progress import task_progress
     from zoo.comparison.comparing import list_tasks, prepare, run_all, write_comparison
-    from zoo.training.interruption import Interrupted
+    from zoo.training.interruption import Interrupted, raise_on_sigterm
 
     data = prepare(plans, options)
     tasks = list_tasks(plans, options)
@@ -151,7 +151,7 @@ def _run(plans: Sequence[Plan], options: RunOptions) -> tuple[list[Comparison], 
     ended = failed = 0
     stop: BaseException | None = None
     try:
-        with task_progress() as progress:
+        with raise_on_sigterm(), task_progress() as progress:
             for outcome in run_all(tasks, options):
                 ended += 1
                 failed += outcome.problem is not None

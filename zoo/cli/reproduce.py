@@ -167,6 +167,7 @@ def _run_side_by_side(
     from zoo.reproduction.data_check import check_data
     from zoo.reproduction.recipe_run import write_results
     from zoo.reproduction.side_by_side import list_tasks, run_tasks
+    from zoo.training.interruption import raise_on_sigterm
 
     tasks, usable = [], []
     for recipe in recipes:
@@ -176,7 +177,8 @@ def _run_side_by_side(
             usable.append(recipe)
         except ZooError as error:
             typer.echo(f"{recipe.name}: {error}", err=True)
-    failed = run_tasks(tasks, jobs, lambda text: typer.echo(text, err=True))
+    with raise_on_sigterm():
+        failed = run_tasks(tasks, jobs, lambda text: typer.echo(text, err=True))
     results = [write_results(recipe, output) for recipe in usable]
     return results, bool(failed) or len(usable) < len(recipes)
 
