@@ -164,13 +164,13 @@ def _run(plans: Sequence[Plan], options: RunOptions) -> tuple[list[Comparison], 
     if stop is not None:
         say(
             f"stopped: {asked - len(tasks) + ended - failed} of {asked} runs are finished and in "
-            f"{options.output}; the same command goes on"
+            f"{options.output}; run the same command again to continue"
         )
         raise typer.Exit(getattr(stop, "exit_code", 130))
     if ended < len(tasks):
         say(
-            f"{len(tasks) - ended} runs were not started in {options.total:g} s; the same command "
-            "goes on"
+            f"{len(tasks) - ended} runs were not started in {options.total:g} s; run the same "
+            "command again to continue"
         )
     return results, not failed and ended == len(tasks)
 

@@ -106,7 +106,7 @@ def command(
         results, stopped = _run(recipes, output, options, seeds)
     if as_json:
         print_json([result.model_dump() for result in results])
-    else:
+    elif results:
         print_rows(COLUMNS, [row for result in results for row in figure_rows(result)])
     if failed or stopped:
         raise typer.Exit(1)

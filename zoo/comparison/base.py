@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from zoo.errors import Problem, SpecError
+from zoo.errors import Problem, SpecError, suggest
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.reproduction.recipe_file import RecipeFile, read_recipe
@@ -44,6 +44,7 @@ def read_base(
         document = _override(load_document(recipe.spec, registry), settings, "--set")
         _require_training(document, source)
     else:
+        _require_known(source, registry)
         document = _override(load_document(source, registry), settings, "--set")
         _require_training(document, source)
         recipe = _as_recipe(document, source, registry)
@@ -84,6 +85,16 @@ def _override(document: Document, texts: Sequence[str], option: str) -> Document
     for text in texts:
         document = merge(document, parse_override(text, document, option=option))
     return document
+
+
+def _require_known(source: str, registry: ComponentRegistry) -> None:
+    """Raise SpecError for the name of a spec or recipe that does not exist."""
+    path = Path(source)
+    if path.suffix in (".yaml", ".yml") or path.exists() or source in registry.specs:
+        return
+    known = [*registry.recipes, *registry.specs]
+    tail = suggest(source, known, list_command="zoo reproduce --list")
+    raise SpecError([Problem(f"no recipe, spec or file named '{source}'{tail}")])
 
 
 def _require_training(document: Document, source: str) -> None:
