@@ -51,6 +51,27 @@ class SeedResult(BaseModel):
     curve: list[dict[str, float]] = []
     cut: list[str] = []
 
+    def is_final(self, limit: float | None, examples: int | None) -> bool:
+        """Return whether a run with these limits need not be repeated: no other limit cut it short.
+
+        Args:
+            limit: seconds of training.
+            examples: number of examples that are evaluated.
+        """
+        allowed = [] if limit is None else [cut_by_time(limit)]
+        allowed += [] if examples is None else [cut_by_examples(examples)]
+        return all(text.startswith(tuple(allowed)) for text in self.cut)
+
+
+def cut_by_time(limit: float) -> str:
+    """Return the first words of the entry in `SeedResult.cut` of a time limit."""
+    return f"training stopped after {limit:g} s,"
+
+
+def cut_by_examples(examples: int) -> str:
+    """Return the entry in `SeedResult.cut` of an evaluation on the first examples."""
+    return f"evaluated on the first {examples:,} examples"
+
 
 class FigureResult(BaseModel):
     """A figure over the seeds, in its unit."""
