@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from zoo.comparison.base import first_monitored
 from zoo.comparison.study_file import BASELINE, Plan
@@ -15,11 +15,11 @@ from zoo.errors import ZooError
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.reproduction.recipe_schema import Figure
-from zoo.reproduction.result import FigureResult, SeedResult, collect_figures
+from zoo.reproduction.result import FigureResult, Record, SeedResult, collect_figures
 from zoo.spec.spec import load_spec
 
 
-class VariantResult(BaseModel):
+class VariantResult(Record):
     """The results of a variant.
 
     Attributes:
@@ -53,7 +53,7 @@ class VariantResult(BaseModel):
         return max((s.peak_memory for s in self.seeds if s.peak_memory is not None), default=None)
 
 
-class GroupResult(BaseModel):
+class GroupResult(Record):
     """The variants of a group: their names by label, the base first."""
 
     name: str
@@ -62,7 +62,7 @@ class GroupResult(BaseModel):
     left_out: dict[str, str]
 
 
-class Comparison(BaseModel):
+class Comparison(Record):
     """The results of a study.
 
     Attributes:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import BaseModel, computed_field
+from pydantic import BaseModel, ConfigDict, computed_field
 
 from zoo.reproduction.recipe_schema import Figure
 
 
-class SeedResult(BaseModel):
+class Record(BaseModel):
+    """Base class of results; NaN and infinite values are strings in JSON, which has no others."""
+
+    model_config = ConfigDict(ser_json_inf_nan="strings")
+
+
+class SeedResult(Record):
     """The results of one seed.
 
     Attributes:
@@ -73,7 +80,7 @@ def cut_by_examples(examples: int) -> str:
     return f"evaluated on the first {examples:,} examples"
 
 
-class FigureResult(BaseModel):
+class FigureResult(Record):
     """A figure over the seeds, in its unit."""
 
     value: str
@@ -94,9 +101,10 @@ class FigureResult(BaseModel):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def spread(self) -> float | None:
-        """The standard deviation over the seeds; None for one seed."""
+        """The standard deviation over the seeds; None for one seed, or if it is not finite."""
         values = list(self.by_seed.values())
-        return statistics.stdev(values) if len(values) > 1 else None
+        finite = all(map(math.isfinite, values))
+        return statistics.stdev(values) if finite and len(values) > 1 else None
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -112,7 +120,7 @@ class FigureResult(BaseModel):
         return all(checks) if checks else None
 
 
-class Reproduction(BaseModel):
+class Reproduction(Record):
     """The results of a recipe.
 
     Attributes:
