@@ -2,10 +2,12 @@
 
 import json
 import os
+import signal
 
 from typer.testing import CliRunner
 
 from zoo.cli.main import app
+from zoo.cli.training_progress import TrainingProgress
 
 
 def _run(*arguments):
@@ -41,3 +43,18 @@ def test_the_list_has_data_and_targets(recipe_folder):
     assert done.exit_code == 0
     assert "letters (missing)" in done.stdout
     assert "at most 100 % error; at least 50" in done.stdout
+
+
+def test_a_signal_stops_the_run_until_the_same_command(recipe_folder, monkeypatch):
+    def stop(callback, step):
+        signal.raise_signal(signal.SIGTERM)
+
+    command = ["letters.yaml", "--data", "data", "--seed", "3", "--device", "cpu", "-o", "out"]
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingProgress, "on_step", stop)
+        stopped = _run(*command)
+    assert stopped.exit_code == 143
+    assert "letters: stopped, and a checkpoint was saved; run the same command" in stopped.stderr
+    done = _run(*command)
+    assert done.exit_code == 0
+    assert "resumed at step" in done.stderr

@@ -146,7 +146,8 @@ def _run(
         try:
             done += run_recipe(recipe, output, options, seeds)
         except Interrupted as stop:
-            typer.echo(f"{stop} (run the same command again)", err=True)
+            message = "stopped, and a checkpoint was saved; run the same command again to continue"
+            typer.echo(f"{recipe.name}: {message}", err=True)
             raise typer.Exit(stop.exit_code) from None
         except ZooError as error:
             typer.echo(f"{recipe.name}: {error}", err=True)
