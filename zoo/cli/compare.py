@@ -60,7 +60,10 @@ def command(
     ] = Path("runs") / "comparisons",
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder of the data sets; default: the environment variable ZOO_DATA."),
+        typer.Option(
+            help="Folder of the data sets; default: the environment variable ZOO_DATA, or "
+            "../shared/data."
+        ),
     ] = None,
     overrides: SetOption = None,
     examples: Annotated[
@@ -86,10 +89,11 @@ def command(
     from zoo.benchmarking.selection import find_device
     from zoo.comparison.comparing import RunOptions
     from zoo.comparison.study_file import Settings
-    from zoo.reproduction.data_check import VARIABLE
+    from zoo.reproduction.data_check import VARIABLE, use_default_folder
 
     if data is not None:
         os.environ[VARIABLE] = str(data)
+    use_default_folder()
     given = [*(overrides or ()), *([] if steps is None else [f"train.steps={steps}"])]
     settings = Settings(
         tuple(given), None if seeds is None else tuple(range(seeds)), limit, examples
