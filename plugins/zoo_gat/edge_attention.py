@@ -3,9 +3,11 @@
 Notation: B batch, N nodes, M edges of all graphs together, H heads, D width of a head.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import torch
+import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -60,6 +62,8 @@ class EdgeAttention(RecordsAttention):
         residual: 'identity' adds the inputs if the widths are equal, 'linear' adds a linear
             projection of the inputs.
         dropout: dropout probability of the weights.
+        head_dropout: dropout probability of the inputs and, after the scores, of the values of each
+            head. Each head has its own masks, as in the code of Veličković et al. 2018.
 
     Shapes:
         inputs [B, N, input_dim] -> [B, N, output_dim].
@@ -77,6 +81,7 @@ class EdgeAttention(RecordsAttention):
         bias: bool | Literal["out"] = "out",
         residual: Literal["none", "identity", "linear"] = "none",
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
+        head_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     ) -> None:
         super().__init__()
         _validate_scorer(scorer)
@@ -94,6 +99,7 @@ class EdgeAttention(RecordsAttention):
         self.has_identity_residual = residual == "identity" and input_dim == self.output_dim
         self.bias = nn.Parameter(torch.empty(self.output_dim)) if bias else None
         self.dropout = nn.Dropout(dropout)
+        self.head_dropout = nn.Dropout(head_dropout)
         self._sparse_inputs = SparseInputs()
         self.reset_parameters()
 
@@ -152,7 +158,7 @@ class EdgeAttention(RecordsAttention):
 
         Returns None if there are several projections, or no such kernels.
         """
-        if self.query is not None or not self._is_plain(self.key):
+        if self._drops_heads or self.query is not None or not self._is_plain(self.key):
             return None
         if self.why_not_fused(inputs.device) is not None:
             return None
@@ -170,9 +176,12 @@ class EdgeAttention(RecordsAttention):
         self, inputs: Tensor, mask: Tensor, edges: EdgeList | None
     ) -> tuple[Tensor, Tensor | None]:
         """Project the inputs and attend: [B, N, H, D], and the bias that is not added yet."""
-        keys = self._project(self.key, inputs)
-        queries = keys if self.query is None else self._project(self.query, inputs)
-        values = keys if self.value is None else self._project(self.value, inputs)
+        heads = [self.head_dropout(inputs) for _ in range(self.heads)] if self._drops_heads else []
+        keys = self._project(self.key, inputs, heads)
+        queries = keys if self.query is None else self._project(self.query, inputs, heads)
+        values = keys if self.value is None else self._project(self.value, inputs, heads)
+        if heads:
+            values = self.head_dropout(values)
         if edges is not None and self._why_not_fused(values) is None:
             attended = self._attend_fused(queries, keys, values, edges)
             return attended, None if self.merge == "concat" else self.bias
@@ -207,12 +216,33 @@ class EdgeAttention(RecordsAttention):
             return "there are no values"
         return self.why_not_fused(values.device) or why_not_fused_values(self.scorers, values)
 
-    def _project(self, linear: nn.Module, inputs: Tensor) -> Tensor:
-        """Call a linear layer; inputs with few non-zero elements are processed as sparse."""
+    @property
+    def _drops_heads(self) -> bool:
+        return self.training and self.head_dropout.p > 0
+
+    def _project(self, linear: nn.Module, inputs: Tensor, heads: Sequence[Tensor] = ()) -> Tensor:
+        """Call a linear layer; inputs with few non-zero elements are processed as sparse.
+
+        Args:
+            heads: the inputs of each head, if they differ.
+        """
+        if heads:
+            return torch.cat(
+                [self._project_head(linear, head, i) for i, head in enumerate(heads)], dim=-1
+            )
         if isinstance(linear, GlorotLinear) and self._is_plain(linear):
             return self._sparse_inputs.project(linear, inputs)
         projected: Tensor = linear(inputs)
         return projected
+
+    def _project_head(self, linear: nn.Module, inputs: Tensor, head: int) -> Tensor:
+        """Compute the outputs of a linear layer that belong to one head: [B, N, D]."""
+        rows = slice(head * self.head_dim, (head + 1) * self.head_dim)
+        if isinstance(linear, GlorotLinear) and self._is_plain(linear):
+            bias = None if linear.bias is None else linear.bias[rows]
+            return F.linear(inputs, linear.weight[rows], bias)
+        projected: Tensor = linear(inputs)
+        return projected[..., rows]
 
     def _is_plain(self, linear: nn.Module) -> bool:
         """Whether a linear layer can be computed from its weights, without a call."""
