@@ -176,12 +176,7 @@ class EdgeAttention(RecordsAttention):
         self, inputs: Tensor, mask: Tensor, edges: EdgeList | None
     ) -> tuple[Tensor, Tensor | None]:
         """Project the inputs and attend: [B, N, H, D], and the bias that is not added yet."""
-        heads = [self.head_dropout(inputs) for _ in range(self.heads)] if self._drops_heads else []
-        keys = self._project(self.key, inputs, heads)
-        queries = keys if self.query is None else self._project(self.query, inputs, heads)
-        values = keys if self.value is None else self._project(self.value, inputs, heads)
-        if heads:
-            values = self.head_dropout(values)
+        queries, keys, values = self._project_parts(inputs)
         if edges is not None and self._why_not_fused(values) is None:
             attended = self._attend_fused(queries, keys, values, edges)
             return attended, None if self.merge == "concat" else self.bias
@@ -220,29 +215,41 @@ class EdgeAttention(RecordsAttention):
     def _drops_heads(self) -> bool:
         return self.training and self.head_dropout.p > 0
 
-    def _project(self, linear: nn.Module, inputs: Tensor, heads: Sequence[Tensor] = ()) -> Tensor:
-        """Call a linear layer; inputs with few non-zero elements are processed as sparse.
-
-        Args:
-            heads: the inputs of each head, if they differ.
-        """
-        if heads:
-            return torch.cat(
-                [self._project_head(linear, head, i) for i, head in enumerate(heads)], dim=-1
+    def _project_parts(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return queries, keys and values [B, N, H * D]; parts can be the same tensor."""
+        if not self._drops_heads:
+            keys = self._project(self.key, inputs)
+            queries = keys if self.query is None else self._project(self.query, inputs)
+            return queries, keys, keys if self.value is None else self._project(self.value, inputs)
+        if self.query is None and self.value is None and self._is_plain(self.key):
+            sparse = self._sparse_inputs.project_heads(
+                self.key, inputs, self.heads, self.head_dropout
             )
+            if sparse is not None:
+                return sparse, sparse, self.head_dropout(sparse)
+        heads = [self.head_dropout(inputs) for _ in range(self.heads)]
+        keys = self._project_heads(self.key, heads)
+        queries = keys if self.query is None else self._project_heads(self.query, heads)
+        values = keys if self.value is None else self._project_heads(self.value, heads)
+        return queries, keys, self.head_dropout(values)
+
+    def _project(self, linear: nn.Module, inputs: Tensor) -> Tensor:
+        """Call a linear layer; inputs with few non-zero elements are processed as sparse."""
         if isinstance(linear, GlorotLinear) and self._is_plain(linear):
             return self._sparse_inputs.project(linear, inputs)
         projected: Tensor = linear(inputs)
         return projected
 
-    def _project_head(self, linear: nn.Module, inputs: Tensor, head: int) -> Tensor:
-        """Compute the outputs of a linear layer that belong to one head: [B, N, D]."""
-        rows = slice(head * self.head_dim, (head + 1) * self.head_dim)
+    def _project_heads(self, linear: nn.Module, heads: Sequence[Tensor]) -> Tensor:
+        """Compute the outputs [B, N, H * D] of a linear layer, given the inputs of each head."""
         if isinstance(linear, GlorotLinear) and self._is_plain(linear):
-            bias = None if linear.bias is None else linear.bias[rows]
-            return F.linear(inputs, linear.weight[rows], bias)
-        projected: Tensor = linear(inputs)
-        return projected[..., rows]
+            biases = [None] * self.heads if linear.bias is None else linear.bias.chunk(self.heads)
+            parts = zip(heads, linear.weight.chunk(self.heads), biases, strict=True)
+            return torch.cat([F.linear(x, weight, bias) for x, weight, bias in parts], dim=-1)
+        outputs = [
+            linear(x).unflatten(-1, (self.heads, -1))[..., h, :] for h, x in enumerate(heads)
+        ]
+        return torch.cat(outputs, dim=-1)
 
     def _is_plain(self, linear: nn.Module) -> bool:
         """Whether a linear layer can be computed from its weights, without a call."""
