@@ -56,15 +56,18 @@ def read_plans() -> list[Plan]:
 def read_results(plans: Sequence[Plan], folder: Path = RESULTS) -> dict[str, Comparison]:
     """Return the committed results of the studies, in which variants may have no runs yet.
 
-    Results with the same changes of an earlier version of the base are shown too.
+    Results of an earlier version of the base are shown too, if they have the settings of the study:
+    results of runs with ``--set``, ``--steps`` or ``--examples`` are not.
     """
     found = {}
     for plan in plans:
         stored = read_comparison(folder, plan.name)
         result = collect_results(plan, folder, stored.data if stored else {})
         for name, variant in result.variants.items():
-            earlier = stored.variants.get(name) if stored else None
-            if not variant.seeds and earlier and earlier.changes == variant.changes:
+            earlier = stored.variants.get(name) if stored and stored.examples is None else None
+            settings = list(plan.variants[name].recipe.overrides)
+            runs = [] if variant.seeds or earlier is None else earlier.seeds
+            if earlier and runs and all(run.overrides == settings for run in runs):
                 result.variants[name] = earlier
         found[plan.name] = result
     return found

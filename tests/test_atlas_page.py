@@ -39,14 +39,26 @@ def test_results_are_shown_with_their_origin(plans):
     assert f"{runs} 0123456789ab, 14 runs side by side" in page
 
 
+def _store(plan, folder, *, settings=(), examples=None):
+    """Store results of the base, of an earlier version; return what is read from them."""
+    stored = make_comparison({}).model_copy(update={"name": plan.name, "examples": examples})
+    for seed in stored.baseline.seeds:
+        seed.overrides = [*plan.base.overrides, *settings]
+    (folder / f"{plan.name}.json").write_text(stored.model_dump_json())
+    return PAGE["read_results"]([plan], folder)[plan.name]
+
+
 def test_earlier_results_are_shown_if_only_the_base_has_changed(plans, tmp_path):
     plan = plans[0]
-    stored = make_comparison({}).model_copy(update={"name": plan.name})
-    (tmp_path / f"{plan.name}.json").write_text(stored.model_dump_json())
-    (result,) = PAGE["read_results"]([plan], tmp_path).values()
+    result = _store(plan, tmp_path)
     assert [seed.seed for seed in result.baseline.seeds] == [0, 1]
     lines = PAGE["render"]([plan], {plan.name: result}).splitlines()
     assert "- 2 runs are of an earlier version of the base; their commit has it" in lines
+
+
+@pytest.mark.parametrize("options", [{"settings": ["train.steps=5"]}, {"examples": 8}])
+def test_results_with_other_settings_are_not_shown(plans, tmp_path, options):
+    assert _store(plans[0], tmp_path, **options).baseline.seeds == []
 
 
 def test_every_scorer_and_alignment_is_compared_or_left_out(plans):

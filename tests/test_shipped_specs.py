@@ -89,7 +89,7 @@ SMALL = {
     "gat-cora": ["model={features: 6, encoder: {dropout: 0.0, attention: {dropout: 0.0}}}"],
     "gat-ppi": ["model={features: 6, classes: 5, encoder: {hidden: 4, output: 5}}"],
     "lstm-lm": ["model.embedding={vocab: 16, dim: 6}", "model.decoder={hidden: 7, dropout: 0.0}"],
-    "draw-mnist": ["model={height: 6, width: 5, steps: 3, latent: 3, hidden: 8, write_size: 2}"],
+    "draw-mnist": ["model={height: 6, width: 5, steps: 3, latent: 3, hidden: 8, write_size: 4}"],
     "ram-mnist": ["model={retina: {size: 4}, glimpses: 3, glimpse_hidden: 16, hidden: 16}"],
     "ram-translated": ["model={retina: {size: 4}, glimpses: 3, location_hidden: 8, hidden: 16}"],
     "g2p-en": [

@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 import zoo
+from zoo.benchmarking.environment import find_commit
 from zoo.cli.progress import task_progress
 from zoo.errors import ZooError
 from zoo.hub.catalogue import CatalogueEntry, read_catalogue
@@ -210,6 +211,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.data:
         os.environ[VARIABLE] = arguments.data
+    if commit := find_commit():
+        os.environ["ZOO_COMMIT"] = commit  # the catalogue is changed by the first model
     try:
         results = [ship(run, device=arguments.device) for run in arguments.runs]
         results += [measure(name, device=arguments.device) for name in arguments.measure]

@@ -4,10 +4,13 @@ Notation: B batch size, N side of the grid, A image width. The image height, B i
 ``height`` here.
 """
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,35 @@ class FilterBanks:
         """Compute F_Y^T w F_X / gamma, equation 29: [B, C, N, N] -> [B, C, height, A]."""
         images = self.F_Y[:, None].mT @ patches @ self.F_X[:, None]
         return images / self.gamma[:, None, None, None]
+
+
+class GridParameters(nn.Linear):
+    """Linear layer from states [B, hidden] to the parameters of a grid [B, 5].
+
+    Initially the grid covers the image evenly: its N x N points are the centres of equal parts, and
+    sigma is half the stride. With zeros, a grid of 2 x 2 points would be at the corners of the
+    image, which are empty in most data sets.
+
+    Args:
+        N: side of the grid.
+        size: the larger side of the image.
+    """
+
+    weight_roles: ClassVar[Mapping[str, str]] = {"weight": "special", "bias": "special"}
+
+    def __init__(self, hidden: int, *, N: int, size: int) -> None:
+        self.N, self.size = N, size
+        super().__init__(hidden, 5)
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()  # keeps the sequence of random numbers of earlier versions
+        stride = self.size / self.N
+        nn.init.zeros_(self.weight)
+        nn.init.zeros_(self.bias)
+        with torch.no_grad():
+            self.bias[2] = 2 * math.log(stride / 2)
+            if self.N > 1 and self.size > 1:
+                self.bias[3] = math.log(stride * (self.N - 1) / (self.size - 1))
 
 
 def filter_banks(parameters: Tensor, N: int, height: int, width: int) -> FilterBanks:

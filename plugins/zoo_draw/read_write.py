@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo.plugin import full_precision
-from zoo_draw.filters import filter_banks
+from zoo_draw.filters import GridParameters, filter_banks
 
 Shape = tuple[int, int, int]
 """Channels, height and width of the images."""
@@ -24,7 +24,7 @@ class Reader(nn.Module):
         super().__init__()
         channels, height, width = shape
         self.grid = grid or 0
-        self.place = nn.Linear(hidden, 5) if grid else None
+        self.place = GridParameters(hidden, N=grid, size=max(height, width)) if grid else None
         self.output_dim = 2 * channels * (grid**2 if grid else height * width)
 
     def forward(self, images: Tensor, errors: Tensor, states: Tensor) -> Tensor:
@@ -51,7 +51,7 @@ class Writer(nn.Module):
         channels, height, width = shape
         self.grid = grid or 0
         self.shape = shape
-        self.place = nn.Linear(hidden, 5) if grid else None
+        self.place = GridParameters(hidden, N=grid, size=max(height, width)) if grid else None
         self.patch = nn.Linear(hidden, channels * (grid**2 if grid else height * width))
 
     def forward(self, states: Tensor) -> Tensor:

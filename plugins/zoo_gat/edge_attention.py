@@ -3,9 +3,11 @@
 Notation: B batch, N nodes, M edges of all graphs together, H heads, D width of a head.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import torch
+import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -60,6 +62,8 @@ class EdgeAttention(RecordsAttention):
         residual: 'identity' adds the inputs if the widths are equal, 'linear' adds a linear
             projection of the inputs.
         dropout: dropout probability of the weights.
+        head_dropout: dropout probability of the inputs and, after the scores, of the values of each
+            head. Each head has its own masks, as in the code of Veličković et al. 2018.
 
     Shapes:
         inputs [B, N, input_dim] -> [B, N, output_dim].
@@ -77,6 +81,7 @@ class EdgeAttention(RecordsAttention):
         bias: bool | Literal["out"] = "out",
         residual: Literal["none", "identity", "linear"] = "none",
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
+        head_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     ) -> None:
         super().__init__()
         _validate_scorer(scorer)
@@ -94,6 +99,7 @@ class EdgeAttention(RecordsAttention):
         self.has_identity_residual = residual == "identity" and input_dim == self.output_dim
         self.bias = nn.Parameter(torch.empty(self.output_dim)) if bias else None
         self.dropout = nn.Dropout(dropout)
+        self.head_dropout = nn.Dropout(head_dropout)
         self._sparse_inputs = SparseInputs()
         self.reset_parameters()
 
@@ -152,7 +158,7 @@ class EdgeAttention(RecordsAttention):
 
         Returns None if there are several projections, or no such kernels.
         """
-        if self.query is not None or not self._is_plain(self.key):
+        if self._drops_heads or self.query is not None or not self._is_plain(self.key):
             return None
         if self.why_not_fused(inputs.device) is not None:
             return None
@@ -170,9 +176,7 @@ class EdgeAttention(RecordsAttention):
         self, inputs: Tensor, mask: Tensor, edges: EdgeList | None
     ) -> tuple[Tensor, Tensor | None]:
         """Project the inputs and attend: [B, N, H, D], and the bias that is not added yet."""
-        keys = self._project(self.key, inputs)
-        queries = keys if self.query is None else self._project(self.query, inputs)
-        values = keys if self.value is None else self._project(self.value, inputs)
+        queries, keys, values = self._project_parts(inputs)
         if edges is not None and self._why_not_fused(values) is None:
             attended = self._attend_fused(queries, keys, values, edges)
             return attended, None if self.merge == "concat" else self.bias
@@ -207,12 +211,45 @@ class EdgeAttention(RecordsAttention):
             return "there are no values"
         return self.why_not_fused(values.device) or why_not_fused_values(self.scorers, values)
 
+    @property
+    def _drops_heads(self) -> bool:
+        return self.training and self.head_dropout.p > 0
+
+    def _project_parts(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return queries, keys and values [B, N, H * D]; parts can be the same tensor."""
+        if not self._drops_heads:
+            keys = self._project(self.key, inputs)
+            queries = keys if self.query is None else self._project(self.query, inputs)
+            return queries, keys, keys if self.value is None else self._project(self.value, inputs)
+        if self.query is None and self.value is None and self._is_plain(self.key):
+            sparse = self._sparse_inputs.project_heads(
+                self.key, inputs, self.heads, self.head_dropout
+            )
+            if sparse is not None:
+                return sparse, sparse, self.head_dropout(sparse)
+        heads = [self.head_dropout(inputs) for _ in range(self.heads)]
+        keys = self._project_heads(self.key, heads)
+        queries = keys if self.query is None else self._project_heads(self.query, heads)
+        values = keys if self.value is None else self._project_heads(self.value, heads)
+        return queries, keys, self.head_dropout(values)
+
     def _project(self, linear: nn.Module, inputs: Tensor) -> Tensor:
         """Call a linear layer; inputs with few non-zero elements are processed as sparse."""
         if isinstance(linear, GlorotLinear) and self._is_plain(linear):
             return self._sparse_inputs.project(linear, inputs)
         projected: Tensor = linear(inputs)
         return projected
+
+    def _project_heads(self, linear: nn.Module, heads: Sequence[Tensor]) -> Tensor:
+        """Compute the outputs [B, N, H * D] of a linear layer, given the inputs of each head."""
+        if isinstance(linear, GlorotLinear) and self._is_plain(linear):
+            biases = [None] * self.heads if linear.bias is None else linear.bias.chunk(self.heads)
+            parts = zip(heads, linear.weight.chunk(self.heads), biases, strict=True)
+            return torch.cat([F.linear(x, weight, bias) for x, weight, bias in parts], dim=-1)
+        outputs = [
+            linear(x).unflatten(-1, (self.heads, -1))[..., h, :] for h, x in enumerate(heads)
+        ]
+        return torch.cat(outputs, dim=-1)
 
     def _is_plain(self, linear: nn.Module) -> bool:
         """Whether a linear layer can be computed from its weights, without a call."""

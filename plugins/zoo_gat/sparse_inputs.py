@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -30,18 +30,40 @@ class SparseInputs:
 
         Inputs that require a gradient are dense.
         """
-        is_small = inputs.numel() < MIN_SIZE or inputs.device.type != "cpu"
-        if is_small or inputs.requires_grad or torch.compiler.is_compiling():
-            matrices: tuple[_SparseRows, _SparseRows] | _Dense = _Dense()
-        else:
-            matrices = self._cache.get(inputs, None, lambda: _find_rows(inputs))
-        if isinstance(matrices, _Dense) or linear.weight.dtype != inputs.dtype:
+        matrices = self._find(inputs, linear)
+        if isinstance(matrices, _Dense):
             projected: Tensor = linear(inputs)
             return projected
         apply: Callable[..., Tensor] = _SparseProduct.apply
         product = apply(linear.weight.T.contiguous(), *matrices)
         projected = product.view(*inputs.shape[:-1], -1)
         return projected if linear.bias is None else projected + linear.bias
+
+    def project_heads(
+        self, linear: nn.Linear, inputs: Tensor, heads: int, dropout: nn.Module
+    ) -> Tensor | None:
+        """Return linear(dropout(inputs)) with a mask for each head; None if inputs are dense.
+
+        The outputs of a head are a contiguous part of those of the linear layer.
+        """
+        matrices = self._find(inputs, linear)
+        if isinstance(matrices, _Dense):
+            return None
+        rows = matrices[0]
+        products = [
+            replace(rows, values=dropout(rows.values)).multiply(weight.T.contiguous())
+            for weight in linear.weight.chunk(heads)
+        ]
+        projected = torch.cat(products, dim=-1).view(*inputs.shape[:-1], -1)
+        return projected if linear.bias is None else projected + linear.bias
+
+    def _find(self, inputs: Tensor, linear: nn.Linear) -> tuple[_SparseRows, _SparseRows] | _Dense:
+        is_small = inputs.numel() < MIN_SIZE or inputs.device.type != "cpu"
+        if is_small or inputs.requires_grad or torch.compiler.is_compiling():
+            return _Dense()
+        if linear.weight.dtype != inputs.dtype:
+            return _Dense()
+        return self._cache.get(inputs, None, lambda: _find_rows(inputs))
 
 
 class _Dense:

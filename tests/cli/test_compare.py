@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-from recipe_kit import write_recipe
 from typer.testing import CliRunner
 
 from zoo.cli.main import app
@@ -11,19 +9,11 @@ from zoo.cli.main import app
 SWAP = ["--swap", "decoder.attention.scorer=scaled-dot,{type: general},dto"]
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ZOO_DATA", "")  # restored after --data
-    write_recipe(tmp_path)
-    return tmp_path
-
-
 def _run(*arguments):
     return CliRunner().invoke(app, ["compare", *arguments])
 
 
-def test_variants_are_compared_and_a_wrong_one_is_reported(folder):
+def test_variants_are_compared_and_a_wrong_one_is_reported(recipe_folder):
     options = ["--data", "data", "--steps", "1", "--seeds", "1", "--examples", "2"]
     done = _run("letters.yaml", *SWAP, *options, "--device", "cpu", "-o", "out")
     assert done.exit_code == 1
@@ -41,7 +31,7 @@ def test_variants_are_compared_and_a_wrong_one_is_reported(folder):
     )
 
 
-def test_the_list_checks_the_variants(folder):
+def test_the_list_checks_the_variants(recipe_folder):
     done = _run("letters.yaml", *SWAP, "--list", "--json")
     assert done.exit_code == 1
     first, second, third = json.loads(done.stdout)
@@ -50,10 +40,15 @@ def test_the_list_checks_the_variants(folder):
     assert "no scorer named 'dto'" in third["parameters"]
 
 
-def test_wrong_arguments_are_errors(folder):
+def test_wrong_arguments_are_errors(recipe_folder):
     done = _run("letters.yaml")
     assert done.exit_code == 2
     assert "expected --swap PATH=VALUE,VALUE" in " ".join(done.stderr.split())
+    done = _run("multi30k-luon", "--swap", "decoder.attention.scorer=dot")
+    assert str(done.exception) == (
+        "no recipe, spec or file named 'multi30k-luon'; did you mean 'multi30k-luong'? "
+        "(see 'zoo reproduce --list')"
+    )
     done = _run("letters.yaml", "--swap", "decoder.atention.scorer=dot")
     assert done.exit_code == 1
     assert "'model.decoder' has no key 'atention'; did you mean 'attention'?" in str(done.exception)

@@ -86,3 +86,25 @@ def test_all_models_of_the_demo_are_shipped_if_one_is():
     if not shipped & {READER, *TRANSLATORS.values()}:
         pytest.skip("no weights of the demo are shipped")
     assert {READER, *TRANSLATORS.values()} <= shipped
+
+
+def test_training_saves_and_reloads_a_model(tmp_path):
+    done = run("--train", "--steps", "30", "-o", tmp_path / "out")
+    assert "unseen sequences" in done.output
+    assert "attention weights (rows: output tokens, columns: input tokens)" in done.output
+    assert "identical logits" in done.output
+    assert (tmp_path / "out" / "alignment.png").read_bytes().startswith(b"\x89PNG")
+    assert zoo.load(tmp_path / "out" / "model.safetensors").spec["name"] == "bahdanau-reversal"
+
+
+@pytest.mark.parametrize("spec", ["gpt2-tiny", "deepspeech-ctc-tiny", "show-attend-tell-soft-tiny"])
+def test_training_rejects_models_that_are_not_seq2seq_over_tokens(spec):
+    error = run("--train", spec).exception
+    assert f"{spec} is not a sequence-to-sequence model" in str(error)
+
+
+def test_the_folder_is_created_before_the_training(tmp_path):
+    (tmp_path / "file").touch()
+    done = run("--train", "-o", tmp_path / "file")
+    assert "cannot be created: File exists" in str(done.exception)
+    assert "training" not in done.output

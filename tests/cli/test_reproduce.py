@@ -2,28 +2,20 @@
 
 import json
 import os
+import signal
 
-import pytest
-from recipe_kit import write_recipe
 from typer.testing import CliRunner
 
 from zoo.cli.main import app
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ZOO_DATA", "")  # restored after --data
-    write_recipe(tmp_path)
-    return tmp_path
+from zoo.cli.training_progress import TrainingProgress
 
 
 def _run(*arguments):
     return CliRunner().invoke(app, ["reproduce", *arguments])
 
 
-def test_recipes_are_run_and_a_failed_one_stops_nothing(folder):
-    (folder / "bad.yaml").write_text("zoo: 1\nname: bad\n")
+def test_recipes_are_run_and_a_failed_one_stops_nothing(recipe_folder):
+    (recipe_folder / "bad.yaml").write_text("zoo: 1\nname: bad\n")
     options = ["--data", "data", "-o", "out", "--seed", "3", "--set", "spec.train.steps=1"]
     done = _run("bad.yaml", "letters.yaml", *options, "--device", "cpu", "--json")
     assert done.exit_code == 1
@@ -39,15 +31,30 @@ def test_recipes_are_run_and_a_failed_one_stops_nothing(folder):
     assert "validation/loss" in again.stdout
 
 
-def test_missing_data_and_missing_names_are_errors(folder):
+def test_missing_data_and_missing_names_are_errors(recipe_folder):
     assert _run().exit_code == 2
     done = _run("letters.yaml", "-o", "out")
     assert done.exit_code == 1
     assert "letters: the environment variable ZOO_DATA is not set" in done.stderr
 
 
-def test_the_list_has_data_and_targets(folder):
+def test_the_list_has_data_and_targets(recipe_folder):
     done = _run("letters.yaml", "--list")
     assert done.exit_code == 0
     assert "letters (missing)" in done.stdout
     assert "at most 100 % error; at least 50" in done.stdout
+
+
+def test_a_signal_stops_the_run_until_the_same_command(recipe_folder, monkeypatch):
+    def stop(callback, step):
+        signal.raise_signal(signal.SIGTERM)
+
+    command = ["letters.yaml", "--data", "data", "--seed", "3", "--device", "cpu", "-o", "out"]
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingProgress, "on_step", stop)
+        stopped = _run(*command)
+    assert stopped.exit_code == 143
+    assert "letters: stopped, and a checkpoint was saved; run the same command" in stopped.stderr
+    done = _run(*command)
+    assert done.exit_code == 0
+    assert "resumed at step" in done.stderr

@@ -268,29 +268,6 @@ def test_new_plugin_rejects_invalid_names_kinds_and_existing_folders(tmp_path, c
     assert [path.name for path in tmp_path.iterdir()] == ["zoo-x"]
 
 
-def test_demo_trains_saves_and_reloads(tmp_path):
-    text = run("demo", "--train", "--steps", "30", "-o", tmp_path / "out")
-    assert "unseen sequences" in text
-    assert "attention weights (rows: output tokens, columns: input tokens)" in text
-    assert "identical logits" in text
-    assert (tmp_path / "out" / "alignment.png").read_bytes().startswith(b"\x89PNG")
-    assert zoo.load(tmp_path / "out" / "model.safetensors").spec["name"] == "bahdanau-reversal"
-
-
-@pytest.mark.parametrize("spec", ["gpt2-tiny", "deepspeech-ctc-tiny", "show-attend-tell-soft-tiny"])
-def test_demo_rejects_models_that_are_not_seq2seq_over_tokens(spec, capsys):
-    assert f"{spec} is not a sequence-to-sequence model" in _error(
-        ["demo", "--train", spec], capsys
-    )
-
-
-def test_demo_creates_its_folder_before_training(tmp_path):
-    (tmp_path / "file").touch()
-    done = CliRunner().invoke(app, ["demo", "--train", "-o", str(tmp_path / "file")])
-    assert "cannot be created: File exists" in str(done.exception)
-    assert "training" not in done.output
-
-
 def test_options_of_list_cannot_be_combined(capsys):
     assert "cannot be combined" in _error(["list", "--specs", "--kind", "scorer"], capsys)
 

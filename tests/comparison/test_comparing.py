@@ -4,7 +4,6 @@ import csv
 import json
 
 import pytest
-from comparison_kit import make_comparison
 
 from zoo import ZooError
 from zoo.comparison.comparing import (
@@ -16,7 +15,6 @@ from zoo.comparison.comparing import (
 )
 from zoo.comparison.comparison_result import Comparison
 from zoo.comparison.study_file import Settings, read_study
-from zoo.comparison.variant_run import is_finished
 from zoo.reproduction.recipe_run import write_text
 from zoo.training.callback import Callback
 
@@ -99,12 +97,3 @@ def test_an_interruption_leaves_finished_runs(plan, options):
     assert [name for name, v in comparison.variants.items() if v.seeds] == ["baseline"]
     assert comparison.variants["scorer-general"].errors == {}
     assert len(list_tasks([plan], options)) == len(tasks) - 1
-
-
-def test_a_run_that_another_limit_cut_is_repeated():
-    (result,) = make_comparison({}, base=[1.0]).baseline.seeds
-    assert is_finished(result, None)
-    result.cut.append("training stopped after 7 s, at step 3 of 9")
-    assert is_finished(result, 7.0)
-    assert not is_finished(result, 8.0)
-    assert not is_finished(result, None)

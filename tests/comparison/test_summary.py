@@ -1,9 +1,14 @@
 """Differences are compared with the spread of the seeds."""
 
+import math
+
 import pytest
 from comparison_kit import make_comparison, make_figure
 
+from zoo.comparison.comparison_plot import plot_comparison
+from zoo.comparison.comparison_result import Comparison
 from zoo.comparison.summary import compare, summarise
+from zoo.comparison.table import table_rows
 
 
 @pytest.mark.parametrize(
@@ -34,3 +39,15 @@ def test_the_best_is_selected_on_the_validation_data():
 def test_a_group_without_runs_has_no_summary():
     comparison = make_comparison({"dot": []}, base=[])
     assert list(summarise(comparison, comparison.groups[0])) == []
+
+
+def test_values_that_are_not_finite_are_not_the_best_and_are_stored():
+    comparison = make_comparison({"dot": [math.nan, 1.0], "general": [math.inf, 2.0]})
+    (group,) = comparison.groups
+    best, *_ = summarise(comparison, group)
+    assert best == "Best on the validation data: additive, with test BLEU 10 ± 1.41."
+    stored = Comparison.model_validate_json(comparison.model_dump_json())
+    assert math.isnan(stored.variants["dot"].quality.mean)
+    assert stored.variants["general"].seeds[0].values == {"test/bleu": math.inf}
+    assert "not finite" in plot_comparison(stored)
+    assert table_rows(stored, group)[1][1] == "nan"

@@ -1,10 +1,14 @@
 """Workers run several tasks each; one that fails or dies stops nothing."""
 
+import multiprocessing
+import signal
 import time
 
+import pytest
 from pool_kit import work
 
 from zoo.comparison.worker_pool import run_in_workers
+from zoo.training.interruption import Terminated, raise_on_sigterm
 
 
 def test_a_worker_is_used_again_unless_its_state_is_unknown(tmp_path):
@@ -28,3 +32,22 @@ def test_no_task_is_started_after_the_deadline(tmp_path):
     tasks = [("fine", tmp_path / "0")]
     assert list(run_in_workers(tasks, work, 2, deadline=time.monotonic())) == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_sigterm_ends_the_workers_once(tmp_path):
+    tasks = [(kind, tmp_path / kind) for kind in ("endless", "fine")]
+    before = signal.getsignal(signal.SIGTERM)
+
+    def run():
+        try:
+            for outcome in run_in_workers(tasks, work, 2):
+                assert outcome.task == tasks[1]
+                signal.raise_signal(signal.SIGTERM)
+        finally:
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Terminated) as caught, raise_on_sigterm():
+        run()
+    assert caught.value.exit_code == 143
+    assert multiprocessing.active_children() == []
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -59,17 +59,24 @@ import signal, sys
 sys.path.insert(0, sys.argv[1])
 from data_kit import parallel_columns, text_batches
 from zoo.spec.training import Batching
+
+if sys.argv[2] == "record":
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
 batches = text_batches(parallel_columns(60), Batching(items=2), workers=2)
-for update in batches.epoch(0):
-    print(flush=True)
-    signal.pause()
+for index, update in enumerate(batches.epoch(0)):
+    if index == 0:
+        print(flush=True)
+        sys.stdin.readline()
+print(index + 1)
 """
 
 
-@pytest.mark.slow
-def test_an_interrupt_leaves_no_process_behind():
+def _signal_group(number, *, handler):
+    """Send a signal to a process and its two workers; return them, output and last error."""
     process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(KITS)],
+        [sys.executable, "-c", SCRIPT, str(KITS), handler],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -79,11 +86,25 @@ def test_an_interrupt_leaves_no_process_behind():
     assert process.stdout is not None
     process.stdout.readline()
     workers = psutil.Process(process.pid).children(recursive=True)
-    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C in a terminal
-    _, errors = process.communicate(timeout=60)
     assert len(workers) == 2
+    os.killpg(process.pid, number)
+    output, errors = process.communicate(timeout=60)
+    return workers, output.strip(), "".join(errors.strip().splitlines()[-1:])
+
+
+@pytest.mark.slow
+def test_an_interrupt_leaves_no_process_behind():
+    workers, _, error = _signal_group(signal.SIGINT, handler="raise")
     assert psutil.wait_procs(workers, timeout=30)[1] == []
-    assert errors.strip().splitlines()[-1] == "KeyboardInterrupt"
+    assert error == "KeyboardInterrupt"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_workers_leave_signals_of_the_group_to_the_main_process(number):
+    workers, output, error = _signal_group(number, handler="record")
+    assert (output, error) == ("30", "")
+    assert psutil.wait_procs(workers, timeout=30)[1] == []
 
 
 def test_workers_that_are_an_epoch_ahead_make_the_batches_that_are_asked_for():

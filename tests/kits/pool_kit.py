@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 from zoo import ZooError
@@ -18,3 +19,6 @@ def work(task: tuple[str, Path]) -> None:
         raise RuntimeError("the device is lost")
     if kind == "crash":
         os._exit(7)
+    if kind == "endless":
+        while True:
+            signal.pause()

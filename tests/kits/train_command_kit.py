@@ -13,7 +13,10 @@ import yaml
 
 
 def start_zoo(folder: Path, *arguments: object) -> BaseProcess:
-    """Start ``zoo`` in a folder; it writes to ``output.txt`` and ``errors.txt`` there."""
+    """Start ``zoo`` in a folder, in its own process group.
+
+    It writes to ``output.txt`` and ``errors.txt`` there.
+    """
     context = get_context("forkserver")
     context.set_forkserver_preload(["train_command_kit", "accelerate", "zoo.training.run"])
     process = context.Process(target=_zoo, args=(folder, list(map(str, arguments))))
@@ -27,6 +30,7 @@ def _zoo(folder: Path, arguments: list[str]) -> None:
     from zoo.cli.main import main
 
     torch.set_num_threads(1)
+    os.setpgid(0, 0)
     os.chdir(folder)
     for name, stream in (("output.txt", 1), ("errors.txt", 2)):
         file = os.open(name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)

@@ -256,7 +256,18 @@ def test_the_json_schema_knows_the_section():
     ("spec", "overrides", "kept"),
     [
         ("skip-gram-tiny", [], ["source.table.weight", "output.weight"]),
-        ("draw-tiny", [], ["canvas", "encoder_start", "decoder_start"]),
+        (
+            "draw-tiny",
+            [],
+            [
+                *("canvas", "encoder_start", "decoder_start"),
+                *(
+                    f"{part}.place.{name}"
+                    for part in ("read", "write")
+                    for name in ("weight", "bias")
+                ),
+            ],
+        ),
         (
             "wav2vec2-tiny",
             [],

@@ -19,18 +19,22 @@ def _wait_for(path, process):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("number", "code", "name"),
+    ("number", "code", "name", "send", "workers"),
     [
-        (signal.SIGTERM, 143, "SIGTERM"),
-        pytest.param(signal.SIGINT, 130, "Ctrl-C", marks=pytest.mark.slow),
+        (signal.SIGTERM, 143, "SIGTERM", os.kill, 0),
+        (signal.SIGINT, 130, "Ctrl-C", os.kill, 0),
+        (signal.SIGTERM, 143, "SIGTERM", os.killpg, 2),
     ],
 )
-def test_a_signal_ends_the_process_with_a_checkpoint(files, tmp_path, number, code, name):
-    spec = write_spec(tmp_path, make_spec(files, validation=None, steps=10**6, log={"every": 1}))
+def test_a_signal_ends_the_process_with_a_checkpoint(
+    files, tmp_path, number, code, name, send, workers
+):
+    train = make_spec(files, validation=None, steps=10**6, log={"every": 1}, workers=workers)
+    spec = write_spec(tmp_path, train)
     train = ("train", spec, "--device", "cpu", "-o")
     process = start_zoo(tmp_path, *train, "run")
     _wait_for(tmp_path / "run" / "log.jsonl", process)
-    os.kill(process.pid, number)
+    send(process.pid, number)
     process.join()
     assert process.exitcode == code
     (checkpoint,) = (tmp_path / "run" / "checkpoints").iterdir()

@@ -60,7 +60,10 @@ def command(
     ] = Path("runs") / "comparisons",
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder of the data sets; default: the environment variable ZOO_DATA."),
+        typer.Option(
+            help="Folder of the data sets; default: the environment variable ZOO_DATA, or "
+            "../shared/data."
+        ),
     ] = None,
     overrides: SetOption = None,
     examples: Annotated[
@@ -86,10 +89,11 @@ def command(
     from zoo.benchmarking.selection import find_device
     from zoo.comparison.comparing import RunOptions
     from zoo.comparison.study_file import Settings
-    from zoo.reproduction.data_check import VARIABLE
+    from zoo.reproduction.data_check import VARIABLE, use_default_folder
 
     if data is not None:
         os.environ[VARIABLE] = str(data)
+    use_default_folder()
     given = [*(overrides or ()), *([] if steps is None else [f"train.steps={steps}"])]
     settings = Settings(
         tuple(given), None if seeds is None else tuple(range(seeds)), limit, examples
@@ -142,7 +146,7 @@ def _run(plans: Sequence[Plan], options: RunOptions) -> tuple[list[Comparison], 
     """Return the results, and whether all runs have one."""
     from zoo.cli.progress import task_progress
     from zoo.comparison.comparing import list_tasks, prepare, run_all, write_comparison
-    from zoo.training.interruption import Interrupted
+    from zoo.training.interruption import Interrupted, raise_on_sigterm
 
     data = prepare(plans, options)
     tasks = list_tasks(plans, options)
@@ -151,7 +155,7 @@ def _run(plans: Sequence[Plan], options: RunOptions) -> tuple[list[Comparison], 
     ended = failed = 0
     stop: BaseException | None = None
     try:
-        with task_progress() as progress:
+        with raise_on_sigterm(), task_progress() as progress:
             for outcome in run_all(tasks, options):
                 ended += 1
                 failed += outcome.problem is not None
@@ -164,13 +168,13 @@ def _run(plans: Sequence[Plan], options: RunOptions) -> tuple[list[Comparison], 
     if stop is not None:
         say(
             f"stopped: {asked - len(tasks) + ended - failed} of {asked} runs are finished and in "
-            f"{options.output}; the same command goes on"
+            f"{options.output}; run the same command again to continue"
         )
         raise typer.Exit(getattr(stop, "exit_code", 130))
     if ended < len(tasks):
         say(
-            f"{len(tasks) - ended} runs were not started in {options.total:g} s; the same command "
-            "goes on"
+            f"{len(tasks) - ended} runs were not started in {options.total:g} s; run the same "
+            "command again to continue"
         )
     return results, not failed and ended == len(tasks)
 

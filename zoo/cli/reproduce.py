@@ -106,7 +106,7 @@ def command(
         results, stopped = _run(recipes, output, options, seeds)
     if as_json:
         print_json([result.model_dump() for result in results])
-    else:
+    elif results:
         print_rows(COLUMNS, [row for result in results for row in figure_rows(result)])
     if failed or stopped:
         raise typer.Exit(1)
@@ -146,7 +146,8 @@ def _run(
         try:
             done += run_recipe(recipe, output, options, seeds)
         except Interrupted as stop:
-            typer.echo(f"{stop} (run the same command again)", err=True)
+            message = "stopped, and a checkpoint was saved; run the same command again to continue"
+            typer.echo(f"{recipe.name}: {message}", err=True)
             raise typer.Exit(stop.exit_code) from None
         except ZooError as error:
             typer.echo(f"{recipe.name}: {error}", err=True)
@@ -167,6 +168,7 @@ def _run_side_by_side(
     from zoo.reproduction.data_check import check_data
     from zoo.reproduction.recipe_run import write_results
     from zoo.reproduction.side_by_side import list_tasks, run_tasks
+    from zoo.training.interruption import raise_on_sigterm
 
     tasks, usable = [], []
     for recipe in recipes:
@@ -176,7 +178,8 @@ def _run_side_by_side(
             usable.append(recipe)
         except ZooError as error:
             typer.echo(f"{recipe.name}: {error}", err=True)
-    failed = run_tasks(tasks, jobs, lambda text: typer.echo(text, err=True))
+    with raise_on_sigterm():
+        failed = run_tasks(tasks, jobs, lambda text: typer.echo(text, err=True))
     results = [write_results(recipe, output) for recipe in usable]
     return results, bool(failed) or len(usable) < len(recipes)
 

@@ -36,9 +36,9 @@ def wrap_command(function: Callable[..., None]) -> Callable[..., None]:
         try:
             function(**{name: options[name] for name in own})
             sys.stdout.flush()
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             print("interrupted", file=sys.stderr)
-            raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(getattr(stop, "exit_code", INTERRUPTED)) from None
         except BrokenPipeError:  # the reader has closed the pipe, as `head` does
             _discard_output()
             raise typer.Exit(0) from None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from zoo.errors import Problem, SpecError
+from zoo.errors import Problem, SpecError, suggest
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry
 from zoo.reproduction.recipe_file import RecipeFile, read_recipe
@@ -43,6 +44,7 @@ def read_base(
         document = _override(load_document(recipe.spec, registry), settings, "--set")
         _require_training(document, source)
     else:
+        _require_known(source, registry)
         document = _override(load_document(source, registry), settings, "--set")
         _require_training(document, source)
         recipe = _as_recipe(document, source, registry)
@@ -73,10 +75,26 @@ def change_recipe(base: RecipeFile, changes: Sequence[str], examples: int | None
     return replace(base, spec=spec, overrides=overrides, fingerprint=fingerprint)
 
 
+def first_monitored(resolved: Mapping[str, Any]) -> str:
+    """Return the value that selects the checkpoint in a resolved spec; of several the first."""
+    monitor = (resolved["train"].get("evaluate") or {}).get("monitor", "loss")
+    return monitor if isinstance(monitor, str) else str(monitor[0])
+
+
 def _override(document: Document, texts: Sequence[str], option: str) -> Document:
     for text in texts:
         document = merge(document, parse_override(text, document, option=option))
     return document
+
+
+def _require_known(source: str, registry: ComponentRegistry) -> None:
+    """Raise SpecError for the name of a spec or recipe that does not exist."""
+    path = Path(source)
+    if path.suffix in (".yaml", ".yml") or path.exists() or source in registry.specs:
+        return
+    known = [*registry.recipes, *registry.specs]
+    tail = suggest(source, known, list_command="zoo reproduce --list")
+    raise SpecError([Problem(f"no recipe, spec or file named '{source}'{tail}")])
 
 
 def _require_training(document: Document, source: str) -> None:
@@ -87,7 +105,7 @@ def _require_training(document: Document, source: str) -> None:
 
 def _as_recipe(document: Document, source: str, registry: ComponentRegistry) -> RecipeFile:
     spec = load_spec(document, registry=registry)
-    monitor = (spec.resolve()["train"].get("evaluate") or {}).get("monitor", "loss")
+    monitor = first_monitored(spec.resolve())
     recipe = Recipe(
         zoo=1,
         name=re.sub(r"[^a-z0-9.-]", "-", spec.name.lower()),

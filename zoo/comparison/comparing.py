@@ -12,7 +12,7 @@ from zoo.comparison.comparison_plot import plot_comparison
 from zoo.comparison.comparison_result import Comparison, Runs, collect_results, read_runs
 from zoo.comparison.study_file import BASELINE, Plan
 from zoo.comparison.table import format_csv, format_markdown
-from zoo.comparison.variant_run import RunTask, is_finished, run_variant
+from zoo.comparison.variant_run import RunTask, run_variant
 from zoo.comparison.worker_pool import Outcome, describe_error, run_in_workers
 from zoo.reproduction.data_check import check_data
 from zoo.reproduction.recipe_run import write_text
@@ -81,7 +81,7 @@ def list_tasks(plans: Sequence[Plan], options: RunOptions) -> list[RunTask]:
 
 def _has_result(task: RunTask, runs: Runs) -> bool:
     result = runs.get((task.recipe.fingerprint, task.seed))
-    return result is not None and is_finished(result, task.limit)
+    return result is not None and result.is_final(task.limit, task.examples)
 
 
 def _task(plan: Plan, name: str, seed: int, options: RunOptions) -> RunTask:

@@ -89,7 +89,7 @@ def _draw_row(
     svg.text(_LABELS - 12, y + 4, label, anchor="end")
     quality = variant.quality
     if quality is None or not math.isfinite(quality.mean):
-        state = "failed" if variant.errors else "not run yet"
+        state = "failed" if variant.errors else "not finite" if variant.seeds else "not run yet"
         svg.text(_LABELS + 4, y + 4, state, size=11, fill=MUTED)
         return
     for value in quality.by_seed.values():

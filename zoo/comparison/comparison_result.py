@@ -6,25 +6,26 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
+from zoo.comparison.base import first_monitored
 from zoo.comparison.study_file import BASELINE, Plan
 from zoo.comparison.variant_run import read_run, run_folder
 from zoo.errors import ZooError
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.reproduction.recipe_schema import Figure
-from zoo.reproduction.result import FigureResult, SeedResult, collect_figures
+from zoo.reproduction.result import FigureResult, Record, SeedResult, collect_figures
 from zoo.spec.spec import load_spec
 
 
-class VariantResult(BaseModel):
+class VariantResult(Record):
     """The results of a variant.
 
     Attributes:
         changes: overrides of the base's spec.
         quality: the first figure of the recipe; None if no seed has it.
-        validation: the value that selects the checkpoint.
+        validation: the value that selects the checkpoint; of several the first.
         seeds: the runs.
         errors: the errors of runs that failed, by seed.
     """
@@ -52,7 +53,7 @@ class VariantResult(BaseModel):
         return max((s.peak_memory for s in self.seeds if s.peak_memory is not None), default=None)
 
 
-class GroupResult(BaseModel):
+class GroupResult(Record):
     """The variants of a group: their names by label, the base first."""
 
     name: str
@@ -61,7 +62,7 @@ class GroupResult(BaseModel):
     left_out: dict[str, str]
 
 
-class Comparison(BaseModel):
+class Comparison(Record):
     """The results of a study.
 
     Attributes:
@@ -72,6 +73,7 @@ class Comparison(BaseModel):
         lower_is_better: whether lower values of the quality are better.
         speed: what the speed of the training counts.
         seeds_asked: the seeds of the study.
+        examples: number of examples that were evaluated; None: all.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Comparison(BaseModel):
     validation_lower_is_better: bool
     speed: str
     seeds_asked: list[int]
+    examples: int | None = None
     groups: list[GroupResult]
     variants: dict[str, VariantResult]
 
@@ -151,11 +154,10 @@ def collect_results(
     quality = _make_figure(target.value, target.label, target.unit)
     assert plan.base.spec is not None
     resolved = load_spec(plan.base.spec, registry=registry).resolve()
-    evaluation = resolved["train"].get("evaluate") or {}
-    monitor = evaluation.get("monitor", "loss")
+    monitor = first_monitored(resolved)
     unit = quality.unit if quality.value.rpartition("/")[2] == monitor else ""
     validation = _make_figure(f"validation/{monitor}", f"validation {monitor}", unit)
-    mode = evaluation.get("mode")
+    mode = (resolved["train"].get("evaluate") or {}).get("mode")
     lower = is_lower_better(validation, registry) if mode is None else mode == "min"
     runs, errors = read_runs(plan, output)
     variants = {}
@@ -184,6 +186,7 @@ def collect_results(
         validation_lower_is_better=lower,
         speed=plan.study.speed,
         seeds_asked=list(plan.seeds),
+        examples=plan.examples,
         groups=[
             GroupResult(
                 name=name, title=group.title, rows=plan.groups[name], left_out=group.left_out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from zoo.comparison.comparison_result import Comparison, GroupResult, VariantResult
@@ -18,7 +19,9 @@ def summarise(comparison: Comparison, group: GroupResult) -> Iterator[str]:
     measured = {
         label: variant
         for label, name in group.rows.items()
-        if (variant := comparison.variants[name]).quality and variant.validation
+        if (variant := comparison.variants[name]).quality
+        and variant.validation
+        and math.isfinite(variant.validation.mean)
     }
     if not measured:
         return

@@ -96,13 +96,6 @@ def run_variant(task: RunTask, callback: Callback | None = None) -> None:
         (folder / MODEL_FILE).unlink(missing_ok=True)
 
 
-def is_finished(result: SeedResult, limit: float | None) -> bool:
-    """Return whether a run need not be repeated: another time limit did not end its training."""
-    stopped = [text for text in result.cut if text.startswith("training stopped")]
-    same = limit is not None and any(f" after {limit:g} s" in text for text in stopped)
-    return same or not stopped
-
-
 def read_run(task_folder: Path) -> tuple[SeedResult | None, str | None]:
     """Return the result of a run, or its error, or nothing."""
     result = read_result(task_folder / RESULT_FILE)

@@ -59,11 +59,12 @@ def run_in_workers(
             for connection in set(running).intersection(wait(list(running))):
                 worker = running.pop(connection)
                 problem, usable = worker.receive()
-                yield Outcome(worker.task, time.monotonic() - worker.started, problem)
+                outcome = Outcome(worker.task, time.monotonic() - worker.started, problem)
                 if usable:
                     idle.append(worker)
                 else:
                     worker.end()
+                yield outcome
     finally:
         for worker in [*idle, *running.values()]:
             worker.terminate()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from torch.utils.data import DataLoader, Dataset as TorchDataset
 
 from zoo.data.order import Indices
 from zoo.data.source import BatchSource, Collated
+from zoo.data.worker_signals import blocked_signals, leave_signals_to_parent
 
 PREFETCH = 4
 """Number of updates that are made ahead of their use, for each worker."""
@@ -101,10 +101,10 @@ class Loader:
                 persistent_workers=True,
                 prefetch_factor=PREFETCH,
                 pin_memory=self.pin,
-                worker_init_fn=_ignore_interrupts,
+                worker_init_fn=leave_signals_to_parent,
             )
         self.sampler.jobs = jobs
-        with _without_tokenizer_threads():
+        with _without_tokenizer_threads(), blocked_signals():
             made = iter(self.loader)
         yield from made
 
@@ -116,11 +116,6 @@ class Loader:
             iterator._shutdown_workers()
             for worker in iterator._workers:
                 worker.kill()
-
-
-def _ignore_interrupts(worker: int) -> None:
-    """Let the main process handle Ctrl-C, which is sent to all processes, and end its workers."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager

@@ -15,9 +15,10 @@ _ROW_BITS = np.uint64(24)
 def random_numbers(seed: int, indices: ArrayLike, count: int) -> NDArray[np.float64]:
     """Return uniform random numbers from 0 to 1 (exclusive) for some examples.
 
-    They depend on the seed and the index of the example only, and the first ones not on
-    their number. They are numbers of the sequence SplitMix64 (Steele, Lea and Flood 2014, Fast
-    splittable pseudorandom number generators), so that those of many examples are computed at once.
+    They depend on the seed and the index of the example only; a larger `count` adds numbers and
+    does not change the first ones. They are numbers of the sequence SplitMix64 (Steele, Lea and
+    Flood 2014, Fast splittable pseudorandom number generators), so that those of many examples are
+    computed at once.
 
     Args:
         indices: the indices of the examples [B], below 2^40.

@@ -21,8 +21,9 @@ def run_recipe(
 ) -> Iterator[Reproduction]:
     """Run the seeds of a recipe, and yield its results after each.
 
-    The runs are in ``output/NAME/seed-SEED``; a seed with a result is not run again. The results of
-    all seeds so far are written to ``output/NAME.json``.
+    The runs are in ``output/NAME/seed-SEED``; a seed with a result is not run again, unless another
+    limit cut it short: its training is then continued. The results of all seeds so far are written
+    to ``output/NAME.json``.
 
     Args:
         seeds: default: those of the recipe.
@@ -42,15 +43,15 @@ def run_recipe(
     for seed in recipe.recipe.seeds if seeds is None else seeds:
         path = folder / f"seed-{seed}" / RESULT_FILE
         result = read_result(path)
-        if result is None:
-            result = SeedRun(recipe, seed, path.parent, overrides, options).run()
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_text(path, result.model_dump_json(indent=1))
-        elif result.fingerprint != recipe.fingerprint:
+        if result is not None and result.fingerprint != recipe.fingerprint:
             raise ZooError(
                 f"{path.parent} has a run with other settings of recipe '{recipe.name}'; remove "
                 "the folder, or use another one with -o FOLDER"
             )
+        if result is None or not result.is_final(options.limit, options.examples):
+            result = SeedRun(recipe, seed, path.parent, overrides, options).run()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_text(path, result.model_dump_json(indent=1))
         yield write_results(recipe, output)
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import BaseModel, computed_field
+from pydantic import BaseModel, ConfigDict, computed_field
 
 from zoo.reproduction.recipe_schema import Figure
 
 
-class SeedResult(BaseModel):
+class Record(BaseModel):
+    """Base class of results; NaN and infinite values are strings in JSON, which has no others."""
+
+    model_config = ConfigDict(ser_json_inf_nan="strings")
+
+
+class SeedResult(Record):
     """The results of one seed.
 
     Attributes:
@@ -51,8 +58,29 @@ class SeedResult(BaseModel):
     curve: list[dict[str, float]] = []
     cut: list[str] = []
 
+    def is_final(self, limit: float | None, examples: int | None) -> bool:
+        """Return whether a run with these limits need not be repeated: no other limit cut it short.
 
-class FigureResult(BaseModel):
+        Args:
+            limit: seconds of training.
+            examples: number of examples that are evaluated.
+        """
+        allowed = [] if limit is None else [cut_by_time(limit)]
+        allowed += [] if examples is None else [cut_by_examples(examples)]
+        return all(text.startswith(tuple(allowed)) for text in self.cut)
+
+
+def cut_by_time(limit: float) -> str:
+    """Return the first words of the entry in `SeedResult.cut` of a time limit."""
+    return f"training stopped after {limit:g} s,"
+
+
+def cut_by_examples(examples: int) -> str:
+    """Return the entry in `SeedResult.cut` of an evaluation on the first examples."""
+    return f"evaluated on the first {examples:,} examples"
+
+
+class FigureResult(Record):
     """A figure over the seeds, in its unit."""
 
     value: str
@@ -73,9 +101,10 @@ class FigureResult(BaseModel):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def spread(self) -> float | None:
-        """The standard deviation over the seeds; None for one seed."""
+        """The standard deviation over the seeds; None for one seed, or if it is not finite."""
         values = list(self.by_seed.values())
-        return statistics.stdev(values) if len(values) > 1 else None
+        finite = all(map(math.isfinite, values))
+        return statistics.stdev(values) if finite and len(values) > 1 else None
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -91,7 +120,7 @@ class FigureResult(BaseModel):
         return all(checks) if checks else None
 
 
-class Reproduction(BaseModel):
+class Reproduction(Record):
     """The results of a recipe.
 
     Attributes:

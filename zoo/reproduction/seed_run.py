@@ -20,7 +20,7 @@ from zoo.hub.models import read_header
 from zoo.interfaces import ProgramRun
 from zoo.reproduction.recipe_evaluation import RecipeEvaluation
 from zoo.reproduction.recipe_file import RecipeFile
-from zoo.reproduction.result import SeedResult
+from zoo.reproduction.result import SeedResult, cut_by_examples, cut_by_time
 from zoo.training.callback import Callback, RunInfo
 from zoo.training.run import train
 from zoo.training.run_log import read_log
@@ -100,7 +100,7 @@ class SeedRun:
                 run = ProgramRun(self.folder, model, self.options.device, self.seed, progress)
                 self.values |= self.recipe.recipe.program.build().run(run)
         if self.options.examples is not None:
-            self.cut.append(f"evaluated on the first {self.options.examples:,} examples")
+            self.cut.append(cut_by_examples(self.options.examples))
         seconds = time.monotonic() - started
         before = max(0.0, trained.get("training_seconds", 0.0) - seconds)  # of interrupted runs
         return SeedResult(
@@ -143,10 +143,7 @@ class SeedRun:
         assert kept.info is not None
         limit = self.options.limit
         if limit is not None and result.step < kept.info.steps and stored["seconds"] >= limit:
-            self.cut.append(
-                f"training stopped after {limit:g} s, at step {result.step:,} of "
-                f"{kept.info.steps:,}"
-            )
+            self.cut.append(f"{cut_by_time(limit)} at step {result.step:,} of {kept.info.steps:,}")
         return result.path, {
             "steps": result.step,
             "parameters": kept.info.parameters,

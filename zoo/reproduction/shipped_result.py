@@ -17,7 +17,7 @@ from zoo.hub.shipped import find_shipped
 from zoo.reproduction.data_check import check_data
 from zoo.reproduction.recipe_evaluation import RecipeEvaluation
 from zoo.reproduction.recipe_file import read_recipe
-from zoo.reproduction.result import SeedResult
+from zoo.reproduction.result import Record, SeedResult
 
 DTYPE = "float64"
 """Results are computed in double precision, so that another order of the same operations, on
@@ -53,7 +53,7 @@ class Hypotheses(BaseModel):
         )
 
 
-class ShippedResult(BaseModel):
+class ShippedResult(Record):
     """The results of a shipped model.
 
     Attributes:

@@ -56,7 +56,7 @@ def list_tasks(
 def run_tasks(tasks: Sequence[Task], jobs: int, report: Callable[[str], None]) -> list[Task]:
     """Run processes, at most `jobs` at a time, and return the tasks that failed.
 
-    Ctrl-C is sent to all processes by the terminal: each saves a checkpoint and ends.
+    If this function is interrupted, the processes get SIGTERM: each saves a checkpoint and ends.
 
     Args:
         report: called with a line of text when a task ends.

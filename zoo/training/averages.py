@@ -14,18 +14,19 @@ from zoo.training.sharding import local
 
 
 class MovingAverage:
-    r"""Exponential moving average of the parameters of a model.
+    r"""Exponential moving average of the parameters and the running statistics of a model.
 
     .. math:: a_t = d_t \, a_{t-1} + (1 - d_t) \, w_t, \quad d_t = \min(d, (1 + t) / (10 + t))
 
-    so that the first averages do not depend on the initial weights. Buffers are not averaged.
+    so that the first averages do not depend on the initial weights. The running statistics of batch
+    normalisation are averaged too, because those of the current weights do not fit the averages;
+    other buffers are not.
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
-        self.names = [name for name, _ in model.named_parameters()]
-        self.parameters = list(model.parameters())
-        self.weights: list[Tensor] = [local(p.detach()) for p in self.parameters]
+        self.named_weights = {**dict(model.named_parameters()), **_running_statistics(model)}
+        self.weights: list[Tensor] = [local(w.detach()) for w in self.named_weights.values()]
         self.averages = [weight.clone() for weight in self.weights]
 
     @torch.no_grad()
@@ -48,6 +49,17 @@ class MovingAverage:
         weights = [weight.clone() for weight in self.weights]
         torch._foreach_copy_(self.weights, self.averages)
         torch._foreach_copy_(self.averages, weights)
+
+
+def _running_statistics(model: nn.Module) -> dict[str, Tensor]:
+    """Return the running means and variances of a model by name."""
+    return {
+        f"{prefix}.{name}" if prefix else name: buffer
+        for prefix, module in model.named_modules()
+        if isinstance(module, nn.modules.batchnorm._NormBase)
+        for name, buffer in module.named_buffers(recurse=False)
+        if buffer.is_floating_point()
+    }
 
 
 def average_checkpoints(files: Sequence[Path]) -> dict[str, Tensor]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -22,6 +24,34 @@ class Interrupted(ZooError):
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+class Terminated(KeyboardInterrupt):
+    """Raised by SIGTERM in a block of `raise_on_sigterm`."""
+
+    exit_code = 128 + signal.SIGTERM
+
+
+@contextmanager
+def raise_on_sigterm() -> Iterator[None]:
+    """Raise `Terminated` on SIGTERM inside a block, as Ctrl-C raises KeyboardInterrupt.
+
+    It is raised once: ``timeout`` sends the signal twice. A training in the block still ends after
+    its current step.
+    """
+
+    def receive(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, receive)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 class Signals:

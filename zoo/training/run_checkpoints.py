@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from zoo.artifact.checkpoint import open_tensors
 from zoo.artifact.saving import save, write
@@ -97,7 +97,7 @@ class RunCheckpoints:
         setup, processes = self._setup, self._setup.processes
         found = optimiser_tensors(setup.model, setup.optimiser)
         if setup.average is not None:
-            found |= {f"{_WEIGHTS}{name}": p for name, p in setup.model.named_parameters()}
+            found |= {f"{_WEIGHTS}{name}": w for name, w in setup.average.named_weights.items()}
         tensors = {name: full(tensor).cpu() for name, tensor in found.items()}
         for rank, states in enumerate(processes.gather(get_random_state())):
             tensors |= {f"{_RANDOM}/{rank}/{key}": value for key, value in states.items()}
@@ -126,9 +126,11 @@ class RunCheckpoints:
         average = setup.average
         if average is not None:
             torch._foreach_copy_(average.averages, average.weights)
-            for name, parameter in setup.model.named_parameters():
-                weight = shard_like(tensors.read(f"{_WEIGHTS}{name}"), parameter)
-                local(parameter).copy_(local(weight))
+            for name, current in average.named_weights.items():
+                key = f"{_WEIGHTS}{name}"
+                # Checkpoints of previous versions have no running statistics of the weights.
+                if key in tensors.metas or isinstance(current, nn.Parameter):
+                    local(current).copy_(local(shard_like(tensors.read(key), current)))
         restore_optimiser(setup.model, setup.optimiser, tensors, data["optimiser"])
         state = RunState.from_json(data["state"])
         if setup.schedule is not None and state.schedule:

@@ -88,6 +88,26 @@ def test_fully_masked_rows_have_no_samples():
     assert torch.count_nonzero(scores.grad[0]) == 0
 
 
+def test_expectation_replaces_samples_in_training():
+    torch.manual_seed(0)
+    scores = torch.randn(4000, 5, dtype=torch.float64, requires_grad=True)
+    align = Hard(expectation=0.25).train()
+
+    weights, samples = align(scores, return_samples=True)
+    expected = (weights < 1).all(dim=-1)
+    coefficients = torch.randn_like(scores)
+    (weights * coefficients).sum().backward()
+    soft = scores.detach().clone().requires_grad_()
+    (soft.softmax(dim=-1) * coefficients)[expected].sum().backward()
+
+    assert expected.double().mean().item() == pytest.approx(0.25, abs=0.03)
+    torch.testing.assert_close(weights[expected], scores.softmax(dim=-1)[expected])
+    assert set(weights[~expected].unique().tolist()) == {0.0, 1.0}
+    assert torch.equal(samples.logprob == 0, expected)
+    torch.testing.assert_close(scores.grad, soft.grad)
+    assert set(align.eval()(scores).unique().tolist()) == {0.0, 1.0}
+
+
 def test_is_stochastic_unless_straight_through():
     assert Hard().is_stochastic
     assert not Hard(straight_through=True).is_stochastic

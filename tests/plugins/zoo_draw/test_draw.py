@@ -86,8 +86,9 @@ def reference_draw(model: Draw, x: np.ndarray) -> tuple[np.ndarray, list[float]]
 def test_matches_the_equations_in_numpy(read, write):
     model = compose(read_size=read, write_size=write).double().eval()
     with torch.no_grad():
-        for start in (model.canvas, model.encoder_start, model.decoder_start):
-            start.copy_(torch.randn(start.shape, dtype=torch.float64) / 2)
+        places = [p for name, p in model.named_parameters() if ".place." in name]
+        for weight in (model.canvas, model.encoder_start, model.decoder_start, *places):
+            weight.copy_(torch.randn(weight.shape, dtype=torch.float64) / 2)
     batch = make_batch(model)
 
     outputs = model(batch)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from zoo_draw.filters import filter_banks
+from zoo_draw.filters import GridParameters, filter_banks
 
 
 def make_parameters(*rows: tuple[float, ...]) -> torch.Tensor:
@@ -26,6 +26,20 @@ def reference_filters(row, N, height, width):
                 F[i - 1, a - 1] = np.exp(-((a - mu) ** 2) / (2 * variance))
             F[i - 1] /= F[i - 1].sum()
     return F_X, F_Y
+
+
+@pytest.mark.parametrize(("N", "means"), [(1, [14.5]), (2, [7.5, 21.5]), (4, [4, 11, 18, 25])])
+def test_the_initial_grid_covers_the_image_evenly(N, means):
+    place = GridParameters(3, N=N, size=28).double()
+
+    banks = filter_banks(place(torch.randn(1, 3, dtype=torch.float64)), N, 28, 28)
+
+    pixels, sigma = torch.arange(1.0, 29.0, dtype=torch.float64), 28 / N / 2
+    centres = torch.tensor(means, dtype=torch.float64)[:, None]
+    expected = torch.distributions.Normal(centres, sigma).log_prob(pixels).softmax(dim=-1)
+    torch.testing.assert_close(banks.F_X[0], expected, rtol=1e-5, atol=1e-7)
+    torch.testing.assert_close(banks.F_Y, banks.F_X)
+    assert banks.gamma.item() == 1
 
 
 def test_known_values():

@@ -73,6 +73,48 @@ def test_recorded_weights_are_those_of_edges_then_self_loops(encoder, graph):
     assert not layers.layers[0].recorders
 
 
+@pytest.mark.parametrize("hooked", [False, True])
+@pytest.mark.parametrize("project", ["shared", "kv", "qkv"])
+def test_head_dropout_matches_the_formula_of_each_head(encoder, graph, project, hooked):
+    params = {"head_dropout": 0.5, "project": project, "bias": True}
+    layers, (features, _) = encoder(heads=3, merge="concat", attention=params), graph
+    (layer,) = layers.layers
+    torch.nn.init.normal_(layer.key.bias)
+    if hooked:  # the projection is then called
+        layer.key.register_forward_hook(lambda module, args, output: None)
+    masks = []
+    layer.head_dropout.register_forward_hook(
+        lambda module, args, output: masks.append(2.0 * (output != 0))
+    )
+
+    output = _states(layers.train(), features).unflatten(-1, (3, 4))
+
+    *inputs, values = masks
+    assert len(inputs) == 3
+    assert not torch.equal(inputs[0], inputs[1])
+    for h, mask in enumerate(inputs):
+        rows, x = slice(4 * h, 4 * h + 4), features * mask
+        k, q, v = (
+            x @ linear.weight[rows].T + linear.bias[rows]
+            for linear in (layer.key, layer.query or layer.key, layer.value or layer.key)
+        )
+        alpha = layer.scorers[h](q, k).softmax(dim=-1)
+        torch.testing.assert_close(output[:, :, h], alpha @ (v * values[..., rows]))
+
+
+@pytest.mark.parametrize("scorer", ["gat", "gatv2"])
+def test_head_dropout_over_edges_matches_that_without_edges(encoder, scorer):
+    layers = encoder(scorer=scorer, layers=2, heads=2, attention={"head_dropout": 0.5}).train()
+    features = torch.randn(2, 4, 5)
+    all_edges = torch.cartesian_prod(torch.arange(4), torch.arange(4)).expand(2, -1, 2)
+    outputs = []
+    for edges in (None, all_edges):
+        torch.manual_seed(3)
+        outputs.append(_states(layers, features, edges))
+    torch.testing.assert_close(*outputs)
+    assert torch.equal(_states(layers.eval(), features), _states(layers, features))
+
+
 def test_dropout_is_applied_to_features_and_weights(encoder, graph):
     for params in ({"dropout": 0.5}, {"attention": {"dropout": 0.5}}):
         layers = encoder(layers=2, **params)

@@ -50,6 +50,30 @@ def test_products_and_gradients_equal_those_of_the_layer(products, bias):
     assert len(products) == 2
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_heads_have_their_own_dropout(products, bias):
+    linear = torch.nn.Linear(50, 6, bias=bias).double()
+    inputs, dropout, masks = make_inputs(2, 20, 50), torch.nn.Dropout(0.5), []
+    dropout.register_forward_hook(lambda module, args, output: masks.append(output / args[0]))
+
+    found = SparseInputs().project_heads(linear, inputs, 3, dropout)
+
+    at = inputs.flatten(0, 1).nonzero(as_tuple=True)
+    factors = [torch.zeros(40, 50).double().index_put(at, mask).view(2, 20, 50) for mask in masks]
+    expected = torch.cat(
+        [linear(inputs * factor)[..., 2 * h : 2 * h + 2] for h, factor in enumerate(factors)],
+        dim=-1,
+    )
+    torch.testing.assert_close(found, expected)
+    parameters = list(linear.parameters())
+    results = [torch.autograd.grad(value.cos().sum(), parameters) for value in (found, expected)]
+    torch.testing.assert_close(*results)
+    assert products == [2, 2, 2]
+    assert not torch.equal(masks[0], masks[1])
+    dense = torch.randn_like(inputs)
+    assert SparseInputs().project_heads(linear, dense, 3, dropout) is None
+
+
 def test_derivatives_of_the_weight():
     inputs, found = make_inputs(1, 20, 50, density=0.01), SparseInputs()
     linear = torch.nn.Linear(50, 2, bias=False).double()

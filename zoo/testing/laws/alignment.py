@@ -84,7 +84,8 @@ def fully_masked_rows(config: Configuration) -> None:
 
 def sample_statistics(config: Configuration) -> None:
     """A stochastic alignment selects one key; in training, frequencies, log-probabilities and
-    entropies are those of its distribution."""
+    entropies are those of its distribution. A row can be the distribution instead of a sample; its
+    log-probability is then 0."""
     align = config.build()
     if not align.is_stochastic:
         raise NotApplicable("it is not stochastic")
@@ -103,23 +104,29 @@ def sample_statistics(config: Configuration) -> None:
     assert samples.logprob.shape == samples.entropy.shape == (count, 1, 1), (
         "samples are not [B, H, T]"
     )
-    selected = weights[:, 0, 0]
-    assert ((selected == 1).sum(dim=-1) == 1).all(), (
+    is_sample = (weights[:, 0, 0] == 1).sum(dim=-1) == 1
+    selected, expected = weights[is_sample, 0, 0], weights[~is_sample, 0, 0]
+    assert is_sample.any(), "no row has exactly one weight of 1"
+    assert (samples.logprob[~is_sample] == 0).all(), (
         "a sampled row does not have exactly one weight of 1"
     )
     assert (selected.sum(dim=-1) == 1).all(), "a sample has weight on other keys"
+    logprob, count = samples.logprob[is_sample], len(selected)
     entropy = 0.0
     for key in range(4):
         sampled = selected[:, key] == 1
         if not sampled.any():
             continue
-        probabilities = samples.logprob[sampled].exp().unique()
+        probabilities = logprob[sampled].exp().unique()
         assert probabilities.numel() == 1, "one key has several probabilities"
         probability = probabilities.item()
         error = (probability * (1 - probability) / count) ** 0.5
         frequency = sampled.double().mean().item()
         assert abs(frequency - probability) <= 4 * error, (
             f"key {key} is sampled with frequency {frequency:.3f}, expected {probability:.3f}"
+        )
+        assert (expected[:, key] - probability).abs().lt(1e-9).all(), (
+            f"the weight of key {key} in a row that is not a sample is not its probability"
         )
         entropy -= probability * math.log(probability)
     difference = (samples.entropy - entropy).abs().max().item()
