@@ -169,6 +169,8 @@ def test_the_resolved_form_contains_defaults_and_qualified_names(base):
         "layers": 2,
         "bidirectional": False,
         "dropout": 0.0,
+        "input_dropout": 0.0,
+        "output_dropout": 0.0,
         "variant": "cudnn",
     }
     assert model["target"] is None
