@@ -124,8 +124,10 @@ def test_of_reports_all_problems_together():
     with pytest.raises(SpecError) as caught:
         Blueprint.of(GRU, hiden=3, layers="2", dropout=1.0)
     assert [p.message for p in caught.value.problems] == [
-        "GRU has no parameter 'hiden'; it has: hidden, layers, bidirectional, dropout, "
-        "input_dropout, output_dropout, variant",
+        (
+            "GRU has no parameter 'hiden'; it has: hidden, layers, bidirectional, dropout, "
+            "input_dropout, output_dropout, variant"
+        ),
         "layers: Input should be a valid integer",
         "dropout: Input should be less than 1",
         "parameter 'hidden' of GRU is missing",
