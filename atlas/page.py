@@ -41,7 +41,7 @@ How to read the tables:
   can reach.
 - Quality is mean ± standard deviation over the seeds, on the test data, which is evaluated once,
   with the checkpoint that the validation data selected. With few seeds the spread is a rough
-  estimate: a difference that is smaller than the spread of both rows together says little.
+  estimate: a difference that is smaller than the spreads of both rows together may be chance.
 - The speed is that of the training, the median over its log. Many runs share the GPU, so compare
   speeds only with each other. Memory is the maximum that torch allocates in the training.
 - The same command continues: a finished run is not repeated.

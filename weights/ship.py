@@ -26,7 +26,7 @@ from zoo.hub.catalogue import CatalogueEntry, read_catalogue
 from zoo.hub.lock_file import hash_file
 from zoo.hub.models import read_header
 from zoo.registry.component_registry import default_registry
-from zoo.reproduction.data_check import VARIABLE
+from zoo.reproduction.data_check import DEFAULT, VARIABLE, set_data_folder
 from zoo.reproduction.recipe_file import RecipeFile, read_recipe
 from zoo.reproduction.result import SeedResult
 from zoo.reproduction.shipped_result import ShippedResult, measure_shipped
@@ -206,11 +206,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="folder of one seed")
     parser.add_argument("--measure", action="append", default=[], metavar="NAME")
-    parser.add_argument("--data", help=f"folder of the data sets; default: {VARIABLE}")
+    parser.add_argument(
+        "--data", help=f"folder of the data sets; default: {VARIABLE}, or {DEFAULT}"
+    )
     parser.add_argument("--device", default="cpu", help="device of the evaluation; default: cpu")
     arguments = parser.parse_args()
-    if arguments.data:
-        os.environ[VARIABLE] = arguments.data
+    set_data_folder(arguments.data)
     if commit := find_commit():
         os.environ["ZOO_COMMIT"] = commit  # the catalogue is changed by the first model
     try:

@@ -6,7 +6,7 @@ import pytest
 from recipe_kit import write_recipe
 
 from zoo import DataError, ZooError
-from zoo.reproduction.data_check import check_data, data_folder, find_missing, use_default_folder
+from zoo.reproduction.data_check import check_data, data_folder, find_missing, set_data_folder
 
 
 @pytest.fixture
@@ -56,8 +56,10 @@ def test_default_folder_is_used_if_the_variable_is_not_set(tmp_path, monkeypatch
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
     monkeypatch.setenv("ZOO_DATA", "elsewhere")
-    use_default_folder()
+    set_data_folder()
     assert os.environ["ZOO_DATA"] == "elsewhere"
     monkeypatch.delenv("ZOO_DATA")
-    use_default_folder()
+    set_data_folder()
     assert data_folder() == tmp_path / "shared" / "data"
+    set_data_folder(tmp_path)
+    assert data_folder() == tmp_path

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zoo.cli.run_options import DeviceOption
 from zoo.cli.verbosity import shows_messages, shows_progress
 
 if TYPE_CHECKING:
@@ -35,9 +36,7 @@ def command(
             "--set", metavar="PARAM=VALUE", help="Set a parameter, for example batch=8. Repeatable."
         ),
     ] = None,
-    device: Annotated[
-        str | None, typer.Option(help="Device, for example cpu; default: a GPU if there is one.")
-    ] = None,
+    device: DeviceOption = None,
     repeats: Annotated[int, typer.Option(min=1, help="Largest number of measured calls.")] = 20,
     peers: Annotated[bool, typer.Option("--peers/--no-peers", help="Measure the peers.")] = True,
     sweep: Annotated[

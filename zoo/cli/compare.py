@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zoo.cli.output import JsonOption, SetOption, print_json, print_rows
+from zoo.cli.run_options import DataOption, DeviceOption, ExamplesOption, LimitOption
 
 if TYPE_CHECKING:
     from zoo.comparison.comparing import RunOptions
@@ -46,9 +46,7 @@ def command(
         typer.Option(min=1, help="Number of runs of each variant; default: 3, or as the study."),
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps of training of each run.")] = None,
-    limit: Annotated[
-        float | None, typer.Option(min=0.001, help="Seconds of training of each run.")
-    ] = None,
+    limit: LimitOption = None,
     total: Annotated[
         float | None, typer.Option(min=0, help="Start no run after this many seconds.")
     ] = None,
@@ -58,26 +56,16 @@ def command(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder of runs, tables and plots.")
     ] = Path("runs") / "comparisons",
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of the data sets; default: the environment variable ZOO_DATA, or "
-            "../shared/data."
-        ),
-    ] = None,
+    data: DataOption = None,
     overrides: SetOption = None,
-    examples: Annotated[
-        int | None, typer.Option(min=1, help="Evaluate on the first examples only, this many.")
-    ] = None,
+    examples: ExamplesOption = None,
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep the models and checkpoints of finished runs.")
     ] = False,
     list_variants: Annotated[
         bool, typer.Option("--list", help="List and check the variants; run nothing.")
     ] = False,
-    device: Annotated[
-        str | None, typer.Option(help="Device, for example cpu; default: a GPU if there is one.")
-    ] = None,
+    device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train variants of a spec, with several seeds, and compare them.
@@ -89,11 +77,9 @@ def command(
     from zoo.benchmarking.selection import find_device
     from zoo.comparison.comparing import RunOptions
     from zoo.comparison.study_file import Settings
-    from zoo.reproduction.data_check import VARIABLE, use_default_folder
+    from zoo.reproduction.data_check import set_data_folder
 
-    if data is not None:
-        os.environ[VARIABLE] = str(data)
-    use_default_folder()
+    set_data_folder(data)
     given = [*(overrides or ()), *([] if steps is None else [f"train.steps={steps}"])]
     settings = Settings(
         tuple(given), None if seeds is None else tuple(range(seeds)), limit, examples
@@ -151,7 +137,7 @@ def _run(plans: Sequence[Plan], options: RunOptions) -> tuple[list[Comparison], 
     data = prepare(plans, options)
     tasks = list_tasks(plans, options)
     asked = sum(len(plan.variants) * len(plan.seeds) for plan in plans)
-    say(f"{asked} runs, {asked - len(tasks)} of them finished before")
+    _print_message(f"{asked} runs, {asked - len(tasks)} of them finished before")
     ended = failed = 0
     stop: BaseException | None = None
     try:
@@ -159,27 +145,29 @@ def _run(plans: Sequence[Plan], options: RunOptions) -> tuple[list[Comparison], 
             for outcome in run_all(tasks, options):
                 ended += 1
                 failed += outcome.problem is not None
-                say(_describe(outcome.task, outcome.problem, outcome.seconds, ended, len(tasks)))
+                _print_message(
+                    _describe(outcome.task, outcome.problem, outcome.seconds, ended, len(tasks))
+                )
                 if progress is not None:
                     progress("runs", ended, len(tasks))
     except (Interrupted, KeyboardInterrupt) as error:
         stop = error
     results = [write_comparison(plan, options.output, data[plan.name]) for plan in plans]
     if stop is not None:
-        say(
+        _print_message(
             f"stopped: {asked - len(tasks) + ended - failed} of {asked} runs are finished and in "
             f"{options.output}; run the same command again to continue"
         )
         raise typer.Exit(getattr(stop, "exit_code", 130))
     if ended < len(tasks):
-        say(
+        _print_message(
             f"{len(tasks) - ended} runs were not started in {options.total:g} s; run the same "
             "command again to continue"
         )
     return results, not failed and ended == len(tasks)
 
 
-def say(text: str) -> None:
+def _print_message(text: str) -> None:
     """Print a message on standard error."""
     typer.echo(text, err=True)
 

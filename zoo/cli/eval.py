@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from zoo.cli.output import JsonOption, print_json, print_table, table
+from zoo.cli.run_options import DeviceOption
 
 EXAMPLE = "zoo eval run --data source=test.en --data target=test.de --hypotheses hyp.txt"
 
@@ -62,9 +63,7 @@ def command(
     hypotheses: Annotated[
         Path | None, typer.Option(help="Write the predicted texts to a file, one per line.")
     ] = None,
-    device: Annotated[
-        str | None, typer.Option(help="Device, for example cpu; default: a GPU if there is one.")
-    ] = None,
+    device: DeviceOption = None,
     seed: Annotated[int, typer.Option(help="Random seed of the sampler.")] = 0,
     hyp: Annotated[
         Path | None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zoo.cli.output import JsonOption, print_json, print_rows
+from zoo.cli.run_options import DataOption, DeviceOption, ExamplesOption, LimitOption
 
 if TYPE_CHECKING:
     from zoo.reproduction.recipe_file import RecipeFile
@@ -36,19 +36,11 @@ def command(
             "--seed", "--seeds", min=0, help="A seed in place of those of the recipe. Repeatable."
         ),
     ] = None,
-    limit: Annotated[
-        float | None, typer.Option(min=0.001, help="Seconds of training of each run.")
-    ] = None,
+    limit: LimitOption = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder of runs and results.")
     ] = Path("runs") / "reproductions",
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of the data sets; default: the environment variable ZOO_DATA, or "
-            "../shared/data."
-        ),
-    ] = None,
+    data: DataOption = None,
     overrides: Annotated[
         list[str] | None,
         typer.Option(
@@ -57,15 +49,11 @@ def command(
             help="Override a value of the recipe, for example spec.train.steps=20. Repeatable.",
         ),
     ] = None,
-    examples: Annotated[
-        int | None, typer.Option(min=1, help="Evaluate on the first examples only, this many.")
-    ] = None,
+    examples: ExamplesOption = None,
     jobs: Annotated[
         int, typer.Option(min=1, help="Number of runs side by side, each in its own process.")
     ] = 1,
-    device: Annotated[
-        str | None, typer.Option(help="Device, for example cpu; default: a GPU if there is one.")
-    ] = None,
+    device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Reproduce published results: check the data, train, and evaluate the best checkpoint.
@@ -76,12 +64,10 @@ def command(
     from zoo.cli.progress import task_progress
     from zoo.cli.training_progress import TrainingProgress
     from zoo.registry.component_registry import default_registry
-    from zoo.reproduction.data_check import VARIABLE, use_default_folder
+    from zoo.reproduction.data_check import set_data_folder
     from zoo.reproduction.seed_run import Options
 
-    if data is not None:
-        os.environ[VARIABLE] = str(data)
-    use_default_folder()
+    set_data_folder(data)
     if bool(names) == all_recipes and not list_recipes:
         raise typer.BadParameter("expected NAMEs, --all or --list")
     chosen = names or sorted(default_registry().recipes)

@@ -17,9 +17,15 @@ SUMS = "SHA256SUMS"
 _SHOWN = 5
 
 
-def use_default_folder() -> None:
-    """Set the environment variable to the default folder if it is not set and the folder exists."""
-    if VARIABLE not in os.environ and DEFAULT.is_dir():
+def set_data_folder(folder: str | os.PathLike[str] | None = None) -> None:
+    """Set the environment variable, which specs use in paths, to a folder.
+
+    Args:
+        folder: default: the variable as it is; if it is not set, `DEFAULT` if that exists.
+    """
+    if folder is not None:
+        os.environ[VARIABLE] = os.fspath(folder)
+    elif VARIABLE not in os.environ and DEFAULT.is_dir():
         os.environ[VARIABLE] = str(DEFAULT.resolve())
 
 

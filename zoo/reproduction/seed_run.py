@@ -36,7 +36,7 @@ class Options:
     Attributes:
         device: the device.
         command: the command line, for the results.
-        limit: seconds of training of each run; None: as long as the recipe says.
+        limit: seconds of training of each run; None: as in the recipe.
         examples: evaluate on the first examples only, this many.
         callbacks: observers of the training.
         progress: opens a progress bar for evaluations and programs.
