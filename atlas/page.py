@@ -6,6 +6,7 @@ Every figure is from the JSON files in atlas/results, which are those that `zoo 
 its output folder. Variants without a result are listed as not run yet.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from zoo.comparison.comparison_result import Comparison, collect_results, read_c
 from zoo.comparison.study_file import Plan, Settings, read_study
 from zoo.comparison.summary import summarise
 from zoo.comparison.table import table_columns, table_rows
+from zoo.reproduction.figures import format_figure
 from zoo.reproduction.markdown import markdown_table
 
 ROOT = Path(__file__).parents[1]
@@ -44,6 +46,8 @@ How to read the tables:
   estimate: a difference that is smaller than the spreads of both rows together may be chance.
 - The speed is that of the training, the median over its log. Many runs share the GPU, so compare
   speeds only with each other. Memory is the maximum that torch allocates in the training.
+- "Cut short" is the number of runs that the time limit stopped before their last step. They are not
+  compared with others; in the plots, the mean of such a variant is a ring.
 - The same command continues: a finished run is not repeated.
 """
 
@@ -73,14 +77,29 @@ def read_results(plans: Sequence[Plan], folder: Path = RESULTS) -> dict[str, Com
     return found
 
 
-def render(plans: Sequence[Plan], results: Mapping[str, Comparison]) -> str:
-    """Return the page."""
-    lines = [INTRODUCTION]
-    if LESSONS.is_file():
-        lines += [LESSONS.read_text(encoding="utf-8").strip(), ""]
+def render(plans: Sequence[Plan], results: Mapping[str, Comparison], lessons: str = "") -> str:
+    """Return the page; `lessons` is the text before the tables, without figures."""
+    lines = [INTRODUCTION, *([fill(lessons, results)] if lessons else [])]
     for plan in plans:
         lines += _section(plan, results[plan.name])
     return "\n".join(lines).rstrip() + "\n"
+
+
+def read_lessons() -> str:
+    """Return what was learned."""
+    return LESSONS.read_text(encoding="utf-8")
+
+
+def fill(text: str, results: Mapping[str, Comparison]) -> str:
+    """Replace ``{study/variant}`` by the quality of the variant."""
+
+    def quality(match: re.Match[str]) -> str:
+        figure = results[match[1]].variants[match[2]].quality
+        if figure is None:
+            raise ValueError(f"{LESSONS.name}: {match[0]} has no result")
+        return format_figure(figure)
+
+    return re.sub(r"\{([\w-]+)/([\w-]+)\}", quality, text)
 
 
 def _section(plan: Plan, result: Comparison) -> Iterator[str]:
@@ -96,11 +115,9 @@ def _section(plan: Plan, result: Comparison) -> Iterator[str]:
         yield ""
         yield from markdown_table(table_columns(result), table_rows(result, group))
         yield ""
-        sentences = list(summarise(result, group))
-        yield from [*sentences, ""] if sentences else ()
-        for name, reason in group.left_out.items():
-            yield f"- left out: {name}: {reason}"
-        yield from [""] if group.left_out else ()
+        notes = list(summarise(result, group))
+        notes += [f"Left out: {name}: {reason}." for name, reason in group.left_out.items()]
+        yield from [*(f"- {note}" for note in notes), ""] if notes else ()
     yield from _runs(plan, result)
 
 
@@ -120,9 +137,6 @@ def _runs(plan: Plan, result: Comparison) -> Iterator[str]:
     for text, seconds in described.items():
         mean = sum(seconds) / len(seconds)
         yield f"- {len(seconds)} runs of {mean:.0f} s in the mean: {text}"
-    for name, variant in result.variants.items():
-        cut = sorted({text for seed in variant.seeds for text in seed.cut})
-        yield from (f"- cut short: {name}: {text}" for text in cut)
     current = {variant.recipe.fingerprint for variant in plan.variants.values()}
     earlier = sum(seed.fingerprint not in current for seed in seeds)
     if earlier:
@@ -143,7 +157,7 @@ def write_page() -> None:
     """Write the page and its plots from the committed results."""
     plans = read_plans()
     results = read_results(plans)
-    PAGE.write_text(render(plans, results), encoding="utf-8")
+    PAGE.write_text(render(plans, results, read_lessons()), encoding="utf-8")
     for path, text in plots(results).items():
         path.write_text(text, encoding="utf-8")
     print(f"wrote {PAGE.relative_to(ROOT)}")

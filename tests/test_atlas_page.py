@@ -22,10 +22,19 @@ def plans():
 def test_the_page_is_written_from_the_results(plans):
     results = PAGE["read_results"](plans)
     assert (ROOT / "docs" / "atlas.md").read_text(encoding="utf-8") == PAGE["render"](
-        plans, results
+        plans, results, PAGE["read_lessons"]()
     )
     for path, picture in PAGE["plots"](results).items():
         assert path.read_text(encoding="utf-8") == picture
+
+
+def test_figures_of_the_lessons_are_from_the_results(plans):
+    plan = plans[0]
+    results = {plan.name: make_comparison({"dot": [20.0, 22.0], "gat": []})}
+    page = PAGE["render"]([plan], results, f"BLEU is {{{plan.name}/dot}}.")
+    assert "BLEU is 21 ± 1.41." in page
+    with pytest.raises(ValueError, match="gat} has no result"):
+        PAGE["render"]([plan], results, f"{{{plan.name}/gat}}")
 
 
 def test_results_are_shown_with_their_origin(plans):
@@ -34,7 +43,10 @@ def test_results_are_shown_with_their_origin(plans):
     page = PAGE["render"]([plan], {plan.name: result}).splitlines()
     assert "| additive | 10 ± 1.41 | 10 ± 1.41 | 1,234,567 | 25,000 | 300 MB | 2 of 2 |" in page
     assert "| gat | not run yet | – | – | – | – | 0 of 2 |" in page
-    assert "Best on the validation data: dot, with test BLEU 21 ± 1.41." in page
+    assert (
+        "- Best on the validation data, of those with 2 seeds: `dot`, with test BLEU 21 ± 1.41."
+        in page
+    )
     runs = "- 4 runs of 50 s in the mean: `zoo compare small.yaml`, GPU, torch 2.11, commit"
     assert f"{runs} 0123456789ab, 14 runs side by side" in page
 

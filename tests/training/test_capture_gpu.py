@@ -87,6 +87,23 @@ def test_a_function_that_waits_for_the_device_is_not_recorded(warmup):
     assert other.graphs == 1
 
 
+def test_other_graphs_are_replayed_after_a_recording_that_failed():
+    def draw(inputs):
+        return torch.nn.functional.dropout(inputs["x"], 0.5)
+
+    x = torch.ones(1000, device="cuda")
+    torch.manual_seed(0)
+    expected = [draw({"x": x}) for _ in range(6)]
+    torch.manual_seed(0)
+    graphed = GraphedFunction(draw)
+    found = [graphed({"x": x}).clone() for _ in range(4)]
+    waits = GraphedFunction(lambda inputs: inputs["x"] * inputs["x"].sum().item(), warmup=0)
+    waits({"x": x})
+    assert "recording failed" in waits.reason
+    found += [graphed({"x": x}).clone() for _ in range(2)]
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
 def test_the_most_frequent_shapes_are_recorded():
     graphed = GraphedFunction(lambda inputs: inputs["x"] + 1, warmup=1, max_graphs=2)
     for size in (1, 1, 1, 1, 2, 2, 3, 3, 3, 3, 3):

@@ -24,7 +24,8 @@ _BARS: Sequence[tuple[str, Measure, Callable[[float], str]]] = (
 def plot_comparison(comparison: Comparison) -> str:
     """Return an SVG picture with a row for each variant, the base of each group first.
 
-    Small circles are the seeds, a large one with a bar their mean and standard deviation.
+    Small circles are the seeds, a large one with a bar their mean and standard deviation. It is a
+    ring if a limit stopped runs of the variant.
     """
     rows = sum(len(group.rows) for group in comparison.groups)
     height = _TOP + _HEADER * len(comparison.groups) + _ROW * rows + 16
@@ -85,6 +86,8 @@ def _draw_row(
         ends = scale.place(quality.mean - spread), scale.place(quality.mean + spread)
         svg.line(ends[0], y, ends[1], y, colour, width=2)
     svg.circle(mean, y, 4.5, colour)
+    if variant.stopped:
+        svg.circle(mean, y, 2.5, "white")
     for index, (_, measure, describe) in enumerate(_BARS):
         values = [measure(other) for other in comparison.variants.values()]
         largest = max((value for value in values if value is not None), default=0)

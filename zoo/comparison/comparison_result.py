@@ -38,6 +38,11 @@ class VariantResult(Record):
     errors: dict[int, str]
 
     @property
+    def stopped(self) -> int:
+        """Number of runs that a limit stopped."""
+        return sum(bool(seed.cut) for seed in self.seeds)
+
+    @property
     def parameters(self) -> int | None:
         return next((s.parameters for s in self.seeds if s.parameters is not None), None)
 

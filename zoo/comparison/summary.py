@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from zoo.comparison.comparison_result import Comparison, GroupResult, VariantResult
 from zoo.reproduction.figures import format_figure, format_number
@@ -14,24 +14,34 @@ def summarise(comparison: Comparison, group: GroupResult) -> Iterator[str]:
     """Yield sentences about a group: the best variant, and how the others differ from the base.
 
     The best variant is selected on the validation data. A difference of the quality is called
-    larger than the spread if it exceeds the standard deviations of both variants together.
+    larger than the spread if it exceeds the standard deviations of both variants together. Runs
+    that a time limit stopped are not compared with others.
     """
-    measured = {
+    finite = {
         label: variant
         for label, name in group.rows.items()
         if (variant := comparison.variants[name]).quality
         and variant.validation
         and math.isfinite(variant.validation.mean)
     }
-    if not measured:
-        return
-    best = _best(comparison, measured)
+    cut = [label for label, variant in finite.items() if variant.stopped]
+    measured = {label: variant for label, variant in finite.items() if label not in cut}
+    if measured:
+        yield from _compare_with_base(comparison, measured, next(iter(group.rows)))
+    if cut:
+        yield f"Stopped by the time limit in one run or more, so not compared: {_names(cut)}."
+
+
+def _compare_with_base(
+    comparison: Comparison, measured: dict[str, VariantResult], base: str
+) -> Iterator[str]:
+    best, count = _best(comparison, measured)
     quality = measured[best].quality
     assert quality is not None
     yield (
-        f"Best on the validation data: {best}, with {comparison.quality} {format_figure(quality)}."
+        f"Best on the validation data, of those with {count} seeds: `{best}`, with "
+        f"{comparison.quality} {format_figure(quality)}."
     )
-    base = next(iter(group.rows))
     if base not in measured:
         return
     differences = {
@@ -47,11 +57,11 @@ def summarise(comparison: Comparison, group: GroupResult) -> Iterator[str]:
     for side in ("better", "worse"):
         if sides[side]:
             listed = ", ".join(
-                f"{label} ({_difference(*differences[label])})" for label in sides[side]
+                f"`{label}` ({_difference(*differences[label])})" for label in sides[side]
             )
-            yield f"{side.capitalize()} than {base} by more than the spread: {listed}."
+            yield f"{side.capitalize()} than `{base}` by more than the spread: {listed}."
     if sides["unclear"]:
-        yield f"Within the spread, or with too few seeds: {', '.join(sides['unclear'])}."
+        yield f"Within the spread, or with too few seeds: {_names(sides['unclear'])}."
 
 
 def compare(own: FigureResult, other: FigureResult, *, lower: bool) -> str:
@@ -64,8 +74,12 @@ def compare(own: FigureResult, other: FigureResult, *, lower: bool) -> str:
     return "better" if (difference < 0) == lower else "worse"
 
 
-def _best(comparison: Comparison, measured: dict[str, VariantResult]) -> str:
-    """Return the label of the best variant on the validation data; most seeds first."""
+def _names(labels: Iterable[str]) -> str:
+    return ", ".join(f"`{label}`" for label in labels)
+
+
+def _best(comparison: Comparison, measured: dict[str, VariantResult]) -> tuple[str, int]:
+    """Return the best variant on the validation data of those with most seeds, and their number."""
     most = max(len(variant.seeds) for variant in measured.values())
     means = {
         label: variant.validation.mean
@@ -73,7 +87,7 @@ def _best(comparison: Comparison, measured: dict[str, VariantResult]) -> str:
         if variant.validation and len(variant.seeds) == most
     }
     choose = min if comparison.validation_lower_is_better else max
-    return choose(means, key=lambda label: means[label])
+    return choose(means, key=lambda label: means[label]), most
 
 
 def _difference(own: FigureResult | None, other: FigureResult | None) -> str:

@@ -57,8 +57,8 @@ def _cells(comparison: Comparison, variant: VariantResult) -> tuple[str, ...]:
         return (state, MISSING, MISSING, MISSING, MISSING, seeds)
     if variant.errors:
         seeds += f" ({len(variant.errors)} failed)"
-    if any(seed.cut for seed in variant.seeds):
-        seeds += ", cut short"
+    if variant.stopped:
+        seeds += f", {variant.stopped} cut short"
     return (
         format_figure(variant.quality) if variant.quality else MISSING,
         format_figure(variant.validation) if variant.validation else MISSING,

@@ -204,10 +204,20 @@ def _first(error: BaseException) -> BaseException:
 
 
 def _end_failed_recording(pool: Any, state: Tensor) -> None:
-    """Restore allocator and random generator, which torch leaves in the state of a recording."""
+    """Restore allocator and random generator, which torch leaves in the state of a recording.
+
+    Recording nothing ends that state of the generator, which graphs of other functions use too. If
+    this fails, the generator gets a new state, and these graphs cannot be replayed.
+    """
     device = torch.cuda.current_device()
     with contextlib.suppress(RuntimeError):
         torch._C._cuda_endAllocateToPool(device, pool)
-    generator = torch.Generator(f"cuda:{device}")
-    generator.set_state(state)
-    torch.cuda.default_generators[device].graphsafe_set_state(generator)
+    try:
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            torch.zeros(1, device=device)
+        torch.rand(1, device=device)
+        torch.cuda.set_rng_state(state, device)
+    except RuntimeError:
+        generator = torch.Generator(f"cuda:{device}")
+        generator.set_state(state)
+        torch.cuda.default_generators[device].graphsafe_set_state(generator)
