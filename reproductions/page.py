@@ -16,7 +16,7 @@ from zoo.reproduction.curve_plot import plot_curves
 from zoo.reproduction.figures import format_figure, format_target
 from zoo.reproduction.markdown import markdown_row
 from zoo.reproduction.recipe_file import RecipeFile, read_recipe
-from zoo.reproduction.result import Reproduction, SeedResult, convert_unit
+from zoo.reproduction.result import FigureResult, Reproduction, SeedResult, convert_unit
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "reproductions" / "results"
@@ -90,8 +90,13 @@ def validation_figure(result: Reproduction) -> str:
     figure = next(figure for figure in result.figures if format_target(figure))
     value = f"validation/{figure.value.partition('/')[2]}"
     by_seed = {seed.seed: convert_unit(seed.values[value], figure.unit) for seed in result.seeds}
+    return _mean(figure.model_copy(update={"by_seed": by_seed}))
+
+
+def _mean(figure: FigureResult) -> str:
+    """Return mean and spread of a figure without its target."""
     without_target = {"at_least": None, "at_most": None, "spread_at_most": None}
-    return format_figure(figure.model_copy(update={"by_seed": by_seed, **without_target}))
+    return format_figure(figure.model_copy(update=without_target))
 
 
 def missed(results: Mapping[str, Reproduction]) -> set[str]:
@@ -153,8 +158,15 @@ def _section(recipe: RecipeFile, result: Reproduction | None) -> Iterator[str]:
 
 
 def _outcome(result: Reproduction, tried: Mapping[str, str]) -> Iterator[str]:
-    """Yield the pictures, what was tried, and how the seeds were run."""
+    """Yield the targets that are not reached with plot and text, pictures, and the runs."""
     name = result.name
+    targets = [figure for figure in result.figures if figure.reached is False]
+    if targets:
+        yield "Targets that are not reached:"
+        yield ""
+        for figure in targets:
+            yield f"- {figure.label}: {format_target(figure)}; result: {_mean(figure)}"
+        yield ""
     if plot_curves(result):
         yield f"![Validation results of {name} by step](curves/{name}.svg)"
         yield ""
@@ -163,7 +175,7 @@ def _outcome(result: Reproduction, tried: Mapping[str, str]) -> Iterator[str]:
         yield ""
         yield f"![Images of {name}](pictures/{name}.png)"
         yield ""
-    if name in missed({name: result}) and name in tried:
+    if targets and name in tried:
         yield "What was tried:"
         yield ""
         yield tried[name]
@@ -224,6 +236,7 @@ def write_page() -> None:
     tried = read_tried(results)
     PAGE.write_text(render(results, read_recipes(), tried), encoding="utf-8")
     current = plots(results)
+    CURVES.mkdir(exist_ok=True)
     for path in set(CURVES.glob("*.svg")) - set(current):
         path.unlink()
     for path, picture in current.items():

@@ -41,17 +41,15 @@ def test_the_page_is_written_from_the_results(results, recipes):
 
 def test_the_plots_are_those_of_the_results(results):
     plots = PAGE["plots"](results)
-    assert set(plots) == set(PAGE["CURVES"].iterdir())
+    assert set(plots) == set(PAGE["CURVES"].glob("*"))
     for path, picture in plots.items():
         assert path.read_text(encoding="utf-8") == picture
 
 
-def test_each_missed_target_has_a_plot_and_a_list_of_what_was_tried(results, recipes):
-    described, missed = set(PAGE["read_tried"](results)), PAGE["missed"](results)
-    assert missed - described == set()
-    assert missed - {path.stem for path in PAGE["plots"](results)} == set()
-    not_run = {recipe.name for recipe in recipes} - set(results)
-    assert described - missed - not_run == set()
+def test_each_missed_target_has_a_plot_and_a_list_of_what_was_tried(results):
+    missed = PAGE["missed"](results)
+    assert set(PAGE["read_tried"](results)) == missed
+    assert {path.stem for path in PAGE["plots"](results)} == missed
 
 
 def test_each_variant_is_named_in_what_was_tried():
@@ -73,6 +71,7 @@ def test_a_recipe_is_shown_with_and_without_results(recipe):
     assert "Reversal of letters. none. Data: `letters`." in lines
     assert f"{row} 62.5 ± 17.68 % error (reached) | 2 | 3 min |" in lines
     assert "|  | validation/loss |  | at least 50 | 1 ± 0 (not reached) | 2 |  |" in lines
+    assert "- validation/loss: at least 50; result: 1 ± 0" in lines
     assert "![Validation results of letters by step](curves/letters.svg)" in lines
     assert lines[lines.index("What was tried:") + 2] == "- a smaller model"
     assert "- cut short: training stopped" in lines
@@ -94,6 +93,7 @@ def test_a_recipe_that_reaches_its_targets_has_no_plot(recipe):
     values = [{"test/exact-match": 1.0, "validation/loss": 60.0}]
     result = make_reproduction(recipe.recipe.figures, values, **RUN)
     page = PAGE["render"]({"letters": result}, [recipe], {"letters": "- a smaller model"})
+    assert "not reached" not in page
     assert "curves/" not in page
     assert "What was tried" not in page
     assert PAGE["plots"]({"letters": result}) == {}
