@@ -1,23 +1,34 @@
-"""Writes docs/reproductions.md from the results of `zoo reproduce`.
+"""Writes docs/reproductions.md and its plots from the results of `zoo reproduce`.
 
     python reproductions/page.py
 
-Every figure is from the JSON files in reproductions/results, which are those that `zoo reproduce`
-writes to its output folder. Recipes without a result are listed as not run yet.
+Every figure in its table is from the JSON files in reproductions/results, which are those that
+`zoo reproduce` writes to its output folder. Recipes without a result are listed as not run yet. A
+recipe that misses a target has a plot in docs/curves and a section in reproductions/tried.md.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from zoo.registry.component_registry import default_registry
+from zoo.reproduction.curve_plot import plot_curves
 from zoo.reproduction.figures import format_figure, format_target
 from zoo.reproduction.markdown import markdown_row
 from zoo.reproduction.recipe_file import RecipeFile, read_recipe
-from zoo.reproduction.result import Reproduction, SeedResult
+from zoo.reproduction.result import FigureResult, Reproduction, SeedResult, convert_unit
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "reproductions" / "results"
+VARIANTS = ROOT / "reproductions" / "variants"
+TRIED = ROOT / "reproductions" / "tried.md"
 PAGE = ROOT / "docs" / "reproductions.md"
+CURVES = ROOT / "docs" / "curves"
+PICTURES = ROOT / "docs" / "pictures"
+CAPTIONS = {
+    "draw-mnist": "64 images sampled from the trained model, which the run writes to `drawn.png`:",
+}
+"""Captions of the pictures in docs/pictures, by recipe."""
 NOT_RUN = "not run yet"
 POINTS = 8
 
@@ -35,18 +46,23 @@ and what differs from the paper; it is a file in the folder `reproductions` of a
   `ZOO_DATA`, or `../shared/data`. The files are compared with the checksums in `SHA256SUMS`.
 - The checkpoint is selected on the validation data; the test data is evaluated once.
 - Results are means and standard deviations over the seeds. Times are those of all seeds together.
+  Most runs shared a GPU with others, so that a single run is faster; their sections state with how
+  many.
+- A recipe that misses a target has a plot of the validation results by step, and a list of what was
+  tried. The plot has the metric of the target, or the loss if the metric is not computed in the
+  training; the first values can be outside of it. Values in the list are on the validation data
+  if nothing else is stated. The results of other settings are in `reproductions/variants`.
 - An interrupted run is continued by the same command; a finished seed is not repeated. `--limit`
   ends the training of each run after some seconds, which is then stated.
 """
 
 
 def read_results(folder: Path = RESULTS) -> dict[str, Reproduction]:
-    """Return the committed results by name."""
-    found = [
-        Reproduction.model_validate_json(file.read_text(encoding="utf-8"))
+    """Return the committed results by the name of their file, which is that of the recipe."""
+    return {
+        file.stem: Reproduction.model_validate_json(file.read_text(encoding="utf-8"))
         for file in sorted(folder.glob("*.json"))
-    ]
-    return {result.name: result for result in found}
+    }
 
 
 def read_recipes() -> list[RecipeFile]:
@@ -54,14 +70,59 @@ def read_recipes() -> list[RecipeFile]:
     return [read_recipe(name, check=False) for name in sorted(default_registry().recipes)]
 
 
-def render(results: Mapping[str, Reproduction], recipes: Sequence[RecipeFile]) -> str:
-    """Return the page."""
+def read_tried(results: Mapping[str, Reproduction]) -> dict[str, str]:
+    """Return what was tried for the recipes that miss a target, by name.
+
+    ``{NAME}`` in the text is replaced by the validation figure of a result or of a variant.
+    """
+    known = {**results, **read_results(VARIANTS)}
+    text = re.sub(
+        r"\{([a-z0-9-]+)\}",
+        lambda found: validation_figure(known[found[1]]),
+        TRIED.read_text(encoding="utf-8"),
+    )
+    parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
+    return {name: part.strip() for name, part in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def validation_figure(result: Reproduction) -> str:
+    """Return the first figure with a target on the validation data, for the best checkpoint."""
+    figure = next(figure for figure in result.figures if format_target(figure))
+    value = f"validation/{figure.value.partition('/')[2]}"
+    by_seed = {seed.seed: convert_unit(seed.values[value], figure.unit) for seed in result.seeds}
+    return _mean(figure.model_copy(update={"by_seed": by_seed}))
+
+
+def _mean(figure: FigureResult) -> str:
+    """Return mean and spread of a figure without its target."""
+    without_target = {"at_least": None, "at_most": None, "spread_at_most": None}
+    return format_figure(figure.model_copy(update=without_target))
+
+
+def missed(results: Mapping[str, Reproduction]) -> set[str]:
+    """Return the recipes that miss a target."""
+    return {
+        name
+        for name, result in results.items()
+        if any(figure.reached is False for figure in result.figures)
+    }
+
+
+def render(
+    results: Mapping[str, Reproduction],
+    recipes: Sequence[RecipeFile],
+    tried: Mapping[str, str],
+) -> str:
+    """Return the page; `tried` is the text about the recipes that miss a target."""
     lines = [INTRODUCTION, "| recipe | figure | published | target | result | seeds | time |"]
     lines.append("|" + "---|" * 7)
     for recipe in recipes:
         lines += _rows(recipe, results.get(recipe.name))
     for recipe in recipes:
-        lines += ["", *_section(recipe, results.get(recipe.name))]
+        result = results.get(recipe.name)
+        lines += ["", *_section(recipe, result)]
+        if result:
+            lines += ["", *_outcome(result, tried)]
     return "\n".join(lines) + "\n"
 
 
@@ -86,22 +147,47 @@ def _section(recipe: RecipeFile, result: Reproduction | None) -> Iterator[str]:
     yield f"## {recipe.name}"
     yield ""
     data = f" Data: {', '.join(f'`{name}`' for name in source.data)}." if source.data else ""
-    yield f"{source.description}. {source.paper}.{data}"
+    description = source.description[:1].upper() + source.description[1:]
+    yield f"{description}. {source.paper}.{data}"
     differences = source.differences if result is None else result.differences
     if differences:
         yield ""
         yield "Differences from the paper:"
         yield ""
         yield from (f"- {text}" for text in differences)
-    if result is None:
-        return
+
+
+def _outcome(result: Reproduction, tried: Mapping[str, str]) -> Iterator[str]:
+    """Yield the targets that are not reached with plot and text, pictures, and the runs."""
+    name = result.name
+    targets = [figure for figure in result.figures if figure.reached is False]
+    if targets:
+        yield "Targets that are not reached:"
+        yield ""
+        for figure in targets:
+            yield f"- {figure.label}: {format_target(figure)}; result: {_mean(figure)}"
+        yield ""
+    if plot_curves(result):
+        yield f"![Validation results of {name} by step](curves/{name}.svg)"
+        yield ""
+    if name in CAPTIONS:
+        yield CAPTIONS[name]
+        yield ""
+        yield f"![Images of {name}](pictures/{name}.png)"
+        yield ""
+    if targets and name in tried:
+        yield "What was tried:"
+        yield ""
+        yield tried[name]
+        yield ""
+    yield "Runs:"
     yield ""
     for text in result.cut:
         yield f"- cut short: {text}"
     for seed in result.seeds[:3]:
         yield f"- {_describe(seed)}"
     if len(result.seeds) > 3:
-        yield f"- {len(result.seeds) - 3} more seeds in `reproductions/results/{recipe.name}.json`"
+        yield f"- {len(result.seeds) - 3} more seeds in `reproductions/results/{name}.json`"
     curve = _curve(result.seeds[0])
     if curve:
         yield f"- {curve}"
@@ -117,6 +203,8 @@ def _describe(seed: SeedResult) -> str:
         parts.append(f"{seed.parameters:,} parameters")
     if seed.steps is not None and seed.training_seconds is not None:
         parts.append(f"{seed.steps:,} steps in {_minutes(seed.training_seconds)}")
+    if seed.side_by_side > 1:
+        parts.append(f"beside {seed.side_by_side - 1} other runs on the same device")
     return ", ".join(parts)
 
 
@@ -136,10 +224,26 @@ def _minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
+def plots(results: Mapping[str, Reproduction]) -> dict[Path, str]:
+    """Return the plots of the recipes that miss a target, by file."""
+    pictures = {CURVES / f"{name}.svg": plot_curves(result) for name, result in results.items()}
+    return {path: picture for path, picture in pictures.items() if picture}
+
+
 def write_page() -> None:
-    """Write the page from the committed results."""
-    PAGE.write_text(render(read_results(), read_recipes()), encoding="utf-8")
-    print(f"wrote {PAGE.relative_to(ROOT)}")
+    """Write the page and its plots from the committed results; remove other plots."""
+    results = read_results()
+    tried = read_tried(results)
+    PAGE.write_text(render(results, read_recipes(), tried), encoding="utf-8")
+    current = plots(results)
+    CURVES.mkdir(exist_ok=True)
+    for path in set(CURVES.glob("*.svg")) - set(current):
+        path.unlink()
+    for path, picture in current.items():
+        path.write_text(picture, encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)} and {len(current)} plots")
+    for name in sorted(missed(results) - set(tried)):
+        print(f"{name} misses a target: describe what was tried in {TRIED.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

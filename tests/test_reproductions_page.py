@@ -1,62 +1,106 @@
-"""docs/reproductions.md has the figures of reproductions/results."""
+"""docs/reproductions.md and its plots have the figures of reproductions/results."""
 
+import re
 import runpy
 from pathlib import Path
 
-from recipe_kit import write_recipe
+import pytest
+from recipe_kit import make_reproduction, write_recipe
 
 from zoo.reproduction.recipe_file import read_recipe
-from zoo.reproduction.result import Reproduction, SeedResult, collect_figures
 
 ROOT = Path(__file__).parents[1]
 PAGE = runpy.run_path(str(ROOT / "reproductions" / "page.py"))
+RUN = {
+    "training_seconds": 80.0,
+    "steps": 1000,
+    "parameters": 12345,
+    "curve": [{"step": 500, "loss": 1.0}, {"step": 1000, "validation_loss": 0.5}],
+}
 
 
-def test_the_page_is_written_from_the_results():
+@pytest.fixture(scope="module")
+def results():
+    return PAGE["read_results"]()
+
+
+@pytest.fixture(scope="module")
+def recipes():
+    return PAGE["read_recipes"]()
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    return read_recipe(write_recipe(tmp_path), check=False)
+
+
+def test_the_page_is_written_from_the_results(results, recipes):
     page = (ROOT / "docs" / "reproductions.md").read_text(encoding="utf-8")
-    assert page == PAGE["render"](PAGE["read_results"](), PAGE["read_recipes"]())
+    assert page == PAGE["render"](results, recipes, PAGE["read_tried"](results))
 
 
-def test_a_recipe_is_shown_with_and_without_results(tmp_path):
-    recipe = read_recipe(write_recipe(tmp_path), check=False)
+def test_the_plots_are_those_of_the_results(results):
+    plots = PAGE["plots"](results)
+    assert set(plots) == set(PAGE["CURVES"].glob("*"))
+    for path, picture in plots.items():
+        assert path.read_text(encoding="utf-8") == picture
+
+
+def test_each_missed_target_has_a_plot_and_a_list_of_what_was_tried(results):
+    missed = PAGE["missed"](results)
+    assert set(PAGE["read_tried"](results)) == missed
+    trained = {name for name in missed if any(seed.curve for seed in results[name].seeds)}
+    assert {path.stem for path in PAGE["plots"](results)} == trained
+
+
+def test_each_variant_is_named_in_what_was_tried():
+    named = re.findall(r"\{(.+?)\}", PAGE["TRIED"].read_text(encoding="utf-8"))
+    assert set(PAGE["read_results"](PAGE["VARIANTS"])) - set(named) == set()
+
+
+def test_each_picture_has_a_caption():
+    assert {path.stem for path in PAGE["PICTURES"].iterdir()} == set(PAGE["CAPTIONS"])
+
+
+def test_a_recipe_is_shown_with_and_without_results(recipe):
     row = "| [`letters`](#letters) | errors |  | at most 100 % error |"
-    assert f"{row} not run yet |  |  |" in PAGE["render"]({}, [recipe])
-    seeds = [
-        SeedResult(
-            seed=seed,
-            fingerprint="",
-            command="zoo reproduce letters",
-            commit="0123456789abcdef",
-            date="2026-01-02T03:04:05+00:00",
-            hardware={"device": "GPU"},
-            versions={"torch": "2.11"},
-            seconds=90.0,
-            training_seconds=80.0,
-            steps=1000,
-            parameters=12345,
-            values={"test/exact-match": 0.25 * seed, "validation/loss": 1.0},
-            curve=[{"step": 500, "loss": 1.0}, {"step": 1000, "validation_loss": 0.5}],
-            cut=["training stopped"],
-        )
-        for seed in (1, 2)
-    ]
-    result = Reproduction(
-        name="letters",
-        plugin="",
-        description="",
-        paper="",
-        data={},
-        differences=["a small task"],
-        seeds_asked=[1, 2],
-        figures=collect_figures(recipe.recipe.figures, seeds),
-        seeds=seeds,
-    )
-    lines = PAGE["render"]({"letters": result}, [recipe]).splitlines()
+    assert f"{row} not run yet |  |  |" in PAGE["render"]({}, [recipe], {})
+    values = [{"test/exact-match": 0.25 * seed, "validation/loss": 1.0} for seed in (1, 2)]
+    result = make_reproduction(recipe.recipe.figures, values, cut=["training stopped"], **RUN)
+    tried = {"letters": "- a smaller model"}
+    lines = PAGE["render"]({"letters": result}, [recipe], tried).splitlines()
+    assert "Reversal of letters. none. Data: `letters`." in lines
     assert f"{row} 62.5 ± 17.68 % error (reached) | 2 | 3 min |" in lines
     assert "|  | validation/loss |  | at least 50 | 1 ± 0 (not reached) | 2 |  |" in lines
+    assert "- validation/loss: at least 50; result: 1 ± 0" in lines
+    assert "![Validation results of letters by step](curves/letters.svg)" in lines
+    assert lines[lines.index("What was tried:") + 2] == "- a smaller model"
     assert "- cut short: training stopped" in lines
     assert (
         "- seed 1: `zoo reproduce letters`, GPU, torch 2.11, commit 0123456789ab, 12,345 "
         "parameters, 1,000 steps in 80 s"
     ) in lines
     assert "- validation loss by step, seed 1: 0.5 (1,000)" in lines
+
+
+def test_runs_that_shared_the_device_are_counted(recipe):
+    values = [{"test/exact-match": 1.0}]
+    result = make_reproduction(recipe.recipe.figures, values, side_by_side=14, **RUN)
+    page = PAGE["render"]({"letters": result}, [recipe], {})
+    assert "1,000 steps in 80 s, beside 13 other runs on the same device\n" in page
+
+
+def test_a_recipe_that_reaches_its_targets_has_no_plot(recipe):
+    values = [{"test/exact-match": 1.0, "validation/loss": 60.0}]
+    result = make_reproduction(recipe.recipe.figures, values, **RUN)
+    page = PAGE["render"]({"letters": result}, [recipe], {"letters": "- a smaller model"})
+    assert "not reached" not in page
+    assert "curves/" not in page
+    assert "What was tried" not in page
+    assert PAGE["plots"]({"letters": result}) == {}
+
+
+def test_the_validation_figure_is_that_of_the_metric_of_the_target(recipe):
+    values = [{"test/exact-match": 0.5, "validation/exact-match": 0.25 * seed} for seed in (1, 2)]
+    result = make_reproduction(recipe.recipe.figures, values)
+    assert PAGE["validation_figure"](result) == "62.5 ± 17.68 % error"

@@ -1,13 +1,17 @@
-"""A small recipe with its data: the training set is that of `training_kit`."""
+"""A small recipe with its data and its results: the training set is that of `training_kit`."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 from training_kit import make_spec, write_files
+
+from zoo.reproduction.recipe_schema import Figure
+from zoo.reproduction.result import Reproduction, SeedResult, collect_figures
 
 
 def write_recipe(folder: Path, **changes: Any) -> Path:
@@ -45,3 +49,41 @@ def write_recipe(folder: Path, **changes: Any) -> Path:
     path = folder / "letters.yaml"
     path.write_text(yaml.safe_dump(recipe, sort_keys=False))
     return path
+
+
+def make_reproduction(
+    figures: Sequence[Figure], values: Sequence[dict[str, float]], **changes: Any
+) -> Reproduction:
+    """Return the results of the recipe ``letters`` with these values of seeds 1, 2, ...
+
+    Args:
+        changes: of the results of each seed.
+    """
+    seeds = [
+        SeedResult(
+            seed=seed,
+            values=found,
+            **{
+                "fingerprint": "",
+                "command": "zoo reproduce letters",
+                "commit": "0123456789abcdef",
+                "date": "2026-01-02T03:04:05+00:00",
+                "hardware": {"device": "GPU"},
+                "versions": {"torch": "2.11"},
+                "seconds": 90.0,
+                **changes,
+            },
+        )
+        for seed, found in enumerate(values, 1)
+    ]
+    return Reproduction(
+        name="letters",
+        plugin="",
+        description="",
+        paper="",
+        data={},
+        differences=["a small task"],
+        seeds_asked=[seed.seed for seed in seeds],
+        figures=collect_figures(figures, seeds),
+        seeds=seeds,
+    )

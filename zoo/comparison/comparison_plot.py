@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from zoo.comparison.comparison_result import Comparison, VariantResult
-from zoo.comparison.svg import GRID, INK, MUTED, Svg
+from zoo.reproduction.axis import Axis
+from zoo.reproduction.svg import GRID, INK, MUTED, Svg
 
 _LABELS, _QUALITY, _BAR, _GAP = 190, 330, 120, 36
 _ROW, _HEADER, _TOP = 22, 30, 64
@@ -31,7 +32,7 @@ def plot_comparison(comparison: Comparison) -> str:
     width = _LABELS + _QUALITY + len(_BARS) * (_BAR + _GAP) + 60
     svg = Svg(width, height, f"Comparison: {comparison.title}")
     svg.text(8, 20, comparison.title, size=15)
-    scale = _Scale.of(comparison)
+    scale = _quality_axis(comparison)
     direction = "lower is better" if comparison.lower_is_better else "higher is better"
     svg.text(_LABELS, 40, f"{comparison.quality} ({direction})", fill=MUTED)
     for tick in scale.ticks:
@@ -53,29 +54,14 @@ def plot_comparison(comparison: Comparison) -> str:
     return svg.render()
 
 
-class _Scale:
-    """Positions of values of the quality on the horizontal axis."""
-
-    def __init__(self, low: float, high: float) -> None:
-        step = _tick_step(high - low)
-        self.low, self.high = math.floor(low / step) * step, math.ceil(high / step) * step
-        count = round((self.high - self.low) / step)
-        self.ticks = [round(self.low + index * step, 10) for index in range(count + 1)]
-
-    @classmethod
-    def of(cls, comparison: Comparison) -> _Scale:
-        ends = []
-        for variant in comparison.variants.values():
-            if variant.quality is not None:
-                spread = variant.quality.spread or 0.0
-                ends += [*variant.quality.by_seed.values()]
-                ends += [variant.quality.mean - spread, variant.quality.mean + spread]
-        finite = [value for value in ends if math.isfinite(value)] or [0.0, 1.0]
-        low, high = min(finite), max(finite)
-        return cls(low, high if high > low else low + 1)
-
-    def place(self, value: float) -> float:
-        return _LABELS + _QUALITY * (value - self.low) / (self.high - self.low)
+def _quality_axis(comparison: Comparison) -> Axis:
+    ends = []
+    for variant in comparison.variants.values():
+        if variant.quality is not None:
+            spread = variant.quality.spread or 0.0
+            ends += [*variant.quality.by_seed.values()]
+            ends += [variant.quality.mean - spread, variant.quality.mean + spread]
+    return Axis(ends, _LABELS, _LABELS + _QUALITY)
 
 
 def _draw_row(
@@ -84,7 +70,7 @@ def _draw_row(
     variant: VariantResult,
     label: str,
     y: float,
-    scale: _Scale,
+    scale: Axis,
     colour: str,
 ) -> None:
     svg.text(_LABELS - 12, y + 4, label, anchor="end")
@@ -114,12 +100,6 @@ def _draw_row(
 
 def _bar_left(index: int) -> float:
     return _LABELS + _QUALITY + _GAP + index * (_BAR + _GAP)
-
-
-def _tick_step(length: float) -> float:
-    """Return a step of 1, 2 or 5 times a power of ten that gives at most six intervals."""
-    power = 10.0 ** math.floor(math.log10(length / 5))
-    return next(step * power for step in (1, 2, 5, 10) if length / (step * power) <= 6)
 
 
 def _short(value: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 
 INK, MUTED, GRID = "#222222", "#666666", "#e2e2e2"
@@ -36,11 +37,35 @@ class Svg:
         )
 
     def line(
-        self, x1: float, y1: float, x2: float, y2: float, stroke: str, *, width: float = 1
+        self,
+        x1: float,
+        y1: float,
+        x2: float,
+        y2: float,
+        stroke: str,
+        *,
+        width: float = 1,
+        dash: str = "",
     ) -> None:
+        """Add a line; `dash` has the lengths of dashes and gaps: ``6 4``."""
+        dashes = f" stroke-dasharray='{dash}'" if dash else ""
         self._shapes.append(
             f"<line x1='{x1:.1f}' y1='{y1:.1f}' x2='{x2:.1f}' y2='{y2:.1f}' stroke='{stroke}' "
-            f"stroke-width='{width:g}'/>"
+            f"stroke-width='{width:g}'{dashes}/>"
+        )
+
+    def clip(self, x: float, y: float, width: float, height: float) -> None:
+        """Set the rectangle outside of which polylines are not shown."""
+        self._shapes.append("<clipPath id='clip'>")
+        self.rectangle(x, y, width, height, INK)
+        self._shapes.append("</clipPath>")
+
+    def polyline(self, points: Iterable[tuple[float, float]], stroke: str) -> None:
+        """Add lines from each point to the next, inside the rectangle of `clip`."""
+        places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        self._shapes.append(
+            f"<polyline points='{places}' fill='none' stroke='{stroke}' stroke-width='1.6' "
+            f"stroke-linejoin='round' clip-path='url(#clip)'/>"
         )
 
     def rectangle(self, x: float, y: float, width: float, height: float, fill: str) -> None:
