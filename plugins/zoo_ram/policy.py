@@ -27,7 +27,8 @@ class Policy(nn.Module):
 
     Shapes:
         states [B, D] -> locations [B, 2], log-densities [B], both in float32 or higher, because
-        half precision is coarser than a pixel.
+        half precision is coarser than a pixel. With shared noise, one sample of the noise is used
+        for all items.
     """
 
     def __init__(
@@ -53,14 +54,20 @@ class Policy(nn.Module):
         return f"std={self.std}, bound={self.bound}"
 
     def forward(
-        self, states: Tensor, sample: bool, generator: torch.Generator | None = None
+        self,
+        states: Tensor,
+        sample: bool,
+        generator: torch.Generator | None = None,
+        *,
+        shared_noise: bool = False,
     ) -> tuple[Tensor, Tensor]:
         features = states if self.hidden is None else self.hidden(states).relu()
         mean = full_precision(self.mean(features)).tanh()
         u = mean.detach()
         if sample:
             device = generator.device if generator else u.device
-            noise = torch.randn(u.shape, dtype=u.dtype, device=device, generator=generator)
+            shape = (1, 2) if shared_noise else u.shape
+            noise = torch.randn(shape, dtype=u.dtype, device=device, generator=generator)
             u = u + self.std * noise.to(u.device)
         logs = -((u - mean) / self.std).square() / 2 - math.log(2 * math.pi * self.std**2) / 2
         return u.tanh() if self.bound == "tanh" else u.clamp(-1, 1), logs.sum(dim=-1)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
@@ -45,10 +45,12 @@ class RAM(Model):
 
     Locations are sampled in training. In evaluation they are the means, so outputs are
     deterministic. In training the first location is sampled uniformly (start: random) or is the
-    centre; in evaluation it is the centre. As in the paper's hybrid training, the classification
-    loss trains the recurrent cell and the glimpse network by back-propagation; policy and baseline
-    receive the detached state and are trained by the objective `hybrid-reinforce`, or the policy
-    alone by `reinforce`.
+    centre; in evaluation it is the centre. With several rollouts, evaluation averages the class
+    probabilities of this rollout and of sampled ones, which use the same noise for all images and
+    in every call, so outputs remain deterministic. As in the paper's hybrid training, the
+    classification loss trains the recurrent cell and the glimpse network by back-propagation;
+    policy and baseline receive the detached state and are trained by the objective
+    `hybrid-reinforce`, or the policy alone by `reinforce`.
 
     Paper: Mnih et al. 2014, sections 3 and 4.
 
@@ -65,6 +67,7 @@ class RAM(Model):
         start: first location in training, "random" or "centre"; in evaluation it is the centre.
         policy: parameters of the location policy; by default locations are clamped to the image.
         baseline: "linear", or "relu" for a baseline that is not negative, like the reward.
+        rollouts: number of rollouts in evaluation; the extras are those of the first.
 
     Shapes:
         batch {source [B, channels, height, width], target [B]} -> logits [B, 1, classes]; extras
@@ -92,6 +95,7 @@ class RAM(Model):
         start: Literal["random", "centre"] = "random",
         policy: Blueprint[Policy] | None = None,
         baseline: Literal["linear", "relu"] = "linear",
+        rollouts: Annotated[int, Field(ge=1, le=1024)] = 1,
     ) -> None:
         super().__init__()
         self.classes = classes
@@ -102,6 +106,7 @@ class RAM(Model):
         self.cell = cell
         self.std = std
         self.start = start
+        self.rollouts = rollouts
         self.channels = channels
         self.retina = retina.build(channels=channels)
         self.glimpse = GlimpseNetwork(
@@ -130,7 +135,8 @@ class RAM(Model):
         return params, tensors
 
     def forward(self, batch: Batch) -> Outputs:
-        rollout = self.rollout(batch["source"], sample=self.training)
+        images = batch["source"]
+        rollout = self.rollout(images, sample=True) if self.training else self._evaluate(images)
         logprob = rollout.logprob.sum(dim=1, keepdim=True)
         entropy = torch.full_like(logprob, (self.glimpses - 1) * self.policy.entropy)
         targets = batch["target"][:, None]
@@ -147,17 +153,27 @@ class RAM(Model):
         )
 
     def rollout(
-        self, images: Tensor, *, sample: bool, generator: torch.Generator | None = None
+        self,
+        images: Tensor,
+        *,
+        sample: bool,
+        generator: torch.Generator | None = None,
+        shared_noise: bool = False,
     ) -> Rollout:
-        """Apply the policy to images [B, channels, height, width] for all glimpses."""
-        location = self._initial_location(images, sample, generator)
+        """Apply the policy to images [B, channels, height, width] for all glimpses.
+
+        With shared noise, one sample of the noise is used for all images.
+        """
+        location = self._initial_location(images, sample, generator, shared_noise)
         state: Any = None
         locations, logprobs, baselines = [location], [], []
         for t in range(self.glimpses):
             state = self.core(self.glimpse(self.retina(images, location), location), state)
             h = state[0] if isinstance(state, tuple) else state  # [B, hidden]
             if t + 1 < self.glimpses:
-                location, logprob = self.policy(h.detach(), sample, generator)
+                location, logprob = self.policy(
+                    h.detach(), sample, generator, shared_noise=shared_noise
+                )
                 locations.append(location)
                 logprobs.append(logprob)
                 baselines.append(self.baseline(h.detach()))
@@ -178,20 +194,36 @@ class RAM(Model):
         rollout = self.rollout(
             images.repeat_interleave(num_samples, dim=0), sample=True, generator=generator
         )
-        logprobs = full_precision(rollout.logits).log_softmax(dim=-1)
-        logprobs = logprobs.view(-1, num_samples, logprobs.shape[-1])
-        return logprobs.logsumexp(dim=1) - math.log(num_samples)
+        logits = rollout.logits.view(-1, num_samples, self.classes)
+        return _log_mean_probability(logits.transpose(0, 1))
+
+    def _evaluate(self, images: Tensor) -> Rollout:
+        """Return the rollout with mean locations, with logits averaged over all rollouts."""
+        first = self.rollout(images, sample=False)
+        if self.rollouts == 1:
+            return first
+        generator = torch.Generator("cpu").manual_seed(0)
+        logits = [first.logits]
+        for _ in range(self.rollouts - 1):
+            sampled = self.rollout(images, sample=True, generator=generator, shared_noise=True)
+            logits.append(sampled.logits)
+        return replace(first, logits=_log_mean_probability(torch.stack(logits)))
 
     def _initial_location(
-        self, images: Tensor, sample: bool, generator: torch.Generator | None
+        self,
+        images: Tensor,
+        sample: bool,
+        generator: torch.Generator | None,
+        shared_noise: bool,
     ) -> Tensor:
         dtype = torch.promote_types(images.dtype, torch.float32)
         shape = (images.shape[0], 2)
         if self.start == "centre" or not sample:
             return torch.zeros(shape, dtype=dtype, device=images.device)
         device = generator.device if generator else images.device
-        uniform = torch.rand(shape, dtype=dtype, device=device, generator=generator)
-        return 2 * uniform.to(images.device) - 1
+        noise_shape = (1, 2) if shared_noise else shape
+        uniform = torch.rand(noise_shape, dtype=dtype, device=device, generator=generator)
+        return (2 * uniform.to(images.device) - 1).expand(shape)
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
         source = TensorSchema(("B", self.channels, "H", "W"), "float")
@@ -213,3 +245,9 @@ class RAM(Model):
         images = torch.rand(shape, generator=generator, device=device).to(weight)
         target = torch.randint(0, self.classes, (batch,), generator=generator, device=device)
         return {"source": images, "target": target.to(weight.device)}
+
+
+def _log_mean_probability(logits: Tensor) -> Tensor:
+    """Return the log of the class probabilities averaged over rollouts: [M, B, V] -> [B, V]."""
+    logprobs = full_precision(logits).log_softmax(dim=-1)
+    return logprobs.logsumexp(dim=0) - math.log(len(logits))

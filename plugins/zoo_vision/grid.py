@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from zoo import ZooError
 from zoo.plugin import Embedding, TensorSchema
+from zoo_vision.grid_positions import grid_positions
 
 
 class Grid(Embedding):
@@ -54,15 +55,8 @@ class Grid(Embedding):
         )
 
     def forward(self, inputs: Tensor) -> Tensor:
-        _, rows, columns = inputs.shape
-        if rows > self.rows.num_embeddings or columns > self.columns.num_embeddings:
-            raise ZooError(
-                f"the grid has size {rows} x {columns}, but embedding '{self.name}' supports at "
-                f"most {self.rows.num_embeddings} x {self.columns.num_embeddings}"
-            )
-        row = self.rows(torch.arange(rows, device=inputs.device))  # [R, dim]
-        column = self.columns(torch.arange(columns, device=inputs.device))  # [C, dim]
-        vectors: Tensor = self.table(inputs) + row[:, None] + column  # [B, R, C, dim]
+        positions = grid_positions(self.rows, self.columns, inputs.shape[1:], self.name)
+        vectors: Tensor = self.table(inputs) + positions  # [B, R, C, dim]
         return vectors.flatten(1, 2)
 
     def input_schema(self) -> TensorSchema:

@@ -4,10 +4,13 @@ from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from zoo.plugin import Backbone, Blueprint, Embedding, TensorSchema
 from zoo_vision.feature_size import infer_feature_size
+from zoo_vision.grid_positions import grid_positions
+
+Count = Annotated[int, Field(ge=1, le=4096)]
 
 
 class Regions(Embedding):
@@ -15,11 +18,15 @@ class Regions(Embedding):
 
     .. math:: a = \{F_{11}, F_{12}, \dots, F_{hw}\}, \qquad F = \mathrm{backbone}(I)
 
-    Paper: Xu et al. 2015, section 3.1.1.
+    Paper: Xu et al. 2015, section 3.1.1. A vector depends on the position of its region only where
+    the receptive field reaches the border of the image; with ``grid``, learned embeddings of row
+    and column are added.
 
     Args:
         backbone: computes the feature map.
         channels: number of image channels.
+        grid: maximum number of rows and columns of the feature map, for the embeddings; no
+            embeddings if not set.
 
     Shapes:
         [B, channels, height, width] -> [B, h * w, dim] in row-major order, for a feature map
@@ -33,17 +40,27 @@ class Regions(Embedding):
     )
 
     def __init__(
-        self, *, backbone: Blueprint[Backbone], channels: Annotated[int, Field(ge=1)] = 3
+        self,
+        *,
+        backbone: Blueprint[Backbone],
+        channels: Annotated[int, Field(ge=1)] = 3,
+        grid: tuple[Count, Count] | None = None,
     ) -> None:
         super().__init__()
         self.channels = channels
         self.backbone = backbone.build(channels=channels)
         self.dim = self.backbone.output_dim
+        self.rows = nn.Embedding(grid[0], self.dim) if grid else None
+        self.columns = nn.Embedding(grid[1], self.dim) if grid else None
         self.height_axis, self.width_axis = infer_feature_size(self.backbone, channels)
 
     def forward(self, inputs: Tensor) -> Tensor:
         features: Tensor = self.backbone(inputs)  # [B, D, h, w]
-        return features.flatten(2).transpose(1, 2)
+        vectors = features.flatten(2).transpose(1, 2)
+        if self.rows is None or self.columns is None:
+            return vectors
+        positions = grid_positions(self.rows, self.columns, features.shape[2:], self.name)
+        return vectors + positions.flatten(0, 1)
 
     def input_schema(self) -> TensorSchema:
         return TensorSchema(("B", self.channels, "H", "W"), "float")

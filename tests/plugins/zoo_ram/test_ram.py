@@ -177,6 +177,28 @@ def test_predict_averages_over_sampled_rollouts():
         model.predict(images, 0)
 
 
+@pytest.mark.parametrize("start", ["random", "centre"])
+def test_evaluation_averages_over_rollouts_with_the_same_noise_for_all_images(start):
+    model, one = (compose(start=start, rollouts=n).double().eval() for n in (4, 1))
+    one.load_state_dict(model.state_dict())
+    batch = {k: v.double() if k == "source" else v for k, v in make_batch(model).items()}
+
+    outputs = model(batch)
+
+    generator, probabilities = torch.Generator().manual_seed(0), [one(batch).logits.softmax(-1)]
+    for _ in range(3):
+        path = one.rollout(batch["source"], sample=True, generator=generator, shared_noise=True)
+        offsets = path.locations - one(batch).extras["locations"]
+        assert (offsets[:, 0] == offsets[0, 0]).all()
+        assert offsets[:, 1:].abs().max() > 0
+        probabilities.append(path.logits.softmax(-1)[:, None])
+    expected = torch.stack(probabilities).mean(dim=0).log()
+    torch.testing.assert_close(outputs.logits, expected)
+    assert torch.equal(outputs.extras["locations"], one(batch).extras["locations"])
+    alone = model({name: tensor[2:3] for name, tensor in batch.items()})
+    torch.testing.assert_close(alone.logits, outputs.logits[2:3])
+
+
 @pytest.mark.parametrize("cell", ["rnn", "lstm"])
 def test_bfloat16_is_close_to_float32(cell):
     model = compose(cell=cell).eval()

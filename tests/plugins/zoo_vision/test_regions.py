@@ -28,6 +28,22 @@ def test_regions_are_in_row_major_order():
             torch.testing.assert_close(vectors[:, 3 * row + column], features[:, :, row, column])
 
 
+def test_grid_adds_the_embeddings_of_row_and_column():
+    regions = Regions(backbone=Blueprint.of(TinyBackbone), channels=2, grid=(2, 4))
+    plain = Regions(backbone=Blueprint.of(TinyBackbone), channels=2)
+    plain.load_state_dict(regions.state_dict(), strict=False)
+    images = torch.randn(2, 2, 8, 12)
+
+    added = regions(images) - plain(images)
+
+    for row in range(2):
+        for column in range(3):
+            expected = regions.rows.weight[row] + regions.columns.weight[column]
+            torch.testing.assert_close(added[:, 3 * row + column], expected.expand(2, -1))
+    with pytest.raises(ZooError, match=r"3 x 2.*'regions'.*2 x 4"):
+        regions(torch.zeros(1, 2, 12, 8))
+
+
 @pytest.mark.parametrize(("height", "width"), [(4, 4), (7, 9), (8, 16)])
 def test_all_regions_are_valid(height, width):
     regions = build()
