@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
+import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -57,6 +58,9 @@ class MemoryNetwork(Model):
         linear_start: start training without the softmax of the hops. The phase is part of the
             weights: a saved model continues in the phase in which it was saved.
         noise: probability of an empty memory after each fact, in training; 0.1 in the paper.
+        empty_memories: fill the story up to memory_size with empty memories, m_i = c_i = 0, which
+            take part in the softmax (section 4.2). A hop can then attend to nothing, which
+            questions with the answers yes and no need.
 
     Shapes:
         batch {story [B, S, W], question [B, Q], both padded, target [B]} -> logits [B, 1, vocab].
@@ -78,9 +82,10 @@ class MemoryNetwork(Model):
         position_encoding: bool = True,
         linear_start: bool = False,
         noise: Annotated[float, Field(ge=0, lt=1)] = 0.0,
+        empty_memories: bool = False,
     ) -> None:
         super().__init__()
-        self.noise = noise
+        self.noise, self.empty_memories = noise, empty_memories
         self.hops, self.memory_size, self.tying = hops, memory_size, tying
         self.position_encoding = position_encoding
         adjacent = tying == "adjacent"
@@ -144,16 +149,19 @@ class MemoryNetwork(Model):
                 "increase memory_size or pass fewer facts"
             )
         fact_mask = self.source.mask(story.flatten(0, 1)).view(story.shape).any(dim=-1)  # [B, S]
-        ages = self._ages(fact_mask)
+        ages, mask = self._ages(fact_mask), Mask(keys=fact_mask)
         facts = [
             self._facts(story, fact_mask, ages, index) for index in range(len(self.embeddings))
         ]
+        if self.empty_memories:
+            empty, mask = self.memory_size - story.shape[1], Mask()
+            facts = [F.pad(vectors, (0, 0, 0, empty)) for vectors in facts]
         u = self._sentences(question[:, None], 0)  # [B, 1, D]
         for hop in range(self.hops):
             index = hop if self.map is None else 0
             prepared = self.attention.prepare(facts[index])
             prepared |= {"values": self.attention.prepare(facts[index + 1])["values"]}
-            attended = self.attention(u, prepared, Mask(keys=fact_mask))
+            attended = self.attention(u, prepared, mask)
             u = attended + (u if self.map is None else self.map(u))
         last: Embedding = self.embeddings[-1]  # type: ignore[assignment]
         logits = last.unembed(u[:, 0]) if self.out is None else self.out(u[:, 0])

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 import zoo
 from zoo_memory.memory_network import position_weights
@@ -55,15 +56,19 @@ def _reference_memory_network(model, batch, item, tying, linear=False):
             for f, t in zip(facts, age, strict=True)
         ]
         scores = torch.stack([u @ fact for fact in m])
-        p = scores if linear else scores.softmax(dim=0)
+        if model.empty_memories:
+            scores = F.pad(scores, (0, model.memory_size - len(facts)))
+        p = (scores if linear else scores.softmax(dim=0))[: len(facts)]
         o = sum(weight * fact for weight, fact in zip(p, c, strict=True))
         u = o + (u if tying == "adjacent" else model.map.weight @ u)
     return (tables[-1] if tying == "adjacent" else model.out.weight) @ u
 
 
 @pytest.mark.parametrize("tying", ["adjacent", "layerwise"])
-def test_memory_network_matches_the_paper(tying):
-    model = _model("memory-network-tiny", f"model.tying={tying}")
+@pytest.mark.parametrize("empty", ["true", "false"])
+def test_memory_network_matches_the_paper(tying, empty):
+    overrides = (f"model.tying={tying}", f"model.empty_memories={empty}")
+    model = _model("memory-network-tiny", *overrides)
     logits = model(_batch()).logits
     for item in range(2):
         torch.testing.assert_close(
@@ -141,8 +146,8 @@ def test_dynamic_memory_matches_the_paper():
 def test_padding_words_and_facts_have_no_effect(name):
     model, batch = _model(name), _batch()
     wider = {
-        "story": torch.nn.functional.pad(batch["story"], (0, 2, 0, 3)),
-        "question": torch.nn.functional.pad(batch["question"], (0, 2)),
+        "story": F.pad(batch["story"], (0, 2, 0, 3)),
+        "question": F.pad(batch["question"], (0, 2)),
         "target": batch["target"],
     }
     torch.testing.assert_close(model(wider).logits, model(batch).logits, atol=1e-6, rtol=1e-6)
@@ -161,8 +166,17 @@ def test_attention_weights_over_the_facts_are_recorded():
         model(_batch())
     (weights,) = attention.values()
     assert len(weights) == 2  # hops
+    assert weights[0].shape == (2, 1, 1, model.memory_size)
+    assert (weights[0] > 0).all()  # empty memories have a weight
+
+
+def test_without_empty_memories_padding_has_no_weight():
+    model = _model("memory-network-tiny", "model.empty_memories=false")
+    with zoo.recording(model) as attention:
+        model(_batch())
+    (weights,) = attention.values()
     assert weights[0].shape == (2, 1, 1, 3)
-    assert weights[0][0, 0, 0, 2] == 0  # padding
+    assert weights[0][0, 0, 0, 2] == 0
 
 
 def test_invalid_stories_and_models_raise():
