@@ -122,7 +122,7 @@ def render(
         result = results.get(recipe.name)
         lines += ["", *_section(recipe, result)]
         if result:
-            lines += ["", *_outcome(result, tried)]
+            lines += ["", *_outcome(recipe, result, tried)]
     return "\n".join(lines) + "\n"
 
 
@@ -157,7 +157,7 @@ def _section(recipe: RecipeFile, result: Reproduction | None) -> Iterator[str]:
         yield from (f"- {text}" for text in differences)
 
 
-def _outcome(result: Reproduction, tried: Mapping[str, str]) -> Iterator[str]:
+def _outcome(recipe: RecipeFile, result: Reproduction, tried: Mapping[str, str]) -> Iterator[str]:
     """Yield the targets that are not reached with plot and text, pictures, and the runs."""
     name = result.name
     targets = [figure for figure in result.figures if figure.reached is False]
@@ -182,6 +182,8 @@ def _outcome(result: Reproduction, tried: Mapping[str, str]) -> Iterator[str]:
         yield ""
     yield "Runs:"
     yield ""
+    if any(seed.fingerprint != recipe.fingerprint for seed in result.seeds):
+        yield "- the recipe has changed since these runs; it is that of their commit"
     for text in result.cut:
         yield f"- cut short: {text}"
     for seed in result.seeds[:3]:
