@@ -151,6 +151,6 @@ def run_cells(cells: Sequence[RecurrentCell], x_gates: Sequence[Tensor]) -> Sequ
 
 def recurrent_weights(cell: RecurrentCell) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return W, b, U_n and b_n of `SequenceInputs`."""
-    rows = 2 * cell.hidden if cell.cell == "gru-cho" else len(cell.weight_hh)
-    W, U_n = cell.weight_hh[:rows], cell.weight_hh[rows:]
-    return W, cell.bias_hh[:rows], U_n, cell.bias_hh[rows:]
+    _, U, _, b = cell.weights()
+    rows = 2 * cell.hidden if cell.cell == "gru-cho" else len(U)
+    return U[:rows], b[:rows], U[rows:], b[rows:]

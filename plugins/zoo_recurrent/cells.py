@@ -3,11 +3,15 @@
 Notation: B batch, L layers, D input width, H hidden width, G gates.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import ClassVar, Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+
+from zoo_recurrent.dropout_mask import apply_mask, sample_mask
 
 Cell = Literal["rnn", "lstm", "gru", "gru-cho"]
 """'gru' applies the reset gate after the recurrent product, as cuDNN does; 'gru-cho' applies it
@@ -59,6 +63,7 @@ class RecurrentCell(nn.Module):
         self.cell = cell
         self.input_dim = input_dim
         self.hidden = hidden
+        self.dropped_hh: Tensor | None = None
         rows = GATES[cell] * hidden
         self.weight_ih = nn.Parameter(torch.empty(rows, input_dim))
         self.weight_hh = nn.Parameter(torch.empty(rows, hidden))
@@ -72,7 +77,9 @@ class RecurrentCell(nn.Module):
             nn.init.uniform_(weight, -bound, bound)
 
     def weights(self) -> Weights:
-        return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+        """Return the weights; `dropped_hh` replaces the recurrent weights if it is set."""
+        weight_hh = self.weight_hh if self.dropped_hh is None else self.dropped_hh
+        return self.weight_ih, weight_hh, self.bias_ih, self.bias_hh
 
     def forward(self, x: Tensor, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         return cell_step(self.cell, x, state, self.weights())
@@ -82,10 +89,28 @@ class RecurrentCell(nn.Module):
 
 
 class CellStack(nn.Module):
-    """Stacked recurrent cells that compute one step at a time."""
+    """Stacked recurrent cells that compute one step at a time.
+
+    Args:
+        cell: recurrent cell.
+        input_dim: width of the inputs.
+        hidden: width of the states.
+        layers: number of layers.
+        dropout: dropout probability between layers.
+        weight_dropout: dropout probability of the recurrent weights inside `one_call`.
+        shared_dropout: use one mask between layers for all steps inside `one_call`.
+    """
 
     def __init__(
-        self, cell: Cell, input_dim: int, hidden: int, layers: int, dropout: float
+        self,
+        cell: Cell,
+        input_dim: int,
+        hidden: int,
+        layers: int,
+        dropout: float,
+        *,
+        weight_dropout: float = 0.0,
+        shared_dropout: bool = False,
     ) -> None:
         super().__init__()
         self.state_names = state_names(cell)
@@ -93,10 +118,40 @@ class CellStack(nn.Module):
             RecurrentCell(cell, hidden if layer else input_dim, hidden) for layer in range(layers)
         )
         self.dropout = nn.Dropout(dropout)
+        self.weight_dropout, self.shared_dropout = weight_dropout, shared_dropout
+        self._masks: Sequence[Tensor] = ()  # [B, H] for each layer but the first
 
     def layers(self) -> list[RecurrentCell]:
         """Return the cells, from the lowest layer on."""
         return list(self.cells)  # type: ignore[arg-type]
+
+    @contextmanager
+    def one_call(self, h: Tensor) -> Iterator[None]:
+        """Sample the dropout masks that all steps inside the block share; h [B, L, H] is the state.
+
+        The parameters are not modified.
+        """
+        try:
+            if self.training and self.weight_dropout:
+                for cell in self.layers():
+                    cell.dropped_hh = F.dropout(cell.weight_hh, self.weight_dropout)
+            if self.training and self.shared_dropout:
+                self._masks = [sample_mask(self.dropout, h[:, 0]) for _ in self.layers()[1:]]
+            yield
+        finally:
+            self._masks = ()
+            for cell in self.layers():
+                cell.dropped_hh = None
+
+    def drop_inputs(self, x: Tensor, layer: int) -> Tensor:
+        """Apply dropout to the inputs of a layer, [B, H] or [B, S, H]; the first layer has none."""
+        if not layer:
+            return x
+        if not self._masks:
+            dropped: Tensor = self.dropout(x)
+            return dropped
+        mask = self._masks[layer - 1]
+        return apply_mask(x, mask if x.dim() == 2 else mask[:, None])
 
     def forward(self, x: Tensor, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Compute one step; state tensors with other names are ignored.
@@ -105,6 +160,6 @@ class CellStack(nn.Module):
         """
         updated: list[dict[str, Tensor]] = []
         for layer, cell in enumerate(self.cells):
-            inputs = self.dropout(updated[-1]["h"]) if layer else x
+            inputs = self.drop_inputs(updated[-1]["h"] if layer else x, layer)
             updated.append(cell(inputs, {name: state[name][:, layer] for name in self.state_names}))
         return {name: torch.stack([s[name] for s in updated], dim=1) for name in self.state_names}

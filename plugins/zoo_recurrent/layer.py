@@ -53,7 +53,7 @@ def run_stack(
     ends: list[dict[str, Tensor]] = []
     for layer, cell in enumerate(cells.layers()):
         own = {name: state[name][:, layer : layer + 1] for name in cells.state_names}
-        inputs = cells.dropout(x) if layer else x
+        inputs = cells.drop_inputs(x, layer)
         if has_kernel(cell, x):
             x, last = run_kernel(inputs, cell, own)
         else:

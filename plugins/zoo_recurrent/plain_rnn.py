@@ -32,6 +32,12 @@ class PlainRNN(RecurrentDecoder):
         dropout: dropout probability of the embedded tokens, between layers and before the output.
         tied: compute the logits with the embedding table, W = Eᵀ without a bias (Press and Wolf
             2017); hidden must be the width of the embedding.
+        shared_dropout: sample one dropout mask for all steps of a call (Merity et al. 2017,
+            section 4.2).
+        weight_dropout: dropout probability of the recurrent weights, with one mask for each call
+            (Merity et al. 2017, section 2).
+        token_dropout: probability that a token ID has a zero embedding at all its positions in a
+            call; the output layer is not affected (Merity et al. 2017, section 4.3).
 
     Shapes:
         tokens [B, n] -> logits [B, n, V].
@@ -54,8 +60,23 @@ class PlainRNN(RecurrentDecoder):
         init: Init = "bridge",
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
         tied: bool = False,
+        shared_dropout: bool = False,
+        weight_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
+        token_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     ) -> None:
-        super().__init__(embedding, summary_dim, carry, hidden, cell, layers, init, dropout)
+        super().__init__(
+            embedding,
+            summary_dim,
+            carry,
+            hidden,
+            cell,
+            layers,
+            init,
+            dropout,
+            shared_dropout=shared_dropout,
+            weight_dropout=weight_dropout,
+            token_dropout=token_dropout,
+        )
         self.cells = self.build_cells(embedding.dim)
         self.build_out("hidden", hidden, tied=tied)
 

@@ -4,11 +4,13 @@ from abc import abstractmethod
 from collections.abc import Mapping
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from zoo.plugin import Attention, Decoder, Embedding, Mask, Memory, State, WidthConflict
 from zoo_recurrent.attention_sequence import why_not_sequence
 from zoo_recurrent.cells import Cell, CellStack
+from zoo_recurrent.dropout_mask import apply_mask, shared_dropout
 from zoo_recurrent.initial_state import Init, InitialState
 from zoo_recurrent.vocab_size import vocab_size
 
@@ -38,6 +40,10 @@ class RecurrentDecoder(Decoder):
         layers: int,
         init: Init,
         dropout: float,
+        *,
+        shared_dropout: bool = False,
+        weight_dropout: float = 0.0,
+        token_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.embedding = embedding
@@ -45,10 +51,20 @@ class RecurrentDecoder(Decoder):
         self.summary_dim, self.hidden, self.layers, self.init = summary_dim, hidden, layers, init
         self.initial = InitialState(init, cell, layers, hidden, summary_dim, carry)
         self.dropout = nn.Dropout(dropout)
+        self.shared_dropout = shared_dropout
+        self.weight_dropout, self.token_dropout = weight_dropout, token_dropout
 
     def build_cells(self, input_dim: int) -> CellStack:
         """Return the stacked cells for inputs of this width."""
-        return CellStack(self.cell, input_dim, self.hidden, self.layers, self.dropout.p)
+        return CellStack(
+            self.cell,
+            input_dim,
+            self.hidden,
+            self.layers,
+            self.dropout.p,
+            weight_dropout=self.weight_dropout,
+            shared_dropout=self.shared_dropout,
+        )
 
     def build_out(self, width: str, value: int, *, tied: bool) -> None:
         """Create the output layer for features of a width, or use the embedding table for it.
@@ -85,8 +101,20 @@ class RecurrentDecoder(Decoder):
 
     def step_inputs(self, tokens: Tensor) -> Tensor:
         """Map tokens [B, n] to the inputs [B, n, E] of their steps; the embedded tokens here."""
-        embedded: Tensor = self.dropout(self.embedding(tokens))
-        return embedded
+        embedded = self.embedding(tokens)
+        if self.training and self.token_dropout:
+            # One mask for the vocabulary: a token ID is dropped at all its positions.
+            ones = torch.ones(vocab_size(self.embedding), device=tokens.device)
+            mask = F.dropout(ones, self.token_dropout)[tokens]
+            embedded = apply_mask(embedded, mask[..., None])
+        return self._drop(embedded)
+
+    def _drop(self, x: Tensor) -> Tensor:
+        """Apply dropout to x [B, n, D]."""
+        if self.training and self.shared_dropout:
+            return shared_dropout(self.dropout, x)
+        dropped: Tensor = self.dropout(x)
+        return dropped
 
     def output_features(self, features: Tensor) -> Tensor:
         """Map the features [B, n, F] of all steps to the inputs of `out`; the identity here."""
@@ -98,10 +126,11 @@ class RecurrentDecoder(Decoder):
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         inputs, per_hypothesis = self.step_inputs(tokens), state.per_hypothesis
         result = None
-        if why_not_sequence(self.cells, tokens, per_hypothesis) is None:
-            result = self.decode_tokens(inputs, per_hypothesis, state.per_source)
-        if result is None:
-            result = self._loop(inputs, per_hypothesis, state.per_source)
+        with self.cells.one_call(per_hypothesis["h"]):
+            if why_not_sequence(self.cells, tokens, per_hypothesis) is None:
+                result = self.decode_tokens(inputs, per_hypothesis, state.per_source)
+            if result is None:
+                result = self._loop(inputs, per_hypothesis, state.per_source)
         features, updated = result
         return self.logits(features, state.per_source), state.updated(updated)
 
@@ -115,7 +144,7 @@ class RecurrentDecoder(Decoder):
 
     def logits(self, features: Tensor, per_source: TensorMapping) -> Tensor:
         """Compute the logits [B, n, V] of the features [B, n, F] of all steps."""
-        outputs = self.dropout(self.output_features(features))
+        outputs = self._drop(self.output_features(features))
         logits: Tensor = self.embedding.unembed(outputs) if self.tied else self.out(outputs)
         return logits
 
