@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo.plugin import FromParent, full_precision
-from zoo_memory.memory_encoder import MemoryEncoder, content_weights, one_plus
+from zoo_memory.memory_encoder import Controller, MemoryEncoder, content_weights, one_plus
 
 
 class DNC(MemoryEncoder):
@@ -29,10 +29,12 @@ class DNC(MemoryEncoder):
 
     Args:
         input_dim: width of the inputs.
-        hidden: width of the LSTM controller.
+        hidden: width of the controller.
         slots: number of memory locations, N.
         width: width of a location.
         read_heads: number of read heads; there is one write head.
+        controller: "lstm" as in the paper, or "feed-forward" for h_t = tanh(W [x_t; r_{t-1}] + b),
+            which has no recurrent state.
 
     Shapes:
         inputs [B, S, input_dim], mask [B, S] -> states [B, S, hidden + read_heads * width].
@@ -51,12 +53,17 @@ class DNC(MemoryEncoder):
         slots: Annotated[int, Field(ge=1)] = 64,
         width: Annotated[int, Field(ge=1)] = 16,
         read_heads: Annotated[int, Field(ge=1, le=64)] = 4,
+        controller: Controller = "lstm",
     ) -> None:
         # Sizes of the parts of the interface vector, in the order of `memory_step`.
         R = read_heads
         sizes = [R * width, R, width, 1, width, width, R, 1, 1, R * 3]
         super().__init__(
-            input_dim=input_dim, hidden=hidden, read_dim=R * width, interface_dim=sum(sizes)
+            input_dim=input_dim,
+            hidden=hidden,
+            read_dim=R * width,
+            interface_dim=sum(sizes),
+            controller=controller,
         )
         self.slots, self.width, self.read_heads, self.sizes = slots, width, read_heads, sizes
 

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -10,28 +10,44 @@ from torch import Tensor, nn
 from zoo.plugin import Encoder, Memory, rename_params
 
 MemoryState = Mapping[str, Tensor]
+Controller = Literal["lstm", "feed-forward"]
 
 
 class MemoryEncoder(Encoder):
-    """LSTM controller with an external memory.
+    r"""Controller with an external memory.
+
+    .. math:: h_t = \mathrm{LSTM}([x_t; r_{t-1}], h_{t-1}) \quad \text{or} \quad
+        h_t = \tanh(W [x_t; r_{t-1}] + b)
 
     The input of the controller is the input of the step and the vector read in the previous step.
     A linear layer maps its output to the interface vector, with which a subclass updates and reads
-    the memory in `memory_step`.
+    the memory in `memory_step`. A feed-forward controller has no recurrent state; its output
+    depends on previous steps only through the vector read.
 
     Args:
         input_dim: width of the inputs.
         hidden: width of the controller.
         read_dim: width of the vector read at each step.
         interface_dim: width of the interface vector.
+        controller: "lstm" or "feed-forward".
     """
 
     version: ClassVar[int] = 2
 
-    def __init__(self, *, input_dim: int, hidden: int, read_dim: int, interface_dim: int) -> None:
+    def __init__(
+        self,
+        *,
+        input_dim: int,
+        hidden: int,
+        read_dim: int,
+        interface_dim: int,
+        controller: Controller,
+    ) -> None:
         super().__init__()
         self.input_dim, self.hidden, self.read_dim = input_dim, hidden, read_dim
-        self.controller = nn.LSTMCell(input_dim + read_dim, hidden)
+        self.controller_state = ("h", "c") if controller == "lstm" else ("h",)
+        layer = nn.LSTMCell if controller == "lstm" else nn.Linear
+        self.controller = layer(input_dim + read_dim, hidden)
         self.say = nn.Linear(hidden, interface_dim)
         self.output_dim = self.summary_dim = hidden + read_dim
         self.carry: Mapping[str, tuple[int, int]] = {}
@@ -57,20 +73,19 @@ class MemoryEncoder(Encoder):
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
         B, S, _ = inputs.shape
-        zeros = inputs.new_zeros(B, self.hidden)
+        memory = self.initial_memory(inputs)
         state: dict[str, Tensor] = {
-            **self.initial_memory(inputs),
-            "h": zeros,
-            "c": zeros,
+            **memory,
+            **dict.fromkeys(self.controller_state, inputs.new_zeros(B, self.hidden)),
             "read": inputs.new_zeros(B, self.read_dim),
         }
         states = []
         for t in range(S):
             x = torch.cat([inputs[:, t], state["read"]], dim=-1)
-            h, c = self.controller(x, (state["h"], state["c"]))
-            memory_state = {name: state[name] for name in state if name not in ("h", "c", "read")}
-            read, next_memory = self.memory_step(self.say(h), memory_state)
-            updated = {**next_memory, "h": h, "c": c, "read": read}
+            control = self._control(x, state)
+            memory_state = {name: state[name] for name in memory}
+            read, next_memory = self.memory_step(self.say(control["h"]), memory_state)
+            updated = {**next_memory, **control, "read": read}
             valid = mask[:, t]
             state = {
                 name: value.where(valid.view(-1, *(1,) * (value.dim() - 1)), state[name])
@@ -81,6 +96,13 @@ class MemoryEncoder(Encoder):
         return Memory(
             outputs * mask[..., None], mask, torch.cat([state["h"], state["read"]], dim=-1)
         )
+
+    def _control(self, x: Tensor, state: MemoryState) -> MemoryState:
+        """Return the output h [B, hidden] of the controller and the cell state c of an LSTM."""
+        if "c" not in self.controller_state:
+            return {"h": self.controller(x).tanh()}
+        h, c = self.controller(x, (state["h"], state["c"]))
+        return {"h": h, "c": c}
 
 
 def content_weights(memory: Tensor, keys: Tensor, strength: Tensor) -> Tensor:

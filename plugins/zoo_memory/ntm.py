@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo.plugin import FromParent
-from zoo_memory.memory_encoder import MemoryEncoder, content_weights, one_plus
+from zoo_memory.memory_encoder import Controller, MemoryEncoder, content_weights, one_plus
 
 
 class NTM(MemoryEncoder):
@@ -29,11 +29,13 @@ class NTM(MemoryEncoder):
 
     Args:
         input_dim: width of the inputs.
-        hidden: width of the LSTM controller.
+        hidden: width of the controller.
         slots: number of memory locations, N.
         width: width of a location.
         read_heads: number of read heads; there is one write head.
         shift: maximum shift of a head in one step, in each direction.
+        controller: "lstm", or "feed-forward" for h_t = tanh(W [x_t; r_{t-1}] + b), which has no
+            recurrent state; the paper has results with both.
 
     Shapes:
         inputs [B, S, input_dim], mask [B, S] -> states [B, S, hidden + read_heads * width].
@@ -53,6 +55,7 @@ class NTM(MemoryEncoder):
         width: Annotated[int, Field(ge=1)] = 20,
         read_heads: Annotated[int, Field(ge=1, le=64)] = 1,
         shift: Annotated[int, Field(ge=0, le=64)] = 1,
+        controller: Controller = "lstm",
     ) -> None:
         # Parameters of a head: key, strength, gate, sharpness and shift weights.
         head_dim = width + 3 + (2 * shift + 1)
@@ -61,6 +64,7 @@ class NTM(MemoryEncoder):
             hidden=hidden,
             read_dim=read_heads * width,
             interface_dim=(read_heads + 1) * head_dim + 2 * width,
+            controller=controller,
         )
         self.slots, self.width, self.read_heads = slots, width, read_heads
         self.shift, self.head_dim = shift, head_dim

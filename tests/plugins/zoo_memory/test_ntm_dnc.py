@@ -185,9 +185,10 @@ def test_dnc_matches_the_paper():
             np.testing.assert_allclose(state[name][0].numpy(), value, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.parametrize("controller", ["lstm", "feed-forward"])
 @pytest.mark.parametrize("spec", ["ntm-tiny", "dnc-tiny"])
-def test_gradients_of_long_sequences_are_finite(spec):
-    model = zoo.compose(spec)
+def test_gradients_of_long_sequences_are_finite(spec, controller):
+    model = zoo.compose(spec, overrides=[f"model.encoder.controller={controller}"])
     batch = model.example(2, 60, torch.Generator().manual_seed(0))
     model(batch).logits.square().mean().backward()
     assert all(p.grad.isfinite().all() for p in model.parameters())
