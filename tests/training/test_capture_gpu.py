@@ -54,13 +54,18 @@ def test_sgd_is_recorded():
     torch.testing.assert_close(losses, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_random_numbers_advance_as_without_a_graph():
-    def draw(inputs):
-        return torch.nn.functional.dropout(inputs["x"], 0.5)
+def draw(inputs):
+    return torch.nn.functional.dropout(inputs["x"], 0.5)
 
-    x = torch.ones(1000, device="cuda")
+
+def draw_without_a_graph(x, count):
     torch.manual_seed(0)
-    expected = [draw({"x": x}) for _ in range(5)]
+    return [draw({"x": x}) for _ in range(count)]
+
+
+def test_random_numbers_advance_as_without_a_graph():
+    x = torch.ones(1000, device="cuda")
+    expected = draw_without_a_graph(x, 5)
     state = torch.cuda.get_rng_state()
     torch.manual_seed(0)
     graphed = GraphedFunction(draw)
@@ -88,12 +93,8 @@ def test_a_function_that_waits_for_the_device_is_not_recorded(warmup):
 
 
 def test_other_graphs_are_replayed_after_a_recording_that_failed():
-    def draw(inputs):
-        return torch.nn.functional.dropout(inputs["x"], 0.5)
-
     x = torch.ones(1000, device="cuda")
-    torch.manual_seed(0)
-    expected = [draw({"x": x}) for _ in range(6)]
+    expected = draw_without_a_graph(x, 6)
     torch.manual_seed(0)
     graphed = GraphedFunction(draw)
     found = [graphed({"x": x}).clone() for _ in range(4)]
