@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +11,7 @@ from typing import Any
 from zoo.errors import Problem, SpecError, suggest
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry
-from zoo.reproduction.recipe_file import RecipeFile, read_recipe
+from zoo.reproduction.recipe_file import RecipeFile, fingerprint, read_recipe
 from zoo.reproduction.recipe_schema import Figure, Recipe
 from zoo.spec.document import Document, read_file
 from zoo.spec.merging import merge, parse_override
@@ -69,10 +67,9 @@ def change_recipe(base: RecipeFile, changes: Sequence[str], examples: int | None
     """
     assert base.spec is not None
     spec = _override(base.spec, changes, "--swap")
-    content = json.dumps([base.fingerprint, spec.data, examples], sort_keys=True)
-    fingerprint = hashlib.sha256(content.encode()).hexdigest()[:16]
     overrides = (*base.overrides, *changes)
-    return replace(base, spec=spec, overrides=overrides, fingerprint=fingerprint)
+    mark = fingerprint([base.setup, spec.data, examples])
+    return replace(base, spec=spec, overrides=overrides, fingerprint=mark)
 
 
 def first_monitored(resolved: Mapping[str, Any]) -> str:
@@ -116,4 +113,4 @@ def _as_recipe(document: Document, source: str, registry: ComponentRegistry) -> 
         ],
         spec=document.data,
     )
-    return RecipeFile(recipe, document, (), "", "", source)
+    return RecipeFile(recipe, document, (), {}, "", "", source)

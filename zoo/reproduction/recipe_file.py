@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ from zoo.spec.merging import merge, parse_override
 from zoo.spec.reader import SpecReader
 from zoo.spec.spec import Spec
 
-_MEASURED = ("name", "data", "spec", "tokenizers", "evaluate", "program")
-"""The keys that the results of a seed depend on."""
+_SETUP = ("name", "data", "tokenizers", "evaluate", "program")
+"""The keys that the results of a seed depend on besides the spec."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class RecipeFile:
         recipe: the recipe.
         spec: the section ``spec``, with the name of the recipe; None if there is none.
         overrides: values of the file that were replaced.
-        fingerprint: hash of the content of the file, with the overrides, except figures and texts.
+        setup: keys that results depend on besides the spec, such as the evaluation.
+        fingerprint: hash of ``setup`` and of the spec, with the overrides.
         plugin: the plugin that provides the recipe; empty for a file of the user.
         source: the recipe as the caller named it.
     """
@@ -40,6 +41,7 @@ class RecipeFile:
     recipe: Recipe
     spec: Document | None
     overrides: tuple[str, ...]
+    setup: Mapping[str, Any]
     fingerprint: str
     plugin: str
     source: str
@@ -90,11 +92,13 @@ def read_recipe(
         checked, _ = check_spec(spec, registry=registry)
         _check_evaluations(recipe, checked, document, registry)
     owner = registry.owner_of(str(path))
+    setup = {key: document.data.get(key) for key in _SETUP}
     return RecipeFile(
         recipe,
         spec,
         tuple(overrides),
-        _fingerprint(document.data),
+        setup,
+        fingerprint({**setup, "spec": document.data.get("spec")}),
         owner.name if owner else "",
         os.fspath(source),
     )
@@ -129,6 +133,6 @@ def _check_evaluations(
         raise SpecError(problems)
 
 
-def _fingerprint(content: dict[str, Any]) -> str:
-    text = json.dumps({key: content.get(key) for key in _MEASURED}, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def fingerprint(content: Any) -> str:
+    """Return a short hash of a value of JSON."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
