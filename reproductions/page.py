@@ -4,7 +4,8 @@
 
 Every figure in its table is from the JSON files in reproductions/results, which are those that
 `zoo reproduce` writes to its output folder. Recipes without a result are listed as not run yet. A
-recipe that misses a target has a plot in docs/curves and a section in reproductions/tried.md.
+recipe that misses a target has a plot in docs/curves and a section in reproductions/tried.md;
+others may have a section.
 """
 
 import re
@@ -50,8 +51,9 @@ and what differs from the paper; it is a file in the folder `reproductions` of a
   many.
 - A recipe that misses a target has a plot of the validation results by step, and a list of what was
   tried. The plot has the metric of the target, or the loss if the metric is not computed in the
-  training; the first values can be outside of it. Values in the list are on the validation data
-  if nothing else is stated. The results of other settings are in `reproductions/variants`.
+  training; the first values can be outside of it. Recipes for which other settings were compared
+  have such a list too. Its values are on the validation data if nothing else is stated. The results
+  of other settings are in `reproductions/variants`.
 - An interrupted run is continued by the same command; a finished seed is not repeated. `--limit`
   ends the training of each run after some seconds, which is then stated.
 """
@@ -71,7 +73,7 @@ def read_recipes() -> list[RecipeFile]:
 
 
 def read_tried(results: Mapping[str, Reproduction]) -> dict[str, str]:
-    """Return what was tried for the recipes that miss a target, by name.
+    """Return what was tried, by recipe.
 
     ``{NAME}`` in the text is replaced by the validation figure of a result or of a variant.
     """
@@ -86,9 +88,12 @@ def read_tried(results: Mapping[str, Reproduction]) -> dict[str, str]:
 
 
 def validation_figure(result: Reproduction) -> str:
-    """Return the first figure with a target on the validation data, for the best checkpoint."""
+    """Return the first figure with a target on the validation data, for the best checkpoint; the
+    loss if the training does not compute it."""
     figure = next(figure for figure in result.figures if format_target(figure))
     value = f"validation/{figure.value.partition('/')[2]}"
+    if value not in result.seeds[0].values:
+        value, figure = "validation/loss", figure.model_copy(update={"unit": ""})
     by_seed = {seed.seed: convert_unit(seed.values[value], figure.unit) for seed in result.seeds}
     return _mean(figure.model_copy(update={"by_seed": by_seed}))
 
@@ -113,7 +118,7 @@ def render(
     recipes: Sequence[RecipeFile],
     tried: Mapping[str, str],
 ) -> str:
-    """Return the page; `tried` is the text about the recipes that miss a target."""
+    """Return the page; `tried` is what was tried, by recipe."""
     lines = [INTRODUCTION, "| recipe | figure | published | target | result | seeds | time |"]
     lines.append("|" + "---|" * 7)
     for recipe in recipes:
@@ -175,7 +180,7 @@ def _outcome(recipe: RecipeFile, result: Reproduction, tried: Mapping[str, str])
         yield ""
         yield f"![Images of {name}](pictures/{name}.png)"
         yield ""
-    if targets and name in tried:
+    if name in tried:
         yield "What was tried:"
         yield ""
         yield tried[name]
