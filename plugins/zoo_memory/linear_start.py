@@ -13,11 +13,13 @@ class LinearStart(Alignment):
 
     .. math:: p_i = u^\top m_i \text{ while linear, then } p = \mathrm{align}(u^\top m)
 
-    Paper: Sukhbaatar et al. 2015, section 4.2. `linear` is a buffer, so that a saved model
-    continues in the phase in which it was saved.
+    Paper: Sukhbaatar et al. 2015, section 4.2. `linear` is a buffer, as is the number of
+    validations left, so that a saved model continues in the phase in which it was saved.
 
     Args:
         align: the alignment after the first phase.
+        validations: number of validations in the first phase; None: it ends at the first one that
+            is not the best.
 
     Shapes:
         scores [..., T, S], mask broadcastable to it -> weights [..., T, S], 0 for masked keys.
@@ -26,11 +28,13 @@ class LinearStart(Alignment):
     name: ClassVar[str] = "linear-start"
 
     linear: Tensor
+    left: Tensor | None
 
-    def __init__(self, align: Alignment) -> None:
+    def __init__(self, align: Alignment, validations: int | None = None) -> None:
         super().__init__()
         self.align = align
         self.register_buffer("linear", torch.tensor(True))
+        self.register_buffer("left", None if validations is None else torch.tensor(validations))
 
     def forward(
         self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
@@ -38,3 +42,13 @@ class LinearStart(Alignment):
         weights = self.align(scores, mask, context)
         linear = scores if mask is None else scores.masked_fill(~mask, 0.0)
         return torch.where(self.linear, linear, weights)
+
+    def observe_validation(self, *, is_best: bool) -> None:
+        """Set `linear` to False when the first phase has ended."""
+        if self.left is None:
+            ended = not is_best
+        else:
+            self.left.sub_(1).clamp_(min=0)
+            ended = not self.left
+        if ended:
+            self.linear.fill_(False)

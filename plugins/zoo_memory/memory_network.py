@@ -40,10 +40,11 @@ class MemoryNetwork(Model):
     where the keys are m_i = Σ_j l_j ⊙ A x_ij + T_A(i), and the values c_i likewise with C and T_C.
 
     Paper: Sukhbaatar et al. 2015, sections 2 and 4.1. With linear_start, the softmax of the hops is
-    left out (p_i = uᵀ m_i) until the validation loss stops decreasing: `zoo.train` calls
-    `observe_validation`, other training loops call `end_linear_start` (section 4.2; the paper's
-    initial learning rate is then 0.005). Random noise is that of section 4.2: in training, the
-    temporal encoding counts empty memories that are inserted at random.
+    left out (p_i = uᵀ m_i) until the validation loss stops decreasing, or for a given number of
+    validations: `zoo.train` calls `observe_validation`, other training loops call
+    `end_linear_start` (section 4.2; the paper's initial learning rate is then 0.005). Random noise
+    is that of section 4.2: in training, the temporal encoding counts empty memories that are
+    inserted at random.
 
     Args:
         source: word embedding; hops + 1 copies if tying is 'adjacent', else 2.
@@ -55,8 +56,11 @@ class MemoryNetwork(Model):
             layer between hops.
         position_encoding: weight words by their position in the sentence (l_j); a bag of words if
             False.
+        position_scale: factor of l_j; 2 in the authors' code.
         linear_start: start training without the softmax of the hops. The phase is part of the
             weights: a saved model continues in the phase in which it was saved.
+        linear_validations: number of validations until the softmax is inserted; by default at the
+            first one that is not the best.
         noise: probability of an empty memory after each fact, in training; 0.1 in the paper.
         empty_memories: fill the story up to memory_size with empty memories, m_i = c_i = 0, which
             take part in the softmax (section 4.2). A hop can then attend to nothing, which
@@ -80,14 +84,16 @@ class MemoryNetwork(Model):
         memory_size: Annotated[int, Field(ge=1)] = 50,
         tying: Literal["adjacent", "layerwise"] = "adjacent",
         position_encoding: bool = True,
+        position_scale: Annotated[float, Field(gt=0)] = 1.0,
         linear_start: bool = False,
+        linear_validations: Annotated[int, Field(ge=1)] | None = None,
         noise: Annotated[float, Field(ge=0, lt=1)] = 0.0,
         empty_memories: bool = False,
     ) -> None:
         super().__init__()
         self.noise, self.empty_memories = noise, empty_memories
         self.hops, self.memory_size, self.tying = hops, memory_size, tying
-        self.position_encoding = position_encoding
+        self.position_encoding, self.position_scale = position_encoding, position_scale
         adjacent = tying == "adjacent"
         self.embeddings = nn.ModuleList(source.build() for _ in range(hops + 1 if adjacent else 2))
         self.source: Embedding = self.embeddings[0]  # type: ignore[assignment]
@@ -100,7 +106,7 @@ class MemoryNetwork(Model):
         self.attention = attention.build(query_dim=width, key_dim=width)
         forbid_stochastic(self.attention, "the hops")
         if linear_start:
-            self.attention.align = LinearStart(self.attention.align)
+            self.attention.align = LinearStart(self.attention.align, linear_validations)
         if self.attention.output_dim != width:
             raise WidthConflict(
                 "the output of the attention is added to the question, so both need the same width",
@@ -137,9 +143,9 @@ class MemoryNetwork(Model):
             align.linear.fill_(False)
 
     def observe_validation(self, *, is_best: bool) -> None:
-        """Insert the softmax of the hops when the validation loss stops decreasing."""
-        if not is_best:
-            self.end_linear_start()
+        """Insert the softmax of the hops when the linear start has ended."""
+        if isinstance(self.attention.align, LinearStart):
+            self.attention.align.observe_validation(is_best=is_best)
 
     def forward(self, batch: Batch) -> Outputs:
         story, question = validate_story(batch)
@@ -190,7 +196,7 @@ class MemoryNetwork(Model):
         vectors, mask = embedding(words), embedding.mask(words)
         weights = mask[..., None].to(vectors)
         if self.position_encoding:
-            weights = weights * position_weights(mask, vectors)
+            weights = weights * position_weights(mask, vectors) * self.position_scale
         sums: Tensor = (vectors * weights).sum(dim=1)
         return sums.view(B, S, -1)
 
