@@ -220,6 +220,32 @@ def test_validation_that_does_not_improve_ends_the_linear_start():
     assert not model.is_linear
 
 
+def test_the_linear_start_can_last_for_a_number_of_validations(tmp_path):
+    overrides = ["model.linear_start=true", "model.linear_validations=3"]
+    model = zoo.compose("memory-network-tiny", overrides=overrides)
+    for is_best in (True, False):
+        model.observe_validation(is_best=is_best)
+        assert model.is_linear
+    model = zoo.load(zoo.save(model, tmp_path / "model.safetensors"))
+    model.observe_validation(is_best=True)
+    assert not model.is_linear
+    model.observe_validation(is_best=True)
+    assert not model.is_linear
+
+
+def test_the_scale_of_the_position_encoding_is_that_of_the_words():
+    batch = _batch()
+    model, scaled = (
+        zoo.compose("memory-network-tiny", overrides=[f"model.position_scale={scale}"]).eval()
+        for scale in (1, 2)
+    )
+    scaled.load_state_dict(model.state_dict())
+    torch.testing.assert_close(
+        scaled._sentences(batch["story"], 1), 2 * model._sentences(batch["story"], 1)
+    )
+    assert not torch.equal(scaled(batch).logits, model(batch).logits)
+
+
 def test_noise_makes_facts_older_in_training_only():
     model = zoo.compose("memory-network-tiny", overrides=["model.noise=0.5"])
     mask = torch.tensor([[True] * 6, [True] * 3 + [False] * 3])
