@@ -122,7 +122,8 @@ class TorchSteps:
         if inputs.cell == "gru":
             n = torch.addcmul(gates[:, 2 * H :], r, recurrent[:, 2 * H :]).tanh_()
         else:
-            n = grouped_linear(r * h, inputs.U_n, inputs.b_n).add_(gates[:, 2 * H :]).tanh_()
+            n = grouped_linear(r * h, inputs.U_n, inputs.b_n).to(h)  # autocast has made it bfloat16
+            n.add_(gates[:, 2 * H :]).tanh_()
         torch.lerp(n, h, z, out=after)
 
     def derivatives(self, gates: Tensor, recurrent: Tensor, hs: Tensor, cs: Tensor) -> Derivatives:

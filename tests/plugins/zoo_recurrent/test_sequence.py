@@ -129,6 +129,19 @@ def test_sizes_of_one(B, S, T):
     assert_equal_to_loop(build(), make_memory((S,) * B, S), T)
 
 
+@pytest.mark.parametrize("cell", CELLS)
+def test_autocast_to_bfloat16(cell, one_operator):
+    decoder, memory = build(cell=cell), make_memory()
+    expected = run(decoder, memory, 3)
+    with torch.autocast(DEVICE, torch.bfloat16):
+        actual = run(decoder, memory, 3)
+
+    assert actual[0].dtype == torch.bfloat16
+    for value, reference in zip(actual, expected, strict=True):
+        largest = max(1.0, float(reference.abs().max()))
+        torch.testing.assert_close(value.to(reference), reference, rtol=0, atol=0.05 * largest)
+
+
 @pytest.fixture
 def kernels(monkeypatch):
     """Use the Triton kernels, in the interpreter if there is no GPU."""
