@@ -73,28 +73,35 @@ def read_recipes() -> list[RecipeFile]:
 
 
 def read_tried(results: Mapping[str, Reproduction]) -> dict[str, str]:
-    """Return what was tried, by recipe.
-
-    ``{NAME}`` in the text is replaced by the validation figure of a result or of a variant.
-    """
+    """Return what was tried, by recipe; names in braces are replaced by figures."""
     known = {**results, **read_results(VARIANTS)}
     text = re.sub(
-        r"\{([a-z0-9-]+)\}",
-        lambda found: validation_figure(known[found[1]]),
+        r"\{([a-z0-9-]+)(?: ([a-z]+))?(?: ([0-9]+))?\}",
+        lambda found: quoted_figure(known[found[1]], found[2], int(found[3] or 0)),
         TRIED.read_text(encoding="utf-8"),
     )
     parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
     return {name: part.strip() for name, part in zip(parts[1::2], parts[2::2], strict=True)}
 
 
-def validation_figure(result: Reproduction) -> str:
-    """Return the first figure with a target on the validation data, for the best checkpoint; the
-    loss if the training does not compute it."""
+def quoted_figure(result: Reproduction, what: str | None, number: int) -> str:
+    """Return a figure of a result: that of its first target, or of what is above a limit."""
     figure = next(figure for figure in result.figures if format_target(figure))
-    value = f"validation/{figure.value.partition('/')[2]}"
-    if value not in result.seeds[0].values:
-        value, figure = "validation/loss", figure.model_copy(update={"unit": ""})
-    by_seed = {seed.seed: convert_unit(seed.values[value], figure.unit) for seed in result.seeds}
+    if what == "test":
+        return _mean(figure)
+    if what == "seed":
+        return _mean(figure.model_copy(update={"by_seed": {number: figure.by_seed[number]}}))
+    if what == "above":
+        return ", ".join(f.label for f in result.figures if f is not figure and f.mean > number)
+    metric = figure.value.partition("/")[2]
+    if f"validation/{metric}" not in result.seeds[0].values:
+        metric, figure = "loss", figure.model_copy(update={"unit": ""})
+    if what == "at":
+        curve = result.seeds[0].curve
+        values = {0: next(p for p in curve if p["step"] == number)[f"validation_{metric}"]}
+    else:
+        values = {seed.seed: seed.values[f"validation/{metric}"] for seed in result.seeds}
+    by_seed = {seed: convert_unit(value, figure.unit) for seed, value in values.items()}
     return _mean(figure.model_copy(update={"by_seed": by_seed}))
 
 

@@ -54,7 +54,7 @@ def test_each_missed_target_has_a_plot_and_a_list_of_what_was_tried(results):
 
 
 def test_each_variant_is_named_in_what_was_tried():
-    named = re.findall(r"\{(.+?)\}", PAGE["TRIED"].read_text(encoding="utf-8"))
+    named = re.findall(r"\{([a-z0-9-]+)", PAGE["TRIED"].read_text(encoding="utf-8"))
     assert set(PAGE["read_results"](PAGE["VARIANTS"])) - set(named) == set()
 
 
@@ -104,12 +104,19 @@ def test_a_recipe_that_reaches_its_targets_has_no_plot(recipe):
     assert PAGE["plots"]({"letters": result}) == {}
 
 
-def test_the_validation_figure_is_that_of_the_metric_of_the_target(recipe):
+def test_figures_in_what_was_tried(recipe):
     values = [{"test/exact-match": 0.5, "validation/exact-match": 0.25 * seed} for seed in (1, 2)]
-    result = make_reproduction(recipe.recipe.figures, values)
-    assert PAGE["validation_figure"](result) == "62.5 ± 17.68 % error"
+    result = make_reproduction(recipe.recipe.figures, values, **RUN)
+    quoted_figure = PAGE["quoted_figure"]
+    assert quoted_figure(result, None, 0) == "62.5 ± 17.68 % error"
+    assert quoted_figure(result, "test", 0) == "50 ± 0 % error"
+    assert quoted_figure(result, "seed", 2) == "50 % error"
     values = [{"test/exact-match": 0.5, "validation/loss": 0.25}]
-    assert PAGE["validation_figure"](make_reproduction(recipe.recipe.figures, values)) == "0.25"
+    result = make_reproduction(recipe.recipe.figures, values, **RUN)
+    assert quoted_figure(result, None, 0) == "0.25"
+    assert quoted_figure(result, "at", 1000) == "0.5"
+    assert quoted_figure(result, "above", 0) == "validation/loss"
+    assert quoted_figure(result, "above", 1) == ""
 
 
 def test_captions_of_photographs_are_compared_with_those_without_attention(results):
