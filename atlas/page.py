@@ -44,10 +44,10 @@ How to read the tables:
 - Quality is mean ± standard deviation over the seeds, on the test data, which is evaluated once,
   with the checkpoint that the validation data selected. With few seeds the spread is a rough
   estimate: a difference that is smaller than the spreads of both rows together may be chance.
-- The speed is that of the training, the median over its log. Many runs shared the GPU, not always
-  equally many, so the speeds are rough. Memory is the maximum that torch allocates in the training.
-- "Cut short" is the number of runs that the time limit stopped before their last step. They are not
-  compared with others; in the plots, the mean of such a variant is a ring.
+- The speed is that of the training, the median over its log and then over the seeds. Many runs
+  shared the GPU, and not always equally many: the seeds of one variant can differ by a factor of
+  five, so these speeds do not rank the variants. Memory is the maximum that torch allocates in the
+  training.
 - The same command continues: a finished run is not repeated.
 """
 

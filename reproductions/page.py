@@ -45,7 +45,7 @@ and what differs from the paper; it is a file in the folder `reproductions` of a
 
 - The folder given with `--data` has a folder for each data set; default: the environment variable
   `ZOO_DATA`, or `../shared/data`. The files are compared with the checksums in `SHA256SUMS`.
-- The checkpoint is selected on the validation data; the test data is evaluated once.
+- The checkpoint is selected on the validation data; the test data is evaluated once in each run.
 - Results are means and standard deviations over the seeds. Times are those of all seeds together.
   Most runs shared a GPU with others, so that a single run is faster; their sections state with how
   many.
@@ -195,7 +195,7 @@ def _outcome(recipe: RecipeFile, result: Reproduction, tried: Mapping[str, str])
     yield "Runs:"
     yield ""
     if any(seed.fingerprint != recipe.fingerprint for seed in result.seeds):
-        yield "- the recipe has changed since these runs; it is that of their commit"
+        yield "- the recipe has changed since these runs; their commits have its settings"
     for text in result.cut:
         yield f"- cut short: {text}"
     for seed in result.seeds[:3]:
@@ -218,7 +218,8 @@ def _describe(seed: SeedResult) -> str:
     if seed.steps is not None and seed.training_seconds is not None:
         parts.append(f"{seed.steps:,} steps in {_minutes(seed.training_seconds)}")
     if seed.side_by_side > 1:
-        parts.append(f"beside {seed.side_by_side - 1} other runs on the same device")
+        others = seed.side_by_side - 1
+        parts.append(f"beside {others} other run{'s' * (others > 1)} on the same device")
     return ", ".join(parts)
 
 

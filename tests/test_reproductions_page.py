@@ -76,7 +76,7 @@ def test_a_recipe_is_shown_with_and_without_results(recipe):
     assert "![Validation results of letters by step](curves/letters.svg)" in lines
     assert lines[lines.index("What was tried:") + 2] == "- a smaller model"
     assert "- cut short: training stopped" in lines
-    changed = "- the recipe has changed since these runs; it is that of their commit"
+    changed = "- the recipe has changed since these runs; their commits have its settings"
     assert changed in lines
     now = make_reproduction(recipe.recipe.figures, values, fingerprint=recipe.fingerprint, **RUN)
     assert changed not in PAGE["render"]({"letters": now}, [recipe], tried)

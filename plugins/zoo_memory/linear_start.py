@@ -28,13 +28,14 @@ class LinearStart(Alignment):
     name: ClassVar[str] = "linear-start"
 
     linear: Tensor
-    left: Tensor | None
+    validations_left: Tensor | None
 
     def __init__(self, align: Alignment, validations: int | None = None) -> None:
         super().__init__()
         self.align = align
         self.register_buffer("linear", torch.tensor(True))
-        self.register_buffer("left", None if validations is None else torch.tensor(validations))
+        left = None if validations is None else torch.tensor(validations)
+        self.register_buffer("validations_left", left)
 
     def forward(
         self, scores: Tensor, mask: Tensor | None = None, context: AlignmentContext | None = None
@@ -45,10 +46,10 @@ class LinearStart(Alignment):
 
     def observe_validation(self, *, is_best: bool) -> None:
         """Set `linear` to False when the first phase has ended."""
-        if self.left is None:
+        if self.validations_left is None:
             ended = not is_best
         else:
-            self.left.sub_(1).clamp_(min=0)
-            ended = not self.left
+            self.validations_left.sub_(1).clamp_(min=0)
+            ended = not self.validations_left
         if ended:
             self.linear.fill_(False)

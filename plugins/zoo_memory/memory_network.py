@@ -40,11 +40,10 @@ class MemoryNetwork(Model):
     where the keys are m_i = Σ_j l_j ⊙ A x_ij + T_A(i), and the values c_i likewise with C and T_C.
 
     Paper: Sukhbaatar et al. 2015, sections 2 and 4.1. With linear_start, the softmax of the hops is
-    left out (p_i = uᵀ m_i) until the validation loss stops decreasing, or for a given number of
-    validations: `zoo.train` calls `observe_validation`, other training loops call
-    `end_linear_start` (section 4.2; the paper's initial learning rate is then 0.005). Random noise
-    is that of section 4.2: in training, the temporal encoding counts empty memories that are
-    inserted at random.
+    left out (p_i = uᵀ m_i) until a validation is not the best, or for a number of validations:
+    `zoo.train` calls `observe_validation`, other training loops call `end_linear_start`
+    (section 4.2; the paper's initial learning rate is then 0.005). Random noise is that of section
+    4.2: in training, the temporal encoding counts empty memories that are inserted at random.
 
     Args:
         source: word embedding; hops + 1 copies if tying is 'adjacent', else 2.
@@ -56,11 +55,10 @@ class MemoryNetwork(Model):
             layer between hops.
         position_encoding: weight words by their position in the sentence (l_j); a bag of words if
             False.
-        position_scale: factor of l_j; 2 in the authors' code.
-        linear_start: start training without the softmax of the hops. The phase is part of the
-            weights: a saved model continues in the phase in which it was saved.
-        linear_validations: number of validations until the softmax is inserted; by default at the
-            first one that is not the best.
+        position_scale: factor of l_j; with 2 its mean is about 1, as in the authors' code.
+        linear_start: start training without the softmax of the hops, until a validation is not the
+            best, or for this number of validations. The phase is part of the weights: a saved model
+            continues in the phase in which it was saved.
         noise: probability of an empty memory after each fact, in training; 0.1 in the paper.
         empty_memories: fill the story up to memory_size with empty memories, m_i = c_i = 0, which
             take part in the softmax (section 4.2). A hop can then attend to nothing, which
@@ -85,8 +83,7 @@ class MemoryNetwork(Model):
         tying: Literal["adjacent", "layerwise"] = "adjacent",
         position_encoding: bool = True,
         position_scale: Annotated[float, Field(gt=0)] = 1.0,
-        linear_start: bool = False,
-        linear_validations: Annotated[int, Field(ge=1)] | None = None,
+        linear_start: bool | Annotated[int, Field(ge=1)] = False,
         noise: Annotated[float, Field(ge=0, lt=1)] = 0.0,
         empty_memories: bool = False,
     ) -> None:
@@ -106,7 +103,8 @@ class MemoryNetwork(Model):
         self.attention = attention.build(query_dim=width, key_dim=width)
         forbid_stochastic(self.attention, "the hops")
         if linear_start:
-            self.attention.align = LinearStart(self.attention.align, linear_validations)
+            validations = None if linear_start is True else linear_start
+            self.attention.align = LinearStart(self.attention.align, validations)
         if self.attention.output_dim != width:
             raise WidthConflict(
                 "the output of the attention is added to the question, so both need the same width",

@@ -67,7 +67,7 @@ class Policy(nn.Module):
         if sample:
             device = generator.device if generator else u.device
             shape = (1, 2) if shared_noise else u.shape
-            noise = torch.randn(shape, dtype=u.dtype, device=device, generator=generator)
-            u = u + self.std * noise.to(u.device)
+            noise = torch.randn(shape, dtype=torch.float32, device=device, generator=generator)
+            u = u + self.std * noise.to(u)  # drawn in float32: the same in all dtypes
         logs = -((u - mean) / self.std).square() / 2 - math.log(2 * math.pi * self.std**2) / 2
         return u.tanh() if self.bound == "tanh" else u.clamp(-1, 1), logs.sum(dim=-1)

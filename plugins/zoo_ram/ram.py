@@ -222,8 +222,9 @@ class RAM(Model):
             return torch.zeros(shape, dtype=dtype, device=images.device)
         device = generator.device if generator else images.device
         noise_shape = (1, 2) if shared_noise else shape
-        uniform = torch.rand(noise_shape, dtype=dtype, device=device, generator=generator)
-        return (2 * uniform.to(images.device) - 1).expand(shape)
+        # Noise of one dtype, so that a seed has the same locations in all of them.
+        uniform = torch.rand(noise_shape, dtype=torch.float32, device=device, generator=generator)
+        return (2 * uniform.to(images.device, dtype) - 1).expand(shape)
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
         source = TensorSchema(("B", self.channels, "H", "W"), "float")

@@ -36,6 +36,20 @@ def test_options_change_all_variants_and_their_fingerprints(study):
     assert _fingerprints(plan) == _fingerprints(read_study(str(study), Settings(limit=9.0)))
 
 
+def test_results_do_not_depend_on_values_of_the_base_that_the_study_replaces(study):
+    before = _fingerprints(read_study(str(study), Settings()))
+    base = study.parent / "letters.yaml"
+    recipe = yaml.safe_load(base.read_text())
+
+    recipe["spec"]["train"]["steps"] += 100
+    base.write_text(yaml.safe_dump(recipe))
+    assert _fingerprints(read_study(str(study), Settings())) == before
+
+    recipe["evaluate"]["test"]["max_length"] = 3
+    base.write_text(yaml.safe_dump(recipe))
+    assert not _fingerprints(read_study(str(study), Settings())) & before
+
+
 def _fingerprints(plan):
     return {variant.recipe.fingerprint for variant in plan.variants.values()}
 

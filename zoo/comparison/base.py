@@ -68,8 +68,8 @@ def change_recipe(base: RecipeFile, changes: Sequence[str], examples: int | None
     assert base.spec is not None
     spec = _override(base.spec, changes, "--swap")
     overrides = (*base.overrides, *changes)
-    mark = fingerprint([base.setup, spec.data, examples])
-    return replace(base, spec=spec, overrides=overrides, fingerprint=mark)
+    digest = fingerprint([base.setup, spec.data, examples])
+    return replace(base, spec=spec, overrides=overrides, fingerprint=digest)
 
 
 def first_monitored(resolved: Mapping[str, Any]) -> str:

@@ -35,13 +35,16 @@ def summarise(comparison: Comparison, group: GroupResult) -> Iterator[str]:
 def _compare_with_base(
     comparison: Comparison, measured: dict[str, VariantResult], base: str
 ) -> Iterator[str]:
-    best, count = _best(comparison, measured)
-    quality = measured[best].quality
-    assert quality is not None
-    yield (
-        f"Best on the validation data, of those with {count} seeds: `{best}`, with "
-        f"{comparison.quality} {format_figure(quality)}."
-    )
+    count = max(len(variant.seeds) for variant in measured.values())
+    most = {label: variant for label, variant in measured.items() if len(variant.seeds) == count}
+    if len(most) > 1 or len(measured) == 1:
+        best = _best(comparison, most)
+        quality = most[best].quality
+        assert quality is not None
+        yield (
+            f"Best on the validation data, of those with {count} seeds: `{best}`, with "
+            f"{comparison.quality} {format_figure(quality)}."
+        )
     if base not in measured:
         return
     differences = {
@@ -78,16 +81,13 @@ def _names(labels: Iterable[str]) -> str:
     return ", ".join(f"`{label}`" for label in labels)
 
 
-def _best(comparison: Comparison, measured: dict[str, VariantResult]) -> tuple[str, int]:
-    """Return the best variant on the validation data of those with most seeds, and their number."""
-    most = max(len(variant.seeds) for variant in measured.values())
+def _best(comparison: Comparison, variants: dict[str, VariantResult]) -> str:
+    """Return the best variant on the validation data."""
     means = {
-        label: variant.validation.mean
-        for label, variant in measured.items()
-        if variant.validation and len(variant.seeds) == most
+        label: variant.validation.mean for label, variant in variants.items() if variant.validation
     }
     choose = min if comparison.validation_lower_is_better else max
-    return choose(means, key=lambda label: means[label]), most
+    return choose(means, key=lambda label: means[label])
 
 
 def _difference(own: FigureResult | None, other: FigureResult | None) -> str:

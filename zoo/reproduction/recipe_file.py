@@ -33,7 +33,8 @@ class RecipeFile:
         spec: the section ``spec``, with the name of the recipe; None if there is none.
         overrides: values of the file that were replaced.
         setup: keys that results depend on besides the spec, such as the evaluation.
-        fingerprint: hash of ``setup`` and of the spec, with the overrides.
+        fingerprint: hash of ``setup`` and of the section ``spec``, with the overrides but without
+            the content of a spec that it extends.
         plugin: the plugin that provides the recipe; empty for a file of the user.
         source: the recipe as the caller named it.
     """

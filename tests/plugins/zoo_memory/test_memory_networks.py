@@ -221,8 +221,7 @@ def test_validation_that_does_not_improve_ends_the_linear_start():
 
 
 def test_the_linear_start_can_last_for_a_number_of_validations(tmp_path):
-    overrides = ["model.linear_start=true", "model.linear_validations=3"]
-    model = zoo.compose("memory-network-tiny", overrides=overrides)
+    model = zoo.compose("memory-network-tiny", overrides=["model.linear_start=3"])
     for is_best in (True, False):
         model.observe_validation(is_best=is_best)
         assert model.is_linear

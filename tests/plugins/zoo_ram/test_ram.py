@@ -199,6 +199,14 @@ def test_evaluation_averages_over_rollouts_with_the_same_noise_for_all_images(st
     torch.testing.assert_close(alone.logits, outputs.logits[2:3])
 
 
+def test_sampled_locations_do_not_depend_on_the_dtype():
+    model = compose(rollouts=4).eval()
+    batch = make_batch(model)
+    expected = model(batch).logits
+    wide = model.double()({**batch, "source": batch["source"].double()}).logits
+    torch.testing.assert_close(wide, expected.double(), rtol=0, atol=1e-4)
+
+
 @pytest.mark.parametrize("cell", ["rnn", "lstm"])
 def test_bfloat16_is_close_to_float32(cell):
     model = compose(cell=cell).eval()
