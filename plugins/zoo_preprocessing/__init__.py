@@ -8,10 +8,11 @@ from zoo_preprocessing.image import Image
 from zoo_preprocessing.label import Label
 from zoo_preprocessing.labels import Labels
 from zoo_preprocessing.masked_text import MaskedText
+from zoo_preprocessing.split_text import SplitText
 from zoo_preprocessing.text import Text
 from zoo_preprocessing.text_list import TextList
 
 
 @hookimpl
 def zoo_components() -> Sequence[type[Preprocessor]]:
-    return [Text, TextList, MaskedText, Label, Labels, Image, Audio]
+    return [Text, TextList, MaskedText, SplitText, Label, Labels, Image, Audio]
