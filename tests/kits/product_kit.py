@@ -2,6 +2,7 @@
 
 import inspect
 import itertools
+import json
 
 import numpy as np
 from evaluation_kit import word_tokenizer
@@ -13,7 +14,23 @@ from zoo.registry.blueprint import Blueprint
 CONTENTS = ("text", "texts", "label", "labels", "image", "audio", "array")
 PARAMS = {"audio": {"rate": 8000}, "label": {"classes": ["w3", "w4"]}}
 PARAMS["labels"] = PARAMS["label"]
+
+
+def piece_tokenizer():
+    """Return the JSON of a byte-pair encoding with one token for `w3` and one for `w4`."""
+    tokenizer = json.loads(word_tokenizer(5))
+    replaced = [
+        {"type": "Replace", "pattern": {"String": word}, "content": letter}
+        for word, letter in (("w3", "x"), ("w4", "y"))
+    ]
+    tokenizer["normalizer"] = {"type": "Sequence", "normalizers": replaced}
+    vocab = {"<pad>": 0, "<s>": 1, "</s>": 2, "x": 3, "y": 4, "xy": 5}
+    tokenizer["model"] = {"type": "BPE", "vocab": vocab, "merges": [["x", "y"]]}
+    return json.dumps(tokenizer)
+
+
 TOKENIZER = word_tokenizer(7)
+TOKENIZERS = {"split-text": piece_tokenizer()}
 
 
 def field_options(key, schema, preprocessors):
@@ -24,7 +41,7 @@ def field_options(key, schema, preprocessors):
         if cls is None:
             yield field, None
             continue
-        given = {"schema": schema, "stored": TOKENIZER}
+        given = {"schema": schema, "stored": TOKENIZERS.get(cls.name, TOKENIZER)}
         given = {name: given[name] for name in inspect.signature(cls).parameters if name in given}
         try:
             built = Blueprint.of(cls, **PARAMS.get(cls.name, {})).build(**given)
