@@ -10,6 +10,7 @@ from zoo_optimisers.constant import Constant
 from zoo_optimisers.cosine import Cosine
 from zoo_optimisers.inverse_sqrt import InverseSqrt
 from zoo_optimisers.linear import Linear
+from zoo_optimisers.piecewise import Piecewise
 from zoo_optimisers.plateau import Plateau
 from zoo_optimisers.rmsprop import RmsProp
 from zoo_optimisers.sgd import Sgd
@@ -29,5 +30,6 @@ def zoo_components() -> Sequence[type[Optimiser] | type[Schedule]]:
         Cosine,
         Constant,
         Step,
+        Piecewise,
         Plateau,
     ]
