@@ -40,8 +40,8 @@ class Piecewise(Schedule):
     ) -> None:
         if len(factors) != len(until) + 1:
             raise ZooError(
-                f"'factors' has {len(factors)} values and 'until' {len(until)}; each factor but the "
-                "last needs its last step in 'until'"
+                f"'factors' has {len(factors)} values and 'until' {len(until)}; each factor except "
+                "the last needs its last step in 'until'"
             )
         if any(later <= earlier for earlier, later in pairwise(until)):
             raise ZooError(f"the steps in 'until' must increase, found {until}")
