@@ -30,7 +30,8 @@ class SplitText(Text):
 
     The two tokens are split again with the same probability, and so on. The model then learns from
     many encodings of each text. This undoes merges of the final encoding, while BPE-dropout leaves
-    merges out of the encoding. Validation and generation use the encoding without splits.
+    merges out of the encoding. Validation and generation use the encoding without splits, and
+    ``batch.tokens`` and ``batch.drop_long`` count tokens before they are split.
 
     Paper: Provilkov et al. 2020, section 3, with the difference above.
 
@@ -79,6 +80,15 @@ class SplitText(Text):
             raise ZooError("preprocessor 'split-text' makes sequences; use 'text' for one token")
         return super().outputs(key)
 
+    def stored(self) -> str:
+        text = super().stored()
+        if "merges" not in (model := json.loads(text)["model"]):
+            raise ZooError(
+                "preprocessor 'split-text' needs a byte-pair encoding, but the tokenizer is of "
+                f"type {model.get('type')}; make one with: zoo tokenizer train --type bpe"
+            )
+        return text
+
     def transform(self, key: str, array: Array, rng: np.random.Generator) -> Mapping[str, Array]:
         new = np.ones(len(array), dtype=bool)
         while new.any():
@@ -94,15 +104,11 @@ class SplitText(Text):
     def _pairs(self) -> Array:
         """The pair that each token was merged from [V, 2]; -1 for tokens that are not merged."""
         model = json.loads(self.stored())["model"]
-        if model["type"] != "BPE":
-            raise ZooError(
-                f"preprocessor 'split-text' needs a byte-pair encoding, but the tokenizer is of "
-                f"type {model['type']}; make one with: zoo tokenizer train --type bpe"
-            )
         vocab: dict[str, int] = model["vocab"]
         prefix: str = model.get("continuing_subword_prefix") or ""
-        pairs = np.full((max(vocab.values()) + 1, 2), -1, dtype=np.int64)
-        for merge in model["merges"]:
+        ids = self.encoder.tokenizer.backend.get_vocab().values()  # also of added tokens
+        pairs = np.full((max(ids) + 1, 2), -1, dtype=np.int64)
+        for merge in reversed(model["merges"]):  # of two merges to one token, the first is used
             first, second = merge.split(" ") if isinstance(merge, str) else merge
             pairs[vocab[first + second.removeprefix(prefix)]] = vocab[first], vocab[second]
         return pairs

@@ -17,7 +17,10 @@ PARAMS["labels"] = PARAMS["label"]
 
 
 def piece_tokenizer():
-    """Return the JSON of a byte-pair encoding with one token for `w3` and one for `w4`."""
+    """Return the JSON of a byte-pair encoding with one token for `w3` and one for `w4`.
+
+    They are never split, so that keys that share a dimension keep equal lengths.
+    """
     tokenizer = json.loads(word_tokenizer(5))
     replaced = [
         {"type": "Replace", "pattern": {"String": word}, "content": letter}

@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 
+import zoo
 from zoo import ZooError
 from zoo.plugin import TensorSchema
 from zoo_preprocessing.split_text import EXAMPLE_PIECES, SplitText
@@ -75,9 +76,53 @@ def test_merges_may_be_written_as_texts_with_a_prefix_of_continued_pieces():
     assert array["source"].tolist() == [2, 3, 4]
 
 
-def test_tokenizers_without_merges_are_rejected():
-    with pytest.raises(ZooError, match=r"needs a byte-pair encoding, but .* type WordLevel"):
-        split_text(EXAMPLE_TOKENIZER).transform("source", np.array([2]), np.random.default_rng(0))
+def test_added_tokens_are_not_split():
+    data = json.loads(EXAMPLE_PIECES)
+    data["added_tokens"].append({**data["added_tokens"][0], "id": 7, "content": "<x>"})
+    data["added_tokens"][1]["special"] = False
+    preprocessor = split_text(json.dumps(data), rate=1.0)
+    encoded = preprocessor.encode("cat <x> at")
+    assert encoded.tolist() == [CAT, 7, AT]
+    array = preprocessor.transform("source", encoded, np.random.default_rng(0))["source"]
+    assert array.tolist() == [C, A, T, 7, A, T]
+
+
+def test_of_two_merges_to_one_token_the_first_is_undone():
+    data = json.loads(EXAMPLE_PIECES)
+    data["model"]["vocab"]["ca"] = 7
+    data["model"]["merges"] += [["c", "a"], ["ca", "t"]]
+    array = split_text(json.dumps(data), rate=1.0).transform(
+        "source", np.array([6]), Fixed([0], [1] * 2)
+    )
+    assert array["source"].tolist() == [C, AT]
+
+
+@pytest.mark.parametrize("bad_data", ["fail", "skip"])
+def test_tokenizers_without_merges_are_rejected_before_training(bad_data, tmp_path):
+    (tmp_path / "words.json").write_text(EXAMPLE_TOKENIZER)
+    (tmp_path / "a.txt").write_text("the cat\nthe mat\n")
+    spec = {
+        "zoo": 1,
+        "name": "split",
+        "extends": "transformer-tiny",
+        "preprocessing": {
+            "source": {"type": "split-text", "tokenizer": str(tmp_path / "words.json")},
+            "target": {"type": "text", "tokenizer": str(tmp_path / "words.json")},
+        },
+        "train": {
+            "data": {
+                "type": "parallel-text",
+                "source": str(tmp_path / "a.txt"),
+                "target": str(tmp_path / "a.txt"),
+            },
+            "optimiser": {"type": "sgd", "lr": 0.1},
+            "batch": {"items": 2},
+            "bad_data": bad_data,
+            "steps": 1,
+        },
+    }
+    with pytest.raises(ZooError, match=r"^preprocessor 'split-text' needs a byte-pair encoding"):
+        zoo.train(spec, output=tmp_path / "run")
 
 
 def test_models_that_take_one_token_are_rejected():
