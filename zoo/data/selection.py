@@ -25,7 +25,8 @@ def table_source(
         if others or reader.transforms(key) or encoded.tables[key].widths is not None:
             names = ", ".join(f"'{name}'" for name in encoded.tables)
             raise ZooError(
-                f"batch.block needs one text without random masks or splits, but the data has {names}"
+                "batch.block needs one text without random masks or splits, but the data has "
+                f"{names}"
             )
         return BlockSource(reader, encoded, key, batching.block)
     source = TableSource(reader, encoded, np.arange(len(encoded.rows)))
