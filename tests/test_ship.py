@@ -24,7 +24,7 @@ from zoo.reproduction.shipped_result import FIRST, measure_shipped
 SHIP = runpy.run_path(str(ROOT / "weights" / "ship.py"))
 MODELS = [model for model in read_catalogue(ROOT / "registry.yaml") if model.shipped]
 NAMES = [model.name for model in MODELS]
-DATA = Path(os.environ.get("ZOO_DATA", "data"))
+DATA = Path(os.environ.get("ZOO_DATA", "../shared/data"))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 import zoo
 
-DATA = Path(os.environ.get("ZOO_DATA", "data"))
+DATA = Path(os.environ.get("ZOO_DATA", "../shared/data"))
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not DATA.is_dir(), reason="set ZOO_DATA to the folder of the data sets"),
