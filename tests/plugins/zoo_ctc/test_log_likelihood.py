@@ -114,6 +114,7 @@ def test_kernel_treats_an_item_with_an_invalid_label_as_impossible(kernel):
     assert gradient.ne(0).flatten(1).any(dim=1).tolist() == [False, True, False]
 
 
+@pytest.mark.filterwarnings("ignore:All-NaN slice:RuntimeWarning")  # numpy in the interpreter
 def test_kernel_keeps_nan_and_impossible_logits_apart(kernel):
     logits, mask, labels, target_mask = make_inputs(3, 4, 4, 2)
     logits[0, 1, 3] = math.nan
