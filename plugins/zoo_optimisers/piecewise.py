@@ -1,6 +1,5 @@
 """Constant learning rates, one after the other."""
 
-import math
 from bisect import bisect_left
 from collections.abc import Mapping
 from itertools import pairwise
@@ -10,6 +9,7 @@ from pydantic import Field
 
 from zoo import ZooError
 from zoo.plugin import Schedule
+from zoo_optimisers.groups import NonNegative
 
 
 class Piecewise(Schedule):
@@ -35,7 +35,7 @@ class Piecewise(Schedule):
     def __init__(
         self,
         *,
-        factors: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=1)],
+        factors: Annotated[list[NonNegative], Field(min_length=1)],
         until: list[Annotated[int, Field(ge=1)]],
     ) -> None:
         if len(factors) != len(until) + 1:
@@ -45,8 +45,6 @@ class Piecewise(Schedule):
             )
         if any(later <= earlier for earlier, later in pairwise(until)):
             raise ZooError(f"the steps in 'until' must increase, found {until}")
-        if not all(math.isfinite(factor) for factor in factors):
-            raise ZooError(f"'factors' must be finite, found {factors}")
         self.factors = factors
         self.until = until
 

@@ -2,7 +2,8 @@ import pytest
 from schedule_kit import factors, torch_rates
 from torch.optim.lr_scheduler import ConstantLR, MultiStepLR, SequentialLR
 
-from zoo import ZooError
+import zoo
+from zoo import SpecError, ZooError
 from zoo_optimisers.piecewise import Piecewise
 
 
@@ -28,9 +29,22 @@ def test_factors_equal_torch():
     [
         ({"factors": [1.0, 0.5], "until": []}, "'factors' has 2 values and 'until' 0"),
         ({"factors": [1.0, 0.5, 0.1], "until": [5, 5]}, "must increase, found"),
-        ({"factors": [float("inf")], "until": []}, "must be finite"),
     ],
 )
 def test_parameters_that_do_not_fit_are_rejected(params, message):
     with pytest.raises(ZooError, match=message):
         Piecewise(**params)
+
+
+@pytest.mark.parametrize("factor", [float("inf"), float("nan"), -0.1])
+def test_factors_that_are_not_finite_or_negative_are_rejected_at_their_place(factor):
+    train = {
+        "data": {"type": "plain-text", "files": "a.txt"},
+        "optimiser": {"type": "sgd", "lr": 0.1},
+        "schedule": {"type": "piecewise", "factors": [1.0, factor], "until": [3]},
+        "batch": {"items": 2},
+        "steps": 5,
+    }
+    spec = {"zoo": 1, "name": "phases", "extends": "transformer-tiny", "train": train}
+    with pytest.raises(SpecError, match=r"train\.schedule\.factors"):
+        zoo.schedule(spec)
