@@ -10,6 +10,7 @@ from zoo import plugin as plugin
 from zoo.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from zoo.acceleration import accelerate as accelerate
     from zoo.artifact import save as save, verify as verify
     from zoo.attention import record_samples as record_samples, recording as recording
     from zoo.data.spec_batches import batches as batches

@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING
 from zoo.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from zoo.acceleration import (
+        has_hooks as has_hooks,
+        is_accelerated as is_accelerated,
+        plain_class as plain_class,
+        reference as reference,
+    )
     from zoo.attention import (
         AdditiveScorer as AdditiveScorer,
         Attention as Attention,
@@ -19,7 +25,6 @@ if TYPE_CHECKING:
         forbid_stochastic as forbid_stochastic,
         fused_additive as fused_additive,
         fused_softmax as fused_softmax,
-        has_hooks as has_hooks,
         prepare_memories as prepare_memories,
         split_bias as split_bias,
     )
@@ -74,6 +79,7 @@ if TYPE_CHECKING:
     )
     from zoo.generation.recorded_encoder import encode_recorded as encode_recorded
     from zoo.interfaces import (
+        Acceleration as Acceleration,
         Alignment as Alignment,
         AlignmentContext as AlignmentContext,
         Array as Array,
@@ -82,8 +88,10 @@ if TYPE_CHECKING:
         Backbone as Backbone,
         BatchSchema as BatchSchema,
         Benchmark as Benchmark,
+        Call as Call,
         Component as Component,
         Dataset as Dataset,
+        Declined as Declined,
         Decoder as Decoder,
         DeferredLogits as DeferredLogits,
         Embedding as Embedding,

@@ -7,7 +7,6 @@ from zoo.attention.attention import Attention
 from zoo.attention.fused import fused_softmax
 from zoo.attention.joint_linear import split_bias
 from zoo.attention.joint_memory import prepare_memories
-from zoo.attention.module_hooks import has_hooks
 from zoo.attention.recorder import RecordsAttention, recording
 from zoo.attention.sample_recorder import find_stochastic, forbid_stochastic, record_samples
 from zoo.attention.scorer_bank import ScorerBank
@@ -22,7 +21,6 @@ __all__ = [
     "forbid_stochastic",
     "fused_additive",
     "fused_softmax",
-    "has_hooks",
     "prepare_memories",
     "record_samples",
     "recording",

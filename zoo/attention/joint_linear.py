@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from zoo.attention.module_hooks import has_hooks
+from zoo.acceleration.module_hooks import has_hooks
 from zoo.device.packed_linear import Linear
 from zoo.device.triton_support import why_not_triton
 

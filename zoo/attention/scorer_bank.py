@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from zoo.attention.module_hooks import has_hooks
+from zoo.acceleration.module_hooks import has_hooks
 from zoo.interfaces import Mask, Scorer
 from zoo.registry.blueprint import Blueprint
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Mapping
 import torch
 from torch import Tensor, nn
 
-from zoo.attention.module_hooks import has_own_hooks
+from zoo.acceleration.module_hooks import has_own_hooks
 from zoo.attention.recorder import RecordsAttention
 from zoo.device.cuda_graph import GraphedFunction, Inputs
 

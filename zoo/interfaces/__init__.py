@@ -1,5 +1,6 @@
 """The interface of each kind, one file per kind."""
 
+from zoo.interfaces.acceleration import Acceleration, Call, Declined
 from zoo.interfaces.alignment import Alignment
 from zoo.interfaces.backbone import Backbone
 from zoo.interfaces.batch_schema import BatchSchema, TensorSchema
@@ -66,12 +67,14 @@ KINDS: dict[str, type[Component]] = {
         Optimiser,
         Schedule,
         Benchmark,
+        Acceleration,
     )
 }
 
 __all__ = [
     "KINDS",
     "ROLES",
+    "Acceleration",
     "Alignment",
     "AlignmentContext",
     "Array",
@@ -81,8 +84,10 @@ __all__ = [
     "Batch",
     "BatchSchema",
     "Benchmark",
+    "Call",
     "Component",
     "Dataset",
+    "Declined",
     "Decoder",
     "DeferredLogits",
     "Embedding",

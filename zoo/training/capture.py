@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from zoo.attention.module_hooks import has_hooks
+from zoo.acceleration.module_hooks import has_hooks
 from zoo.data.collation import MASK
 from zoo.interfaces import BatchSchema, Model
 

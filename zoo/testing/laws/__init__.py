@@ -2,6 +2,7 @@
 
 from zoo.testing.law import Law
 from zoo.testing.laws import (
+    acceleration,
     alignment,
     backbone,
     benchmark,
@@ -49,6 +50,7 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "dataset": dataset,
         "preprocessor": preprocessor,
         "benchmark": benchmark,
+        "acceleration": acceleration,
     }.items()
 }
 

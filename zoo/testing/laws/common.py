@@ -8,6 +8,7 @@ import re
 import torch
 from torch import nn
 
+from zoo.errors import with_article
 from zoo.interfaces.signature import parameters
 from zoo.testing.configuration import Configuration
 from zoo.testing.law import Law, NotApplicable
@@ -15,13 +16,13 @@ from zoo.testing.law import Law, NotApplicable
 
 def documented(config: Configuration) -> None:
     """The docstring has a first sentence, every argument, and an equation and the shapes; that of a
-    dataset has its fields, and that of a benchmark only its arguments."""
+    dataset has its fields, and that of a benchmark or an acceleration only its arguments."""
     text = inspect.getdoc(config.cls) or ""
     first = " ".join(text.split("\n\n")[0].split())
     assert first.endswith("."), f"the first paragraph of the docstring is not a sentence: {first!r}"
     if config.kind == "dataset":
         assert "Fields:" in text, "the docstring has no section 'Fields:'"
-    elif config.kind != "benchmark":
+    elif config.kind not in ("acceleration", "benchmark"):
         assert ".. math::" in text, "the docstring has no equation (.. math::)"
         assert "Shapes:" in text, "the docstring has no section 'Shapes:'"
     missing = [
@@ -31,9 +32,10 @@ def documented(config: Configuration) -> None:
 
 
 def has_paper(config: Configuration) -> None:
-    """`paper` names the publication of the component; datasets and benchmarks need none."""
-    if config.kind in ("benchmark", "dataset"):
-        raise NotApplicable(f"a {config.kind} needs no publication")
+    """`paper` names the publication of the component; datasets, benchmarks and accelerations need
+    none."""
+    if config.kind in ("acceleration", "benchmark", "dataset"):
+        raise NotApplicable(f"{with_article(config.kind)} needs no publication")
     assert config.cls.paper.strip(), "'paper' is empty"
 
 

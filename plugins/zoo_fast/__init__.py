@@ -1,0 +1,35 @@
+"""All that exists for speed: kernels, captured steps, fused and packed paths.
+
+One folder per plugin it accelerates, and one each for the rooms of the core.
+"""
+
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+
+from zoo.plugin import Acceleration, hookimpl
+
+FOLDERS: dict[str, tuple[str, ...]] = {
+    "attention": ("zoo_bahdanau", "zoo_luong", "zoo_transformer"),
+    "ctc": ("zoo_ctc",),
+    "gat": ("zoo_gat",),
+    "generation": (),
+    "location": ("zoo_location",),
+    "objectives": ("zoo_objectives",),
+    "recurrent": ("zoo_recurrent",),
+    "sampling": ("zoo_sampling",),
+    "tokens": ("zoo_tokens",),
+    "training": (),
+    "transformer": ("zoo_transformer",),
+}
+"""Folders, and the plugins they need; a folder is not imported if one is not installed."""
+
+
+@hookimpl
+def zoo_components() -> Sequence[type[Acceleration]]:
+    return [
+        acceleration
+        for folder, plugins in FOLDERS.items()
+        if all(find_spec(plugin) for plugin in plugins)
+        for acceleration in import_module(f"zoo_fast.{folder}").ACCELERATIONS
+    ]

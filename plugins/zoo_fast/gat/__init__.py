@@ -1,0 +1,7 @@
+"""Accelerations of gat."""
+
+from collections.abc import Sequence
+
+from zoo.plugin import Acceleration
+
+ACCELERATIONS: Sequence[type[Acceleration]] = ()

@@ -1,0 +1,16 @@
+"""Binding of accelerations to models, from outside."""
+
+from zoo.acceleration.binding import accelerate, is_accelerated, plain_class, reference
+from zoo.acceleration.module_hooks import has_hooks, has_own_hooks
+from zoo.acceleration.paths import ModulePath, module_paths
+
+__all__ = [
+    "ModulePath",
+    "accelerate",
+    "has_hooks",
+    "has_own_hooks",
+    "is_accelerated",
+    "module_paths",
+    "plain_class",
+    "reference",
+]

@@ -1,0 +1,126 @@
+"""Binding of accelerations to the objects they serve.
+
+An accelerated object has a subclass of its class, whose methods select an acceleration or the
+reference path at each call. Its parameters and names do not change, and copies of it are plain.
+"""
+
+from __future__ import annotations
+
+import copyreg
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar
+
+from torch import nn
+
+from zoo.acceleration.conditions import device_of, is_off, why_not
+from zoo.interfaces import Acceleration, Declined
+from zoo.registry.component_registry import ComponentRegistry, default_registry
+
+T = TypeVar("T")
+_BOUND = "_accelerations"
+
+
+class Accelerated:
+    """Marks the classes of accelerated objects; saved, pickled and copied objects are plain."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        reduced = super().__reduce_ex__(protocol)
+        if isinstance(reduced, str):
+            return reduced
+        create, arguments, state, *rest = (*reduced, None, None)[:5]
+        own, plain = type(self), plain_class(self)
+        arguments = tuple(plain if argument is own else argument for argument in arguments)
+        if create is copyreg.__newobj__:  # type: ignore[attr-defined]
+            create = plain.__new__  # pickle requires the class of the object for the other one
+        if isinstance(state, dict):
+            state = {name: value for name, value in state.items() if name != _BOUND}
+        return (create, arguments, state, *rest)
+
+
+def accelerate(target: T, *, enabled: bool = True, registry: ComponentRegistry | None = None) -> T:
+    """Attach the accelerations of all plugins to a model, and return the model.
+
+    Its results, parameters and names do not change. `load`, `generate` and `train` call this
+    function. The environment variable ``ZOO_FAST=off`` turns off all accelerations.
+
+    Args:
+        target: a model, which is accelerated with all its parts, or another object that an
+            acceleration serves.
+        enabled: False removes all accelerations.
+        registry: the components; by default those of all installed plugins.
+    """
+    found = accelerations(registry) if enabled and not is_off() else {}
+    classes: dict[type[Any], type[Any]] = {}
+    for part in list(target.modules()) if isinstance(target, nn.Module) else [target]:
+        plain = plain_class(part)
+        if isinstance(part, Accelerated):
+            if enabled and plain in found:
+                continue
+            part.__class__ = plain
+            delattr(part, _BOUND)
+        if plain in found:
+            if plain not in classes:
+                classes[plain] = _accelerated_class(plain, found[plain])
+            setattr(part, _BOUND, tuple(each() for each in found[plain]))
+            part.__class__ = classes[plain]
+    return target
+
+
+def accelerations(
+    registry: ComponentRegistry | None = None,
+) -> dict[type[Any], list[type[Acceleration]]]:
+    """Return the accelerations of each class, in the order in which they are tried."""
+    found: dict[type[Any], list[type[Acceleration]]] = {}
+    for entry in (registry or default_registry()).components(Acceleration.kind):
+        assert issubclass(entry.cls, Acceleration)
+        found.setdefault(entry.cls.serves, []).append(entry.cls)
+    return {serves: sorted(each, key=lambda cls: cls.order) for serves, each in found.items()}
+
+
+def is_accelerated(target: Any) -> bool:
+    """Whether accelerations are attached to an object."""
+    return isinstance(target, Accelerated)
+
+
+def bound_accelerations(target: Any) -> Sequence[Acceleration]:
+    """Return the accelerations that are attached to an object."""
+    return getattr(target, _BOUND, ())
+
+
+def plain_class(target: Any) -> type[Any]:
+    """Return the class of an object without accelerations."""
+    cls = type(target)
+    return cls.__mro__[2] if Accelerated in cls.__bases__ else cls
+
+
+def reference(target: Any, method: str) -> Callable[..., Any]:
+    """Return a method of an object without the accelerations of the object itself."""
+    bound: Callable[..., Any] = getattr(plain_class(target), method).__get__(target)
+    return bound
+
+
+def _accelerated_class(plain: type[Any], found: Sequence[type[Acceleration]]) -> type[Any]:
+    methods = {name for each in found for name in each.methods()}
+    members = {name: _dispatch(plain, name) for name in sorted(methods)}
+    names = {"__module__": plain.__module__, "__qualname__": plain.__qualname__}
+    return type(
+        plain.__name__, (Accelerated, plain), {**members, **names, "__doc__": plain.__doc__}
+    )
+
+
+def _dispatch(plain: type[Any], name: str) -> Callable[..., Any]:
+    original: Callable[..., Any] = getattr(plain, name)
+
+    @wraps(original)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        device = device_of(self, (*args, *kwargs.values()))
+        for acceleration in getattr(self, _BOUND):
+            method = getattr(acceleration, name, None)
+            if method is not None and why_not(acceleration, self, device) is None:
+                output = method(self, *args, **kwargs)
+                if not isinstance(output, Declined):
+                    return output
+        return original(self, *args, **kwargs)
+
+    return run

@@ -1,0 +1,75 @@
+"""The conditions of all accelerations, in one place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from zoo.acceleration.module_hooks import has_own_hooks
+from zoo.interfaces import Acceleration
+
+SWITCH = "ZOO_FAST"
+"""Environment variable that turns off all accelerations if it is 'off'."""
+
+
+def why_not(acceleration: Acceleration, target: Any, device: torch.device) -> str | None:
+    """Return why a call of an object uses the reference path, or None if it is accelerated.
+
+    The method can still return `Declined` because of its arguments.
+    """
+    if torch.compiler.is_compiling():
+        if not acceleration.traceable:
+            return "the model is compiled"
+    elif is_off():
+        return f"{SWITCH} is 'off'"
+    if torch.is_grad_enabled() and not acceleration.differentiable:
+        return "gradients are enabled"
+    if not acceleration.supports_autocast and torch.is_autocast_enabled(device.type):
+        return "autocast is enabled"
+    if not acceleration.calls_parts and isinstance(target, nn.Module):
+        reason = _why_not_skip_parts(target)
+        if reason is not None:
+            return reason
+    return acceleration.why_not(target, device)
+
+
+def is_off() -> bool:
+    """Whether the switch turns off all accelerations."""
+    return os.environ.get(SWITCH) == "off"
+
+
+def _why_not_skip_parts(target: nn.Module) -> str | None:
+    """Return why the parts of a module have to be called, or None.
+
+    Hooks of the module itself run with its call, accelerated or not.
+    """
+    if getattr(target, "recorders", None):
+        return "attention weights or samples are recorded"
+    pending = [part for part in target._modules.values() if part is not None]
+    while pending:  # faster than `modules()`, which also looks for modules used twice
+        inner = pending.pop()
+        if has_own_hooks(inner):
+            return "a part has module hooks"
+        if getattr(inner, "recorders", None):
+            return "attention weights or samples are recorded"
+        pending.extend(part for part in inner._modules.values() if part is not None)
+    return None
+
+
+def device_of(target: Any, values: Iterable[Any] = ()) -> torch.device:
+    """Return the device of a call: that of its first tensor, or of the object."""
+    for value in values:
+        if isinstance(value, Mapping):
+            value = next(iter(value.values()), None)
+        if isinstance(value, Tensor):
+            return value.device
+    if isinstance(target, nn.Module):
+        weight = next(target.parameters(), None)
+        if weight is not None:
+            return weight.device
+    device = getattr(target, "device", None)
+    return device if isinstance(device, torch.device) else torch.device("cpu")
