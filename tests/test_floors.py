@@ -99,12 +99,27 @@ def test_the_rooms_are_few_and_have_no_cycle():
     TopologicalSorter(graph).prepare()  # raises CycleError
 
 
+UPPER = ("zoo_fast", "zoo_lab")
+"""The fast lane and the laboratory, which also import the core and the components they serve."""
+
+
+def test_no_one_imports_the_fast_lane_and_the_laboratory_imports_no_one_above_it():
+    wrong = [
+        f"{_module(path)} imports {imported}"
+        for path in [*CORE, *PLUGINS]
+        for imported in _imports(path)
+        for own in [path.relative_to(ROOT).parts[1]]
+        if imported.split(".")[0] in UPPER[UPPER.index(own) + 1 if own in UPPER else 0 :]
+    ]
+    assert wrong == []
+
+
 def test_plugins_import_only_public_names_and_themselves():
     wrong = []
     for path in PLUGINS:
         own = path.relative_to(ROOT / "plugins").parts[0]
-        if own == "zoo_fast":
-            continue  # see test_the_fast_lane_imports_the_core_and_components
+        if own in UPPER:
+            continue
         wrong += [f"{_module(path)} {problem}" for problem in _plugin_problems(path, own)]
     assert wrong == []
 

@@ -17,6 +17,7 @@ SLOW_VARIANTS = {
     "save-load",
 }
 SLOW_KINDS = {
+    "acceleration",
     "benchmark",
     "dataset",
     "filter",

@@ -5,6 +5,7 @@ import re
 import pytest
 import torch
 from broken import BROKEN as BROKEN_PARTS
+from broken_accelerations import BROKEN as BROKEN_ACCELERATIONS
 from broken_attention import BROKEN as BROKEN_ATTENTION
 from broken_backbone import BROKEN as BROKEN_BACKBONES
 from broken_batches import BROKEN as BROKEN_BATCHES
@@ -31,6 +32,7 @@ from zoo.testing.run import run_law
 
 BROKEN = [
     *BROKEN_PARTS,
+    *BROKEN_ACCELERATIONS,
     *BROKEN_ATTENTION,
     *BROKEN_BACKBONES,
     *BROKEN_BATCHES,

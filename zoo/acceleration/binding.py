@@ -102,11 +102,10 @@ def reference(target: Any, method: str) -> Callable[..., Any]:
 
 def _accelerated_class(plain: type[Any], found: Sequence[type[Acceleration]]) -> type[Any]:
     methods = {name for each in found for name in each.methods()}
-    members = {name: _dispatch(plain, name) for name in sorted(methods)}
-    names = {"__module__": plain.__module__, "__qualname__": plain.__qualname__}
-    return type(
-        plain.__name__, (Accelerated, plain), {**members, **names, "__doc__": plain.__doc__}
-    )
+    members: dict[str, Any] = {name: _dispatch(plain, name) for name in sorted(methods)}
+    for name in ("__module__", "__qualname__", "__doc__"):
+        members[name] = getattr(plain, name)
+    return type(plain.__name__, (Accelerated, plain), members)
 
 
 def _dispatch(plain: type[Any], name: str) -> Callable[..., Any]:
