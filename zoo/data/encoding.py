@@ -68,7 +68,11 @@ class Chunk:
 
 
 def encode_chunks(
-    reader: ExampleReader, skipped: Skipped, *, empty: bool, progress: ProgressFunction | None = None
+    reader: ExampleReader,
+    skipped: Skipped,
+    *,
+    empty: bool,
+    progress: ProgressFunction | None = None,
 ) -> Iterator[Chunk]:
     """Yield the encoded examples in order, without those that are skipped.
 
