@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from zoo.evaluation.evaluating import evaluate
-from zoo.evaluation.model_evaluation import Progress
+from zoo.data.encoding import ProgressFunction
 from zoo.reproduction.recipe_schema import EvaluationRecipe, Recipe
 
 
@@ -37,7 +37,7 @@ class RecipeEvaluation:
     dtype: str | None = None
     examples: int | None = None
     texts: bool = False
-    progress: Progress | None = None
+    progress: ProgressFunction | None = None
     values: dict[str, float] = field(default_factory=dict)
     signatures: dict[str, str] = field(default_factory=dict)
     hypotheses: dict[str, list[str]] = field(default_factory=dict)

@@ -15,7 +15,7 @@ import torch
 
 from zoo.benchmarking.environment import describe_hardware, find_commit, find_versions
 from zoo.benchmarking.memory import CudaMemory, release_memory
-from zoo.evaluation.model_evaluation import Progress
+from zoo.data.encoding import ProgressFunction
 from zoo.hub.models import read_header
 from zoo.interfaces import ProgramRun
 from zoo.reproduction.recipe_evaluation import RecipeEvaluation
@@ -48,7 +48,7 @@ class Options:
     limit: float | None = None
     examples: int | None = None
     callbacks: Sequence[Callback] = ()
-    progress: Callable[[], AbstractContextManager[Progress | None]] = nullcontext
+    progress: Callable[[], AbstractContextManager[ProgressFunction | None]] = nullcontext
     side_by_side: int = 1
 
 
@@ -153,7 +153,7 @@ class SeedRun:
             "curve": read_curve(result.log),
         }
 
-    def _evaluate(self, model: Path, progress: Progress | None) -> None:
+    def _evaluate(self, model: Path, progress: ProgressFunction | None) -> None:
         """Add the values of all evaluations."""
         evaluation = RecipeEvaluation(
             model, self.options.device, examples=self.options.examples, progress=progress

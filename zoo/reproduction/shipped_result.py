@@ -11,7 +11,7 @@ import torch
 from pydantic import BaseModel
 
 from zoo.benchmarking.environment import describe_hardware, find_commit, find_versions
-from zoo.evaluation.model_evaluation import Progress
+from zoo.data.encoding import ProgressFunction
 from zoo.hub.catalogue import CatalogueEntry
 from zoo.hub.shipped import find_shipped
 from zoo.reproduction.data_check import check_data
@@ -90,7 +90,7 @@ def measure_shipped(
     *,
     device: str = "cpu",
     examples: int | None = None,
-    progress: Progress | None = None,
+    progress: ProgressFunction | None = None,
 ) -> ShippedResult:
     """Compute the results of a shipped model in `DTYPE`.
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from zoo.acceleration.module_hooks import has_hooks
-from zoo.data.collation import MASK
+from zoo.data.padding import MASK, pad_tensor
 from zoo.interfaces import BatchSchema, Model
 
 MULTIPLE = 8
@@ -68,12 +67,6 @@ def _lengths(batch: Mapping[str, Tensor], schema: BatchSchema) -> dict[str, int]
 
 def _pad(tensor: Tensor, key: str, schema: BatchSchema, lengths: Mapping[str, int]) -> Tensor:
     dims = (schema[key].dims or ()) if key in schema else ()
-    missing = [
-        lengths.get(str(dim), size) - size for dim, size in zip(dims, tensor.shape, strict=False)
-    ]
-    if not any(missing):
-        return tensor
-    missing += [0] * (tensor.dim() - len(missing))
-    amounts = [amount for count in reversed(missing) for amount in (0, count)]
-    padded = F.pad(tensor, amounts, value=schema[key].pad)
+    sizes = [lengths.get(str(dim), size) for dim, size in zip(dims, tensor.shape, strict=False)]
+    padded = pad_tensor(tensor, sizes, schema[key].pad) if key in schema else tensor
     return padded.pin_memory() if tensor.is_pinned() else padded
