@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from hub_kit import BYTES, NAME, WEIGHTS, environment
 from hub_server import TOKEN, Hub, Response
-from huggingface_hub import constants, errors, hf_hub_download
+from huggingface_hub import HfApi, constants, errors, hf_hub_download
 
 Corrupt = Callable[[Response], Response]
 
@@ -135,7 +135,20 @@ def test_dripping_response_has_no_deadline(
             process.kill()
 
 
+def test_file_list_is_not_validated_and_sends_the_token_to_other_hosts(
+    hub: Hub, commit: str
+) -> None:
+    row = {"type": "file", "path": "../../outside", "size": 1, "oid": "../x"}
+    page = Response.of([row], Link=f'<{hub.cdn}/next>; rel="next"')
+    hub.fault("/tree/", lambda a: page)
+    files = HfApi(endpoint=hub.url, token=TOKEN).list_repo_tree(NAME, recursive=True)
+    assert next(iter(files)).path == "../../outside"
+    with pytest.raises(errors.HfHubHTTPError):
+        list(files)
+    assert hub.requests_to("/next", "cdn")[0].headers["authorization"] == f"Bearer {TOKEN}"
+
+
 def test_token_is_not_sent_to_the_cdn(hub: Hub, commit: str, cache: Path) -> None:
-    """The client does this itself; the own client follows redirects only for their addresses."""
+    """The client does this itself for files."""
     hf_hub_download(NAME, WEIGHTS, revision=commit, cache_dir=cache, token=TOKEN)
     assert "authorization" not in hub.requests_to("objects", "cdn")[0].headers
