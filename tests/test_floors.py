@@ -1,7 +1,7 @@
 """The import order of rooms: downward only, no plugin in the core, plugins import only `zoo`."""
 
 import ast
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import zoo
@@ -112,6 +112,48 @@ def test_no_one_imports_the_fast_lane_and_the_laboratory_imports_no_one_above_it
         if imported.split(".")[0] in UPPER[UPPER.index(own) + 1 if own in UPPER else 0 :]
     ]
     assert wrong == []
+
+
+# Remove an entry with its circle.
+KNOWN_CIRCLES = {
+    ("zoo.attention.additive_attention", "zoo.attention.kernels.additive_attention"),
+    ("zoo.attention.joint_linear", "zoo.attention.kernels.training_linear"),
+}
+
+
+def _run_time_nodes(node):
+    """Yield the nodes below, including those in functions, but not of `if TYPE_CHECKING:`."""
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)):
+            yield child
+            yield from _run_time_nodes(child)
+
+
+def _file_imports(path, modules):
+    """Return the files of the core and the plugins that a file imports, also in functions."""
+    found = set()
+    for node in _run_time_nodes(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= inner & modules or {node.module}
+            found |= {node.module} if inner - modules else set()
+    return found & modules
+
+
+def test_files_do_not_import_each_other_in_a_circle():
+    paths = {_module(path): path for path in CORE}
+    paths |= {_module(path).removeprefix("plugins."): path for path in PLUGINS}
+    graph = {name: _file_imports(path, set(paths)) - {name} for name, path in paths.items()}
+    graph[EXCEPTION[0]].discard(EXCEPTION[1])
+    for first, second in KNOWN_CIRCLES:
+        assert second in graph[first], f"{first} no longer imports {second}: remove the entry"
+        graph[first].discard(second)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        raise AssertionError(f"imports in a circle: {' -> '.join(error.args[1])}") from None
 
 
 def test_plugins_import_only_public_names_and_themselves():

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 from torch import Tensor
 
 from zoo.data.encoding import BadData, ProgressFunction, Skipped
-from zoo.data.loading import Job, Loader, LoadedUpdate
+from zoo.data.loading import Job, LoadedUpdate, Loader
 from zoo.data.order import Lengths, Order, epoch_order, split_batch
 from zoo.data.reader import ExampleReader
 from zoo.data.selection import example_source, table_source

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from zoo.evaluation.evaluating import evaluate
 from zoo.data.encoding import ProgressFunction
+from zoo.evaluation.evaluating import evaluate
 from zoo.reproduction.recipe_schema import EvaluationRecipe, Recipe
 
 
