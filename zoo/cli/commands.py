@@ -5,10 +5,8 @@ from __future__ import annotations
 from types import ModuleType
 
 from zoo.cli import (
-    bench,
     catalogue,
     check,
-    compare,
     compose,
     demo,
     eval,
@@ -21,7 +19,6 @@ from zoo.cli import (
     plugins,
     pull,
     push,
-    reproduce,
     schema,
     show,
     test_plugin,
@@ -41,9 +38,6 @@ PANELS: dict[str, dict[str, ModuleType]] = {
         "verify": verify,
         "generate": generate,
         "eval": eval,
-        "bench": bench,
-        "reproduce": reproduce,
-        "compare": compare,
     },
     "Exchange": {
         "import": import_command,

@@ -3,7 +3,6 @@
 from zoo.interfaces.alignment import Alignment
 from zoo.interfaces.backbone import Backbone
 from zoo.interfaces.batch_schema import BatchSchema, TensorSchema
-from zoo.interfaces.benchmark import Benchmark, Floor
 from zoo.interfaces.component import Component, Entry, rename_params
 from zoo.interfaces.contracts import OutputRequirement, OutputSchema
 from zoo.interfaces.data import (
@@ -65,7 +64,6 @@ KINDS: dict[str, type[Component]] = {
         Preprocessor,
         Optimiser,
         Schedule,
-        Benchmark,
     )
 }
 
@@ -80,7 +78,6 @@ __all__ = [
     "Backbone",
     "Batch",
     "BatchSchema",
-    "Benchmark",
     "Component",
     "Dataset",
     "Decoder",
@@ -92,7 +89,6 @@ __all__ = [
     "Examples",
     "Field",
     "Filter",
-    "Floor",
     "FrameSampler",
     "GenerationInputs",
     "GenerationOutput",

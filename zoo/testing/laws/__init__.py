@@ -4,7 +4,6 @@ from zoo.testing.law import Law
 from zoo.testing.laws import (
     alignment,
     backbone,
-    benchmark,
     common,
     cost,
     dataset,
@@ -48,7 +47,6 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "schedule": schedule,
         "dataset": dataset,
         "preprocessor": preprocessor,
-        "benchmark": benchmark,
     }.items()
 }
 
