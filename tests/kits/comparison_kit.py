@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from zoo.comparison.comparison_result import Comparison, GroupResult, VariantResult
-from zoo.reproduction.result import FigureResult, SeedResult
+from zoo_lab.compare.comparison_result import Comparison, GroupResult, VariantResult
+from zoo_lab.reproduce.result import FigureResult, SeedResult
 
 
 def make_figure(values: Sequence[float]) -> FigureResult:

@@ -9,7 +9,6 @@ from broken_accelerations import BROKEN as BROKEN_ACCELERATIONS
 from broken_attention import BROKEN as BROKEN_ATTENTION
 from broken_backbone import BROKEN as BROKEN_BACKBONES
 from broken_batches import BROKEN as BROKEN_BATCHES
-from broken_benchmarks import BROKEN as BROKEN_BENCHMARKS
 from broken_contracts import BROKEN as BROKEN_CONTRACTS
 from broken_cost import BROKEN as BROKEN_COST
 from broken_datasets import BROKEN as BROKEN_DATASETS
@@ -36,7 +35,6 @@ BROKEN = [
     *BROKEN_ATTENTION,
     *BROKEN_BACKBONES,
     *BROKEN_BATCHES,
-    *BROKEN_BENCHMARKS,
     *BROKEN_CONTRACTS,
     *BROKEN_COST,
     *BROKEN_DATASETS,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from types import ModuleType
 
 from zoo.cli import (
-    bench,
     catalogue,
     check,
-    compare,
     compose,
     demo,
     eval,
@@ -21,7 +19,6 @@ from zoo.cli import (
     plugins,
     pull,
     push,
-    reproduce,
     schema,
     show,
     test_plugin,
@@ -32,10 +29,8 @@ from zoo.cli import (
 from zoo.cli.panels import COMMAND_NAMES
 
 _MODULES = (
-    bench,
     catalogue,
     check,
-    compare,
     compose,
     demo,
     eval,
@@ -48,7 +43,6 @@ _MODULES = (
     plugins,
     pull,
     push,
-    reproduce,
     schema,
     show,
     test_plugin,

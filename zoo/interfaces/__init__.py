@@ -4,7 +4,6 @@ from zoo.interfaces.acceleration import Acceleration, Call, Declined
 from zoo.interfaces.alignment import Alignment
 from zoo.interfaces.backbone import Backbone
 from zoo.interfaces.batch_schema import BatchSchema, TensorSchema
-from zoo.interfaces.benchmark import Benchmark, Floor
 from zoo.interfaces.component import Component, Entry, rename_params
 from zoo.interfaces.contracts import OutputRequirement, OutputSchema
 from zoo.interfaces.data import (
@@ -66,7 +65,6 @@ KINDS: dict[str, type[Component]] = {
         Preprocessor,
         Optimiser,
         Schedule,
-        Benchmark,
         Acceleration,
     )
 }
@@ -83,7 +81,6 @@ __all__ = [
     "Backbone",
     "Batch",
     "BatchSchema",
-    "Benchmark",
     "Call",
     "Component",
     "Dataset",
@@ -97,7 +94,6 @@ __all__ = [
     "Examples",
     "Field",
     "Filter",
-    "Floor",
     "FrameSampler",
     "GenerationInputs",
     "GenerationOutput",
