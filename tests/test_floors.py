@@ -140,8 +140,8 @@ def test_files_do_not_import_each_other_in_a_circle():
         raise AssertionError(f"imports in a circle: {' -> '.join(error.args[1])}") from None
 
 
-# Components import public names and themselves. The fast lane also imports the core and the components
-# that it accelerates, and the laboratory everything.
+# Components import public names and themselves. The fast lane also imports the core and the
+# components that it accelerates, and the laboratory everything.
 FAST, LAB = "zoo_fast", "zoo_lab"
 
 
