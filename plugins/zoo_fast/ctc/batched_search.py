@@ -14,10 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo.plugin import GraphedFunction
-from zoo_ctc.beam_candidates import pairs
+from zoo.device.cuda_graph import GraphedFunction
 from zoo_ctc.lattice import NEG_INF
-from zoo_ctc.prefix_search import HASH_FACTOR, HASH_ROOT
+from zoo_fast.ctc.array_search import HASH_FACTOR, HASH_ROOT
+from zoo_fast.ctc.beam_candidates import pairs
 
 CHUNK = 16
 """Number of frames that are recorded as one CUDA graph."""
@@ -27,7 +27,7 @@ State = Mapping[str, Tensor]
 def search_batch(
     logprobs: Tensor, mask: Tensor, *, blank: int, width: int, prune: float, n_best: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the best label sequences, as `search` does without a language model.
+    """Return the best label sequences, as `search_arrays` does without a language model.
 
     Shapes:
         logprobs [B, T, V], mask [B, T] -> labels [B, n_best, U], their mask [B, n_best, U], scores

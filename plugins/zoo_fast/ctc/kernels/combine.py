@@ -5,7 +5,7 @@
 import triton
 import triton.language as tl
 
-from zoo_ctc.kernels.scaled import LOW, probability
+from zoo_fast.ctc.kernels.scaled import LOW, probability
 
 LN_2 = tl.constexpr(0.6931471805599453)
 

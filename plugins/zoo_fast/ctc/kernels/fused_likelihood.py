@@ -7,10 +7,10 @@ import functools
 import torch
 from torch import Tensor
 
-from zoo_ctc.eager_gradient import apply_with_gradient
-from zoo_ctc.kernels import rows
-from zoo_ctc.kernels.combine import combine
-from zoo_ctc.kernels.recursion import recursion
+from zoo_fast.ctc.eager_gradient import apply_with_gradient
+from zoo_fast.ctc.kernels import rows
+from zoo_fast.ctc.kernels.combine import combine
+from zoo_fast.ctc.kernels.recursion import recursion
 
 MAX_STATES_PER_THREAD = 8
 

@@ -24,7 +24,7 @@ never stored.
 import triton
 import triton.language as tl
 
-from zoo_ctc.kernels.scaled import (
+from zoo_fast.ctc.kernels.scaled import (
     LOW,
     add,
     decode,

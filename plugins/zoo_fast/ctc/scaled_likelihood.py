@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from zoo_ctc.eager_gradient import apply_with_gradient
 from zoo_ctc.lattice import NEG_INF, Lattice
-from zoo_ctc.scaled_recursion import MAX_SPAN, MIN_SPAN, FloatArray, interval, power, run
+from zoo_fast.ctc.eager_gradient import apply_with_gradient
+from zoo_fast.ctc.scaled_recursion import MAX_SPAN, MIN_SPAN, FloatArray, interval, power, run
 
 _GROUP = 1 << 20  # states of all frames that are computed together
 

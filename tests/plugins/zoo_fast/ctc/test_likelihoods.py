@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 import torch
 
+import zoo
 from zoo_ctc.ctc import Ctc
 from zoo_ctc.lattice import build_lattice
 from zoo_ctc.likelihood import likelihood
-from zoo_ctc.log_likelihood import log_likelihood
-from zoo_ctc.scaled_likelihood import scaled_likelihood
+from zoo_fast.ctc.scaled_likelihood import scaled_likelihood
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -19,7 +19,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 def kernel(monkeypatch):
     pytest.importorskip("triton")
     monkeypatch.setenv("ZOO_TRITON", "interpret")
-    from zoo_ctc.kernels.fused_likelihood import fused_likelihood
+    from zoo_fast.ctc.kernels.fused_likelihood import fused_likelihood
 
     return fused_likelihood
 
@@ -78,7 +78,7 @@ def test_kernel_matches_the_reference_in_float32(kernel, case):
 
 
 def test_kernel_matches_the_reference_with_two_warps(kernel, monkeypatch):
-    from zoo_ctc.kernels import fused_likelihood
+    from zoo_fast.ctc.kernels import fused_likelihood
 
     monkeypatch.setattr(fused_likelihood, "MAX_STATES_PER_THREAD", 1)
     assert_matches_reference(kernel, *make_inputs(1, 9, 40, 36, counts=[5]))
@@ -150,21 +150,24 @@ def test_scaled_likelihood_returns_none_for_probabilities_below_its_range():
     logits[0, 1, 2] = -1000.0
     labels[0, 0] = 2
     assert scaled(logits, mask, labels, target_mask, blank=0) is None
-    total = log_likelihood(logits, mask, labels, target_mask, blank=0)
+    total = zoo.accelerate(Ctc()).log_likelihood(logits, mask, labels, target_mask)
     torch.testing.assert_close(total, reference(logits, mask, labels, target_mask, blank=0))
 
 
 def test_selected_paths_agree(kernel, monkeypatch):
     inputs = make_inputs(2, 5, 4, 2)
-    fused = log_likelihood(*inputs, blank=0)
+    objective = zoo.accelerate(Ctc())
+    fused = objective.log_likelihood(*inputs)
     monkeypatch.setenv("ZOO_TRITON", "off")
-    torch.testing.assert_close(fused, log_likelihood(*inputs, blank=0))
-    empty = log_likelihood(*make_inputs(2, 0, 4, 0), blank=0)
+    torch.testing.assert_close(fused, objective.log_likelihood(*inputs))
+    monkeypatch.setenv("ZOO_FAST", "off")
+    torch.testing.assert_close(fused, objective.log_likelihood(*inputs))
+    empty = objective.log_likelihood(*make_inputs(2, 0, 4, 0))
     assert empty.tolist() == [0, 0]
 
 
 def test_kernel_computes_the_brute_force_loss_of_the_laws(kernel):
-    objective = Ctc(impossible="zero")
+    objective = zoo.accelerate(Ctc(impossible="zero"))
     with torch.device(DEVICE):
         outputs = objective.examples()[0]
     float32 = replace(outputs, logits=outputs.logits.float())
