@@ -6,7 +6,6 @@ import weakref
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-import torch
 from torch import Tensor
 
 T = TypeVar("T")
@@ -18,7 +17,6 @@ class TensorCache(Generic[T]):
     """Keeps the last results of a function of a tensor, so that it is computed once for a graph.
 
     The tensor is identified by itself and its version, which changes with every operation in place.
-    Copies and pickles of a cache are empty.
     """
 
     def __init__(self) -> None:
@@ -26,7 +24,7 @@ class TensorCache(Generic[T]):
 
     def get(self, tensor: Tensor, key: Hashable, compute: Callable[[], T]) -> T:
         """Return the result that was kept for the tensor and the key, or compute and keep it."""
-        if torch.compiler.is_compiling() or tensor.is_inference():
+        if tensor.is_inference():
             return compute()
         key = (key, tensor._version)
         for kept, kept_key, result in self._kept:
@@ -36,9 +34,3 @@ class TensorCache(Generic[T]):
         computed = compute()
         self._kept = [*alive[1 - KEPT :], (weakref.ref(tensor), key, computed)]
         return computed
-
-    def __deepcopy__(self, memo: object) -> TensorCache[T]:
-        return TensorCache()
-
-    def __reduce__(self) -> tuple[type[TensorCache[T]], tuple[()]]:
-        return TensorCache, ()

@@ -7,9 +7,12 @@ import pytest
 import torch
 from torch import nn
 
+import zoo
+from zoo.acceleration.conditions import why_not
 from zoo.attention import recording
 from zoo.plugin import Blueprint
-from zoo_gat import edge_order
+from zoo_fast.gat import edge_order
+from zoo_fast.gat.edge_attentions import EdgeAttentionFused
 from zoo_gat.edge_attention import EdgeAttention
 from zoo_gat.edges import EdgeList
 from zoo_gat.gat import Gat
@@ -50,7 +53,7 @@ def interpreter(monkeypatch):
 def make_layer(name="gat", heads=3, head_dim=5, **params):
     scorer, fixed = LAYERS[name]
     torch.manual_seed(0)
-    return EdgeAttention(
+    layer = EdgeAttention(
         input_dim=4,
         head_dim=head_dim,
         heads=heads,
@@ -58,7 +61,17 @@ def make_layer(name="gat", heads=3, head_dim=5, **params):
         scorer=Blueprint.of(scorer),
         **fixed,
         **params,
-    ).to(DEVICE)
+    )
+    return zoo.accelerate(layer.to(DEVICE))
+
+
+def reason_for_reference(layer, inputs, edge_list=None):
+    """Return why the reference path is used, or None."""
+    reason = why_not(EdgeAttentionFused(), layer, inputs.device)
+    if reason is not None or edge_list is None:
+        return reason
+    mask = edge_list.is_valid_node.view(inputs.shape[:2])
+    return getattr(EdgeAttentionFused().forward(layer, inputs, mask, edge_list), "reason", None)
 
 
 def make_inputs(case, dtype=torch.float32):
@@ -79,7 +92,7 @@ def outputs_and_gradients(layer, inputs, mask, edge_list):
 
 
 def assert_matches_the_reference(layer, inputs, mask, edge_list):
-    assert layer._why_not_fused(inputs) is None
+    assert reason_for_reference(layer, inputs, edge_list) is None
     fused = outputs_and_gradients(layer, inputs, mask, edge_list)
     with recording(layer):
         expected = outputs_and_gradients(layer, inputs, mask, edge_list)
@@ -142,7 +155,7 @@ def test_masked_nodes_that_are_not_finite_and_not_contiguous_inputs(name):
 
 
 def test_groups_of_heads_and_a_repeated_backward_pass_match_the_reference(monkeypatch):
-    from zoo_gat.kernels import fused_layer
+    from zoo_fast.gat.kernels import fused_layer
 
     monkeypatch.setattr(fused_layer, "LARGE", 1)
     inputs, mask, edges = make_inputs("isolated-and-duplicate")
@@ -175,9 +188,9 @@ def make_dense_graph(nodes):
 
 def make_factors(edge_list, heads, dropout_p):
     """Return the dropout factors of the next call of a layer."""
-    from zoo_gat.kernels.arguments import Score
-    from zoo_gat.kernels.fused_edges import draw_seed
-    from zoo_gat.kernels.launch import dropout_factors
+    from zoo_fast.gat.kernels.arguments import Score
+    from zoo_fast.gat.kernels.fused_edges import draw_seed
+    from zoo_fast.gat.kernels.launch import dropout_factors
 
     weights = torch.empty(len(edge_list.index.target), heads, device=DEVICE)
     return dropout_factors(weights, Score(0, 0.0, dropout_p, draw_seed(weights, dropout_p)))
@@ -238,16 +251,19 @@ def test_dropout_factors_have_the_probability():
 
 
 def test_reference_path_is_used_where_the_kernels_do_not_apply():
-    values = torch.zeros(2, 3, 5, device=DEVICE)
-    assert make_layer("gatv2", dropout=0.5)._why_not_fused(values) is None
-    assert "float64" in make_layer("gatv2")._why_not_fused(values.double())
-    assert "no values" in make_layer()._why_not_fused(values[:0])
-    assert "1024" in make_layer(heads=1, head_dim=1025)._why_not_fused(values)
+    inputs = torch.zeros(1, 3, 4, device=DEVICE)
+    edge_list = make_dense_graph(3)
+    assert reason_for_reference(make_layer("gatv2", dropout=0.5), inputs, edge_list) is None
+    double = make_layer("gatv2").double()
+    assert "float64" in reason_for_reference(double, inputs.double(), edge_list)
+    empty = make_dense_graph(0)
+    assert "no values" in reason_for_reference(make_layer(), inputs[:, :0], empty)
+    assert "1024" in reason_for_reference(make_layer(heads=1, head_dim=1025), inputs)
     hooked = make_layer()
     hooked.scorers[0].register_forward_hook(lambda *_: None)
-    assert "hooks" in hooked._why_not_fused(values)
+    assert "hooks" in reason_for_reference(hooked, inputs)
     with recording(layer := make_layer()):
-        assert "recorded" in layer._why_not_fused(values)
+        assert "recorded" in reason_for_reference(layer, inputs)
 
 
 @pytest.mark.parametrize("scorer", [Gat, GatV2, ScaledDot])
@@ -255,9 +271,10 @@ def test_encoders_are_equivariant_and_ignore_padding(scorer):
     """The laws of encoders, which run in float64, in float32 and so in the kernels."""
     torch.manual_seed(0)
     blueprint = Blueprint.of(EdgeAttention, scorer=Blueprint.of(scorer))
-    encoder = GraphAttention(input_dim=4, layers=2, hidden=3, attention=blueprint).to(DEVICE)
+    encoder = GraphAttention(input_dim=4, layers=2, hidden=3, attention=blueprint)
+    encoder = zoo.accelerate(encoder.to(DEVICE))
     inputs, mask, edges = make_inputs("padded-batch")
-    assert encoder.layers[0]._why_not_fused(inputs) is None
+    assert reason_for_reference(encoder.layers[0], inputs) is None
     states = encoder(inputs, mask, edges).states
     order = torch.tensor([2, 0, 3, 1], device=DEVICE)
     renamed = torch.where(edges < 0, edges, order.argsort()[edges.clamp(min=0)])
@@ -278,7 +295,8 @@ def test_an_encoder_with_a_used_cache_can_be_copied_and_pickled():
         layers=1,
         hidden=3,
         attention=Blueprint.of(EdgeAttention, scorer=Blueprint.of(Gat)),
-    ).to(DEVICE)
+    )
+    encoder = zoo.accelerate(encoder.to(DEVICE))
     inputs, mask, edges = make_inputs("padded-batch")
     expected = encoder(inputs, mask, edges).states
     for copied in (copy.deepcopy(encoder), pickle.loads(pickle.dumps(encoder))):

@@ -5,12 +5,14 @@ import copy
 import pytest
 import torch
 
+import zoo
 from zoo.attention import recording
 from zoo.plugin import Blueprint
+from zoo_fast.gat.edge_attentions import EdgeAttentionFused
+from zoo_fast.gat.segment_gat import segment_gat
 from zoo_gat.edge_attention import EdgeAttention
 from zoo_gat.edges import EdgeList
 from zoo_gat.gat import Gat
-from zoo_gat.segment_gat import segment_gat
 
 
 def make_graph(nodes=9, edges=40):
@@ -23,9 +25,10 @@ def make_graph(nodes=9, edges=40):
 
 
 def make_layer(**params):
-    return EdgeAttention(
+    layer = EdgeAttention(
         input_dim=4, head_dim=3, heads=2, merge="concat", scorer=Blueprint.of(Gat), **params
-    ).double()
+    )
+    return zoo.accelerate(layer.double())
 
 
 def outputs_and_gradients(layer, inputs, mask, edge_list):
@@ -41,7 +44,7 @@ def test_segments_match_the_reference(project, scale):
     edges, mask = make_graph()
     inputs = (torch.randn(2, 9, 4, dtype=torch.double) * scale).requires_grad_()
     edge_list = EdgeList.from_batch(edges, mask, self_loops=project == "qkv")
-    assert layer._why_not_fused(inputs) is None
+    assert EdgeAttentionFused().why_not(layer, inputs.device) is None
     found = outputs_and_gradients(layer, inputs, mask, edge_list)
     with recording(layer):
         expected = outputs_and_gradients(layer, inputs, mask, edge_list)

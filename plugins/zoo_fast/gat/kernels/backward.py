@@ -10,8 +10,8 @@ output_i. The weights are recomputed from the logarithm of the sum of exponentia
 import triton
 import triton.language as tl
 
-from zoo_gat.kernels.chunks import head_block, load_chunk, load_heads, load_terms
-from zoo_gat.kernels.edge_scores import (
+from zoo_fast.gat.kernels.chunks import head_block, load_chunk, load_heads, load_terms
+from zoo_fast.gat.kernels.edge_scores import (
     DOT,
     GAT,
     GATV2,

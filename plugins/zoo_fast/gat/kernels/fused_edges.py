@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from zoo_fast.gat.kernels.arguments import Attended, Inputs, Score
+from zoo_fast.gat.kernels.launch import attend, gradients
+from zoo_fast.gat.kernels.reference import attend_reference
+from zoo_fast.gat.kernels.score_kinds import DOT, GAT, GATV2
+from zoo_fast.gat.second_derivative import differentiable_gradients
 from zoo_gat.edges import EdgeList
-from zoo_gat.kernels.arguments import Attended, Inputs, Score
-from zoo_gat.kernels.launch import attend, gradients
-from zoo_gat.kernels.reference import attend_reference
-from zoo_gat.kernels.score_kinds import DOT, GAT, GATV2
-from zoo_gat.second_derivative import differentiable_gradients
 
 
 def fused_gat(

@@ -28,7 +28,7 @@ class SortedPairs:
     def build(cls, target: Tensor, source: Tensor, nodes: int) -> SortedPairs:
         """Build the pairs from edges that are sorted by target."""
         sources, by_source = source.sort(stable=True)
-        index = torch.arange(nodes)
+        index = torch.arange(nodes, device=target.device)
         first_by_target, first_by_source = (
             torch.searchsorted(sorted_nodes, index) for sorted_nodes in (target, sources)
         )
@@ -46,7 +46,7 @@ class SortedPairs:
         if torch.is_grad_enabled():  # `embedding_bag` has no second derivative
             zeros = values.new_zeros(len(self.first_by_target), *values.shape[1:])
             return zeros.index_add(0, self.target, values)
-        return _sum(values, torch.arange(len(values)), self.first_by_target)
+        return _sum(values, torch.arange(len(values), device=values.device), self.first_by_target)
 
     def sum_by_source(self, values: Tensor) -> Tensor:
         """Sum values [M, *] over the edges of each source, without a gradient: [nodes, *]."""

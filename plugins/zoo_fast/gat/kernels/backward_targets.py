@@ -8,8 +8,8 @@ Notation as in `forward` and `backward`.
 import triton
 import triton.language as tl
 
-from zoo_gat.kernels.chunks import head_block, load_chunk, load_heads, load_terms
-from zoo_gat.kernels.edge_scores import GATV2, keep_factor, leaky_relu, pair_scores
+from zoo_fast.gat.kernels.chunks import head_block, load_chunk, load_heads, load_terms
+from zoo_fast.gat.kernels.edge_scores import GATV2, keep_factor, leaky_relu, pair_scores
 
 
 @triton.jit

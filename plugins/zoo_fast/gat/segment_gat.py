@@ -12,9 +12,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from zoo_fast.gat.edge_orders import edge_orders
+from zoo_fast.gat.second_derivative import differentiable_gradients
+from zoo_fast.gat.sorted_pairs import SortedPairs
 from zoo_gat.edges import EdgeList
-from zoo_gat.second_derivative import differentiable_gradients
-from zoo_gat.sorted_pairs import SortedPairs
 
 MAX_SPREAD = 60.0
 """Largest difference between a score and the bound of a maximum at which no sum underflows."""
@@ -34,7 +35,7 @@ def segment_gat(
         terms [N, 2 * H], q and k of each node; v [N, H, D] -> [N, H, D].
     """
     apply: Callable[..., Tensor] = _SegmentGat.apply
-    pairs = edges.index.sorted_pairs.select_nodes(edges.is_valid_node)
+    pairs = edge_orders(edges.index).sorted_pairs.select_nodes(edges.is_valid_node)
     if not edges.is_valid_node.all():
         terms = terms.masked_fill(~edges.is_valid_node[:, None], 0.0)
     factors = None

@@ -5,7 +5,7 @@
 import triton
 import triton.language as tl
 
-from zoo_gat.kernels import score_kinds
+from zoo_fast.gat.kernels import score_kinds
 
 NEG = tl.constexpr(-1e30)
 NO_EDGES = tl.constexpr(1e30)  # logarithm of the sum of exponentials that gives weights of 0

@@ -8,11 +8,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from zoo.plugin import ScorerBank, why_not_triton, why_not_triton_on
+from zoo.device.triton_support import why_not_triton, why_not_triton_on
+from zoo.plugin import ScorerBank, plain_class
+from zoo_fast.attention.score_forms import inner_product_scale
+from zoo_fast.gat.segment_gat import segment_gat
 from zoo_gat.edges import EdgeList
 from zoo_gat.gat import Gat
 from zoo_gat.gatv2 import GatV2
-from zoo_gat.segment_gat import segment_gat
 
 MAX_WIDTH = 1024
 """Largest width of a head."""
@@ -24,9 +26,10 @@ def why_not_fused_on(scorers: ScorerBank, device: str) -> str | None:
     Triton kernels process `gat`, `gatv2` and inner products. On the CPU, `gat` processes all heads
     together, over sorted edges.
     """
-    if type(scorers.first) is Gat and device == "cpu":
+    scorer = plain_class(scorers.first)
+    if scorer is Gat and device == "cpu":
         return None
-    if type(scorers.first) in (Gat, GatV2) or scorers.first.inner_product_scale is not None:
+    if scorer in (Gat, GatV2) or inner_product_scale(scorers.first) is not None:
         return why_not_triton_on(device)
     return f"scorer '{scorers.first.name}' has no kernel for edges"
 
@@ -34,8 +37,8 @@ def why_not_fused_on(scorers: ScorerBank, device: str) -> str | None:
 def why_not_fused_values(scorers: ScorerBank, values: Tensor) -> str | None:
     """Return the reason why no fused path can process the values, None if one can."""
     reason = why_not_triton(values)
-    on_cpu = type(scorers.first) is Gat and values.device.type == "cpu"
-    if reason is None or not on_cpu or torch.compiler.is_compiling():
+    on_cpu = plain_class(scorers.first) is Gat and values.device.type == "cpu"
+    if reason is None or not on_cpu:
         return reason
     return None if values.dtype in (torch.float32, torch.float64) else reason
 
@@ -62,7 +65,7 @@ def attend_fused(
         if why_not_triton(v) is not None:
             output = segment_gat(terms, v, edges, slope=first.slope, dropout_p=dropout_p)
             return output if bias is None else output + bias.view(output.shape[1:])
-    from zoo_gat.kernels.fused_edges import fused_gat, fused_pairs
+    from zoo_fast.gat.kernels.fused_edges import fused_gat, fused_pairs
 
     if isinstance(first, Gat):
         return fused_gat(terms, v, edges, slope=first.slope, bias=bias, dropout_p=dropout_p)
@@ -72,8 +75,9 @@ def attend_fused(
             first.slope,
         )
     else:
-        assert first.inner_product_scale is not None
-        a, factor = None, first.inner_product_scale
+        scale = inner_product_scale(first)
+        assert scale is not None
+        a, factor = None, scale
     return fused_pairs(q, k, v, edges, a=a, factor=factor, bias=bias, dropout_p=dropout_p)
 
 
@@ -98,10 +102,10 @@ def attend_gat_layer(
     autocast = torch.is_autocast_enabled(inputs.device.type)
     if autocast or inputs.dtype != weight.dtype or why_not_triton(inputs, weight) is not None:
         return None
-    from zoo_gat.kernels.arguments import Score
-    from zoo_gat.kernels.fused_edges import draw_seed
-    from zoo_gat.kernels.fused_layer import fused_gat_layer
-    from zoo_gat.kernels.score_kinds import GAT
+    from zoo_fast.gat.kernels.arguments import Score
+    from zoo_fast.gat.kernels.fused_edges import draw_seed
+    from zoo_fast.gat.kernels.fused_layer import fused_gat_layer
+    from zoo_fast.gat.kernels.score_kinds import GAT
 
     vectors, term_bias = _gat_vectors(scorers)
     H, D = vectors.shape[1:]
@@ -131,7 +135,8 @@ def _gat_terms(scorers: ScorerBank, q: Tensor, k: Tensor) -> Tensor:
     vectors, bias = _gat_vectors(scorers)
     H = vectors.shape[1]
     # Block-diagonal matrices, so that the terms of all heads are one product.
-    blocks = torch.einsum("chd,hg->chdg", vectors, torch.eye(H).to(vectors))
+    identity = torch.eye(H, dtype=vectors.dtype, device=vectors.device)
+    blocks = torch.einsum("chd,hg->chdg", vectors, identity)
     u, v = blocks.flatten(1, 2)  # [H * D, H]
     if q is k:
         terms = q.flatten(1) @ torch.cat([u, v], dim=1)

@@ -11,11 +11,12 @@ import torch
 import triton
 from torch import Tensor
 
-from zoo_gat.edge_order import EdgeChunks
+from zoo_fast.gat.edge_order import EdgeChunks
+from zoo_fast.gat.edge_orders import edge_orders
+from zoo_fast.gat.kernels import backward, backward_targets, edge_scores, forward
+from zoo_fast.gat.kernels.arguments import Attended, Gradients, Inputs, Score
+from zoo_fast.gat.kernels.score_kinds import GAT, GATV2
 from zoo_gat.edges import EdgeList
-from zoo_gat.kernels import backward, backward_targets, edge_scores, forward
-from zoo_gat.kernels.arguments import Attended, Gradients, Inputs, Score
-from zoo_gat.kernels.score_kinds import GAT, GATV2
 
 TILE = 1024
 """Number of elements [EB, HB, DB] that a warp processes together."""
@@ -32,7 +33,7 @@ def attend(inputs: Inputs, edges: EdgeList, score: Score, output: Tensor | None 
         output: the tensor [N, H, D] to write to, of which the nodes can have any stride; a new one
             if it is None.
     """
-    v, order = inputs.v, edges.index.by_target
+    v, order = inputs.v, edge_orders(edges.index).by_target
     N, H, D = v.shape
     chunks = order.chunks
     if output is None:
@@ -53,7 +54,7 @@ def attend(inputs: Inputs, edges: EdgeList, score: Score, output: Tensor | None 
         edges.is_valid_node,
         chunks.chunks,
         order.neighbours,
-        edges.index.ids_by_target,
+        edge_orders(edges.index).ids_by_target,
         score.seed,
         output,
         lse,
@@ -135,9 +136,9 @@ def _source_gradients(
 
     Returns the gradients of q_i + k_j of each edge [M, H] for GAT, otherwise an empty tensor.
     """
-    (N, H, D), order = inputs.v.shape, edges.index.by_source
+    (N, H, D), order = inputs.v.shape, edge_orders(edges.index).by_source
     grad_x = lse.new_empty(len(order.neighbours) if score.kind == GAT else 0, H)
-    ids = edges.index.ids_by_source if score.dropout_p > 0 else order.neighbours
+    ids = edge_orders(edges.index).ids_by_source if score.dropout_p > 0 else order.neighbours
     chunks = order.chunks
     positions = len(chunks.partial_ranges)
     partial_v = lse.new_empty(positions, H, D)
@@ -184,14 +185,14 @@ def _source_gradients(
 def _sum_over_edges(grad_x: Tensor, edges: EdgeList, grad_q: Tensor) -> None:
     """Sum the gradients of edges [M, H], sorted by source, over the edges of each target."""
     N, H = grad_q.shape
-    chunks = edges.index.by_target.chunks
+    chunks = edge_orders(edges.index).by_target.chunks
     partial = grad_x.new_empty(len(chunks.partial_ranges), H)
     heads = triton.next_power_of_2(H)
     block = max(1, 64 // heads)
     backward_targets.sum_over_edges[(triton.cdiv(len(chunks.chunks), block),)](
         grad_x,
         chunks.chunks,
-        edges.index.position_by_source,
+        edge_orders(edges.index).position_by_source,
         grad_q,
         partial,
         grad_q.stride(0),
@@ -216,7 +217,7 @@ def _target_gradients(
     grads: Gradients,
 ) -> None:
     """Compute the gradients of queries and of a, over edges sorted by target."""
-    (N, H, D), order = inputs.v.shape, edges.index.by_target
+    (N, H, D), order = inputs.v.shape, edge_orders(edges.index).by_target
     chunks = order.chunks
     partial = lse.new_empty(len(chunks.partial_ranges), H, D)
     blocks = block_sizes(H, D, score.kind)
@@ -230,7 +231,7 @@ def _target_gradients(
         edges.is_valid_node,
         chunks.chunks,
         order.neighbours,
-        edges.index.ids_by_target,
+        edge_orders(edges.index).ids_by_target,
         score.seed,
         g,
         lse,

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from zoo_gat.tensor_cache import TensorCache
+from zoo_fast.gat.tensor_cache import TensorCache
 
 MIN_SIZE = 2**18
 """Smallest number of elements for which zeros are counted."""
@@ -25,15 +25,14 @@ class SparseInputs:
     def __init__(self) -> None:
         self._cache: TensorCache[tuple[_SparseRows, _SparseRows] | _Dense] = TensorCache()
 
-    def project(self, linear: nn.Linear, inputs: Tensor) -> Tensor:
-        """Return linear(inputs) for inputs [B, N, D], computed from the non-zero elements if few.
+    def project(self, linear: nn.Linear, inputs: Tensor) -> Tensor | None:
+        """Return linear(inputs) for inputs [B, N, D] with few non-zero elements; None if dense.
 
         Inputs that require a gradient are dense.
         """
         matrices = self._find(inputs, linear)
         if isinstance(matrices, _Dense):
-            projected: Tensor = linear(inputs)
-            return projected
+            return None
         apply: Callable[..., Tensor] = _SparseProduct.apply
         product = apply(linear.weight.T.contiguous(), *matrices)
         projected = product.view(*inputs.shape[:-1], -1)
@@ -59,7 +58,7 @@ class SparseInputs:
 
     def _find(self, inputs: Tensor, linear: nn.Linear) -> tuple[_SparseRows, _SparseRows] | _Dense:
         is_small = inputs.numel() < MIN_SIZE or inputs.device.type != "cpu"
-        if is_small or inputs.requires_grad or torch.compiler.is_compiling():
+        if is_small or inputs.requires_grad:
             return _Dense()
         if linear.weight.dtype != inputs.dtype:
             return _Dense()
@@ -81,7 +80,7 @@ class _SparseRows:
     @classmethod
     def build(cls, matrix: Tensor) -> _SparseRows:
         rows, columns = matrix.nonzero(as_tuple=True)
-        first = torch.searchsorted(rows, torch.arange(len(matrix)))
+        first = torch.searchsorted(rows, torch.arange(len(matrix), device=matrix.device))
         return cls(first, columns, matrix[rows, columns])
 
     def multiply(self, dense: Tensor) -> Tensor:

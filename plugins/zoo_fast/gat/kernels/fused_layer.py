@@ -13,12 +13,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from zoo_fast.gat.kernels.arguments import Attended, Inputs, Score
+from zoo_fast.gat.kernels.launch import attend, gradients
+from zoo_fast.gat.kernels.projection import Terms, project_nodes
+from zoo_fast.gat.kernels.reference import attend_reference
+from zoo_fast.gat.second_derivative import differentiable_gradients
 from zoo_gat.edges import EdgeList
-from zoo_gat.kernels.arguments import Attended, Inputs, Score
-from zoo_gat.kernels.launch import attend, gradients
-from zoo_gat.kernels.projection import Terms, project_nodes
-from zoo_gat.kernels.reference import attend_reference
-from zoo_gat.second_derivative import differentiable_gradients
 
 LARGE = 2**24
 """Number of elements of the values from which the heads are processed in two groups."""

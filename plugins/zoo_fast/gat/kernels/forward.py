@@ -10,8 +10,8 @@ stored. Targets with several chunks store partial sums, which `combine` adds.
 import triton
 import triton.language as tl
 
-from zoo_gat.kernels.chunks import head_block, load_chunk, load_heads, load_terms
-from zoo_gat.kernels.edge_scores import (
+from zoo_fast.gat.kernels.chunks import head_block, load_chunk, load_heads, load_terms
+from zoo_fast.gat.kernels.edge_scores import (
     GAT,
     GATV2,
     NEG,

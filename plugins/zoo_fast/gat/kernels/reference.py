@@ -6,10 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from zoo_fast.gat.kernels.arguments import Inputs, Score
+from zoo_fast.gat.kernels.launch import dropout_factors
+from zoo_fast.gat.kernels.score_kinds import GAT
 from zoo_gat.edges import EdgeList
-from zoo_gat.kernels.arguments import Inputs, Score
-from zoo_gat.kernels.launch import dropout_factors
-from zoo_gat.kernels.score_kinds import GAT
 
 
 def attend_reference(inputs: Inputs, edges: EdgeList, score: Score) -> Tensor:

@@ -3,18 +3,27 @@
 import pytest
 import torch
 
-from zoo_gat import edge_order
-from zoo_gat.edge_order import EdgeChunks
+from zoo.plugin import Blueprint
+from zoo_fast.gat import edge_order
+from zoo_fast.gat.edge_lists import KeptEdges
+from zoo_fast.gat.edge_order import EdgeChunks
+from zoo_fast.gat.edge_orders import edge_orders
+from zoo_gat.edge_attention import EdgeAttention
 from zoo_gat.edges import EdgeList
-from zoo_gat.tensor_cache import TensorCache
+from zoo_gat.gat import Gat
+from zoo_gat.graph_attention import GraphAttention
 
 
 def test_the_index_is_kept_for_the_same_edges_only():
-    cache, mask = TensorCache(), torch.ones(1, 3, dtype=torch.bool)
+    kept, mask = KeptEdges(), torch.ones(1, 3, dtype=torch.bool)
+    attention = Blueprint.of(EdgeAttention, scorer=Blueprint.of(Gat))
     edges = torch.tensor([[[0, 1], [2, 0]]])
 
     def index(edges, self_loops=True):
-        return EdgeList.from_batch(edges, mask, self_loops=self_loops, cache=cache).index
+        encoder = GraphAttention(
+            input_dim=2, layers=1, hidden=2, attention=attention, self_loops=self_loops
+        )
+        return kept.build_edges(encoder, edges, mask).index
 
     first = index(edges)
     assert index(edges) is first
@@ -29,11 +38,13 @@ def test_edges_are_sorted_without_padding_and_repeated_self_loops():
     edges = torch.tensor([[[2, 1], [-1, -1], [0, 0], [1, 2]], [[0, 2], [2, 2], [1, 0], [0, 2]]])
     mask = torch.ones(2, 3, dtype=torch.bool)
     index = EdgeList.from_batch(edges, mask, self_loops=True).index
-    order = index.by_target
+    orders = edge_orders(index)
+    assert edge_orders(index) is orders
+    order = orders.by_target
     assert order.first_edge.tolist() == [0, 1, 3, 5, 7, 8, 11]
     assert order.neighbours[:11].tolist() == [0, 2, 1, 1, 2, 4, 3, 4, 3, 3, 5]
-    assert index.target[index.ids_by_target[:11]].tolist() == [0, 1, 1, 2, 2, 3, 3, 4, 5, 5, 5]
-    assert index.by_source.first_edge.tolist() == [0, 1, 3, 5, 8, 10, 11]
+    assert index.target[orders.ids_by_target[:11]].tolist() == [0, 1, 1, 2, 2, 3, 3, 4, 5, 5, 5]
+    assert orders.by_source.first_edge.tolist() == [0, 1, 3, 5, 8, 10, 11]
 
 
 @pytest.mark.parametrize("degrees", [[0, 3, 4, 0], [9, 1, 5], [13], [0], [5, 5, 4, 8]])
