@@ -8,8 +8,8 @@ Notation: B batch, S source positions, H hidden width, G gates. Names such as ``
 import triton
 import triton.language as tl
 
-from zoo_recurrent.kernels.attention_step import LOWEST, load, tanh
-from zoo_recurrent.kernels.product import add_parts
+from zoo_fast.recurrent.kernels.attention_step import LOWEST, load, tanh
+from zoo_fast.recurrent.kernels.product import add_parts
 
 HALF_LOWEST = tl.constexpr(-5e29)
 

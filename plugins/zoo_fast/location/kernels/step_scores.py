@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo_location.kernels import location_triton
+from zoo_fast.location.kernels import location_triton
 
 KEYS = 32
 """Number of keys of a program."""

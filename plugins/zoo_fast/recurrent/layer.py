@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from zoo_recurrent.attention_sequence import run_sequence
+from zoo_fast.recurrent.attention_sequence import run_sequence
 from zoo_recurrent.cells import Cell, CellStack, RecurrentCell
 
 KERNELS: dict[Cell, Callable[..., tuple[Tensor, ...]]] = {

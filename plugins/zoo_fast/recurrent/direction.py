@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo.plugin import why_not_triton
-from zoo_recurrent.attention_sequence import run_cells
+from zoo.device.triton_support import why_not_triton
+from zoo_fast.recurrent.attention_sequence import run_cells
+from zoo_fast.recurrent.layer import has_kernel, run_kernel
 from zoo_recurrent.cells import RecurrentCell, state_names
-from zoo_recurrent.layer import has_kernel, run_kernel
 
 LARGE_BATCH = 128
 """Number of items from which cuDNN is used on a GPU."""

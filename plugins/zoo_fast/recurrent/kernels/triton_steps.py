@@ -9,11 +9,11 @@ import torch
 import triton
 from torch import Tensor
 
+from zoo_fast.recurrent.kernels import attention_step, cell_step
+from zoo_fast.recurrent.kernels.product import product
+from zoo_fast.recurrent.sequence_inputs import Derivatives, SequenceInputs
+from zoo_fast.recurrent.sequence_steps import TorchSteps
 from zoo_recurrent.cells import GATES
-from zoo_recurrent.kernels import attention_step, cell_step
-from zoo_recurrent.kernels.product import product
-from zoo_recurrent.sequence_inputs import Derivatives, SequenceInputs
-from zoo_recurrent.sequence_steps import TorchSteps
 
 MAX_SOURCE = 65536
 """Largest number of source positions; a program holds the weights of all of them."""

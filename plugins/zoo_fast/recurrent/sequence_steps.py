@@ -10,7 +10,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from zoo_recurrent.sequence_inputs import (
+from zoo_fast.recurrent.sequence_inputs import (
     Derivatives,
     SequenceInputs,
     derivatives,

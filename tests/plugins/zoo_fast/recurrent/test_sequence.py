@@ -12,6 +12,7 @@ from zoo.plugin import Attention, Blueprint, Memory
 from zoo_alignment.soft import Soft
 from zoo_bahdanau.additive import Additive
 from zoo_bahdanau.normalised_additive import NormalisedAdditive
+from zoo_fast.recurrent.sequence import _decode
 from zoo_luong.concat import Concat
 from zoo_luong.dot import Dot
 from zoo_luong.general import General
@@ -20,7 +21,6 @@ from zoo_recurrent.luong_rnn import LuongRNN
 from zoo_recurrent.plain_rnn import PlainRNN
 from zoo_recurrent.pointer_rnn import PointerRNN
 from zoo_recurrent.recurrent_decoder import RecurrentDecoder
-from zoo_recurrent.sequence import _decode
 from zoo_tokens.token import Token
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -48,7 +48,7 @@ def build(kind=AttentiveRNN, scorer=Additive, hidden=6, **params):
         common["attention"] = Blueprint.of(
             Attention, scorer=Blueprint.of(scorer, **widths), align=Blueprint.of(Soft)
         )
-    return kind(**common).to(DEVICE)
+    return zoo.accelerate(kind(**common).to(DEVICE))
 
 
 def make_memory(lengths=(4, 1, 2, 0), S=4, D=6) -> Memory:
@@ -206,7 +206,7 @@ def test_torch_compile_does_not_unroll_the_loops():
         calls.extend(str(node.target) for node in graph.graph.nodes)
         return graph.forward
 
-    model = zoo.compose("bahdanau-reversal")
+    model = zoo.accelerate(zoo.compose("bahdanau-reversal"))
     batch = model.example(2, 6, torch.Generator().manual_seed(0))
     compiled = torch.compile(model, backend=count_calls, fullgraph=True)
 

@@ -9,7 +9,7 @@ strides. A score is v . tanh(q + k), or q . k if not ADDITIVE.
 import triton
 import triton.language as tl
 
-from zoo_recurrent.kernels.product import add_parts
+from zoo_fast.recurrent.kernels.product import add_parts
 
 LOWEST = tl.constexpr(-1e30)
 

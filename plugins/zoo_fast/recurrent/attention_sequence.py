@@ -12,41 +12,27 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo.plugin import Attention, has_hooks
+from zoo.plugin import Attention
+from zoo_fast.attention.score_forms import score_form
+from zoo_fast.recurrent.sequence import decode_sequence
+from zoo_fast.recurrent.sequence_inputs import SequenceInputs
 from zoo_recurrent.cells import CellStack, RecurrentCell
-from zoo_recurrent.sequence import decode_sequence
-from zoo_recurrent.sequence_inputs import SequenceInputs
 
 TensorMapping = Mapping[str, Tensor]
 
 
-def why_not_sequence(cells: CellStack, tokens: Tensor, state: TensorMapping) -> str | None:
-    """Return the reason why a decoder processes its tokens one at a time; None if it does not."""
-    if tokens.shape[1] < 2:
-        return "there is one token"
-    if state["h"].dtype == torch.float64 and not torch.compiler.is_compiling():
-        return "the dtype is torch.float64"
-    return "the cells have module hooks" if has_hooks(cells) else None
-
-
-def why_not_attention_sequence(
-    cells: CellStack, attention: Attention, state: TensorMapping, per_source: TensorMapping
-) -> str | None:
+def why_not_attention_sequence(cells: CellStack, attention: Attention) -> str | None:
     """Return the reason why the attention cannot be part of `decode_sequence`; None if it can."""
     align = attention.align
     if len(cells.cells) > 1:
         return f"there are {len(cells.cells)} layers"
-    if attention.is_recording:
-        return "the attention weights are recorded"
     if attention.project != "none" or attention.heads > 1:
         return "the attention has several heads or projections"
     if not align.is_softmax or align.dropout_p > 0:
         return f"alignment '{align.name}' is not a softmax without dropout"
-    if attention.scorers.first.score_form() is None:
+    if score_form(attention.scorers.first) is None:
         return f"scorer '{attention.scorers.first.name}' has no score form"
-    if attention.sequential or len(per_source["keys"]) != len(state["h"]):
-        return "the attention has a state, or hypotheses share their keys"
-    return "the attention has module hooks" if has_hooks(attention) else None
+    return "the attention has a state" if attention.sequential else None
 
 
 class SequenceResult(NamedTuple):
@@ -92,7 +78,7 @@ def run_sequence(
     keys = memory_gates = v = W_f = none
     mask, scorer = torch.ones(B, 0, dtype=torch.bool, device=x.device), "none"
     if attention is not None and per_source is not None:
-        form = attention.scorers.first.score_form()
+        form = score_form(attention.scorers.first)
         assert form is not None
         keys, mask = per_source["keys"][:, 0], per_source["mask"]
         values, input_weights = per_source["values"][:, 0], cell.weight_ih[:, E:]

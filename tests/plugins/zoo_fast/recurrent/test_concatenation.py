@@ -2,7 +2,7 @@
 
 import torch
 
-from zoo_recurrent.concatenation import concatenate
+from zoo_fast.recurrent.concatenation import concatenate
 
 
 def make_parts():

@@ -14,7 +14,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from zoo_recurrent.sequence_inputs import (
+from zoo_fast.recurrent.sequence_inputs import (
     Derivatives,
     SequenceInputs,
     grouped_linear,

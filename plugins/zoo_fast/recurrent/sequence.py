@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoo.plugin import why_not_triton
-from zoo_recurrent.recorded import run_recorded
-from zoo_recurrent.sequence_inputs import SequenceInputs, Settings
-from zoo_recurrent.sequence_loop import Result, Steps, empty_result, run_backward, run_forward
-from zoo_recurrent.sequence_steps import TorchSteps
+from zoo.device.triton_support import why_not_triton
+from zoo_fast.recurrent.recorded import run_recorded
+from zoo_fast.recurrent.sequence_inputs import SequenceInputs, Settings
+from zoo_fast.recurrent.sequence_loop import Result, Steps, empty_result, run_backward, run_forward
+from zoo_fast.recurrent.sequence_steps import TorchSteps
 
 
 @torch.library.custom_op("zoo_recurrent::decode_sequence", mutates_args=())
@@ -118,7 +118,7 @@ def _select_steps(inputs: SequenceInputs) -> tuple[SequenceInputs, Steps]:
     dtype = torch.promote_types(inputs.h0.dtype, torch.float32)
     triton = inputs.x_gates.numel() > 0 and not inputs.feeds
     if triton and why_not_triton(*inputs.tensors) is None:
-        from zoo_recurrent.kernels.triton_steps import MAX_SOURCE, TritonSteps
+        from zoo_fast.recurrent.kernels.triton_steps import MAX_SOURCE, TritonSteps
 
         if inputs.mask.shape[1] <= MAX_SOURCE:
             kind, dtype = TritonSteps, inputs.h0.dtype
