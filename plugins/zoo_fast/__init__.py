@@ -12,11 +12,11 @@ from zoo.plugin import Acceleration, hookimpl
 FOLDERS: dict[str, tuple[str, ...]] = {
     "attention": ("zoo_bahdanau", "zoo_luong", "zoo_transformer"),
     "ctc": ("zoo_ctc",),
-    "gat": ("zoo_gat",),
+    "gat": ("zoo_gat", "zoo_bahdanau", "zoo_luong", "zoo_transformer"),
     "generation": (),
     "location": ("zoo_location",),
     "objectives": ("zoo_objectives",),
-    "recurrent": ("zoo_recurrent",),
+    "recurrent": ("zoo_recurrent", "zoo_bahdanau", "zoo_luong", "zoo_transformer"),
     "sampling": ("zoo_sampling",),
     "tokens": ("zoo_tokens",),
     "training": (),

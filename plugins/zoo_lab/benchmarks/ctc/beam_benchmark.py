@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 import torch
 from pydantic import Field
 
+from zoo import accelerate
 from zoo_ctc.ctc_prefix_beam import CtcPrefixBeam
 from zoo_lab.bench.benchmark import Benchmark
 
@@ -38,8 +39,9 @@ class BeamBenchmark(Benchmark):
         logits = 0.01 * torch.randn(self.batch, self.frames, self.symbols, device=device)
         self.logprobs = logits.log_softmax(dim=-1)
         self.mask = torch.ones(logits.shape[:2], dtype=torch.bool, device=device)
-        self.sampler = CtcPrefixBeam(width=self.width, n_best=1)
+        self.sampler = accelerate(CtcPrefixBeam(width=self.width, n_best=1))
 
+    @torch.no_grad()
     def decode(self, device: str | torch.device) -> Any:
         logprobs, mask = self.logprobs.to(device), self.mask.to(device)
         return self.sampler.decode_frames(logprobs, mask, blank=0, pad=0)

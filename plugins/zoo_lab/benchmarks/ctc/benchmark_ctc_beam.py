@@ -27,6 +27,7 @@ class CtcBeamBenchmark(BeamBenchmark):
     ) -> None:
         super().__init__(batch=batch, frames=frames, symbols=symbols, width=width)
 
+    @torch.no_grad()
     def check(self) -> None:
         """Compare the hypotheses with those of the search on the CPU; scores to 1e-4."""
         logits = torch.randn(2, min(self.frames, 50), self.symbols, device=self.mask.device)

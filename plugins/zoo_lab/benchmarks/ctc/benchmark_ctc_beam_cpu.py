@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from zoo_ctc.batched_search import search_batch
-from zoo_ctc.prefix_search import search
+from zoo import accelerate
+from zoo_ctc.ctc_prefix_beam import CtcPrefixBeam
 from zoo_lab.benchmarks.ctc.beam_benchmark import BeamBenchmark, Size
 
 
@@ -31,18 +31,13 @@ class CtcBeamCpuBenchmark(BeamBenchmark):
     ) -> None:
         super().__init__(batch=batch, frames=frames, symbols=symbols, width=width)
 
+    @torch.no_grad()
     def check(self) -> None:
-        """Compare all hypotheses with those of the batched search; scores to 1e-9."""
+        """Compare all hypotheses with those of the reference path; scores to 1e-9."""
         logprobs = torch.randn(1, min(self.frames, 30), self.symbols).double().log_softmax(dim=-1)
-        labels, mask, scores = search_batch(
-            logprobs,
-            torch.ones(logprobs.shape[:2], dtype=torch.bool),
-            blank=0,
-            width=self.width,
-            prune=0.0,
-            n_best=self.width,
-        )
-        (results,) = search(logprobs.numpy(), 0, self.sampler.config, None)
-        for i, (expected, score) in enumerate(results):
-            assert tuple(labels[0, i][mask[0, i]].tolist()) == expected, "the hypotheses differ"
-            assert abs(float(scores[0, i]) - score) < 1e-9, "the scores differ"
+        mask = torch.ones(logprobs.shape[:2], dtype=torch.bool)
+        sampler = CtcPrefixBeam(width=self.width)
+        expected = sampler.decode_frames(logprobs, mask, blank=0, pad=0)
+        found = accelerate(sampler).decode_frames(logprobs, mask, blank=0, pad=0)
+        assert torch.equal(found.tokens, expected.tokens), "the hypotheses differ"
+        torch.testing.assert_close(found.scores, expected.scores, atol=1e-9, rtol=0)

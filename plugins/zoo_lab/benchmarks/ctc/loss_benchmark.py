@@ -11,11 +11,10 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from zoo import Outputs
+from zoo import Outputs, accelerate
 from zoo_ctc.ctc import Ctc
 from zoo_ctc.lattice import build_lattice
 from zoo_ctc.likelihood import likelihood
-from zoo_ctc.log_likelihood import log_likelihood
 from zoo_lab.bench.benchmark import Benchmark, Bound
 
 Size = Annotated[int, Field(ge=1)]
@@ -49,7 +48,7 @@ class LossBenchmark(Benchmark):
             torch.ones(shape[:2], dtype=torch.bool, device=device),
             target_mask=torch.ones_like(self.targets, dtype=torch.bool),
         )
-        self.objective = Ctc()
+        self.objective = accelerate(Ctc())
 
     def run(self) -> Any:
         return self.measured(lambda: self.objective(self.outputs))
@@ -74,7 +73,7 @@ class LossBenchmark(Benchmark):
         for dtype, tolerance in ((torch.float32, 1e-4), (torch.bfloat16, 1e-2)):
             logits = torch.randn(B, T, self.symbols, device=device).to(dtype).requires_grad_()
             exact = logits.detach().double().requires_grad_()
-            found = log_likelihood(logits, mask, labels, target_mask, blank=0)
+            found = self.objective.log_likelihood(logits, mask, labels, target_mask)
             expected = likelihood(exact.log_softmax(dim=-1), mask, lattice)
             possible = expected.isfinite()
             assert torch.equal(found.isfinite(), possible), "items without a path differ"

@@ -26,15 +26,13 @@ def test_the_gradient_equals_that_of_torch(benchmark_class):
 
 
 def test_the_check_of_the_loss_fails_for_a_wrong_gradient(monkeypatch):
-    from zoo_lab.benchmarks.ctc import loss_benchmark
-
-    correct = loss_benchmark.log_likelihood
-
-    def wrong(logits, *inputs, blank):
-        return correct(logits, *inputs, blank=blank) + 0.01 * (logits - logits.detach()).sum()
-
     benchmark = prepared(CtcLossBenchmark)
-    monkeypatch.setattr(loss_benchmark, "log_likelihood", wrong)
+    correct = benchmark.objective.log_likelihood
+
+    def wrong(logits, *inputs):
+        return correct(logits, *inputs) + 0.01 * (logits - logits.detach()).sum()
+
+    monkeypatch.setattr(benchmark.objective, "log_likelihood", wrong)
     with pytest.raises(AssertionError, match=r"the error in torch.float32"):
         benchmark.check()
 
