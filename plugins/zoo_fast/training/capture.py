@@ -1,4 +1,4 @@
-"""Conditions and preparations of training steps that are recorded as CUDA graphs."""
+"""Conditions and preparations of training steps that are captured as CUDA graphs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from zoo.interfaces import BatchSchema, Model
 MULTIPLE = 8
 """Lengths are padded to a multiple of this, which also suits the tensor cores."""
 MAX_GRAPHS = 64
-"""Number of shapes that are recorded. The graphs share their memory."""
+"""Number of shapes that are captured. The graphs share their memory."""
 
 
 def why_not_captured(
     module: nn.Module, optimiser: torch.optim.Optimizer, device: torch.device
 ) -> str | None:
-    """Return the reason why a step cannot be recorded; None if recording can be tried."""
+    """Return the reason why a step cannot be captured; None if capture can be tried."""
     if device.type != "cuda":
         return f"the device is '{device.type}', not 'cuda'"
     if has_hooks(module):
