@@ -139,6 +139,7 @@ if TYPE_CHECKING:
     from zoo.registry.component_registry import ComponentRegistry as ComponentRegistry
     from zoo.registry.hookspecs import hookimpl as hookimpl
     from zoo.registry.layers import build_layers as build_layers
+    from zoo.training.callback import Callback as Callback
     from zoo.training.local_step import LocalStep as LocalStep, LossModule as LossModule
 else:
     __getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -33,12 +33,19 @@ def why_not_captured(
 
 
 def make_capturable(optimiser: torch.optim.Optimizer) -> None:
-    """Keep the learning rates and the step counts of an optimiser on the device."""
+    """Keep the learning rates and the step counts of an optimiser on the device.
+
+    The state of a checkpoint has step counts on the CPU, unless the optimiser is fused.
+    """
     for group in optimiser.param_groups:
-        if "capturable" in group:
-            group["capturable"] = True
         device = group["params"][0].device
         group["lr"] = torch.tensor(float(group["lr"]), device=device)
+        if "capturable" in group:
+            group["capturable"] = True
+            for parameter in group["params"]:
+                state = optimiser.state.get(parameter, {})
+                if isinstance(state.get("step"), Tensor):
+                    state["step"] = state["step"].to(device)
 
 
 def pad_lengths(batch: Mapping[str, Tensor], model: Model) -> Mapping[str, Tensor]:
