@@ -92,7 +92,6 @@ if TYPE_CHECKING:
         Dataset as Dataset,
         Declined as Declined,
         Decoder as Decoder,
-        DeferredLogits as DeferredLogits,
         Embedding as Embedding,
         Encoder as Encoder,
         Example as Example,
@@ -126,10 +125,6 @@ if TYPE_CHECKING:
         TensorSchema as TensorSchema,
         Values as Values,
         Weight as Weight,
-        add_bias as add_bias,
-        compute_dtype as compute_dtype,
-        compute_logits as compute_logits,
-        defer_logits as defer_logits,
         full_precision as full_precision,
         rename_params as rename_params,
         tied_logits as tied_logits,
@@ -142,6 +137,7 @@ if TYPE_CHECKING:
     from zoo.registry.component_registry import ComponentRegistry as ComponentRegistry
     from zoo.registry.hookspecs import hookimpl as hookimpl
     from zoo.registry.layers import build_layers as build_layers
+    from zoo.training.callback import Callback as Callback
     from zoo.training.local_step import LocalStep as LocalStep, LossModule as LossModule
 else:
     __getattr__, __dir__, __all__ = lazy_exports(__name__)

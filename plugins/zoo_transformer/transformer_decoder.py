@@ -153,11 +153,12 @@ class TransformerDecoder(Decoder):
 
     def _fused_step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """Process one token [B, 1] in Triton kernels, which update the caches in place."""
+        from zoo_fast.tokens.token_lookup import lookup_table
         from zoo_transformer.kernels.decode_step import run_blocks
         from zoo_transformer.kernels.embed import embed
 
         at, added = state.per_hypothesis["at"], state.tables.get("added")
-        lookup = self.embedding.lookup_table()
+        lookup = lookup_table(self.embedding)
         if lookup is not None:
             x, next_at = embed(tokens[:, 0], at, *lookup, added)
         else:

@@ -19,13 +19,6 @@ from zoo.interfaces.data import (
 )
 from zoo.interfaces.dataset import Audio, Dataset, Example, Examples, Field, Values
 from zoo.interfaces.decoder import Decoder
-from zoo.interfaces.deferred_logits import (
-    DeferredLogits,
-    add_bias,
-    compute_dtype,
-    compute_logits,
-    defer_logits,
-)
 from zoo.interfaces.embedding import Embedding
 from zoo.interfaces.encoder import Encoder
 from zoo.interfaces.filter import Filter
@@ -86,7 +79,6 @@ __all__ = [
     "Dataset",
     "Declined",
     "Decoder",
-    "DeferredLogits",
     "Embedding",
     "Encoder",
     "Entry",
@@ -125,10 +117,6 @@ __all__ = [
     "TensorSchema",
     "Values",
     "Weight",
-    "add_bias",
-    "compute_dtype",
-    "compute_logits",
-    "defer_logits",
     "full_precision",
     "rename_params",
     "tied_logits",

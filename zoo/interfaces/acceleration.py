@@ -101,7 +101,7 @@ class Acceleration(Component, ABC):
             name
             for name in sorted(own)
             if callable(getattr(cls, name))
-            and (name == "__call__" or not name.startswith("_"))
             and hasattr(cls.serves, name)
-            and not hasattr(Acceleration, name)
+            # A class always has `__call__`, that of its metaclass.
+            and (name == "__call__" or not (name.startswith("_") or hasattr(Acceleration, name)))
         )

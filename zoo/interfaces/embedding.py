@@ -69,13 +69,6 @@ class Embedding(Component, nn.Module, ABC):
         """Return the matrix [V, D] if its product with states is `unembed`, else None."""
         return None
 
-    def lookup_table(self) -> tuple[Tensor, float] | None:
-        """Return the matrix [V, D] and the factor by which its rows are multiplied.
-
-        None if `forward` computes anything else.
-        """
-        return None
-
     def unembed(self, states: Tensor) -> Tensor:
         """Compute logits [..., V] of states [..., D] with the embedding matrix.
 

@@ -66,14 +66,16 @@ class CudaKernels(TorchFunctionMode):
         """Pack a batch without padding: [B, S, D] -> [S * B, D], and the batch of each step."""
         steps_first = inputs.transpose(0, 1) if batch_first else inputs
         S, self._packed_batch = steps_first.shape[:2]
-        return steps_first.flatten(0, 1).clone(), torch.zeros(S, dtype=torch.long)
+        return steps_first.flatten(0, 1).clone(), torch.zeros(S, dtype=torch.long, device="cpu")
 
     def _pad(
         self, data: Tensor, sizes: Tensor, batch_first: bool, value: float, total: int
     ) -> tuple[Tensor, Tensor]:
         B, S = self._packed_batch, sizes.shape[0]
         padded = data.view(S, B, -1).clone()
-        return (padded.transpose(0, 1) if batch_first else padded), torch.zeros(B).long()
+        return (padded.transpose(0, 1) if batch_first else padded), torch.zeros(
+            B, dtype=torch.long, device="cpu"
+        )
 
     def _recurrent_layer(
         self,

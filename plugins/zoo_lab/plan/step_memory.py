@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from zoo.interfaces import Model, Objective, defer_logits
+from zoo.acceleration import accelerate
+from zoo.interfaces import Model, Objective
 from zoo.registry.plugin_call import PluginCall
+from zoo.training.local_step import LossModule
 from zoo_lab.plan.cuda_kernels import CudaKernels
 from zoo_lab.plan.memory_tracker import BLOCK, MemoryTracker
 
@@ -129,17 +131,26 @@ def _run_step(
 ) -> int:
     """Run forward pass, backward pass and optimiser; return the bytes of the activations."""
     tracker.category = "activations"
+    activations = 0
+
+    def measure(*_: object) -> None:
+        nonlocal activations
+        activations = tracker.live["activations"]
+
     with ExitStack() as stack:
         stack.enter_context(PluginCall())
         stack.enter_context(CudaKernels())
         if precision == "bfloat16":
             stack.enter_context(torch.autocast("cpu", dtype=torch.bfloat16))
-        if objective is not None:
-            stack.enter_context(defer_logits(objective.defers_logits))
-        outputs = model(batch)
-        loss = objective(outputs) if objective else outputs.logits.float().sum()
-    activations = tracker.live["activations"]
-    del outputs
+        if objective is None:
+            outputs = model(batch)
+            loss = outputs.logits.float().sum()
+            measure()
+            del outputs
+        else:
+            # The outputs of the model are allocated until the loss is returned.
+            stack.callback(objective.register_forward_hook(measure).remove)
+            loss = accelerate(LossModule(model, objective))(batch)
     tracker.category = "temporary"
     loss.backward()
     del loss

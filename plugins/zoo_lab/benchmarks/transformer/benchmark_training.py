@@ -10,6 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import zoo
+from zoo.acceleration.binding import bound_accelerations
 from zoo.plugin import LocalStep, LossModule
 from zoo_lab.bench.benchmark import Benchmark, Bound
 from zoo_lab.benchmarks.transformer.gradient_checks import (
@@ -67,9 +68,8 @@ class TrainingStep(Benchmark):
         self.device = device
         self.model = zoo.compose(self._spec(self.dropout)).to(device, torch.bfloat16).train()
         objective = zoo.objective(self._spec(self.dropout)).to(device)
-        self.step = LocalStep(
-            LossModule(self.model, objective), self.model, _adamw(self.model), device=device
-        )
+        module = zoo.accelerate(LossModule(self.model, objective))
+        self.step = zoo.accelerate(LocalStep(module, self.model, _adamw(self.model), device=device))
         source = torch.randint(3, self.vocab, (self.batch, self.length), device=device)
         target = torch.randint(3, self.vocab, (self.batch, self.length + 1), device=device)
         self.inputs = {"source": source, "target": target}
@@ -80,7 +80,7 @@ class TrainingStep(Benchmark):
     def check(self) -> None:
         """Compare loss and gradients without dropout with the reference path: float32 within
         0.01 %, bfloat16 with at most 1.5 times the error of the reference path in bfloat16; then
-        recorded steps with steps that are not."""
+        captured steps with steps that are not."""
         model = zoo.compose(self._spec(0.0)).to(self.device, torch.bfloat16).train()
         separate_hidden_units(model)
         inputs = {key: tensor.clone() for key, tensor in self.inputs.items()}
@@ -88,32 +88,33 @@ class TrainingStep(Benchmark):
         inputs["target"][-1, self.length // 2 + 1 :] = 0
         objective = zoo.objective(self._spec(0.0)).to(self.device)
 
-        def gradients(dtype: torch.dtype, *, defer: bool) -> dict[str, Tensor]:
-            return _gradients(
-                LossModule(copy.deepcopy(model).to(dtype), objective, defer=defer), inputs
-            )
+        def gradients(dtype: torch.dtype, *, enabled: bool) -> dict[str, Tensor]:
+            module = LossModule(copy.deepcopy(model).to(dtype), copy.deepcopy(objective))
+            return _gradients(zoo.accelerate(module, enabled=enabled), inputs)
 
         with without_kernels():
-            exact = gradients(torch.float32, defer=False)
-            rounded = gradients(torch.bfloat16, defer=False)
-        assert_close(gradients(torch.float32, defer=True), exact, 1e-4, "float32")
+            exact = gradients(torch.float32, enabled=False)
+            rounded = gradients(torch.bfloat16, enabled=False)
+        assert_close(gradients(torch.float32, enabled=True), exact, 1e-4, "float32")
         limit = 1.5 * relative_error(rounded, exact) + 1e-3
-        assert_close(gradients(torch.bfloat16, defer=True), exact, limit, "bfloat16")
-        self._check_recorded_steps(model.float(), objective, inputs)
+        assert_close(gradients(torch.bfloat16, enabled=True), exact, limit, "bfloat16")
+        self._check_captured_steps(model.float(), objective, inputs)
 
-    def _check_recorded_steps(
+    def _check_captured_steps(
         self, model: zoo.Model, objective: Any, inputs: Mapping[str, Tensor]
     ) -> None:
         weights = []
         for capture in (False, True):
             trained = copy.deepcopy(model)
-            module = LossModule(trained, objective)
-            step = LocalStep(module, trained, _adamw(trained), device=self.device, capture=capture)
+            module = zoo.accelerate(LossModule(trained, objective))
+            step = LocalStep(module, trained, _adamw(trained), device=self.device)
+            zoo.accelerate(step, enabled=capture)
             for _ in range(4):
                 step(inputs)
-            assert not step.captures or step.not_captured is None, step.not_captured
+            reasons = [each.why_not(step, self.device) for each in bound_accelerations(step)]
+            assert self.device.type != "cuda" or not any(reasons), reasons
             weights.append({name: w.detach() for name, w in trained.named_parameters()})
-        assert_close(weights[1], weights[0], 1e-3, "weights after recorded steps")
+        assert_close(weights[1], weights[0], 1e-3, "weights after captured steps")
 
     def peers(self) -> Mapping[str, Callable[[], Callable[[], Any]]]:
         return {

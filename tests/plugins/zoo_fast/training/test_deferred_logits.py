@@ -2,12 +2,14 @@
 
 import torch
 
-from zoo.plugin import DeferredLogits, add_bias, compute_logits, defer_logits
+import zoo
+from zoo_fast.training.deferred_logits import DeferredLogits, defer_logits
+from zoo_tokens.token import Token
 
 
 def test_operations_compute_the_logits_once():
     states, weight = torch.randn(2, 3, 4), torch.randn(5, 4)
-    logits = DeferredLogits(states, weight, bias=None, padding=None)
+    logits = DeferredLogits(states, weight)
     assert (logits.shape, logits.dtype, logits.dim()) == ((2, 3, 5), torch.float32, 3)
     assert logits.numel() == 30
     assert logits._computed is None
@@ -29,11 +31,20 @@ def test_gradients_flow_through_the_computed_logits():
 
 
 def test_logits_are_deferred_only_inside_the_block():
-    states, weight, bias = torch.randn(2, 3), torch.randn(4, 3), torch.randn(4)
-    assert type(compute_logits(states, weight)) is torch.Tensor
-    with defer_logits(True):
-        logits = add_bias(compute_logits(states, weight), bias)
-        with defer_logits(False):
-            assert type(compute_logits(states, weight)) is torch.Tensor
+    token = zoo.accelerate(Token(vocab=4, dim=3))
+    states, bias = torch.randn(2, 3), torch.randn(4)
+    assert type(token.unembed(states)) is torch.Tensor
+    with defer_logits():
+        logits = token.unembed(states) + bias
     assert isinstance(logits, DeferredLogits)
-    torch.testing.assert_close(logits.clone(), states @ weight.T + bias)
+    assert logits._computed is None
+    torch.testing.assert_close(logits.clone(), states @ token.table.weight.T + bias)
+
+
+def test_a_second_bias_computes_the_logits():
+    states, weight, bias = torch.randn(2, 3), torch.randn(4, 3), torch.randn(4)
+    logits = DeferredLogits(states, weight) + bias
+    assert isinstance(logits, DeferredLogits)
+    torch.testing.assert_close(logits + bias, states @ weight.T + 2 * bias)
+    assert type(DeferredLogits(states, weight) + 1) is torch.Tensor
+    assert type(DeferredLogits(states, weight) + torch.randn(2, 4)) is torch.Tensor

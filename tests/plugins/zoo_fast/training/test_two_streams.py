@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from zoo.training.two_streams import halve, step_on_two_streams
+from zoo_fast.training.two_streams import halve, step_on_two_streams
 
 
 def test_halves_have_similar_sizes():

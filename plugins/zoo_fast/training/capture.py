@@ -1,4 +1,4 @@
-"""Conditions and preparations of training steps that are recorded as CUDA graphs."""
+"""Conditions and preparations of training steps that are captured as CUDA graphs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from zoo.interfaces import BatchSchema, Model
 MULTIPLE = 8
 """Lengths are padded to a multiple of this, which also suits the tensor cores."""
 MAX_GRAPHS = 64
-"""Number of shapes that are recorded. The graphs share their memory."""
+"""Number of shapes that are captured. The graphs share their memory."""
 
 
 def why_not_captured(
     module: nn.Module, optimiser: torch.optim.Optimizer, device: torch.device
 ) -> str | None:
-    """Return the reason why a step cannot be recorded; None if recording can be tried."""
+    """Return the reason why a step cannot be captured; None if capture can be tried."""
     if device.type != "cuda":
         return f"the device is '{device.type}', not 'cuda'"
     if has_hooks(module):
@@ -32,12 +32,19 @@ def why_not_captured(
 
 
 def make_capturable(optimiser: torch.optim.Optimizer) -> None:
-    """Keep the learning rates and the step counts of an optimiser on the device."""
+    """Keep the learning rates and the step counts of an optimiser on the device.
+
+    The state of a checkpoint has step counts on the CPU, unless the optimiser is fused.
+    """
     for group in optimiser.param_groups:
-        if "capturable" in group:
-            group["capturable"] = True
         device = group["params"][0].device
         group["lr"] = torch.tensor(float(group["lr"]), device=device)
+        if "capturable" in group:
+            group["capturable"] = True
+            for parameter in group["params"]:
+                state = optimiser.state.get(parameter, {})
+                if isinstance(state.get("step"), Tensor):
+                    state["step"] = state["step"].to(device)
 
 
 def pad_lengths(batch: Mapping[str, Tensor], model: Model) -> Mapping[str, Tensor]:

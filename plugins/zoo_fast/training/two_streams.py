@@ -1,4 +1,4 @@
-"""An optimiser's update on two streams, in a recorded step."""
+"""An optimiser's update on two streams, in a captured step."""
 
 from __future__ import annotations
 

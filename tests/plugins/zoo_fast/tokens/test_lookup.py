@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import zoo
 from zoo_tokens.token import Token
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -13,8 +14,8 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 def interpreter(monkeypatch):
     pytest.importorskip("triton")
     monkeypatch.setenv("ZOO_TRITON", "interpret")
-    monkeypatch.setattr("zoo_tokens.kernels.lookup._CHUNK", 16)
-    monkeypatch.setattr("zoo_tokens.kernels.lookup._ROWS", 8)
+    monkeypatch.setattr("zoo_fast.tokens.kernels.lookup._CHUNK", 16)
+    monkeypatch.setattr("zoo_fast.tokens.kernels.lookup._ROWS", 8)
     with torch.device(DEVICE):
         yield
 
@@ -25,7 +26,7 @@ def interpreter(monkeypatch):
 )
 def test_rows_and_gradient(vocab, shape, padding):
     torch.manual_seed(0)
-    embedding = Token(vocab=vocab, dim=6, padding=padding)
+    embedding = zoo.accelerate(Token(vocab=vocab, dim=6, padding=padding))
     tokens = torch.randint(0, vocab, shape)
     found = embedding(tokens)
     table = embedding.table.weight
@@ -37,7 +38,7 @@ def test_rows_and_gradient(vocab, shape, padding):
 
 
 def test_sums_are_computed_in_float32():
-    embedding = Token(vocab=3, dim=2, padding=None).to(torch.bfloat16)
+    embedding = zoo.accelerate(Token(vocab=3, dim=2, padding=None).to(torch.bfloat16))
     tokens = torch.ones(1, 300, dtype=torch.long)
     (gradient,) = torch.autograd.grad(embedding(tokens).sum(), embedding.table.weight)
     assert gradient[1].tolist() == [300.0, 300.0]  # bfloat16 sums stop at 256
@@ -45,7 +46,7 @@ def test_sums_are_computed_in_float32():
 
 
 def test_hooks_of_the_table_run():
-    embedding = Token(vocab=5, dim=2)
+    embedding = zoo.accelerate(Token(vocab=5, dim=2))
     calls = []
     embedding.table.register_forward_hook(lambda *_: calls.append(1))
     embedding(torch.ones(1, 2, dtype=torch.long))
@@ -53,7 +54,7 @@ def test_hooks_of_the_table_run():
 
 
 def test_second_derivatives():
-    embedding = Token(vocab=5, dim=2)
+    embedding = zoo.accelerate(Token(vocab=5, dim=2))
     tokens, upper = torch.tensor([[1, 2, 1]]), torch.randn(1, 3, 2, requires_grad=True)
     table = embedding.table.weight
     (first,) = torch.autograd.grad(embedding(tokens), table, upper, create_graph=True)

@@ -4,11 +4,12 @@ below 1e-5 in float32 and 2 % in bfloat16."""
 import pytest
 import torch
 
-import zoo_objectives.linear_cross_entropy as module
+import zoo
+import zoo_fast.objectives.linear_cross_entropy as module
 from zoo import Outputs
-from zoo.plugin import DeferredLogits, add_bias, compute_logits, defer_logits
+from zoo_fast.objectives.linear_cross_entropy import linear_cross_entropy
+from zoo_fast.training.deferred_logits import DeferredLogits
 from zoo_objectives.cross_entropy import CrossEntropy
-from zoo_objectives.linear_cross_entropy import linear_cross_entropy
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -57,7 +58,7 @@ def test_loss_and_gradients_equal_those_with_logits(
     logits = double[0] @ double[1].T + double[2]
     expected = CrossEntropy(smoothing=smoothing)(Outputs(logits, targets, mask))
     states, weight, bias = leaves
-    deferred = DeferredLogits(states, weight, bias=bias, padding=None)
+    deferred = DeferredLogits(states, weight, bias=bias)
     actual = linear_cross_entropy(deferred, targets, mask, smoothing=smoothing)
     assert actual.dtype == torch.float32
     torch.testing.assert_close(actual.double(), expected, rtol=tolerance, atol=0)
@@ -70,7 +71,7 @@ def test_loss_and_gradients_equal_those_with_logits(
 @pytest.mark.parametrize("factor", [1, 300])
 def test_vocabulary_of_several_blocks(path, factor, monkeypatch):
     if path == "triton":
-        from zoo_objectives.kernels import cross_entropy_rows
+        from zoo_fast.objectives.kernels import cross_entropy_rows
 
         monkeypatch.setattr(cross_entropy_rows, "_MAX_BLOCK", 16)
     leaves, targets, mask = make_inputs(V=37)
@@ -78,7 +79,7 @@ def test_vocabulary_of_several_blocks(path, factor, monkeypatch):
         leaves[1][-1] *= factor  # the exponential of the last logit overflows
     logits = leaves[0] @ leaves[1].T
     expected = CrossEntropy(smoothing=0.1)(Outputs(logits, targets, mask))
-    deferred = DeferredLogits(leaves[0], leaves[1], bias=None, padding=None)
+    deferred = DeferredLogits(leaves[0], leaves[1])
     actual = linear_cross_entropy(deferred, targets, mask, smoothing=0.1)
     torch.testing.assert_close(actual, expected)
     torch.testing.assert_close(gradients(actual, leaves[:2]), gradients(expected, leaves[:2]))
@@ -86,7 +87,7 @@ def test_vocabulary_of_several_blocks(path, factor, monkeypatch):
 
 def test_loss_is_zero_if_all_positions_are_masked(path):
     leaves, targets, mask = make_inputs(valid=(0, 0, 0))
-    deferred = DeferredLogits(*leaves[:2], bias=None, padding=None)
+    deferred = DeferredLogits(*leaves[:2])
     loss = linear_cross_entropy(deferred, targets, mask, smoothing=0.1)
     assert loss.item() == 0
     assert not any(gradient.any() for gradient in gradients(loss, leaves[:2]))
@@ -94,7 +95,7 @@ def test_loss_is_zero_if_all_positions_are_masked(path):
 
 def test_row_of_padding_receives_no_gradient(path):
     (states, weight, _), targets, mask = make_inputs()
-    deferred = DeferredLogits(states, weight, bias=None, padding=3)
+    deferred = DeferredLogits(states, weight, padding=3)
     loss = linear_cross_entropy(deferred, targets, mask, smoothing=0.1)
     (gradient,) = gradients(loss, [weight])
     assert not gradient[3].any()
@@ -104,7 +105,7 @@ def test_row_of_padding_receives_no_gradient(path):
 def test_autocast_computes_in_bfloat16_and_returns_float32_gradients(path):
     (states, weight, bias), targets, mask = make_inputs()
     with torch.autocast(DEVICE, torch.bfloat16):
-        deferred = DeferredLogits(states, weight, bias=bias, padding=None)
+        deferred = DeferredLogits(states, weight, bias=bias)
         assert deferred.dtype == torch.bfloat16
         loss = linear_cross_entropy(deferred, targets, mask, smoothing=0.0)
         expected = CrossEntropy()(Outputs(deferred.compute(), targets, mask))
@@ -115,7 +116,7 @@ def test_autocast_computes_in_bfloat16_and_returns_float32_gradients(path):
 
 def test_without_gradients_only_the_loss_is_computed(path):
     (states, weight, _), targets, mask = make_inputs()
-    deferred = DeferredLogits(states, weight, bias=None, padding=None)
+    deferred = DeferredLogits(states, weight)
     with torch.no_grad():
         loss = linear_cross_entropy(deferred, targets, mask, smoothing=0.0)
     assert not loss.requires_grad
@@ -125,9 +126,8 @@ def test_objective_uses_the_parts_of_large_deferred_logits(monkeypatch):
     monkeypatch.setattr(module, "_LEAST_LOGITS", 1)
     monkeypatch.setattr(module, "_LEAST_VOCABULARY", 1)
     (states, weight, bias), targets, mask = make_inputs()
-    with defer_logits(True):
-        logits = add_bias(compute_logits(states, weight), bias)
-    loss = CrossEntropy()(Outputs(logits, targets, mask))
+    logits = DeferredLogits(states, weight, bias=bias)
+    loss = zoo.accelerate(CrossEntropy())(Outputs(logits, targets, mask))
     assert logits._computed is None
     expected = CrossEntropy()(Outputs(states @ weight.T + bias, targets, mask))
     torch.testing.assert_close(loss, expected)

@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from zoo.plugin import DeferredLogits, compute_dtype, full_precision, why_not_triton
+from zoo.device.triton_support import why_not_triton
+from zoo.plugin import full_precision
+from zoo_fast.training.deferred_logits import DeferredLogits, compute_dtype
 
 _LEAST_LOGITS = 2**24
 """Number of logits from which the CPU computes them in parts; fewer fit the caches."""
@@ -161,7 +163,7 @@ def _scale(part: Tensor, factor: Tensor, dtype: torch.dtype) -> Tensor:
     """Return the part times a scalar, in a dtype."""
     if why_not_triton(part) is not None:
         return torch.mul(part, factor).to(dtype)
-    from zoo_objectives.kernels.scale import scale
+    from zoo_fast.objectives.kernels.scale import scale
 
     return scale(part, factor, dtype)
 
@@ -173,7 +175,7 @@ def _losses_and_gradient(
     if _is_fake(logits):
         return  # as the kernel, which works in place
     if why_not_triton(logits) is None:
-        from zoo_objectives.kernels.cross_entropy_rows import cross_entropy_rows
+        from zoo_fast.objectives.kernels.cross_entropy_rows import cross_entropy_rows
 
         cross_entropy_rows(logits, targets, scale, losses, smoothing)
         return

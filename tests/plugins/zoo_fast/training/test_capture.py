@@ -1,11 +1,11 @@
-"""Preparation of steps that are recorded as CUDA graphs, and the reasons why they are not."""
+"""Preparation of steps that are captured as CUDA graphs, and the reasons why they are not."""
 
-import pytest
 import torch
 
 import zoo
+from zoo.acceleration.binding import bound_accelerations
 from zoo.plugin import LocalStep, LossModule
-from zoo.training.capture import make_capturable, pad_lengths, why_not_captured
+from zoo_fast.training.capture import make_capturable, pad_lengths, why_not_captured
 
 CUDA = torch.device("cuda")
 
@@ -59,7 +59,7 @@ def test_reasons():
 def test_learning_rate_is_a_tensor_that_the_schedule_fills():
     model, module = build()
     optimiser = torch.optim.Adam(model.parameters(), lr=0.5)
-    step = LocalStep(module, model, optimiser, device=torch.device("cpu"), capture=False)
+    step = LocalStep(module, model, optimiser, device=torch.device("cpu"))
     make_capturable(optimiser)
     (group,) = optimiser.param_groups
     lr = group["lr"]
@@ -68,15 +68,15 @@ def test_learning_rate_is_a_tensor_that_the_schedule_fills():
     assert (lr.item(), step.lr, group["capturable"]) == (0.125, 0.125, True)
 
 
-@pytest.mark.parametrize("capture", [True, False])
-def test_steps_on_the_cpu_are_not_recorded(capture):
+def test_steps_on_the_cpu_are_not_captured():
     model, module = build()
     optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
-    step = LocalStep(module, model, optimiser, device=torch.device("cpu"), capture=capture)
+    cpu = torch.device("cpu")
+    step = zoo.accelerate(LocalStep(module, model, optimiser, device=cpu))
     batch = model.example(2, 5, torch.Generator().manual_seed(0))
     first, norm = step(batch)
     assert norm is None
     assert step(batch)[0] < first
-    assert not step.captures
-    expected = "the device is 'cpu', not 'cuda'" if capture else "it is off"
-    assert step.not_captured == expected
+    (captured,) = bound_accelerations(step)
+    assert captured.name == "captured-step"
+    assert captured.why_not(step, cpu) == "the device is 'cpu', not 'cuda'"

@@ -1,13 +1,15 @@
-"""On a CUDA device: recorded steps equal steps that are not recorded, also after a restart."""
+"""On a CUDA device: captured steps equal steps that are not captured, also after a restart."""
 
 import pytest
 import torch
-from training_kit import make_spec, set_dropout, weights
+from training_kit import make_spec, set_dropout, weights, write_files
 
 import zoo
-from zoo.plugin import GraphedFunction, LocalStep, LossModule
+from zoo.acceleration.binding import bound_accelerations
+from zoo.device.cuda_graph import GraphedFunction
+from zoo.plugin import LocalStep, LossModule
 from zoo.training.callback import Callback
-from zoo.training.capture import pad_lengths
+from zoo_fast.training.capture import pad_lengths
 
 pytestmark = [
     pytest.mark.gpu,
@@ -18,15 +20,15 @@ pytestmark = [
 def train_steps(name, capture, *, steps=20, clip=1.0, optimiser=torch.optim.AdamW):
     torch.manual_seed(0)
     model = zoo.compose(name).to("cuda").train()
-    module = LossModule(model, zoo.objective(name).to("cuda"))
+    module = zoo.accelerate(LossModule(model, zoo.objective(name).to("cuda")))
     step = LocalStep(
         module,
         model,
         optimiser(model.parameters(), lr=1e-3, fused=True),
         device=torch.device("cuda"),
         clip=clip,
-        capture=capture,
     )
+    zoo.accelerate(step, enabled=capture)
     generator = torch.Generator().manual_seed(0)
     batches = [model.example(4, length, generator) for length in (8, 16, 8)]
     batches = [pad_lengths(batch, model) for batch in batches]
@@ -37,19 +39,24 @@ def train_steps(name, capture, *, steps=20, clip=1.0, optimiser=torch.optim.Adam
     return model, torch.stack(losses), step
 
 
+def why_not_captured(step):
+    (captured,) = bound_accelerations(step)
+    return captured.why_not(step, step.device)
+
+
 @pytest.mark.parametrize("name", ["transformer-tiny", "ntm-tiny", "dnc-tiny", "draw-tiny"])
-def test_recorded_steps_equal_others(name):
+def test_captured_steps_equal_others(name):
     eager, expected, _ = train_steps(name, capture=False)
     model, losses, step = train_steps(name, capture=True)
-    assert step.not_captured is None
+    assert why_not_captured(step) is None
     torch.testing.assert_close(losses, expected, rtol=1e-4, atol=1e-5)
     for a, b in zip(model.parameters(), eager.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
 
 
-def test_sgd_is_recorded():
+def test_sgd_is_captured():
     _, losses, step = train_steps("transformer-tiny", True, optimiser=torch.optim.SGD)
-    assert step.not_captured is None
+    assert why_not_captured(step) is None
     expected = train_steps("transformer-tiny", False, optimiser=torch.optim.SGD)[1]
     torch.testing.assert_close(losses, expected, rtol=1e-4, atol=1e-5)
 
@@ -135,13 +142,16 @@ class Messages(Callback):
         self.texts.append(text)
 
 
-def test_a_resumed_run_equals_an_uninterrupted_one(files, tmp_path):
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
+    (tmp_path / "texts").mkdir()
+    files = write_files(tmp_path / "texts")
+
     def run(folder, steps, resume=False):
         spec = set_dropout(make_spec(files, steps=steps, checkpoints={"every": 6}), 0.1)
         messages = Messages()
         callbacks = (messages,)
         zoo.train(spec, output=tmp_path / folder, resume=resume, device="cuda", callbacks=callbacks)
-        assert not [text for text in messages.texts if "not recorded" in text]
+        assert not [text for text in messages.texts if "is not used" in text]
         return weights(tmp_path / folder / "model.safetensors")
 
     expected = run("whole", 12)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
+from functools import singledispatch
 from typing import Any
 
 import torch
@@ -15,7 +16,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
-from zoo.device.packed_linear import linear
+from zoo.interfaces.tied_output import freeze_row
+from zoo.plugin import Objective
 
 _DEFERRING: ContextVar[bool] = ContextVar("deferring", default=False)
 
@@ -32,6 +34,7 @@ _METADATA = frozenset(
     }
 )
 """What is known without computing the logits."""
+_ADD = frozenset({Tensor.add, Tensor.__add__, torch.add})
 
 
 class DeferredLogits(Tensor):
@@ -39,7 +42,8 @@ class DeferredLogits(Tensor):
 
     .. math:: W h + b
 
-    An objective that needs only a function of the logits can compute it from the parts.
+    An objective that needs only a function of the logits can compute it from the parts. The sum
+    with a bias is deferred too.
 
     Attributes:
         states: [..., D].
@@ -56,7 +60,12 @@ class DeferredLogits(Tensor):
 
     @staticmethod
     def __new__(
-        cls, states: Tensor, weight: Tensor, *, bias: Tensor | None, padding: int | None
+        cls,
+        states: Tensor,
+        weight: Tensor,
+        *,
+        bias: Tensor | None = None,
+        padding: int | None = None,
     ) -> DeferredLogits:
         logits: DeferredLogits = Tensor._make_wrapper_subclass(
             cls,
@@ -74,6 +83,9 @@ class DeferredLogits(Tensor):
         cls, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         with torch._C.DisableTorchFunctionSubclass():
+            if func in _ADD and not kwargs and _is_bias(*args):
+                logits, bias = args
+                return cls(logits.states, logits.weight, bias=bias, padding=logits.padding)
             if func not in _METADATA:
                 args, kwargs = tree_map_only(cls, cls.compute, (args, dict(kwargs or {})))
             return func(*args, **(kwargs or {}))
@@ -93,6 +105,18 @@ class DeferredLogits(Tensor):
         return self._computed
 
 
+def _is_bias(logits: Any, other: Any) -> bool:
+    """Return whether a sum is that of logits without a bias and a bias [V]."""
+    return (
+        isinstance(logits, DeferredLogits)
+        and isinstance(other, Tensor)
+        and logits.bias is None
+        and logits._computed is None
+        and other.shape == logits.weight.shape[:1]
+        and other.dtype == logits.weight.dtype
+    )
+
+
 def compute_dtype(states: Tensor) -> torch.dtype:
     """Return the dtype of a matrix product with the states, which autocast changes."""
     if torch.is_autocast_enabled(states.device.type):
@@ -100,39 +124,22 @@ def compute_dtype(states: Tensor) -> torch.dtype:
     return states.dtype
 
 
-def freeze_row(table: Tensor, row: int | None) -> Tensor:
-    """Return the table [V, D], of which one row receives no gradient."""
-    if row is None or not torch.is_grad_enabled() or not table.requires_grad:
-        return table
-    trained = torch.arange(table.shape[0], device=table.device) != row
-    return torch.where(trained[:, None], table, table.detach())
-
-
 @contextlib.contextmanager
-def defer_logits(enabled: bool) -> Iterator[None]:
-    """Let `compute_logits` return deferred logits inside the block, if enabled."""
-    token = _DEFERRING.set(enabled)
+def defer_logits() -> Iterator[None]:
+    """Let output layers return deferred logits inside the block."""
+    token = _DEFERRING.set(True)
     try:
         yield
     finally:
         _DEFERRING.reset(token)
 
 
-def compute_logits(states: Tensor, weight: Tensor, *, padding: int | None = None) -> Tensor:
-    """Compute logits [..., V] of states [..., D] with the weight [V, D].
-
-    Inside `defer_logits` the logits are computed when they are used.
-
-    Args:
-        padding: the row of the weight that receives no gradient.
-    """
-    if not torch.compiler.is_compiling() and _DEFERRING.get():
-        return DeferredLogits(states, weight, bias=None, padding=padding)
-    return linear(states, freeze_row(weight, padding))
+def is_deferring() -> bool:
+    """Whether output layers return deferred logits."""
+    return _DEFERRING.get()
 
 
-def add_bias(logits: Tensor, bias: Tensor) -> Tensor:
-    """Add a bias [V] to logits [..., V], without computing deferred logits."""
-    if isinstance(logits, DeferredLogits) and logits.bias is None:
-        return DeferredLogits(logits.states, logits.weight, bias=bias, padding=logits.padding)
-    return logits + bias
+@singledispatch
+def uses_deferred_logits(objective: Objective) -> bool:
+    """Return whether an objective can compute the loss from the parts of `DeferredLogits`."""
+    return False
