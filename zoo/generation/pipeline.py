@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from zoo.acceleration import accelerate
 from zoo.data.preprocessing import build_preprocessors
 from zoo.data.tokenizer import Tokenizer
 from zoo.errors import SpecError, ZooError, truncate
@@ -62,6 +63,7 @@ def generate(
         The hypotheses of each input, best first.
     """
     request = _build_request(model, sampler, filters, max_length, seed, registry)
+    accelerate(model, registry=registry)
     batch = _encode_batch(model, inputs, registry)
     with evaluation_mode(model):
         output = model.generate(
@@ -99,6 +101,7 @@ def stream(
     the pieces are token IDs, separated by spaces.
     """
     request = _build_request(model, sampler, filters, max_length, seed, registry)
+    accelerate(model, registry=registry)
     batch = _encode_batch(model, [text], registry)
     with evaluation_mode(model), torch.no_grad():
         inputs = model.prepare_generation(batch)
@@ -160,7 +163,7 @@ def _build_request(
             "sampler='greedy' (command line: --sampler greedy)"
         )
     return DecodeRequest(
-        sampler=_build_component(Sampler, sampler, "sampler", registry),
+        sampler=accelerate(_build_component(Sampler, sampler, "sampler", registry)),
         max_length=max_length,
         filters=[
             _build_component(Filter, part, f"filters[{i}]", registry)

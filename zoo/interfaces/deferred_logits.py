@@ -15,8 +15,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
-from zoo.device.packed_linear import linear
-
 _DEFERRING: ContextVar[bool] = ContextVar("deferring", default=False)
 
 _METADATA = frozenset(
@@ -128,7 +126,7 @@ def compute_logits(states: Tensor, weight: Tensor, *, padding: int | None = None
     """
     if not torch.compiler.is_compiling() and _DEFERRING.get():
         return DeferredLogits(states, weight, bias=None, padding=padding)
-    return linear(states, freeze_row(weight, padding))
+    return F.linear(states, freeze_row(weight, padding))
 
 
 def add_bias(logits: Tensor, bias: Tensor) -> Tensor:

@@ -7,14 +7,14 @@ import triton
 from torch import Tensor
 
 from zoo.device.triton_support import dependent_launch
-from zoo.generation.kernels import update_triton
-from zoo.interfaces import SearchState, Selection
+from zoo.generation.search import NextTokens
+from zoo_fast.generation.fixed_search import FixedSearch
+from zoo_fast.generation.kernels import update_triton
 
 
 def update_in_place(
-    search: SearchState,
-    selection: Selection,
-    nan_or_inf: Tensor,
+    search: FixedSearch,
+    selected: NextTokens,
     *,
     invalid: Tensor,
     last_tokens: Tensor,
@@ -22,12 +22,11 @@ def update_in_place(
     """Update tokens, scores, finished, num_generated and the last two arguments in place.
 
     Args:
-        nan_or_inf: where the selection was made from logits with NaN or inf, [B, W].
-        invalid: [], set to True if it was for an active hypothesis.
+        invalid: [], set to True if a logit of an active hypothesis was NaN or inf.
         last_tokens: the selected tokens, [B, W].
     """
     B, W, T = search.tokens.shape
-    assert isinstance(search.cur_len, Tensor)
+    selection = selected.selection
     eos_ids = search.task.eos_ids
     update_triton.update_search[(B,)](
         search.tokens,
@@ -40,7 +39,7 @@ def update_in_place(
         selection.tokens.contiguous(),
         selection.parents.contiguous(),
         selection.scores.contiguous(),
-        nan_or_inf.contiguous().view(torch.int8),
+        selected.nan_or_inf.contiguous().view(torch.int8),
         eos_ids if len(eos_ids) else search.cur_len,
         T,
         search.task.max_length,

@@ -6,13 +6,13 @@ from itertools import islice
 import pytest
 import torch
 
-from zoo.device.packed_linear import PackedWeights
-from zoo.generation.captured import CapturedSteps
-from zoo.generation.kept_steps import _parameters, why_not_captured
-from zoo.generation.loop import _first_step, _further_steps
+import zoo
+from zoo.generation.loop import DecodingLoop
 from zoo.generation.prompts import build_prompts
 from zoo.plugin import DecodeRequest, GenerationInputs, Memory
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding
+from zoo_fast.generation.captured_steps import CapturedSteps
+from zoo_fast.generation.kept_steps import _parameters, why_not_captured
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
 from zoo_sampling.greedy import Greedy
@@ -54,26 +54,34 @@ def test_kernels_equal_the_loop(sampler, monkeypatch):
     compare_with_loop(sampler, PROMPT, [])
 
 
+def make_loop(inputs, request):
+    prompts = build_prompts(inputs, request.max_length)
+    return DecodingLoop(
+        decoder=inputs.decoder, memory=inputs.memory, prompts=prompts, request=request
+    )
+
+
 @torch.no_grad()
 def compare_with_loop(sampler, prompt, filters):
     steps, reused = None, False
     for seed in (0, 1):  # the second time, the tensors of the first one are reused
         inputs, request = make_inputs(prompt, seed), make_request(sampler, filters)
-        prompts = build_prompts(inputs, request.max_length)
-        first = _first_step(inputs, request, prompts, PackedWeights())
-        *_, expected = islice(_further_steps(inputs.decoder, request, first, PackedWeights()), 6)
-        expected = expected.search
+        loop = make_loop(inputs, request)
+        state = loop.first()
+        for _ in range(6):
+            state = loop.step(state)
+        expected = state.search
         state_after = request.generator.get_state()
 
         request = make_request(sampler, filters)
         if steps is None:
             decoder = inputs.decoder
-            first = _first_step(inputs, request, prompts, PackedWeights())
+            first = make_loop(inputs, request).first()
             steps = CapturedSteps(decoder, request, first)
         else:
             reused = True
             decoder.load_state_dict(inputs.decoder.state_dict())
-            first = _first_step(inputs, request, prompts, PackedWeights())
+            first = make_loop(inputs, request).first()
         *_, found = islice(steps.run(request, first), 6)
         found = found.search
         gc.collect()  # closes the iterator
@@ -103,3 +111,5 @@ def test_components_with_the_same_parameters_share_a_key():
     assert _parameters(Beam(width=3)) == _parameters(Beam(width=3))
     assert _parameters(Beam(width=3)) != _parameters(Beam(width=4))
     assert _parameters(Greedy()) != _parameters(Beam())
+    fast, again = (zoo.accelerate(TopK(k=3)) for _ in range(2))
+    assert _parameters(fast) == _parameters(again) != _parameters(TopK(k=3))

@@ -1,4 +1,4 @@
-"""Calls of a module without gradients, recorded as CUDA graphs that are kept with the module."""
+"""Calls of a module without gradients, captured as CUDA graphs that are kept with the module."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,12 +18,14 @@ from zoo.device.cuda_graph import GraphedFunction, Inputs
 MAX_KEPT = 4
 """Functions that are kept for each module; each has graphs for several shapes."""
 MAX_SHAPES = 8
-"""Shapes that are recorded for each function."""
+"""Shapes that are captured for each function."""
 MAX_BYTES = 2**30
-"""Larger outputs are not recorded, since a graph keeps its outputs."""
+"""Larger outputs are not captured, since a graph keeps its outputs."""
 
+Function = Callable[..., tuple[Mapping[str, Tensor], Any]]
+"""Returns tensors by name, and a value that is the same for the same shapes and arguments."""
 Inspected = tuple[str | None, Hashable]
-"""The reason why calls of a module are not recorded, or None, and the key of its graphs."""
+"""The reason why calls of a module are not captured, or None, and the key of its graphs."""
 
 _KEPT: weakref.WeakKeyDictionary[nn.Module, OrderedDict[Hashable, GraphedFunction]] = (
     weakref.WeakKeyDictionary()
@@ -30,7 +33,7 @@ _KEPT: weakref.WeakKeyDictionary[nn.Module, OrderedDict[Hashable, GraphedFunctio
 
 
 def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
-    """Return the reason why calls of a module are not recorded, or None, and the key of its graphs.
+    """Return the reason why calls of a module are not captured, or None, and the key of its graphs.
 
     The key contains what a graph depends on: the place of the weights and the mode of the kernels.
     """
@@ -57,36 +60,35 @@ def inspect_module(module: nn.Module, device: torch.device) -> Inspected:
     return None, (tuple(weights), mode)
 
 
-def call_recorded(
+def call_captured(
     module: nn.Module,
-    function: Callable[..., Mapping[str, Tensor]],
+    function: Function,
     inputs: Inputs,
     *arguments: Hashable,
     inspected: Inspected | None = None,
-) -> dict[str, Tensor]:
+) -> tuple[dict[str, Tensor], Any]:
     """Return ``function(module, inputs, *arguments)``, from a CUDA graph after the first calls.
 
-    The function is called without a graph if gradients are enabled or `inspect_module` returns a
-    reason.
+    The function is called without a graph if `inspect_module` returns a reason. Gradients have to
+    be disabled.
 
     Args:
         module: keeps the graphs; they are deleted with it.
-        function: returns tensors by name; not a closure that contains the module.
+        function: not a closure that contains the module.
         inputs: tensors on the device of the module.
         arguments: further arguments; each value has its own graphs, as each shape of the inputs.
         inspected: the result of `inspect_module`, if it is known.
     """
     device = next(iter(inputs.values())).device
-    if torch.is_grad_enabled() or torch.compiler.is_compiling():
-        return dict(function(module, inputs, *arguments))
     reason, key = inspected or inspect_module(module, device)
     if reason is not None or torch.cuda.is_current_stream_capturing():
-        return dict(function(module, inputs, *arguments))
+        tensors, structure = function(module, inputs, *arguments)
+        return dict(tensors), structure
     graphed = _find(module, function, arguments, key)
-    outputs: Mapping[str, Tensor] = graphed(inputs)
-    if sum(tensor.nbytes for tensor in outputs.values()) > MAX_BYTES:
+    tensors, structure = graphed(inputs)
+    if sum(tensor.nbytes for tensor in tensors.values()) > MAX_BYTES:
         graphed.reason = f"the outputs have more than {MAX_BYTES} bytes"
-    return copy_tensors(outputs) if graphed.graphs else dict(outputs)
+    return copy_tensors(tensors) if graphed.graphs else dict(tensors), structure
 
 
 def copy_into(targets: list[Tensor], sources: list[Tensor]) -> None:
@@ -112,7 +114,7 @@ def copy_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def _find(
     module: nn.Module,
-    function: Callable[..., Mapping[str, Tensor]],
+    function: Function,
     arguments: tuple[Hashable, ...],
     key: Hashable,
 ) -> GraphedFunction:
@@ -121,7 +123,7 @@ def _find(
     if full not in kept:
         reference = weakref.ref(module)
 
-        def run(inputs: Inputs) -> Mapping[str, Tensor]:
+        def run(inputs: Inputs) -> tuple[Mapping[str, Tensor], Any]:
             found = reference()
             assert found is not None
             return function(found, inputs, *arguments)

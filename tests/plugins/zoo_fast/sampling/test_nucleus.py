@@ -3,8 +3,19 @@
 import pytest
 import torch
 
-from zoo_sampling import nucleus
+import zoo
+from zoo_fast.sampling import nucleus
 from zoo_sampling.top_p import TopP
+
+
+@pytest.fixture(autouse=True)
+def no_grad():
+    with torch.no_grad():
+        yield
+
+
+def fast(p):
+    return zoo.accelerate(TopP(p=p))
 
 
 def sorted_nucleus(logits, p):
@@ -24,7 +35,7 @@ def test_tokens_equal_those_of_the_definition(p, scale):
     kept, margin = sorted_nucleus(logits, p)
     assert margin > 1e-7  # rounding of the probabilities decides nothing
 
-    probs = TopP(p=p).distribution(logits)
+    probs = fast(p).distribution(logits)
 
     assert torch.equal(probs > 0, kept)
     expected = logits.masked_fill(~kept, -torch.inf).softmax(dim=-1)
@@ -35,20 +46,20 @@ def test_ties_are_kept_only_until_p_is_reached():
     logits = torch.full((1, 8192), -20.0)
     logits[0, [10, 20, 30, 40]] = 0.0
 
-    assert (TopP(p=0.6).distribution(logits) > 0).nonzero()[:, 1].tolist() == [20, 30, 40]
+    assert (fast(0.6).distribution(logits) > 0).nonzero()[:, 1].tolist() == [20, 30, 40]
 
 
 def test_the_most_probable_token_is_always_kept():
     logits = torch.randn(2, 5000, generator=torch.Generator().manual_seed(0))
 
-    probs = TopP(p=1e-9).distribution(logits)
+    probs = fast(1e-9).distribution(logits)
 
     assert torch.equal(probs.argmax(dim=-1), logits.argmax(dim=-1))
     assert (probs > 0).sum(dim=-1).tolist() == [1, 1]
 
 
 def test_equal_logits_keep_the_tokens_of_larger_ids():
-    probs = TopP(p=0.5).distribution(torch.zeros(2, 8192))
+    probs = fast(0.5).distribution(torch.zeros(2, 8192))
 
     assert torch.equal(probs > 0, torch.arange(8192).expand(2, -1) >= 4096)
 
@@ -60,7 +71,7 @@ def test_a_probable_token_that_the_estimate_misses_is_found():
 
     for p in (0.5, 0.9):
         kept, _ = sorted_nucleus(logits, p)
-        size = (TopP(p=p).distribution(logits) > 0).sum(dim=-1)
+        size = (fast(p).distribution(logits) > 0).sum(dim=-1)
         torch.testing.assert_close(size, kept.sum(dim=-1), rtol=0, atol=1)
 
 

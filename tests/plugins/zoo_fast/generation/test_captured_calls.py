@@ -1,27 +1,21 @@
-"""Calls that are recorded on a GPU, and their plain form elsewhere."""
+"""Calls that are captured on a GPU, and their plain form elsewhere."""
 
 import pytest
 import torch
 from torch import nn
 
-from zoo.generation.recorded_calls import call_recorded, copy_tensors, inspect_module
-from zoo.generation.tensors_by_name import (
-    flatten_memory,
-    flatten_state,
-    unflatten_memory,
-    unflatten_state,
-)
-from zoo.plugin import Memory, State
+from zoo_fast.generation.captured_calls import call_captured, copy_tensors, inspect_module
 
 
 def scale(module, inputs, factor):
-    return {"product": factor * module(inputs["x"])}
+    return {"product": factor * module(inputs["x"])}, factor
 
 
 def test_on_the_cpu_the_function_is_called():
     module, x = nn.Linear(2, 3).eval(), torch.ones(1, 2)
     with torch.no_grad():
-        result = call_recorded(module, scale, {"x": x}, 2.0)
+        result, factor = call_captured(module, scale, {"x": x}, 2.0)
+    assert factor == 2
     torch.testing.assert_close(result["product"], 2 * module(x))
 
 
@@ -50,15 +44,6 @@ def test_copies_of_different_dtypes():
         assert copies[name].data_ptr() != tensor.data_ptr()
 
 
-def test_memory_and_state_by_name():
-    memory = Memory(
-        torch.ones(1, 2, 3), torch.ones(1, 2).bool(), torch.ones(1, 3), {"h": torch.ones(1)}
-    )
-    assert unflatten_memory(flatten_memory(memory)) == memory
-    state = State({"at": torch.ones(1)}, shared={"0.keys": torch.zeros(2)})
-    assert unflatten_state(flatten_state(state)) == state
-
-
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @torch.no_grad()
@@ -68,6 +53,6 @@ def test_replays_use_the_current_inputs_and_weights():
     for index in range(6):
         x = torch.full((1, 2), float(index), device="cuda")
         module.weight.add_(1.0)
-        results.append(call_recorded(module, scale, {"x": x}, 2.0)["product"])
+        results.append(call_captured(module, scale, {"x": x}, 2.0)[0]["product"])
         expected.append(2 * module(x))
     torch.testing.assert_close(results, expected)

@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from torch import Tensor
 
-from zoo.interfaces import Memory, State
+from zoo.plugin import Memory, State
 
 
 def flatten_state(state: State) -> dict[str, Tensor]:
-    """Return the tensors of a state by name."""
+    """Return the tensors of a state by name: those of all fields that are mappings."""
     return {
-        f"{field.name}.{name}": tensor
-        for field in fields(state)
-        for name, tensor in getattr(state, field.name).items()
+        f"{field}.{name}": tensor
+        for field in _mappings(state)
+        for name, tensor in getattr(state, field).items()
     }
 
 
-def unflatten_state(tensors: Mapping[str, Tensor]) -> State:
-    """Return the state with these tensors; other names are ignored."""
-    parts: dict[str, dict[str, Tensor]] = {field.name: {} for field in fields(State)}
+def structure_of(state: State) -> State:
+    """Return the state without its tensors, for `unflatten_state`."""
+    return replace(state, **{field: {} for field in _mappings(state)})
+
+
+def unflatten_state(tensors: Mapping[str, Tensor], structure: State) -> State:
+    """Return the state of a structure with these tensors; other names are ignored."""
+    parts: dict[str, dict[str, Tensor]] = {field: {} for field in _mappings(structure)}
     for full_name, tensor in tensors.items():
         field, _, name = full_name.partition(".")
         if field in parts:
             parts[field][name] = tensor
-    return State(**parts)
+    return replace(structure, **parts)
+
+
+def _mappings(state: State) -> list[str]:
+    return [each.name for each in fields(state) if isinstance(getattr(state, each.name), Mapping)]
 
 
 def flatten_memory(memory: Memory) -> dict[str, Tensor]:

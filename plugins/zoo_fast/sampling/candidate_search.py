@@ -4,17 +4,17 @@ Notation: N rows, V vocabulary, n chunks of a row, M candidates of a row.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from zoo.plugin import Sampler, Selection
+from zoo.plugin import Acceleration, Call, Declined, Sampler, Selection
 
 LARGE = 4096
 """Vocabulary size from which candidates are searched; below it the plain formula is as fast."""
@@ -45,7 +45,7 @@ class Candidates:
 
     def expand(self, weights: Array) -> Tensor:
         """Return the distribution [..., V], given weights [N, M] of the candidates."""
-        dense = torch.zeros(self.shape)
+        dense = torch.zeros(self.shape, device="cpu")
         probs = weights / weights.sum(axis=1, keepdims=True)
         dense.view(-1).numpy()[self.sources] = probs.reshape(-1)[self.places]
         return dense
@@ -63,8 +63,8 @@ class Candidates:
         return torch.from_numpy(tokens).view(rows), torch.from_numpy(logits).view(rows)
 
 
-class CandidateSampler(Sampler):
-    """A sampler whose distribution is that of a few candidates, the same as without other tokens.
+class CandidateSearch(Acceleration):
+    """Samples from a few candidates, with the same distribution as without the other tokens.
 
     On the CPU the candidates of a large vocabulary are found first; a GPU would have to wait for
     their number.
@@ -74,69 +74,84 @@ class CandidateSampler(Sampler):
             are found fast.
     """
 
+    supports_autocast: ClassVar[bool] = True
     uses_threads: ClassVar[bool] = False
 
     @abstractmethod
-    def candidates(self, logprobs: Tensor) -> Candidates | None:
+    def candidates(self, target: Any, logprobs: Tensor) -> Candidates | None:
         """Return all tokens with a probability above 0; None to compute with all tokens."""
 
     @abstractmethod
-    def weights(self, logits: Array) -> Array:
+    def weights(self, target: Any, logits: Array) -> Array:
         """Return the probabilities [N, M], not normalised, of the logits [N, M] of candidates."""
 
     @abstractmethod
-    def dense_distribution(self, logprobs: Tensor) -> Tensor:
-        """Compute `distribution` with all tokens."""
+    def samplers(self) -> Iterator[Sampler]:
+        """Yield samplers for the laws."""
 
-    def distribution(self, logprobs: Tensor) -> Tensor:
-        found = self.candidates(logprobs) if is_searchable(logprobs) else None
+    def why_not(self, target: Sampler, device: torch.device) -> str | None:
+        return None if device.type == "cpu" else f"the device is '{device.type}', not 'cpu'"
+
+    def distribution(self, target: Sampler, logprobs: Tensor) -> Tensor | Declined:
+        found = self.candidates(target, logprobs) if is_searchable(logprobs) else None
         if found is None:
-            return self.dense_distribution(logprobs)
-        return found.expand(self.weights(found.logits))
+            return Declined("all tokens of the vocabulary are used")
+        return found.expand(self.weights(target, found.logits))
 
     def select(
-        self, logprobs: Tensor, scores: Tensor, generator: torch.Generator | None = None
-    ) -> Selection:
-        parts = self._find_in_parts(logprobs) if is_searchable(logprobs) else []
+        self,
+        target: Sampler,
+        logprobs: Tensor,
+        scores: Tensor,
+        generator: torch.Generator | None = None,
+    ) -> Selection | Declined:
+        parts = self._find_in_parts(target, logprobs) if is_searchable(logprobs) else []
         if not parts:
-            return super().select(logprobs, scores, generator)
+            return Declined("all tokens of the vocabulary are used")
         rows = logprobs.shape[:-1].numel()
-        u = torch.rand(rows, 1, dtype=torch.float64, generator=generator).numpy()
+        u = torch.rand(rows, 1, dtype=torch.float64, generator=generator, device="cpu").numpy()
         first, samples = 0, []
         for found, weights in parts:
             samples.append(found.sample(weights, u[first : first + len(weights)]))
             first += len(weights)
         tokens, token_logprobs = (torch.cat(values) for values in zip(*samples, strict=True))
-        parents = torch.arange(tokens.shape[1]).expand_as(tokens)
+        parents = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
         return Selection(tokens, parents, scores + token_logprobs)
 
-    def _find_in_parts(self, logprobs: Tensor) -> list[tuple[Candidates, Array]]:
+    def cases(self, dtype: torch.dtype) -> Iterator[Call]:
+        generator = torch.Generator("cpu").manual_seed(0)
+        for vocab in (LARGE, LARGE + 3):  # the second one is not a multiple of the chunk size
+            logits = 3 * torch.randn(2, 3, vocab, generator=generator, device="cpu")
+            logits[0, 0, 7:] = -torch.inf
+            logits[0, 1] = (logits[0, 1] * 4).round() / 4  # ties
+            for sampler in self.samplers():
+                yield Call(sampler, (logits.log_softmax(dim=-1),), method="distribution")
+
+    def _find_in_parts(self, target: Sampler, logprobs: Tensor) -> list[tuple[Candidates, Array]]:
         """Return the candidates of parts of the rows, and their weights; none to use all tokens."""
+
+        def find(part: Tensor) -> tuple[Candidates, Array] | None:
+            found = self.candidates(target, part)
+            return None if found is None else (found, self.weights(target, found.logits))
+
         threads = min(torch.get_num_threads(), len(logprobs) // ROWS) if self.uses_threads else 1
         parts = logprobs.chunk(max(1, threads))
         if len(parts) == 1:
-            found = [self._find(logprobs)]
+            found = [find(logprobs)]
         else:
             with ThreadPoolExecutor(len(parts)) as pool:
-                found = list(pool.map(self._find, parts))
+                found = list(pool.map(find, parts))
         return [part for part in found if part] if all(found) else []
-
-    def _find(self, logprobs: Tensor) -> tuple[Candidates, Array] | None:
-        found = self.candidates(logprobs)
-        return None if found is None else (found, self.weights(found.logits))
 
 
 def is_searchable(logits: Tensor) -> bool:
-    """Return whether the vocabulary is large and the values can be read: on the CPU, in eager mode
-    and without gradients."""
+    """Return whether the vocabulary is large and the values can be read."""
     return (
         logits.device.type == "cpu"
         and type(logits) is Tensor
         and logits.dtype == torch.float32
         and logits.shape[-1] >= LARGE
         and logits.numel() > 0
-        and not (logits.requires_grad and torch.is_grad_enabled())
-        and not torch.compiler.is_compiling()
     )
 
 

@@ -3,16 +3,18 @@
 Notation: B items, W hypotheses, V vocabulary, C chunks of a row.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
 import triton
 from torch import Tensor
 
-from zoo.plugin import SearchState, Selection, dependent_launch
+from zoo.device.triton_support import dependent_launch
+from zoo.generation.search import NextTokens
+from zoo.plugin import SearchState, Selection
+from zoo_fast.generation.fixed_search import FixedSearch
+from zoo_fast.sampling.kernels import beam_triton, candidates_triton
 from zoo_sampling.beam_pool import BeamConfig
-from zoo_sampling.kernels import beam_triton, candidates_triton
 
 BLOCK = 2048
 MAX_COUNT = 16
@@ -26,8 +28,8 @@ class _Chunks(NamedTuple):
     total: Tensor  # [B, W, C]
 
 
-def greedy_step(logits: Tensor, search: SearchState) -> tuple[Selection, Tensor]:
-    """Return the best token of each row, and whether a logit is NaN or inf: [B, 1]."""
+def greedy_step(logits: Tensor, search: SearchState) -> NextTokens:
+    """Select the best token of each row."""
     chunks = _best_of_chunks(logits, search, 1)
     rows = search.scores.numel()
     selection, invalid = _empty_selection(search), torch.empty_like(search.finished)
@@ -48,7 +50,7 @@ def greedy_step(logits: Tensor, search: SearchState) -> tuple[Selection, Tensor]
         BLOCK=triton.next_power_of_2(C),
         **dependent_launch(logits),
     )
-    return selection, invalid
+    return NextTokens(selection, search.sampler_state, invalid)
 
 
 def _empty_selection(search: SearchState) -> Selection:
@@ -57,10 +59,8 @@ def _empty_selection(search: SearchState) -> Selection:
     return Selection(tokens, parents, torch.empty_like(scores))
 
 
-def beam_step(
-    logits: Tensor, search: SearchState, count: int, config: BeamConfig
-) -> tuple[Selection, Mapping[str, Tensor], Tensor]:
-    """Return the step of beam search with ``count`` candidates, as `Sampler.advance_logits`."""
+def beam_step(logits: Tensor, search: SearchState, count: int, config: BeamConfig) -> NextTokens:
+    """Compute the step of beam search with ``count`` candidates of each item."""
     chunks = _best_of_chunks(logits, search, count)
     B, W, T = search.tokens.shape
     pool, C = search.sampler_state, chunks.highest.shape[-1]
@@ -68,9 +68,11 @@ def beam_step(
     selection = _empty_selection(search)
     invalid = torch.empty_like(search.finished)
     updated = {name: torch.empty_like(tensor) for name, tensor in pool.items()}
-    eos_ids, cur_len = search.task.eos_ids, search.cur_len
-    if isinstance(cur_len, int):
-        cur_len = torch.full((), cur_len, dtype=torch.long, device=scores.device)
+    eos_ids = search.task.eos_ids
+    if isinstance(search, FixedSearch):
+        cur_len = search.cur_len
+    else:
+        cur_len = torch.full((), search.cur_len, dtype=torch.long, device=scores.device)
     beam_triton.beam_step[(B,)](
         chunks.values,
         chunks.tokens,
@@ -110,7 +112,7 @@ def beam_step(
         BT=min(256, triton.next_power_of_2(T)),
         **dependent_launch(logits),
     )
-    return selection, updated, invalid
+    return NextTokens(selection, updated, invalid)
 
 
 def _best_of_chunks(logits: Tensor, search: SearchState, count: int) -> _Chunks:

@@ -6,6 +6,7 @@ import torch
 from zoo.generation import loop
 from zoo.plugin import DecodeRequest, GenerationInputs, Memory, decode
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding
+from zoo_fast.generation.compaction import Compaction
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
 from zoo_sampling.greedy import Greedy
@@ -19,6 +20,12 @@ class CountingDecoder(TinyDecoder):
     def step(self, tokens, state):
         self.rows.append(len(tokens))
         return super().step(tokens, state)
+
+
+@pytest.fixture(autouse=True)
+def fast_loop(monkeypatch):
+    """Accelerate the loop, although no acceleration serves the tiny decoder."""
+    monkeypatch.setattr(loop, "is_accelerated", lambda part: True)
 
 
 @pytest.fixture
@@ -45,7 +52,7 @@ PROMPT = torch.tensor([[1, 3, 4]] * 4 + [[1, 5, 0]] * 5)
 @pytest.mark.parametrize("sampler", [Greedy(), Beam(), DiverseBeam()], ids=lambda s: s.name)
 def test_the_outputs_are_those_of_the_whole_batch(decoder, sampler, filters, prompt, monkeypatch):
     found, rows = run(decoder, sampler, prompt, filters), decoder.rows
-    monkeypatch.setattr(loop.Compaction, "reduce", lambda *_: None)
+    monkeypatch.setattr(Compaction, "reduce", lambda *_: None)
     expected = run(decoder, sampler, prompt, filters)
     assert torch.equal(found.tokens, expected.tokens)
     torch.testing.assert_close(found.scores, expected.scores)
@@ -56,4 +63,13 @@ def test_the_outputs_are_those_of_the_whole_batch(decoder, sampler, filters, pro
 
 def test_batches_of_random_samplers_are_not_reduced(decoder):
     run(decoder, TopK(k=3))
+    assert set(decoder.rows) == {9}
+
+
+class KeepingSampler(Greedy):
+    """A sampler of a class that is not known."""
+
+
+def test_batches_of_unknown_samplers_are_not_reduced(decoder):
+    run(decoder, KeepingSampler())
     assert set(decoder.rows) == {9}

@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from zoo.device.packed_linear import PackedWeights
-from zoo.generation.loop import SYNC_EVERY, _checked_steps, _first_step
+from zoo.generation.loop import DecodingLoop
 from zoo.generation.prompts import build_prompts
 from zoo.plugin import DecodeRequest, GenerationInputs, Memory
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding
+from zoo_fast.generation.loop import SYNC_EVERY, FastLoop
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
 from zoo_sampling.greedy import Greedy
@@ -55,9 +55,10 @@ def count_syncs(sampler, length):
     request = DecodeRequest(sampler=sampler, max_length=length, filters=filters)
     prompts = build_prompts(inputs, length)
     with torch.no_grad(), SyncCounter() as counter:
-        packed = PackedWeights()
-        first = _first_step(inputs, request, prompts, packed)
-        steps = list(_checked_steps(decoder, request, first, packed, SYNC_EVERY))
+        loop = FastLoop(
+            DecodingLoop(decoder=decoder, memory=memory, prompts=prompts, request=request)
+        )
+        steps = list(loop.steps_after(loop.first(), SYNC_EVERY))
     assert len(steps) == length + 2
     return counter.count
 

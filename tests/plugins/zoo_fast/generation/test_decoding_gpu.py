@@ -7,10 +7,11 @@ import pytest
 import torch
 
 import zoo
-from zoo.generation import kept_steps
-from zoo.generation.loop import SYNC_EVERY
+from zoo.generation import loop
 from zoo.plugin import DecodeRequest, GenerationInputs, Memory, decode, stream_tokens
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding
+from zoo_fast.generation import kept_steps
+from zoo_fast.generation.loop import SYNC_EVERY
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
 from zoo_sampling.greedy import Greedy
@@ -29,6 +30,12 @@ pytestmark = [
 
 DETERMINISTIC = [Greedy(), Beam(), DiverseBeam(), TopK(k=1)]
 FILTERS = [RepetitionPenalty(), NoRepeatNgram(n=2)]
+
+
+@pytest.fixture(autouse=True)
+def fast_loop(monkeypatch):
+    """Accelerate the loop, although no acceleration serves the tiny decoder."""
+    monkeypatch.setattr(loop, "is_accelerated", lambda part: True)
 
 
 def run(sampler, device, *, max_length=20, eos=2, filters=FILTERS, prompt=None):
@@ -98,7 +105,7 @@ def model():
     built = zoo.compose({"zoo": 1, "name": "test", "model": SPEC}).eval().cuda()
     for parameter in built.parameters():
         parameter.data.add_(0.3 * torch.randn_like(parameter))
-    return built
+    return zoo.accelerate(built)
 
 
 def generate(model, sampler, *, filters=(), seed=None, items=5, length=30):
@@ -115,7 +122,7 @@ def generate(model, sampler, *, filters=(), seed=None, items=5, length=30):
 
 @pytest.mark.parametrize("filters", [[], FILTERS], ids=["plain", "filtered"])
 @pytest.mark.parametrize("sampler", ALL, ids=lambda sampler: sampler.name)
-def test_recorded_steps_give_the_same_tokens(model, sampler, filters, monkeypatch):
+def test_captured_steps_give_the_same_tokens(model, sampler, filters, monkeypatch):
     found = [generate(model, sampler, filters=filters, seed=3) for _ in range(3)]
     (steps,) = kept_steps._KEPT[model.decoder].values()
     assert steps.reason is None
@@ -134,9 +141,9 @@ LANGUAGE_MODEL = {
 
 
 @pytest.mark.parametrize("spec", [SPEC, LANGUAGE_MODEL], ids=["seq2seq", "language-model"])
-def test_recorded_prompts_and_encoders_use_the_current_inputs(spec, monkeypatch):
+def test_captured_prompts_and_encoders_use_the_current_inputs(spec, monkeypatch):
     torch.manual_seed(0)
-    model = zoo.compose({"zoo": 1, "name": "test", "model": spec}).eval().cuda()
+    model = zoo.accelerate(zoo.compose({"zoo": 1, "name": "test", "model": spec}).eval().cuda())
     for parameter in model.parameters():
         parameter.data.add_(0.3 * torch.randn_like(parameter))
     name = "source" if spec is SPEC else "prompt"
@@ -156,7 +163,7 @@ def test_kernels_give_the_same_scores(model, sampler, monkeypatch):
     assert torch.equal(found.tokens, expected.tokens)
 
 
-def test_recorded_steps_use_the_current_weights(model, monkeypatch):
+def test_captured_steps_use_the_current_weights(model, monkeypatch):
     generate(model, Greedy())
     with torch.no_grad():
         for parameter in model.parameters():
@@ -186,7 +193,7 @@ class WaitingDecoder(TinyDecoder):
         return super().step(tokens, state)
 
 
-def test_a_decoder_that_synchronises_is_not_recorded():
+def test_a_decoder_that_synchronises_is_not_captured():
     torch.manual_seed(4)
     decoder = WaitingDecoder(embedding=TinyEmbedding(), summary_dim=4).cuda().eval()
     summary = torch.randn(6, 4, device="cuda")

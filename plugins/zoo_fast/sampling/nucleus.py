@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from zoo_sampling.candidate_search import Array, Candidates, pad_candidates
+from zoo_fast.sampling.candidate_search import Array, Candidates, pad_candidates
 from zoo_sampling.logits import apply_temperature
 
 STRIDE = 16

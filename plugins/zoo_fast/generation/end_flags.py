@@ -7,7 +7,7 @@ from collections import deque
 import torch
 from torch import Tensor
 
-from zoo.errors import ZooError
+from zoo.generation.loop import require_valid
 
 
 class EndFlags:
@@ -30,10 +30,10 @@ class EndFlags:
             wait: whether to read the flags of this call.
         """
         if invalid.device.type != "cuda":
-            _require_valid(bool(invalid), step)
+            require_valid(bool(invalid), step)
             return _to_list(done)
         flags = torch.cat([invalid[None], done])
-        copy = torch.empty(flags.shape, dtype=torch.bool, pin_memory=True)
+        copy = torch.empty(flags.shape, dtype=torch.bool, device="cpu", pin_memory=True)
         copy.copy_(flags, non_blocking=True)
         event = torch.cuda.Event()  # type: ignore[no-untyped-call]
         event.record()
@@ -43,15 +43,10 @@ class EndFlags:
         copy, event, step = self._copies.pop() if wait else self._copies.popleft()
         event.synchronize()
         failed, *ended = _to_list(copy)
-        _require_valid(failed, step)
+        require_valid(failed, step)
         return ended
 
 
 def _to_list(flags: Tensor) -> list[bool]:
     values: list[bool] = flags.tolist()
     return values
-
-
-def _require_valid(failed: bool, step: int) -> None:
-    if failed:
-        raise ZooError(f"decoder logits contain NaN or inf (at or before step {step})")

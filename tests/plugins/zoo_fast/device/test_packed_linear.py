@@ -2,8 +2,10 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from zoo.device import packed_linear
-from zoo.device.packed_linear import Linear, PackedWeights, linear, packed_weights
+import zoo
+from zoo.plugin import Linear
+from zoo_fast.device import packed_linear
+from zoo_fast.device.packed_linear import PackedWeights, linear, packed_weights
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +36,7 @@ def kernel_calls(monkeypatch):
 @torch.no_grad()
 def test_results_equal_linear_and_weights_are_packed_once(kernel_calls):
     torch.manual_seed(0)
-    layer, packed = Linear(5, 7), PackedWeights()
+    layer, packed = zoo.accelerate(Linear(5, 7)), PackedWeights()
     for rows in (3, 3, 4, 1):
         x = torch.randn(rows, 1, 5)
         with packed.use():
@@ -59,6 +61,7 @@ def test_layers_with_one_input_are_concatenated(kernel_calls):
 def test_a_changed_weight_is_packed_again(kernel_calls):
     torch.manual_seed(0)
     layer, packed, x = Linear(5, 7, bias=False), PackedWeights(), torch.randn(3, 5)
+    zoo.accelerate(layer)
     for factor in (1.0, 1.0, 2.0):
         layer.weight.mul_(factor)
         with packed.use():
@@ -89,7 +92,8 @@ def test_gradients_and_the_end_of_the_block_disable_packing():
 def test_weights_beyond_the_limit_are_not_packed(kernel_calls, monkeypatch):
     torch.manual_seed(0)
     monkeypatch.setattr(packed_linear, "MAX_BYTES", 200)
-    first, second, packed, x = Linear(5, 7), Linear(5, 7), PackedWeights(), torch.randn(3, 5)
+    first, second = (zoo.accelerate(Linear(5, 7)) for _ in range(2))
+    packed, x = PackedWeights(), torch.randn(3, 5)
     for layer in (first, second, first, second):
         with packed.use():
             torch.testing.assert_close(layer(x), F.linear(x, layer.weight, layer.bias))
