@@ -61,7 +61,7 @@ class FastDecodingLoop(Acceleration):
                 mask = torch.ones(items, 1, dtype=torch.bool)
                 memory = Memory(summary[:, None], mask, summary)
                 inputs = GenerationInputs(decoder, memory, bos=1, eos=2, pad=0)
-                request = DecodeRequest(sampler=TinySampler(), max_length=7)
+                request = DecodeRequest(sampler=TinySampler(), max_length=12)
                 prompts = build_prompts(inputs, request.max_length)
                 loop = DecodingLoop(
                     decoder=decoder, memory=memory, prompts=prompts, request=request
