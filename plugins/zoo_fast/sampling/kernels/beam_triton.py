@@ -1,4 +1,4 @@
-"""Triton kernel of a step of beam search.
+"""Triton kernel of a step of beam search, which `zoo_sampling.beam_pool` describes.
 
 Notation: B items, W hypotheses, n candidates of a hypothesis, k candidates of an item, T tokens.
 """
