@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         prepare_memories as prepare_memories,
         split_bias as split_bias,
     )
+    from zoo.attention.linear import Linear as Linear
     from zoo.cli.output import (
         JsonOption as JsonOption,
         print_json as print_json,
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
         late_parameters as late_parameters,
     )
     from zoo.device.packed_linear import (
-        Linear as Linear,
         PackedWeights as PackedWeights,
         packed_weights as packed_weights,
     )
@@ -77,7 +77,6 @@ if TYPE_CHECKING:
         decode as decode,
         stream_tokens as stream_tokens,
     )
-    from zoo.generation.recorded_encoder import encode_recorded as encode_recorded
     from zoo.interfaces import (
         Acceleration as Acceleration,
         Alignment as Alignment,

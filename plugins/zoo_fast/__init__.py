@@ -18,6 +18,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "objectives": ("zoo_objectives",),
     "recurrent": ("zoo_recurrent", "zoo_bahdanau", "zoo_luong", "zoo_transformer"),
     "sampling": ("zoo_sampling",),
+    "seq2seq": ("zoo_seq2seq",),
     "tokens": ("zoo_tokens",),
     "training": (),
     "transformer": ("zoo_transformer",),

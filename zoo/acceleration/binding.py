@@ -50,8 +50,9 @@ def accelerate(target: T, *, enabled: bool = True, registry: ComponentRegistry |
         enabled: False removes all accelerations.
         registry: the components; by default those of all installed plugins.
     """
+    registry = registry or default_registry()
     found = accelerations(registry) if enabled and not is_off() else {}
-    classes: dict[type[Any], type[Any]] = {}
+    classes = registry.accelerated
     for part in list(target.modules()) if isinstance(target, nn.Module) else [target]:
         plain = plain_class(part)
         if isinstance(part, Accelerated):

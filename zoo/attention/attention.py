@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from zoo.acceleration.module_hooks import has_hooks
 from zoo.attention.heads import merge_heads, repeat_heads, rotate_heads, split_heads
 from zoo.attention.joint_linear import joint_linear, split_bias
+from zoo.attention.linear import Linear
 from zoo.attention.parts import forbid_rotary, forbid_sequential, resolve_project
 from zoo.attention.recorder import RecordsAttention
 from zoo.attention.scorer_bank import ScorerBank
-from zoo.device.packed_linear import Linear
 from zoo.errors import ZooError
 from zoo.interfaces import Alignment, AlignmentContext, Mask, Position, Scorer
 from zoo.interfaces.signature import FromParent

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from zoo.acceleration.module_hooks import has_hooks
-from zoo.device.packed_linear import Linear
+from zoo.attention.linear import Linear
 from zoo.device.triton_support import why_not_triton
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from zoo.acceleration import accelerate
 from zoo.data.special_tokens import tokens_before_eos
 from zoo.data.tokenizer import Tokenizer
 from zoo.errors import SpecError, ZooError
@@ -61,6 +62,7 @@ def generate(
         The hypotheses of each input, best first.
     """
     request = _build_request(model, sampler, filters, max_length, seed, registry)
+    accelerate(model, registry=registry)
     batch = encode_batch(model, inputs, registry)
     with evaluation_mode(model):
         output = model.generate(
@@ -98,6 +100,7 @@ def stream(
     the pieces are token IDs, separated by spaces.
     """
     request = _build_request(model, sampler, filters, max_length, seed, registry)
+    accelerate(model, registry=registry)
     batch = encode_batch(model, [text], registry)
     with evaluation_mode(model), torch.no_grad():
         inputs = model.prepare_generation(batch)
@@ -159,7 +162,7 @@ def _build_request(
             "sampler='greedy' (command line: --sampler greedy)"
         )
     return DecodeRequest(
-        sampler=_build_component(Sampler, sampler, "sampler", registry),
+        sampler=accelerate(_build_component(Sampler, sampler, "sampler", registry)),
         max_length=max_length,
         filters=[
             _build_component(Filter, part, f"filters[{i}]", registry)

@@ -28,6 +28,10 @@ class ComponentRegistry:
     _by_kind: dict[str | None, list[Entry]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+    accelerated: dict[type, type] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """The classes of accelerated objects, by plain class; `zoo.accelerate` creates each once."""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> ComponentRegistry:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from zoo import accelerate
 from zoo.plugin import Sampler
 from zoo_lab.bench.benchmark import Benchmark, Bound
 
@@ -50,8 +51,9 @@ class SamplingBenchmark(Benchmark):
         logits = torch.randn(self.batch, self.vocab, device=device) * self.std
         self.logprobs = logits.log_softmax(dim=-1)
         self.scores = logits.new_zeros(self.batch, 1)
-        self.measured = self.sampler()
+        self.measured = accelerate(self.sampler())
 
+    @torch.no_grad()
     def check(self) -> None:
         """Compare the distribution with the plain formula in float64, and check a sample.
 
@@ -65,6 +67,7 @@ class SamplingBenchmark(Benchmark):
         assert (found.gather(-1, selection.tokens) > 0).all(), "a removed token was sampled"
         torch.testing.assert_close(selection.scores, self.logprobs.gather(-1, selection.tokens))
 
+    @torch.no_grad()
     def run(self) -> Any:
         return self.measured.select(self.logprobs[:, None], self.scores)
 

@@ -40,7 +40,7 @@ class GenerationBenchmark(Benchmark):
         Logits of single steps: float32 within 0.1 %, bfloat16 within 5 % of the largest logit.
         Float32 tokens: equal for at least nine of ten items, since logits can be nearly equal.
         """
-        model = copy.deepcopy(self.model)
+        model = zoo.accelerate(copy.deepcopy(self.model))  # a copy is plain
         for dtype, tolerance in ((torch.float32, 1e-3), (torch.bfloat16, 5e-2)):
             model.to(dtype)
             if dtype == torch.bfloat16 and self._device.type == "cpu":
@@ -134,7 +134,7 @@ def build_model(
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     section = zoo.load_spec(spec).sections.sampler
     assert section is not None
-    return built.to(device, dtype).eval(), section.build()
+    return zoo.accelerate(built.to(device, dtype).eval()), section.build()
 
 
 @contextmanager
