@@ -20,13 +20,8 @@ if TYPE_CHECKING:
         Attention as Attention,
         RecordsAttention as RecordsAttention,
         ScorerBank as ScorerBank,
-        additive_scores as additive_scores,
         find_stochastic as find_stochastic,
         forbid_stochastic as forbid_stochastic,
-        fused_additive as fused_additive,
-        fused_softmax as fused_softmax,
-        prepare_memories as prepare_memories,
-        split_bias as split_bias,
     )
     from zoo.cli.output import (
         JsonOption as JsonOption,
@@ -119,7 +114,6 @@ if TYPE_CHECKING:
         Sampler as Sampler,
         Samples as Samples,
         Schedule as Schedule,
-        ScoreForm as ScoreForm,
         Scorer as Scorer,
         SearchConfig as SearchConfig,
         SearchState as SearchState,

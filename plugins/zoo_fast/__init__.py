@@ -20,7 +20,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "sampling": ("zoo_sampling",),
     "tokens": ("zoo_tokens",),
     "training": (),
-    "transformer": ("zoo_transformer",),
+    "transformer": ("zoo_positions", "zoo_tokens", "zoo_transformer"),
 }
 """Folders, and the plugins they need; a folder is not imported if one is not installed."""
 

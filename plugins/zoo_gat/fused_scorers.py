@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo.plugin import ScorerBank, why_not_triton, why_not_triton_on
+from zoo_fast.attention.score_forms import inner_product_scale
 from zoo_gat.edges import EdgeList
 from zoo_gat.gat import Gat
 from zoo_gat.gatv2 import GatV2
@@ -26,7 +27,7 @@ def why_not_fused_on(scorers: ScorerBank, device: str) -> str | None:
     """
     if type(scorers.first) is Gat and device == "cpu":
         return None
-    if type(scorers.first) in (Gat, GatV2) or scorers.first.inner_product_scale is not None:
+    if type(scorers.first) in (Gat, GatV2) or inner_product_scale(scorers.first) is not None:
         return why_not_triton_on(device)
     return f"scorer '{scorers.first.name}' has no kernel for edges"
 
@@ -72,8 +73,9 @@ def attend_fused(
             first.slope,
         )
     else:
-        assert first.inner_product_scale is not None
-        a, factor = None, first.inner_product_scale
+        scale = inner_product_scale(first)
+        assert scale is not None
+        a, factor = None, scale
     return fused_pairs(q, k, v, edges, a=a, factor=factor, bias=bias, dropout_p=dropout_p)
 
 

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from zoo.plugin import Attention, has_hooks
+from zoo_fast.attention.score_forms import score_form
 from zoo_recurrent.cells import CellStack, RecurrentCell
 from zoo_recurrent.sequence import decode_sequence
 from zoo_recurrent.sequence_inputs import SequenceInputs
@@ -42,7 +43,7 @@ def why_not_attention_sequence(
         return "the attention has several heads or projections"
     if not align.is_softmax or align.dropout_p > 0:
         return f"alignment '{align.name}' is not a softmax without dropout"
-    if attention.scorers.first.score_form() is None:
+    if score_form(attention.scorers.first) is None:
         return f"scorer '{attention.scorers.first.name}' has no score form"
     if attention.sequential or len(per_source["keys"]) != len(state["h"]):
         return "the attention has a state, or hypotheses share their keys"
@@ -92,7 +93,7 @@ def run_sequence(
     keys = memory_gates = v = W_f = none
     mask, scorer = torch.ones(B, 0, dtype=torch.bool, device=x.device), "none"
     if attention is not None and per_source is not None:
-        form = attention.scorers.first.score_form()
+        form = score_form(attention.scorers.first)
         assert form is not None
         keys, mask = per_source["keys"][:, 0], per_source["mask"]
         values, input_weights = per_source["values"][:, 0], cell.weight_ih[:, E:]

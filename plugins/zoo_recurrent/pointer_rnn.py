@@ -123,7 +123,7 @@ class PointerRNN(AttentionDecoder):
         (cell,) = self.cells.layers()
         result = run_sequence(cell, x, state, self.attention, per_source, state["context"])
         s, mask = result.h[:, 1:], Mask(keys=per_source["mask"])
-        contexts, weights = self.attention(s, per_source, mask, return_weights=True)
+        contexts, _, weights = self.attention(s, per_source, mask, return_weights=True)
         updated = {**state, **result.last(), "context": contexts[:, -1]}
         return torch.cat([s, contexts, x, weights[:, 0]], dim=-1), updated
 

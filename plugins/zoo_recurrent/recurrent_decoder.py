@@ -165,8 +165,8 @@ class AttentionDecoder(RecurrentDecoder):
     def attend(self, query: Tensor, state: TensorMapping, per_source: TensorMapping) -> StepOutput:
         """Compute contexts [B, C] and the updated state of queries [B, H]."""
         mask, previous = Mask(keys=per_source["mask"]), _attention_state(state)
-        context, updated = self.attention(query[:, None], per_source, mask, state=previous)
-        return context[:, 0], {**state, **add_prefix(_PREFIX, updated)}
+        attended = self.attention(query[:, None], per_source, mask, state=previous)
+        return attended.context[:, 0], {**state, **add_prefix(_PREFIX, attended.state)}
 
     def attends_in_parallel(self) -> bool:
         """Whether `attend_all` can be used: queries are independent, and nothing is recorded."""
@@ -181,7 +181,7 @@ class AttentionDecoder(RecurrentDecoder):
         offset = updated.get(_PREFIX + "step", 0)
         if isinstance(offset, Tensor):
             updated[_PREFIX + "step"] = offset + query.shape[1]
-        return self.attention(query, per_source, mask, offset=offset), updated
+        return self.attention(query, per_source, mask, offset=offset).context, updated
 
     def attend_with_weights(
         self, query: Tensor, state: TensorMapping, per_source: TensorMapping

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Embedding, FromParent, Linear, add_bias, compute_logits, has_hooks
+from zoo.plugin import Embedding, FromParent, Linear
 
 
 class Output(nn.Module):
@@ -55,18 +55,8 @@ class Output(nn.Module):
             logits = self.embedding.unembed(states)
         else:
             assert self.map is not None
-            hooked = has_hooks(self.map)
-            logits = self.map(states) if hooked else compute_logits(states, self.map.weight)
-        return logits if self.bias is None else add_bias(logits, self.bias)
-
-    def matrix(self) -> Tensor | None:
-        """Return the matrix [V, D] if the logits are its product with the states, else None."""
-        if self.bias is not None or self.scale != 1:
-            return None
-        if self.embedding is not None:
-            return self.embedding.output_matrix()
-        assert self.map is not None
-        return self.map.weight
+            logits = self.map(states)
+        return logits if self.bias is None else logits + self.bias
 
     def extra_repr(self) -> str:
         return f"tied={self.tied}, bias={self.bias is not None}, scale={self.scale}"

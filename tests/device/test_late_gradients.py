@@ -28,8 +28,9 @@ class Layers(nn.Module):
 
     def forward(self, x):
         from zoo.attention.kernels.training_linear import linear
-        from zoo_tokens.kernels.lookup import lookup
         from zoo_transformer.kernels.residual_norm import fused_residual_norm
+
+        from zoo_tokens.kernels.lookup import lookup
 
         rows = lookup(torch.tensor([[1, 3, 3], [4, 0, 1]]), self.table.weight, 0)
         layers = self.first, self.second
