@@ -20,13 +20,8 @@ if TYPE_CHECKING:
         Attention as Attention,
         RecordsAttention as RecordsAttention,
         ScorerBank as ScorerBank,
-        additive_scores as additive_scores,
         find_stochastic as find_stochastic,
         forbid_stochastic as forbid_stochastic,
-        fused_additive as fused_additive,
-        fused_softmax as fused_softmax,
-        prepare_memories as prepare_memories,
-        split_bias as split_bias,
     )
     from zoo.attention.linear import Linear as Linear
     from zoo.cli.output import (
@@ -48,21 +43,6 @@ if TYPE_CHECKING:
     )
     from zoo.data.text_lines import TextLines as TextLines
     from zoo.data.tokenizer import Tokenizer as Tokenizer, read_tokenizer as read_tokenizer
-    from zoo.device.column_sums import add_partials as add_partials
-    from zoo.device.cuda_graph import GraphedFunction as GraphedFunction
-    from zoo.device.late_gradients import (
-        LateParameters as LateParameters,
-        late_parameters as late_parameters,
-    )
-    from zoo.device.packed_linear import (
-        PackedWeights as PackedWeights,
-        packed_weights as packed_weights,
-    )
-    from zoo.device.triton_support import (
-        dependent_launch as dependent_launch,
-        why_not_triton as why_not_triton,
-        why_not_triton_on as why_not_triton_on,
-    )
     from zoo.errors import (
         InvalidParameter as InvalidParameter,
         MissingExtra as MissingExtra,
@@ -115,7 +95,6 @@ if TYPE_CHECKING:
         Sampler as Sampler,
         Samples as Samples,
         Schedule as Schedule,
-        ScoreForm as ScoreForm,
         Scorer as Scorer,
         SearchConfig as SearchConfig,
         SearchState as SearchState,

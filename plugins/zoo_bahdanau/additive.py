@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import AdditiveScorer, FromParent, ScoreForm, WidthConflict
+from zoo.plugin import AdditiveScorer, FromParent, WidthConflict
 
 
 class Additive(AdditiveScorer):
@@ -67,10 +67,6 @@ class Additive(AdditiveScorer):
 
     def vector(self) -> Tensor:
         return self.v
-
-    def score_form(self) -> ScoreForm:
-        weight = self.W.weight if isinstance(self.W, nn.Linear) else None
-        return ScoreForm(weight=weight, v=self.v)
 
 
 def _require_equal_widths(query_dim: int, key_dim: int, hidden: int) -> None:

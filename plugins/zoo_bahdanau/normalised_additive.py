@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import AdditiveScorer, FromParent, ScoreForm
+from zoo.plugin import AdditiveScorer, FromParent
 
 
 class NormalisedAdditive(AdditiveScorer):
@@ -61,9 +61,6 @@ class NormalisedAdditive(AdditiveScorer):
     def query_term(self, query: Tensor) -> Tensor:
         projected: Tensor = self.W(query)
         return projected  # [..., hidden]
-
-    def score_form(self) -> ScoreForm:
-        return ScoreForm(self.W.weight, self.W.bias, self.vector())
 
     def vector(self) -> Tensor:
         """Compute the normalised v, multiplied by g: [hidden]."""

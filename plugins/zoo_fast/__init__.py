@@ -21,7 +21,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "seq2seq": ("zoo_seq2seq",),
     "tokens": ("zoo_tokens",),
     "training": (),
-    "transformer": ("zoo_transformer",),
+    "transformer": ("zoo_positions", "zoo_tokens", "zoo_transformer"),
 }
 """Folders, and the plugins they need; a folder is not imported if one is not installed."""
 

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import AdditiveScorer, FromParent, ScoreForm
+from zoo.plugin import AdditiveScorer, FromParent
 
 
 class _SlicedLinear(nn.Linear):
@@ -67,9 +67,6 @@ class Concat(AdditiveScorer):
 
     def vector(self) -> Tensor:
         return self.v
-
-    def score_form(self) -> ScoreForm:
-        return ScoreForm(weight=self.W.weight[:, : self.query_dim], v=self.v)
 
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         scores: Tensor = self.W(torch.cat([query, key], dim=-1)).tanh() @ self.v

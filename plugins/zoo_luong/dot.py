@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from zoo.plugin import FromParent, Mask, ScoreForm, Scorer, WidthConflict, fused_softmax
+from zoo.plugin import FromParent, Scorer, WidthConflict
 
 
 class Dot(Scorer):
@@ -37,26 +37,8 @@ class Dot(Scorer):
             )
         self.query_dim, self.key_dim = query_dim, key_dim
 
-    @property
-    def inner_product_scale(self) -> float:
-        return 1.0
-
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return query @ prepared.transpose(-1, -2)
 
-    def score_form(self) -> ScoreForm:
-        return ScoreForm()
-
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         return (query * key).sum(dim=-1)
-
-    def fused(
-        self,
-        query: Tensor,
-        prepared: Tensor,
-        values: Tensor,
-        mask: Mask,
-        *,
-        dropout_p: float = 0.0,
-    ) -> Tensor | None:
-        return fused_softmax(query, prepared, values, mask, scale=1.0, dropout_p=dropout_p)

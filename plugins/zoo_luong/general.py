@@ -1,11 +1,10 @@
 """General scorer."""
 
-from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from torch import Tensor, nn
 
-from zoo.plugin import FromParent, Mask, ScoreForm, Scorer, fused_softmax
+from zoo.plugin import FromParent, Scorer
 
 
 class General(Scorer):
@@ -41,33 +40,6 @@ class General(Scorer):
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return query @ prepared.transpose(-1, -2)
 
-    def score_form(self) -> ScoreForm:
-        return ScoreForm()
-
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         scores: Tensor = (query * self.W(key)).sum(dim=-1)
         return scores
-
-    def fused(
-        self,
-        query: Tensor,
-        prepared: Tensor,
-        values: Tensor,
-        mask: Mask,
-        *,
-        dropout_p: float = 0.0,
-    ) -> Tensor | None:
-        return fused_softmax(query, prepared, values, mask, scale=1.0, dropout_p=dropout_p)
-
-    @classmethod
-    def fused_heads(
-        cls,
-        scorers: Sequence[Self],
-        query: Tensor,
-        prepared: Tensor,
-        values: Tensor,
-        mask: Mask,
-        *,
-        dropout_p: float = 0.0,
-    ) -> Tensor | None:
-        return scorers[0].fused(query, prepared, values, mask, dropout_p=dropout_p)

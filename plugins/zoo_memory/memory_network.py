@@ -165,7 +165,7 @@ class MemoryNetwork(Model):
             index = hop if self.map is None else 0
             prepared = self.attention.prepare(facts[index])
             prepared |= {"values": self.attention.prepare(facts[index + 1])["values"]}
-            attended = self.attention(u, prepared, mask)
+            attended = self.attention(u, prepared, mask).context
             u = attended + (u if self.map is None else self.map(u))
         last: Embedding = self.embeddings[-1]  # type: ignore[assignment]
         logits = last.unembed(u[:, 0]) if self.out is None else self.out(u[:, 0])

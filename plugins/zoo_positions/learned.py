@@ -54,6 +54,3 @@ class Learned(Position):
             raise ZooError(f"the sequence has {offset + T} positions, but length is {self.length}")
         vectors: Tensor = self.table(indices(T, offset, states.device))
         return states + vectors
-
-    def added(self, length: int, like: Tensor) -> Tensor:
-        return self.table.weight[:length].to(like.dtype)

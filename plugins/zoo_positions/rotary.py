@@ -1,6 +1,5 @@
 """Rotary position."""
 
-from contextlib import AbstractContextManager
 from typing import Annotated, ClassVar, Literal
 
 import torch
@@ -50,7 +49,6 @@ class Rotary(Position):
         self.head_dim = head_dim
         self.theta = theta
         self.layout = layout
-        self.interleaved = layout == "interleaved"
         self.table = PositionTable(self._cos_sin)
 
     def rotate(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
@@ -60,13 +58,6 @@ class Rotary(Position):
             return torch.cat(_rotate(x, y, cos, sin), dim=-1)
         x, y = states[..., 0::2], states[..., 1::2]
         return torch.stack(_rotate(x, y, cos, sin), dim=-1).flatten(-2)
-
-    def rotation(self, length: int, like: Tensor) -> tuple[Tensor, Tensor]:
-        cos, sin = self.table.rows(length, 0, like)
-        return cos, sin
-
-    def one_pass(self) -> AbstractContextManager[None]:
-        return self.table.one_pass()
 
     def _cos_sin(self, t: Tensor) -> tuple[Tensor, Tensor]:
         steps = torch.arange(0, self.head_dim, 2, device=t.device).double() / self.head_dim

@@ -59,10 +59,6 @@ class Sinusoidal(Position):
         (waves,) = self.table.rows(states.shape[1], offset + self.start, states)  # [T, d]
         return states + waves
 
-    def added(self, length: int, like: Tensor) -> Tensor:
-        (waves,) = self.table.rows(length, self.start, like)
-        return waves
-
     def _waves(self, t: Tensor) -> tuple[Tensor]:
         count = self.dim // 2
         divisor = count if self.exponents == "paper" else max(count - 1, 1)

@@ -1,7 +1,6 @@
 """Values that depend on positions only, computed once."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -18,8 +17,7 @@ class PositionTable:
     """Rows for positions 0, 1, ...: computed in float64, kept in the dtype of the states.
 
     Rows of integer offsets are kept for later calls, for each device and dtype. Those of a tensor
-    offset are kept inside `one_pass` only, because its value is not known. Compiled graphs compute
-    the rows.
+    offset, whose value is not known, are computed, as in compiled graphs.
 
     Args:
         compute: maps positions [n], float64, to tensors [n, ...].
@@ -29,44 +27,22 @@ class PositionTable:
         self.compute = compute
         self._tables: dict[tuple[torch.device, torch.dtype], Rows] = {}
         self._last: tuple[tuple[Any, ...], Rows] | None = None
-        self._pass: dict[tuple[Any, ...], tuple[Tensor, Rows]] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"compute": self.compute, "_tables": {}, "_last": None, "_pass": None}
+        return {"compute": self.compute, "_tables": {}, "_last": None}
 
     def rows(self, count: int, offset: int | Tensor, like: Tensor) -> Rows:
         """Return the rows of positions offset to offset + count - 1, in the dtype of ``like``."""
         # Subclasses of tensors, such as fake tensors, cannot be kept for other calls.
         if torch.compiler.is_compiling() or type(like) is not Tensor or like.is_meta:
             return self._compute(count, offset, like)
-        if isinstance(offset, Tensor):
-            return self._rows_in_pass(count, offset, like)
-        if offset + count > MAX_ROWS:
+        if isinstance(offset, Tensor) or offset + count > MAX_ROWS:
             return self._compute(count, offset, like)
         key = (count, offset, like.device, like.dtype)
         if self._last is None or self._last[0] != key:
             table = self._table(offset + count, like)
             self._last = key, tuple(part[offset : offset + count] for part in table)
         return self._last[1]
-
-    @contextmanager
-    def one_pass(self) -> Iterator[None]:
-        """Compute the rows of each tensor offset once inside the block."""
-        self._pass = {}
-        try:
-            yield
-        finally:
-            self._pass = None
-
-    def _rows_in_pass(self, count: int, offset: Tensor, like: Tensor) -> Rows:
-        kept = self._pass
-        if kept is None:
-            return self._compute(count, offset, like)
-        key = (count, id(offset), like.device, like.dtype)
-        if key not in kept:
-            # The offset is kept too, so that its id is not used again.
-            kept[key] = offset, self._compute(count, offset, like)
-        return kept[key][1]
 
     def _table(self, length: int, like: Tensor) -> Rows:
         key = (like.device, like.dtype)

@@ -155,8 +155,8 @@ class AttentionDecoder(RecurrentDecoder):
     def attend(self, query: Tensor, state: TensorMapping, per_source: TensorMapping) -> StepOutput:
         """Compute contexts [B, C] and the updated state of queries [B, H]."""
         mask, previous = Mask(keys=per_source["mask"]), _attention_state(state)
-        context, updated = self.attention(query[:, None], per_source, mask, state=previous)
-        return context[:, 0], {**state, **add_prefix(ATTENTION_PREFIX, updated)}
+        attended = self.attention(query[:, None], per_source, mask, state=previous)
+        return attended.context[:, 0], {**state, **add_prefix(ATTENTION_PREFIX, attended.state)}
 
     def attend_with_weights(
         self, query: Tensor, state: TensorMapping, per_source: TensorMapping

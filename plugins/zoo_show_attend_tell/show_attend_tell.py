@@ -100,7 +100,7 @@ class ShowAttendTell(Decoder):
         }
         hs, zs = [], []
         for t in range(tokens.shape[1]):
-            context, attention_state = self.attention(
+            context, attention_state, _ = self.attention(
                 h[:, None], state.per_source, mask, state=attention_state
             )
             z = context[:, 0]

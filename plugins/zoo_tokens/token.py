@@ -90,9 +90,6 @@ class Token(Embedding):
         rows: Tensor = self.table(tokens)
         return rows
 
-    def output_matrix(self) -> Tensor | None:
-        return self.table.weight if self.map is None else None
-
     def unembed(self, states: Tensor) -> Tensor:
         if self.map is not None:
             states = states @ self.map.weight

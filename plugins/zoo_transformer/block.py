@@ -3,19 +3,14 @@
 Notation: B batch, T positions, S keys, D width.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from torch import Tensor, nn
 
-from zoo.plugin import Attention, Blueprint, Mask, Position, WidthConflict, has_hooks
+from zoo.plugin import Attention, Blueprint, Mask, Position, WidthConflict
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.norm import Norm
-from zoo_transformer.residual import again, draw_seeds, keep_again, residual_norm, why_not_fused
-
-Sublayer = Callable[[Tensor, bool], Any]
-"""Takes its input, and whether to return a bias that is not yet added with its output."""
 
 
 class Block(nn.Module):
@@ -80,40 +75,20 @@ class Block(nn.Module):
             memory_mask: the states of the memory to attend to.
         """
 
-        def self_attention(y: Tensor, skip_bias: bool) -> Any:
-            queries: Tensor | None = None  # hooks of the attention get the gradient of y
-            if has_hooks(self.attention):
-                prepared = self.attention.prepare(y, position=position, offset=offset)
-            else:
-                queries, prepared = self.attention.prepare_self(y, position=position, offset=offset)
-            cached = prepared if update_cache is None else update_cache(prepared)
-            return self.attention(
-                y,
-                cached,
-                mask,
-                position=position,
-                offset=offset,
-                queries=queries,
-                skip_bias=skip_bias,
-            )
+        def attend(y: Tensor) -> Tensor:
+            states: Tensor | Mapping[str, Tensor] = y
+            if update_cache is not None:
+                states = update_cache(self.attention.prepare(y, position=position, offset=offset))
+            attended = self.attention(y, states, mask, position=position, offset=offset)
+            return attended.context
 
-        def cross_attention(y: Tensor, skip_bias: bool) -> Any:
-            assert memory is not None
-            return self.cross(y, memory, memory_mask, offset=offset, skip_bias=skip_bias)
+        def attend_memory(y: Tensor) -> Tensor:
+            return self.cross(y, memory, memory_mask, offset=offset).context
 
-        def feed_forward(y: Tensor, skip_bias: bool) -> Any:
-            return self.feed_forward(y, skip_bias=skip_bias)
-
-        sublayers = [(self_attention, self.attention_norm)]
+        x = self.residual(x, attend, self.attention_norm)
         if memory is not None:
-            sublayers.append((cross_attention, self.cross_norm))
-        sublayers.append((feed_forward, self.feed_forward_norm))
-        fusable = all(why_not_fused(x, self.dropout, norm) is None for _, norm in sublayers)
-        if fusable and not self.pre:
-            return self._fused(x, sublayers)
-        for sublayer, norm in sublayers:
-            x = self.residual(x, partial(sublayer, skip_bias=False), norm)
-        return x
+            x = self.residual(x, attend_memory, self.cross_norm)
+        return self.residual(x, self.feed_forward, self.feed_forward_norm)
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, memory_dim={self.memory_dim}, pre={self.pre}"
@@ -126,17 +101,6 @@ class Block(nn.Module):
         else:
             result = norm(x + self.dropout(sublayer(x)))
         return result
-
-    def _fused(self, x: Tensor, sublayers: Sequence[tuple[Sublayer, nn.Module]]) -> Tensor:
-        """Add the output of each sublayer to x and normalise the sum, in one kernel."""
-        seeds: Sequence[Tensor | None] = [None] * len(sublayers)
-        if self.dropout.training and self.dropout.p > 0:
-            seeds = draw_seeds(len(sublayers), x)
-        residual = again(x)
-        for (sublayer, norm), seed in zip(sublayers, seeds, strict=True):
-            y, bias = sublayer(x, True)
-            x, residual = residual_norm(residual, y, self.dropout, norm, bias, seed)
-        return keep_again(x, residual)
 
 
 def _build_attention(attention: Blueprint[Attention], dim: int, memory_dim: int) -> Attention:

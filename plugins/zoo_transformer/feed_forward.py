@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import FromParent, Linear, has_hooks, split_bias, why_not_triton
+from zoo.plugin import FromParent, Linear
 
 
 class FeedForward(nn.Module):
@@ -41,13 +41,11 @@ class FeedForward(nn.Module):
         self.gate = Linear(dim, hidden, bias=bias) if gated else None
         self.down = Linear(hidden, dim, bias=bias)
 
-    def forward(
-        self, x: Tensor, *, skip_bias: bool = False
-    ) -> Tensor | tuple[Tensor, Tensor | None]:
-        """Process x; with `skip_bias` also return the bias that was not added, see `split_bias`."""
-        hidden = self._hidden(x)
-        if skip_bias:
-            return split_bias(hidden, self.down)
+    def forward(self, x: Tensor) -> Tensor:
+        if self.gate is None:
+            hidden = self.activate(self.up(x))
+        else:
+            hidden = self.activate(self.gate(x)) * self.up(x)
         output: Tensor = self.down(hidden)
         return output
 
@@ -55,25 +53,8 @@ class FeedForward(nn.Module):
         names = ("dim", "hidden", "activation", "gated", "bias")
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
-    def _hidden(self, x: Tensor) -> Tensor:
-        """Compute the hidden layer, with ReLU in one kernel if it is possible."""
-        if self.gate is not None:
-            gated: Tensor = self._activate(self.gate(x)) * self.up(x)
-            return gated
-        if self._why_not_fused(x) is not None:
-            return self._activate(self.up(x))
-        from zoo_transformer.kernels.relu_linear import relu_linear
-
-        return relu_linear(x, self.up.weight, self.up.bias)
-
-    def _why_not_fused(self, x: Tensor) -> str | None:
-        if self.activation != "relu" or not self.bias:
-            return "the activation is not ReLU, or there is no bias"
-        if has_hooks(self.up) or type(self.up) not in (nn.Linear, Linear):
-            return "the linear layer has hooks or is not torch's"
-        return why_not_triton(x, self.up.weight)
-
-    def _activate(self, x: Tensor) -> Tensor:
+    def activate(self, x: Tensor) -> Tensor:
+        """Compute f(x)."""
         if self.activation == "relu":
             return F.relu(x)
         if self.activation == "silu":

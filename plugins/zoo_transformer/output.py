@@ -58,14 +58,5 @@ class Output(nn.Module):
             logits = self.map(states)
         return logits if self.bias is None else logits + self.bias
 
-    def matrix(self) -> Tensor | None:
-        """Return the matrix [V, D] if the logits are its product with the states, else None."""
-        if self.bias is not None or self.scale != 1:
-            return None
-        if self.embedding is not None:
-            return self.embedding.output_matrix()
-        assert self.map is not None
-        return self.map.weight
-
     def extra_repr(self) -> str:
         return f"tied={self.tied}, bias={self.bias is not None}, scale={self.scale}"

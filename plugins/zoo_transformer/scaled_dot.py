@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from zoo.plugin import FromParent, Mask, Scorer, WidthConflict, fused_softmax
+from zoo.plugin import FromParent, Scorer, WidthConflict
 
 
 class ScaledDot(Scorer):
@@ -37,23 +37,8 @@ class ScaledDot(Scorer):
         self.query_dim, self.key_dim = query_dim, key_dim
         self.scale: float = query_dim**-0.5
 
-    @property
-    def inner_product_scale(self) -> float:
-        return self.scale
-
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         return (query * self.scale) @ prepared.transpose(-1, -2)
 
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         return (query * key).sum(dim=-1) * self.scale
-
-    def fused(
-        self,
-        query: Tensor,
-        prepared: Tensor,
-        values: Tensor,
-        mask: Mask,
-        *,
-        dropout_p: float = 0.0,
-    ) -> Tensor | None:
-        return fused_softmax(query, prepared, values, mask, scale=self.scale, dropout_p=dropout_p)

@@ -1,6 +1,6 @@
 """Transformer decoder."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
@@ -20,18 +20,9 @@ from zoo.plugin import (
     Position,
     State,
     build_layers,
-    prepare_memories,
 )
 from zoo_transformer.block import Block, build_position, position_bias
-from zoo_transformer.cpu_step import run_blocks, weights_of_cpu_step
 from zoo_transformer.feed_forward import FeedForward
-from zoo_transformer.fused_step import (
-    from_reference,
-    is_fused,
-    start_fused,
-    to_reference,
-    why_not_fused_step,
-)
 from zoo_transformer.norm import Norm
 from zoo_transformer.output import Output
 
@@ -102,38 +93,24 @@ class TransformerDecoder(Decoder):
                 dropout=dropout,
             ),
         )
-        self.position = build_position(position, self._blocks()[0].attention, dim, causal=True)
+        self.position = build_position(position, self.blocks[0].attention, dim, causal=True)
         self.embedding_norm = norms.build(dim) if norms.embedding else None
         self.final_norm = norms.build(dim) if norms.final else None
         self.dropout = nn.Dropout(dropout)
         self.output = output.build(embedding=embedding) if output else Output(embedding=embedding)
 
     def forward(self, targets: Tensor, memory: Memory) -> Tensor:
-        x = self._embed(targets, 0)
+        x = self.embed(targets)
         mask = Mask(causal=True, bias=position_bias(self.position, x, x))
-        source_mask, blocks = Mask(keys=memory.mask), self._blocks()
-        memories: Sequence[Tensor | Mapping[str, Tensor] | None] = [None] * len(blocks)
-        if self.memory_dim:
-            memories = prepare_memories([block.cross for block in blocks], memory.states)
-        for block, source in zip(blocks, memories, strict=True):
-            x = block(x, mask, position=self.position, memory=source, memory_mask=source_mask)
-        return self._logits(x)
+        return self.logits(self.run_blocks(x, mask, memory))
 
     def start(self, memory: Memory, *, steps: int) -> State:
-        max_positions = None if self.position is None else self.position.max_positions
-        if max_positions is not None and steps > max_positions:
-            raise ZooError(
-                f"{steps} tokens exceed the maximum of {max_positions} positions; generate fewer "
-                "tokens or shorten the prompt"
-            )
-        if why_not_fused_step(self, self._blocks(), self.position) is None:
-            dtype = next(self.parameters()).dtype
-            return start_fused(self._blocks(), self.position, memory, steps=steps, dtype=dtype)
+        self.check_steps(steps)
         B = memory.states.shape[0]
         per_hypothesis: dict[str, Tensor] = {"at": memory.mask.new_zeros(B, dtype=torch.long)}
         per_source: dict[str, Tensor] = {"mask": memory.mask}
-        empty = self._embed(memory.mask.new_zeros(B, 1, dtype=torch.long), 0)
-        for index, block in enumerate(self._blocks()):
+        empty = self.embed(memory.mask.new_zeros(B, 1, dtype=torch.long))
+        for index, block in enumerate(self.blocks):
             prepared = block.attention.prepare(empty)
             for name, tensor in prepared.items():  # [B, Hkv, steps, *]
                 shape = (B, tensor.shape[1], steps, tensor.shape[3])
@@ -144,88 +121,62 @@ class TransformerDecoder(Decoder):
         return State(per_hypothesis, per_source)
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        if not is_fused(state):
-            return self._reference_step(tokens, state)
-        if tokens.shape[1] == 1 and why_not_fused_step(self, self._blocks(), self.position) is None:
-            return self._fused_step(tokens, state)
-        logits, updated = self._reference_step(tokens, to_reference(state))
-        return logits, from_reference(updated, state)
-
-    def _fused_step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """Process one token [B, 1] in Triton kernels, which update the caches in place."""
-        from zoo_fast.tokens.token_lookup import lookup_table
-        from zoo_transformer.kernels.decode_step import run_blocks
-        from zoo_transformer.kernels.embed import embed
-
-        at, added = state.per_hypothesis["at"], state.tables.get("added")
-        lookup = lookup_table(self.embedding)
-        if lookup is not None:
-            x, next_at = embed(tokens[:, 0], at, *lookup, added)
-        else:
-            x, next_at = self.embedding(tokens)[:, 0], at + 1
-            x = x if added is None else x + added.index_select(0, at)
-        if self.embedding_norm is not None:
-            x = self.embedding_norm(x)
-        matrix = self.output.matrix()
-        x = run_blocks(x, state, self._blocks(), self.position, self.final_norm, matrix)
-        logits: Tensor = x if len(x) == 1 and matrix is not None else self.output(x)
-        return logits[:, None], state.updated({**state.per_hypothesis, "at": next_at})
-
-    def _reference_step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        at = state.per_hypothesis["at"]
         # All rows have the same offset. On the CPU it is read, so that attention covers the filled
         # part of the cache only; on a GPU that would synchronise, so the rest is masked.
-        offset = int(at[0]) if at.device.type == "cpu" else at[0]
-        if self.position is None or torch.compiler.is_compiling():
-            return self._step(tokens, state, offset)
-        with self.position.one_pass():
-            return self._step(tokens, state, offset)
+        at = state.per_hypothesis["at"]
+        return self._step(tokens, state, int(at[0]) if at.device.type == "cpu" else at[0])
 
     def _step(self, tokens: Tensor, state: State, offset: int | Tensor) -> tuple[Tensor, State]:
-        x, T = self._embed(tokens, offset), tokens.shape[1]
-        per_hypothesis = {"at": state.per_hypothesis["at"] + T}
-        if T == 1 and isinstance(offset, int):
-            packed = weights_of_cpu_step(self, self._blocks(), self.position)
-            if packed is not None:
-                x = run_blocks(x, state, self._blocks(), self.position, offset, packed)
-                return self._logits(x), state.updated({**state.per_hypothesis, **per_hypothesis})
-        keys = _filled(state.per_hypothesis["0.keys"], offset, T)
+        before, per_source = state.per_hypothesis, state.per_source
+        x, T = self.embed(tokens, offset), tokens.shape[1]
+        keys = _filled(before["0.keys"], offset, T)
         bias = position_bias(self.position, x, keys, offset=offset)
         mask = Mask(causal=True, offset=offset, bias=bias)
-        source_mask = Mask(keys=state.per_source["mask"])
-        for index, block in enumerate(self._blocks()):
-            source = (
-                {n: state.per_source[f"{index}.{n}"] for n in ("keys", "values")}
-                if self.memory_dim
-                else None
-            )
-            update_cache = partial(
-                _update_cache, state.per_hypothesis, per_hypothesis, index, offset
-            )
+        after = {"at": before["at"] + T}
+        for index, block in enumerate(self.blocks):
+            source = None
+            if self.memory_dim:
+                source = {name: per_source[f"{index}.{name}"] for name in ("keys", "values")}
             x = block(
                 x,
                 mask,
                 position=self.position,
                 offset=offset,
-                update_cache=update_cache,
+                update_cache=partial(_update_cache, before, after, index, offset),
                 memory=source,
-                memory_mask=source_mask,
+                memory_mask=Mask(keys=per_source["mask"]),
             )
-        return self._logits(x), state.updated(per_hypothesis)
+        return self.logits(x), state.updated(after)
 
-    def _embed(self, tokens: Tensor, offset: int | Tensor) -> Tensor:
+    def embed(self, tokens: Tensor, offset: int | Tensor = 0) -> Tensor:
+        """Compute the input of the first block: tokens [B, T] -> [B, T, D]."""
         x: Tensor = self.embedding(tokens)
         if self.position is not None:
             x = self.position("add", x, offset=offset)
         dropped: Tensor = self.dropout(x if self.embedding_norm is None else self.embedding_norm(x))
         return dropped
 
-    def _logits(self, x: Tensor) -> Tensor:
+    def run_blocks(self, x: Tensor, mask: Mask, memory: Memory) -> Tensor:
+        """Process x [B, T, D] in all blocks."""
+        states = memory.states if self.memory_dim else None
+        memory_mask = Mask(keys=memory.mask)
+        for block in self.blocks:
+            x = block(x, mask, position=self.position, memory=states, memory_mask=memory_mask)
+        return x
+
+    def logits(self, x: Tensor) -> Tensor:
+        """Compute the logits of the output of the last block: [B, T, D] -> [B, T, V]."""
         logits: Tensor = self.output(x if self.final_norm is None else self.final_norm(x))
         return logits
 
-    def _blocks(self) -> list[Block]:
-        return list(self.blocks)  # type: ignore[arg-type]
+    def check_steps(self, steps: int) -> None:
+        """Raise ZooError if the position encoding has fewer positions."""
+        max_positions = None if self.position is None else self.position.max_positions
+        if max_positions is not None and steps > max_positions:
+            raise ZooError(
+                f"{steps} tokens exceed the maximum of {max_positions} positions; generate fewer "
+                "tokens or shorten the prompt"
+            )
 
 
 def _update_cache(

@@ -90,11 +90,14 @@ class TransformerEncoder(Encoder):
         x = inputs if self.position is None else self.position("add", inputs)
         x = self.dropout(x if self.embedding_norm is None else self.embedding_norm(x))
         x = x if self.map is None else self.map(x)
-        attention_mask = Mask(keys=mask, bias=position_bias(self.position, x, x))
-        for index in range(self.layers):
-            block = self.blocks[0 if self.share_layers else index]
-            x = block(x, attention_mask, position=self.position)
+        x = self.run_blocks(x, Mask(keys=mask, bias=position_bias(self.position, x, x)))
         x = x if self.final_norm is None else self.final_norm(x)
         states = x.masked_fill(~mask[..., None], 0.0)
         summary = states.sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)
         return Memory(states, mask, summary)
+
+    def run_blocks(self, x: Tensor, mask: Mask) -> Tensor:
+        """Process x [B, S, D] in all blocks."""
+        for index in range(self.layers):
+            x = self.blocks[0 if self.share_layers else index](x, mask, position=self.position)
+        return x

@@ -3,6 +3,7 @@ import torch
 from attention_kit import build, randn
 from torch import nn
 
+from zoo import accelerate
 from zoo.plugin import has_hooks
 
 
@@ -31,14 +32,14 @@ def test_hooks_inside_a_module_are_detected_until_removed(register):
 @pytest.mark.parametrize("name", ["scorers", "scorers.0", "align", "align.dropout"])
 @pytest.mark.parametrize("heads", [1, 2])
 def test_hooks_on_parts_of_an_attention_run_and_do_not_change_the_context(name, heads):
-    attention = build(heads=heads)
+    attention = accelerate(build(heads=heads))
     states, calls = randn(2, 3, 6), []
-    expected = attention(states, states)
+    expected = attention(states, states).context
 
     handle = attention.get_submodule(name).register_forward_hook(
         lambda module, args, output: calls.append(output.shape)
     )
-    context = attention(states, states)
+    context = attention(states, states).context
 
     assert calls == [(2, heads, 3, 3)]
     torch.testing.assert_close(context, expected, rtol=0, atol=1e-6)
@@ -48,7 +49,7 @@ def test_hooks_on_parts_of_an_attention_run_and_do_not_change_the_context(name, 
 
 
 def test_a_hook_on_the_scorer_of_one_head_runs_once_per_call():
-    attention = build("additive", heads=3)
+    attention = accelerate(build("additive", heads=3))
     states, calls = randn(2, 4, 6), []
     attention.scorers[1].register_forward_hook(lambda *_: calls.append("scorer"))
     attention.scorers[1].W.register_forward_hook(lambda *_: calls.append("W"))
@@ -59,25 +60,25 @@ def test_a_hook_on_the_scorer_of_one_head_runs_once_per_call():
 
 
 def test_a_forward_hook_can_replace_the_scores():
-    attention = build("dot")
+    attention = accelerate(build("dot"))
     query, memory = randn(2, 3, 6), randn(2, 5, 6, seed=2)
     attention.scorers.register_forward_hook(lambda module, args, output: torch.zeros_like(output))
 
-    context = attention(query, memory)
+    context = attention(query, memory).context
 
     mean = memory.mean(dim=1, keepdim=True).expand(-1, 3, -1)
     torch.testing.assert_close(context, mean, rtol=0, atol=1e-6)
 
 
 def test_a_backward_hook_receives_the_gradient_of_the_scores():
-    attention = build("dot")
+    attention = accelerate(build("dot"))
     query, memory = randn(2, 3, 6).requires_grad_(), randn(2, 5, 6, seed=2)
     gradients = []
     attention.scorers[0].register_full_backward_hook(
         lambda module, grad_input, grad_output: gradients.append(grad_output[0])
     )
 
-    attention(query, memory).square().sum().backward()
+    attention(query, memory).context.square().sum().backward()
 
     assert [g.shape for g in gradients] == [(2, 1, 3, 5)]
     torch.testing.assert_close(gradients[0][:, 0] @ memory, query.grad, rtol=0, atol=1e-5)

@@ -61,7 +61,7 @@ def test_one_head_has_known_values():
     query = torch.tensor([[[math.log(2), math.log(3)]]], dtype=torch.float64)
     memory = torch.tensor([[[1.0, 0], [0, 1], [9, 9]]], dtype=torch.float64)
 
-    context = attention(query, memory, Mask(keys=torch.tensor([[True, True, False]])))
+    context = attention(query, memory, Mask(keys=torch.tensor([[True, True, False]]))).context
 
     # scores ln 2 and ln 3, weights 2/5 and 3/5
     expected = torch.tensor([[[2 / 5, 3 / 5]]], dtype=torch.float64)
@@ -84,7 +84,7 @@ def test_two_projected_heads_have_known_values(merge):
     query = torch.tensor([[[math.log(2), math.log(3)]]], dtype=torch.float64)
     memory = torch.tensor([[[0.0], [1.0]]], dtype=torch.float64)
 
-    context = attention(query, memory)
+    context = attention(query, memory).context
 
     # Scores of the second key: ln 2 in the first head, -ln 3 in the second; of the first key: 0.
     first, second = 10 * (2 / 3), 100 * (1 / 4)
@@ -161,7 +161,7 @@ def test_every_form_matches_loops_over_items_heads_and_pairs(scorer, form):
     )
     keys = lengths_mask(4, 2, S=4)
 
-    context = attention(query, memory, Mask(keys=keys)).detach()
+    context = attention(query, memory, Mask(keys=keys)).context.detach()
 
     expected = by_hand(attention, query, memory, keys[:, None].expand(-1, 3, -1))
     assert context.shape == (2, 3, attention.output_dim)
@@ -184,7 +184,7 @@ def test_every_form_matches_loops_over_items_heads_and_pairs(scorer, form):
 def test_output_has_width_output_dim(form, width):
     attention = build("additive", key_dim=5, **form)
 
-    context = attention(randn(2, 3, 6), randn(2, 4, 5))
+    context = attention(randn(2, 3, 6), randn(2, 4, 5)).context
 
     assert attention.output_dim == width
     assert context.shape == (2, 3, width)
@@ -195,10 +195,10 @@ def test_a_padded_batch_matches_its_items(scorer, form):
     attention = build(scorer, **form)
     query, memory = randn(2, 3, 6), randn(2, 4, 6, seed=2)
 
-    together = attention(query, memory, Mask(keys=lengths_mask(4, 2, S=4)))
+    together = attention(query, memory, Mask(keys=lengths_mask(4, 2, S=4))).context
 
     for item, length in enumerate((4, 2)):
-        alone = attention(query[item : item + 1], memory[item : item + 1, :length])
+        alone = attention(query[item : item + 1], memory[item : item + 1, :length]).context
         torch.testing.assert_close(together[item : item + 1], alone, rtol=0, atol=1e-6)
 
 
@@ -208,14 +208,14 @@ def test_prepared_memory_gives_the_same_context(scorer, form):
     query, memory = randn(2, 3, 6), randn(2, 4, 6, seed=2)
     prepared = attention.prepare(memory)
 
-    single = [attention(query[:, t : t + 1], prepared) for t in range(3)]
+    single = [attention(query[:, t : t + 1], prepared).context for t in range(3)]
 
     assert {key: tuple(value.shape[:3]) for key, value in prepared.items()} == {
         "keys": (2, attention.heads, 4),
         "values": (2, attention.heads, 4),
     }
     torch.testing.assert_close(
-        torch.cat(single, dim=1), attention(query, memory), rtol=0, atol=1e-6
+        torch.cat(single, dim=1), attention(query, memory).context, rtol=0, atol=1e-6
     )
 
 
@@ -282,10 +282,10 @@ def test_a_step_applies_the_position():
     attention = build(heads=2)
     position = T5(heads=2, causal=True, buckets=4, max_distance=8)
     states = randn(2, 4, 6)
-    parallel = attention(states, states, Mask(causal=True), position=position)
+    parallel = attention(states, states, Mask(causal=True), position=position).context
 
     prepared = attention.prepare(states, position=position)
-    step, state = attention(
+    step, state, _ = attention(
         states[:, 2:3],
         prepared,
         Mask(causal=True, offset=2),

@@ -37,10 +37,10 @@ def inputs():
 @pytest.mark.parametrize("align", ALIGNMENTS.values(), ids=ALIGNMENTS)
 def test_weights_equal_the_recorded_ones(align, heads):
     attention, (query, states, mask) = build(ScaledDot, align, heads), inputs()
-    expected = attention(query, states, mask)
+    expected = attention(query, states, mask).context
     with recording(attention) as log:
         attention(query, states, mask)
-    context, weights = attention(query, states, mask, return_weights=True)
+    context, _, weights = attention(query, states, mask, return_weights=True)
     torch.testing.assert_close(context, expected)
     assert torch.equal(weights, log[""][0])
     assert weights.requires_grad == (heads > 1 or align.cls is Monotonic)  # projections, or r
@@ -55,7 +55,7 @@ def test_one_step_returns_context_state_and_weights(scorer, align):
     state = other_state = attention.init_state(prepared)
     for t in range(3):
         step = query[:, t : t + 1]
-        expected, state = attention(step, prepared, mask, state=state)
+        expected, state, _ = attention(step, prepared, mask, state=state)
         context, other_state, weights = attention(
             step, prepared, mask, state=other_state, return_weights=True
         )

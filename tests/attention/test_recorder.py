@@ -79,7 +79,7 @@ def test_context_is_the_memory_weighted_by_recorded_weights():
     query, memory = randn(2, 4, 6), randn(2, 5, 6, seed=2)
 
     with recording(attention) as log:
-        context = attention(query, memory)
+        context = attention(query, memory).context
 
     torch.testing.assert_close(log[""][0][:, 0] @ memory, context, rtol=0, atol=1e-6)
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from attention_kit import SCORERS, randn
 
-from zoo.plugin import Blueprint, Mask, Scorer, ScorerBank
+from zoo.plugin import Blueprint, Scorer, ScorerBank
 from zoo_gat.gat import Gat
 from zoo_location.location import Location
 from zoo_location.location_window import LocationWindow
@@ -75,22 +75,3 @@ def test_a_state_is_kept_for_each_head(scorer, names):
         expected, after = head(queries[:, h], keys[:, h], state=own)
         torch.testing.assert_close(scores[:, h], expected)
         assert all(torch.equal(updated[f"{h}.{name}"], after[name]) for name in after)
-
-
-@pytest.mark.parametrize(
-    ("name", "heads", "fused"),
-    [("dot", 1, True), ("dot", 3, True), ("general", 1, True), ("general", 3, True)],
-)
-def test_fused_path_of_shared_and_own_scorers(name, heads, fused):
-    bank = build(BLUEPRINTS[name], heads)
-    queries, keys, values = (randn(2, heads, 5, 4, seed=seed) for seed in (1, 2, 3))
-    prepared = bank.prepare(keys)
-
-    context = bank.fused(queries, prepared, values, Mask())
-
-    assert (context is not None) == fused
-    if context is not None:
-        expected = bank(queries, prepared, prepared=True).softmax(dim=-1) @ values
-        torch.testing.assert_close(context, expected, rtol=0, atol=1e-5)
-        bank[0].register_forward_hook(lambda *_: None)
-        assert bank.fused(queries, prepared, values, Mask()) is None

@@ -90,8 +90,8 @@ class HalfAttention(Attention, Part):
         super().__init__(query_dim=query_dim, key_dim=key_dim, scorer=scorer, align=align)
         self.weight = weight
 
-    def _merge_heads(self, context):
-        return self.weight * super()._merge_heads(context)
+    def merge_heads(self, context):
+        return self.weight * super().merge_heads(context)
 
 
 @hookimpl
@@ -138,7 +138,9 @@ def test_type_selects_the_subclass(norm, registry):
     }
     states, mask = torch.randn(1, 3, 4), torch.ones(1, 3, dtype=torch.bool)
     plain = Blueprint.of(Attention, **block_params(model)).build(query_dim=4, key_dim=4)
-    torch.testing.assert_close(block.attention(states, states), 0.5 * plain(states, states))
+    torch.testing.assert_close(
+        block.attention(states, states).context, 0.5 * plain(states, states).context
+    )
     assert model.encoder(states, mask).states.isfinite().all()
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo import recording
+from zoo import accelerate, recording
 from zoo.plugin import Attention, Blueprint, Mask
 from zoo_alignment.soft import Soft
 from zoo_bahdanau.additive import Additive
@@ -62,16 +62,16 @@ def lengths_mask(*lengths: int, S: int) -> Tensor:
 
 
 def reference_path(attention: Attention, query: Tensor, memory: Tensor, mask: Mask) -> Tensor:
-    """The reference path is used while weights are recorded."""
+    """Attention is not accelerated while weights are recorded."""
     with recording(attention):
-        return attention(query, memory, mask)
+        return attention(query, memory, mask).context
 
 
-def default_path(attention: Attention, query: Tensor, memory: Tensor, mask: Mask) -> Tensor:
-    return attention(query, memory, mask)
+def accelerated_path(attention: Attention, query: Tensor, memory: Tensor, mask: Mask) -> Tensor:
+    return accelerate(attention)(query, memory, mask).context
 
 
 PATHS = [
     pytest.param(reference_path, id="reference"),
-    pytest.param(default_path, id="fused"),
+    pytest.param(accelerated_path, id="accelerated"),
 ]

@@ -3,9 +3,8 @@
 import torch
 from torch import Tensor
 
-from zoo.plugin import AlignmentContext, Mask, fused_softmax
+from zoo.plugin import AlignmentContext
 from zoo.testing.tiny import TinyAlignment, TinyScorer
-from zoo_luong.dot import Dot
 
 
 class PositionDependentScores(TinyScorer):
@@ -40,59 +39,6 @@ class LeakyMaskScorer(TinyScorer):
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
         scores = super().score(query, prepared)
         return scores * scores.mean(dim=-1, keepdim=True).tanh()
-
-
-class FusedIgnoresMask(Dot):
-    def fused(
-        self,
-        query: Tensor,
-        prepared: Tensor,
-        values: Tensor,
-        mask: Mask,
-        *,
-        dropout_p: float = 0.0,
-    ) -> Tensor:
-        return fused_softmax(query, prepared, values, Mask(), scale=1.0)
-
-
-class FusedWrongScale(Dot):
-    def fused(
-        self,
-        query: Tensor,
-        prepared: Tensor,
-        values: Tensor,
-        mask: Mask,
-        *,
-        dropout_p: float = 0.0,
-    ) -> Tensor:
-        return fused_softmax(query, prepared, values, mask, scale=0.5)
-
-
-class FusedWrongGradient(Dot):
-    def fused(
-        self,
-        query: Tensor,
-        prepared: Tensor,
-        values: Tensor,
-        mask: Mask,
-        *,
-        dropout_p: float = 0.0,
-    ) -> Tensor:
-        query = (query + query.detach()) / 2
-        return fused_softmax(query, prepared, values, mask, scale=1.0, dropout_p=dropout_p)
-
-
-class FusedIgnoresDropout(Dot):
-    def fused(
-        self,
-        query: Tensor,
-        prepared: Tensor,
-        values: Tensor,
-        mask: Mask,
-        *,
-        dropout_p: float = 0.0,
-    ) -> Tensor:
-        return fused_softmax(query, prepared, values, mask, scale=1.0)
 
 
 class NegativeWeights(TinyAlignment):
@@ -164,10 +110,6 @@ BROKEN = [
     ("prepared-keys", MixesQueries, TinyScorer),
     ("gradients", HalvedGradient, TinyScorer),
     ("masked-attention", LeakyMaskScorer, TinyScorer),
-    ("masked-attention", FusedIgnoresMask, Dot),
-    ("fused-path", FusedWrongScale, Dot),
-    ("fused-path", FusedWrongGradient, Dot),
-    ("fused-path", FusedIgnoresDropout, Dot),
     ("valid-weights", NegativeWeights, TinyAlignment),
     ("valid-weights", UnnormalizedRows, TinyAlignment),
     ("valid-weights", OverflowingExponential, TinyAlignment),

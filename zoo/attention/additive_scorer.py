@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Self
 
-import torch
 from torch import Tensor
 
-from zoo.attention.additive import additive_scores
-from zoo.attention.additive_attention import fused_additive
-from zoo.device.triton_support import why_not_triton_on
-from zoo.interfaces import Mask, Scorer
+from zoo.interfaces import Scorer
 
 
 class AdditiveScorer(Scorer):
@@ -20,8 +14,7 @@ class AdditiveScorer(Scorer):
 
     .. math:: a(q, k) = v^\top \tanh(\mathrm{query\_term}(q) + \mathrm{prepare}(k))
 
-    A subclass implements `query_term`, `prepare` and `vector`. The fused path needs Triton and a
-    CUDA device.
+    A subclass implements `query_term`, `prepare` and `vector`.
 
     Shapes:
         query [..., T, query_dim], key [..., S, key_dim] -> [..., T, S].
@@ -40,38 +33,10 @@ class AdditiveScorer(Scorer):
         """Return v [D]."""
 
     def score(self, query: Tensor, prepared: Tensor) -> Tensor:
-        return additive_scores(self.query_term(query), prepared, self.vector())
+        terms = self.query_term(query)[..., :, None, :] + prepared[..., None, :, :]
+        scores: Tensor = terms.tanh() @ self.vector()  # [..., T, S, D] -> [..., T, S]
+        return scores
 
     def score_pairs(self, query: Tensor, key: Tensor) -> Tensor:
         scores: Tensor = (self.query_term(query) + self.prepare(key)).tanh() @ self.vector()
         return scores
-
-    def fused(
-        self,
-        query: Tensor,
-        prepared: Tensor,
-        values: Tensor,
-        mask: Mask,
-        *,
-        dropout_p: float = 0.0,
-    ) -> Tensor | None:
-        a, v = self.query_term(query), self.vector()
-        return fused_additive(a, prepared, v, values, mask, dropout_p=dropout_p)
-
-    @classmethod
-    def fused_heads(
-        cls,
-        scorers: Sequence[Self],
-        query: Tensor,
-        prepared: Tensor,
-        values: Tensor,
-        mask: Mask,
-        *,
-        dropout_p: float = 0.0,
-    ) -> Tensor | None:
-        a = [scorer.query_term(query[:, h]) for h, scorer in enumerate(scorers)]
-        v = torch.stack([scorer.vector() for scorer in scorers])  # [H, D]
-        return fused_additive(torch.stack(a, dim=1), prepared, v, values, mask, dropout_p=dropout_p)
-
-    def why_not_fused(self, device: torch.device, *, dropout_p: float = 0.0) -> str | None:
-        return why_not_triton_on(device.type)

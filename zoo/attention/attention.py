@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.acceleration.module_hooks import has_hooks
 from zoo.attention.heads import merge_heads, repeat_heads, rotate_heads, split_heads
-from zoo.attention.joint_linear import joint_linear, split_bias
 from zoo.attention.linear import Linear
 from zoo.attention.parts import forbid_rotary, forbid_sequential, resolve_project
 from zoo.attention.recorder import RecordsAttention
@@ -24,6 +22,20 @@ from zoo.errors import ZooError
 from zoo.interfaces import Alignment, AlignmentContext, Mask, Position, Scorer
 from zoo.interfaces.signature import FromParent
 from zoo.registry.blueprint import Blueprint
+
+
+class Attended(NamedTuple):
+    """Output of an attention.
+
+    Attributes:
+        context: [B, T, output_dim].
+        state: the updated state; empty if none is needed.
+        weights: [B, H, T, S] if they were requested, else None.
+    """
+
+    context: Tensor
+    state: dict[str, Tensor]
+    weights: Tensor | None
 
 
 class Attention(RecordsAttention):
@@ -110,58 +122,49 @@ class Attention(RecordsAttention):
         memory: Tensor | Mapping[str, Tensor],
         mask: Mask | None = None,
         *,
-        state: Mapping[str, Tensor] | None = None,
         position: Position | None = None,
         offset: int | Tensor = 0,
-        queries: Tensor | None = None,
-        skip_bias: bool = False,
+        state: Mapping[str, Tensor] | None = None,
         return_weights: bool = False,
-    ) -> Tensor | tuple[Any, ...]:
+    ) -> Attended:
         """Compute the context [B, T, output_dim] of query [B, T, query_dim].
 
         Args:
             memory: the states [B, S, key_dim] to attend to, or the output of `prepare`.
             mask: attention mask; every query attends to every key if it is None.
-            state: output of `init_state` or of the previous call. If set, the query is one
-                step ([B, 1, query_dim]) and the updated state is returned with the context.
             position: rotates queries (and keys, if they are not prepared) or adds a bias, unless
                 the mask already has one.
             offset: position of the first query.
-            queries: the output of `prepare_self`, which makes the projection of query unnecessary.
-            skip_bias: return the output's bias after the context instead of adding it, or None.
-            return_weights: also return the weights [B, H, T, S], last.
+            state: output of `init_state` or of the previous call. If it is not empty, the query is
+                one step ([B, 1, query_dim]).
+            return_weights: also return the weights.
         """
-        if memory is query and queries is None:
-            queries, memory = self.prepare_self(query, position=position, offset=offset)
-        elif isinstance(memory, Tensor):
-            memory = self.prepare(memory, position=position, offset=offset)
-        if queries is None:
-            queries = self._project_query(query, position, offset)  # [B, H, T, Dq]
-        keys, values = memory["keys"], memory["values"]  # [B, Hkv, S, *]
-        mask = mask or Mask()
-        if position is not None and mask.bias is None and position.has_bias:
-            mask = replace(mask, bias=position("bias", queries, keys, offset=offset))
-        updated = dict(state or {})
-        if state:
-            offset = state["step"]
-            updated["step"] = offset + 1
-        needs_weights = return_weights or (bool(state) and self.sequential)
-        context = None if needs_weights else self._fused(queries, keys, values, mask)
-        if context is None:
-            keys, values = repeat_heads(keys, self.heads), repeat_heads(values, self.heads)
-            weights, changed = self._weigh(queries, keys, mask, state, offset)
-            context = weights @ values
-            updated |= changed
-        outputs: tuple[Any, ...]
-        if skip_bias and self.project != "none":
-            outputs = split_bias(merge_heads(context, self.merge), self.out)
+        queries, prepared = self.project_inputs(query, memory, position=position, offset=offset)
+        keys, values = (repeat_heads(prepared[name], self.heads) for name in ("keys", "values"))
+        mask = add_position_bias(mask, position, queries, keys, offset)
+        scores, updated = self._score(queries, keys, state or {})  # [B, H, T, S]
+        weights = self._align(scores, mask, queries, offset, state or {})
+        if self.sequential and state:
+            updated["weights"] = weights[:, :, 0]
+        context = self.merge_heads(weights @ values)
+        return Attended(context, updated, weights if return_weights else None)
+
+    def project_inputs(
+        self,
+        query: Tensor,
+        memory: Tensor | Mapping[str, Tensor],
+        *,
+        position: Position | None = None,
+        offset: int | Tensor = 0,
+    ) -> tuple[Tensor, Mapping[str, Tensor]]:
+        """Compute the queries of each head [B, H, T, Dq], and the output of `prepare`."""
+        if self.project == "none":
+            queries = query[:, None].expand(-1, self.heads, -1, -1)
         else:
-            outputs = (self._merge_heads(context), None)[: 1 + skip_bias]
-        if state is not None:
-            outputs += (updated,)
-        if return_weights:
-            outputs += (weights,)
-        return outputs if len(outputs) > 1 else outputs[0]
+            queries = split_heads(self.query(query), self.heads)
+        if isinstance(memory, Tensor):
+            memory = self.prepare(memory, position=position, offset=offset)
+        return rotate_heads(queries, position, offset), memory
 
     def prepare(
         self, memory: Tensor, *, position: Position | None = None, offset: int | Tensor = 0
@@ -172,21 +175,18 @@ class Attention(RecordsAttention):
         elif self.project == "kv":
             keys = values = split_heads(self.key(memory), self.kv_heads)
         else:
-            projected = joint_linear(memory, (self.key, self.value))
-            keys, values = (split_heads(states, self.kv_heads) for states in projected)
+            keys = split_heads(self.key(memory), self.kv_heads)
+            values = split_heads(self.value(memory), self.kv_heads)
         return self.prepare_heads(keys, values, position, offset)
 
-    def prepare_self(
-        self, states: Tensor, *, position: Position | None = None, offset: int | Tensor = 0
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Compute the queries [B, H, S, Dq] of the states, and the output of `prepare` for them."""
-        if self.project != "qkv":
-            prepared = self.prepare(states, position=position, offset=offset)
-            return self._project_query(states, position, offset), prepared
-        query, key, value = joint_linear(states, (self.query, self.key, self.value))
-        queries = rotate_heads(split_heads(query, self.heads), position, offset)
-        keys, values = (split_heads(part, self.kv_heads) for part in (key, value))
-        return queries, self.prepare_heads(keys, values, position, offset)
+    def prepare_heads(
+        self, keys: Tensor, values: Tensor, position: Position | None, offset: int | Tensor
+    ) -> dict[str, Tensor]:
+        """Return the output of `prepare` for projected keys and values, both [B, Hkv, S, *]."""
+        keys = rotate_heads(keys, position, offset)
+        if not self.scorers.shared:
+            keys = repeat_heads(keys, self.heads)
+        return {"keys": self.scorers.prepare(keys), "values": values}
 
     def init_state(self, prepared: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return the state before the first query: tensors [B, ...], empty if none is needed."""
@@ -208,16 +208,6 @@ class Attention(RecordsAttention):
     def stochastic_part(self) -> nn.Module | None:
         return self.align if self.align.is_stochastic else None
 
-    def why_not_fused(self, device: torch.device) -> str | None:
-        """Return the reason why the reference path is used on the device; None if a fused one is.
-
-        The fused path does not call the scorer and the alignment, so it is not used while module
-        hooks are registered on them. It is also not used by calls with ``return_weights``.
-        """
-        return self._why_not_fused_align() or self.scorers.why_not_fused(
-            device, dropout_p=self.align.dropout_p
-        )
-
     def forbid_sequential(self, where: str) -> None:
         """Raise ZooError if this attention is sequential, for modules that run in parallel."""
         forbid_sequential((self.scorers.first, self.align), where)
@@ -230,37 +220,34 @@ class Attention(RecordsAttention):
         names = ("query_dim", "key_dim", "heads", "kv_heads", "head_dim", "merge", "project")
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
-    def _weigh(
-        self,
-        queries: Tensor,
-        keys: Tensor,
-        mask: Mask,
-        state: Mapping[str, Tensor] | None,
-        offset: int | Tensor,
+    def merge_heads(self, context: Tensor) -> Tensor:
+        """Merge and project the heads: [B, H, T, Dv] -> [B, T, output_dim]."""
+        merged = merge_heads(context, self.merge)
+        output: Tensor = self.out(merged) if self.project != "none" else merged
+        return output
+
+    def _score(
+        self, queries: Tensor, keys: Tensor, state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Compute the weights [B, H, T, S], and the updated state of a sequential attention."""
-        if not state or not self.sequential:
-            scores = self.scorers(queries, keys, prepared=True)  # [B, H, T, S]
-            return self._compute_weights(scores, mask, AlignmentContext(queries, offset)), {}
+        """Compute the scores [B, H, T, S] and the updated state."""
+        if not state:
+            return self.scorers(queries, keys, prepared=True), {}
+        updated = {**state, "step": state["step"] + 1}
+        if not self.sequential:
+            return self.scorers(queries, keys, prepared=True), updated
         scores, scorer_state = self.scorers(queries, keys, prepared=True, state=state)
-        context = AlignmentContext(queries, offset, state["weights"])
-        weights = self._compute_weights(scores, mask, context)  # [B, H, 1, S]
-        return weights, {**scorer_state, "weights": weights[:, :, 0]}
+        return scores, updated | scorer_state
 
-    def _fused(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Mask) -> Tensor | None:
-        """Compute the context in one kernel, or return None if the reference path is needed."""
-        if self._why_not_fused_align() is not None:
-            return None
-        return self.scorers.fused(queries, keys, values, mask, dropout_p=self.align.dropout_p)
-
-    def _why_not_fused_align(self) -> str | None:
-        if self.is_recording:
-            return "the attention weights are recorded"
-        if not self.align.is_softmax:
-            return f"alignment '{self.align.name}' is not a softmax"
-        return "the alignment has module hooks" if has_hooks(self.align) else None
-
-    def _compute_weights(self, scores: Tensor, mask: Mask, context: AlignmentContext) -> Tensor:
+    def _align(
+        self,
+        scores: Tensor,
+        mask: Mask,
+        queries: Tensor,
+        offset: int | Tensor,
+        state: Mapping[str, Tensor],
+    ) -> Tensor:
+        """Compute the weights [B, H, T, S] and record them."""
+        context = AlignmentContext(queries, state.get("step", offset), state.get("weights"))
         if mask.bias is not None:
             scores = scores + mask.bias.to(scores.dtype)
         dense = mask.dense(scores.shape[-2], scores.shape[-1], scores.device)
@@ -274,26 +261,16 @@ class Attention(RecordsAttention):
         self.record(weights, samples)
         return weights
 
-    def _project_query(
-        self, query: Tensor, position: Position | None, offset: int | Tensor
-    ) -> Tensor:
-        """Compute the queries of each head: [B, T, query_dim] -> [B, H, T, Dq]."""
-        if self.project == "none":
-            return rotate_heads(query[:, None].expand(-1, self.heads, -1, -1), position, offset)
-        queries = split_heads(joint_linear(query, (self.query,))[0], self.heads)
-        return rotate_heads(queries, position, offset)
 
-    def prepare_heads(
-        self, keys: Tensor, values: Tensor, position: Position | None, offset: int | Tensor
-    ) -> dict[str, Tensor]:
-        """Return the output of `prepare` for projected keys and values, both [B, Hkv, S, *]."""
-        keys = rotate_heads(keys, position, offset)
-        if not self.scorers.shared:
-            keys = repeat_heads(keys, self.heads)
-        return {"keys": self.scorers.prepare(keys), "values": values}
-
-    def _merge_heads(self, context: Tensor) -> Tensor:
-        """Merge and project the heads: [B, H, T, Dv] -> [B, T, output_dim]."""
-        merged = merge_heads(context, self.merge)
-        output: Tensor = self.out(merged) if self.project != "none" else merged
-        return output
+def add_position_bias(
+    mask: Mask | None,
+    position: Position | None,
+    queries: Tensor,
+    keys: Tensor,
+    offset: int | Tensor,
+) -> Mask:
+    """Return the mask with the bias of the position, unless it already has one."""
+    mask = mask or Mask()
+    if position is None or mask.bias is not None or not position.has_bias:
+        return mask
+    return replace(mask, bias=position("bias", queries, keys, offset=offset))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 
 from zoo.interfaces import Samples
@@ -34,20 +33,13 @@ class RecordsAttention(nn.Module):
 
     @property
     def is_recording(self) -> bool:
-        """Whether a recorder needs the weights, so that the fused path cannot be used."""
+        """Whether a recorder needs the weights."""
         return any(recorder.weights is not None for recorder in self.recorders)
 
     @property
     def stochastic_part(self) -> nn.Module | None:
         """The part that samples in training and passes no gradient; None if no part does."""
         return None
-
-    def why_not_fused(self, device: torch.device) -> str | None:
-        """Return the reason why the reference path is used on the device; None if a fused one is.
-
-        Override it in a class with a fused path. `zoo check` prints the reason.
-        """
-        return f"{type(self).__name__} has no fused path"
 
     @property
     def is_recording_samples(self) -> bool:
@@ -80,8 +72,8 @@ def recording(model: nn.Module, *, gradients: bool = False) -> Iterator[dict[str
     """Record the attention weights of every attention module inside the block.
 
     Yields a dictionary from module name to the weights of each call: [B, H, T, S], or [B, H, E]
-    over the edges of a graph. Weights are detached unless ``gradients`` is true. Fused paths are
-    not used while weights are recorded.
+    over the edges of a graph. Weights are detached unless ``gradients`` is true. Attention
+    is not accelerated while weights are recorded.
     """
     found = {name: m for name, m in model.named_modules() if isinstance(m, RecordsAttention)}
     log: dict[str, list[Tensor]] = {name: [] for name in found}

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from zoo.acceleration.module_hooks import has_hooks
-from zoo.interfaces import Mask, Scorer
+from zoo.interfaces import Scorer
 from zoo.registry.blueprint import Blueprint
 
 
@@ -89,39 +88,6 @@ class ScorerBank(nn.ModuleList):
             for h, scorer in enumerate(self._scorers())
             for name, tensor in scorer.init_state(keys[:, h]).items()
         }
-
-    def fused(
-        self,
-        queries: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        mask: Mask,
-        *,
-        dropout_p: float = 0.0,
-    ) -> Tensor | None:
-        """Compute softmax attention in one kernel, or return None if no kernel applies.
-
-        See `Scorer.fused`.
-        """
-        if self.why_not_fused(queries.device, dropout_p=dropout_p) is not None:
-            return None
-        if len(self) == 1:
-            return self.first.fused(queries, keys, values, mask, dropout_p=dropout_p)
-        return type(self.first).fused_heads(
-            self._scorers(), queries, keys, values, mask, dropout_p=dropout_p
-        )
-
-    def why_not_fused(self, device: torch.device, *, dropout_p: float = 0.0) -> str | None:
-        """Return the reason why `fused` cannot be used on the device, or None if it can.
-
-        A kernel does not call the scorer, so none is used while module hooks are registered on it.
-        """
-        reason = self.first.why_not_fused(device, dropout_p=dropout_p)
-        if reason is not None:
-            return reason
-        if len(self) > 1 and not self.first.has_fused_heads():
-            return f"each of the {len(self)} heads has its own scorer '{self.first.name}'"
-        return "the scorer has module hooks" if has_hooks(self) else None
 
     def extra_repr(self) -> str:
         return f"heads={self.heads}, shared={self.shared}"

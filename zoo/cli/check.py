@@ -23,7 +23,6 @@ from zoo.errors import one_line
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from zoo.spec.attention_path import AttentionPath
     from zoo.spec.report import Report, ReportNode
 
 EXAMPLE = "zoo check bahdanau-2015 --set model.encoder.hidden=64"
@@ -72,7 +71,7 @@ def _print(report: Report) -> None:
     print_table(rows)
     if any(part.shape for part in report.tree.walk()):
         console().print("\nB batch, S source length, T other lengths", style="dim")
-    _print_attention_paths(report)
+    _print_paths(report)
     if report.init:
         count = f"{report.init.parameters:,} of {report.parameters:,} parameters"
         console().print(f"\ninit  [cyan]{report.init.type}[/]: {count}", highlight=False)
@@ -82,16 +81,14 @@ def _print(report: Report) -> None:
     )
 
 
-def _print_attention_paths(report: Report) -> None:
-    """Print which attentions use the reference path, and why; the others use a fused path."""
-    parts: dict[AttentionPath, list[str]] = {}
-    for part in report.tree.walk():
-        if part.attention_path is not None:
-            parts.setdefault(part.attention_path, []).append(one_line(part.path))
-    for path, names in parts.items():
+def _print_paths(report: Report) -> None:
+    """Print which parts are accelerated, and why others are not."""
+    if report.paths:
+        console().print(f"\naccelerations on {report.paths[0].device}", style="dim")
+    for path in report.paths:
+        names = ", ".join(one_line(name) for name in path.modules)
         console().print(
-            f"\nattention  [cyan]{', '.join(names)}[/]: {one_line(path.describe())}",
-            highlight=False,
+            f"{path.acceleration}  [cyan]{names}[/]: {one_line(path.describe())}", highlight=False
         )
 
 

@@ -33,7 +33,7 @@ from zoo.interfaces.preprocessor import Array, Arrays, Preprocessor
 from zoo.interfaces.program import Program, ProgramRun
 from zoo.interfaces.sampler import FrameSampler, Sampler, SearchConfig, SearchState
 from zoo.interfaces.schedule import Schedule
-from zoo.interfaces.scorer import ScoreForm, Scorer
+from zoo.interfaces.scorer import Scorer
 from zoo.interfaces.state import State
 from zoo.interfaces.tied_output import tied_logits
 
@@ -108,7 +108,6 @@ __all__ = [
     "Sampler",
     "Samples",
     "Schedule",
-    "ScoreForm",
     "Scorer",
     "SearchConfig",
     "SearchState",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC
-from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar, Literal
 
 import torch
@@ -30,8 +29,6 @@ class Position(Component, nn.Module, ABC):
     """Maximum number of positions, or None if unlimited."""
     is_rotary: ClassVar[bool] = False
     """Whether it rotates queries and keys, which requires a scorer with `supports_rotary`."""
-    interleaved: bool = False
-    """Whether the angles of `rotation` rotate dimensions (2i, 2i + 1), not (i, i + d/2)."""
 
     @property
     def has_bias(self) -> bool:
@@ -61,25 +58,6 @@ class Position(Component, nn.Module, ABC):
     def rotate(self, states: Tensor, *, offset: int | Tensor = 0) -> Tensor:
         """Rotate queries or keys [B, H, T, D] at positions offset to offset + T - 1."""
         return states
-
-    def added(self, length: int, like: Tensor) -> Tensor | None:
-        """Return the vectors [length, D] that `add` adds to states, in the dtype of ``like``.
-
-        Without it, fused decoding steps cannot be used.
-        """
-        return None
-
-    def rotation(self, length: int, like: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return the cosines and sines [length, d / 2] of `rotate`, in the dtype of ``like``.
-
-        Without it, fused decoding steps cannot be used.
-        """
-        return None
-
-    def one_pass(self) -> AbstractContextManager[None]:
-        """Return a context for one pass through all layers, inside which values that depend on
-        the offset only can be kept."""
-        return nullcontext()
 
     def bias(
         self, T: int, S: int, *, offset: int | Tensor = 0, device: torch.device

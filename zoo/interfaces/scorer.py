@@ -3,29 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import ClassVar, NamedTuple, Self
+from collections.abc import Mapping
+from typing import ClassVar
 
-import torch
 from torch import Tensor, nn
 
 from zoo.interfaces.component import Component
-from zoo.interfaces.data import Mask
-
-
-class ScoreForm(NamedTuple):
-    r"""A score in the form :math:`v^\top \tanh(W q + b + p)`, with prepared keys p, or without v as
-    :math:`(W q + b)^\top p`.
-
-    Attributes:
-        weight: W [D, Dq]; the identity if None.
-        bias: b [D]; zero if None.
-        v: [D], or None for the inner product.
-    """
-
-    weight: Tensor | None = None
-    bias: Tensor | None = None
-    v: Tensor | None = None
 
 
 class Scorer(Component, nn.Module, ABC):
@@ -39,9 +22,8 @@ class Scorer(Component, nn.Module, ABC):
     Laws:
         permuting the keys permutes the scores; `score_pairs` and `score_edges` equal the
         corresponding elements of `score`; preparing the keys first does not change the scores;
-        gradients pass gradcheck; the fused path, if there is one, equals the reference path and
-        obeys the mask; queries processed one at a time get the same scores as in parallel. For a
-        sequential scorer, `score` computes the scores of the first query.
+        gradients pass gradcheck; queries processed one at a time get the same scores as in
+        parallel. For a sequential scorer, `score` computes the scores of the first query.
     """
 
     kind: ClassVar[str] = "scorer"
@@ -53,11 +35,6 @@ class Scorer(Component, nn.Module, ABC):
     `step`."""
     ignores_keys: ClassVar[bool] = False
     """Whether the score depends on positions only, so that a single pair (an edge) has no score."""
-
-    @property
-    def inner_product_scale(self) -> float | None:
-        """The factor c if the score is c qᵀk, for kernels over edges; None otherwise."""
-        return None
 
     def forward(
         self,
@@ -114,61 +91,3 @@ class Scorer(Component, nn.Module, ABC):
         [B, S] the weights of the previous query, zeros at the first.
         """
         return self.score(query, prepared), {}
-
-    def score_form(self) -> ScoreForm | None:
-        """Return the score as a `ScoreForm`, or None if it has another form.
-
-        Kernels that attend inside a recurrence need it.
-        """
-        return None
-
-    def fused(
-        self,
-        query: Tensor,
-        prepared: Tensor,
-        values: Tensor,
-        mask: Mask,
-        *,
-        dropout_p: float = 0.0,
-    ) -> Tensor | None:
-        """Compute softmax attention in one kernel, or return None if no kernel applies.
-
-        query [B, H, T, Dq], prepared keys [B, Hk, S, *], values [B, Hv, S, Dv] -> [B, H, T, Dv].
-        Hk and Hv divide H: each head of keys and values is shared by consecutive query heads.
-
-        Args:
-            dropout_p: dropout probability of the weights; 0 in evaluation mode.
-        """
-        return None
-
-    @classmethod
-    def fused_heads(
-        cls,
-        scorers: Sequence[Self],
-        query: Tensor,
-        prepared: Tensor,
-        values: Tensor,
-        mask: Mask,
-        *,
-        dropout_p: float = 0.0,
-    ) -> Tensor | None:
-        """Compute `fused` for heads with a scorer each, or return None if no kernel applies.
-
-        The shapes are those of `fused`, with H scorers and keys of H heads.
-        """
-        return None
-
-    @classmethod
-    def has_fused_heads(cls) -> bool:
-        """Whether the class overrides `fused_heads`."""
-        return cls.fused_heads.__func__ is not Scorer.fused_heads.__func__  # type: ignore[attr-defined]
-
-    def why_not_fused(self, device: torch.device, *, dropout_p: float = 0.0) -> str | None:
-        """Return the reason why `fused` cannot be used on the device, or None if it can.
-
-        Override it if the kernel needs a device or a package, or does not support dropout. `zoo
-        check` prints the reason.
-        """
-        if type(self).fused is Scorer.fused:
-            return f"scorer '{self.name}' has no fused path"
-        return None

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from zoo.attention import RecordsAttention, recording
+from zoo.attention import recording
 from zoo.errors import Problem, SpecError
 from zoo.registry.blueprint import BuildNode, format_error
 from zoo.registry.plugin_call import PluginCall
 from zoo.registry.work_limit import WorkLimit
-from zoo.spec.attention_path import AttentionPath, find_attention_path
+from zoo.spec.acceleration_paths import AccelerationPath, find_paths
 from zoo.spec.initialisation import initialised_weights
 from zoo.spec.spec import Spec
 
@@ -38,7 +38,6 @@ class ReportNode:
     parameters: int
     bytes: int
     count: int = 1
-    attention_path: AttentionPath | None = None
     children: list[ReportNode] = field(default_factory=list)
 
     def walk(self) -> Iterator[ReportNode]:
@@ -48,9 +47,7 @@ class ReportNode:
 
     def as_json(self) -> dict[str, Any]:
         names = ("path", "kind", "type", "plugin", "shape", "parameters", "bytes", "count")
-        values = {name: getattr(self, name) for name in names}
-        path = self.attention_path
-        return values if path is None else values | {"attention_path": asdict(path)}
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass
@@ -71,6 +68,7 @@ class Report:
     bytes: int
     tree: ReportNode
     init: InitReport | None = None
+    paths: list[AccelerationPath] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -80,20 +78,20 @@ class Report:
             "bytes": self.bytes,
             "init": asdict(self.init) if self.init else None,
             "parts": [part.as_json() for part in self.tree.walk()],
+            "paths": [asdict(path) for path in self.paths],
         }
 
 
 def build_report(spec: Spec, tree: BuildNode) -> Report:
     """Run the model on the meta device and return shapes and sizes of its parts."""
-    weights_used: set[int] = set()
-    shapes = _shapes(tree, weights_used)
-    root = _build_node(tree, shapes, weights_used)
-    return Report(spec.name, root.parameters, root.bytes, root, _build_init_report(spec, tree))
+    root = _build_node(tree, _shapes(tree))
+    init = _build_init_report(spec, tree)
+    return Report(spec.name, root.parameters, root.bytes, root, init, find_paths(tree.part))
 
 
 def check_example(spec: Spec, tree: BuildNode) -> None:
     """Run the model on one example on the meta device; raise SpecError if it fails."""
-    _run_example(tree, _EXAMPLE_SIZES[-1], set(), WorkLimit())
+    _run_example(tree, _EXAMPLE_SIZES[-1], WorkLimit())
     _build_init_report(spec, tree)
 
 
@@ -108,7 +106,7 @@ def _build_init_report(spec: Spec, tree: BuildNode) -> InitReport | None:
     return InitReport(blueprint.label, entry.plugin if entry else None, count)
 
 
-def _build_node(node: BuildNode, shapes: dict[int, str], weights_used: set[int]) -> ReportNode:
+def _build_node(node: BuildNode, shapes: dict[int, str]) -> ReportNode:
     blueprint = node.blueprint
     entry = blueprint.entry
     parameters, size = _count(node.part)
@@ -120,10 +118,9 @@ def _build_node(node: BuildNode, shapes: dict[int, str], weights_used: set[int])
         shape=shapes.get(id(node.part)),
         parameters=parameters,
         bytes=size,
-        attention_path=find_attention_path(node.part, weights_used=id(node.part) in weights_used),
     )
     by_path: dict[str, ReportNode] = {}
-    for child in (_build_node(child_node, shapes, weights_used) for child_node in node.children):
+    for child in (_build_node(child_node, shapes) for child_node in node.children):
         if child.path in by_path:
             _merge(by_path[child.path], child)
         else:
@@ -149,13 +146,10 @@ def _count(part: Any) -> tuple[int, int]:
     return sum(w.numel() for w in weights), sum(t.numel() * t.element_size() for t in tensors)
 
 
-def _shapes(tree: BuildNode, weights_used: set[int]) -> dict[int, str]:
-    """Return the output shape of each part by id, with letters for dimensions of the input.
-
-    Adds the ids of attentions whose weights the model uses to ``weights_used``.
-    """
+def _shapes(tree: BuildNode) -> dict[int, str]:
+    """Return the output shape of each part by id, with letters for dimensions of the input."""
     limit = WorkLimit()
-    runs = [_run_example(tree, size, weights_used, limit) for size in _EXAMPLE_SIZES]
+    runs = [_run_example(tree, size, limit) for size in _EXAMPLE_SIZES]
     return {
         key: _symbolic_shape(shape, runs[1][key])
         for key, shape in runs[0].items()
@@ -164,16 +158,16 @@ def _shapes(tree: BuildNode, weights_used: set[int]) -> dict[int, str]:
 
 
 def _run_example(
-    tree: BuildNode, size: tuple[int, int], weights_used: set[int], limit: WorkLimit
+    tree: BuildNode, size: tuple[int, int], limit: WorkLimit
 ) -> dict[int, tuple[int, ...]]:
     """Return the output shape of each part for an example of a batch size and a length.
 
     The shapes of a model with a part that needs values to run are unknown; they are not returned.
     """
     try:
-        # Recording selects the reference path of attention, which calls every part.
+        # Modules call every part while their weights are recorded.
         with (
-            _trace_shapes(tree, weights_used) as (shapes, failed),
+            _trace_shapes(tree) as (shapes, failed),
             recording(tree.part),
             torch.no_grad(),
             limit,
@@ -204,16 +198,14 @@ def _symbolic_shape(first: tuple[int, ...], second: tuple[int, ...]) -> str:
 
 
 @contextmanager
-def _trace_shapes(
-    tree: BuildNode, weights_used: set[int]
-) -> Iterator[tuple[dict[int, tuple[int, ...]], list[Failure]]]:
+def _trace_shapes(tree: BuildNode) -> Iterator[tuple[dict[int, tuple[int, ...]], list[Failure]]]:
     """Collect the first output shape of each part, and the parts an exception passes through."""
     shapes: dict[int, tuple[int, ...]] = {}
     failed: list[Failure] = []
     wrapped: list[nn.Module] = []
     for node in tree.walk():
         if isinstance(node.part, nn.Module):
-            node.part.forward = _wrap_forward(node, node.part.forward, shapes, weights_used, failed)
+            node.part.forward = _wrap_forward(node, node.part.forward, shapes, failed)
             wrapped.append(node.part)
     try:
         yield shapes, failed
@@ -226,13 +218,9 @@ def _wrap_forward(
     node: BuildNode,
     method: Any,
     shapes: dict[int, tuple[int, ...]],
-    weights_used: set[int],
     failed: list[Failure],
 ) -> Any:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        # One recorder is that of `_shapes`; a second one is the model's own.
-        if kwargs.get("return_weights") or _count_recorders(node.part) > 1:
-            weights_used.add(id(node.part))
         try:
             with PluginCall():
                 result = method(*args, **kwargs)
@@ -245,11 +233,6 @@ def _wrap_forward(
         return result
 
     return wrapper
-
-
-def _count_recorders(part: Any) -> int:
-    recorders = part.recorders if isinstance(part, RecordsAttention) else ()
-    return sum(recorder.weights is not None for recorder in recorders)
 
 
 def _first_tensor(value: Any) -> Tensor | None:

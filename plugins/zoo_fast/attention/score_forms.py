@@ -1,8 +1,7 @@
-"""The forms of scores that kernels compute."""
+"""Forms of scores that kernels compute."""
 
 from __future__ import annotations
 
-from functools import singledispatch
 from typing import NamedTuple
 
 from torch import Tensor, nn
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 from zoo.plugin import Scorer
 from zoo_bahdanau.additive import Additive
 from zoo_bahdanau.normalised_additive import NormalisedAdditive
+from zoo_fast.by_class import ByClass
 from zoo_luong.concat import Concat
 from zoo_luong.dot import Dot
 from zoo_luong.general import General
@@ -31,49 +31,51 @@ class ScoreForm(NamedTuple):
     v: Tensor | None = None
 
 
-@singledispatch
+@ByClass
 def score_form(scorer: Scorer) -> ScoreForm | None:
-    """Return the form of the score, or None if it has another one."""
-    return None
+    """Return the score as a `ScoreForm`, or None if it has another form."""
 
 
-@score_form.register
-def _(scorer: Dot) -> ScoreForm:
+@ByClass
+def inner_product_scale(scorer: Scorer) -> float | None:
+    """Return the factor c if the score is c q^T k with keys k, else None."""
+
+
+@ByClass
+def prepared_scale(scorer: Scorer) -> float | None:
+    """Return the factor c if the score is c q^T p with prepared keys p, else None."""
+
+
+@inner_product_scale.register(Dot)
+@prepared_scale.register(Dot)
+@prepared_scale.register(General)
+def _one(scorer: Scorer) -> float:
+    return 1.0
+
+
+@inner_product_scale.register(ScaledDot)
+@prepared_scale.register(ScaledDot)
+def _scale(scorer: ScaledDot) -> float:
+    return scorer.scale
+
+
+@score_form.register(Dot)
+@score_form.register(General)
+def _inner_product(scorer: Scorer) -> ScoreForm:
     return ScoreForm()
 
 
-@score_form.register
-def _(scorer: General) -> ScoreForm:
-    return ScoreForm()
-
-
-@score_form.register
-def _(scorer: Concat) -> ScoreForm:
+@score_form.register(Concat)
+def _concat(scorer: Concat) -> ScoreForm:
     return ScoreForm(weight=scorer.W.weight[:, : scorer.query_dim], v=scorer.v)
 
 
-@score_form.register
-def _(scorer: Additive) -> ScoreForm:
+@score_form.register(Additive)
+def _additive(scorer: Additive) -> ScoreForm:
     weight = scorer.W.weight if isinstance(scorer.W, nn.Linear) else None
     return ScoreForm(weight=weight, v=scorer.v)
 
 
-@score_form.register
-def _(scorer: NormalisedAdditive) -> ScoreForm:
+@score_form.register(NormalisedAdditive)
+def _normalised_additive(scorer: NormalisedAdditive) -> ScoreForm:
     return ScoreForm(scorer.W.weight, scorer.W.bias, scorer.vector())
-
-
-@singledispatch
-def inner_product_scale(scorer: Scorer) -> float | None:
-    """Return c if the score is c qᵀk, or None."""
-    return None
-
-
-@inner_product_scale.register
-def _(scorer: Dot) -> float:
-    return 1.0
-
-
-@inner_product_scale.register
-def _(scorer: ScaledDot) -> float:
-    return scorer.scale

@@ -14,10 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo.device.cuda_graph import GraphedFunction
 from zoo_ctc.lattice import NEG_INF
 from zoo_fast.ctc.array_search import HASH_FACTOR, HASH_ROOT
 from zoo_fast.ctc.beam_candidates import pairs
+from zoo_fast.device.cuda_graph import GraphedFunction
 
 CHUNK = 16
 """Number of frames that are recorded as one CUDA graph."""

@@ -8,11 +8,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from zoo.device.triton_support import why_not_triton, why_not_triton_on
 from zoo.plugin import Acceleration, Call, Declined, full_precision
 from zoo_ctc.ctc import Ctc
 from zoo_ctc.lattice import build_lattice, validate_labels
 from zoo_fast.ctc.scaled_likelihood import scaled_likelihood
+from zoo_fast.device.triton_support import why_not_triton, why_not_triton_on
 
 MAX_LABELS = 4095
 """Maximum number of labels of the Triton kernel, which holds the states of an item in registers."""

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from zoo.acceleration.module_hooks import has_own_hooks
 from zoo.attention.recorder import RecordsAttention
-from zoo.device.cuda_graph import GraphedFunction, Inputs
+from zoo_fast.device.cuda_graph import GraphedFunction, Inputs
 
 MAX_KEPT = 4
 """Functions that are kept for each module; each has graphs for several shapes."""

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoo.device.cuda_graph import GraphedFunction
-from zoo.device.triton_support import why_not_triton
 from zoo.generation.search import DecodeState, parent_rows, update_search
 from zoo.plugin import Decoder, DecodeRequest, SearchState, State
+from zoo_fast.device.cuda_graph import GraphedFunction
+from zoo_fast.device.triton_support import why_not_triton
 from zoo_fast.generation.captured_calls import copy_into
 from zoo_fast.generation.fixed_search import FixedPrompts, FixedSearch
 from zoo_fast.generation.selection import select_next

@@ -8,8 +8,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from zoo.device.triton_support import why_not_triton, why_not_triton_on
 from zoo.plugin import Acceleration, Call, Declined
+from zoo_fast.device.triton_support import why_not_triton, why_not_triton_on
 from zoo_location.location import Location
 
 MAX_FILTERS = 128

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from zoo.device.triton_support import why_not_triton
 from zoo.plugin import full_precision
+from zoo_fast.device.triton_support import why_not_triton
 from zoo_fast.training.deferred_logits import DeferredLogits, compute_dtype
 
 _LEAST_LOGITS = 2**24

@@ -12,14 +12,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo.plugin import Attention, plain_class
-from zoo_fast.attention.score_forms import ScoreForm, score_form
+from zoo.plugin import Attention
+from zoo_fast.attention.score_forms import score_form
 from zoo_fast.recurrent.sequence import decode_sequence
 from zoo_fast.recurrent.sequence_inputs import SequenceInputs
 from zoo_recurrent.cells import CellStack, RecurrentCell
 
 TensorMapping = Mapping[str, Tensor]
-_FORMS = dict(score_form.registry)  # torch.compile cannot trace the dispatch of `score_form`
 
 
 def why_not_attention_sequence(cells: CellStack, attention: Attention) -> str | None:
@@ -31,17 +30,9 @@ def why_not_attention_sequence(cells: CellStack, attention: Attention) -> str | 
         return "the attention has several heads or projections"
     if not align.is_softmax or align.dropout_p > 0:
         return f"alignment '{align.name}' is not a softmax without dropout"
-    if find_form(attention) is None:
+    if score_form(attention.scorers.first) is None:
         return f"scorer '{attention.scorers.first.name}' has no score form"
     return "the attention has a state" if attention.sequential else None
-
-
-def find_form(attention: Attention) -> ScoreForm | None:
-    """Return the form of the scores of the attention, or None if its class is not registered."""
-    scorer = attention.scorers.first
-    function = _FORMS.get(plain_class(scorer))
-    form: ScoreForm | None = None if function is None else function(scorer)
-    return form
 
 
 class SequenceResult(NamedTuple):
@@ -87,7 +78,7 @@ def run_sequence(
     keys = memory_gates = v = W_f = none
     mask, scorer = torch.ones(B, 0, dtype=torch.bool, device=x.device), "none"
     if attention is not None and per_source is not None:
-        form = find_form(attention)
+        form = score_form(attention.scorers.first)
         assert form is not None
         keys, mask = per_source["keys"][:, 0], per_source["mask"]
         values, input_weights = per_source["values"][:, 0], cell.weight_ih[:, E:]

@@ -176,7 +176,7 @@ class PointerSequence(SequenceDecoding):
         (cell,) = target.cells.layers()
         result = run_sequence(cell, x, state, target.attention, per_source, state["context"])
         s, mask = result.h[:, 1:], Mask(keys=per_source["mask"])
-        contexts, weights = target.attention(s, per_source, mask, return_weights=True)
+        contexts, _, weights = target.attention(s, per_source, mask, return_weights=True)
         updated = {**state, **result.last(), "context": contexts[:, -1]}
         return torch.cat([s, contexts, x, weights[:, 0]], dim=-1), updated
 
@@ -189,4 +189,4 @@ def _attend_all(
     offset = updated.get(ATTENTION_PREFIX + "step", 0)
     if isinstance(offset, Tensor):
         updated[ATTENTION_PREFIX + "step"] = offset + query.shape[1]
-    return attention(query, per_source, mask, offset=offset), updated
+    return attention(query, per_source, mask, offset=offset).context, updated

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo.device.triton_support import why_not_triton
+from zoo_fast.device.triton_support import why_not_triton
 from zoo_fast.recurrent.attention_sequence import run_cells
 from zoo_fast.recurrent.layer import has_kernel, run_kernel
 from zoo_recurrent.cells import RecurrentCell, state_names

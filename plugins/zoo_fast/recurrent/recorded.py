@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from zoo.device.cuda_graph import GraphedFunction
-from zoo.device.triton_support import why_not_triton
+from zoo_fast.device.cuda_graph import GraphedFunction
+from zoo_fast.device.triton_support import why_not_triton
 from zoo_fast.recurrent.sequence_inputs import Settings
 
 Function = Callable[[Sequence[Tensor], Settings], Sequence[Tensor]]

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoo.device.triton_support import why_not_triton
+from zoo_fast.device.triton_support import why_not_triton
 from zoo_fast.recurrent.recorded import run_recorded
 from zoo_fast.recurrent.sequence_inputs import SequenceInputs, Settings
 from zoo_fast.recurrent.sequence_loop import Result, Steps, empty_result, run_backward, run_forward

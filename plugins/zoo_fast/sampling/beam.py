@@ -2,9 +2,9 @@
 
 from torch import Tensor
 
-from zoo.device.triton_support import why_not_triton
 from zoo.generation.search import NextTokens
 from zoo.plugin import SearchState
+from zoo_fast.device.triton_support import why_not_triton
 from zoo_sampling.beam import Beam
 from zoo_sampling.beam_pool import num_candidates
 

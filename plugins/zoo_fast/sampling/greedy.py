@@ -5,9 +5,9 @@ import math
 import torch
 from torch import Tensor
 
-from zoo.device.triton_support import why_not_triton
 from zoo.generation.search import NextTokens
 from zoo.plugin import SearchState, Selection
+from zoo_fast.device.triton_support import why_not_triton
 from zoo_sampling.greedy import Greedy
 
 

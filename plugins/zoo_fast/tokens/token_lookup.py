@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import singledispatch
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from zoo.device.triton_support import why_not_triton
-from zoo.plugin import Acceleration, Call, Embedding, plain_class
+from zoo.plugin import Acceleration, Call
+from zoo_fast.device.triton_support import why_not_triton
 from zoo_tokens.token import Token
 
 
@@ -42,19 +41,3 @@ class TokenLookup(Acceleration):
             yield Call(
                 token, (torch.arange(shape[0] * shape[1]).view(shape) % vocab,), {}, "lookup"
             )
-
-
-@singledispatch
-def lookup_table(embedding: Embedding) -> tuple[Tensor, float] | None:
-    """Return the matrix [V, D] and the factor by which its rows are multiplied.
-
-    None if the embedding computes anything else.
-    """
-    return None
-
-
-@lookup_table.register
-def _(embedding: Token) -> tuple[Tensor, float] | None:
-    if plain_class(embedding) is not Token or embedding.map or embedding.segments:
-        return None
-    return embedding.table.weight, embedding.scale

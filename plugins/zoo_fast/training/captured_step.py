@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from zoo.device.cuda_graph import GraphedFunction
-from zoo.device.late_gradients import LateGradients
 from zoo.plugin import Acceleration, Call, LocalStep, LossModule, reference
+from zoo_fast.device.cuda_graph import GraphedFunction
+from zoo_fast.device.late_gradients import LateGradients
 from zoo_fast.training.capture import (
     MAX_GRAPHS,
     make_capturable,

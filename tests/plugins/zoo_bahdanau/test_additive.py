@@ -2,7 +2,6 @@ import math
 
 import torch
 
-from zoo.plugin import Mask
 from zoo_bahdanau.additive import Additive
 
 
@@ -47,14 +46,6 @@ def test_scores_match_the_formula_as_loops():
                     inner += sum(U[n][d] * key[b, s, d].item() for d in range(4))
                     expected += v[n] * math.tanh(inner)
                 assert abs(scores[b, t, s].item() - expected) < 1e-12
-
-
-def test_fused_returns_none():
-    torch.manual_seed(0)
-    additive = Additive(query_dim=4, key_dim=4, hidden=4)
-    states = torch.randn(1, 1, 2, 4)
-
-    assert additive.fused(states, states, states, Mask()) is None
 
 
 def test_state_dict_keys():

@@ -110,7 +110,7 @@ def test_with_the_exponential_alignment_the_context_is_the_sum_of_phi_times_the_
     kappa = [[0.0, 0.0], [0.0, 0.0]]
 
     for t in range(3):
-        context, state = attention(query[:, t : t + 1], states, Mask(keys=mask), state=state)
+        context, state, _ = attention(query[:, t : t + 1], states, Mask(keys=mask), state=state)
         for b in range(2):
             q = query[b, t].tolist()
             hat = [bias[n] + sum(W[n][d] * q[d] for d in range(3)) for n in range(6)]

@@ -2,7 +2,6 @@ import math
 
 import torch
 
-from zoo.plugin import Mask
 from zoo_luong.concat import Concat
 
 
@@ -46,14 +45,6 @@ def test_scores_match_the_formula_as_loops():
                     v[n] * math.tanh(sum(W[n][d] * pair[d] for d in range(7))) for n in range(5)
                 )
                 assert abs(scores[b, t, s].item() - expected) < 1e-12
-
-
-def test_fused_returns_none():
-    torch.manual_seed(0)
-    concat = Concat(query_dim=4, key_dim=4, hidden=4)
-    states = torch.randn(1, 1, 2, 4)
-
-    assert concat.fused(states, states, states, Mask()) is None
 
 
 def test_state_dict_keys():

@@ -1,9 +1,7 @@
-import math
-
 import pytest
 import torch
 
-from zoo.plugin import Mask, WidthConflict
+from zoo.plugin import WidthConflict
 from zoo_luong.dot import Dot
 
 
@@ -31,26 +29,6 @@ def test_scores_match_the_formula_as_loops():
             for s in range(5):
                 expected = sum(query[b, t, d].item() * key[b, s, d].item() for d in range(4))
                 assert abs(scores[b, t, s].item() - expected) < 1e-12
-
-
-def test_fused_path_matches_softmax_attention():
-    torch.manual_seed(0)
-    query = torch.randn(2, 1, 3, 4, dtype=torch.float64)
-    key = torch.randn(2, 1, 5, 4, dtype=torch.float64)
-    values = torch.randn(2, 1, 5, 2, dtype=torch.float64)
-    keys = torch.tensor([[True, True, False, True, False], [True, False, False, False, False]])
-
-    context = Dot(query_dim=4, key_dim=4).fused(query, key, values, Mask(keys=keys))
-
-    assert context.shape == (2, 1, 3, 2)
-    for b in range(2):
-        for t in range(3):
-            valid = [s for s in range(5) if keys[b, s]]
-            exp_scores = {s: math.exp(float(query[b, 0, t] @ key[b, 0, s])) for s in valid}
-            expected = sum(exp_scores[s] * values[b, 0, s] for s in valid) / sum(
-                exp_scores.values()
-            )
-            torch.testing.assert_close(context[b, 0, t], expected, rtol=0, atol=1e-12)
 
 
 def test_unequal_widths_raise():

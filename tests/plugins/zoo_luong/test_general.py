@@ -1,9 +1,6 @@
-import math
-
 import torch
 import torch.nn.functional as F
 
-from zoo.plugin import Mask
 from zoo_luong.general import General
 
 
@@ -50,25 +47,6 @@ def test_score_pairs_matches_torch_bilinear():
     expected = F.bilinear(query, key, general.W.weight[None])[..., 0]
 
     torch.testing.assert_close(general.score_pairs(query, key), expected, rtol=0, atol=1e-12)
-
-
-def test_fused_path_matches_softmax_attention():
-    torch.manual_seed(0)
-    general = General(query_dim=3, key_dim=4).double()
-    query = torch.randn(2, 1, 3, 3, dtype=torch.float64)
-    key = torch.randn(2, 1, 5, 4, dtype=torch.float64)
-    keys = torch.tensor([[True, True, False, True, False], [True, False, False, False, False]])
-
-    context = general.fused(query, general.prepare(key), key, Mask(keys=keys))
-
-    assert context.shape == (2, 1, 3, 4)
-    W = general.W.weight.detach()
-    for b in range(2):
-        for t in range(3):
-            valid = [s for s in range(5) if keys[b, s]]
-            exp_scores = {s: math.exp(float(query[b, 0, t] @ W @ key[b, 0, s])) for s in valid}
-            expected = sum(exp_scores[s] * key[b, 0, s] for s in valid) / sum(exp_scores.values())
-            torch.testing.assert_close(context[b, 0, t], expected, rtol=0, atol=1e-12)
 
 
 def test_state_dict_keys():

@@ -95,7 +95,7 @@ def test_shifting_all_positions_does_not_change_attention(scorer, form, layout):
 
     def attend(offset: int) -> tuple[Tensor, Tensor]:
         with recording(attention) as log:
-            context = attention(states, states, Mask(), position=position, offset=offset)
+            context = attention(states, states, Mask(), position=position, offset=offset).context
         return context, log[""][0]
 
     (context, weights), (shifted_context, shifted_weights) = attend(0), attend(100)

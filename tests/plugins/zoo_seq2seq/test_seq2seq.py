@@ -250,7 +250,7 @@ class SelfAttentive(Encoder):
         )
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Memory:
-        states = self.attention(inputs, inputs, Mask(keys=mask))
+        states = self.attention(inputs, inputs, Mask(keys=mask)).context
         return Memory(states, mask, states.sum(dim=1))
 
 

@@ -134,7 +134,7 @@ def test_attention_matches_torch_multihead_attention(perturb, copy_to_torch_atte
     copy_to_torch_attention(block.attention, other)
     query, memory = randn(2, 3, 8), randn(2, 5, 8, seed=2)
 
-    context = block.attention(query, memory, Mask(keys=MASK))
+    context = block.attention(query, memory, Mask(keys=MASK)).context
 
     expected, _ = other(query, memory, memory, key_padding_mask=~MASK)
     torch.testing.assert_close(context, expected, rtol=0, atol=1e-10)

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from zoo.plugin import Mask, WidthConflict
+from zoo.plugin import WidthConflict
 from zoo_transformer.scaled_dot import ScaledDot
 
 
@@ -42,29 +42,6 @@ def test_attention_matches_torch_scaled_dot_product_attention():
 
     expected = F.scaled_dot_product_attention(query, key, values)
     torch.testing.assert_close(context, expected, rtol=0, atol=1e-12)
-
-
-def test_fused_path_matches_softmax_attention():
-    torch.manual_seed(0)
-    query = torch.randn(2, 2, 3, 5, dtype=torch.float64)
-    key = torch.randn(2, 2, 4, 5, dtype=torch.float64)
-    values = torch.randn(2, 2, 4, 5, dtype=torch.float64)
-    keys = torch.tensor([[True, True, False, True], [True, False, False, False]])
-
-    context = ScaledDot(query_dim=5, key_dim=5).fused(query, key, values, Mask(keys=keys))
-
-    assert context.shape == (2, 2, 3, 5)
-    for b in range(2):
-        for h in range(2):
-            for t in range(3):
-                valid = [s for s in range(4) if keys[b, s]]
-                exp_scores = {
-                    s: math.exp(float(query[b, h, t] @ key[b, h, s]) / math.sqrt(5)) for s in valid
-                }
-                expected = sum(exp_scores[s] * values[b, h, s] for s in valid) / sum(
-                    exp_scores.values()
-                )
-                torch.testing.assert_close(context[b, h, t], expected, rtol=0, atol=1e-12)
 
 
 def test_unequal_widths_raise():

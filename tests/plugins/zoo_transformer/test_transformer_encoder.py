@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo import recording
-from zoo.plugin import Attention, Blueprint, Mask, Memory
+from zoo.plugin import Attention, Blueprint, Memory
 from zoo_alignment.soft import Soft
 from zoo_bahdanau.additive import Additive
 from zoo_luong.dot import Dot
@@ -216,44 +216,15 @@ def test_dropout_is_applied_in_training_only():
     assert torch.equal(evaluated, without(inputs, MASK).states)
 
 
-class Counting(ScaledDot):
-    """Scaled dot that counts the calls of its fused path."""
-
-    name = "counting"
-    fused_calls = 0
-
-    def fused(
-        self,
-        query: Tensor,
-        prepared: Tensor,
-        values: Tensor,
-        mask: Mask,
-        *,
-        dropout_p: float = 0.0,
-    ) -> Tensor | None:
-        self.fused_calls += 1
-        return super().fused(query, prepared, values, mask, dropout_p=dropout_p)
-
-
-def test_fused_path_is_used_with_dropout_of_weights_in_training():
-    encoder, inputs = build(scorer=Blueprint.of(Counting), weight_dropout=0.5), randn()
-    scorer = encoder.blocks[0].attention.scorers[0]
+def test_dropout_of_weights_is_applied_in_training_only():
+    encoder, inputs = build(weight_dropout=0.5), randn()
 
     trained = encoder.train()(inputs, MASK).states
     again = encoder(inputs, MASK).states
     evaluated = encoder.eval()(inputs, MASK).states
-    assert scorer.fused_calls == 3
 
     assert not torch.equal(trained, again)
     assert torch.equal(evaluated, build()(inputs, MASK).states)
-
-
-def test_fused_path_is_used_in_training_without_dropout_of_weights():
-    encoder = build(scorer=Blueprint.of(Counting)).train()
-
-    encoder(randn(), MASK)
-
-    assert encoder.blocks[0].attention.scorers[0].fused_calls == 1
 
 
 def test_each_head_has_its_own_scorer():

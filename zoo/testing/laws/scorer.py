@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import torch
 
-from zoo.attention import Attention, recording
+from zoo.attention import Attention
 from zoo.errors import ZooError
-from zoo.interfaces import Mask, Scorer
+from zoo.interfaces import Scorer
 from zoo.registry.blueprint import Blueprint
 from zoo.testing.configuration import Configuration
-from zoo.testing.law import Law, NotApplicable
+from zoo.testing.law import Law
 from zoo.testing.laws.attention import check_mask, check_stepwise
-from zoo.testing.laws.helpers import assert_close, length_mask, randn
+from zoo.testing.laws.helpers import assert_close, randn
 from zoo.testing.tiny import TinyAlignment
 
 
@@ -104,7 +104,7 @@ def gradients(config: Configuration) -> None:
 
 
 def masked_attention(config: Configuration) -> None:
-    """Inside an attention, masked and future keys have no effect, on both paths and with heads."""
+    """Inside an attention, masked and future keys have no effect, with one head and several."""
     for heads in (1, 2):
         check_mask(config, _attention(config, heads))
 
@@ -114,61 +114,6 @@ def stepwise_queries(config: Configuration) -> None:
     (sequential scorers: for the first query only), and the state can be reordered."""
     for heads in (1, 2):
         check_stepwise(config, _attention(config, heads))
-
-
-def fused_path(config: Configuration) -> None:
-    """The fused path equals the reference path, with its gradients, for every form of mask; it
-    drops weights with the given probability. In float32 if it does not support float64."""
-    attention = _attention(config, 1)
-    dtype = _fused_dtype(attention)
-    tolerance = 1e-7 if dtype == torch.float64 else 1e-4
-    attention.to(dtype)
-    query, memory = (randn(2, n, 8, seed=n).to(dtype).requires_grad_() for n in (3, 4))
-    inputs = [query, memory, *attention.parameters()]
-    keys, masked_row = length_mask([4, 2]), length_mask([4, 0])
-    for mask in (
-        Mask(),
-        Mask(keys=keys),
-        Mask(keys=masked_row),
-        Mask(causal=True),
-        Mask(causal=True, offset=1),
-        Mask(keys=keys, causal=True),
-        Mask(causal=True, bias=randn(1, 3, 4, seed=5).to(dtype)),
-    ):
-        fused = attention(query, memory, mask)
-        with recording(attention):
-            reference = attention(query, memory, mask)
-        assert_close(fused, reference, "the fused context", tolerance=tolerance)
-        grads = (torch.autograd.grad(each.square().sum(), inputs) for each in (fused, reference))
-        for ours, theirs in zip(*grads, strict=True):
-            assert_close(ours, theirs, "a gradient of the fused context", tolerance=tolerance)
-    _check_fused_dropout(attention, dtype)
-
-
-def _fused_dtype(attention: Attention) -> torch.dtype:
-    """Return the first of float64 and float32 that the fused path supports."""
-    for dtype in (torch.float64, torch.float32):
-        states = randn(1, 2, 8, seed=1).to(dtype)
-        prepared = attention.to(dtype).prepare(states)
-        parts = states[:, None], prepared["keys"], prepared["values"], Mask()
-        if attention.scorers.fused(*parts) is not None:
-            return dtype
-    raise NotApplicable("it has no fused path")
-
-
-def _check_fused_dropout(attention: Attention, dtype: torch.dtype) -> None:
-    """Check the fraction of dropped weights, if the fused path supports dropout."""
-    states = randn(2, 32, 8, seed=6).to(dtype)
-    keys = attention.prepare(states)["keys"]
-    values = torch.eye(32, dtype=dtype).expand(2, 1, 32, 32)  # the context is the weights
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        weights = attention.scorers.first.fused(
-            states[:, None], keys, values, Mask(), dropout_p=0.5
-        )
-    if weights is not None:
-        fraction = float((weights == 0).double().mean())
-        assert abs(fraction - 0.5) < 0.1, f"{fraction:.2f} of the weights are dropped, not 0.5"
 
 
 def _attention(config: Configuration, heads: int) -> Attention:
@@ -190,5 +135,4 @@ LAWS = (
     Law("gradients", gradients),
     Law("masked-attention", masked_attention),
     Law("stepwise-queries", stepwise_queries),
-    Law("fused-path", fused_path),
 )

@@ -6,8 +6,8 @@ import torch
 import triton
 from torch import Tensor
 
-from zoo.device.triton_support import dependent_launch
 from zoo.generation.search import NextTokens
+from zoo_fast.device.triton_support import dependent_launch
 from zoo_fast.generation.fixed_search import FixedSearch
 from zoo_fast.generation.kernels import update_triton
 

@@ -9,9 +9,9 @@ import torch
 import triton
 from torch import Tensor
 
-from zoo.device.triton_support import dependent_launch
 from zoo.generation.search import NextTokens
 from zoo.plugin import SearchState, Selection
+from zoo_fast.device.triton_support import dependent_launch
 from zoo_fast.generation.fixed_search import FixedSearch
 from zoo_fast.sampling.kernels import beam_triton, candidates_triton
 from zoo_sampling.beam_pool import BeamConfig

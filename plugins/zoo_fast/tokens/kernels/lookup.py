@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from zoo.device.late_gradients import LateParameters, late_parameters
+from zoo_fast.device.late_gradients import LateParameters, late_parameters
 
 _CHUNK, _ROWS = 1024, 32
 

@@ -10,7 +10,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo.plugin import Mask, additive_scores, fused_additive
+from zoo.plugin import Mask
 from zoo_lab.bench.benchmark import Benchmark, Bound
 
 Size = Annotated[int, Field(ge=1)]
@@ -74,6 +74,9 @@ class AdditiveBenchmark(Benchmark):
 
 def attend(query: Tensor, keys: Tensor, values: Tensor, v: Tensor) -> Tensor:
     """Compute the context [B, T, D] as the scorer 'additive', on the fused path if there is one."""
+    from zoo_fast.attention.additive_scores import additive_scores
+    from zoo_fast.attention.fused_additive import fused_additive
+
     context = fused_additive(query[:, None], keys[:, None], v, values[:, None], Mask())
     if context is not None:
         return context.squeeze(1)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from zoo.plugin import GraphedFunction
+from zoo_fast.device.cuda_graph import GraphedFunction
 from zoo_lab.benchmarks.bahdanau.additive_benchmark import AdditiveBenchmark, Size, attend, textbook
 
 EAGER_LIMIT = 2**33

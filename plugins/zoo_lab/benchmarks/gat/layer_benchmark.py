@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import zoo
-from zoo.plugin import GraphedFunction
+from zoo_fast.device.cuda_graph import GraphedFunction
 from zoo_gat.edge_attention import EdgeAttention
 from zoo_gat.edges import EdgeList
 from zoo_lab.bench.benchmark import Benchmark, Bound

@@ -72,7 +72,7 @@ class ScaledDotAttention(Benchmark):
         model = {"type": "language-model", "embedding": source, "decoder": decoder}
         composed = zoo.compose({"zoo": 1, "name": self.name, "model": model})
         (found,) = (module for module in composed.modules() if isinstance(module, Attention))
-        return found
+        return zoo.accelerate(found)
 
     def _random(self, batch: int, length: int, attention: Attention) -> Tensor:
         weight = attention.out.weight
@@ -142,7 +142,7 @@ class ScaledDotAttention(Benchmark):
 
 
 def _attend(attention: Attention, states: Tensor) -> Tensor:
-    context: Tensor = attention(states, states, Mask(causal=True))
+    context: Tensor = attention(states, states, Mask(causal=True)).context
     return context
 
 

@@ -6,9 +6,9 @@ from training_kit import make_spec, set_dropout, weights, write_files
 
 import zoo
 from zoo.acceleration.binding import bound_accelerations
-from zoo.device.cuda_graph import GraphedFunction
 from zoo.plugin import LocalStep, LossModule
 from zoo.training.callback import Callback
+from zoo_fast.device.cuda_graph import GraphedFunction
 from zoo_fast.training.capture import pad_lengths
 
 pytestmark = [

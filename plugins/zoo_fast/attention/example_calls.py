@@ -1,0 +1,52 @@
+"""Calls of attentions for the laws of accelerations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zoo.plugin import Attention, Blueprint, Call, Mask, Scorer
+from zoo.testing.tiny import TinyAlignment
+
+DIM = 8
+
+
+def attention_calls(scorer: type[Scorer], dtype: torch.dtype, **params: Any) -> Iterator[Call]:
+    """Yield calls with several heads and masks, one query, one key and masked rows."""
+    attention = build_attention(scorer, dtype, heads=2, project="qkv", **params)
+    query, memory = _states(2, 3, dtype), _states(2, 5, dtype)
+    keys = torch.ones(2, 5, dtype=torch.bool)
+    keys[1, 2:] = False
+    for mask in (None, Mask(keys=keys), Mask(keys=keys & keys[:, :1].logical_not())):
+        yield Call(attention, (query, memory, mask))
+    causal = Mask(causal=True, bias=torch.randn(2, 3, 3).to(dtype))
+    yield Call(attention, (query, query, causal))
+    yield Call(attention, (query, query, Mask(causal=True)))
+    yield Call(attention, (query[:, :1], memory, Mask(keys=keys)))
+    yield Call(attention, (query, memory[:, :1]))
+    single = build_attention(scorer, dtype, **params)
+    yield Call(single, (query, memory, Mask(keys=keys)))
+    grouped = build_attention(scorer, dtype, heads=4, kv_heads=2, project="qkv", **params)
+    yield Call(grouped, (query, memory, Mask(causal=True, offset=2)))
+
+
+def build_attention(
+    scorer: type[Scorer], dtype: torch.dtype, *, heads: int = 1, **params: Any
+) -> Attention:
+    """Build an attention with softmax weights, in evaluation mode."""
+    options = {name: params.pop(name) for name in ("project", "kv_heads") if name in params}
+    blueprint = Blueprint.of(
+        Attention,
+        scorer=Blueprint.of(scorer, **params),
+        align=Blueprint.of(TinyAlignment),
+        heads=heads,
+        **options,
+    )
+    return blueprint.build(query_dim=DIM, key_dim=DIM).to(dtype).eval()
+
+
+def _states(batch: int, length: int, dtype: torch.dtype) -> Tensor:
+    return torch.randn(batch, length, DIM).to(dtype)

@@ -1,0 +1,98 @@
+"""State of a Transformer decoder whose caches are not reordered.
+
+Notation: R rows (hypotheses), W rows per source, N positions, D width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from zoo.plugin import State
+
+SLOTS = "slots"
+"""Name of the index of caches in a state: the row of the source at each position, [R, N]."""
+
+
+def _per_hypothesis(state: CachedState) -> dict[str, Tensor]:
+    """Return the caches in the order of the hypotheses, as the reference step takes them."""
+    slots = state.rows[SLOTS].long()  # [R, N]
+    per_hypothesis = {"at": state.rows["at"]}
+    W = state.rows_per_source()
+    if W == 1:  # the caches are in order
+        return {**per_hypothesis, **state.history}
+    first = torch.arange(len(slots), device=slots.device) // W * W
+    source_rows, at = first[:, None] + slots, torch.arange(slots.shape[1], device=slots.device)
+    for name, cache in state.history.items():
+        # [R, N, Hkv, D] -> [R, Hkv, N, D]
+        per_hypothesis[name] = cache[source_rows, :, at].transpose(1, 2).contiguous()
+    return per_hypothesis
+
+
+def _per_source(state: CachedState) -> Mapping[str, Tensor]:
+    """Return the tensors of the source for each hypothesis, as the reference step takes them."""
+    W = state.rows_per_source()
+    return state.shared if W == 1 else _repeat(state.shared, W)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CachedState(State):
+    """State of a fused decoding step; the fields of `State` are computed, so that the reference
+    step can process it too.
+
+    Args:
+        rows: position "at" [R] and slots [R, N] of each hypothesis, reordered with the hypotheses.
+        history: keys and values of the previous steps, one row per hypothesis, which are repeated
+            but not reordered: the slots name the row of each step.
+        shared: tensors with one row per source, neither repeated nor reordered; the source of a
+            hypothesis follows from the number of rows.
+        tables: tensors that do not depend on the batch.
+    """
+
+    per_hypothesis: ClassVar[Any] = property(_per_hypothesis)  # type: ignore[misc]
+    per_source: ClassVar[Any] = property(_per_source)  # type: ignore[misc]
+    rows: Mapping[str, Tensor]
+    history: Mapping[str, Tensor] = field(default_factory=dict)
+    shared: Mapping[str, Tensor] = field(default_factory=dict)
+    tables: Mapping[str, Tensor] = field(default_factory=dict)
+
+    def rows_per_source(self) -> int:
+        """Return the number of hypotheses of each source, W."""
+        return len(self.rows["at"]) // len(self.shared["mask"])
+
+    def updated(self, per_hypothesis: Mapping[str, Tensor]) -> CachedState:
+        """Return the state after a reference step, whose caches are in the order of the rows."""
+        slots = self.rows[SLOTS]
+        own = torch.arange(len(slots), device=slots.device) % self.rows_per_source()
+        own_slots = own.to(slots.dtype)[:, None].expand_as(slots).contiguous()
+        return replace(
+            self,
+            rows={"at": per_hypothesis["at"], SLOTS: own_slots},
+            history={name: per_hypothesis[name] for name in self.history},
+        )
+
+    def reorder(self, parents: Tensor) -> CachedState:
+        return replace(self, rows=_select(self.rows, parents))
+
+    def select(self, sources: Tensor, rows: Tensor) -> CachedState:
+        return replace(
+            self,
+            rows=_select(self.rows, rows),
+            history=_select(self.history, rows),
+            shared=_select(self.shared, sources),
+        )
+
+    def repeat(self, times: int) -> CachedState:
+        return replace(self, rows=_repeat(self.rows, times), history=_repeat(self.history, times))
+
+
+def _select(tensors: Mapping[str, Tensor], rows: Tensor) -> dict[str, Tensor]:
+    return {name: tensor.index_select(0, rows) for name, tensor in tensors.items()}
+
+
+def _repeat(tensors: Mapping[str, Tensor], times: int) -> dict[str, Tensor]:
+    return {name: tensor.repeat_interleave(times, dim=0) for name, tensor in tensors.items()}

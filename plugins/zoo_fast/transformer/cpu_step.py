@@ -1,0 +1,127 @@
+"""Decoding steps of one token on the CPU, with packed weights and one call for the projections of
+self-attention.
+
+Notation: R rows (hypotheses), N positions so far, H heads, D width of a head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from zoo.plugin import Acceleration, Attention, Call, Declined, Mask, Position, State
+from zoo_fast.attention.fused_softmax import fused_softmax
+from zoo_fast.device.packed_linear import PackedWeights, packed_weights
+from zoo_fast.transformer.cached_state import CachedState
+from zoo_fast.transformer.fused_step import why_not_blocks
+from zoo_transformer.block import Block
+from zoo_transformer.transformer_decoder import TransformerDecoder
+
+Sublayer = Callable[[Tensor], Tensor]
+
+
+class PackedDecoding(Acceleration):
+    """Decoding steps of one token on the CPU, inside `PackedWeights.use`."""
+
+    name: ClassVar[str] = "packed-decoding"
+    serves: ClassVar[type[TransformerDecoder]] = TransformerDecoder
+    order: ClassVar[int] = 1
+
+    def why_not(self, target: TransformerDecoder, device: torch.device) -> str | None:
+        if device.type != "cpu":
+            return f"the device is '{device.type}', not 'cpu'"
+        if target.training:
+            return "the decoder is in training mode"
+        if target.position is not None and target.position.has_bias:
+            return f"position '{target.position.name}' adds a bias to the scores"
+        return why_not_blocks(target)
+
+    def step(
+        self, target: TransformerDecoder, tokens: Tensor, state: State
+    ) -> tuple[Tensor, State] | Declined:
+        packed = packed_weights()
+        if packed is None:
+            return Declined("no packed weights are in use")
+        if tokens.shape[1] != 1 or isinstance(state, CachedState):
+            return Declined(f"there are {tokens.shape[1]} tokens, or the state is that of kernels")
+        at = state.per_hypothesis["at"]
+        offset = int(at[0])
+        x = target.embed(tokens, offset)
+        blocks = _Blocks(state, target.position, offset, packed)
+        for index, block in enumerate(target.blocks):
+            x = blocks.run(index, block, x)
+        return target.logits(x), state.updated({**state.per_hypothesis, "at": at + 1})
+
+    def cases(self, dtype: torch.dtype) -> Iterator[Call]:
+        from zoo_fast.transformer.example_calls import decoder_calls
+
+        for decoder, memory, tokens in decoder_calls(dtype):
+            with torch.no_grad(), PackedWeights().use():
+                state = decoder.start(memory, steps=3)
+                yield Call(decoder, (tokens[:, :1], state), method="step")
+
+    def tensors(self, output: Any) -> list[Tensor]:
+        logits, state = output
+        return [logits, *(tensor for _, tensor in sorted(state.per_hypothesis.items()))]
+
+
+class _Blocks:
+    """Blocks of a decoder for one token at an offset; the caches are updated in place.
+
+    `forward` of norms and feed-forward networks is called directly: the step is used without hooks.
+    """
+
+    def __init__(
+        self, state: State, position: Position | None, offset: int, packed: PackedWeights
+    ) -> None:
+        self.caches: Mapping[str, Tensor] = state.per_hypothesis
+        self.sources: Mapping[str, Tensor] = state.per_source
+        self.mask = Mask(keys=self.sources["mask"]).simplified()
+        self.position, self.offset, self.packed = position, offset, packed
+
+    def run(self, index: int, block: Block, x: Tensor) -> Tensor:
+        """Process one token x [R, 1, dim]."""
+        sublayers: list[tuple[Sublayer, nn.Module]]
+        sublayers = [(lambda y: self._attend(index, block.attention, y), block.attention_norm)]
+        if block.memory_dim:
+            sublayers.append(
+                (lambda y: self._attend_source(index, block.cross, y), block.cross_norm)
+            )
+        sublayers.append((block.feed_forward.forward, block.feed_forward_norm))
+        for sublayer, norm in sublayers:
+            x = x + sublayer(norm.forward(x)) if block.pre else norm.forward(x + sublayer(x))
+        return x
+
+    def _attend(self, index: int, attention: Attention, x: Tensor) -> Tensor:
+        """Attend from x [R, 1, dim] to all positions so far, after its key and value are cached."""
+        layers = [(e.weight, e.bias) for e in (attention.query, attention.key, attention.value)]
+        joint = self.packed.linear(x, *layers)
+        joint = joint.view(joint.shape[0], -1, 1, attention.head_dim)  # [R, H + 2 Hkv, 1, D]
+        groups = attention.kv_heads
+        query, key, value = joint.split_with_sizes([attention.heads, groups, groups], dim=1)
+        if self.position is not None and self.position.is_rotary:
+            query = self.position("rotate", query, offset=self.offset)
+            key = self.position("rotate", key, offset=self.offset)
+        keys, values = (self.caches[f"{index}.{name}"] for name in ("keys", "values"))
+        keys.narrow(2, self.offset, 1).copy_(key)
+        values.narrow(2, self.offset, 1).copy_(value)
+        N = self.offset + 1
+        return self._context(attention, query, keys.narrow(2, 0, N), values.narrow(2, 0, N), Mask())
+
+    def _attend_source(self, index: int, attention: Attention, x: Tensor) -> Tensor:
+        keys, values = (self.sources[f"{index}.{name}"] for name in ("keys", "values"))
+        query = self.packed.linear(x, (attention.query.weight, attention.query.bias))
+        query = query.view(-1, attention.heads, 1, attention.head_dim)
+        return self._context(attention, query, keys, values, self.mask)
+
+    def _context(
+        self, attention: Attention, query: Tensor, keys: Tensor, values: Tensor, mask: Mask
+    ) -> Tensor:
+        """Attend with query [R, H, 1, D] and project the merged heads: [R, 1, dim]."""
+        scale: float = attention.scorers.first.scale  # type: ignore[assignment]
+        context = fused_softmax(query, keys, values, mask, scale=scale)
+        out = attention.out
+        return self.packed.linear(context.reshape(query.shape[0], 1, -1), (out.weight, out.bias))

@@ -1,0 +1,92 @@
+"""Calls of Transformers for the laws of accelerations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zoo.plugin import Attention, Blueprint, Call, Mask, Memory
+from zoo.testing.tiny import TinyAlignment
+from zoo_positions.rotary import Rotary
+from zoo_tokens.token import Token
+from zoo_transformer.block import Block
+from zoo_transformer.feed_forward import FeedForward
+from zoo_transformer.norm import Norm
+from zoo_transformer.scaled_dot import ScaledDot
+from zoo_transformer.transformer_decoder import TransformerDecoder
+from zoo_transformer.transformer_encoder import TransformerEncoder
+
+DIM = 64
+
+
+def block_calls(dtype: torch.dtype) -> Iterator[Call]:
+    """Yield calls of blocks with and without a memory, with a masked row and one position."""
+    for memory_dim in (0, DIM):
+        block = Block(
+            dim=DIM,
+            memory_dim=memory_dim,
+            attention=_attention(),
+            cross=_attention() if memory_dim else None,
+            feed_forward=Blueprint.of(FeedForward, hidden=9),
+            norm=Norm(),
+            dropout=0.0,
+        ).to(dtype)
+        for length in (5, 1):
+            memory = _memory(2, 3, dtype)
+            options: dict[str, Any] = {"position": None}
+            if memory_dim:
+                options |= {"memory": memory.states, "memory_mask": Mask(keys=memory.mask)}
+            x = torch.randn(2, length, DIM).to(dtype)
+            yield Call(block, (x, Mask(causal=True)), options)
+
+
+def encoder_calls(dtype: torch.dtype) -> Iterator[Call]:
+    """Yield calls of the blocks of an encoder."""
+    for share_layers in (False, True):
+        encoder = TransformerEncoder(
+            input_dim=DIM,
+            layers=2,
+            attention=_attention(),
+            feed_forward=Blueprint.of(FeedForward, hidden=9),
+            share_layers=share_layers,
+        ).to(dtype)
+        memory = _memory(2, 3, dtype)
+        yield Call(encoder, (memory.states, Mask(keys=memory.mask)), method="run_blocks")
+
+
+def decoder_calls(dtype: torch.dtype) -> Iterator[tuple[TransformerDecoder, Memory, Tensor]]:
+    """Yield decoders with a memory and tokens [B, T]; a row of the memory is masked."""
+    for memory_dim, params in (
+        (DIM, {}),
+        (0, {"norm": Blueprint.of(Norm, kind="rms", place="pre")}),
+        (DIM, {"position": Blueprint.of(Rotary, layout="interleaved")}),
+    ):
+        decoder = TransformerDecoder(
+            embedding=Token(vocab=11, dim=DIM),
+            memory_dim=memory_dim,
+            layers=2,
+            attention=_attention(),
+            feed_forward=Blueprint.of(FeedForward, hidden=9),
+            **params,
+        )
+        yield decoder.to(dtype).eval(), _memory(2, 3, dtype), torch.randint(1, 11, (2, 3))
+
+
+def _attention() -> Blueprint[Attention]:
+    return Blueprint.of(
+        Attention,
+        scorer=Blueprint.of(ScaledDot),
+        align=Blueprint.of(TinyAlignment),
+        heads=2,
+        kv_heads=1,
+    )
+
+
+def _memory(batch: int, length: int, dtype: torch.dtype) -> Memory:
+    states = torch.randn(batch, length, DIM).to(dtype)
+    mask = torch.ones(batch, length, dtype=torch.bool)
+    mask[-1] = False
+    return Memory(states, mask, states.mean(dim=1))

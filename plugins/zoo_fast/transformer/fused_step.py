@@ -1,0 +1,178 @@
+"""Decoding steps of one token in Triton kernels.
+
+Notation: R rows (hypotheses), N positions, D width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from zoo.plugin import Acceleration, Attention, Call, Declined, Memory, State, plain_class
+from zoo_fast.device.triton_support import why_not_triton_on
+from zoo_fast.transformer.cached_state import SLOTS, CachedState
+from zoo_fast.transformer.matrices import lookup_table, output_matrix
+from zoo_fast.transformer.positions import (
+    added_vectors,
+    is_interleaved,
+    rotation,
+    why_not_tables,
+)
+from zoo_fast.transformer.residual import why_not_norm
+from zoo_transformer.feed_forward import FeedForward
+from zoo_transformer.norm import RMSNorm
+from zoo_transformer.scaled_dot import ScaledDot
+from zoo_transformer.transformer_decoder import TransformerDecoder
+
+SOURCE_BLOCK = 32
+_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+
+
+class FusedDecoding(Acceleration):
+    """Decoding steps of one token in Triton kernels, with caches that are not reordered."""
+
+    name: ClassVar[str] = "fused-decoding"
+    serves: ClassVar[type[TransformerDecoder]] = TransformerDecoder
+
+    def why_not(self, target: TransformerDecoder, device: torch.device) -> str | None:
+        reason = why_not_triton_on(device.type)
+        if reason is not None:
+            return reason
+        if target.training:
+            return "the decoder is in training mode"
+        kinds = {(weight.dtype, weight.device) for weight in target.parameters()}
+        if len(kinds) > 1:
+            return "the weights differ in dtype or device"
+        if kinds.pop()[0] not in _DTYPES:
+            return f"the dtype is not one of {', '.join(map(str, _DTYPES))}"
+        return why_not_tables(target.position) or why_not_blocks(target)
+
+    def start(
+        self, target: TransformerDecoder, memory: Memory, *, steps: int
+    ) -> CachedState | Declined:
+        target.check_steps(steps)
+        memory = _pad_source(memory)
+        R, device = memory.mask.shape[0], memory.mask.device
+        like = torch.empty(0, dtype=next(target.parameters()).dtype, device=device)
+        history: dict[str, Tensor] = {}
+        shared: dict[str, Tensor] = {"mask": memory.mask}
+        for index, block in enumerate(target.blocks):
+            attention: Attention = block.attention
+            for name in ("keys", "values"):  # [R, Hkv, N, D]
+                history[f"{index}.{name}"] = like.new_zeros(
+                    R, attention.kv_heads, steps, attention.head_dim
+                )
+            if target.memory_dim:
+                source = block.cross.prepare(memory.states)
+                shared |= {f"{index}.{name}": tensor for name, tensor in source.items()}
+        rows = {
+            "at": torch.zeros(R, dtype=torch.long, device=device),
+            SLOTS: torch.zeros(R, steps, dtype=torch.int16, device=device),
+        }
+        tables = _tables(target, steps, like)
+        return CachedState(rows=rows, history=history, shared=shared, tables=tables)
+
+    def step(
+        self, target: TransformerDecoder, tokens: Tensor, state: State
+    ) -> tuple[Tensor, State] | Declined:
+        """Process one token [R, 1]; the kernels update the caches in place."""
+        if not isinstance(state, CachedState):
+            return Declined("the state is not that of the kernels")
+        if tokens.shape[1] != 1:
+            return Declined(f"there are {tokens.shape[1]} tokens")
+        from zoo_fast.transformer.kernels.decode_step import run_blocks
+        from zoo_fast.transformer.kernels.embed import embed
+
+        at, added = state.rows["at"], state.tables.get("added")
+        lookup = lookup_table(target.embedding)
+        if lookup is not None:
+            x, next_at = embed(tokens[:, 0], at, *lookup, added)
+        else:
+            x, next_at = target.embedding(tokens)[:, 0], at + 1
+            x = x if added is None else x + added.index_select(0, at)
+        if target.embedding_norm is not None:
+            x = target.embedding_norm(x)
+        matrix = output_matrix(target.output)
+        x = run_blocks(
+            x,
+            state,
+            list(target.blocks),
+            interleaved=is_interleaved(target.position),
+            final_norm=target.final_norm,
+            matrix=matrix,
+        )
+        logits: Tensor = x if len(x) == 1 and matrix is not None else target.output(x)
+        return logits[:, None], replace(state, rows={**state.rows, "at": next_at})
+
+    def cases(self, dtype: torch.dtype) -> Iterator[Call]:
+        from zoo_fast.transformer.example_calls import decoder_calls
+
+        with torch.no_grad():
+            for decoder, memory, tokens in decoder_calls(dtype):
+                yield Call(decoder, (memory,), {"steps": 3}, method="start")
+                state = self.start(decoder, memory, steps=3)
+                yield Call(decoder, (tokens[:, :1], state), method="step")
+
+    def tensors(self, output: Any) -> list[Tensor]:
+        """Return the logits of a step, or the caches of a new state."""
+        if isinstance(output, State):
+            return [tensor for _, tensor in sorted(output.per_hypothesis.items())]
+        logits, state = output
+        return [logits, *self.tensors(state)]
+
+
+def why_not_blocks(decoder: TransformerDecoder) -> str | None:
+    """Return the reason why a step does not support the parts of a block, or None if it does."""
+    for block in decoder.blocks:
+        norms = [block.attention_norm, block.feed_forward_norm]
+        norms += [block.cross_norm] if block.memory_dim else []
+        if plain_class(block.feed_forward) is not FeedForward:
+            return f"{type(block.feed_forward).__name__} is not known"
+        for norm in norms:
+            if type(norm) is not RMSNorm and why_not_norm(norm) is not None:
+                return "a norm is neither RMSNorm nor LayerNorm with weight and bias"
+        for attention in (block.attention, *((block.cross,) if block.memory_dim else ())):
+            reason = _why_not_attention(attention)
+            if reason is not None:
+                return reason
+    return None
+
+
+def _why_not_attention(attention: Attention) -> str | None:
+    scorer = attention.scorers.first
+    if plain_class(attention) is not Attention:
+        return f"{type(attention).__name__} is not known"
+    if plain_class(scorer) is not ScaledDot:
+        return f"scorer '{scorer.name}' is not scaled-dot"
+    if not attention.align.is_softmax:
+        return f"alignment '{attention.align.name}' is not a softmax"
+    if attention.project != "qkv" or attention.merge != "concat":
+        return "the attention does not project or concatenate its heads"
+    if attention.head_dim % 32:
+        return f"the width of a head is {attention.head_dim}, not a multiple of 32"
+    return None
+
+
+def _tables(decoder: TransformerDecoder, steps: int, like: Tensor) -> dict[str, Tensor]:
+    """Return the vectors or the angles of the positions."""
+    if decoder.position is None:
+        return {}
+    added = added_vectors(decoder.position, steps, like)
+    angles = rotation(decoder.position, steps, like)
+    tables = {} if added is None else {"added": added}
+    return tables if angles is None else {**tables, "cos": angles.cos, "sin": angles.sin}
+
+
+def _pad_source(memory: Memory) -> Memory:
+    """Return the memory with a length that is a multiple of SOURCE_BLOCK.
+
+    Captured steps can then be used for sources of similar length.
+    """
+    extra = -memory.mask.shape[1] % SOURCE_BLOCK
+    states, mask = F.pad(memory.states, (0, 0, 0, extra)), F.pad(memory.mask, (0, extra))
+    return replace(memory, states=states, mask=mask)

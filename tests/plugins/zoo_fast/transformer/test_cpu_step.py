@@ -1,0 +1,92 @@
+"""Decoding steps with packed weights against the reference step."""
+
+import pytest
+import torch
+
+import zoo
+from zoo.plugin import Declined, Memory
+from zoo_fast.device.packed_linear import PackedWeights
+from zoo_fast.transformer.cpu_step import PackedDecoding
+
+ATTENTION = {"scorer": "scaled-dot", "align": "soft", "heads": 2, "head_dim": 32}
+PARTS = {
+    "post-norm, source": {"position": "sinusoidal", "output": {"tied": True}},
+    "pre-norm, grouped heads, rotary": {
+        "position": "rotary",
+        "norm": {"kind": "rms", "place": "pre"},
+        "attention": {**ATTENTION, "kv_heads": 1, "bias": False},
+        "feed_forward": {"hidden": 6, "gated": True, "bias": False},
+    },
+}
+
+
+@pytest.fixture(autouse=True)
+def mkldnn():
+    """torch disables oneDNN after a product in bfloat16 on CPUs without its instructions."""
+    before = torch.backends.mkldnn.enabled
+    torch._C._set_mkldnn_enabled(True)
+    yield
+    torch._C._set_mkldnn_enabled(before)
+
+
+def build(parts):
+    torch.manual_seed(0)
+    block = {"type": "transformer", "layers": 2, "attention": ATTENTION}
+    block |= {"feed_forward": {"hidden": 6}}
+    source = {"type": "token", "vocab": 9, "dim": 64}
+    model = {"type": "seq2seq", "source": source, "encoder": block, "decoder": {**block, **parts}}
+    return zoo.accelerate(zoo.compose({"zoo": 1, "name": "test", "model": model}).eval())
+
+
+@pytest.fixture
+def lean_steps(monkeypatch):
+    """Count the steps that do not use the reference path."""
+    calls = []
+    step = PackedDecoding.step
+
+    def count(*args):
+        output = step(*args)
+        calls.extend([1] if not isinstance(output, Declined) else [])
+        return output
+
+    monkeypatch.setattr(PackedDecoding, "step", count)
+    return calls
+
+
+@torch.no_grad()
+def decode(decoder, memory: Memory, packed: PackedWeights | None):
+    tokens = torch.randint(1, 9, (3, 5), generator=torch.Generator().manual_seed(0))
+    state, logits = decoder.start(memory, steps=5), []
+    for t in range(5):
+        if packed is None:
+            found, state = decoder.step(tokens[:, t, None], state)
+        else:
+            with packed.use():
+                found, state = decoder.step(tokens[:, t, None], state)
+        logits.append(found)
+        state = state.reorder(torch.tensor([1, 2, 0])) if t == 2 else state
+    return torch.cat(logits, dim=1)
+
+
+@pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
+def test_logits_equal_the_reference_step(parts, lean_steps):
+    model = build(parts)
+    memory = model.encode(torch.tensor([[3, 4, 5], [6, 7, 0], [8, 0, 0]]))
+    expected = decode(model.decoder, memory, None)
+
+    found = decode(model.decoder, memory, PackedWeights())
+
+    torch.testing.assert_close(found, expected)
+    assert len(lean_steps) == 5
+
+
+def test_hooks_use_the_reference_step(lean_steps):
+    model = build({})
+    memory = model.encode(torch.tensor([[3, 4], [6, 7], [8, 0]]))
+    calls = []
+    model.decoder.blocks[1].attention.out.register_forward_hook(lambda *args: calls.append(1))
+
+    decode(model.decoder, memory, PackedWeights())
+
+    assert not lean_steps
+    assert len(calls) == 5

@@ -1,0 +1,77 @@
+"""Blocks with residual sums and norms in kernels, against the reference path; relative errors below
+1e-4 in float32."""
+
+import pytest
+import torch
+
+import zoo
+from zoo.plugin import Mask
+from zoo_fast.transformer.fused_blocks import DecoderBlocks, EncoderBlocks, FusedBlock
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@pytest.fixture(autouse=True)
+def interpreter(monkeypatch):
+    pytest.importorskip("triton")
+    monkeypatch.setenv("ZOO_TRITON", "interpret")
+    with torch.device(DEVICE):
+        yield
+
+
+def make_model():
+    torch.manual_seed(0)
+    return zoo.accelerate(zoo.compose("transformer-tiny").to(DEVICE))
+
+
+def test_hooks_of_the_norm_run():
+    block, calls = make_model().encoder.blocks[0], []
+    block.attention_norm.register_forward_hook(lambda *_: calls.append(1))
+    block(torch.zeros(1, 2, block.dim), Mask(), position=None)
+    assert calls == [1]
+
+
+@pytest.mark.parametrize("name", ["encoder", "decoder"])
+def test_a_block_equals_its_reference_path(name, monkeypatch):
+    """With all kernels of training, in float32 without dropout."""
+    monkeypatch.setattr("zoo_fast.attention.joint_linear.replaces_calls", lambda *_: True)
+    monkeypatch.setattr("zoo_fast.attention.projections.replaces_calls", lambda *_: True)
+    part = getattr(make_model(), name)
+    block, x = part.blocks[0], torch.randn(2, 3, part.blocks[0].dim, requires_grad=True)
+    memory = torch.randn(2, 4, block.dim) if name == "decoder" else None
+    leaves, upper = [x, *block.parameters()], torch.randn(2, 3, block.dim)
+    results = []
+    for switch in ("on", "off"):
+        monkeypatch.setenv("ZOO_FAST", switch)
+        out = block(x, Mask(causal=True), position=None, memory=memory, memory_mask=Mask())
+        results.append([out, *torch.autograd.grad(out, leaves, upper)])
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
+
+
+def test_a_training_step_equals_the_reference_path(monkeypatch):
+    """With all kernels of training: encoder and decoder pass the output of a block on twice, and
+    the memories of all blocks are one product."""
+    for module in ("joint_linear", "joint_memory", "projections"):
+        monkeypatch.setattr(f"zoo_fast.attention.{module}.replaces_calls", lambda *_: True)
+    model, parameters = make_model().eval(), []
+    parameters = list(model.parameters())
+    source, targets = torch.tensor([[3, 4, 5], [6, 0, 0]]), torch.tensor([[1, 2], [3, 4]])
+    results = []
+    for switch in ("on", "off"):
+        monkeypatch.setenv("ZOO_FAST", switch)
+        logits = model.decoder(targets, model.encode(source))
+        grads = torch.autograd.grad(logits.square().sum(), parameters, allow_unused=True)
+        results.append([logits, *(grad for grad in grads if grad is not None)])
+    torch.testing.assert_close(*results, rtol=1e-3, atol=1e-3)
+
+
+def test_reasons():
+    model, device = make_model(), torch.device(DEVICE)
+    assert EncoderBlocks().why_not(model.encoder, device) is None
+    assert DecoderBlocks().why_not(model.decoder, device) is None
+    block = model.encoder.blocks[0]
+    block.pre = True
+    assert FusedBlock().why_not(block, device) == "the norm is before the sublayer"
+    block.pre, block.attention_norm = False, torch.nn.RMSNorm(block.dim)
+    reason = "the norm is not LayerNorm with weight and bias"
+    assert EncoderBlocks().why_not(model.encoder, device) == reason

@@ -1,0 +1,167 @@
+"""Decoding steps in Triton kernels, compared with the reference path."""
+
+import pytest
+import torch
+
+import zoo
+from zoo import recording
+from zoo.acceleration.conditions import why_not
+from zoo.plugin import Memory
+from zoo_fast.transformer.cached_state import CachedState
+from zoo_fast.transformer.fused_step import FusedDecoding
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+GPT = {"norm": {"place": "pre"}, "position": {"type": "learned", "length": 9}}
+LLAMA = {"norm": {"kind": "rms", "place": "pre"}, "position": "rotary"}
+CASES = {
+    "post-norm": ({"position": "sinusoidal"}, {}, {"activation": "relu"}),
+    "llama": (
+        LLAMA,
+        {"heads": 4, "kv_heads": 2, "bias": False},
+        {"gated": True, "activation": "silu", "bias": False},
+    ),
+    "gpt": (GPT, {"bias": True}, {"activation": "gelu-tanh"}),
+    "interleaved": (
+        {"norm": {"kind": "rms"}, "position": {"type": "rotary", "layout": "interleaved"}},
+        {"heads": 4, "kv_heads": 1, "bias": "qkv"},
+        {"activation": "gelu"},
+    ),
+}
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("gpt", "interleaved")]
+ALL = ["post-norm", "llama", *SLOW]
+
+
+@pytest.fixture(autouse=True)
+def interpreter(monkeypatch):
+    pytest.importorskip("triton")
+    monkeypatch.setenv("ZOO_TRITON", "interpret")
+    if DEVICE == "cpu":
+        from zoo_fast.transformer.kernels import decode_step
+
+        # The interpreter takes time for each program.
+        def tiles(M, N, K, dtype, half_head=64, paired=False):
+            blocks = {"BM": 1 if M == 1 else 16, "BN": half_head, "BK": 64 if N == 128 else 128}
+            one_pass = blocks["BK"] >= K
+            launch = {"STAGES": 1, "LINES": 0, "num_warps": 4}
+            return blocks | {"NORM_BK": 0 if one_pass else 64} | launch
+
+        monkeypatch.setattr(decode_step, "linear_tiles", tiles)
+
+
+def make_decoder(case, dim=128):
+    options, heads, network = CASES[case]
+    attention = {"scorer": "scaled-dot", "align": "soft", "heads": 2, "head_dim": 32, **heads}
+    embedding = {"type": "token", "vocab": 37, "dim": dim}
+    if case == "interleaved":
+        embedding["inner_dim"] = 16
+    decoder = {"type": "transformer", "layers": 1, "attention": attention, **options}
+    decoder["feed_forward"] = {"hidden": 50, **network}
+    if case in ("post-norm", "gpt"):
+        encoder = {"type": "transformer", "layers": 1, "attention": attention}
+        encoder["feed_forward"] = {"hidden": 8}
+        model = {"type": "seq2seq", "source": embedding, "encoder": encoder, "decoder": decoder}
+    else:
+        model = {"type": "language-model", "embedding": embedding, "decoder": decoder}
+    built = zoo.compose({"zoo": 1, "name": "test", "model": model}).eval().decoder.to(DEVICE)
+    generator = torch.Generator().manual_seed(0)
+    for parameter in built.parameters():
+        values = torch.randn(parameter.shape, generator=generator)
+        parameter.data.add_(0.1 * values.to(DEVICE))
+    return zoo.accelerate(built)
+
+
+def make_memory(decoder, batch):
+    if not decoder.memory_dim:
+        return Memory.empty(batch, device=DEVICE)
+    generator = torch.Generator().manual_seed(1)
+    states = torch.randn(batch, 5, decoder.memory_dim, generator=generator).to(DEVICE)
+    mask = torch.ones(batch, 5, dtype=torch.bool, device=DEVICE)
+    mask[-1, 2:] = False
+    return Memory(states, mask, states[:, 0])
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("case", ALL)
+@torch.no_grad()
+def test_steps_after_a_prompt_equal_the_forward_pass(case, batch):
+    decoder = make_decoder(case)
+    memory = make_memory(decoder, batch)
+    tokens = torch.randint(1, 37, (batch, 5), generator=torch.Generator().manual_seed(2)).to(DEVICE)
+    expected = decoder(tokens, memory)
+    state, found = decoder.start(memory, steps=5), []
+    assert isinstance(state, CachedState)
+    for part in tokens.split([3, 1, 1], dim=1):
+        logits, state = decoder.step(part, state)
+        found.append(logits)
+    torch.testing.assert_close(torch.cat(found, dim=1), expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("case", ALL)
+@torch.no_grad()
+def test_reordered_hypotheses_continue_their_parents(case, monkeypatch):
+    monkeypatch.setattr("zoo_fast.transformer.kernels.tiles.PROGRAMS", 0)  # as with many rows
+    decoder = make_decoder(case)
+    memory, W = make_memory(decoder, 2), 3
+    repeated = make_memory(decoder, 2)
+    repeated = Memory(*(part.repeat_interleave(W, dim=0) for part in
+                        (repeated.states, repeated.mask, repeated.summary)))  # fmt: skip
+    state, tokens = decoder.start(memory, steps=4).repeat(W), None
+    generator = torch.Generator().manual_seed(3)
+    for parents in ([2, 0, 0, 5, 5, 3], [1, 1, 2, 4, 3, 5], [0, 2, 1, 3, 3, 3]):
+        new = torch.randint(1, 37, (2 * W, 1), generator=generator).to(DEVICE)
+        tokens = new if tokens is None else torch.cat([tokens, new], dim=1)
+        logits, state = decoder.step(new, state)
+        expected = decoder(tokens, repeated)[:, -1:]
+        torch.testing.assert_close(logits, expected, atol=1e-4, rtol=1e-4)
+        parents = torch.tensor(parents, device=DEVICE)
+        state, tokens = state.reorder(parents), tokens[parents]
+
+
+@torch.no_grad()
+def test_other_paths_continue_a_fused_state():
+    decoder = make_decoder("llama")
+    memory = make_memory(decoder, 2)
+    tokens = torch.tensor([[1, 5, 7, 2], [3, 9, 4, 4]], device=DEVICE)
+    expected = decoder(tokens, memory)
+    state = decoder.start(memory, steps=4)
+    _, state = decoder.step(tokens[:, :2], state)
+    with recording(decoder):
+        logits, state = decoder.step(tokens[:, 2:3], state)
+    torch.testing.assert_close(logits, expected[:, 2:3], atol=1e-4, rtol=1e-4)
+    logits, _ = decoder.step(tokens[:, 3:], state)
+    torch.testing.assert_close(logits, expected[:, 3:], atol=1e-4, rtol=1e-4)
+
+
+def test_reasons_for_the_reference_path(monkeypatch):
+    decoder = make_decoder("llama")
+
+    def reason():
+        return why_not(FusedDecoding(), decoder, torch.device(DEVICE))
+
+    assert reason() == "gradients are enabled"
+    with torch.no_grad():
+        assert reason() is None
+        handle = decoder.blocks[0].register_forward_hook(lambda *_: None)
+        assert reason() == "a part has module hooks"
+        handle.remove()
+        decoder.double()
+        assert "the dtype is not" in reason()
+        decoder.float()
+        monkeypatch.setenv("ZOO_TRITON", "off")
+        assert reason() == "ZOO_TRITON is 'off'"
+
+
+@torch.no_grad()
+def test_a_state_can_be_selected_and_has_the_layout_of_the_reference():
+    decoder = make_decoder("post-norm")
+    state = decoder.start(make_memory(decoder, 2), steps=4).repeat(2)
+    tokens = torch.tensor([[1], [5], [7], [2]], device=DEVICE)
+    _, state = decoder.step(tokens, state)
+    parents = torch.tensor([1, 1, 3, 2], device=DEVICE)
+    keys = state.per_hypothesis["0.keys"]
+    state = state.reorder(parents)
+    assert torch.equal(state.per_hypothesis["0.keys"], keys[parents])
+    chosen = state.select(torch.tensor([1], device=DEVICE), torch.tensor([2, 3], device=DEVICE))
+    assert torch.equal(chosen.per_hypothesis["0.keys"], keys[parents][2:])
+    assert torch.equal(chosen.per_source["mask"], state.per_source["mask"][2:])
+    assert chosen.per_hypothesis["at"].tolist() == [1, 1]
