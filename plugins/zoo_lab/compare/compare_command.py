@@ -15,8 +15,8 @@ from zoo_lab.run_options import DataOption, ExamplesOption, LimitOption
 
 if TYPE_CHECKING:
     from zoo_lab.compare.comparing import RunOptions
-    from zoo_lab.compare.comparison_result import Comparison
-    from zoo_lab.compare.study_file import Plan, Settings
+    from zoo_lab.compare.comparison_result import StudyResult
+    from zoo_lab.compare.study_file import Settings, StudyPlan
     from zoo_lab.compare.variant_run import RunTask
 
 
@@ -105,7 +105,7 @@ def command(
 
 def _read(
     sources: Sequence[str], swaps: Sequence[str], settings: Settings, *, product: bool
-) -> list[Plan]:
+) -> list[StudyPlan]:
     from zoo_lab.compare.study_file import is_study, make_study, read_study
     from zoo_lab.compare.swap import parse_swap
 
@@ -127,7 +127,7 @@ def _read(
     return plans
 
 
-def _run(plans: Sequence[Plan], options: RunOptions) -> tuple[list[Comparison], bool]:
+def _run(plans: Sequence[StudyPlan], options: RunOptions) -> tuple[list[StudyResult], bool]:
     """Return the results, and whether all runs have one."""
     from zoo.cli.progress import task_progress
     from zoo.training.interruption import Interrupted, raise_on_sigterm
@@ -177,7 +177,7 @@ def _describe(task: RunTask, problem: str | None, seconds: float, ended: int, ta
     return f"[{ended}/{tasks}] {task.name}: {state} ({seconds:.0f} s)"
 
 
-def _list_variants(plans: Sequence[Plan], *, as_json: bool) -> int:
+def _list_variants(plans: Sequence[StudyPlan], *, as_json: bool) -> int:
     """Print the variants; return 1 if one of them is not valid."""
     from zoo.errors import SpecError
     from zoo.spec.composition import check_spec
@@ -204,7 +204,7 @@ def _list_variants(plans: Sequence[Plan], *, as_json: bool) -> int:
     return failed
 
 
-def _print_tables(results: Sequence[Comparison], output: Path) -> None:
+def _print_tables(results: Sequence[StudyResult], output: Path) -> None:
     from zoo_lab.compare.table import table_columns, table_rows
 
     for result in results:

@@ -39,7 +39,7 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudyPlan:
     """A study with its variants.
 
     Attributes:
@@ -87,7 +87,9 @@ def is_study(source: str) -> bool:
     return isinstance(data, dict) and "base" in data
 
 
-def read_study(source: str, settings: Settings, registry: ComponentRegistry | None = None) -> Plan:
+def read_study(
+    source: str, settings: Settings, registry: ComponentRegistry | None = None
+) -> StudyPlan:
     """Read a study file; raise SpecError with the problems found."""
     registry = registry or default_registry()
     document = read_file(source, "a study")
@@ -109,7 +111,7 @@ def make_study(
     *,
     product: bool = False,
     registry: ComponentRegistry | None = None,
-) -> Plan:
+) -> StudyPlan:
     """Return the study of ``zoo compare SPEC --swap ...``: a group for each path, or their
     product."""
     registry = registry or default_registry()
@@ -130,7 +132,7 @@ def _plan(
     settings: Settings,
     registry: ComponentRegistry,
     find_place: Callable[[Sequence[str]], Place | None],
-) -> Plan:
+) -> StudyPlan:
     fixed = [f"{path}={json.dumps(value)}" for path, value in study.set.items()]
     replaced = {"evaluate": study.evaluate, "figures": study.figures}
     base = read_base(
@@ -143,7 +145,7 @@ def _plan(
     resolved = load_spec(base.spec, registry=registry).resolve()
     limit = study.limit if settings.limit is None else settings.limit
     seeds = tuple(study.seeds) if settings.seeds is None else settings.seeds
-    plan = Plan(study, base, seeds, limit, settings.examples)
+    plan = StudyPlan(study, base, seeds, limit, settings.examples)
     _add(plan, Variant(BASELINE, (), change_recipe(base, (), settings.examples)))
     for name, group in study.groups.items():
         rows = plan.groups.setdefault(name, {_baseline_label(group, resolved): BASELINE})
@@ -180,7 +182,7 @@ def _list_variants(group: Group) -> list[tuple[str, Changes]]:
     return [*found, *group.variants.items()]
 
 
-def _add(plan: Plan, variant: Variant) -> str:
+def _add(plan: StudyPlan, variant: Variant) -> str:
     """Add a variant, and return its name, or that of the same variant if there is one."""
     for known in plan.variants.values():
         if known.recipe.fingerprint == variant.recipe.fingerprint:

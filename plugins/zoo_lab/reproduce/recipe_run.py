@@ -69,7 +69,7 @@ def write_results(recipe: RecipeFile, output: Path) -> Reproduction:
         paper=source.paper,
         data=check_data(source.data),
         differences=source.differences,
-        seeds_asked=source.seeds,
+        planned_seeds=source.seeds,
         figures=collect_figures(source.figures, seeds),
         seeds=seeds,
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from zoo_lab.reproduce.recipe_file import RecipeFile
     from zoo_lab.reproduce.result import Reproduction
     from zoo_lab.reproduce.seed_run import Options
+    from zoo_lab.reproduce.side_by_side import SeedTask
 
 COLUMNS = ("name", "figure", "published", "target", "result", "seeds", "minutes")
 
@@ -66,6 +68,7 @@ def command(
     from zoo_lab.bench.selection import find_device
     from zoo_lab.reproduce.data_check import set_data_folder
     from zoo_lab.reproduce.seed_run import Options
+    from zoo_lab.reproduce.side_by_side import list_tasks
 
     set_data_folder(data)
     if bool(names) == all_recipes and not list_recipes:
@@ -80,8 +83,16 @@ def command(
     settings += [] if examples is None else ["--examples", str(examples)]
     recipes, failed = _read(chosen, overrides or ())
     if jobs > 1:
-        more = [*settings, *(["--device", device] if device else [])]
-        results, stopped = _run_side_by_side(recipes, output, seeds, more, jobs)
+        make_tasks = partial(
+            list_tasks,
+            output=output,
+            seeds=seeds,
+            settings=settings,
+            device=device,
+            max_seconds=limit,
+            examples=examples,
+        )
+        results, stopped = _run_side_by_side(recipes, output, make_tasks, jobs)
     else:
         selected = [part for seed in seeds or () for part in ("--seed", str(seed))]
         arguments = ["zoo", "reproduce", *(names or ["--all"]), *selected, *settings]
@@ -145,8 +156,7 @@ def _run(
 def _run_side_by_side(
     recipes: Sequence[RecipeFile],
     output: Path,
-    seeds: Sequence[int] | None,
-    arguments: Sequence[str],
+    make_tasks: Callable[[RecipeFile], list[SeedTask]],
     jobs: int,
 ) -> tuple[list[Reproduction], bool]:
     """Return the results of runs in processes, and whether one failed."""
@@ -154,13 +164,13 @@ def _run_side_by_side(
     from zoo.training.interruption import raise_on_sigterm
     from zoo_lab.reproduce.data_check import check_data
     from zoo_lab.reproduce.recipe_run import write_results
-    from zoo_lab.reproduce.side_by_side import list_tasks, run_tasks
+    from zoo_lab.reproduce.side_by_side import run_tasks
 
     tasks, usable = [], []
     for recipe in recipes:
         try:
             check_data(recipe.recipe.data)
-            tasks += list_tasks(recipe, output, seeds, arguments)
+            tasks += make_tasks(recipe)
             usable.append(recipe)
         except ZooError as error:
             typer.echo(f"{recipe.name}: {error}", err=True)

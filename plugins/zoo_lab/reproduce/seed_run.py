@@ -80,7 +80,7 @@ class SeedRun:
     options: Options
     values: dict[str, float] = field(default_factory=dict)
     signatures: dict[str, str] = field(default_factory=dict)
-    cut: list[str] = field(default_factory=list)
+    shortened: list[str] = field(default_factory=list)
 
     def run(self) -> SeedResult:
         """Train, evaluate and measure.
@@ -100,7 +100,7 @@ class SeedRun:
                 run = ProgramRun(self.folder, model, self.options.device, self.seed, progress)
                 self.values |= self.recipe.recipe.program.build().run(run)
         if self.options.examples is not None:
-            self.cut.append(cut_by_examples(self.options.examples))
+            self.shortened.append(cut_by_examples(self.options.examples))
         seconds = time.monotonic() - started
         before = max(0.0, trained.get("training_seconds", 0.0) - seconds)  # of interrupted runs
         return SeedResult(
@@ -115,7 +115,7 @@ class SeedRun:
             seconds=round(before + seconds, 1),
             values=self.values,
             signatures=self.signatures,
-            cut=self.cut,
+            shortened=self.shortened,
             side_by_side=self.options.side_by_side,
             **trained,
         )
@@ -143,7 +143,9 @@ class SeedRun:
         assert kept.info is not None
         limit = self.options.limit
         if limit is not None and result.step < kept.info.steps and stored["seconds"] >= limit:
-            self.cut.append(f"{cut_by_time(limit)} at step {result.step:,} of {kept.info.steps:,}")
+            self.shortened.append(
+                f"{cut_by_time(limit)} at step {result.step:,} of {kept.info.steps:,}"
+            )
         return result.path, {
             "steps": result.step,
             "parameters": kept.info.parameters,
