@@ -12,7 +12,7 @@ from pathlib import Path
 
 from zoo_lab.compare.comparison_plot import plot_comparison
 from zoo_lab.compare.comparison_result import StudyResult, collect_results, read_comparison
-from zoo_lab.compare.study_file import Settings, StudyPlan, read_study
+from zoo_lab.compare.study_file import StudyPlan, StudySettings, read_study
 from zoo_lab.compare.summary import summarise
 from zoo_lab.compare.table import table_columns, table_rows
 from zoo_lab.reproduce.figures import format_figure
@@ -54,7 +54,7 @@ How to read the tables:
 
 def read_plans() -> list[StudyPlan]:
     """Return the studies in the order of the page."""
-    return [read_study(str(STUDIES / f"{name}.yaml"), Settings()) for name in ORDER]
+    return [read_study(str(STUDIES / f"{name}.yaml"), StudySettings()) for name in ORDER]
 
 
 def read_results(plans: Sequence[StudyPlan], folder: Path = RESULTS) -> dict[str, StudyResult]:

@@ -81,7 +81,7 @@ def list_tasks(plans: Sequence[StudyPlan], options: RunOptions) -> list[RunTask]
 
 def _has_result(task: RunTask, runs: Runs) -> bool:
     result = runs.get((task.recipe.fingerprint, task.seed))
-    return result is not None and result.is_final(task.limit, task.examples)
+    return result is not None and result.is_final(task.max_seconds, task.examples)
 
 
 def _task(plan: StudyPlan, name: str, seed: int, options: RunOptions) -> RunTask:
@@ -93,7 +93,7 @@ def _task(plan: StudyPlan, name: str, seed: int, options: RunOptions) -> RunTask
         folder=options.output / plan.name,
         device=options.device,
         command=options.command,
-        limit=plan.limit,
+        max_seconds=plan.max_seconds,
         examples=plan.examples,
         side_by_side=options.jobs,
         keep=options.keep,

@@ -45,14 +45,14 @@ class StudyPlan:
     Attributes:
         variants: by name; the base is the first.
         groups: the variants of each group by their labels; the base is the first of each.
-        limit: seconds of training of each run.
+        max_seconds: seconds of training of each run.
         examples: evaluate on the first examples only, this many.
     """
 
     study: Study
     base: RecipeFile
     seeds: tuple[int, ...]
-    limit: float | None
+    max_seconds: float | None
     examples: int | None
     variants: dict[str, Variant] = field(default_factory=dict)
     groups: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -63,19 +63,19 @@ class StudyPlan:
 
 
 @dataclass(frozen=True)
-class Settings:
+class StudySettings:
     """What the command line changes in a study.
 
     Attributes:
         overrides: overrides of the spec, such as ``train.steps=100``.
         seeds: default: those of the study.
-        limit: default: that of the study.
+        max_seconds: default: that of the study.
         examples: evaluate on the first examples only, this many.
     """
 
     overrides: tuple[str, ...] = ()
     seeds: tuple[int, ...] | None = None
-    limit: float | None = None
+    max_seconds: float | None = None
     examples: int | None = None
 
 
@@ -88,7 +88,7 @@ def is_study(source: str) -> bool:
 
 
 def read_study(
-    source: str, settings: Settings, registry: ComponentRegistry | None = None
+    source: str, settings: StudySettings, registry: ComponentRegistry | None = None
 ) -> StudyPlan:
     """Read a study file; raise SpecError with the problems found."""
     registry = registry or default_registry()
@@ -107,7 +107,7 @@ def read_study(
 def make_study(
     source: str,
     swaps: Sequence[tuple[str, list[Any]]],
-    settings: Settings,
+    settings: StudySettings,
     *,
     product: bool = False,
     registry: ComponentRegistry | None = None,
@@ -129,7 +129,7 @@ def make_study(
 
 def _plan(
     study: Study,
-    settings: Settings,
+    settings: StudySettings,
     registry: ComponentRegistry,
     find_place: Callable[[Sequence[str]], Place | None],
 ) -> StudyPlan:
@@ -143,9 +143,9 @@ def _plan(
     )
     assert base.spec is not None
     resolved = load_spec(base.spec, registry=registry).resolve()
-    limit = study.limit if settings.limit is None else settings.limit
+    max_seconds = study.limit if settings.max_seconds is None else settings.max_seconds
     seeds = tuple(study.seeds) if settings.seeds is None else settings.seeds
-    plan = StudyPlan(study, base, seeds, limit, settings.examples)
+    plan = StudyPlan(study, base, seeds, max_seconds, settings.examples)
     _add(plan, Variant(BASELINE, (), change_recipe(base, (), settings.examples)))
     for name, group in study.groups.items():
         rows = plan.groups.setdefault(name, {_baseline_label(group, resolved): BASELINE})

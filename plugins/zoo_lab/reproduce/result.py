@@ -60,25 +60,25 @@ class SeedResult(Record):
     curve: list[dict[str, float]] = []
     shortened: list[str] = Field(default=[], alias="cut")
 
-    def is_final(self, limit: float | None, examples: int | None) -> bool:
+    def is_final(self, max_seconds: float | None, examples: int | None) -> bool:
         """Return whether a run with these limits need not be repeated: no other limit cut it short.
 
         Args:
-            limit: seconds of training.
+            max_seconds: seconds of training.
             examples: number of examples that are evaluated.
         """
-        allowed = [] if limit is None else [cut_by_time(limit)]
+        allowed = [] if max_seconds is None else [cut_by_time(max_seconds)]
         allowed += [] if examples is None else [cut_by_examples(examples)]
         return all(text.startswith(tuple(allowed)) for text in self.shortened)
 
 
-def cut_by_time(limit: float) -> str:
-    """Return the first words of the entry in `SeedResult.cut` of a time limit."""
-    return f"training stopped after {limit:g} s,"
+def cut_by_time(max_seconds: float) -> str:
+    """Return the first words of the entry in `SeedResult.shortened` of a time limit."""
+    return f"training stopped after {max_seconds:g} s,"
 
 
 def cut_by_examples(examples: int) -> str:
-    """Return the entry in `SeedResult.cut` of an evaluation on the first examples."""
+    """Return the entry in `SeedResult.shortened` of an evaluation on the first examples."""
     return f"evaluated on the first {examples:,} examples"
 
 

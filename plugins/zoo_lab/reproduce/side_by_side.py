@@ -15,7 +15,7 @@ from zoo_lab.bench.selection import find_device
 from zoo_lab.process_pool import run_in_workers
 from zoo_lab.reproduce.recipe_file import RecipeFile
 from zoo_lab.reproduce.recipe_run import run_recipe
-from zoo_lab.reproduce.seed_run import Options
+from zoo_lab.reproduce.seed_run import SeedOptions
 from zoo_lab.reproduce.tokenizers import train_tokenizers
 
 LOG_FILE = "output.txt"
@@ -100,7 +100,7 @@ def run_task(task: SeedTask) -> None:
     ):
         try:
             device = find_device(task.device)
-            options = Options(device, task.command, task.max_seconds, task.examples)
+            options = SeedOptions(device, task.command, task.max_seconds, task.examples)
             for _ in run_recipe(task.recipe, task.output, options, [task.seed]):
                 pass
         except Interrupted:

@@ -15,13 +15,13 @@ from zoo_lab.compare.comparing import (
     write_comparison,
 )
 from zoo_lab.compare.comparison_result import StudyResult
-from zoo_lab.compare.study_file import Settings, read_study
+from zoo_lab.compare.study_file import StudySettings, read_study
 from zoo_lab.reproduce.recipe_run import write_text
 
 
 @pytest.fixture
 def plan(study):
-    return read_study(str(study), Settings(seeds=(3,), examples=2))
+    return read_study(str(study), StudySettings(seeds=(3,), examples=2))
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def options(tmp_path):
 
 
 def test_the_first_seed_of_all_variants_comes_first(study, options):
-    plan = read_study(str(study), Settings())
+    plan = read_study(str(study), StudySettings())
     tasks = [(task.variant, task.seed) for task in list_tasks([plan], options)]
     assert tasks == [(name, seed) for seed in (0, 1) for name in plan.variants]
 

@@ -10,9 +10,9 @@ from zoo import ZooError
 from zoo.training.callback import Callback
 from zoo_lab.reproduce.recipe_file import read_recipe
 from zoo_lab.reproduce.recipe_run import run_recipe
-from zoo_lab.reproduce.seed_run import Options
+from zoo_lab.reproduce.seed_run import SeedOptions
 
-OPTIONS = Options(torch.device("cpu"), "zoo reproduce letters")
+OPTIONS = SeedOptions(torch.device("cpu"), "zoo reproduce letters")
 
 
 @pytest.fixture
@@ -60,14 +60,14 @@ class _Stop(Callback):
 def test_an_interrupted_run_continues(path, tmp_path):
     recipe, output = read_recipe(path), tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
-        list(run_recipe(recipe, output, Options(torch.device("cpu"), callbacks=[_Stop()]), [3]))
+        list(run_recipe(recipe, output, SeedOptions(torch.device("cpu"), callbacks=[_Stop()]), [3]))
     assert not (output / "letters.json").exists()
     (result,) = run_recipe(recipe, output, OPTIONS, [3])
     assert result.seeds[0].steps == 4
 
 
 def test_the_time_limit_and_fewer_examples_are_stated(path, tmp_path):
-    options = Options(torch.device("cpu"), limit=1e-6, examples=2)
+    options = SeedOptions(torch.device("cpu"), max_seconds=1e-6, examples=2)
     (result,) = run_recipe(read_recipe(path), tmp_path / "out", options, [3])
     assert result.seeds[0].steps == 1
     assert result.shortened == [
@@ -79,7 +79,7 @@ def test_the_time_limit_and_fewer_examples_are_stated(path, tmp_path):
 
 def test_a_seed_that_another_limit_cut_short_is_continued(path, tmp_path):
     recipe, output = read_recipe(path), tmp_path / "out"
-    cut = Options(torch.device("cpu"), limit=1e-6, examples=2)
+    cut = SeedOptions(torch.device("cpu"), max_seconds=1e-6, examples=2)
     (before,) = run_recipe(recipe, output, cut, [3])
     assert [*run_recipe(recipe, output, cut, [3])] == [before]
     (result,) = before.seeds
