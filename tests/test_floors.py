@@ -98,13 +98,6 @@ def test_the_rooms_are_few_and_have_no_cycle():
     TopologicalSorter(graph).prepare()  # raises CycleError
 
 
-# Remove an entry with its circle.
-KNOWN_CIRCLES = {
-    ("zoo.attention.additive_attention", "zoo.attention.kernels.additive_attention"),
-    ("zoo.attention.joint_linear", "zoo.attention.kernels.training_linear"),
-}
-
-
 def _run_time_nodes(node):
     """Yield the nodes below, including those in functions, but not of `if TYPE_CHECKING:`."""
     for child in ast.iter_child_nodes(node):
@@ -131,9 +124,6 @@ def test_files_do_not_import_each_other_in_a_circle():
     paths |= {_module(path).removeprefix("plugins."): path for path in PLUGINS}
     graph = {name: _file_imports(path, set(paths)) - {name} for name, path in paths.items()}
     graph[EXCEPTION[0]].discard(EXCEPTION[1])
-    for first, second in KNOWN_CIRCLES:
-        assert second in graph[first], f"{first} no longer imports {second}: remove the entry"
-        graph[first].discard(second)
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

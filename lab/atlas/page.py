@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from zoo_lab.compare.comparison_plot import plot_comparison
-from zoo_lab.compare.comparison_result import Comparison, collect_results, read_comparison
-from zoo_lab.compare.study_file import Plan, Settings, read_study
+from zoo_lab.compare.comparison_result import StudyResult, collect_results, read_comparison
+from zoo_lab.compare.study_file import StudyPlan, StudySettings, read_study
 from zoo_lab.compare.summary import summarise
 from zoo_lab.compare.table import table_columns, table_rows
 from zoo_lab.reproduce.figures import format_figure
@@ -52,12 +52,12 @@ How to read the tables:
 """
 
 
-def read_plans() -> list[Plan]:
+def read_plans() -> list[StudyPlan]:
     """Return the studies in the order of the page."""
-    return [read_study(str(STUDIES / f"{name}.yaml"), Settings()) for name in ORDER]
+    return [read_study(str(STUDIES / f"{name}.yaml"), StudySettings()) for name in ORDER]
 
 
-def read_results(plans: Sequence[Plan], folder: Path = RESULTS) -> dict[str, Comparison]:
+def read_results(plans: Sequence[StudyPlan], folder: Path = RESULTS) -> dict[str, StudyResult]:
     """Return the committed results of the studies, in which variants may have no runs yet.
 
     Results of an earlier version of the base are shown too, if they have the settings of the study:
@@ -77,7 +77,9 @@ def read_results(plans: Sequence[Plan], folder: Path = RESULTS) -> dict[str, Com
     return found
 
 
-def render(plans: Sequence[Plan], results: Mapping[str, Comparison], lessons: str = "") -> str:
+def render(
+    plans: Sequence[StudyPlan], results: Mapping[str, StudyResult], lessons: str = ""
+) -> str:
     """Return the page; `lessons` is the text before the tables, without figures."""
     lines = [INTRODUCTION, *([fill(lessons, results)] if lessons else [])]
     for plan in plans:
@@ -90,7 +92,7 @@ def read_lessons() -> str:
     return LESSONS.read_text(encoding="utf-8")
 
 
-def fill(text: str, results: Mapping[str, Comparison]) -> str:
+def fill(text: str, results: Mapping[str, StudyResult]) -> str:
     """Replace ``{study/variant}`` by the quality of the variant."""
 
     def quality(match: re.Match[str]) -> str:
@@ -102,7 +104,7 @@ def fill(text: str, results: Mapping[str, Comparison]) -> str:
     return re.sub(r"\{([\w-]+)/([\w-]+)\}", quality, text)
 
 
-def _section(plan: Plan, result: Comparison) -> Iterator[str]:
+def _section(plan: StudyPlan, result: StudyResult) -> Iterator[str]:
     yield f"## {result.title}"
     yield ""
     yield f"{result.description} Base: `{plan.study.base}`, study: `atlas/{result.name}.yaml`."
@@ -116,12 +118,12 @@ def _section(plan: Plan, result: Comparison) -> Iterator[str]:
         yield from markdown_table(table_columns(result), table_rows(result, group))
         yield ""
         notes = list(summarise(result, group))
-        notes += [f"Left out: {name}: {reason}." for name, reason in group.left_out.items()]
+        notes += [f"Left out: {name}: {reason}." for name, reason in group.excluded.items()]
         yield from [*(f"- {note}" for note in notes), ""] if notes else ()
     yield from _runs(plan, result)
 
 
-def _runs(plan: Plan, result: Comparison) -> Iterator[str]:
+def _runs(plan: StudyPlan, result: StudyResult) -> Iterator[str]:
     """Yield where and how the runs were made."""
     seeds = [seed for variant in result.variants.values() for seed in variant.seeds]
     if not seeds:
@@ -144,7 +146,7 @@ def _runs(plan: Plan, result: Comparison) -> Iterator[str]:
     yield ""
 
 
-def plots(results: Mapping[str, Comparison]) -> dict[Path, str]:
+def plots(results: Mapping[str, StudyResult]) -> dict[Path, str]:
     """Return the plots of the studies with results, by file."""
     return {
         PAGE.parent / f"atlas-{name}.svg": plot_comparison(result)

@@ -197,7 +197,7 @@ def _outcome(recipe: RecipeFile, result: Reproduction, tried: Mapping[str, str])
     yield ""
     if any(seed.fingerprint != recipe.fingerprint for seed in result.seeds):
         yield "- the recipe has changed since these runs; their commits have its settings"
-    for text in result.cut:
+    for text in result.shortened:
         yield f"- cut short: {text}"
     for seed in result.seeds[:3]:
         yield f"- {_describe(seed)}"

@@ -6,7 +6,7 @@ import contextlib
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
@@ -33,7 +33,7 @@ def run_in_workers(
     jobs: int,
     *,
     deadline: float | None = None,
-) -> Iterator[Outcome[T]]:
+) -> Generator[Outcome[T], None, None]:
     """Run tasks in their order, at most `jobs` at a time, and yield each as it ends.
 
     A worker that ends, or raises an error that is not a ZooError, is replaced: the state of a

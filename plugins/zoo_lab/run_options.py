@@ -15,5 +15,5 @@ ExamplesOption = Annotated[
     int | None, typer.Option(min=1, help="Evaluate on the first examples only, this many.")
 ]
 LimitOption = Annotated[
-    float | None, typer.Option(min=0.001, help="Seconds of training of each run.")
+    float | None, typer.Option("--limit", min=0.001, help="Seconds of training of each run.")
 ]

@@ -83,7 +83,7 @@ def make_reproduction(
         paper="",
         data={},
         differences=["a small task"],
-        seeds_asked=[seed.seed for seed in seeds],
+        planned_seeds=[seed.seed for seed in seeds],
         figures=collect_figures(figures, seeds),
         seeds=seeds,
     )

@@ -15,7 +15,7 @@ from zoo.cli.verbosity import shows_messages, shows_progress
 if TYPE_CHECKING:
     import torch
 
-    from zoo_lab.bench.process import Options
+    from zoo_lab.bench.process import BenchOptions
     from zoo_lab.bench.result import BenchmarkResult
     from zoo_lab.bench.selection import Case
 
@@ -45,9 +45,10 @@ def command(
         bool,
         typer.Option("--profile", help="Print the operations that take the time instead."),
     ] = False,
-    limit: Annotated[
+    max_seconds: Annotated[
         float,
         typer.Option(
+            "--limit",
             min=0,
             help="Seconds for each benchmark, in its own process; 0: no limit, in this process.",
         ),
@@ -67,14 +68,14 @@ def command(
     from zoo.cli.wrapping import INTERRUPTED
     from zoo_lab.bench.bench_table import print_results
     from zoo_lab.bench.benchmark_report import ReportWriter
-    from zoo_lab.bench.process import Options
+    from zoo_lab.bench.process import BenchOptions
     from zoo_lab.bench.selection import find_device, has_sweep, select_cases
 
     if list_benchmarks:
         _print_benchmarks()
         return
     chosen = find_device(device)
-    options = Options(str(chosen), repeats, peers, sweep)
+    options = BenchOptions(str(chosen), repeats, peers, sweep)
     cases = select_cases(names or (), chosen.type, overrides or ())
     if profile:
         _print_profiles(cases, chosen)
@@ -94,7 +95,7 @@ def command(
             writer.write([*results, *running])
 
     try:
-        _run_cases(cases, options, limit, results, save)
+        _run_cases(cases, options, max_seconds, results, save)
     except KeyboardInterrupt:
         print_results(results, sweep=sweep)
         typer.echo("interrupted", err=True)
@@ -121,8 +122,8 @@ def _print_profiles(cases: Sequence[Case], device: torch.device) -> None:
 
 def _run_cases(
     cases: Sequence[Case],
-    options: Options,
-    limit: float,
+    options: BenchOptions,
+    max_seconds: float,
     results: list[BenchmarkResult],
     save: Callable[[Sequence[BenchmarkResult]], None],
 ) -> None:
@@ -135,14 +136,14 @@ def _run_cases(
     from zoo_lab.bench.running import run_benchmark
     from zoo_lab.bench.selection import sweep_cases
 
-    if options.sweep and not limit:
+    if options.sweep and not max_seconds:
         cases = [each for case in cases for each in sweep_cases(case)]
     with task_progress() as progress:
         for number, case in enumerate(cases):
             if progress is not None:
                 progress("benchmarks", number, len(cases))
-            if limit:
-                measured = run_in_process(case, options, limit=limit)
+            if max_seconds:
+                measured = run_in_process(case, options, max_seconds=max_seconds)
             else:
                 measured = [
                     run_benchmark(

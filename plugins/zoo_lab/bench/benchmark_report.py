@@ -45,6 +45,4 @@ class ReportWriter:
         }
         report = self._report.model_copy(update=update)
         with atomic_write(self.file) as temporary:
-            temporary.write_text(
-                report.model_dump_json(indent=1, by_alias=True) + "\n", encoding="utf-8"
-            )
+            temporary.write_text(report.model_dump_json(indent=1) + "\n", encoding="utf-8")

@@ -19,7 +19,7 @@ or recorded as CUDA graphs need three."""
 _WARMUP_SECONDS = 1.0
 _SECONDS = 4.0
 """After these times no further call is made, if there were enough."""
-_LEAST_REPEATS = 3
+_MIN_REPEATS = 3
 
 
 def measure(
@@ -37,15 +37,15 @@ def measure(
     _call(function, device)
     if memory is not None:
         memory.start()
-    least, most = _WARMUP.get(device.type, _WARMUP_CPU)
+    min_calls, max_calls = _WARMUP.get(device.type, _WARMUP_CPU)
     spent = 0.0
-    for count in range(1, most):
-        if count >= least and spent > _WARMUP_SECONDS:
+    for count in range(1, max_calls):
+        if count >= min_calls and spent > _WARMUP_SECONDS:
             break
         spent += _call(function, device)
     seconds: list[float] = []
     while len(seconds) < repeats:
-        if len(seconds) >= _LEAST_REPEATS and sum(seconds) > _SECONDS:
+        if len(seconds) >= _MIN_REPEATS and sum(seconds) > _SECONDS:
             break
         seconds.append(_call(function, device))
     peak = None if memory is None else memory.peak()

@@ -18,8 +18,8 @@ from zoo_lab.bench.selection import Case
 
 
 @dataclass(frozen=True)
-class Options:
-    """Options of the measurements, as of ``zoo bench``."""
+class BenchOptions:
+    """BenchOptions of the measurements, as of ``zoo bench``."""
 
     device: str
     repeats: int = 20
@@ -33,10 +33,12 @@ class Options:
         return [*given, "--sweep"] if self.sweep else given
 
 
-def run_in_process(case: Case, options: Options, *, limit: float) -> list[BenchmarkResult]:
+def run_in_process(
+    case: Case, options: BenchOptions, *, max_seconds: float
+) -> list[BenchmarkResult]:
     """Run ``zoo bench`` in a new process and return its results, several for a sweep.
 
-    The process is ended after `limit` seconds; the results then have what was measured until then,
+    The process is ended after `max_seconds`; the results then have what was measured until then,
     and the last one the reason.
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -44,14 +46,14 @@ def run_in_process(case: Case, options: Options, *, limit: float) -> list[Benchm
         overrides = [part for text in case.overrides for part in ("--set", text)]
         arguments = [*options.arguments(), *overrides, "--limit", "0", "--json", str(file)]
         command = [sys.executable, "-m", "zoo", "bench", case.entry.reference, *arguments]
-        problem = _run(command, limit, Path(folder) / "output.txt")
+        problem = _run(command, max_seconds, Path(folder) / "output.txt")
         results = _read(file) or [_empty_result(case, options)]
     if problem is not None and all(result.problem is None for result in results):
         results[-1].problem = problem
     return results
 
 
-def _empty_result(case: Case, options: Options) -> BenchmarkResult:
+def _empty_result(case: Case, options: BenchOptions) -> BenchmarkResult:
     return BenchmarkResult(
         benchmark=case.entry.name,
         plugin=case.entry.plugin,
@@ -62,14 +64,14 @@ def _empty_result(case: Case, options: Options) -> BenchmarkResult:
     )
 
 
-def _run(command: list[str], limit: float, output: Path) -> str | None:
+def _run(command: list[str], max_seconds: float, output: Path) -> str | None:
     """Run a command; return why it failed, or None."""
     with output.open("w+", encoding="utf-8", errors="replace") as file:
         process = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
         try:
-            code = process.wait(timeout=limit)
+            code = process.wait(timeout=max_seconds)
         except subprocess.TimeoutExpired:
-            return f"stopped after {limit:g} s"
+            return f"stopped after {max_seconds:g} s"
         finally:  # also after Ctrl-C
             _end(process)
         file.seek(0)

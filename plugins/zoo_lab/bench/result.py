@@ -36,7 +36,7 @@ class PeerResult(BaseModel):
 class Targets(BaseModel):
     """The targets of a benchmark; see `Benchmark`. The bound is ``floor`` in JSON."""
 
-    model_config = ConfigDict(populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
     time: float | None = None
     memory: float | None = None
@@ -56,7 +56,7 @@ class BenchmarkResult(BaseModel):
         items: number and name of the items of a run.
     """
 
-    model_config = ConfigDict(populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
     benchmark: str
     plugin: str

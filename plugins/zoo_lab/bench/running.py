@@ -18,11 +18,11 @@ from zoo_lab.bench.result import NOT_INSTALLED, BenchmarkResult, Measurement, Pe
 from zoo_lab.bench.selection import Case
 
 _SEED = 0
-Progress = Callable[[BenchmarkResult], None]
+ResultCallback = Callable[[BenchmarkResult], None]
 
 
 def run_benchmark(
-    case: Case, device: torch.device, *, repeats: int, peers: bool, progress: Progress
+    case: Case, device: torch.device, *, repeats: int, peers: bool, progress: ResultCallback
 ) -> BenchmarkResult:
     """Check a benchmark, measure it and its peers, each in a fresh state.
 

@@ -15,8 +15,8 @@ from zoo_lab.run_options import DataOption, ExamplesOption, LimitOption
 
 if TYPE_CHECKING:
     from zoo_lab.compare.comparing import RunOptions
-    from zoo_lab.compare.comparison_result import Comparison
-    from zoo_lab.compare.study_file import Plan, Settings
+    from zoo_lab.compare.comparison_result import StudyResult
+    from zoo_lab.compare.study_file import StudyPlan, StudySettings
     from zoo_lab.compare.variant_run import RunTask
 
 
@@ -45,7 +45,7 @@ def command(
         typer.Option(min=1, help="Number of runs of each variant; default: 3, or as the study."),
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps of training of each run.")] = None,
-    limit: LimitOption = None,
+    max_seconds: LimitOption = None,
     total: Annotated[
         float | None, typer.Option(min=0, help="Start no run after this many seconds.")
     ] = None,
@@ -75,13 +75,13 @@ def command(
     """
     from zoo_lab.bench.selection import find_device
     from zoo_lab.compare.comparing import RunOptions
-    from zoo_lab.compare.study_file import Settings
+    from zoo_lab.compare.study_file import StudySettings
     from zoo_lab.reproduce.data_check import set_data_folder
 
     set_data_folder(data)
     given = [*(overrides or ()), *([] if steps is None else [f"train.steps={steps}"])]
-    settings = Settings(
-        tuple(given), None if seeds is None else tuple(range(seeds)), limit, examples
+    settings = StudySettings(
+        tuple(given), None if seeds is None else tuple(range(seeds)), max_seconds, examples
     )
     plans = _read(sources, swaps or (), settings, product=product)
     if list_variants:
@@ -90,7 +90,7 @@ def command(
     arguments += [part for text in swaps or () for part in ("--swap", text)]
     arguments += ["--product"] if product else []
     arguments += [part for text in overrides or () for part in ("--set", text)]
-    for name, value in (("seeds", seeds), ("steps", steps), ("limit", limit), ("jobs", jobs)):
+    for name, value in (("seeds", seeds), ("steps", steps), ("limit", max_seconds), ("jobs", jobs)):
         arguments += [] if value is None else [f"--{name}", f"{value:g}"]
     arguments += [] if examples is None else ["--examples", str(examples)]
     options = RunOptions(output, str(find_device(device)), shlex.join(arguments), jobs, total, keep)
@@ -104,8 +104,8 @@ def command(
 
 
 def _read(
-    sources: Sequence[str], swaps: Sequence[str], settings: Settings, *, product: bool
-) -> list[Plan]:
+    sources: Sequence[str], swaps: Sequence[str], settings: StudySettings, *, product: bool
+) -> list[StudyPlan]:
     from zoo_lab.compare.study_file import is_study, make_study, read_study
     from zoo_lab.compare.swap import parse_swap
 
@@ -127,7 +127,7 @@ def _read(
     return plans
 
 
-def _run(plans: Sequence[Plan], options: RunOptions) -> tuple[list[Comparison], bool]:
+def _run(plans: Sequence[StudyPlan], options: RunOptions) -> tuple[list[StudyResult], bool]:
     """Return the results, and whether all runs have one."""
     from zoo.cli.progress import task_progress
     from zoo.training.interruption import Interrupted, raise_on_sigterm
@@ -177,7 +177,7 @@ def _describe(task: RunTask, problem: str | None, seconds: float, ended: int, ta
     return f"[{ended}/{tasks}] {task.name}: {state} ({seconds:.0f} s)"
 
 
-def _list_variants(plans: Sequence[Plan], *, as_json: bool) -> int:
+def _list_variants(plans: Sequence[StudyPlan], *, as_json: bool) -> int:
     """Print the variants; return 1 if one of them is not valid."""
     from zoo.errors import SpecError
     from zoo.spec.composition import check_spec
@@ -204,7 +204,7 @@ def _list_variants(plans: Sequence[Plan], *, as_json: bool) -> int:
     return failed
 
 
-def _print_tables(results: Sequence[Comparison], output: Path) -> None:
+def _print_tables(results: Sequence[StudyResult], output: Path) -> None:
     from zoo_lab.compare.table import table_columns, table_rows
 
     for result in results:

@@ -11,8 +11,8 @@ from pathlib import Path
 from zoo.training.callback import Callback
 from zoo.training.interruption import Interrupted
 from zoo_lab.compare.comparison_plot import plot_comparison
-from zoo_lab.compare.comparison_result import Comparison, Runs, collect_results, read_runs
-from zoo_lab.compare.study_file import BASELINE, Plan
+from zoo_lab.compare.comparison_result import Runs, StudyResult, collect_results, read_runs
+from zoo_lab.compare.study_file import BASELINE, StudyPlan
 from zoo_lab.compare.table import format_csv, format_markdown
 from zoo_lab.compare.variant_run import RunTask, run_variant
 from zoo_lab.process_pool import Outcome, describe_error, run_in_workers
@@ -42,7 +42,7 @@ class RunOptions:
     keep: bool = False
 
 
-def prepare(plans: Sequence[Plan], options: RunOptions) -> dict[str, dict[str, str]]:
+def prepare(plans: Sequence[StudyPlan], options: RunOptions) -> dict[str, dict[str, str]]:
     """Check the data of studies and train the tokenizers of their bases.
 
     Returns:
@@ -59,7 +59,7 @@ def prepare(plans: Sequence[Plan], options: RunOptions) -> dict[str, dict[str, s
     return found
 
 
-def list_tasks(plans: Sequence[Plan], options: RunOptions) -> list[RunTask]:
+def list_tasks(plans: Sequence[StudyPlan], options: RunOptions) -> list[RunTask]:
     """Return the runs without a result: the first seed of all variants, then the second, ...
 
     Studies alternate, so that runs of different kinds share the machine.
@@ -81,10 +81,10 @@ def list_tasks(plans: Sequence[Plan], options: RunOptions) -> list[RunTask]:
 
 def _has_result(task: RunTask, runs: Runs) -> bool:
     result = runs.get((task.recipe.fingerprint, task.seed))
-    return result is not None and result.is_final(task.limit, task.examples)
+    return result is not None and result.is_final(task.max_seconds, task.examples)
 
 
-def _task(plan: Plan, name: str, seed: int, options: RunOptions) -> RunTask:
+def _task(plan: StudyPlan, name: str, seed: int, options: RunOptions) -> RunTask:
     return RunTask(
         study=plan.name,
         variant=name,
@@ -93,7 +93,7 @@ def _task(plan: Plan, name: str, seed: int, options: RunOptions) -> RunTask:
         folder=options.output / plan.name,
         device=options.device,
         command=options.command,
-        limit=plan.limit,
+        max_seconds=plan.max_seconds,
         examples=plan.examples,
         side_by_side=options.jobs,
         keep=options.keep,
@@ -128,7 +128,7 @@ def run_all(
         yield Outcome(task, time.monotonic() - started, problem)
 
 
-def write_comparison(plan: Plan, output: Path, data: dict[str, str]) -> Comparison:
+def write_comparison(plan: StudyPlan, output: Path, data: dict[str, str]) -> StudyResult:
     """Write results as JSON, a table as Markdown and CSV, and a plot, and return the results."""
     comparison = collect_results(plan, output, data)
     write_text(output / f"{plan.name}.json", comparison.model_dump_json(indent=1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from zoo_lab.compare.comparison_result import Comparison, VariantResult
+from zoo_lab.compare.comparison_result import StudyResult, VariantResult
 from zoo_lab.plot.axis import Axis
 from zoo_lab.plot.svg import GRID, INK, MUTED, Svg
 
@@ -21,7 +21,7 @@ _BARS: Sequence[tuple[str, Measure, Callable[[float], str]]] = (
 )
 
 
-def plot_comparison(comparison: Comparison) -> str:
+def plot_comparison(comparison: StudyResult) -> str:
     """Return an SVG picture with a row for each variant, the base of each group first.
 
     Small circles are the seeds, a large one with a bar their mean and standard deviation. It is a
@@ -54,7 +54,7 @@ def plot_comparison(comparison: Comparison) -> str:
     return svg.render()
 
 
-def _quality_axis(comparison: Comparison) -> Axis:
+def _quality_axis(comparison: StudyResult) -> Axis:
     ends = []
     for variant in comparison.variants.values():
         if variant.quality is not None:
@@ -66,7 +66,7 @@ def _quality_axis(comparison: Comparison) -> Axis:
 
 def _draw_row(
     svg: Svg,
-    comparison: Comparison,
+    comparison: StudyResult,
     variant: VariantResult,
     label: str,
     y: float,

@@ -6,14 +6,16 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from zoo.errors import ZooError
+from zoo.interfaces import Metric
+from zoo.interfaces.metric import is_lower_better
 from zoo.registry.blueprint import Blueprint
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.spec.spec import load_spec
 from zoo_lab.compare.base import first_monitored
-from zoo_lab.compare.study_file import BASELINE, Plan
+from zoo_lab.compare.study_file import BASELINE, StudyPlan
 from zoo_lab.compare.variant_run import read_run, run_folder
 from zoo_lab.reproduce.recipe_schema import Figure
 from zoo_lab.reproduce.result import FigureResult, Record, SeedResult, collect_figures
@@ -40,7 +42,7 @@ class VariantResult(Record):
     @property
     def stopped(self) -> int:
         """Number of runs that a limit stopped."""
-        return sum(bool(seed.cut) for seed in self.seeds)
+        return sum(bool(seed.shortened) for seed in self.seeds)
 
     @property
     def parameters(self) -> int | None:
@@ -59,15 +61,15 @@ class VariantResult(Record):
 
 
 class GroupResult(Record):
-    """The variants of a group: their names by label, the base first."""
+    """The variants of a group: their names by label, the base first; and what is excluded."""
 
     name: str
     title: str
     rows: dict[str, str]
-    left_out: dict[str, str]
+    excluded: dict[str, str] = Field(alias="left_out")
 
 
-class Comparison(Record):
+class StudyResult(Record):
     """The results of a study.
 
     Attributes:
@@ -77,7 +79,7 @@ class Comparison(Record):
         quality: label and unit of the quality.
         lower_is_better: whether lower values of the quality are better.
         speed: what the speed of the training counts.
-        seeds_asked: the seeds of the study.
+        planned_seeds: the seeds of the study, ``seeds_asked`` in JSON.
         examples: number of examples that were evaluated; None: all.
     """
 
@@ -93,7 +95,7 @@ class Comparison(Record):
     validation: str
     validation_lower_is_better: bool
     speed: str
-    seeds_asked: list[int]
+    planned_seeds: list[int] = Field(alias="seeds_asked")
     examples: int | None = None
     groups: list[GroupResult]
     variants: dict[str, VariantResult]
@@ -103,7 +105,7 @@ class Comparison(Record):
         return self.variants[BASELINE]
 
 
-def read_comparison(output: Path, name: str) -> Comparison | None:
+def read_comparison(output: Path, name: str) -> StudyResult | None:
     """Return the results in ``output/NAME.json``; None if there is no file.
 
     Raises:
@@ -113,7 +115,7 @@ def read_comparison(output: Path, name: str) -> Comparison | None:
     if not path.is_file():
         return None
     try:
-        return Comparison.model_validate_json(path.read_text(encoding="utf-8"))
+        return StudyResult.model_validate_json(path.read_text(encoding="utf-8"))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(key) for key in first["loc"])
@@ -127,7 +129,7 @@ Runs = dict[tuple[str, int], SeedResult]
 """Results by fingerprint and seed."""
 
 
-def read_runs(plan: Plan, output: Path) -> tuple[Runs, dict[tuple[str, int], str]]:
+def read_runs(plan: StudyPlan, output: Path) -> tuple[Runs, dict[tuple[str, int], str]]:
     """Return the results of the runs of a study, and the errors of those that failed.
 
     They are in the folders of the runs, or in the results of all runs, ``NAME.json``.
@@ -151,8 +153,8 @@ def read_runs(plan: Plan, output: Path) -> tuple[Runs, dict[tuple[str, int], str
 
 
 def collect_results(
-    plan: Plan, output: Path, data: dict[str, str], registry: ComponentRegistry | None = None
-) -> Comparison:
+    plan: StudyPlan, output: Path, data: dict[str, str], registry: ComponentRegistry | None = None
+) -> StudyResult:
     """Return the results of all runs of a study in a folder."""
     registry = registry or default_registry()
     target = plan.base.recipe.figures[0]
@@ -163,7 +165,7 @@ def collect_results(
     unit = quality.unit if quality.value.rpartition("/")[2] == monitor else ""
     validation = _make_figure(f"validation/{monitor}", f"validation {monitor}", unit)
     mode = (resolved["train"].get("evaluate") or {}).get("mode")
-    lower = is_lower_better(validation, registry) if mode is None else mode == "min"
+    lower = _is_lower_better(validation, registry) if mode is None else mode == "min"
     runs, errors = read_runs(plan, output)
     variants = {}
     for name, variant in plan.variants.items():
@@ -177,7 +179,7 @@ def collect_results(
             seeds=seeds,
             errors={key[1]: errors[key] for key in keys if key in errors and key not in runs},
         )
-    return Comparison(
+    return StudyResult(
         name=plan.name,
         title=plan.study.title,
         description=plan.study.description,
@@ -186,15 +188,15 @@ def collect_results(
         data=data,
         quality=quality.label,
         unit=quality.unit,
-        lower_is_better=is_lower_better(target, registry),
+        lower_is_better=_is_lower_better(target, registry),
         validation=validation.label,
         validation_lower_is_better=lower,
         speed=plan.study.speed,
-        seeds_asked=list(plan.seeds),
+        planned_seeds=list(plan.seeds),
         examples=plan.examples,
         groups=[
             GroupResult(
-                name=name, title=group.title, rows=plan.groups[name], left_out=group.left_out
+                name=name, title=group.title, rows=plan.groups[name], excluded=group.left_out
             )
             for name, group in plan.study.groups.items()
         ],
@@ -202,16 +204,13 @@ def collect_results(
     )
 
 
-def is_lower_better(figure: Figure, registry: ComponentRegistry) -> bool:
+def _is_lower_better(figure: Figure, registry: ComponentRegistry) -> bool:
     """Return whether lower values of a figure are better: by its unit, its target, its metric."""
     if figure.unit == "% error" or figure.at_most is not None:
         return True
+    metrics = [entry.cls for entry in registry.components(Metric.kind)]
     name = figure.value.rpartition("/")[2]
-    return name == "loss" or any(
-        entry.cls.lower_is_better  # type: ignore[attr-defined]
-        for entry in registry.components("metric")
-        if name == entry.name or name.startswith((f"{entry.name}_", f"{entry.name}-"))
-    )
+    return is_lower_better(name, [cls for cls in metrics if issubclass(cls, Metric)])
 
 
 def _make_figure(value: str, label: str, unit: str) -> Figure:

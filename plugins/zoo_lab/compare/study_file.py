@@ -39,20 +39,20 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudyPlan:
     """A study with its variants.
 
     Attributes:
         variants: by name; the base is the first.
         groups: the variants of each group by their labels; the base is the first of each.
-        limit: seconds of training of each run.
+        max_seconds: seconds of training of each run.
         examples: evaluate on the first examples only, this many.
     """
 
     study: Study
     base: RecipeFile
     seeds: tuple[int, ...]
-    limit: float | None
+    max_seconds: float | None
     examples: int | None
     variants: dict[str, Variant] = field(default_factory=dict)
     groups: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -63,19 +63,19 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Settings:
+class StudySettings:
     """What the command line changes in a study.
 
     Attributes:
         overrides: overrides of the spec, such as ``train.steps=100``.
         seeds: default: those of the study.
-        limit: default: that of the study.
+        max_seconds: default: that of the study.
         examples: evaluate on the first examples only, this many.
     """
 
     overrides: tuple[str, ...] = ()
     seeds: tuple[int, ...] | None = None
-    limit: float | None = None
+    max_seconds: float | None = None
     examples: int | None = None
 
 
@@ -87,7 +87,9 @@ def is_study(source: str) -> bool:
     return isinstance(data, dict) and "base" in data
 
 
-def read_study(source: str, settings: Settings, registry: ComponentRegistry | None = None) -> Plan:
+def read_study(
+    source: str, settings: StudySettings, registry: ComponentRegistry | None = None
+) -> StudyPlan:
     """Read a study file; raise SpecError with the problems found."""
     registry = registry or default_registry()
     document = read_file(source, "a study")
@@ -105,11 +107,11 @@ def read_study(source: str, settings: Settings, registry: ComponentRegistry | No
 def make_study(
     source: str,
     swaps: Sequence[tuple[str, list[Any]]],
-    settings: Settings,
+    settings: StudySettings,
     *,
     product: bool = False,
     registry: ComponentRegistry | None = None,
-) -> Plan:
+) -> StudyPlan:
     """Return the study of ``zoo compare SPEC --swap ...``: a group for each path, or their
     product."""
     registry = registry or default_registry()
@@ -127,10 +129,10 @@ def make_study(
 
 def _plan(
     study: Study,
-    settings: Settings,
+    settings: StudySettings,
     registry: ComponentRegistry,
     find_place: Callable[[Sequence[str]], Place | None],
-) -> Plan:
+) -> StudyPlan:
     fixed = [f"{path}={json.dumps(value)}" for path, value in study.set.items()]
     replaced = {"evaluate": study.evaluate, "figures": study.figures}
     base = read_base(
@@ -141,9 +143,9 @@ def _plan(
     )
     assert base.spec is not None
     resolved = load_spec(base.spec, registry=registry).resolve()
-    limit = study.limit if settings.limit is None else settings.limit
+    max_seconds = study.limit if settings.max_seconds is None else settings.max_seconds
     seeds = tuple(study.seeds) if settings.seeds is None else settings.seeds
-    plan = Plan(study, base, seeds, limit, settings.examples)
+    plan = StudyPlan(study, base, seeds, max_seconds, settings.examples)
     _add(plan, Variant(BASELINE, (), change_recipe(base, (), settings.examples)))
     for name, group in study.groups.items():
         rows = plan.groups.setdefault(name, {_baseline_label(group, resolved): BASELINE})
@@ -180,7 +182,7 @@ def _list_variants(group: Group) -> list[tuple[str, Changes]]:
     return [*found, *group.variants.items()]
 
 
-def _add(plan: Plan, variant: Variant) -> str:
+def _add(plan: StudyPlan, variant: Variant) -> str:
     """Add a variant, and return its name, or that of the same variant if there is one."""
     for known in plan.variants.values():
         if known.recipe.fingerprint == variant.recipe.fingerprint:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from zoo_lab.compare.comparison_result import Comparison, GroupResult, VariantResult
+from zoo_lab.compare.comparison_result import GroupResult, StudyResult, VariantResult
 from zoo_lab.reproduce.figures import format_figure, format_number
 from zoo_lab.reproduce.result import FigureResult
 
 
-def summarise(comparison: Comparison, group: GroupResult) -> Iterator[str]:
+def summarise(comparison: StudyResult, group: GroupResult) -> Iterator[str]:
     """Yield sentences about a group: the best variant, and how the others differ from the base.
 
     The best variant is selected on the validation data. A difference of the quality is called
@@ -24,22 +24,24 @@ def summarise(comparison: Comparison, group: GroupResult) -> Iterator[str]:
         and variant.validation
         and math.isfinite(variant.validation.mean)
     }
-    cut = [label for label, variant in finite.items() if variant.stopped]
-    measured = {label: variant for label, variant in finite.items() if label not in cut}
+    stopped = [label for label, variant in finite.items() if variant.stopped]
+    measured = {label: variant for label, variant in finite.items() if label not in stopped}
     if measured:
         yield from _compare_with_base(comparison, measured, next(iter(group.rows)))
-    if cut:
-        yield f"Stopped by the time limit in one run or more, so not compared: {_names(cut)}."
+    if stopped:
+        yield f"Stopped by the time limit in one run or more, so not compared: {_names(stopped)}."
 
 
 def _compare_with_base(
-    comparison: Comparison, measured: dict[str, VariantResult], base: str
+    comparison: StudyResult, measured: dict[str, VariantResult], base: str
 ) -> Iterator[str]:
     count = max(len(variant.seeds) for variant in measured.values())
-    most = {label: variant for label, variant in measured.items() if len(variant.seeds) == count}
-    if len(most) > 1 or len(measured) == 1:
-        best = _best(comparison, most)
-        quality = most[best].quality
+    complete = {
+        label: variant for label, variant in measured.items() if len(variant.seeds) == count
+    }
+    if len(complete) > 1 or len(measured) == 1:
+        best = _best(comparison, complete)
+        quality = complete[best].quality
         assert quality is not None
         yield (
             f"Best on the validation data, of those with {count} seeds: `{best}`, with "
@@ -81,7 +83,7 @@ def _names(labels: Iterable[str]) -> str:
     return ", ".join(f"`{label}`" for label in labels)
 
 
-def _best(comparison: Comparison, variants: dict[str, VariantResult]) -> str:
+def _best(comparison: StudyResult, variants: dict[str, VariantResult]) -> str:
     """Return the best variant on the validation data."""
     means = {
         label: variant.validation.mean for label, variant in variants.items() if variant.validation

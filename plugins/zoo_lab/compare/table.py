@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-from zoo_lab.compare.comparison_result import Comparison, GroupResult, VariantResult
+from zoo_lab.compare.comparison_result import GroupResult, StudyResult, VariantResult
 from zoo_lab.reproduce.figures import format_figure
 from zoo_lab.reproduce.markdown import markdown_table
 
@@ -27,7 +27,7 @@ CSV_COLUMNS = (
 )
 
 
-def table_columns(comparison: Comparison) -> tuple[str, ...]:
+def table_columns(comparison: StudyResult) -> tuple[str, ...]:
     """Return the headers of a table of a group."""
     unit = f", {comparison.unit}" if comparison.unit == "%" else ""
     return (
@@ -41,7 +41,7 @@ def table_columns(comparison: Comparison) -> tuple[str, ...]:
     )
 
 
-def table_rows(comparison: Comparison, group: GroupResult) -> list[tuple[str, ...]]:
+def table_rows(comparison: StudyResult, group: GroupResult) -> list[tuple[str, ...]]:
     """Return the cells of each variant of a group, the base first."""
     return [
         (label, *_cells(comparison, comparison.variants[name]))
@@ -49,8 +49,8 @@ def table_rows(comparison: Comparison, group: GroupResult) -> list[tuple[str, ..
     ]
 
 
-def _cells(comparison: Comparison, variant: VariantResult) -> tuple[str, ...]:
-    asked = len(comparison.seeds_asked)
+def _cells(comparison: StudyResult, variant: VariantResult) -> tuple[str, ...]:
+    asked = len(comparison.planned_seeds)
     seeds = f"{len(variant.seeds)} of {asked}"
     if not variant.seeds:
         state = f"failed: {_first_line(variant)}" if variant.errors else NOT_RUN
@@ -75,7 +75,7 @@ def _first_line(variant: VariantResult) -> str:
     return lines[-1] if lines[0].startswith("Traceback") else lines[0]
 
 
-def format_markdown(comparison: Comparison) -> str:
+def format_markdown(comparison: StudyResult) -> str:
     """Return a table for each group."""
     lines = [f"# {comparison.title}"]
     for group in comparison.groups:
@@ -84,7 +84,7 @@ def format_markdown(comparison: Comparison) -> str:
     return "\n".join(lines) + "\n"
 
 
-def format_csv(comparison: Comparison) -> str:
+def format_csv(comparison: StudyResult) -> str:
     """Return a row for each run."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -98,7 +98,7 @@ def format_csv(comparison: Comparison) -> str:
                     for figure in (variant.quality, variant.validation)
                 ]
                 measured = [seed.parameters, seed.tokens_per_second, seed.peak_memory]
-                budget = [seed.steps, seed.training_seconds, "; ".join(seed.cut)]
+                budget = [seed.steps, seed.training_seconds, "; ".join(seed.shortened)]
                 writer.writerow([group.name, label, seed.seed, *figures, *measured, *budget, ""])
             for number, error in variant.errors.items():
                 writer.writerow([group.name, label, number, *[""] * 8, error])

@@ -16,7 +16,7 @@ from zoo.training.run import CHECKPOINTS, MODEL_FILE
 from zoo_lab.reproduce.recipe_file import RecipeFile
 from zoo_lab.reproduce.recipe_run import RESULT_FILE, read_result, write_text
 from zoo_lab.reproduce.result import SeedResult
-from zoo_lab.reproduce.seed_run import Options, SeedRun
+from zoo_lab.reproduce.seed_run import SeedOptions, SeedRun
 from zoo_lab.reproduce.tokenizers import train_tokenizers
 
 ERROR_FILE = "error.txt"
@@ -31,7 +31,7 @@ class RunTask:
         variant: name of the variant.
         recipe: the recipe of the variant.
         folder: folder of the study, with the tokenizers.
-        device, command, limit, examples, side_by_side: as in `Options`.
+        device, command, max_seconds, examples, side_by_side: as in `SeedOptions`.
         keep: whether the model and its checkpoints are kept after the run.
     """
 
@@ -42,7 +42,7 @@ class RunTask:
     folder: Path
     device: str
     command: str
-    limit: float | None
+    max_seconds: float | None
     examples: int | None
     side_by_side: int
     keep: bool
@@ -72,10 +72,10 @@ def run_variant(task: RunTask, callback: Callback | None = None) -> None:
     """
     folder = task.run_folder
     folder.mkdir(parents=True, exist_ok=True)
-    options = Options(
+    options = SeedOptions(
         torch.device(task.device),
         task.command,
-        task.limit,
+        task.max_seconds,
         task.examples,
         [callback] if callback else [],
         side_by_side=task.side_by_side,

@@ -10,14 +10,14 @@ from zoo.files import atomic_write
 from zoo_lab.reproduce.data_check import check_data
 from zoo_lab.reproduce.recipe_file import RecipeFile
 from zoo_lab.reproduce.result import Reproduction, SeedResult, collect_figures
-from zoo_lab.reproduce.seed_run import Options, SeedRun
+from zoo_lab.reproduce.seed_run import SeedOptions, SeedRun
 from zoo_lab.reproduce.tokenizers import train_tokenizers
 
 RESULT_FILE = "result.json"
 
 
 def run_recipe(
-    recipe: RecipeFile, output: Path, options: Options, seeds: Sequence[int] | None = None
+    recipe: RecipeFile, output: Path, options: SeedOptions, seeds: Sequence[int] | None = None
 ) -> Iterator[Reproduction]:
     """Run the seeds of a recipe, and yield its results after each.
 
@@ -48,7 +48,7 @@ def run_recipe(
                 f"{path.parent} has a run with other settings of recipe '{recipe.name}'; remove "
                 "the folder, or use another one with -o FOLDER"
             )
-        if result is None or not result.is_final(options.limit, options.examples):
+        if result is None or not result.is_final(options.max_seconds, options.examples):
             result = SeedRun(recipe, seed, path.parent, overrides, options).run()
             path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, result.model_dump_json(indent=1))
@@ -69,7 +69,7 @@ def write_results(recipe: RecipeFile, output: Path) -> Reproduction:
         paper=source.paper,
         data=check_data(source.data),
         differences=source.differences,
-        seeds_asked=source.seeds,
+        planned_seeds=source.seeds,
         figures=collect_figures(source.figures, seeds),
         seeds=seeds,
     )

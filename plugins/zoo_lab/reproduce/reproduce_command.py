@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,8 @@ from zoo_lab.run_options import DataOption, ExamplesOption, LimitOption
 if TYPE_CHECKING:
     from zoo_lab.reproduce.recipe_file import RecipeFile
     from zoo_lab.reproduce.result import Reproduction
-    from zoo_lab.reproduce.seed_run import Options
+    from zoo_lab.reproduce.seed_run import SeedOptions
+    from zoo_lab.reproduce.side_by_side import SeedTask
 
 COLUMNS = ("name", "figure", "published", "target", "result", "seeds", "minutes")
 
@@ -36,7 +38,7 @@ def command(
             "--seed", "--seeds", min=0, help="A seed in place of those of the recipe. Repeatable."
         ),
     ] = None,
-    limit: LimitOption = None,
+    max_seconds: LimitOption = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder of runs and results.")
     ] = Path("runs") / "reproductions",
@@ -65,7 +67,8 @@ def command(
     from zoo.registry.component_registry import default_registry
     from zoo_lab.bench.selection import find_device
     from zoo_lab.reproduce.data_check import set_data_folder
-    from zoo_lab.reproduce.seed_run import Options
+    from zoo_lab.reproduce.seed_run import SeedOptions
+    from zoo_lab.reproduce.side_by_side import list_tasks
 
     set_data_folder(data)
     if bool(names) == all_recipes and not list_recipes:
@@ -76,18 +79,26 @@ def command(
         _print_recipes(recipes, as_json)
         raise typer.Exit(int(failed))
     settings = [part for text in overrides or () for part in ("--set", text)]
-    settings += [] if limit is None else ["--limit", f"{limit:g}"]
+    settings += [] if max_seconds is None else ["--limit", f"{max_seconds:g}"]
     settings += [] if examples is None else ["--examples", str(examples)]
     recipes, failed = _read(chosen, overrides or ())
     if jobs > 1:
-        more = [*settings, *(["--device", device] if device else [])]
-        results, stopped = _run_side_by_side(recipes, output, seeds, more, jobs)
+        make_tasks = partial(
+            list_tasks,
+            output=output,
+            seeds=seeds,
+            settings=settings,
+            device=device,
+            max_seconds=max_seconds,
+            examples=examples,
+        )
+        results, stopped = _run_side_by_side(recipes, output, make_tasks, jobs)
     else:
         selected = [part for seed in seeds or () for part in ("--seed", str(seed))]
         arguments = ["zoo", "reproduce", *(names or ["--all"]), *selected, *settings]
         bar = TrainingProgress(stderr=True)
-        options = Options(
-            find_device(device), shlex.join(arguments), limit, examples, [bar], task_progress
+        options = SeedOptions(
+            find_device(device), shlex.join(arguments), max_seconds, examples, [bar], task_progress
         )
         results, stopped = _run(recipes, output, options, seeds)
     if as_json:
@@ -118,7 +129,7 @@ def _read(
 def _run(
     recipes: Sequence[RecipeFile],
     output: Path,
-    options: Options,
+    options: SeedOptions,
     seeds: Sequence[int] | None,
 ) -> tuple[list[Reproduction], bool]:
     """Return the results, and whether a recipe failed; the others are run nevertheless."""
@@ -145,8 +156,7 @@ def _run(
 def _run_side_by_side(
     recipes: Sequence[RecipeFile],
     output: Path,
-    seeds: Sequence[int] | None,
-    arguments: Sequence[str],
+    make_tasks: Callable[[RecipeFile], list[SeedTask]],
     jobs: int,
 ) -> tuple[list[Reproduction], bool]:
     """Return the results of runs in processes, and whether one failed."""
@@ -154,13 +164,13 @@ def _run_side_by_side(
     from zoo.training.interruption import raise_on_sigterm
     from zoo_lab.reproduce.data_check import check_data
     from zoo_lab.reproduce.recipe_run import write_results
-    from zoo_lab.reproduce.side_by_side import list_tasks, run_tasks
+    from zoo_lab.reproduce.side_by_side import run_tasks
 
     tasks, usable = [], []
     for recipe in recipes:
         try:
             check_data(recipe.recipe.data)
-            tasks += list_tasks(recipe, output, seeds, arguments)
+            tasks += make_tasks(recipe)
             usable.append(recipe)
         except ZooError as error:
             typer.echo(f"{recipe.name}: {error}", err=True)

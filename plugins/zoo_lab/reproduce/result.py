@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, computed_field
+from pydantic import BaseModel, ConfigDict, Field, computed_field
 
 from zoo_lab.reproduce.recipe_schema import Figure
 
@@ -15,7 +15,9 @@ from zoo_lab.reproduce.recipe_schema import Figure
 class Record(BaseModel):
     """Base class of results; NaN and infinite values are strings in JSON, which has no others."""
 
-    model_config = ConfigDict(ser_json_inf_nan="strings")
+    model_config = ConfigDict(
+        ser_json_inf_nan="strings", populate_by_name=True, serialize_by_alias=True
+    )
 
 
 class SeedResult(Record):
@@ -35,7 +37,7 @@ class SeedResult(Record):
         values: all values, such as ``test/bleu``.
         signatures: the signatures of the metrics, by evaluation and metric.
         curve: loss and validation results by step.
-        cut: what was cut short.
+        shortened: what was cut short, ``cut`` in JSON.
     """
 
     seed: int
@@ -56,27 +58,27 @@ class SeedResult(Record):
     values: dict[str, float]
     signatures: dict[str, str] = {}
     curve: list[dict[str, float]] = []
-    cut: list[str] = []
+    shortened: list[str] = Field(default=[], alias="cut")
 
-    def is_final(self, limit: float | None, examples: int | None) -> bool:
+    def is_final(self, max_seconds: float | None, examples: int | None) -> bool:
         """Return whether a run with these limits need not be repeated: no other limit cut it short.
 
         Args:
-            limit: seconds of training.
+            max_seconds: seconds of training.
             examples: number of examples that are evaluated.
         """
-        allowed = [] if limit is None else [cut_by_time(limit)]
+        allowed = [] if max_seconds is None else [cut_by_time(max_seconds)]
         allowed += [] if examples is None else [cut_by_examples(examples)]
-        return all(text.startswith(tuple(allowed)) for text in self.cut)
+        return all(text.startswith(tuple(allowed)) for text in self.shortened)
 
 
-def cut_by_time(limit: float) -> str:
-    """Return the first words of the entry in `SeedResult.cut` of a time limit."""
-    return f"training stopped after {limit:g} s,"
+def cut_by_time(max_seconds: float) -> str:
+    """Return the first words of the entry in `SeedResult.shortened` of a time limit."""
+    return f"training stopped after {max_seconds:g} s,"
 
 
 def cut_by_examples(examples: int) -> str:
-    """Return the entry in `SeedResult.cut` of an evaluation on the first examples."""
+    """Return the entry in `SeedResult.shortened` of an evaluation on the first examples."""
     return f"evaluated on the first {examples:,} examples"
 
 
@@ -124,7 +126,7 @@ class Reproduction(Record):
     """The results of a recipe.
 
     Attributes:
-        seeds_asked: the seeds of the recipe.
+        planned_seeds: the seeds of the recipe, ``seeds_asked`` in JSON.
         data: checksums of the files, by path.
         seeds: the results of the seeds that were run.
     """
@@ -135,17 +137,17 @@ class Reproduction(Record):
     paper: str
     data: dict[str, str]
     differences: list[str]
-    seeds_asked: list[int]
+    planned_seeds: list[int] = Field(alias="seeds_asked")
     figures: list[FigureResult]
     seeds: list[SeedResult]
 
     @property
-    def cut(self) -> list[str]:
+    def shortened(self) -> list[str]:
         """What was cut short, of all seeds."""
-        found = [text for seed in self.seeds for text in seed.cut]
-        missing = len(set(self.seeds_asked) - {seed.seed for seed in self.seeds})
+        found = [text for seed in self.seeds for text in seed.shortened]
+        missing = len(set(self.planned_seeds) - {seed.seed for seed in self.seeds})
         if missing:
-            found.append(f"{missing} of {len(self.seeds_asked)} seeds not run")
+            found.append(f"{missing} of {len(self.planned_seeds)} seeds not run")
         return list(dict.fromkeys(found))
 
 

@@ -30,13 +30,13 @@ MAX_POINTS = 100
 
 
 @dataclass(frozen=True)
-class Options:
+class SeedOptions:
     """How recipes are run.
 
     Attributes:
         device: the device.
         command: the command line, for the results.
-        limit: seconds of training of each run; None: as in the recipe.
+        max_seconds: seconds of training of each run; None: as in the recipe.
         examples: evaluate on the first examples only, this many.
         callbacks: observers of the training.
         progress: opens a progress bar for evaluations and programs.
@@ -45,7 +45,7 @@ class Options:
 
     device: torch.device
     command: str = ""
-    limit: float | None = None
+    max_seconds: float | None = None
     examples: int | None = None
     callbacks: Sequence[Callback] = ()
     progress: Callable[[], AbstractContextManager[ProgressFunction | None]] = nullcontext
@@ -77,10 +77,10 @@ class SeedRun:
     seed: int
     folder: Path
     overrides: Sequence[str]
-    options: Options
+    options: SeedOptions
     values: dict[str, float] = field(default_factory=dict)
     signatures: dict[str, str] = field(default_factory=dict)
-    cut: list[str] = field(default_factory=list)
+    shortened: list[str] = field(default_factory=list)
 
     def run(self) -> SeedResult:
         """Train, evaluate and measure.
@@ -100,7 +100,7 @@ class SeedRun:
                 run = ProgramRun(self.folder, model, self.options.device, self.seed, progress)
                 self.values |= self.recipe.recipe.program.build().run(run)
         if self.options.examples is not None:
-            self.cut.append(cut_by_examples(self.options.examples))
+            self.shortened.append(cut_by_examples(self.options.examples))
         seconds = time.monotonic() - started
         before = max(0.0, trained.get("training_seconds", 0.0) - seconds)  # of interrupted runs
         return SeedResult(
@@ -115,7 +115,7 @@ class SeedRun:
             seconds=round(before + seconds, 1),
             values=self.values,
             signatures=self.signatures,
-            cut=self.cut,
+            shortened=self.shortened,
             side_by_side=self.options.side_by_side,
             **trained,
         )
@@ -135,15 +135,18 @@ class SeedRun:
             resume=True,
             device=device,
             seed=self.seed,
-            limit=self.options.limit,
+            limit=self.options.max_seconds,
             callbacks=[kept, *self.options.callbacks],
         )
         stored = read_header(result.path).provenance["train"]
         self.values |= {f"validation/{name}": value for name, value in result.values.items()}
         assert kept.info is not None
-        limit = self.options.limit
-        if limit is not None and result.step < kept.info.steps and stored["seconds"] >= limit:
-            self.cut.append(f"{cut_by_time(limit)} at step {result.step:,} of {kept.info.steps:,}")
+        max_seconds = self.options.max_seconds
+        is_complete = result.step == kept.info.steps
+        if max_seconds is not None and not is_complete and stored["seconds"] >= max_seconds:
+            self.shortened.append(
+                f"{cut_by_time(max_seconds)} at step {result.step:,} of {kept.info.steps:,}"
+            )
         return result.path, {
             "steps": result.step,
             "parameters": kept.info.parameters,

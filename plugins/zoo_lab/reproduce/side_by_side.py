@@ -2,109 +2,110 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import time
+import contextlib
+import shlex
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
+from zoo.errors import ZooError
+from zoo.training.interruption import Interrupted
+from zoo_lab.bench.selection import find_device
+from zoo_lab.process_pool import run_in_workers
 from zoo_lab.reproduce.recipe_file import RecipeFile
+from zoo_lab.reproduce.recipe_run import run_recipe
+from zoo_lab.reproduce.seed_run import SeedOptions
 from zoo_lab.reproduce.tokenizers import train_tokenizers
 
 LOG_FILE = "output.txt"
-_POLL = 0.2
 
 
 @dataclass(frozen=True)
-class Task:
+class SeedTask:
     """One seed of a recipe.
 
     Attributes:
-        source: the recipe as the user named it.
-        arguments: further arguments of ``zoo reproduce``.
-        folder: folder of the run, which gets the output of the process.
+        output: folder of all results.
+        command: the command line, for the results.
+        device, max_seconds, examples: as the options of ``zoo reproduce``.
     """
 
-    name: str
-    source: str
+    recipe: RecipeFile
     seed: int
-    arguments: tuple[str, ...]
-    folder: Path
+    output: Path
+    command: str
+    device: str | None
+    max_seconds: float | None
+    examples: int | None
 
     @property
-    def command(self) -> list[str]:
-        """The command of the process."""
-        zoo = [sys.executable, "-m", "zoo", "reproduce"]
-        return [*zoo, self.source, "--seed", str(self.seed), *self.arguments]
+    def log(self) -> Path:
+        """The file with the output of the run."""
+        return self.output / self.recipe.name / f"seed-{self.seed}" / LOG_FILE
 
 
 def list_tasks(
-    recipe: RecipeFile, output: Path, seeds: Sequence[int] | None, arguments: Sequence[str]
-) -> list[Task]:
-    """Train the tokenizers of a recipe, which its seeds share, and return its runs."""
+    recipe: RecipeFile,
+    output: Path,
+    seeds: Sequence[int] | None = None,
+    *,
+    settings: Sequence[str] = (),
+    device: str | None = None,
+    max_seconds: float | None = None,
+    examples: int | None = None,
+) -> list[SeedTask]:
+    """Train the tokenizers of a recipe, which its seeds share, and return its runs.
+
+    Args:
+        settings: options of ``zoo reproduce`` that change the results, for the command line.
+    """
     train_tokenizers(recipe, output / recipe.name)
-    more = (*arguments, "--output", str(output))
+    chosen = recipe.recipe.seeds if seeds is None else seeds
+    begin = ["zoo", "reproduce", recipe.source]
+    commands = [shlex.join([*begin, "--seed", str(seed), *settings]) for seed in chosen]
     return [
-        Task(recipe.name, recipe.source, seed, more, output / recipe.name / f"seed-{seed}")
-        for seed in (recipe.recipe.seeds if seeds is None else seeds)
+        SeedTask(recipe, seed, output, command, device, max_seconds, examples)
+        for seed, command in zip(chosen, commands, strict=True)
     ]
 
 
-def run_tasks(tasks: Sequence[Task], jobs: int, report: Callable[[str], None]) -> list[Task]:
-    """Run processes, at most `jobs` at a time, and return the tasks that failed.
+def run_tasks(
+    tasks: Sequence[SeedTask], jobs: int, report: Callable[[str], None]
+) -> list[SeedTask]:
+    """Run tasks in processes, at most `jobs` at a time, and return those that failed.
 
     If this function is interrupted, the processes get SIGTERM: each saves a checkpoint and ends.
 
     Args:
         report: called with a line of text when a task ends.
     """
-    waiting, running, failed = list(tasks), dict[Task, _Process](), []
-    threads = max(1, (os.cpu_count() or 1) // jobs)
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-    try:
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                task = waiting.pop(0)
-                running[task] = _Process(task, environment)
-            time.sleep(_POLL)
-            for task, process in list(running.items()):
-                code = process.poll()
-                if code is None:
-                    continue
-                del running[task]
-                done = f"failed, see {task.folder / LOG_FILE}" if code else "done"
-                report(f"{task.name} seed {task.seed}: {done} after {process.seconds:.0f} s")
-                failed += [task] if code else []
-    finally:
-        for process in running.values():
-            process.end()
+    failed = []
+    with contextlib.closing(run_in_workers(tasks, run_task, jobs)) as outcomes:
+        for outcome in outcomes:
+            task = outcome.task
+            end = "done" if outcome.problem is None else f"failed, see {task.log}"
+            report(f"{task.recipe.name} seed {task.seed}: {end} after {outcome.seconds:.0f} s")
+            failed += [] if outcome.problem is None else [task]
     return failed
 
 
-class _Process:
-    def __init__(self, task: Task, environment: dict[str, str]) -> None:
-        task.folder.mkdir(parents=True, exist_ok=True)
-        self._log: IO[bytes] = (task.folder / LOG_FILE).open("ab")
-        self._started = time.monotonic()
-        self._process = subprocess.Popen(
-            task.command, stdout=self._log, stderr=subprocess.STDOUT, env=environment
-        )
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self._started
-
-    def poll(self) -> int | None:
-        code = self._process.poll()
-        if code is not None:
-            self._log.close()
-        return code
-
-    def end(self) -> None:
-        """End the process, which saves a checkpoint first."""
-        self._process.terminate()
-        self._process.wait()
-        self._log.close()
+def run_task(task: SeedTask) -> None:
+    """Run a seed in this process; its output and its error are appended to its log."""
+    task.log.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        task.log.open("a", encoding="utf-8") as log,
+        contextlib.redirect_stdout(log),
+        contextlib.redirect_stderr(log),
+    ):
+        try:
+            device = find_device(task.device)
+            options = SeedOptions(device, task.command, task.max_seconds, task.examples)
+            for _ in run_recipe(task.recipe, task.output, options, [task.seed]):
+                pass
+        except Interrupted:
+            raise
+        except Exception as error:
+            text = str(error) if isinstance(error, ZooError) else traceback.format_exc()
+            log.write(f"{text.strip()}\n")
+            raise

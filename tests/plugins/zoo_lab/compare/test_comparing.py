@@ -14,14 +14,14 @@ from zoo_lab.compare.comparing import (
     run_all,
     write_comparison,
 )
-from zoo_lab.compare.comparison_result import Comparison
-from zoo_lab.compare.study_file import Settings, read_study
+from zoo_lab.compare.comparison_result import StudyResult
+from zoo_lab.compare.study_file import StudySettings, read_study
 from zoo_lab.reproduce.recipe_run import write_text
 
 
 @pytest.fixture
 def plan(study):
-    return read_study(str(study), Settings(seeds=(3,), examples=2))
+    return read_study(str(study), StudySettings(seeds=(3,), examples=2))
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def options(tmp_path):
 
 
 def test_the_first_seed_of_all_variants_comes_first(study, options):
-    plan = read_study(str(study), Settings())
+    plan = read_study(str(study), StudySettings())
     tasks = [(task.variant, task.seed) for task in list_tasks([plan], options)]
     assert tasks == [(name, seed) for seed in (0, 1) for name in plan.variants]
 
@@ -55,7 +55,7 @@ def test_a_study_is_run_written_and_continued(plan, options):
     assert comparison.validation_lower_is_better
     assert "depends on previous queries" in comparison.variants["align-monotonic"].errors[3]
     stored = json.loads((options.output / "letters-study.json").read_text())
-    assert Comparison.model_validate(stored) == comparison
+    assert StudyResult.model_validate(stored) == comparison
 
     markdown = (options.output / "letters-study.md").read_text().splitlines()
     (row,) = [line for line in markdown if line.startswith("| monotonic |")]

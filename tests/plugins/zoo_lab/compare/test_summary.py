@@ -6,7 +6,7 @@ import pytest
 from comparison_kit import make_comparison, make_figure
 
 from zoo_lab.compare.comparison_plot import plot_comparison
-from zoo_lab.compare.comparison_result import Comparison
+from zoo_lab.compare.comparison_result import StudyResult
 from zoo_lab.compare.summary import compare, summarise
 from zoo_lab.compare.table import table_rows
 
@@ -38,7 +38,9 @@ def test_the_best_is_selected_on_the_validation_data():
 
 def test_runs_that_were_stopped_are_not_compared():
     comparison = make_comparison({"dot": [9.0, 11.0], "general": [90.0, 92.0]})
-    comparison.variants["general"].seeds[0].cut = ["training stopped after 5 s, at step 3 of 8"]
+    comparison.variants["general"].seeds[0].shortened = [
+        "training stopped after 5 s, at step 3 of 8"
+    ]
     (group,) = comparison.groups
     best, *_, last = summarise(comparison, group)
     assert "seeds: `additive`, with" in best
@@ -55,7 +57,7 @@ def test_values_that_are_not_finite_are_not_the_best_and_are_stored():
     (group,) = comparison.groups
     best, *_ = summarise(comparison, group)
     assert best.startswith("Best on the validation data, of those with 2 seeds: `additive`, with")
-    stored = Comparison.model_validate_json(comparison.model_dump_json())
+    stored = StudyResult.model_validate_json(comparison.model_dump_json())
     assert math.isnan(stored.variants["dot"].quality.mean)
     assert stored.variants["general"].seeds[0].values == {"test/bleu": math.inf}
     assert "not finite" in plot_comparison(stored)

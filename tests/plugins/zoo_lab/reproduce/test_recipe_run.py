@@ -10,9 +10,9 @@ from zoo import ZooError
 from zoo.training.callback import Callback
 from zoo_lab.reproduce.recipe_file import read_recipe
 from zoo_lab.reproduce.recipe_run import run_recipe
-from zoo_lab.reproduce.seed_run import Options
+from zoo_lab.reproduce.seed_run import SeedOptions
 
-OPTIONS = Options(torch.device("cpu"), "zoo reproduce letters")
+OPTIONS = SeedOptions(torch.device("cpu"), "zoo reproduce letters")
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_a_recipe_is_trained_evaluated_and_written(path, tmp_path):
     output = tmp_path / "out"
     first, last = run_recipe(read_recipe(path), output, OPTIONS)
     assert [seed.seed for seed in first.seeds] == [3]
-    assert first.cut == ["1 of 2 seeds not run"]
+    assert first.shortened == ["1 of 2 seeds not run"]
     errors, loss = last.figures
     assert set(errors.by_seed) == set(loss.by_seed) == {3, 4}
     assert errors.by_seed[3] == 100 * (1 - last.seeds[0].values["test/exact-match"])
@@ -60,17 +60,17 @@ class _Stop(Callback):
 def test_an_interrupted_run_continues(path, tmp_path):
     recipe, output = read_recipe(path), tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
-        list(run_recipe(recipe, output, Options(torch.device("cpu"), callbacks=[_Stop()]), [3]))
+        list(run_recipe(recipe, output, SeedOptions(torch.device("cpu"), callbacks=[_Stop()]), [3]))
     assert not (output / "letters.json").exists()
     (result,) = run_recipe(recipe, output, OPTIONS, [3])
     assert result.seeds[0].steps == 4
 
 
 def test_the_time_limit_and_fewer_examples_are_stated(path, tmp_path):
-    options = Options(torch.device("cpu"), limit=1e-6, examples=2)
+    options = SeedOptions(torch.device("cpu"), max_seconds=1e-6, examples=2)
     (result,) = run_recipe(read_recipe(path), tmp_path / "out", options, [3])
     assert result.seeds[0].steps == 1
-    assert result.cut == [
+    assert result.shortened == [
         "training stopped after 1e-06 s, at step 1 of 4",
         "evaluated on the first 2 examples",
         "1 of 2 seeds not run",
@@ -79,7 +79,7 @@ def test_the_time_limit_and_fewer_examples_are_stated(path, tmp_path):
 
 def test_a_seed_that_another_limit_cut_short_is_continued(path, tmp_path):
     recipe, output = read_recipe(path), tmp_path / "out"
-    cut = Options(torch.device("cpu"), limit=1e-6, examples=2)
+    cut = SeedOptions(torch.device("cpu"), max_seconds=1e-6, examples=2)
     (before,) = run_recipe(recipe, output, cut, [3])
     assert [*run_recipe(recipe, output, cut, [3])] == [before]
     (result,) = before.seeds
@@ -87,7 +87,7 @@ def test_a_seed_that_another_limit_cut_short_is_continued(path, tmp_path):
     assert not result.is_final(2.0, 2)
     (after,) = run_recipe(recipe, output, OPTIONS, [3])
     assert after.seeds[0].steps == 4
-    assert after.cut == ["1 of 2 seeds not run"]
+    assert after.shortened == ["1 of 2 seeds not run"]
     assert [*run_recipe(recipe, output, cut, [3])] == [after]
 
 

@@ -13,8 +13,8 @@ def test_seeds_run_side_by_side_and_a_failed_one_is_reported(tmp_path, monkeypat
     monkeypatch.setenv("ZOO_DATA", str(tmp_path / "data"))
     recipe = read_recipe(write_recipe(tmp_path))
     output, lines = tmp_path / "out", []
-    tasks = list_tasks(recipe, output, [3], ["--device", "cpu"])
-    tasks += list_tasks(recipe, output, [4], ["--device", "none"])
+    tasks = list_tasks(recipe, output, [3], device="cpu")
+    tasks += list_tasks(recipe, output, [4], device="none")
     assert len(list((output / "letters").glob("words-*.json"))) == 1
     failed = run_tasks(tasks, 2, lines.append)
     assert [task.seed for task in failed] == [4]
