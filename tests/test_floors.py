@@ -11,7 +11,7 @@ SURFACES = {"zoo": zoo, "zoo.plugin": zoo.plugin}
 
 # From the lowest floor up; rooms of one floor do not import each other.
 FLOORS = [
-    {"zoo.about", "zoo_fast.device", "zoo.files", "zoo.lazy"},
+    {"zoo.about", "zoo.files", "zoo.lazy"},
     {"zoo.errors"},
     {"zoo.interfaces"},
     {"zoo.registry"},
