@@ -11,7 +11,7 @@ from zoo.generation import loop
 from zoo.plugin import DecodeRequest, GenerationInputs, Memory, decode, stream_tokens
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding
 from zoo_fast.generation import kept_steps
-from zoo_fast.generation.loop import SYNC_EVERY
+from zoo_fast.generation.fast_loop import SYNC_EVERY
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
 from zoo_sampling.greedy import Greedy

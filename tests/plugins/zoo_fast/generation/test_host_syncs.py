@@ -8,7 +8,7 @@ from zoo.generation.loop import DecodingLoop
 from zoo.generation.prompts import build_prompts
 from zoo.plugin import DecodeRequest, GenerationInputs, Memory
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding
-from zoo_fast.generation.loop import SYNC_EVERY, FastLoop
+from zoo_fast.generation.fast_loop import SYNC_EVERY, FastLoop
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam
 from zoo_sampling.greedy import Greedy

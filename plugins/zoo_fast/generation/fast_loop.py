@@ -73,9 +73,9 @@ class FastLoop(DecodingLoop):
     """A decoding loop that computes the results of another one faster."""
 
     def __init__(self, plain: DecodingLoop) -> None:
-        sampler = plain.request.sampler
+        sampler = accelerate(copy.copy(plain.request.sampler))
         if not is_accelerated(sampler):
-            sampler = accelerate(copy.copy(sampler))
+            sampler = plain.request.sampler  # captured steps can depend on the object
         super().__init__(
             decoder=plain.decoder,
             memory=plain.memory,
