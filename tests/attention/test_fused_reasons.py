@@ -8,7 +8,6 @@ from zoo.device import triton_support
 from zoo.plugin import Blueprint, FromParent, RecordsAttention, Scorer
 from zoo_alignment.sparsemax import Sparsemax
 from zoo_gat.gatv2 import GatV2
-from zoo_location.location import Location
 from zoo_transformer.scaled_dot import ScaledDot
 
 CPU = torch.device("cpu")
@@ -44,10 +43,6 @@ def test_inner_products_are_fused(scorer):
     ("form", "reason"),
     [
         ({"scorer": "concat"}, "the device is 'cpu', not 'cuda'"),
-        (
-            {"scorer": Blueprint.of(Location)},
-            "scorer 'location' needs the weights of the previous query",
-        ),
         ({"scorer": Blueprint.of(GatV2)}, "scorer 'gatv2' has no fused path"),
         ({"scorer": Blueprint.of(Own), "heads": 2}, "each of the 2 heads has its own scorer 'own'"),
         ({"align": Blueprint.of(Sparsemax)}, "alignment 'sparsemax' is not a softmax"),
