@@ -11,8 +11,9 @@ from torch import Tensor
 
 from zoo import GenerationOutput, ZooError
 from zoo.plugin import FrameSampler, rename_params
+from zoo_ctc.language_model_cache import Labels
 from zoo_ctc.language_models import LabelLanguageModel, load_language_model
-from zoo_ctc.prefix_search import BeamConfig, Labels, search
+from zoo_ctc.prefix_search import BeamConfig, search
 
 Results = Sequence[Sequence[tuple[Labels, float]]]
 

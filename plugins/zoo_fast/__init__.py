@@ -22,6 +22,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "tokens": ("zoo_tokens",),
     "training": (),
     "transformer": ("zoo_positions", "zoo_tokens", "zoo_transformer"),
+    "word2vec": ("zoo_word2vec",),
 }
 """Folders, and the plugins they need; a folder is not imported if one is not installed."""
 

@@ -95,7 +95,8 @@ class EdgeAttention(RecordsAttention):
         queries, keys, values = self.project_inputs(inputs)
         # A weight of 0 does not cancel values that are not finite.
         values = values.masked_fill(~mask[..., None], 0.0)
-        q, k, v = (x.unflatten(-1, (self.heads, -1)) for x in (queries, keys, values))
+        shape = (*values.shape[:2], self.heads, self.head_dim)
+        q, k, v = (part.reshape(shape) for part in (queries, keys, values))
         if edges is None:
             attended = self._attend_dense(q, k, v, mask)
         else:

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import Batch, Model, ZooError
-from zoo.plugin import Blueprint, Embedding, OutputSchema, has_hooks
+from zoo.plugin import Blueprint, Embedding, OutputSchema
 
 
 class WordModel(Model):
@@ -50,9 +50,7 @@ class WordModel(Model):
         self.output.weight.uniform_(-bound, bound)
 
     def output_table(self) -> Tensor:
-        """Return all output vectors [V, D]; `output` is called while hooks are registered on it."""
-        if not has_hooks(self.output):
-            return self.output.weight
+        """Return all output vectors [V, D]."""
         ids = torch.arange(self.output.num_embeddings, device=self.output.weight.device)
         table: Tensor = self.output(ids)
         return table

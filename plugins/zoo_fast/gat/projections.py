@@ -64,7 +64,7 @@ class SparseProjections(Acceleration):
 
     def _project(self, linear: nn.Linear, inputs: Tensor) -> Tensor:
         projected = self.inputs.project(linear, inputs)
-        return linear(inputs) if projected is None else projected  # type: ignore[no-any-return]
+        return linear(inputs) if projected is None else projected
 
 
 class HeadProjections(Acceleration):
