@@ -27,9 +27,8 @@ class Layers(nn.Module):
         self.table = nn.Embedding(5, 4)
 
     def forward(self, x):
-        from zoo.attention.kernels.training_linear import linear
-        from zoo_transformer.kernels.residual_norm import fused_residual_norm
-
+        from zoo_fast.attention.kernels.training_linear import linear
+        from zoo_fast.transformer.kernels.residual_norm import fused_residual_norm
         from zoo_tokens.kernels.lookup import lookup
 
         rows = lookup(torch.tensor([[1, 3, 3], [4, 0, 1]]), self.table.weight, 0)

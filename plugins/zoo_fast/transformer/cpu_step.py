@@ -17,7 +17,7 @@ from zoo.plugin import Acceleration, Attention, Call, Declined, Mask, Position, 
 from zoo_fast.attention.fused_softmax import fused_softmax
 from zoo_fast.transformer.cached_state import CachedState
 from zoo_fast.transformer.fused_step import why_not_blocks
-from zoo_transformer.block import Block
+from zoo_transformer.block import Block, layer_list
 from zoo_transformer.transformer_decoder import TransformerDecoder
 
 Sublayer = Callable[[Tensor], Tensor]
@@ -51,7 +51,7 @@ class PackedDecoding(Acceleration):
         offset = int(at[0])
         x = target.embed(tokens, offset)
         blocks = _Blocks(state, target.position, offset, packed)
-        for index, block in enumerate(target.blocks):
+        for index, block in enumerate(layer_list(target.blocks)):
             x = blocks.run(index, block, x)
         return target.logits(x), state.updated({**state.per_hypothesis, "at": at + 1})
 
@@ -59,6 +59,7 @@ class PackedDecoding(Acceleration):
         from zoo_fast.transformer.example_calls import decoder_calls
 
         for decoder, memory, tokens in decoder_calls(dtype):
+            # The packed weights are in use until the next case.
             with torch.no_grad(), PackedWeights().use():
                 state = decoder.start(memory, steps=3)
                 yield Call(decoder, (tokens[:, :1], state), method="step")
