@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
+from weakref import ref
 
 import torch
 from torch import Tensor, nn
@@ -30,11 +31,23 @@ class PackedDecoding(Acceleration):
     serves: ClassVar[type[TransformerDecoder]] = TransformerDecoder
     order: ClassVar[int] = 1
 
+    def __init__(self) -> None:
+        self._checked: Callable[[], PackedWeights | None] = lambda: None
+        self._reason: str | None = None
+
     def why_not(self, target: TransformerDecoder, device: torch.device) -> str | None:
         if device.type != "cpu":
             return f"the device is '{device.type}', not 'cpu'"
         if target.training:
             return "the decoder is in training mode"
+        packed = packed_weights()
+        if packed is None:
+            return "no packed weights are in use"
+        if self._checked() is not packed:  # once per generation, because it takes time
+            self._checked, self._reason = ref(packed), self._why_not_parts(target)
+        return self._reason
+
+    def _why_not_parts(self, target: TransformerDecoder) -> str | None:
         if target.position is not None and target.position.has_bias:
             return f"position '{target.position.name}' adds a bias to the scores"
         return why_not_blocks(target)
@@ -43,8 +56,7 @@ class PackedDecoding(Acceleration):
         self, target: TransformerDecoder, tokens: Tensor, state: State
     ) -> tuple[Tensor, State] | Declined:
         packed = packed_weights()
-        if packed is None:
-            return Declined("no packed weights are in use")
+        assert packed is not None
         if tokens.shape[1] != 1 or isinstance(state, CachedState):
             return Declined(f"there are {tokens.shape[1]} tokens, or the state is that of kernels")
         at = state.per_hypothesis["at"]
