@@ -32,16 +32,16 @@ hooks: .venv/installed-test
 	$(BIN)/pre-commit install
 
 bench: .venv/installed-test
-	$(BIN)/python benchmarks/startup.py
-	$(BIN)/python benchmarks/large_spec.py
-	$(BIN)/python benchmarks/generation.py
+	$(BIN)/python lab/benchmarks/startup.py
+	$(BIN)/python lab/benchmarks/large_spec.py
+	$(BIN)/python lab/benchmarks/generation.py
 	$(BIN)/python -m zoo bench --device cpu
-	$(BIN)/python benchmarks/load.py
-	$(BIN)/python benchmarks/save.py
-	$(BIN)/python benchmarks/headers.py
-	$(BIN)/python benchmarks/joint_ctc.py
-	$(BIN)/python benchmarks/parameters.py
-	$(BIN)/python benchmarks/metrics.py
+	$(BIN)/python lab/benchmarks/load.py
+	$(BIN)/python lab/benchmarks/save.py
+	$(BIN)/python lab/benchmarks/headers.py
+	$(BIN)/python lab/benchmarks/joint_ctc.py
+	$(BIN)/python lab/benchmarks/parameters.py
+	$(BIN)/python lab/benchmarks/metrics.py
 
 dist: .venv/installed-test
 	rm -rf dist

@@ -1,4 +1,4 @@
-"""docs/atlas.md and its plots have the figures of atlas/results."""
+"""docs/atlas.md and its plots have the figures of lab/atlas/results."""
 
 import runpy
 from pathlib import Path
@@ -7,11 +7,11 @@ import pytest
 from comparison_kit import make_comparison
 
 from zoo.about import DISTRIBUTION
-from zoo.comparison.study_file import Settings, read_study
 from zoo.registry.component_registry import default_registry
+from zoo_lab.compare.study_file import StudySettings, read_study
 
 ROOT = Path(__file__).parents[1]
-PAGE = runpy.run_path(str(ROOT / "atlas" / "page.py"))
+PAGE = runpy.run_path(str(ROOT / "lab" / "atlas" / "page.py"))
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +96,10 @@ def test_every_variant_can_be_composed(plans):
 
 
 def test_the_studies_are_the_files_of_the_folder(plans):
-    files = sorted(path.stem for path in (ROOT / "atlas").glob("*.yaml"))
+    files = sorted(path.stem for path in (ROOT / "lab" / "atlas").glob("*.yaml"))
     assert sorted(plan.name for plan in plans) == files
-    assert read_study(str(ROOT / "atlas" / "graphs.yaml"), Settings()).seeds == (0, 1, 2)
+    assert read_study(str(ROOT / "lab" / "atlas" / "graphs.yaml"), StudySettings()).seeds == (
+        0,
+        1,
+        2,
+    )

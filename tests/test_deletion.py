@@ -15,8 +15,8 @@ from packaging_kit import build
 ROOT = Path(__file__).parents[1]
 PLUGINS = sorted(path.name.removeprefix("zoo_") for path in (ROOT / "plugins").glob("zoo_*"))
 
-# Embeddings, which most specs need; alignments, which fill slots; importers without components.
-SAMPLE = ("alignment",)
+# Alignments, which fill slots, and the laboratory, which nothing imports.
+SAMPLE = ("alignment", "lab")
 WITHOUT_SPECS = ("tokens", "seq2seq", "recurrent", "sampling", "objectives", "metrics")
 """Plugins that every shipped spec needs a part of."""
 

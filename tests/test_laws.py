@@ -9,15 +9,13 @@ CASES = cases()
 
 # Laws that take long: on variants of a component, and in a process of their own.
 SLOW_VARIANTS = {
-    "checked-results",
     "compiles",
     "independent-items",
     "padding-invariance",
-    "peers-run",
     "save-load",
 }
 SLOW_KINDS = {
-    "benchmark",
+    "acceleration",
     "dataset",
     "filter",
     "initialiser",

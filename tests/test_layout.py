@@ -37,6 +37,7 @@ CROSS_CUTTING = {
     ],
     "a hub server against the whole client": [
         "hub/access",
+        "hub/huggingface_hub",
         "hub/code_in_repos",
         "hub/faults",
         "hub/header",

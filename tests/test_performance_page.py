@@ -1,4 +1,4 @@
-"""docs/performance.md has the figures of benchmarks/results."""
+"""docs/performance.md has the figures of lab/benchmarks/results."""
 
 import re
 import runpy
@@ -6,14 +6,14 @@ from pathlib import Path
 
 from benchmark_kit import measurement, result
 
-from zoo.benchmarking.result import PeerResult, Report, Targets
+from zoo_lab.bench.result import BenchmarkReport, PeerResult, Targets
 
 ROOT = Path(__file__).parents[1]
-PAGE = runpy.run_path(str(ROOT / "benchmarks" / "page.py"))
+PAGE = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "page.py"))
 
 
 def _report(command, *results):
-    return Report(
+    return BenchmarkReport(
         command=command,
         commit="0123456789abcdef",
         date="2026-01-02T03:04:05+00:00",
@@ -38,7 +38,7 @@ def test_the_comparison_has_the_best_peer_and_all_targets():
         measurement(2e-3, 10**6),
         peers={"torch": measurement(8e-3, 10**6), "compiled": measurement(4e-3, 2 * 10**6)},
         targets=Targets(time=3.0, memory=0.6, peers={"torch": 4.0}),
-        floor=1e-3,
+        bound=1e-3,
         device="cuda",
     )
     measured.peers.append(PeerResult(name="other", problem="not installed: no module"))

@@ -1,4 +1,4 @@
-"""docs/reproductions.md and its plots have the figures of reproductions/results."""
+"""docs/reproductions.md and its plots have the figures of lab/reproductions/results."""
 
 import re
 import runpy
@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from recipe_kit import make_reproduction, write_recipe
 
-from zoo.reproduction.recipe_file import read_recipe
+from zoo_lab.reproduce.recipe_file import read_recipe
 
 ROOT = Path(__file__).parents[1]
-PAGE = runpy.run_path(str(ROOT / "reproductions" / "page.py"))
+PAGE = runpy.run_path(str(ROOT / "lab" / "reproductions" / "page.py"))
 RUN = {
     "training_seconds": 80.0,
     "steps": 1000,

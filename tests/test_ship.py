@@ -16,10 +16,10 @@ from zoo.errors import ZooError
 from zoo.hub.catalogue import read_catalogue
 from zoo.hub.models import read_header
 from zoo.hub.shipped import find_shipped
-from zoo.reproduction.recipe_file import read_recipe
-from zoo.reproduction.recipe_run import run_recipe
-from zoo.reproduction.seed_run import Options
-from zoo.reproduction.shipped_result import FIRST, measure_shipped
+from zoo_lab.reproduce.recipe_file import read_recipe
+from zoo_lab.reproduce.recipe_run import run_recipe
+from zoo_lab.reproduce.seed_run import SeedOptions
+from zoo_lab.reproduce.shipped_result import FIRST, measure_shipped
 
 SHIP = runpy.run_path(str(ROOT / "weights" / "ship.py"))
 MODELS = [model for model in read_catalogue(ROOT / "registry.yaml") if model.shipped]
@@ -117,7 +117,7 @@ def run(tmp_path_factory):
     recipe = read_recipe(write_recipe(root))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ZOO_DATA", str(root / "data"))
-        for _ in run_recipe(recipe, root / "runs", Options(torch.device("cpu")), [3]):
+        for _ in run_recipe(recipe, root / "runs", SeedOptions(torch.device("cpu")), [3]):
             pass
     (root / "registry.yaml").write_text(
         "# Models.\nzoo: 1\nmodels:\n"

@@ -15,7 +15,7 @@ from zoo_objectives.cross_entropy import CrossEntropy
 ROOT = Path(__file__).parents[1]
 SPECS = sorted(default_registry().specs)
 CATALOGUE = read_file(ROOT / "registry.yaml").data
-REFERENCES = runpy.run_path(str(ROOT / "benchmarks" / "parameters.py"))["REFERENCES"]
+REFERENCES = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "parameters.py"))["REFERENCES"]
 
 CAPTIONS = [
     "model.source.backbone.layers=[{channels: 6, pool: {}}, {channels: 6, pool: {}}]",

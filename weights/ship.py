@@ -19,21 +19,21 @@ from typing import Any
 import yaml
 
 import zoo
-from zoo.benchmarking.environment import find_commit
 from zoo.cli.progress import task_progress
 from zoo.errors import ZooError
 from zoo.hub.catalogue import CatalogueEntry, read_catalogue
 from zoo.hub.lock_file import hash_file
 from zoo.hub.models import read_header
 from zoo.registry.component_registry import default_registry
-from zoo.reproduction.data_check import DEFAULT, VARIABLE, set_data_folder
-from zoo.reproduction.recipe_file import RecipeFile, read_recipe
-from zoo.reproduction.result import SeedResult
-from zoo.reproduction.shipped_result import ShippedResult, measure_shipped
+from zoo_lab.environment import find_commit
+from zoo_lab.reproduce.data_check import DEFAULT, VARIABLE, set_data_folder
+from zoo_lab.reproduce.recipe_file import RecipeFile, read_recipe
+from zoo_lab.reproduce.result import SeedResult
+from zoo_lab.reproduce.shipped_result import ShippedResult, measure_shipped
 
 ROOT = Path(__file__).parents[1]
 FILES = Path("weights", "zoo_weights")
-RESULTS = Path("reproductions", "shipped")
+RESULTS = Path("lab", "reproductions", "shipped")
 REGISTRY = "registry.yaml"
 NOTICE = FILES / "NOTICE.md"
 MAX_BYTES = 24_000_000
@@ -193,7 +193,7 @@ def _read_training(file: Path, recipe: RecipeFile) -> SeedResult:
     training = SeedResult.model_validate_json(file.read_text(encoding="utf-8"))
     if training.overrides or training.fingerprint != recipe.fingerprint:
         raise ZooError(f"{file.parent} was run with other settings than the recipe {recipe.name}")
-    return training.model_copy(update={"curve": []})  # it is in reproductions/results
+    return training.model_copy(update={"curve": []})  # it is in lab/reproductions/results
 
 
 def _base_spec(recipe: RecipeFile) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         find_stochastic as find_stochastic,
         forbid_stochastic as forbid_stochastic,
     )
+    from zoo.attention.linear import Linear as Linear
     from zoo.cli.output import (
         JsonOption as JsonOption,
         print_json as print_json,
@@ -43,22 +44,6 @@ if TYPE_CHECKING:
     )
     from zoo.data.text_lines import TextLines as TextLines
     from zoo.data.tokenizer import Tokenizer as Tokenizer, read_tokenizer as read_tokenizer
-    from zoo.device.column_sums import add_partials as add_partials
-    from zoo.device.cuda_graph import GraphedFunction as GraphedFunction
-    from zoo.device.late_gradients import (
-        LateParameters as LateParameters,
-        late_parameters as late_parameters,
-    )
-    from zoo.device.packed_linear import (
-        Linear as Linear,
-        PackedWeights as PackedWeights,
-        packed_weights as packed_weights,
-    )
-    from zoo.device.triton_support import (
-        dependent_launch as dependent_launch,
-        why_not_triton as why_not_triton,
-        why_not_triton_on as why_not_triton_on,
-    )
     from zoo.errors import (
         InvalidParameter as InvalidParameter,
         MissingExtra as MissingExtra,
@@ -73,7 +58,6 @@ if TYPE_CHECKING:
         decode as decode,
         stream_tokens as stream_tokens,
     )
-    from zoo.generation.recorded_encoder import encode_recorded as encode_recorded
     from zoo.interfaces import (
         Acceleration as Acceleration,
         Alignment as Alignment,
@@ -83,20 +67,17 @@ if TYPE_CHECKING:
         Audio as Audio,
         Backbone as Backbone,
         BatchSchema as BatchSchema,
-        Benchmark as Benchmark,
         Call as Call,
         Component as Component,
         Dataset as Dataset,
         Declined as Declined,
         Decoder as Decoder,
-        DeferredLogits as DeferredLogits,
         Embedding as Embedding,
         Encoder as Encoder,
         Example as Example,
         Examples as Examples,
         Field as Field,
         Filter as Filter,
-        Floor as Floor,
         FrameSampler as FrameSampler,
         GenerationInputs as GenerationInputs,
         Initialiser as Initialiser,
@@ -123,10 +104,6 @@ if TYPE_CHECKING:
         TensorSchema as TensorSchema,
         Values as Values,
         Weight as Weight,
-        add_bias as add_bias,
-        compute_dtype as compute_dtype,
-        compute_logits as compute_logits,
-        defer_logits as defer_logits,
         full_precision as full_precision,
         rename_params as rename_params,
         tied_logits as tied_logits,
@@ -139,6 +116,7 @@ if TYPE_CHECKING:
     from zoo.registry.component_registry import ComponentRegistry as ComponentRegistry
     from zoo.registry.hookspecs import hookimpl as hookimpl
     from zoo.registry.layers import build_layers as build_layers
+    from zoo.training.callback import Callback as Callback
     from zoo.training.local_step import LocalStep as LocalStep, LossModule as LossModule
 else:
     __getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -4,9 +4,6 @@ from collections.abc import Sequence
 
 from zoo.plugin import Component, hookimpl
 from zoo_bahdanau.additive import Additive
-from zoo_bahdanau.benchmark_additive import AdditiveAttention
-from zoo_bahdanau.benchmark_additive_cpu import AdditiveAttentionCpu
-from zoo_bahdanau.benchmark_additive_cpu_forward import AdditiveAttentionCpuForward
 from zoo_bahdanau.normalised_additive import NormalisedAdditive
 
 
@@ -15,7 +12,4 @@ def zoo_components() -> Sequence[type[Component]]:
     return [
         Additive,
         NormalisedAdditive,
-        AdditiveAttention,
-        AdditiveAttentionCpu,
-        AdditiveAttentionCpuForward,
     ]

@@ -3,11 +3,7 @@
 from collections.abc import Sequence
 
 from zoo import Model
-from zoo.plugin import Benchmark, Embedding, Objective, Sampler, hookimpl
-from zoo_ctc.benchmark_ctc_beam import CtcBeamBenchmark
-from zoo_ctc.benchmark_ctc_beam_cpu import CtcBeamCpuBenchmark
-from zoo_ctc.benchmark_ctc_loss import CtcLossBenchmark
-from zoo_ctc.benchmark_ctc_loss_cpu import CtcLossCpuBenchmark
+from zoo.plugin import Embedding, Objective, Sampler, hookimpl
 from zoo_ctc.ctc import Ctc
 from zoo_ctc.ctc_attention import CtcAttention
 from zoo_ctc.ctc_greedy import CtcGreedy
@@ -20,7 +16,7 @@ from zoo_ctc.subsampled import Subsampled
 
 
 @hookimpl
-def zoo_components() -> Sequence[type[Benchmark | Embedding | Model | Objective | Sampler]]:
+def zoo_components() -> Sequence[type[Embedding | Model | Objective | Sampler]]:
     return [
         LogMel,
         Subsampled,
@@ -31,8 +27,4 @@ def zoo_components() -> Sequence[type[Benchmark | Embedding | Model | Objective 
         CtcGreedy,
         CtcPrefixBeam,
         JointCtcSearch,
-        CtcLossBenchmark,
-        CtcLossCpuBenchmark,
-        CtcBeamBenchmark,
-        CtcBeamCpuBenchmark,
     ]

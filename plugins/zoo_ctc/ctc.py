@@ -10,8 +10,9 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import Outputs, ZooError
-from zoo.plugin import Objective, OutputRequirement
-from zoo_ctc.log_likelihood import log_likelihood
+from zoo.plugin import Objective, OutputRequirement, full_precision
+from zoo_ctc.lattice import build_lattice
+from zoo_ctc.likelihood import likelihood
 
 ImpossibleMode = Literal["infinite", "zero", "raise"]
 
@@ -76,8 +77,8 @@ class Ctc(Objective):
 
     def forward(self, outputs: Outputs) -> Tensor:
         target_mask = _require_target_mask(outputs)
-        losses = -log_likelihood(
-            outputs.logits, outputs.mask, outputs.targets, target_mask, blank=self.blank
+        losses = -self.log_likelihood(
+            outputs.logits, outputs.mask, outputs.targets, target_mask
         )  # [B]
         if self.impossible == "raise":
             _raise_if_impossible(losses, outputs.mask, target_mask)
@@ -86,6 +87,20 @@ class Ctc(Objective):
         if self.per_target:
             losses = losses / target_mask.sum(dim=1).clamp(min=1)
         return losses.sum() / max(len(losses), 1)
+
+    def log_likelihood(
+        self, logits: Tensor, mask: Tensor, targets: Tensor, target_mask: Tensor
+    ) -> Tensor:
+        """Compute the log-probability [B] of the labels, summed over all alignments.
+
+        It is -inf, with zero gradient, for an item without a path through the lattice.
+
+        Shapes:
+            logits [B, T, V]; mask [B, T], True for valid frames; targets, target_mask [B, U], valid
+            labels first.
+        """
+        lattice = build_lattice(targets, target_mask, blank=self.blank, vocab=logits.shape[-1])
+        return likelihood(full_precision(logits).log_softmax(dim=-1), mask, lattice)
 
     def weight(self, outputs: Outputs) -> Tensor:
         return torch.tensor(len(outputs.mask), device=outputs.mask.device)

@@ -1,5 +1,6 @@
 """CTC prefix beam search."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -10,9 +11,10 @@ from torch import Tensor
 
 from zoo import GenerationOutput, ZooError
 from zoo.plugin import FrameSampler, rename_params
-from zoo_ctc.batched_search import search_batch
 from zoo_ctc.language_models import LabelLanguageModel, load_language_model
-from zoo_ctc.prefix_search import BeamConfig, search
+from zoo_ctc.prefix_search import BeamConfig, Labels, search
+
+Results = Sequence[Sequence[tuple[Labels, float]]]
 
 
 class CtcPrefixBeam(FrameSampler):
@@ -23,7 +25,7 @@ class CtcPrefixBeam(FrameSampler):
 
     where $ is the end of the sequence, scored by the language model after the last frame. Each
     score sums over all paths of a label sequence. It is exact if the beam is wide enough for every
-    prefix, and a lower bound otherwise. With a language model, the search runs on the CPU.
+    prefix, and a lower bound otherwise. The search runs on the CPU.
 
     Paper: Graves 2012, section 7.5.3; Hannun et al. 2014, algorithm 1, for the language model.
 
@@ -101,10 +103,15 @@ class CtcPrefixBeam(FrameSampler):
     def decode_frames(
         self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int
     ) -> GenerationOutput:
-        if self.lm is None and logprobs.device.type == "cuda":
-            return self.decode_batch(logprobs, mask, blank=blank, pad=pad)
         frames, lengths = logprobs.double().cpu().numpy(), mask.sum(dim=1).tolist()
-        results = search(frames, blank, self.config, self.lm, lengths=lengths, n_best=self.n_best)
+        results = [
+            search(item[:length], blank, self.config, self.lm)[: self.n_best]
+            for item, length in zip(frames, lengths, strict=True)
+        ]
+        return self.pad_results(results, logprobs, pad)
+
+    def pad_results(self, results: Results, logprobs: Tensor, pad: int) -> GenerationOutput:
+        """Return the labels and scores of each item in tensors like the log-probabilities."""
         longest = max((len(labels) for ranked in results for labels, _ in ranked), default=1)
         shape = (len(results), self.n_best)
         tokens = torch.full((*shape, max(longest, 1)), pad, device="cpu")
@@ -113,21 +120,4 @@ class CtcPrefixBeam(FrameSampler):
             for rank, (labels, score) in enumerate(ranked):
                 tokens[item, rank, : len(labels)] = torch.tensor(labels, device="cpu")
                 scores[item, rank] = score
-        return GenerationOutput(tokens.to(mask.device), scores.to(logprobs))
-
-    def decode_batch(
-        self, logprobs: Tensor, mask: Tensor, *, blank: int, pad: int
-    ) -> GenerationOutput:
-        """Decode without a language model, in tensors on the device of the frames."""
-        labels, label_mask, scores = search_batch(
-            logprobs.double(),
-            mask,
-            blank=blank,
-            width=self.width,
-            prune=self.config.prune,
-            n_best=self.n_best,
-        )
-        tokens = labels.masked_fill(~label_mask, pad)
-        if not tokens.shape[-1]:
-            tokens = torch.nn.functional.pad(tokens, (0, 1), value=pad)
-        return GenerationOutput(tokens, scores.to(logprobs))
+        return GenerationOutput(tokens.to(logprobs.device), scores.to(logprobs))

@@ -36,7 +36,6 @@ class JointCtcSearch(Sampler):
         logprobs [B, W, V], scores [B, W] -> tokens, parents, scores [B, W].
     """
 
-    keeps_items: ClassVar[bool] = True
     name: ClassVar[str] = "joint-ctc-search"
     paper: ClassVar[str] = (
         "Hori et al. 2017, Joint CTC/attention Decoding for End-to-End Speech Recognition"

@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 
 from zoo import Model
-from zoo.plugin import Benchmark, Encoder, Scorer, hookimpl
-from zoo_gat.benchmark_gat_layer import GatLayer
-from zoo_gat.benchmark_gat_layer_cpu import GatLayerCpu
-from zoo_gat.benchmark_gatv2_layer import GatV2Layer
+from zoo.plugin import Encoder, Scorer, hookimpl
 from zoo_gat.gat import Gat
 from zoo_gat.gatv2 import GatV2
 from zoo_gat.graph_attention import GraphAttention
@@ -14,5 +11,5 @@ from zoo_gat.node_classifier import NodeClassifier
 
 
 @hookimpl
-def zoo_components() -> Sequence[type[Scorer] | type[Encoder] | type[Model] | type[Benchmark]]:
-    return [Gat, GatV2, GraphAttention, NodeClassifier, GatLayer, GatV2Layer, GatLayerCpu]
+def zoo_components() -> Sequence[type[Scorer] | type[Encoder] | type[Model]]:
+    return [Gat, GatV2, GraphAttention, NodeClassifier]

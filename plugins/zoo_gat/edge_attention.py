@@ -7,28 +7,12 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import torch
-import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import (
-    Blueprint,
-    FromParent,
-    RecordsAttention,
-    Scorer,
-    ScorerBank,
-    has_hooks,
-)
+from zoo.plugin import Blueprint, FromParent, RecordsAttention, Scorer, ScorerBank
 from zoo_gat.edges import EdgeList
-from zoo_gat.fused_scorers import (
-    MAX_WIDTH,
-    attend_fused,
-    attend_gat_layer,
-    why_not_fused_on,
-    why_not_fused_values,
-)
-from zoo_gat.sparse_inputs import SparseInputs
 
 
 class GlorotLinear(nn.Linear):
@@ -100,7 +84,6 @@ class EdgeAttention(RecordsAttention):
         self.bias = nn.Parameter(torch.empty(self.output_dim)) if bias else None
         self.dropout = nn.Dropout(dropout)
         self.head_dropout = nn.Dropout(head_dropout)
-        self._sparse_inputs = SparseInputs()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -109,29 +92,48 @@ class EdgeAttention(RecordsAttention):
 
     def forward(self, inputs: Tensor, mask: Tensor, edges: EdgeList | None) -> Tensor:
         """Compute [B, N, output_dim] from inputs [B, N, input_dim] and mask [B, N]."""
-        attended = None if edges is None else self._attend_layer(inputs, edges)
-        bias: Tensor | None = None if self.merge == "concat" else self.bias
-        if attended is None:
-            attended, bias = self._attend_projected(inputs, mask, edges)
+        queries, keys, values = self.project_inputs(inputs)
+        # A weight of 0 does not cancel values that are not finite.
+        values = values.masked_fill(~mask[..., None], 0.0)
+        q, k, v = (x.unflatten(-1, (self.heads, -1)) for x in (queries, keys, values))
+        if edges is None:
+            attended = self._attend_dense(q, k, v, mask)
+        else:
+            attended = self._attend_edges(q, k, v, edges)  # [B, N, H, D]
+        merged = self.merge_heads(attended, inputs)
+        return merged if self.bias is None else merged + self.bias
+
+    def project_inputs(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return queries, keys and values [B, N, H * D]; parts can be the same tensor."""
+        if not self.drops_heads:
+            keys = self.key(inputs)
+            queries = keys if self.query is None else self.query(inputs)
+            return queries, keys, keys if self.value is None else self.value(inputs)
+        heads = [self.head_dropout(inputs) for _ in range(self.heads)]
+        keys = self._project_heads(self.key, heads)
+        queries = keys if self.query is None else self._project_heads(self.query, heads)
+        values = keys if self.value is None else self._project_heads(self.value, heads)
+        return queries, keys, self.head_dropout(values)
+
+    def merge_heads(self, attended: Tensor, inputs: Tensor) -> Tensor:
+        """Concatenate or average the heads of [B, N, H, D], and add the residual of the inputs."""
         merged = attended.flatten(2) if self.merge == "concat" else attended.mean(dim=2)
         if self.skip is not None:
-            merged = merged + self._project(self.skip, inputs)
+            merged = merged + self.project_skip(inputs)
         elif self.has_identity_residual:
             merged = merged + inputs
-        return merged if bias is None else merged + bias
+        return merged
 
-    def why_not_fused(self, device: torch.device) -> str | None:
-        """Return the reason why the reference path is used on the device, None if a fused one is.
+    def project_skip(self, inputs: Tensor) -> Tensor:
+        """Return the linear projection of the inputs that is added to the output."""
+        assert self.skip is not None
+        projected: Tensor = self.skip(inputs)
+        return projected
 
-        A fused path does not call scorers and dropout, so it is not used if they have module hooks.
-        """
-        if self.head_dim > MAX_WIDTH:
-            return f"the width of a head is more than {MAX_WIDTH}"
-        if self.is_recording:
-            return "weights are recorded"
-        if has_hooks(self.scorers) or has_hooks(self.dropout):
-            return "the scorer or dropout has module hooks"
-        return why_not_fused_on(self.scorers, device.type)
+    @property
+    def drops_heads(self) -> bool:
+        """Whether each head has its own dropout of the inputs."""
+        return self.training and self.head_dropout.p > 0
 
     def extra_repr(self) -> str:
         names = ("input_dim", "head_dim", "heads", "merge", "project", "residual")
@@ -153,107 +155,12 @@ class EdgeAttention(RecordsAttention):
         messages = values.index_select(0, edges.index.source) * self.dropout(weights)[..., None]
         return edges.scatter_sum(messages).view(shape)
 
-    def _attend_layer(self, inputs: Tensor, edges: EdgeList) -> Tensor | None:
-        """Attend along edges in kernels that compute the projections: [B, N, H, D].
-
-        Returns None if there are several projections, or no such kernels.
-        """
-        if self._drops_heads or self.query is not None or not self._is_plain(self.key):
-            return None
-        if self.why_not_fused(inputs.device) is not None:
-            return None
-        output = attend_gat_layer(
-            self.scorers,
-            inputs.flatten(0, 1),
-            self.key,
-            edges,
-            bias=self.bias if self.merge == "concat" else None,
-            dropout_p=self.dropout.p if self.training else 0.0,
-        )
-        return None if output is None else output.view(*inputs.shape[:2], *output.shape[1:])
-
-    def _attend_projected(
-        self, inputs: Tensor, mask: Tensor, edges: EdgeList | None
-    ) -> tuple[Tensor, Tensor | None]:
-        """Project the inputs and attend: [B, N, H, D], and the bias that is not added yet."""
-        queries, keys, values = self._project_parts(inputs)
-        if edges is not None and self._why_not_fused(values) is None:
-            attended = self._attend_fused(queries, keys, values, edges)
-            return attended, None if self.merge == "concat" else self.bias
-        # A weight of 0 does not cancel values that are not finite.
-        values = values.masked_fill(~mask[..., None], 0.0)
-        shape = (*values.shape[:2], self.heads, self.head_dim)
-        q, k, v = (part.reshape(shape) for part in (queries, keys, values))
-        if edges is None:
-            return self._attend_dense(q, k, v, mask), self.bias
-        return self._attend_edges(q, k, v, edges), self.bias
-
-    def _attend_fused(
-        self, queries: Tensor, keys: Tensor, values: Tensor, edges: EdgeList
-    ) -> Tensor:
-        """Attend along edges in a fused path: projected [B, N, H * D] -> [B, N, H, D]."""
-        q, k, v = (part.reshape(-1, self.heads, self.head_dim) for part in (queries, keys, values))
-        q, v = k if queries is keys else q, k if values is keys else v
-        output = attend_fused(
-            self.scorers,
-            q,
-            k,
-            v,
-            edges,
-            bias=self.bias if self.merge == "concat" else None,
-            dropout_p=self.dropout.p if self.training else 0.0,
-        )
-        return output.view(*values.shape[:2], self.heads, self.head_dim)
-
-    def _why_not_fused(self, values: Tensor) -> str | None:
-        """Return the reason why no fused path can process the values, None if one can."""
-        if not values.numel():
-            return "there are no values"
-        return self.why_not_fused(values.device) or why_not_fused_values(self.scorers, values)
-
-    @property
-    def _drops_heads(self) -> bool:
-        return self.training and self.head_dropout.p > 0
-
-    def _project_parts(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return queries, keys and values [B, N, H * D]; parts can be the same tensor."""
-        if not self._drops_heads:
-            keys = self._project(self.key, inputs)
-            queries = keys if self.query is None else self._project(self.query, inputs)
-            return queries, keys, keys if self.value is None else self._project(self.value, inputs)
-        if self.query is None and self.value is None and self._is_plain(self.key):
-            sparse = self._sparse_inputs.project_heads(
-                self.key, inputs, self.heads, self.head_dropout
-            )
-            if sparse is not None:
-                return sparse, sparse, self.head_dropout(sparse)
-        heads = [self.head_dropout(inputs) for _ in range(self.heads)]
-        keys = self._project_heads(self.key, heads)
-        queries = keys if self.query is None else self._project_heads(self.query, heads)
-        values = keys if self.value is None else self._project_heads(self.value, heads)
-        return queries, keys, self.head_dropout(values)
-
-    def _project(self, linear: nn.Module, inputs: Tensor) -> Tensor:
-        """Call a linear layer; inputs with few non-zero elements are processed as sparse."""
-        if isinstance(linear, GlorotLinear) and self._is_plain(linear):
-            return self._sparse_inputs.project(linear, inputs)
-        projected: Tensor = linear(inputs)
-        return projected
-
     def _project_heads(self, linear: nn.Module, heads: Sequence[Tensor]) -> Tensor:
         """Compute the outputs [B, N, H * D] of a linear layer, given the inputs of each head."""
-        if isinstance(linear, GlorotLinear) and self._is_plain(linear):
-            biases = [None] * self.heads if linear.bias is None else linear.bias.chunk(self.heads)
-            parts = zip(heads, linear.weight.chunk(self.heads), biases, strict=True)
-            return torch.cat([F.linear(x, weight, bias) for x, weight, bias in parts], dim=-1)
         outputs = [
             linear(x).unflatten(-1, (self.heads, -1))[..., h, :] for h, x in enumerate(heads)
         ]
         return torch.cat(outputs, dim=-1)
-
-    def _is_plain(self, linear: nn.Module) -> bool:
-        """Whether a linear layer can be computed from its weights, without a call."""
-        return type(linear) is GlorotLinear and not has_hooks(linear)
 
     def _attend_dense(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """Attend to all valid nodes: queries, keys, values [B, N, H, D] -> [B, N, H, D]."""

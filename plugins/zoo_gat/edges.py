@@ -12,7 +12,6 @@ from torch import Tensor
 from zoo import ZooError
 from zoo.plugin import full_precision
 from zoo_gat.edge_index import EdgeIndex
-from zoo_gat.tensor_cache import TensorCache
 
 
 @dataclass(frozen=True)
@@ -33,19 +32,13 @@ class EdgeList:
         mask: Tensor,
         *,
         self_loops: bool,
-        cache: TensorCache[EdgeIndex] | None = None,
     ) -> "EdgeList":
         """Build the list from edges [B, E, 2] and the mask of the nodes [B, N].
 
-        With self_loops, each valid node has exactly one self-loop, so that M = B * (E + N). A cache
-        keeps the index of the same edges for the next call.
+        With self_loops, each valid node has exactly one self-loop, so that M = B * (E + N).
         """
-
-        def build() -> EdgeIndex:
-            check_edges(edges, mask)
-            return EdgeIndex.from_batch(edges, mask.shape[1], self_loops=self_loops)
-
-        index = build() if cache is None else cache.get(edges, (mask.shape, self_loops), build)
+        check_edges(edges, mask)
+        index = EdgeIndex.from_batch(edges, mask.shape[1], self_loops=self_loops)
         return cls(index, mask.flatten())
 
     @property
@@ -103,7 +96,7 @@ def check_graph(batch: Mapping[str, Tensor]) -> None:
     features, edges = batch["features"], batch["edges"]
     if features.dim() != 3:
         raise ZooError(f"features must have shape [B, N, F], not {list(features.shape)}")
-    check_edges(edges.cpu(), torch.ones(features.shape[:2], dtype=torch.bool))
+    check_edges(edges.cpu(), torch.ones(features.shape[:2], dtype=torch.bool, device="cpu"))
 
 
 def _check_indices(edges: Tensor, mask: Tensor) -> None:

@@ -11,9 +11,7 @@ from torch import Tensor, nn
 from zoo import ZooError
 from zoo.plugin import Blueprint, Encoder, FromParent, Memory
 from zoo_gat.edge_attention import EdgeAttention
-from zoo_gat.edge_index import EdgeIndex
 from zoo_gat.edges import EdgeList
-from zoo_gat.tensor_cache import TensorCache
 
 
 class GraphAttention(Encoder):
@@ -73,7 +71,6 @@ class GraphAttention(Encoder):
         self.output, self.output_heads = output or hidden, output_heads or heads
         self.activation, self.self_loops = activation, self_loops
         self.dropout = nn.Dropout(dropout)
-        self._edge_cache: TensorCache[EdgeIndex] = TensorCache()
         outer = attention
         if residual_layers == "inner":
             _require_inner_layer(attention, layers)
@@ -102,19 +99,17 @@ class GraphAttention(Encoder):
         self.output_dim = self.summary_dim = last.output_dim
 
     def forward(self, inputs: Tensor, mask: Tensor, edges: Tensor | None = None) -> Memory:
-        edge_list = (
-            None
-            if edges is None
-            else EdgeList.from_batch(
-                edges, mask, self_loops=self.self_loops, cache=self._edge_cache
-            )
-        )
+        edge_list = None if edges is None else self.build_edges(edges, mask)
         x = inputs
         for index, layer in enumerate(self._layers()):
             x = layer(self.dropout(self._activate(x) if index else x), mask, edge_list)
         states = x.masked_fill(~mask[..., None], 0.0)
         summary = states.sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)
         return Memory(states, mask, summary)
+
+    def build_edges(self, edges: Tensor, mask: Tensor) -> EdgeList:
+        """Return the edges [B, E, 2] of graphs with the mask of the nodes [B, N] as one list."""
+        return EdgeList.from_batch(edges, mask, self_loops=self.self_loops)
 
     def _activate(self, x: Tensor) -> Tensor:
         if self.activation == "none":

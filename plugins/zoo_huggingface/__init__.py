@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from zoo.plugin import Component, Importer, hookimpl
-from zoo_huggingface.benchmark_loading import Loading
+from zoo.plugin import Importer, hookimpl
 from zoo_huggingface.bert import Bert
 from zoo_huggingface.distilbert import DistilBert
 from zoo_huggingface.gpt2 import Gpt2
@@ -15,11 +14,6 @@ from zoo_huggingface.roberta import Roberta
 from zoo_huggingface.t5 import T5
 from zoo_huggingface.vit import ViT
 from zoo_huggingface.wav2vec2 import Wav2Vec2
-
-
-@hookimpl
-def zoo_components() -> Sequence[type[Component]]:
-    return [Loading]
 
 
 @hookimpl

@@ -15,7 +15,6 @@ from zoo.plugin import (
     Encoder,
     OutputSchema,
     TensorSchema,
-    add_bias,
 )
 from zoo_language.encoder_model import EncoderModel
 
@@ -74,7 +73,7 @@ class MaskedLM(EncoderModel):
     def forward(self, batch: Batch) -> Outputs:
         memory = self.encode(batch["source"])
         states = self.norm(F.gelu(self.transform(memory.states)))
-        logits = add_bias(self.source.unembed(states), self.bias)
+        logits = self.source.unembed(states) + self.bias
         loss_mask = batch.get("loss_mask")
         mask = memory.mask if loss_mask is None else memory.mask & loss_mask
         return Outputs(logits, batch["target"], mask)

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from zoo import ZooError
 from zoo.plugin import Decoder, Embedding, FromParent, Memory, State
+from zoo_language.kneser_ney import absolute_discount, interpolate
 
 _EMPTY_CODE = torch.iinfo(torch.int64).max
-_FALLBACK_DISCOUNT = 0.5
 
 
 class NGram(Decoder):
@@ -112,10 +112,8 @@ class NGram(Decoder):
             # The last n tokens of an (n + 1)-gram are its code without the first digit.
             index = torch.searchsorted(self.codes[n - 1], longer % (self.vocab + 1) ** n)
             self.continuations[n - 1].index_add_(0, index, torch.ones_like(index))
-        once, twice = ((self.continuations == k).sum(dim=1) for k in (1, 2))
-        discounts = once / (once + 2 * twice).clamp(min=1)
-        # Without n-grams of count 1 the discount would be 0, and unseen tokens impossible.
-        self.discounts.copy_(discounts.where(once > 0, _FALLBACK_DISCOUNT))
+        discounts = [absolute_discount(counts) for counts in self.continuations]
+        self.discounts.copy_(torch.tensor(discounts))
 
     def start(self, memory: Memory, *, steps: int) -> State:
         return State({"last": self._initial_context(memory.mask.shape[0], self.codes.device)})
@@ -146,8 +144,7 @@ class NGram(Decoder):
                 counts = self.continuations[k - 1][index] * found
                 discount = self.discounts[k - 1].to(dtype)
                 total, distinct = counts.sum(-1, keepdim=True), found.sum(-1, keepdim=True)
-                kept = (counts - discount).clamp(min=0)
-                interpolated = (kept + discount * distinct * p) / total.clamp(min=1)
+                interpolated = interpolate(counts, total, distinct, discount, p)
             else:
                 counts = self.counts[k - 1][index] * found
                 total, distinct = counts.sum(-1, keepdim=True), found.sum(-1, keepdim=True)

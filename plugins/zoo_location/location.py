@@ -7,17 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import (
-    AdditiveScorer,
-    FromParent,
-    has_hooks,
-    rename_params,
-    why_not_triton,
-    why_not_triton_on,
-)
-
-MAX_FILTERS = 128
-"""Largest number of filters of the kernel."""
+from zoo.plugin import AdditiveScorer, FromParent, rename_params
 
 
 class Location(AdditiveScorer):
@@ -92,35 +82,8 @@ class Location(AdditiveScorer):
     def vector(self) -> Tensor:
         return self.w
 
-    def why_not_fused(self, device: torch.device, *, dropout_p: float = 0.0) -> str | None:
-        reason = f"scorer '{self.name}' needs the weights of the previous query"
-        has_kernel = why_not_triton_on(device.type) is None
-        return f"{reason}; the scores of a query are one kernel" if has_kernel else reason
-
     def step(
         self, query: Tensor, prepared: Tensor, state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        if self._why_not_kernel(prepared, state["weights"]) is None:
-            from zoo_location.kernels.step_scores import step_scores
-
-            scores = step_scores(
-                self.query_term(query)[:, 0],
-                prepared,
-                state["weights"],
-                self.F.weight[:, 0],
-                self.U.weight,
-                self.w,
-            )
-            return scores[:, None], {}
         f = self.F(state["weights"][:, None]).transpose(1, 2)  # [B, S, filters]
         return self.score(query, prepared + self.U(f)), {}
-
-    def _why_not_kernel(self, prepared: Tensor, weights: Tensor) -> str | None:
-        """Return the reason why the kernel of `step` cannot be used, None if it can."""
-        if has_hooks(self.F) or has_hooks(self.U):
-            return "F or U has module hooks"
-        if self.filters > MAX_FILTERS:
-            return f"filters is {self.filters}, the kernel takes at most {MAX_FILTERS}"
-        if not prepared.numel():
-            return f"the shape of the keys is {list(prepared.shape)}"
-        return why_not_triton(prepared, weights, self.w)

@@ -7,8 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import Outputs
-from zoo.plugin import DeferredLogits, Objective, OutputRequirement, full_precision
-from zoo_objectives.linear_cross_entropy import linear_cross_entropy, saves_memory
+from zoo.plugin import Objective, OutputRequirement, full_precision
 
 
 class CrossEntropy(Objective):
@@ -18,8 +17,7 @@ class CrossEntropy(Objective):
         L = -\frac{1}{N} \sum_t \Big[ (1 - \epsilon) \log p_t(y_t)
             + \frac{\epsilon}{V} \sum_v \log p_t(v) \Big]
 
-    Paper: Szegedy et al. 2016, section 7 (label smoothing). In training with a large vocabulary,
-    the logits and their gradient are computed in parts, which are not kept.
+    Paper: Szegedy et al. 2016, section 7 (label smoothing).
 
     Args:
         smoothing: probability mass, epsilon, spread evenly over the vocabulary.
@@ -34,8 +32,6 @@ class CrossEntropy(Objective):
         "Szegedy et al. 2016, Rethinking the Inception Architecture, arXiv:1512.00567"
     )
 
-    defers_logits: ClassVar[bool] = True
-
     def __init__(self, *, smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0) -> None:
         super().__init__()
         self.smoothing = smoothing
@@ -44,11 +40,6 @@ class CrossEntropy(Objective):
         return OutputRequirement(targets="class", uses=())
 
     def forward(self, outputs: Outputs) -> Tensor:
-        deferred = outputs.logits
-        if isinstance(deferred, DeferredLogits) and saves_memory(deferred):
-            return linear_cross_entropy(
-                deferred, outputs.targets, outputs.mask, smoothing=self.smoothing
-            )
         logits = full_precision(outputs.logits)
         losses = F.cross_entropy(
             logits.flatten(0, 1),

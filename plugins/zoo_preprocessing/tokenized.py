@@ -87,15 +87,10 @@ class TextEncoder:
             if not isinstance(text, str):
                 raise DataError(f"expected a text, found {truncate(repr(text), 80)}")
         lowered = [text.lower() for text in texts] if self.lowercase else texts
-        rows = self.tokenizer.encode(lowered)
+        rows = self.tokenizer.encode_plain(lowered, self.schema)
         return [self._check(row, text) for row, text in zip(rows, texts, strict=True)]
 
     def _check(self, ids: list[int], text: str) -> Array:
-        prefix, suffix = list(self.schema.prefix), list(self.schema.suffix)
-        if prefix and ids[: len(prefix)] == prefix:  # added by the tokenizer's post-processor
-            ids = ids[len(prefix) :]
-        if suffix and ids[-len(suffix) :] == suffix:
-            ids = ids[: -len(suffix)]
         shown = truncate(repr(text), 80)
         if self.max_length is not None and len(ids) > self.max_length:
             if not self.truncate:

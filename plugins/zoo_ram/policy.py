@@ -27,8 +27,8 @@ class Policy(nn.Module):
 
     Shapes:
         states [B, D] -> locations [B, 2], log-densities [B], both in float32 or higher, because
-        half precision is coarser than a pixel. With shared noise, one sample of the noise is used
-        for all items.
+        half precision is coarser than a pixel. Noise [2] that is passed is used for all items
+        instead of samples.
     """
 
     def __init__(
@@ -59,15 +59,17 @@ class Policy(nn.Module):
         sample: bool,
         generator: torch.Generator | None = None,
         *,
-        shared_noise: bool = False,
+        noise: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         features = states if self.hidden is None else self.hidden(states).relu()
         mean = full_precision(self.mean(features)).tanh()
         u = mean.detach()
         if sample:
-            device = generator.device if generator else u.device
-            shape = (1, 2) if shared_noise else u.shape
-            noise = torch.randn(shape, dtype=torch.float32, device=device, generator=generator)
-            u = u + self.std * noise.to(u)  # drawn in float32: the same in all dtypes
+            if noise is None:  # drawn in float32: the same in all dtypes
+                device = generator.device if generator else u.device
+                noise = torch.randn(
+                    u.shape, dtype=torch.float32, device=device, generator=generator
+                )
+            u = u + self.std * noise.to(u)
         logs = -((u - mean) / self.std).square() / 2 - math.log(2 * math.pi * self.std**2) / 2
         return u.tanh() if self.bound == "tanh" else u.clamp(-1, 1), logs.sum(dim=-1)

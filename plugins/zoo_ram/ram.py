@@ -158,22 +158,23 @@ class RAM(Model):
         *,
         sample: bool,
         generator: torch.Generator | None = None,
-        shared_noise: bool = False,
+        noise: Tensor | None = None,
     ) -> Rollout:
         """Apply the policy to images [B, channels, height, width] for all glimpses.
 
-        With shared noise, one sample of the noise is used for all images.
+        Noise [G, 2] that is passed is used for all images instead of samples; see `shared_noise`.
         """
-        location = self._initial_location(images, sample, generator, shared_noise)
+        location = self._initial_location(
+            images, sample, generator, None if noise is None else noise[0]
+        )
         state: Any = None
         locations, logprobs, baselines = [location], [], []
         for t in range(self.glimpses):
             state = self.core(self.glimpse(self.retina(images, location), location), state)
             h = state[0] if isinstance(state, tuple) else state  # [B, hidden]
             if t + 1 < self.glimpses:
-                location, logprob = self.policy(
-                    h.detach(), sample, generator, shared_noise=shared_noise
-                )
+                following = None if noise is None else noise[t + 1]
+                location, logprob = self.policy(h.detach(), sample, generator, noise=following)
                 locations.append(location)
                 logprobs.append(logprob)
                 baselines.append(self.baseline(h.detach()))
@@ -202,10 +203,10 @@ class RAM(Model):
         first = self.rollout(images, sample=False)
         if self.rollouts == 1:
             return first
-        generator = torch.Generator("cpu").manual_seed(0)
+        noise = shared_noise(self.rollouts - 1, self.glimpses, self.start)
         logits = [first.logits]
-        for _ in range(self.rollouts - 1):
-            sampled = self.rollout(images, sample=True, generator=generator, shared_noise=True)
+        for index in range(self.rollouts - 1):
+            sampled = self.rollout(images, sample=True, noise=noise[index])
             logits.append(sampled.logits)
         return replace(first, logits=_log_mean_probability(torch.stack(logits)))
 
@@ -214,17 +215,17 @@ class RAM(Model):
         images: Tensor,
         sample: bool,
         generator: torch.Generator | None,
-        shared_noise: bool,
+        noise: Tensor | None,
     ) -> Tensor:
         dtype = torch.promote_types(images.dtype, torch.float32)
         shape = (images.shape[0], 2)
         if self.start == "centre" or not sample:
             return torch.zeros(shape, dtype=dtype, device=images.device)
-        device = generator.device if generator else images.device
-        noise_shape = (1, 2) if shared_noise else shape
-        # Noise of one dtype, so that a seed has the same locations in all of them.
-        uniform = torch.rand(noise_shape, dtype=torch.float32, device=device, generator=generator)
-        return (2 * uniform.to(images.device, dtype) - 1).expand(shape)
+        if noise is None:
+            # Noise of one dtype, so that a seed has the same locations in all of them.
+            device = generator.device if generator else images.device
+            noise = torch.rand(shape, dtype=torch.float32, device=device, generator=generator)
+        return (2 * noise.to(images.device, dtype) - 1).expand(shape)
 
     def batch_schema(self, *, inference: bool = False) -> BatchSchema:
         source = TensorSchema(("B", self.channels, "H", "W"), "float")
@@ -246,6 +247,23 @@ class RAM(Model):
         images = torch.rand(shape, generator=generator, device=device).to(weight)
         target = torch.randint(0, self.classes, (batch,), generator=generator, device=device)
         return {"source": images, "target": target.to(weight.device)}
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def shared_noise(rollouts: int, glimpses: int, start: str) -> Tensor:
+    """Return the noise [R, G, 2] of sampled rollouts in evaluation, the same in every call.
+
+    The first location of a rollout is uniform from 0 to 1, the noise of the others is Gaussian.
+    """
+    generator = torch.Generator("cpu").manual_seed(0)
+    noise = torch.zeros(rollouts, glimpses, 2, device="cpu")
+    for rollout in noise:
+        for t, row in enumerate(rollout):
+            if t > 0:
+                row.copy_(torch.randn(1, 2, device="cpu", generator=generator)[0])
+            elif start == "random":
+                row.copy_(torch.rand(1, 2, device="cpu", generator=generator)[0])
+    return noise
 
 
 def _log_mean_probability(logits: Tensor) -> Tensor:

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from zoo.plugin import Benchmark, Decoder, Encoder, hookimpl
+from zoo.plugin import Decoder, Encoder, hookimpl
 from zoo_recurrent.attentive_rnn import AttentiveRNN
-from zoo_recurrent.benchmark_bahdanau import BahdanauModel
 from zoo_recurrent.gru import GRU
 from zoo_recurrent.hierarchical_decoder import HierarchicalDecoder
 from zoo_recurrent.hierarchical_encoder import HierarchicalEncoder
@@ -17,7 +16,7 @@ from zoo_recurrent.rnn import RNN
 
 
 @hookimpl
-def zoo_components() -> Sequence[type[Encoder] | type[Decoder] | type[Benchmark]]:
+def zoo_components() -> Sequence[type[Encoder] | type[Decoder]]:
     return [
         RNN,
         LSTM,
@@ -29,5 +28,4 @@ def zoo_components() -> Sequence[type[Encoder] | type[Decoder] | type[Benchmark]
         OnlineRNN,
         PointerRNN,
         HierarchicalDecoder,
-        BahdanauModel,
     ]

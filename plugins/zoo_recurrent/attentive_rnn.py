@@ -9,9 +9,7 @@ from torch import Tensor, nn
 
 from zoo import ZooError
 from zoo.plugin import Attention, Blueprint, Embedding, FromParent
-from zoo_recurrent.attention_sequence import run_sequence, why_not_attention_sequence
 from zoo_recurrent.cells import Cell
-from zoo_recurrent.concatenation import concatenate
 from zoo_recurrent.initial_state import Init
 from zoo_recurrent.recurrent_decoder import AttentionDecoder, StepOutput, TensorMapping
 
@@ -97,22 +95,12 @@ class AttentiveRNN(AttentionDecoder):
     ) -> StepOutput:
         context, updated = self.attend(state["h"][:, -1], state, per_source)
         updated |= self.cells(torch.cat([x, context], dim=-1), state)
-        return self._features(updated["h"][:, -1], x, context), updated
+        parts = self.feature_parts(updated["h"][:, -1], x, context)
+        return torch.cat(parts, dim=-1), updated
 
-    def decode_tokens(
-        self, x: Tensor, state: TensorMapping, per_source: TensorMapping
-    ) -> StepOutput | None:
-        reason = why_not_attention_sequence(self.cells, self.attention, state, per_source)
-        if reason is not None:
-            return None
-        (cell,) = self.cells.layers()
-        result = run_sequence(cell, x, state, self.attention, per_source)
-        contexts = result.weights @ per_source["values"][:, 0]  # [B, n, C]
-        return self._features(result.h[:, 1:], x, contexts), {**state, **result.last()}
-
-    def _features(self, s: Tensor, x: Tensor, context: Tensor) -> Tensor:
-        parts = [s, context] if self.output == "linear" else [s, x, context]
-        return concatenate(*parts)
+    def feature_parts(self, s: Tensor, x: Tensor, context: Tensor) -> list[Tensor]:
+        """Return what the output layer reads of state s, input x and context."""
+        return [s, context] if self.output == "linear" else [s, x, context]
 
     def output_features(self, features: Tensor) -> Tensor:
         if self.output == "linear":

@@ -7,11 +7,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from zoo.plugin import Attention, Blueprint, Embedding, FromParent, Memory, State, has_hooks
-from zoo_recurrent.attention_sequence import run_sequence, why_not_attention_sequence
+from zoo.plugin import Attention, Blueprint, Embedding, FromParent, Memory, State
 from zoo_recurrent.cells import Cell
 from zoo_recurrent.initial_state import Init
-from zoo_recurrent.layer import run_stack
 from zoo_recurrent.recurrent_decoder import AttentionDecoder, StepOutput, TensorMapping
 from zoo_recurrent.vocab_size import vocab_size
 
@@ -97,32 +95,12 @@ class LuongRNN(AttentionDecoder):
         updated = {**state, **self.cells(inputs, state)}
         s = updated["h"][:, -1]
         context, updated = self.attend(s, updated, per_source)
-        attentional = self._attentional(context, s)
+        attentional = self.attentional_state(context, s)
         if self.input_feeding:
             updated["fed"] = attentional
         return attentional, updated
 
-    def decode_tokens(
-        self, x: Tensor, state: TensorMapping, per_source: TensorMapping
-    ) -> StepOutput | None:
-        if not self.attends_in_parallel():
-            return None
-        if self.input_feeding:
-            reason = why_not_attention_sequence(self.cells, self.attention, state, per_source)
-            if reason is not None or self.output == "linear" or has_hooks(self.combine):
-                return None
-            (cell,) = self.cells.layers()
-            combine = self.combine.weight
-            result = run_sequence(cell, x, state, self.attention, per_source, state["fed"], combine)
-            s, last = result.h[:, 1:], result.last()
-        else:
-            s, last = run_stack(self.cells, x, state)
-        contexts, updated = self.attend_all(s, {**state, **last}, per_source)
-        attentional = self._attentional(contexts, s)
-        if self.input_feeding:
-            updated["fed"] = attentional[:, -1]
-        return attentional, updated
-
-    def _attentional(self, context: Tensor, s: Tensor) -> Tensor:
+    def attentional_state(self, context: Tensor, s: Tensor) -> Tensor:
+        """Compute the attentional state of contexts and states."""
         both = torch.cat([context, s], dim=-1)
         return torch.tanh(self.combine(both)) if self.output == "tanh" else both

@@ -9,7 +9,6 @@ from torch import Tensor
 from zoo.plugin import Embedding, FromParent
 from zoo_recurrent.cells import Cell
 from zoo_recurrent.initial_state import Init
-from zoo_recurrent.layer import run_stack
 from zoo_recurrent.recurrent_decoder import RecurrentDecoder, StepOutput, TensorMapping
 
 
@@ -85,8 +84,3 @@ class PlainRNN(RecurrentDecoder):
     ) -> StepOutput:
         updated: dict[str, Tensor] = self.cells(x, state)
         return updated["h"][:, -1], updated
-
-    def decode_tokens(
-        self, x: Tensor, state: TensorMapping, per_source: TensorMapping
-    ) -> StepOutput | None:
-        return run_stack(self.cells, x, state)

@@ -14,12 +14,10 @@ from zoo.plugin import (
     Blueprint,
     Embedding,
     FromParent,
-    Mask,
     Memory,
     State,
     full_precision,
 )
-from zoo_recurrent.attention_sequence import run_sequence, why_not_attention_sequence
 from zoo_recurrent.cells import Cell
 from zoo_recurrent.initial_state import Init
 from zoo_recurrent.recurrent_decoder import AttentionDecoder, StepOutput, TensorMapping
@@ -113,19 +111,6 @@ class PointerRNN(AttentionDecoder):
         context, weights, updated = self.attend_with_weights(s, updated, per_source)
         updated["context"] = context
         return torch.cat([s, context, x, weights], dim=-1), updated
-
-    def decode_tokens(
-        self, x: Tensor, state: TensorMapping, per_source: TensorMapping
-    ) -> StepOutput | None:
-        reason = why_not_attention_sequence(self.cells, self.attention, state, per_source)
-        if reason is not None:
-            return None
-        (cell,) = self.cells.layers()
-        result = run_sequence(cell, x, state, self.attention, per_source, state["context"])
-        s, mask = result.h[:, 1:], Mask(keys=per_source["mask"])
-        contexts, _, weights = self.attention(s, per_source, mask, return_weights=True)
-        updated = {**state, **result.last(), "context": contexts[:, -1]}
-        return torch.cat([s, contexts, x, weights[:, 0]], dim=-1), updated
 
     def logits(self, features: Tensor, per_source: TensorMapping) -> Tensor:
         tokens = per_source["tokens"]

@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from zoo.plugin import Attention, Decoder, Embedding, Mask, Memory, State, WidthConflict
-from zoo_recurrent.attention_sequence import why_not_sequence
 from zoo_recurrent.cells import Cell, CellStack
 from zoo_recurrent.dropout_mask import apply_mask, shared_dropout
 from zoo_recurrent.initial_state import Init, InitialState
@@ -17,7 +16,8 @@ from zoo_recurrent.vocab_size import vocab_size
 TensorMapping = Mapping[str, Tensor]
 StepOutput = tuple[Tensor, dict[str, Tensor]]
 """The features or context of one step, and the updated per-hypothesis state."""
-_PREFIX = "attention."
+ATTENTION_PREFIX = "attention."
+"""Start of the names of the attention's state in the state of a decoder."""
 
 
 class RecurrentDecoder(Decoder):
@@ -91,13 +91,16 @@ class RecurrentDecoder(Decoder):
 
     def decode_tokens(
         self, x: Tensor, state: TensorMapping, per_source: TensorMapping
-    ) -> StepOutput | None:
-        """Compute the features [B, n, F] of all inputs x [B, n, E] at once, and the updated state.
+    ) -> StepOutput:
+        """Decode the inputs x [B, n, E] one step at a time.
 
-        Returns None if the parts do not allow it; `decode_token` is then called for each input. It
-        is called if there are several tokens and no hooks on the cells.
+        Returns the features [B, n, F] and the updated state.
         """
-        return None
+        steps, updated = [], dict(state)
+        for inputs in x.unbind(dim=1):
+            features, updated = self.decode_token(inputs, updated, per_source)
+            steps.append(features)
+        return torch.stack(steps, dim=1), updated
 
     def step_inputs(self, tokens: Tensor) -> Tensor:
         """Map tokens [B, n] to the inputs [B, n, E] of their steps; the embedded tokens here."""
@@ -125,22 +128,9 @@ class RecurrentDecoder(Decoder):
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         inputs, per_hypothesis = self.step_inputs(tokens), state.per_hypothesis
-        result = None
         with self.cells.one_call(per_hypothesis["h"]):
-            if why_not_sequence(self.cells, tokens, per_hypothesis) is None:
-                result = self.decode_tokens(inputs, per_hypothesis, state.per_source)
-            if result is None:
-                result = self._loop(inputs, per_hypothesis, state.per_source)
-        features, updated = result
+            features, updated = self.decode_tokens(inputs, per_hypothesis, state.per_source)
         return self.logits(features, state.per_source), state.updated(updated)
-
-    def _loop(self, inputs: Tensor, state: TensorMapping, per_source: TensorMapping) -> StepOutput:
-        """Decode one token at a time; returns features [B, n, F] and the updated state."""
-        steps, updated = [], dict(state)
-        for x in inputs.unbind(dim=1):
-            features, updated = self.decode_token(x, updated, per_source)
-            steps.append(features)
-        return torch.stack(steps, dim=1), updated
 
     def logits(self, features: Tensor, per_source: TensorMapping) -> Tensor:
         """Compute the logits [B, n, V] of the features [B, n, F] of all steps."""
@@ -159,29 +149,14 @@ class AttentionDecoder(RecurrentDecoder):
 
     def start(self, memory: Memory, *, steps: int) -> State:
         prepared = self.attention.prepare(memory.states)
-        attention_state = add_prefix(_PREFIX, self.attention.init_state(prepared))
+        attention_state = add_prefix(ATTENTION_PREFIX, self.attention.init_state(prepared))
         return State(self.initial(memory) | attention_state, {**prepared, "mask": memory.mask})
 
     def attend(self, query: Tensor, state: TensorMapping, per_source: TensorMapping) -> StepOutput:
         """Compute contexts [B, C] and the updated state of queries [B, H]."""
         mask, previous = Mask(keys=per_source["mask"]), _attention_state(state)
         attended = self.attention(query[:, None], per_source, mask, state=previous)
-        return attended.context[:, 0], {**state, **add_prefix(_PREFIX, attended.state)}
-
-    def attends_in_parallel(self) -> bool:
-        """Whether `attend_all` can be used: queries are independent, and nothing is recorded."""
-        attention = self.attention
-        return not (attention.sequential or attention.recorders or attention.stochastic_part)
-
-    def attend_all(
-        self, query: Tensor, state: TensorMapping, per_source: TensorMapping
-    ) -> StepOutput:
-        """Compute contexts [B, n, C] and the updated state of queries [B, n, H] at once."""
-        mask, updated = Mask(keys=per_source["mask"]), dict(state)
-        offset = updated.get(_PREFIX + "step", 0)
-        if isinstance(offset, Tensor):
-            updated[_PREFIX + "step"] = offset + query.shape[1]
-        return self.attention(query, per_source, mask, offset=offset).context, updated
+        return attended.context[:, 0], {**state, **add_prefix(ATTENTION_PREFIX, attended.state)}
 
     def attend_with_weights(
         self, query: Tensor, state: TensorMapping, per_source: TensorMapping
@@ -194,12 +169,16 @@ class AttentionDecoder(RecurrentDecoder):
         return (
             context[:, 0],
             weights[:, :, 0].mean(dim=1),
-            {**state, **add_prefix(_PREFIX, updated)},
+            {**state, **add_prefix(ATTENTION_PREFIX, updated)},
         )
 
 
 def _attention_state(state: TensorMapping) -> dict[str, Tensor]:
-    return {k.removeprefix(_PREFIX): v for k, v in state.items() if k.startswith(_PREFIX)}
+    return {
+        k.removeprefix(ATTENTION_PREFIX): v
+        for k, v in state.items()
+        if k.startswith(ATTENTION_PREFIX)
+    }
 
 
 def add_prefix(prefix: str, tensors: TensorMapping) -> dict[str, Tensor]:

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-from zoo.plugin import Benchmark, Filter, Sampler, hookimpl
+from zoo.plugin import Filter, Sampler, hookimpl
 from zoo_sampling.beam import Beam
-from zoo_sampling.benchmark_top_k import TopKBenchmark
-from zoo_sampling.benchmark_top_p import TopPBenchmark
 from zoo_sampling.diverse_beam import DiverseBeam
 from zoo_sampling.greedy import Greedy
 from zoo_sampling.min_p import MinP
@@ -18,7 +16,7 @@ from zoo_sampling.typical import Typical
 
 
 @hookimpl
-def zoo_components() -> Sequence[type[Sampler] | type[Filter] | type[Benchmark]]:
+def zoo_components() -> Sequence[type[Sampler] | type[Filter]]:
     return [
         Greedy,
         Beam,
@@ -30,6 +28,4 @@ def zoo_components() -> Sequence[type[Sampler] | type[Filter] | type[Benchmark]]
         Typical,
         RepetitionPenalty,
         NoRepeatNgram,
-        TopKBenchmark,
-        TopPBenchmark,
     ]

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from zoo import ZooError
-from zoo.plugin import Sampler, SearchConfig, SearchState, Selection, why_not_triton
+from zoo.plugin import Sampler, SearchConfig, SearchState, Selection
 from zoo_sampling.beam_pool import (
     BeamConfig,
     EarlyStopping,
@@ -89,16 +89,6 @@ class Beam(Sampler):
         found = top_continuations(totals, totals, num_candidates(search.task, self.width))
         step = continue_best(*found, search, self.config)
         return step.selection, step.pool
-
-    def advance_logits(
-        self, logits: Tensor, search: SearchState
-    ) -> tuple[Selection, Mapping[str, Tensor], Tensor] | None:
-        if why_not_triton(logits) is not None:
-            return None
-        from zoo_sampling.kernels.candidates import MAX_COUNT, beam_step
-
-        k = num_candidates(search.task, self.width)
-        return None if k > MAX_COUNT else beam_step(logits, search, k, self.config)
 
     def done(self, search: SearchState) -> Tensor:
         return search.sampler_state["done"].all(dim=1)

@@ -1,6 +1,21 @@
 """Shared by beam samplers: one search step, and the pool of the best finished hypotheses.
 
-As in the beam search of transformers, with tensors of fixed shape.
+As in the beam search of transformers, with tensors of fixed shape. A step of an item with w
+hypotheses:
+
+1. The score of a candidate is the score of its parent plus the log-probability of its token. The k
+   candidates with the highest rank (their score, less a diversity penalty) are considered; k is
+   `num_candidates`. A finished hypothesis has one candidate, padding, of log-probability 0. Of
+   candidates of the same rank any is selected.
+2. The w best candidates whose token does not end a hypothesis are continued. If there are fewer,
+   the others have the score -inf, and their tokens have no meaning.
+3. Of the first w candidates, those that end, all of them at the maximum length, enter the pool with
+   their score divided by the length norm, unless the item is done. The pool keeps the w best ones;
+   entries of score -inf are empty.
+4. The item is done at the maximum length, if no candidate continues, or if the pool is full and, by
+   `early_stopping`, no continued hypothesis can improve on it.
+
+The kernel of zoo_fast computes the same; tests compare both on the same cases.
 """
 
 import math

@@ -1,22 +1,15 @@
 """Min-p sampling."""
 
-import math
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 from torch import Tensor
 
-from zoo_sampling.candidate_search import (
-    Array,
-    Candidates,
-    CandidateSampler,
-    find_candidates,
-    softmax_weights,
-)
+from zoo.plugin import Sampler
 from zoo_sampling.logits import apply_temperature, keep_tokens, validate_range
 
 
-class MinP(CandidateSampler):
+class MinP(Sampler):
     r"""Min-p sampling: sample from the tokens with at least p times the maximum probability.
 
     .. math:: q'(v) \propto q(v) \, [\, q(v) \ge p \max_u q(u) \,]
@@ -49,17 +42,7 @@ class MinP(CandidateSampler):
         self.p = validate_range("p", p, above=0, at_most=1)
         self.temperature = validate_range("temperature", temperature, above=0)
 
-    def candidates(self, logprobs: Tensor) -> Candidates | None:
-        # Below the bound by more than the rounding error of the probabilities.
-        width = self.temperature * (1e-3 - math.log(self.p))
-        return find_candidates(logprobs, lambda maxima: maxima.max(axis=1) - width)
-
-    def weights(self, logits: Array) -> Array:
-        weights = softmax_weights(logits, self.temperature)
-        weights[weights < self.p] = 0
-        return weights
-
-    def dense_distribution(self, logprobs: Tensor) -> Tensor:
+    def distribution(self, logprobs: Tensor) -> Tensor:
         logits = apply_temperature(logprobs, self.temperature)
         probs = logits.softmax(dim=-1)
         return keep_tokens(logits, probs >= self.p * probs.amax(dim=-1, keepdim=True))

@@ -5,18 +5,11 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from torch import Tensor
 
-from zoo_sampling.candidate_search import (
-    Array,
-    Candidates,
-    CandidateSampler,
-    kth_largest,
-    softmax_weights,
-    top_candidates,
-)
+from zoo.plugin import Sampler
 from zoo_sampling.logits import apply_temperature, keep_tokens, validate_range
 
 
-class TopK(CandidateSampler):
+class TopK(Sampler):
     r"""Top-k sampling: sample from the k most probable tokens and ties with the k-th.
 
     .. math:: p'(v) \propto p(v) \, [\, p(v) \ge p_{(k)} \,]
@@ -44,15 +37,7 @@ class TopK(CandidateSampler):
         self.k = int(validate_range("k", k, above=0))
         self.temperature = validate_range("temperature", temperature, above=0)
 
-    def candidates(self, logprobs: Tensor) -> Candidates | None:
-        return top_candidates(logprobs, self.k)
-
-    def weights(self, logits: Array) -> Array:
-        weights = softmax_weights(logits, self.temperature)
-        weights[logits < kth_largest(logits, self.k)[:, None]] = 0
-        return weights
-
-    def dense_distribution(self, logprobs: Tensor) -> Tensor:
+    def distribution(self, logprobs: Tensor) -> Tensor:
         logits = apply_temperature(logprobs, self.temperature)
         threshold = logits.topk(min(self.k, logits.shape[-1]), dim=-1).values[..., -1:]
         return keep_tokens(logits, logits >= threshold)

@@ -6,12 +6,11 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from zoo_sampling.candidate_search import Array, Candidates, CandidateSampler, softmax_weights
+from zoo.plugin import Sampler
 from zoo_sampling.logits import apply_temperature, keep_tokens, validate_range
-from zoo_sampling.nucleus import nucleus
 
 
-class TopP(CandidateSampler):
+class TopP(Sampler):
     r"""Nucleus sampling: sample from the fewest tokens whose total probability reaches p.
 
     .. math:: q'(v) \propto q(v) \, [\, v \in V_p \,], \quad
@@ -35,8 +34,6 @@ class TopP(CandidateSampler):
         "Holtzman et al. 2020, The Curious Case of Neural Text Degeneration, arXiv:1904.09751"
     )
 
-    uses_threads: ClassVar[bool] = True
-
     def __init__(
         self,
         *,
@@ -46,13 +43,7 @@ class TopP(CandidateSampler):
         self.p = validate_range("p", p, above=0, at_most=1)
         self.temperature = validate_range("temperature", temperature, above=0)
 
-    def candidates(self, logprobs: Tensor) -> Candidates | None:
-        return None if self.p == 1 else nucleus(logprobs, self.p, self.temperature)
-
-    def weights(self, logits: Array) -> Array:
-        return softmax_weights(logits, self.temperature)
-
-    def dense_distribution(self, logprobs: Tensor) -> Tensor:
+    def distribution(self, logprobs: Tensor) -> Tensor:
         logits = apply_temperature(logprobs, self.temperature)
         if self.p == 1:
             return logits.softmax(dim=-1)

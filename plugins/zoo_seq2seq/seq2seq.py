@@ -18,7 +18,6 @@ from zoo.plugin import (
     GenerationInputs,
     Memory,
     OutputSchema,
-    encode_recorded,
     find_stochastic,
     forbid_stochastic,
     rename_params,
@@ -159,7 +158,10 @@ class Seq2Seq(Model):
 
     @torch.no_grad()
     def prepare_generation(self, batch: Batch) -> GenerationInputs:
-        memory = encode_recorded(self, type(self).encode, batch["source"])
+        return self.generation_inputs(self.encode(batch["source"]))
+
+    def generation_inputs(self, memory: Memory) -> GenerationInputs:
+        """Return the inputs of the decoding loop for an encoded source."""
         return GenerationInputs(self.decoder, memory, bos=self.bos, eos=self.eos, pad=self.pad)
 
     def get_embedding(self, side: str) -> Embedding:

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo import ZooError
-from zoo.plugin import Embedding, TensorSchema, has_hooks, tied_logits, why_not_triton
+from zoo.plugin import Embedding, TensorSchema, tied_logits
 
 
 class Token(Embedding):
@@ -76,7 +76,7 @@ class Token(Embedding):
             self.segments.weight.normal_(std=self.std)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        vectors = self._lookup(_token_ids(inputs)) * self.scale
+        vectors = self.lookup(_token_ids(inputs)) * self.scale
         if self.map is not None:
             vectors = self.map(vectors)
         if self.segments is None:
@@ -85,25 +85,10 @@ class Token(Embedding):
         embedded: Tensor = vectors + self.segments(segment_ids)
         return embedded.masked_fill(~self.mask(inputs)[..., None], 0.0)
 
-    def _lookup(self, tokens: Tensor) -> Tensor:
-        """Return the rows of the table; with a Triton kernel for its gradient if it is possible."""
-        table = self.table.weight
-        is_trained = torch.is_grad_enabled() and table.requires_grad
-        is_plain = type(table) in (nn.Parameter, Tensor) and not has_hooks(self.table)
-        if not (is_trained and is_plain) or why_not_triton(table) is not None:
-            rows: Tensor = self.table(tokens)
-            return rows
-        from zoo_tokens.kernels.lookup import lookup
-
-        return lookup(tokens, table, self.padding)
-
-    def lookup_table(self) -> tuple[Tensor, float] | None:
-        if type(self).forward is not Token.forward or self.map or self.segments:
-            return None
-        return self.table.weight, self.scale
-
-    def output_matrix(self) -> Tensor | None:
-        return self.table.weight if self.map is None else None
+    def lookup(self, tokens: Tensor) -> Tensor:
+        """Return the rows [B, S, D] of the table, E, of token IDs [B, S]."""
+        rows: Tensor = self.table(tokens)
+        return rows
 
     def unembed(self, states: Tensor) -> Tensor:
         if self.map is not None:

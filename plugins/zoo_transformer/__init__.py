@@ -3,13 +3,6 @@
 from collections.abc import Sequence
 
 from zoo.plugin import Component, hookimpl
-from zoo_transformer.benchmark_attention import ScaledDotAttention
-from zoo_transformer.benchmark_beam_generation import BeamGeneration
-from zoo_transformer.benchmark_composed import ComposedTransformer
-from zoo_transformer.benchmark_generation_cpu import GreedyGenerationCpu
-from zoo_transformer.benchmark_greedy_generation import GreedyGeneration
-from zoo_transformer.benchmark_llama_decoding import LlamaDecoding
-from zoo_transformer.benchmark_training import TrainingStep
 from zoo_transformer.scaled_dot import ScaledDot
 from zoo_transformer.transformer_decoder import TransformerDecoder
 from zoo_transformer.transformer_encoder import TransformerEncoder
@@ -21,11 +14,4 @@ def zoo_components() -> Sequence[type[Component]]:
         ScaledDot,
         TransformerEncoder,
         TransformerDecoder,
-        ScaledDotAttention,
-        ComposedTransformer,
-        GreedyGeneration,
-        GreedyGenerationCpu,
-        BeamGeneration,
-        LlamaDecoding,
-        TrainingStep,
     ]

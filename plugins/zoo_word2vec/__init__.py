@@ -15,13 +15,12 @@ if TYPE_CHECKING:
 @hookimpl
 def zoo_components() -> Sequence[type[Component]]:
     # Imported here, so that the command `zoo vectors` does not import torch.
-    from zoo_word2vec.benchmark_word2vec import Word2VecBenchmark
     from zoo_word2vec.cbow import Cbow
     from zoo_word2vec.negative_sampling import NegativeSampling
     from zoo_word2vec.similarity_program import SimilarityProgram
     from zoo_word2vec.skip_gram import SkipGram
 
-    return [SkipGram, Cbow, NegativeSampling, Word2VecBenchmark, SimilarityProgram]
+    return [SkipGram, Cbow, NegativeSampling, SimilarityProgram]
 
 
 @hookimpl

@@ -9,7 +9,7 @@ from zoo.data.collation import collate, prepare_example
 from zoo.errors import DataError
 from zoo.plugin import TensorSchema
 
-TEXT = TensorSchema(("B", "S"), "integer", below=9, pad=8, prefix=(1,), suffix=(2, 3))
+TEXT = TensorSchema(("B", "S"), "integer", below=9, pad=8)
 IMAGE = TensorSchema(("B", 3, "H", "W"), "float")
 
 
@@ -17,12 +17,12 @@ def _batch(schema, *examples):
     return collate(schema, [prepare_example(schema, example) for example in examples])
 
 
-def test_texts_are_padded_between_prefix_and_suffix():
+def test_texts_are_padded_at_their_end():
     schema = {"source": TEXT, "target": TensorSchema(("B",), "integer", below=4)}
     batch = _batch(
         schema,
-        {"source": np.array([5, 6]), "target": np.array(3)},
-        {"source": np.array([], dtype=int), "target": 0},
+        {"source": np.array([1, 5, 6, 2, 3]), "target": np.array(3)},
+        {"source": np.array([1, 2, 3]), "target": 0},
     )
     assert batch["source"].tolist() == [[1, 5, 6, 2, 3], [1, 2, 3, 8, 8]]
     assert batch["target"].tolist() == [3, 0]
@@ -69,7 +69,7 @@ def test_wrong_arrays_raise_data_error(array, message):
 
 
 def test_ids_out_of_range_missing_keys_and_unequal_lengths_raise_data_error():
-    schema = {"source": TEXT._replace(prefix=(), suffix=()), "target": TensorSchema(("B", "S"))}
+    schema = {"source": TEXT, "target": TensorSchema(("B", "S"))}
     with pytest.raises(DataError, match="'source' contains 9, but expected IDs from 0 to 8"):
         prepare_example(schema, {"source": np.array([9]), "target": np.array([1])})
     with pytest.raises(DataError, match="'source' contains -1, but expected IDs from 0 to 8"):

@@ -9,7 +9,7 @@ from zoo.data.column_collation import collate_columns
 from zoo.errors import DataError
 from zoo.plugin import TensorSchema
 
-TEXT = TensorSchema(("B", "S"), "integer", below=300, pad=-100, prefix=(299,), suffix=(2,))
+TEXT = TensorSchema(("B", "S"), "integer", below=300, pad=-100)
 IDS = [np.array([5, 6], np.uint8), np.array([7], np.uint8)]
 SCHEMAS = [
     ({"x": TEXT, "mask": TensorSchema(("B", "S"), "bool", optional=True)}, {"x": IDS}),

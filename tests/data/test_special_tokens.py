@@ -1,9 +1,18 @@
+import numpy as np
 import pytest
 from tokenizers import AddedToken, Tokenizer as Library, models
 
 import zoo
 from zoo import ZooError
+from zoo.data.special_tokens import (
+    add_bos,
+    add_special_tokens,
+    remove_eos,
+    remove_special_tokens,
+    tokens_before_eos,
+)
 from zoo.data.tokenizer import attach_tokenizers
+from zoo.plugin import TensorSchema
 
 SPEC = "transformer-tiny"
 
@@ -56,3 +65,18 @@ def test_keys_of_models_without_embeddings_for_sides():
     attach_tokenizers(model, {"story": make("<pad>", "a"), "target": make("<pad>", "a")})
     with pytest.raises(ZooError, match="ID 0 is the token 'a' in the question tokenizer"):
         attach_tokenizers(model, {"question": make("a", "b")})
+
+
+def test_special_tokens_are_added_in_a_type_that_holds_them_and_removed():
+    field = TensorSchema(("B", "S"), "integer", below=300, prefix=(299,), suffix=(2, 3))
+    added = add_special_tokens(np.array([5, 6], np.uint8), field)
+    assert added.tolist() == [299, 5, 6, 2, 3]
+    assert add_special_tokens(np.array([], np.int64), field).tolist() == [299, 2, 3]
+    assert remove_special_tokens(added.tolist(), field) == [5, 6]
+    assert remove_special_tokens([5, 6], field) == [5, 6]
+
+
+def test_the_start_token_is_added_once_and_end_tokens_are_removed():
+    assert add_bos([5], 1) == add_bos([1, 5], 1) == [1, 5]
+    assert add_bos([5], None) == remove_eos([5, 2], (2,)) == remove_eos([5], (2,)) == [5]
+    assert tokens_before_eos([5, 2, 6, 2], (2,)) == [5]

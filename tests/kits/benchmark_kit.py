@@ -4,12 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import torch
+from tiny_benchmark import TinyBenchmark
 
-from zoo.benchmarking.result import BenchmarkResult, Measurement, PeerResult
-from zoo.benchmarking.selection import Case
 from zoo.interfaces import Entry
-from zoo.registry.component_registry import ComponentRegistry
-from zoo.testing.tiny_benchmark import TinyBenchmark
+from zoo_lab.bench.result import BenchmarkResult, Measurement, PeerResult
+from zoo_lab.bench.selection import Case
 
 CPU = torch.device("cpu")
 
@@ -39,9 +38,8 @@ class Peers(TinyBenchmark):
 
 
 def case(cls: type[TinyBenchmark], **changed: Any) -> Case:
-    registry = ComponentRegistry().with_components([cls], plugin="test")
     overrides = tuple(f"{name}={value}" for name, value in changed.items())
-    return Case(Entry(cls, "test", "test", "0"), overrides, changed, registry)
+    return Case(Entry(cls, "test", "test", "0"), overrides, changed)
 
 
 def measurement(seconds: float, memory: int | None = None) -> Measurement:

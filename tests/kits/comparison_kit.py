@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from zoo.comparison.comparison_result import Comparison, GroupResult, VariantResult
-from zoo.reproduction.result import FigureResult, SeedResult
+from zoo_lab.compare.comparison_result import GroupResult, StudyResult, VariantResult
+from zoo_lab.reproduce.result import FigureResult, SeedResult
 
 
 def make_figure(values: Sequence[float]) -> FigureResult:
@@ -24,12 +24,12 @@ def make_figure(values: Sequence[float]) -> FigureResult:
 
 def make_comparison(
     values: Mapping[str, Sequence[float]], base: Sequence[float] = (9.0, 11.0)
-) -> Comparison:
+) -> StudyResult:
     """Return a comparison of scorers with `additive`, by the qualities of their seeds."""
     variants = {"baseline": _variant("baseline", base)}
     variants |= {name: _variant(name, found) for name, found in values.items()}
     rows = {"additive": "baseline", **{name: name for name in values}}
-    return Comparison(
+    return StudyResult(
         name="small",
         title="A small task",
         description="",
@@ -42,8 +42,8 @@ def make_comparison(
         validation="validation bleu",
         validation_lower_is_better=False,
         speed="tokens",
-        seeds_asked=[0, 1],
-        groups=[GroupResult(name="scorer", title="scorers", rows=rows, left_out={})],
+        planned_seeds=[0, 1],
+        groups=[GroupResult(name="scorer", title="scorers", rows=rows, excluded={})],
         variants=variants,
     )
 

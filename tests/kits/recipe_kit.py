@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 from training_kit import make_spec, write_files
 
-from zoo.reproduction.recipe_schema import Figure
-from zoo.reproduction.result import Reproduction, SeedResult, collect_figures
+from zoo_lab.reproduce.recipe_schema import Figure
+from zoo_lab.reproduce.result import Reproduction, SeedResult, collect_figures
 
 
 def write_recipe(folder: Path, **changes: Any) -> Path:
@@ -83,7 +83,7 @@ def make_reproduction(
         paper="",
         data={},
         differences=["a small task"],
-        seeds_asked=[seed.seed for seed in seeds],
+        planned_seeds=[seed.seed for seed in seeds],
         figures=collect_figures(figures, seeds),
         seeds=seeds,
     )

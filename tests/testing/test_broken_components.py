@@ -5,10 +5,10 @@ import re
 import pytest
 import torch
 from broken import BROKEN as BROKEN_PARTS
+from broken_accelerations import BROKEN as BROKEN_ACCELERATIONS
 from broken_attention import BROKEN as BROKEN_ATTENTION
 from broken_backbone import BROKEN as BROKEN_BACKBONES
 from broken_batches import BROKEN as BROKEN_BATCHES
-from broken_benchmarks import BROKEN as BROKEN_BENCHMARKS
 from broken_contracts import BROKEN as BROKEN_CONTRACTS
 from broken_cost import BROKEN as BROKEN_COST
 from broken_datasets import BROKEN as BROKEN_DATASETS
@@ -31,10 +31,10 @@ from zoo.testing.run import run_law
 
 BROKEN = [
     *BROKEN_PARTS,
+    *BROKEN_ACCELERATIONS,
     *BROKEN_ATTENTION,
     *BROKEN_BACKBONES,
     *BROKEN_BATCHES,
-    *BROKEN_BENCHMARKS,
     *BROKEN_CONTRACTS,
     *BROKEN_COST,
     *BROKEN_DATASETS,

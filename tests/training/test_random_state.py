@@ -25,3 +25,10 @@ def test_the_generators_continue_from_a_state():
         assert _sample() == expected
     finally:
         set_random_state(before)
+
+
+def test_states_are_on_the_cpu_with_another_default_device():
+    with torch.device("meta"):
+        state = get_random_state()
+    assert {tensor.device.type for tensor in state.values()} == {"cpu"}
+    set_random_state(state)

@@ -50,8 +50,9 @@ def accelerate(target: T, *, enabled: bool = True, registry: ComponentRegistry |
         enabled: False removes all accelerations.
         registry: the components; by default those of all installed plugins.
     """
+    registry = registry or default_registry()
     found = accelerations(registry) if enabled and not is_off() else {}
-    classes: dict[type[Any], type[Any]] = {}
+    classes = registry.accelerated
     for part in list(target.modules()) if isinstance(target, nn.Module) else [target]:
         plain = plain_class(part)
         if isinstance(part, Accelerated):
@@ -102,11 +103,10 @@ def reference(target: Any, method: str) -> Callable[..., Any]:
 
 def _accelerated_class(plain: type[Any], found: Sequence[type[Acceleration]]) -> type[Any]:
     methods = {name for each in found for name in each.methods()}
-    members = {name: _dispatch(plain, name) for name in sorted(methods)}
-    names = {"__module__": plain.__module__, "__qualname__": plain.__qualname__}
-    return type(
-        plain.__name__, (Accelerated, plain), {**members, **names, "__doc__": plain.__doc__}
-    )
+    members: dict[str, Any] = {name: _dispatch(plain, name) for name in sorted(methods)}
+    for name in ("__module__", "__qualname__", "__doc__"):
+        members[name] = getattr(plain, name)
+    return type(plain.__name__, (Accelerated, plain), members)
 
 
 def _dispatch(plain: type[Any], name: str) -> Callable[..., Any]:

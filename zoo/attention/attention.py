@@ -14,10 +14,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from zoo.attention.heads import merge_heads, repeat_heads, rotate_heads, split_heads
+from zoo.attention.linear import Linear
 from zoo.attention.parts import forbid_rotary, forbid_sequential, resolve_project
 from zoo.attention.recorder import RecordsAttention
 from zoo.attention.scorer_bank import ScorerBank
-from zoo.device.packed_linear import Linear
 from zoo.errors import ZooError
 from zoo.interfaces import Alignment, AlignmentContext, Mask, Position, Scorer
 from zoo.interfaces.signature import FromParent

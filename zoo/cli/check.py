@@ -5,9 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from zoo.cli.output import (
     JsonOption,
@@ -16,77 +14,37 @@ from zoo.cli.output import (
     format_bytes,
     print_json,
     print_table,
+    spec_errors,
     table,
 )
 from zoo.cli.terminal import console
-from zoo.errors import SpecError, ZooError, one_line
+from zoo.errors import one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from zoo.spec.report import Report, ReportNode
-    from zoo.training.plan import Plan
 
 EXAMPLE = "zoo check bahdanau-2015 --set model.encoder.hidden=64"
 
 
-def command(
-    spec: SpecArgument,
-    overrides: SetOption = None,
-    plan: Annotated[
-        str | None,
-        typer.Option(
-            metavar="single|ddp:N|fsdp:N",
-            help="Print the memory of each device and the communication of training.",
-        ),
-    ] = None,
-    batch: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ITEMSxLENGTH",
-            help="With --plan: the batch of one device; ITEMSxLENGTHxLENGTH for source and target. "
-            "Default: its share of train.batch.",
-        ),
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
+def command(spec: SpecArgument, overrides: SetOption = None, as_json: JsonOption = False) -> None:
     """Validate a spec without allocating weights, and print its parts with shapes and sizes."""
-    if batch is not None and plan is None:
-        raise ZooError("--batch is an option of --plan; add, for example, --plan single")
-    try:
-        with _gc_disabled():
-            report = _check(spec, overrides or ())
-        planned = _plan(spec, overrides or (), plan, batch) if plan is not None else None
-    except SpecError as error:
-        if not as_json:
-            raise
-        problems = [problem.as_json() for problem in error.problems]
-        print_json({"ok": False, "errors": problems})
-        raise typer.Exit(1) from None
+    with spec_errors(as_json=as_json), _gc_disabled():
+        report = check_spec(spec, overrides or ())
     if as_json:
-        print_json(report.as_json() | ({"plan": planned.as_json()} if planned else {}))
-    elif planned:
-        from zoo.cli.plan_table import print_plan
-
-        print_plan(planned)
+        print_json(report.as_json())
     else:
         _print(report)
 
 
-def _check(spec: str, overrides: Iterable[str]) -> Report:
+def check_spec(spec: str, overrides: Iterable[str]) -> Report:
+    """Validate a spec without importing the compiler of torch."""
     from zoo.spec.composition import check
     from zoo.spec.meta import skip_dynamo_import
 
     with skip_dynamo_import():
         return check(spec, overrides=overrides)
-
-
-def _plan(spec: str, overrides: Iterable[str], devices: str, batch: str | None) -> Plan:
-    from zoo.training.plan import make_plan
-    from zoo.training.plan_options import parse_batch, parse_devices
-
-    size = parse_batch(batch) if batch is not None else None
-    return make_plan(spec, parse_devices(devices), batch=size, overrides=overrides)
 
 
 @contextmanager

@@ -1,14 +1,12 @@
-"""The commands of the zoo itself, in the panels of ``zoo --help``."""
+"""The modules of the commands of the zoo itself."""
 
 from __future__ import annotations
 
 from types import ModuleType
 
 from zoo.cli import (
-    bench,
     catalogue,
     check,
-    compare,
     compose,
     demo,
     eval,
@@ -21,7 +19,30 @@ from zoo.cli import (
     plugins,
     pull,
     push,
-    reproduce,
+    schema,
+    show,
+    test_plugin,
+    tokenizer,
+    train,
+    verify,
+)
+from zoo.cli.panels import COMMAND_NAMES
+
+_MODULES = (
+    catalogue,
+    check,
+    compose,
+    demo,
+    eval,
+    export,
+    generate,
+    import_command,
+    info,
+    list_command,
+    new_plugin,
+    plugins,
+    pull,
+    push,
     schema,
     show,
     test_plugin,
@@ -30,28 +51,12 @@ from zoo.cli import (
     verify,
 )
 
-PANELS: dict[str, dict[str, ModuleType]] = {
-    "Components and specs": {"list": list_command, "show": show, "check": check, "schema": schema},
-    "Data": {"tokenizer": tokenizer},
-    "Models": {
-        "demo": demo,
-        "compose": compose,
-        "train": train,
-        "info": info,
-        "verify": verify,
-        "generate": generate,
-        "eval": eval,
-        "bench": bench,
-        "reproduce": reproduce,
-        "compare": compare,
-    },
-    "Exchange": {
-        "import": import_command,
-        "export": export,
-        "catalogue": catalogue,
-        "pull": pull,
-        "push": push,
-    },
-    "Plugins": {"plugins": plugins, "new-plugin": new_plugin, "test-plugin": test_plugin},
-}
-COMMANDS = {name: module for panel in PANELS.values() for name, module in panel.items()}
+
+def _command_name(module: ModuleType) -> str:
+    """Return the command of a module: `list` of `list_command`, `new-plugin` of `new_plugin`."""
+    name = module.__name__.rpartition(".")[2]
+    return name.removesuffix("_command").replace("_", "-")
+
+
+COMMANDS: dict[str, ModuleType] = {_command_name(module): module for module in _MODULES}
+assert set(COMMANDS) == set(COMMAND_NAMES)

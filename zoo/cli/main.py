@@ -10,8 +10,10 @@ import sys
 import typer
 
 from zoo.about import version
-from zoo.cli.commands import PANELS
-from zoo.cli.plugin_commands import CONTEXT_SETTINGS, CommandGroup
+from zoo.cli.commands import COMMANDS
+from zoo.cli.loaded_command import CONTEXT_SETTINGS
+from zoo.cli.panels import PANELS
+from zoo.cli.plugin_commands import CommandGroup
 from zoo.cli.terminal import escape_output
 from zoo.cli.verbosity import (
     QuietOption,
@@ -32,8 +34,9 @@ app = typer.Typer(
     epilog="Start with: zoo demo",
 )
 
-for panel, commands in PANELS.items():
-    for name, module in commands.items():
+for panel, names in PANELS.items():
+    for name in names:
+        module = COMMANDS[name]
         if hasattr(module, "group"):
             app.add_typer(module.group, name=name, rich_help_panel=panel)
             continue

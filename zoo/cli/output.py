@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from zoo.cli.terminal import console
-from zoo.errors import one_line
+from zoo.errors import SpecError, one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -105,3 +106,19 @@ def format_bytes(count: int) -> str:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1000
     raise AssertionError("unreachable")
+
+
+@contextmanager
+def spec_errors(*, as_json: bool) -> Iterator[None]:
+    """Print the problems of a SpecError raised in the block as JSON, and exit with code 1.
+
+    Args:
+        as_json: if False, the error is raised.
+    """
+    try:
+        yield
+    except SpecError as error:
+        if not as_json:
+            raise
+        print_json({"ok": False, "errors": [problem.as_json() for problem in error.problems]})
+        raise typer.Exit(1) from None

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any
 
-import typer
 from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command
 
-from zoo.cli.wrapping import wrap_command
+from zoo.cli.index import load_index
+from zoo.cli.loaded_command import load_command
 from zoo.errors import ZooError, escape_controls, one_line
 from zoo.registry.command import Command
 from zoo.registry.plugin_call import PluginCall, PluginExit
-
-CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
 class _PluginCommand(TyperCommand):
@@ -56,8 +51,6 @@ class CommandGroup(TyperGroup):
         return name, command, rest
 
     def _add_plugin_commands(self) -> None:
-        from zoo.cli.index import load_index
-
         for plugin in load_index().plugins:
             for record in plugin.commands:
                 self.commands.setdefault(record.name, _PluginCommand(plugin.name, record))
@@ -74,13 +67,3 @@ def _load(command: _PluginCommand) -> Any:
     raise ZooError(
         f"command '{command.name}' of plugin '{command.plugin}' cannot be loaded: {reason}"
     )
-
-
-def load_command(record: Command) -> Any:
-    """Import the function of a command, and return the command that typer makes of it."""
-    module, _, name = record.target.partition(":")
-    function: Callable[..., None] = getattr(importlib.import_module(module), name)
-    app = typer.Typer(add_completion=False, context_settings=CONTEXT_SETTINGS)
-    epilog = one_line(f"Example: {record.example}") if record.example else None
-    app.command(record.name, epilog=epilog)(wrap_command(function))
-    return get_command(app)

@@ -1,23 +1,9 @@
-"""Options of the commands that train and evaluate recipes."""
+"""Options of the commands that run a model on a device."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-DataOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder of the data sets; default: the environment variable ZOO_DATA, or "
-        "../shared/data."
-    ),
-]
 DeviceOption = Annotated[
     str | None, typer.Option(help="Device, for example cpu; default: a GPU if there is one.")
-]
-ExamplesOption = Annotated[
-    int | None, typer.Option(min=1, help="Evaluate on the first examples only, this many.")
-]
-LimitOption = Annotated[
-    float | None, typer.Option(min=0.001, help="Seconds of training of each run.")
 ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zoo.cli.plugin_commands import CONTEXT_SETTINGS
+from zoo.cli.loaded_command import CONTEXT_SETTINGS
 from zoo.cli.wrapping import wrap_command
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Self
 
 from torch import Tensor
 
-from zoo.data.encoding import BadData, Progress, Skipped
-from zoo.data.loading import Job, Loader, Made
+from zoo.data.encoding import BadData, ProgressFunction, Skipped
+from zoo.data.loading import Job, LoadedUpdate, Loader
 from zoo.data.order import Lengths, Order, epoch_order, split_batch
 from zoo.data.reader import ExampleReader
 from zoo.data.selection import example_source, table_source
@@ -51,7 +51,7 @@ class Update:
         return [self.origin(index) for index in self.examples]
 
 
-class _Place(NamedTuple):
+class _EpochRequest(NamedTuple):
     """The first update of an epoch to make, and how updates are divided."""
 
     epoch: int
@@ -85,8 +85,8 @@ class Batches:
         self._loader = loader
         self._orders: dict[int, Order] = {}
         self._continues = bool(loader.workers) and not reader.evaluation
-        self._stream: tuple[_Place | None, Iterator[Made]] = (None, iter(()))
-        self._only: tuple[_Place, list[int], Made] | None = None
+        self._stream: tuple[_EpochRequest | None, Iterator[LoadedUpdate]] = (None, iter(()))
+        self._only: tuple[_EpochRequest, list[int], LoadedUpdate] | None = None
 
     @property
     def skipped(self) -> dict[str, int]:
@@ -110,18 +110,18 @@ class Batches:
             accumulate: number of micro-batches of each process and update.
         """
         order = self._order(epoch)
-        place = _Place(epoch, start, rank, world, accumulate)
-        for made in self._only_batch(place, order) or self._made(place, len(order)):
-            for share in made.shares:
+        request = _EpochRequest(epoch, start, rank, world, accumulate)
+        for loaded in self._only_batch(request, order) or self._load(request, len(order)):
+            for share in loaded.shares:
                 for index, error in share.errors:
                     self._skipped.add(index, error)
-            rows = order.batch(made.position)
+            rows = order.batch(loaded.position)
             yield Update(
-                index=made.position,
-                batches=[share.batch for share in made.shares],
+                index=loaded.position,
+                batches=[share.batch for share in loaded.shares],
                 items=len(rows),
                 tokens=self._source.tokens(rows),
-                examples=[index for share in made.shares for index in share.examples],
+                examples=[index for share in loaded.shares for index in share.examples],
                 origin=self.examples.origin,
             )
 
@@ -152,34 +152,34 @@ class Batches:
         """The lengths by which a batch is divided; None to keep the order."""
         return None if self._reader.evaluation else self._source.lengths
 
-    def _only_batch(self, place: _Place, order: Order) -> list[Made] | None:
+    def _only_batch(self, request: _EpochRequest, order: Order) -> list[LoadedUpdate] | None:
         """Return the batch of an epoch with one batch of arrays, such as a whole graph, which is
         made once; None if there are several, or random transforms."""
-        if self._reader.preprocessors or len(order) != 1 or place.start:
+        if self._reader.preprocessors or len(order) != 1 or request.start:
             return None
-        place, rows = place._replace(epoch=0), order.batch(0).tolist()
-        if self._only is None or self._only[:2] != (place, rows):
-            (made,) = self._loader.load_in_process(itertools.islice(self._jobs(place), 1))
-            self._only = place, rows, made
+        request, rows = request._replace(epoch=0), order.batch(0).tolist()
+        if self._only is None or self._only[:2] != (request, rows):
+            (loaded,) = self._loader.load_in_process(itertools.islice(self._jobs(request), 1))
+            self._only = request, rows, loaded
         return [self._only[2]]
 
-    def _made(self, place: _Place, end: int) -> Iterator[Made]:
+    def _load(self, request: _EpochRequest, end: int) -> Iterator[LoadedUpdate]:
         """Yield the batches of an epoch; workers go on with those of the next epoch."""
         (following, stream), self._stream = self._stream, (None, iter(()))
-        if place != following:
-            stream = self._loader.load(self._jobs(place))
-        yield from itertools.islice(stream, end - place.start)
+        if request != following:
+            stream = self._loader.load(self._jobs(request))
+        yield from itertools.islice(stream, end - request.start)
         if self._continues:
-            self._stream = (place._replace(epoch=place.epoch + 1, start=0), stream)
+            self._stream = (request._replace(epoch=request.epoch + 1, start=0), stream)
 
-    def _jobs(self, place: _Place) -> Iterator[Job]:
+    def _jobs(self, request: _EpochRequest) -> Iterator[Job]:
         """Yield the jobs of an epoch, then those of the epochs after it, if they are continued."""
-        start, shares = place.start, place.world * place.accumulate
-        for epoch in itertools.count(place.epoch):
+        start, shares = request.start, request.world * request.accumulate
+        for epoch in itertools.count(request.epoch):
             order = self._order(epoch)
             for index in range(start, len(order)):
                 rows = split_batch(order.batch(index), self._split_lengths, shares)
-                yield Job(index, epoch, rows[place.rank :: place.world])
+                yield Job(index, epoch, rows[request.rank :: request.world])
             start = 0
             if not self._continues:
                 return
@@ -227,12 +227,12 @@ def open_batches(
     bad_data: BadData = "fail",
     workers: int | None = None,
     pin: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressFunction | None = None,
 ) -> Batches:
     """Open a dataset and return its batches for a model.
 
     Texts and labels are encoded now, also lists of them; images, audio and arrays when their batch
-    is made.
+    is loaded.
 
     Args:
         blueprint: the dataset.

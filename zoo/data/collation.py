@@ -9,22 +9,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from zoo.data.padding import MASK, length_mask, mask_dim, pad_arrays
 from zoo.errors import DataError
 from zoo.interfaces import Array, BatchSchema, TensorSchema
 from zoo.interfaces.batch_schema import Sizes
 
-Arrays = Mapping[str, Array]
+ExampleArrays = Mapping[str, Array]
 """The arrays of one example by key of the batch, without the batch dimension."""
-
-MASK = "mask"
-"""The key of a mask that is made if the data does not have it: True where there is no padding."""
 
 _DTYPES: dict[str, type[np.generic]] = {"integer": np.int64, "float": np.float32, "bool": np.bool_}
 _KINDS: dict[str, type[np.generic]] = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float32}
 
 
-def prepare_example(schema: BatchSchema, arrays: Arrays) -> dict[str, Array]:
-    """Return the arrays of the keys of the batch, with prefix, suffix and the dtype of the schema.
+def prepare_example(schema: BatchSchema, arrays: ExampleArrays) -> dict[str, Array]:
+    """Return the arrays of the keys of the batch, checked and in the dtype of the schema.
 
     Raises:
         DataError: if a key is missing, or an array does not fit its schema; the caller adds the
@@ -33,7 +31,7 @@ def prepare_example(schema: BatchSchema, arrays: Arrays) -> dict[str, Array]:
     prepared: dict[str, Array] = {}
     for key, field in schema.items():
         if key in arrays:
-            prepared[key] = add_affixes(convert(key, arrays[key], field), field)
+            prepared[key] = convert(key, arrays[key], field)
         elif not field.optional:
             found = ", ".join(f"'{name}'" for name in arrays) or "nothing"
             raise DataError(f"'{key}' {field.format()} is missing; found {found}")
@@ -42,9 +40,10 @@ def prepare_example(schema: BatchSchema, arrays: Arrays) -> dict[str, Array]:
         _check_shape(key, array, schema[key], sizes)
     for key, array in prepared.items():
         below = schema[key].below
-        limit = sizes[below][0] if isinstance(below, str) and below in sizes else below
-        if isinstance(limit, int) and array.size:
-            check_range(key, array, limit, schema[key].minimum)
+        if isinstance(below, str) and below in sizes:
+            below = sizes[below][0]
+        if isinstance(below, int) and array.size:
+            check_range(key, array, below, schema[key].minimum)
     return prepared
 
 
@@ -67,13 +66,6 @@ def batch_dtype(key: str, dtype: np.dtype[Any], field: TensorSchema) -> type[np.
     return found
 
 
-def add_affixes(array: Array, field: TensorSchema) -> Array:
-    """Return token IDs with the prefix and suffix of a schema."""
-    if field.prefix or field.suffix:
-        return np.concatenate([field.prefix, array, field.suffix]).astype(array.dtype)
-    return array
-
-
 def _check_shape(key: str, array: Array, field: TensorSchema, sizes: Sizes) -> None:
     if field.dims is None:
         return
@@ -85,7 +77,7 @@ def _check_shape(key: str, array: Array, field: TensorSchema, sizes: Sizes) -> N
         expected = dim if isinstance(dim, int) else sizes.setdefault(dim, (size, key))[0]
         valid = valid and size == expected
     if not valid:
-        known = {dim: place for dim, place in sizes.items() if place[1] != key}
+        known = {dim: found for dim, found in sizes.items() if found[1] != key}
         expected_shape = field._replace(dims=dims).format(known)
         raise DataError(f"'{key}' has shape {list(array.shape)}, but expected {expected_shape}")
 
@@ -100,48 +92,27 @@ def check_range(key: str, array: Array, below: int, minimum: int | None) -> None
         raise DataError(message)
 
 
-def collate(schema: BatchSchema, examples: Sequence[Arrays]) -> dict[str, Tensor]:
+def collate(schema: BatchSchema, examples: Sequence[ExampleArrays]) -> dict[str, Tensor]:
     """Return the batch of examples that `prepare_example` returned: padded and stacked."""
     batch = {
-        key: torch.from_numpy(pad_and_stack([example[key] for example in examples], field))
+        key: torch.from_numpy(pad_arrays([example[key] for example in examples], field.pad))
         for key, field in schema.items()
         if all(key in example for example in examples)
     }
-    if makes_mask(schema) and MASK not in batch:
-        lengths = _dim_sizes(schema, examples)
+    dim = mask_dim(schema)
+    if dim is not None and MASK not in batch:
+        lengths = _dim_sizes(dim, schema, examples)
         if lengths is not None:
             batch[MASK] = torch.from_numpy(length_mask(lengths, int(lengths.max(initial=0))))
     return batch
 
 
-def makes_mask(schema: BatchSchema) -> bool:
-    """Return whether the batch has an optional mask of the positions of another key."""
-    field = schema.get(MASK)
-    return field is not None and field.optional and field.dims is not None and len(field.dims) == 2
-
-
-def length_mask(lengths: Array, longest: int) -> Array:
-    """Return a mask [B, longest], True for the first positions, as many as the lengths [B]."""
-    return np.arange(longest) < lengths[:, None]
-
-
-def _dim_sizes(schema: BatchSchema, examples: Sequence[Arrays]) -> Array | None:
-    """Return the size of each example in the dimension of the mask, or None if no key has it."""
-    dim = (schema[MASK].dims or ())[1]
+def _dim_sizes(
+    dim: str | int, schema: BatchSchema, examples: Sequence[ExampleArrays]
+) -> Array | None:
+    """Return the size of each example in a dimension, or None if no key has it."""
     for key, field in schema.items():
         if key != MASK and field.dims is not None and dim in field.dims[1:] and key in examples[0]:
             axis = field.dims.index(dim) - 1
             return np.array([example[key].shape[axis] for example in examples])
     return None
-
-
-def pad_and_stack(arrays: Sequence[Array], field: TensorSchema) -> Array:
-    """Return arrays as one, padded to the largest."""
-    shape = np.max([array.shape for array in arrays], axis=0).astype(int)
-    if all(array.shape == tuple(shape) for array in arrays):
-        return np.stack(arrays)
-    out = np.full((len(arrays), *shape), field.pad, dtype=arrays[0].dtype)
-    for row, array in enumerate(arrays):
-        places: tuple[int | slice, ...] = (row, *(slice(size) for size in array.shape))
-        out[places] = array
-    return out

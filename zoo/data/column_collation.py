@@ -8,16 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from zoo.data.collation import (
-    MASK,
-    add_affixes,
-    batch_dtype,
-    check_range,
-    convert,
-    length_mask,
-    makes_mask,
-    pad_and_stack,
-)
+from zoo.data.collation import batch_dtype, check_range, convert
+from zoo.data.padding import MASK, length_mask, mask_dim, pad_arrays
 from zoo.errors import DataError
 from zoo.interfaces import Array, Arrays, BatchSchema, TensorSchema
 
@@ -26,8 +18,8 @@ _Sizes = dict[str | int, Array]
 
 
 def collate_columns(schema: BatchSchema, columns: Mapping[str, Arrays]) -> dict[str, Tensor]:
-    """Return the batch of the arrays of some examples: checked, with prefix and suffix, padded and
-    stacked, as `prepare_example` and `collate` of each example.
+    """Return the batch of the arrays of some examples: checked, padded and stacked, as
+    `prepare_example` and `collate` of each example.
 
     Raises:
         DataError: if an example does not fit the schema.
@@ -39,15 +31,16 @@ def collate_columns(schema: BatchSchema, columns: Mapping[str, Arrays]) -> dict[
             batch[key] = _collate_column(key, columns[key], field, sizes)
         elif not field.optional:
             raise DataError(f"'{key}' {field.format()} is missing")
-    if makes_mask(schema) and MASK not in batch:
-        lengths = sizes.get((schema[MASK].dims or ())[1])
+    dim = mask_dim(schema)
+    if dim is not None and MASK not in batch:
+        lengths = sizes.get(dim)
         if lengths is not None:
             batch[MASK] = length_mask(lengths, int(lengths.max(initial=0)))
     return {key: torch.from_numpy(array) for key, array in batch.items()}
 
 
 def _collate_column(key: str, column: Arrays, field: TensorSchema, sizes: _Sizes) -> Array:
-    if not isinstance(column, np.ndarray) or field.prefix or field.suffix:
+    if not isinstance(column, np.ndarray):
         return _pad_column(key, column, field, sizes)
     array = np.ascontiguousarray(convert(key, column, field))
     _check_sizes(key, np.array([array.shape[1:]]).repeat(len(array), axis=0), field, sizes)
@@ -61,13 +54,13 @@ def _pad_column(key: str, column: Arrays, field: TensorSchema, sizes: _Sizes) ->
     if others or len({array.ndim for array in column}) != 1:
         raise DataError(f"'{key}' has arrays of several dtypes or numbers of dimensions")
     dtype = batch_dtype(key, found, field)
-    arrays = [add_affixes(array.astype(dtype, copy=False), field) for array in column]
+    arrays = [array.astype(dtype, copy=False) for array in column]
     _check_sizes(key, np.array([array.shape for array in arrays]), field, sizes)
     if isinstance(field.below, int):
         flat = np.concatenate([array.ravel() for array in arrays])
         if flat.size:
             check_range(key, flat, field.below, field.minimum)
-    return convert(key, pad_and_stack(arrays, field), field)
+    return convert(key, pad_arrays(arrays, field.pad), field)
 
 
 def _check_sizes(key: str, shapes: Array, field: TensorSchema, sizes: _Sizes) -> None:

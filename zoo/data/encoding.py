@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from zoo.data.collation import check_range
 from zoo.data.reader import ExampleReader, add_origin
+from zoo.data.special_tokens import count_special_tokens
 from zoo.errors import DataError
 from zoo.interfaces import Array, TensorSchema
 
-Progress = Callable[[str, int, int], None]
+ProgressFunction = Callable[[str, int, int], None]
 """Called with the name of a task, the number of completed examples and the number of all."""
 
 BadData = Literal["fail", "skip"]
@@ -67,7 +68,11 @@ class Chunk:
 
 
 def encode_chunks(
-    reader: ExampleReader, skipped: Skipped, *, empty: bool, progress: Progress | None = None
+    reader: ExampleReader,
+    skipped: Skipped,
+    *,
+    empty: bool,
+    progress: ProgressFunction | None = None,
 ) -> Iterator[Chunk]:
     """Yield the encoded examples in order, without those that are skipped.
 
@@ -88,12 +93,12 @@ def encode_chunks(
         pending.append((index, values))
         characters += sum(len(value) for value in values.values() if isinstance(value, str))
         if len(pending) == CHUNK_EXAMPLES or characters >= CHUNK_CHARACTERS:
-            yield _to_chunk(reader, _encode(reader, pending, skipped, empty=empty), empty=empty)
+            yield _to_chunk(reader, _encode(reader, pending, skipped, empty=empty))
             pending, characters = [], 0
             if progress:
                 progress("encoding", index + 1, count)
     if pending:
-        yield _to_chunk(reader, _encode(reader, pending, skipped, empty=empty), empty=empty)
+        yield _to_chunk(reader, _encode(reader, pending, skipped, empty=empty))
     if progress:
         progress("encoding", count, count)
 
@@ -109,7 +114,7 @@ def _encode(
                 for key, item in reader.preprocessors.items()
             }
             for key, arrays in columns.items():
-                _check_column(key, _schema(reader, key), arrays, empty=empty)
+                _check_column(key, reader.field(key), arrays, empty=empty)
             _check_sizes(reader, columns)
     except DataError as error:
         if len(pending) == 1:
@@ -118,13 +123,9 @@ def _encode(
         parts = [_encode(reader, [one], skipped, empty=empty) for one in pending]
         return [encoded for part in parts for encoded in part]
     return [
-        (index, {key: arrays[place] for key, arrays in columns.items()})
-        for place, (index, _) in enumerate(pending)
+        (index, {key: arrays[number] for key, arrays in columns.items()})
+        for number, (index, _) in enumerate(pending)
     ]
-
-
-def _schema(reader: ExampleReader, key: str) -> TensorSchema:
-    return reader.schema.get(key, reader.outputs[key][key])
 
 
 def _check_column(key: str, schema: TensorSchema, arrays: Sequence[Array], *, empty: bool) -> None:
@@ -146,11 +147,11 @@ def _check_sizes(reader: ExampleReader, columns: dict[str, list[Array]]) -> None
     shared with another key. Transforms are checked when their batch is made."""
     known: dict[str, tuple[str, NDArray[np.int64]]] = {}
     for key, arrays in columns.items():
-        schema = _schema(reader, key)
+        schema = reader.field(key)
         dims = (schema.dims or ())[1:]
         if not dims or reader.transforms(key):
             continue
-        added = len(schema.prefix) + len(schema.suffix)
+        added = count_special_tokens(schema)
         for axis, dim in enumerate(dims):
             lengths = np.array([a.shape[axis] + added if a.size else 0 for a in arrays])
             if isinstance(dim, str):
@@ -160,32 +161,20 @@ def _check_sizes(reader: ExampleReader, columns: dict[str, list[Array]]) -> None
             wrong = np.flatnonzero(lengths != expected)
             if len(wrong):
                 found, size = int(lengths[wrong[0]]), int(expected[wrong[0]])
-                place = other if other == "the model" else f"'{other}'"
-                raise DataError(f"'{key}' has {found} values, but expected {size}, as in {place}")
+                name = other if other == "the model" else f"'{other}'"
+                raise DataError(f"'{key}' has {found} values, but expected {size}, as in {name}")
 
 
-def _to_chunk(
-    reader: ExampleReader, encoded: Sequence[tuple[int, dict[str, Array]]], *, empty: bool
-) -> Chunk:
-    """Return encoded examples with prefix and suffix; transforms get texts without them.
-
-    Args:
-        empty: whether texts without tokens have prefix and suffix, too.
-    """
+def _to_chunk(reader: ExampleReader, encoded: Sequence[tuple[int, dict[str, Array]]]) -> Chunk:
+    """Return the completed arrays of encoded examples."""
     tokens, lengths, widths = {}, {}, {}
     for key in reader.preprocessors:
-        schema = _schema(reader, key)
-        added = schema.prefix or schema.suffix
-        arrays = [arrays[key] for _, arrays in encoded]
-        if added and not reader.transforms(key):
-            arrays = [
-                np.concatenate([schema.prefix, a, schema.suffix]) if a.size or empty else a
-                for a in arrays
-            ]
+        schema = reader.field(key)
+        arrays = reader.complete(key, [arrays[key] for _, arrays in encoded])
         lengths[key] = np.array([array.size for array in arrays], dtype=np.int64)
         if len(schema.dims or ()) == 3:
             widths[key] = np.array([array.shape[1] for array in arrays], dtype=np.int64)
-        flat = np.concatenate([a.ravel() for a in arrays]) if arrays else np.empty(0)
+        flat = np.concatenate([a.ravel() for a in arrays]) if len(arrays) else np.empty(0)
         tokens[key] = flat.astype(token_dtype(schema))
     rows = np.array([index for index, _ in encoded], dtype=np.int64)
     return Chunk(rows, tokens, lengths, widths)

@@ -168,13 +168,13 @@ class FileBytes:
                     return
                 cached = cache_folder() / name
                 cached.parent.mkdir(parents=True, exist_ok=True)
-                limit = max(MAX_SMALL_BYTES, MAX_RATIO * stat.st_size)
+                max_bytes = max(MAX_SMALL_BYTES, MAX_RATIO * stat.st_size)
                 with atomic_write(cached) as temporary, temporary.open("wb") as file:
                     while content:
                         file.write(content)
-                        if file.tell() > limit:
+                        if file.tell() > max_bytes:
                             raise DataError(
-                                f"it has {stat.st_size:,} bytes, but more than {limit:,} after "
+                                f"it has {stat.st_size:,} bytes, but more than {max_bytes:,} after "
                                 "decompression; decompress it yourself if you trust it",
                                 str(self.path),
                             )

@@ -25,7 +25,7 @@ class Job(NamedTuple):
     shares: Sequence[Indices]
 
 
-class Made(NamedTuple):
+class LoadedUpdate(NamedTuple):
     """The micro-batches of one update, or the error of an example that stops the run."""
 
     position: int
@@ -40,16 +40,16 @@ class JobDataset(TorchDataset[Any]):
         self.source = source
         self.fail = fail
 
-    def __getitem__(self, job: Job) -> Made:
-        made = []
+    def __getitem__(self, job: Job) -> LoadedUpdate:
+        shares: list[Collated] = []
         for rows in job.shares:
             if not len(rows):
-                made.append(Collated(None, [], []))
+                shares.append(Collated(None, [], []))
                 continue
-            made.append(self.source.collate(rows, job.epoch))
-            if self.fail and made[-1].errors:
-                return Made(job.position, [], made[-1].errors[0][1])
-        return Made(job.position, made)
+            shares.append(self.source.collate(rows, job.epoch))
+            if self.fail and shares[-1].errors:
+                return LoadedUpdate(job.position, [], shares[-1].errors[0][1])
+        return LoadedUpdate(job.position, shares)
 
 
 class Loader:
@@ -69,29 +69,29 @@ class Loader:
         self.sampler = _Jobs()
         self.loader: DataLoader[Any] | None = None
 
-    def load(self, jobs: Iterable[Job]) -> Iterator[Made]:
+    def load(self, jobs: Iterable[Job]) -> Iterator[LoadedUpdate]:
         """Yield the batches of each job; raise the error of an example with its origin."""
         if not self.workers:
             yield from self.load_in_process(jobs)
             return
         yield from self._checked(self._processes(jobs))
 
-    def load_in_process(self, jobs: Iterable[Job]) -> Iterator[Made]:
+    def load_in_process(self, jobs: Iterable[Job]) -> Iterator[LoadedUpdate]:
         """Yield the batches of each job, made in this process when they are needed.
 
         A thread would compete for the interpreter with the launches of GPU kernels.
         """
-        made = (self.dataset[job] for job in jobs)
-        return self._checked(_pin(item) if self.pin else item for item in made)
+        updates = (self.dataset[job] for job in jobs)
+        return self._checked(_pin(update) if self.pin else update for update in updates)
 
-    def _checked(self, made: Iterable[Made]) -> Iterator[Made]:
-        for item in made:
-            if item.error is not None:
+    def _checked(self, updates: Iterable[LoadedUpdate]) -> Iterator[LoadedUpdate]:
+        for update in updates:
+            if update.error is not None:
                 self.close()
-                raise item.error
-            yield item
+                raise update.error
+            yield update
 
-    def _processes(self, jobs: Iterable[Job]) -> Iterator[Made]:
+    def _processes(self, jobs: Iterable[Job]) -> Iterator[LoadedUpdate]:
         if self.loader is None:
             self.loader = DataLoader(
                 self.dataset,
@@ -105,8 +105,8 @@ class Loader:
             )
         self.sampler.jobs = jobs
         with _without_tokenizer_threads(), blocked_signals():
-            made = iter(self.loader)
-        yield from made
+            updates = iter(self.loader)
+        yield from updates
 
     def close(self) -> None:
         """End the worker processes."""
@@ -145,9 +145,9 @@ class _Jobs:
         return iter(self.jobs)
 
 
-def _pin(made: Made) -> Made:
+def _pin(update: LoadedUpdate) -> LoadedUpdate:
     shares = [
         share._replace(batch=share.batch and {k: t.pin_memory() for k, t in share.batch.items()})
-        for share in made.shares
+        for share in update.shares
     ]
-    return made._replace(shares=shares)
+    return update._replace(shares=shares)

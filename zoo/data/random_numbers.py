@@ -37,9 +37,9 @@ def random_numbers(seed: int, indices: ArrayLike, count: int) -> NDArray[np.floa
     return numbers
 
 
-def random_integers(numbers: ArrayLike, limit: ArrayLike) -> NDArray[np.int64]:
-    """Return integers from 0 to `limit` (exclusive) for uniform random numbers."""
-    return (np.asarray(numbers) * limit).astype(np.int64)
+def random_integers(numbers: ArrayLike, below: ArrayLike) -> NDArray[np.int64]:
+    """Return integers from 0 to `below` (exclusive) for uniform random numbers."""
+    return (np.asarray(numbers) * below).astype(np.int64)
 
 
 def random_generators(

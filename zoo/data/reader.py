@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from zoo.data.collation import MASK, prepare_example
+from zoo.data.collation import prepare_example
 from zoo.data.order import Indices, seed_sequence
+from zoo.data.padding import MASK
 from zoo.data.random_numbers import random_generators
+from zoo.data.special_tokens import add_special_tokens_to_all, count_special_tokens
 from zoo.errors import DataError, ZooError
 from zoo.interfaces import (
     Array,
@@ -22,6 +24,7 @@ from zoo.interfaces import (
     Examples,
     Model,
     Preprocessor,
+    TensorSchema,
 )
 
 TABLE_CONTENTS = ("text", "texts", "label", "labels")
@@ -99,16 +102,27 @@ class ExampleReader:
             return False
         if len(schema.dims) == 3:  # texts; the mask that is made has their number
             mask = self.schema.get(MASK)
-            changed = schema.prefix or schema.suffix or self.transforms(key)
+            changed = count_special_tokens(schema) or self.transforms(key)
             return not changed and (mask is None or schema.dims[2] not in (mask.dims or ()))
         return len(schema.dims) < 3
 
     def transforms(self, key: str) -> bool:
         """Return whether the arrays of a key are transformed each time they are read."""
-        item = self.preprocessors[key]
-        if type(item).transform is Preprocessor.transform:
+        item = self.preprocessors.get(key)
+        if item is None or type(item).transform is Preprocessor.transform:
             return False
         return not self.evaluation or set(self.outputs[key]) != {key}
+
+    def field(self, key: str) -> TensorSchema:
+        """Return the schema of a key of the dataset."""
+        return self.schema[key] if key in self.schema else self.outputs[key][key]
+
+    def complete(self, key: str, arrays: Arrays) -> Arrays:
+        """Return the encoded arrays of a key as `transform_many` takes them: with start and end
+        tokens, unless they are added after a transform."""
+        if self.transforms(key):
+            return arrays
+        return add_special_tokens_to_all(arrays, self.field(key))
 
     def value(self, key: str, example: Example) -> Any:
         """Return the value of a field, the first one of several references."""
@@ -119,16 +133,16 @@ class ExampleReader:
         return value[0] if several else value
 
     def encode(self, index: int) -> dict[str, Array]:
-        """Read an example and return its arrays by key of the dataset."""
+        """Read an example and return its arrays by key of the dataset, completed."""
         with add_origin(self.examples, index):
             example = self.examples[index]
             arrays = {key: np.asarray(example[key]) for key in self.arrays}
             for key, item in self.preprocessors.items():
                 arrays[key] = item.encode(self.value(key, example))
-            return arrays
+            return {key: self.complete(key, [array])[0] for key, array in arrays.items()}
 
     def encode_many(self, indices: Indices) -> dict[str, Arrays]:
-        """Read several examples and return their arrays by key of the dataset.
+        """Read several examples and return their arrays by key of the dataset, completed.
 
         Raises:
             ZooError: if one of them is not valid, without its origin.
@@ -144,7 +158,7 @@ class ExampleReader:
                 columns[key] = self._encode_known(key, values[key])
             else:
                 columns[key] = item.encode_many(values[key])  # type: ignore[arg-type]
-        return columns
+        return {key: self.complete(key, column) for key, column in columns.items()}
 
     def _encode_known(self, key: str, column: Sequence[Any] | Array) -> list[Array]:
         """Return the arrays of texts or labels; those of earlier calls are not encoded again."""
@@ -169,19 +183,22 @@ class ExampleReader:
         self, indices: list[int], encoded: Mapping[str, Arrays], epoch: int
     ) -> dict[str, Arrays]:
         """Return the arrays of some examples after random transforms, which depend on seed, epoch,
-        example and key only."""
+        example and key only. Start and end tokens are added to what is transformed."""
         columns: dict[str, Arrays] = {}
         for key, column in encoded.items():
-            if key in self.preprocessors and self.transforms(key):
+            if self.transforms(key):
                 seed = seed_sequence("transform", self.seed, epoch, zlib.crc32(key.encode()))
                 rngs = random_generators(seed, indices)
-                columns |= self.preprocessors[key].transform_many(key, column, rngs)
+                transformed = self.preprocessors[key].transform_many(key, column, rngs)
+                for name, arrays in transformed.items():
+                    field = self.schema.get(name, self.outputs[key].get(name, TensorSchema()))
+                    columns[name] = add_special_tokens_to_all(arrays, field)
             else:
                 columns[key] = column
         return columns
 
     def finish(self, index: int, encoded: Mapping[str, Array], epoch: int) -> dict[str, Array]:
-        """Return the arrays of the batch: transformed, checked, with prefix and suffix."""
+        """Return the arrays of the batch: transformed and checked."""
         with add_origin(self.examples, index):
             return prepare_example(self.schema, self.transform(index, encoded, epoch))
 

@@ -11,13 +11,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from zoo.data.collation import MASK, Arrays, collate, length_mask, makes_mask
+from zoo.data.collation import ExampleArrays, collate
 from zoo.data.column_collation import collate_columns
 from zoo.data.order import Indices, block_layout
+from zoo.data.padding import MASK, length_mask, mask_dim
 from zoo.data.reader import ExampleReader
+from zoo.data.special_tokens import count_special_tokens
 from zoo.data.token_table import EncodedExamples
 from zoo.errors import DataError, ZooError
-from zoo.interfaces import Array, Arrays as Columns
+from zoo.interfaces import Array, Arrays
 
 
 class Collated(NamedTuple):
@@ -54,10 +56,10 @@ class BatchSource(ABC):
         """Return the batch of some rows."""
 
     @abstractmethod
-    def example(self, row: int, epoch: int) -> Arrays:
+    def example(self, row: int, epoch: int) -> ExampleArrays:
         """Return the arrays of one row, without padding; raise DataError if it cannot be used."""
 
-    def stack(self, examples: Sequence[Arrays]) -> dict[str, Tensor]:
+    def stack(self, examples: Sequence[ExampleArrays]) -> dict[str, Tensor]:
         """Return the batch of arrays of `example`, the same as that of `collate`."""
         return collate(self.reader.schema, examples)
 
@@ -82,31 +84,35 @@ class TableSource(BatchSource):
         return len(self.rows)
 
     def collate(self, rows: Indices, epoch: int) -> Collated:
-        places = self.rows[rows]
-        indices = self.encoded.rows[places].tolist()
+        table_rows = self.rows[rows]
+        indices = self.encoded.rows[table_rows].tolist()
         if self.transformed:
-            encoded = [self._encoded(place) for place in places]
+            encoded = [self._encoded(row) for row in table_rows]
             return collate_examples(self.reader, indices, encoded, epoch)
-        return Collated(self._pad(places), indices, [])
+        return Collated(self._pad(table_rows), indices, [])
 
-    def example(self, row: int, epoch: int) -> Arrays:
-        place = self.rows[row]
-        return self.reader.finish(int(self.encoded.rows[place]), self._encoded(place), epoch)
+    def example(self, row: int, epoch: int) -> ExampleArrays:
+        table_row = self.rows[row]
+        index = int(self.encoded.rows[table_row])
+        return self.reader.finish(index, self._encoded(table_row), epoch)
 
-    def _encoded(self, place: int) -> dict[str, Array]:
-        tables = self.encoded.tables
-        return {key: _unwrap(self.reader, key, table.row(place)) for key, table in tables.items()}
+    def _encoded(self, row: int) -> dict[str, Array]:
+        encoded = {}
+        for key, table in self.encoded.tables.items():
+            is_item = len(self.reader.schema[key].dims or ("B", "S")) == 1
+            encoded[key] = table.row(row).reshape(()) if is_item else table.row(row)
+        return encoded
 
-    def _pad(self, places: Indices) -> dict[str, Tensor]:
+    def _pad(self, rows: Indices) -> dict[str, Tensor]:
         schema, batch = self.reader.schema, {}
         lengths = {}
         for key, table in self.encoded.tables.items():
             if key in schema:
-                ids, lengths[key] = table.pad(places, schema[key].pad)
+                ids, lengths[key] = table.pad(rows, schema[key].pad)
                 is_item = len(schema[key].dims or ("B", "S")) == 1
                 batch[key] = torch.from_numpy(ids[:, 0] if is_item else ids)
-        if makes_mask(schema):
-            dim = (schema[MASK].dims or ())[1]
+        dim = mask_dim(schema)
+        if dim is not None:
             for key, field in schema.items():
                 if key in lengths and field.dims and dim in field.dims:
                     mask = length_mask(lengths[key], batch[key].shape[1])
@@ -115,21 +121,11 @@ class TableSource(BatchSource):
 
 
 def row_lengths(reader: ExampleReader, encoded: EncodedExamples, key: str) -> NDArray[np.int64]:
-    """Return the number of tokens of each row, with prefix and suffix."""
+    """Return the number of tokens of each row, with start and end tokens."""
     lengths = encoded.tables[key].lengths()
     if reader.transforms(key):
-        lengths = lengths + len(reader.schema[key].prefix) + len(reader.schema[key].suffix)
+        lengths = lengths + count_special_tokens(reader.schema[key])
     return lengths
-
-
-def _unwrap(reader: ExampleReader, key: str, ids: Array) -> Array:
-    """Return token IDs without prefix and suffix, which `finish` adds, and a label as a scalar."""
-    field = reader.schema[key]
-    if len(field.dims or ("B", "S")) == 1:
-        return ids.reshape(())
-    if reader.transforms(key):
-        return ids
-    return ids[len(field.prefix) : len(ids) - len(field.suffix)]
 
 
 class BlockSource(BatchSource):
@@ -164,18 +160,18 @@ class BlockSource(BatchSource):
     def collate(self, rows: Indices, epoch: int) -> Collated:
         starts = self._layout(epoch)[0] + rows * self.block
         pad = self.reader.schema[self.key].pad
-        ids, lengths = self.table.blocks(starts, self.block + 1, pad)
+        ids, lengths = self.table.pad_blocks(starts, self.block + 1, pad)
         batch = {self.key: torch.from_numpy(ids)}
-        if makes_mask(self.reader.schema) and len(set(lengths.tolist())) > 1:
+        if mask_dim(self.reader.schema) is not None and len(set(lengths.tolist())) > 1:
             batch[MASK] = torch.from_numpy(length_mask(lengths, ids.shape[1]))
         texts = np.searchsorted(self.table.offsets, starts, side="right") - 1
         return Collated(batch, self.encoded.rows[texts].tolist(), [])
 
-    def example(self, row: int, epoch: int) -> Arrays:
+    def example(self, row: int, epoch: int) -> ExampleArrays:
         start = self._layout(epoch)[0] + row * self.block
         return {self.key: self.table.tokens[start : start + self.block + 1].astype(np.int64)}
 
-    def stack(self, examples: Sequence[Arrays]) -> dict[str, Tensor]:
+    def stack(self, examples: Sequence[ExampleArrays]) -> dict[str, Tensor]:
         batch = super().stack(examples)
         if MASK in batch and bool(batch[MASK].all()):
             del batch[MASK]
@@ -195,7 +191,7 @@ class ExampleSource(BatchSource):
     def collate(self, rows: Indices, epoch: int) -> Collated:
         return collate_examples(self.reader, self.rows[rows].tolist(), None, epoch)
 
-    def example(self, row: int, epoch: int) -> Arrays:
+    def example(self, row: int, epoch: int) -> ExampleArrays:
         index = int(self.rows[row])
         return self.reader.finish(index, self.reader.encode(index), epoch)
 
@@ -211,7 +207,7 @@ def collate_examples(
         return _collate_one_by_one(reader, indices, encoded, epoch)
     try:
         if encoded is None:
-            columns: Mapping[str, Columns] = reader.encode_many(np.array(indices))
+            columns: Mapping[str, Arrays] = reader.encode_many(np.array(indices))
         else:
             columns = {key: [arrays[key] for arrays in encoded] for key in encoded[0]}
         columns = reader.transform_many(indices, columns, epoch)
@@ -228,9 +224,9 @@ def _collate_one_by_one(
 ) -> Collated:
     """Return the batch without the examples that cannot be used, and their errors."""
     examples, used, errors = [], [], []
-    for place, index in enumerate(indices):
+    for number, index in enumerate(indices):
         try:
-            arrays = reader.encode(index) if encoded is None else encoded[place]
+            arrays = reader.encode(index) if encoded is None else encoded[number]
             examples.append(reader.finish(index, arrays, epoch))
             used.append(index)
         except DataError as error:

@@ -15,7 +15,7 @@ from typing import Any
 
 from zoo.about import version
 from zoo.data.archive import find_archive
-from zoo.data.encoding import Chunk, Progress, Skipped, encode_chunks
+from zoo.data.encoding import Chunk, ProgressFunction, Skipped, encode_chunks
 from zoo.data.files import cache_folder, expand_path
 from zoo.data.reader import ExampleReader
 from zoo.data.token_table import EncodedExamples, write_chunks
@@ -45,7 +45,7 @@ def encode_examples(
     *,
     fingerprint: str | None,
     empty: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressFunction | None = None,
 ) -> EncodedExamples:
     """Return the encoded examples of a dataset.
 

@@ -11,12 +11,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from zoo.data.collation import length_mask
 from zoo.data.encoding import Chunk
 from zoo.data.order import Indices
-
-Padded = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Padded IDs [B, L] or [B, N, W], and the numbers of IDs or texts of each row [B]."""
+from zoo.data.padding import Padded, pad_ranges, pad_text_ranges
 
 
 @dataclass(frozen=True)
@@ -42,32 +39,17 @@ class TokenTable:
         ids = self.tokens[self.offsets[row] : self.offsets[row + 1]]
         return ids if self.widths is None else ids.reshape(-1, self.widths[row])
 
-    def pad(self, rows: Indices, value: float) -> Padded:
+    def pad(self, rows: Indices, pad: float) -> Padded:
         """Return the IDs of some rows, padded to the longest."""
         starts, ends = self.offsets[rows], self.offsets[rows + 1]
         if self.widths is None:
-            return self._gather(starts, ends, value)
-        sizes, widths = ends - starts, self.widths[rows]
-        counts = sizes // widths
-        out = np.full((len(rows), int(counts.max()), int(widths.max())), value, dtype=np.int64)
-        place = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        text, column = np.divmod(place, np.repeat(widths, sizes))
-        row = np.repeat(np.arange(len(rows)), sizes)
-        out[row, text, column] = self.tokens[place + np.repeat(starts, sizes)]
-        return out, counts
+            return pad_ranges(self.tokens, starts, ends, pad)
+        return pad_text_ranges(self.tokens, starts, ends, self.widths[rows], pad)
 
-    def blocks(self, starts: Indices, size: int, value: float) -> Padded:
+    def pad_blocks(self, starts: Indices, size: int, pad: float) -> Padded:
         """Return blocks of consecutive IDs of the whole table, padded."""
-        return self._gather(starts, np.minimum(starts + size, len(self.tokens)), value)
-
-    def _gather(self, starts: Indices, ends: Indices, value: float) -> Padded:
-        lengths = ends - starts
-        longest = int(lengths.max(initial=0))
-        out = np.full((len(starts), longest), value, dtype=np.int64)
-        first = np.cumsum(lengths) - lengths
-        positions = np.arange(int(lengths.sum())) + np.repeat(starts - first, lengths)
-        out[length_mask(lengths, longest)] = self.tokens[positions]
-        return out, lengths
+        ends = np.minimum(starts + size, len(self.tokens))
+        return pad_ranges(self.tokens, starts, ends, pad)
 
 
 @dataclass(frozen=True)

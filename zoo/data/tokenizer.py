@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from zoo.data.special_tokens import check_special_tokens
+from zoo.data.special_tokens import check_special_tokens, remove_special_tokens
 from zoo.errors import MissingExtra, ZooError, truncate
-from zoo.interfaces import Model
+from zoo.interfaces import Model, TensorSchema
 
 MAX_BYTES = 50_000_000
 
@@ -44,6 +44,11 @@ class Tokenizer:
         """Return the token IDs of each text, without padding or truncation."""
         with _report_errors("the tokenizer cannot encode the text"):
             return [list(encoding.ids) for encoding in self.backend.encode_batch(list(texts))]
+
+    def encode_plain(self, texts: Sequence[str], field: TensorSchema) -> list[list[int]]:
+        """Return the token IDs without the start and end tokens of a schema, which are added when
+        a batch is made. The tokenizer's post-processor may have added them."""
+        return [remove_special_tokens(ids, field) for ids in self.encode(texts)]
 
     def special_ids(self) -> dict[int, str]:
         """Return the special tokens by ID."""

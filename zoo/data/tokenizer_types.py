@@ -151,10 +151,10 @@ def _train_wordpiece(request: TrainingRequest) -> str:
             counts[inside + piece] += 1
             characters[inside + piece[0]] += 1
             characters.update(f"##{character}" for character in piece[1:])
-    limit = request.vocab - len(request.special)
+    max_pieces = request.vocab - len(request.special)
     ordered = [*_by_count(characters), *_by_count(counts)]
     pieces = [piece for piece in dict.fromkeys(ordered) if piece not in request.special]
-    names = [*request.special, *pieces[: max(limit, 0)]]
+    names = [*request.special, *pieces[: max(max_pieces, 0)]]
     vocab = {name: number for number, name in enumerate(names)}
     made = lib.Tokenizer(lib.models.WordPiece(vocab=vocab, unk_token=UNKNOWN))
     made.normalizer = pairs.normalizer

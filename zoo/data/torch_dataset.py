@@ -30,7 +30,7 @@ class EncodedDataset(TorchDataset[Item]):
         self.source = source
         self.fail = fail
         # In shared memory, so that persistent workers get the epochs that are set later.
-        self._epoch = torch.zeros(1, dtype=torch.int64)
+        self._epoch = torch.zeros(1, dtype=torch.int64, device="cpu")
         self._epoch.share_memory_()  # type: ignore[no-untyped-call]
 
     def set_epoch(self, epoch: int) -> None:
@@ -49,7 +49,7 @@ class EncodedDataset(TorchDataset[Item]):
             if self.fail:
                 raise
             return None
-        return {key: torch.tensor(array) for key, array in arrays.items()}
+        return {key: torch.tensor(array, device="cpu") for key, array in arrays.items()}
 
     def collate(self, items: Sequence[Item]) -> dict[str, Tensor]:
         """Return the batch of some examples: padded and stacked, with a mask if the model has it.

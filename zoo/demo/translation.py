@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from zoo.attention import recording
+from zoo.data.padding import pad_tensor
+from zoo.data.special_tokens import add_special_tokens
 from zoo.data.tokenizer import Tokenizer
 from zoo.demo.words import Word, split_words
 from zoo.errors import ZooError
@@ -86,10 +88,10 @@ def align(model: Model, sentence: str, output: Sequence[int]) -> Heatmap | None:
     if not rows:
         return None
     schema = model.batch_schema() or {}
-    target = [*schema["target"].prefix, *output, *schema["target"].suffix]
+    target = add_special_tokens(np.array(output), schema["target"]).tolist()
     inputs = torch.tensor([source])
     if len(source) == len(target) - 1:  # so that self-attention has another shape
-        inputs = F.pad(inputs, (0, 1), value=schema["source"].pad or 0)
+        inputs = pad_tensor(inputs, (1, len(source) + 1), schema["source"].pad or 0)
     with recording(model) as log:
         model({"source": inputs, "target": torch.tensor([target])})
     weights = _find_cross_attention(log, len(target) - 1, inputs.shape[1])

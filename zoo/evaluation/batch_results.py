@@ -14,7 +14,7 @@ from zoo.evaluation.predictions import FROM_OUTPUTS, Pairs, class_ids, target_to
 from zoo.interfaces import Metric, Model, Objective, Outputs
 
 
-class Update(Protocol):
+class EvaluationUpdate(Protocol):
     """A global batch: the micro-batches of one process, and the indices of their examples."""
 
     @property
@@ -30,7 +30,7 @@ class EvaluationBatches(Protocol):
     `zoo.data.batches.Batches`."""
 
     def updates(self, epoch: int) -> int: ...
-    def epoch(self, epoch: int, *, rank: int = 0, world: int = 1) -> Iterator[Update]: ...
+    def epoch(self, epoch: int, *, rank: int = 0, world: int = 1) -> Iterator[EvaluationUpdate]: ...
     def references(self, index: int) -> list[Any]: ...
 
 

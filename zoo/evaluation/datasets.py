@@ -75,13 +75,13 @@ def find_dataset(
     return blueprint
 
 
-def limit_examples(blueprint: Blueprint[Dataset], count: int | None) -> Blueprint[Dataset]:
-    """Return a dataset with at most ``count`` examples."""
-    if count is None:
+def limit_examples(blueprint: Blueprint[Dataset], max_examples: int | None) -> Blueprint[Dataset]:
+    """Return a dataset with at most ``max_examples`` examples."""
+    if max_examples is None:
         return blueprint
-    if count < 1:
-        raise ZooError(f"limit is {count}; it must be at least 1")
-    return Blueprint.of(FirstExamples, dataset=blueprint, count=count)
+    if max_examples < 1:
+        raise ZooError(f"limit is {max_examples}; it must be at least 1")
+    return Blueprint.of(FirstExamples, dataset=blueprint, count=max_examples)
 
 
 def check_dataset(

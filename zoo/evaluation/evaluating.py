@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from zoo.data.batches import open_batches
+from zoo.data.encoding import ProgressFunction
 from zoo.data.preprocessing import build_preprocessors
 from zoo.errors import DataError, ZooError
 from zoo.evaluation.datasets import (
@@ -19,7 +20,7 @@ from zoo.evaluation.datasets import (
     is_training_run,
     limit_examples,
 )
-from zoo.evaluation.model_evaluation import ModelEvaluation, Progress, evaluate_model
+from zoo.evaluation.model_evaluation import ModelEvaluation, evaluate_model
 from zoo.evaluation.settings import read_settings
 from zoo.generation.pipeline import ComponentSpec
 from zoo.hub.models import load, read_header
@@ -49,7 +50,7 @@ def evaluate(
     dtype: str | torch.dtype | None = None,
     seed: int = 0,
     registry: ComponentRegistry | None = None,
-    progress: Progress | None = None,
+    progress: ProgressFunction | None = None,
 ) -> ModelEvaluation:
     """Compute the loss and the metrics of a model on a dataset.
 

@@ -16,7 +16,7 @@ from zoo.interfaces import Filter, Model, Sampler
 from zoo.interfaces.embedding import to_eos_ids
 
 
-class Decoder(Protocol):
+class TokenDecoder(Protocol):
     """Converts token IDs to text: a preprocessor or a tokenizer."""
 
     def decode(self, ids: Sequence[int]) -> str: ...
@@ -90,7 +90,7 @@ class TextDecoder:
         return self._decoder.decode([each])
 
     @cached_property
-    def _decoder(self) -> Decoder | None:
+    def _decoder(self) -> TokenDecoder | None:
         preprocessor = build_preprocessors(self.model).get("target")
         text = (self.model.tokenizer or {}).get("target")
         return preprocessor or (None if text is None else Tokenizer(text))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,15 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from zoo.data.encoding import ProgressFunction
 from zoo.errors import ZooError
 from zoo.evaluation.batch_results import BatchResults, EvaluationBatches, Share
 from zoo.evaluation.generating import Generation, TextDecoder, build_generation
 from zoo.evaluation.settings import unique_name
 from zoo.interfaces import Filter, Metric, Model, Objective, Sampler
 from zoo.interfaces.evaluation_mode import evaluation_mode
-
-Progress = Callable[[str, int, int], None]
-"""Called with a description, the number of finished batches, and the number of all batches."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ def evaluate_model(
     seed: int = 0,
     rank: int = 0,
     world: int = 1,
-    progress: Progress | None = None,
+    progress: ProgressFunction | None = None,
 ) -> ModelEvaluation:
     """Compute the loss and the metrics of a model, in evaluation mode and without gradients.
 
@@ -122,7 +120,7 @@ def evaluate_share(
     seed: int,
     rank: int,
     world: int,
-    progress: Progress | None,
+    progress: ProgressFunction | None,
 ) -> Share:
     """Return the results of the share of one process."""
     share, decoder = Share([copy.deepcopy(metric) for metric in metrics]), TextDecoder(model)

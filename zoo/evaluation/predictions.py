@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from itertools import takewhile
 from typing import Any
 
 from torch import Tensor
 
+from zoo.data.special_tokens import remove_eos, tokens_before_eos
 from zoo.errors import ZooError
 from zoo.interfaces import Outputs, full_precision
 from zoo.interfaces.contracts import find_targets
@@ -56,12 +56,12 @@ def target_tokens(outputs: Outputs, eos_ids: Collection[int]) -> list[list[int]]
     """Return the target tokens of each item, without the end token."""
     mask = outputs.mask if outputs.target_mask is None else outputs.target_mask
     rows = masked_rows(outputs.targets, mask)
-    return [row[:-1] if row and row[-1] in eos_ids else row for row in rows]
+    return [remove_eos(row, eos_ids) for row in rows]
 
 
 def generated_tokens(tokens: list[int], eos_ids: Collection[int], pad: int) -> list[int]:
     """Return a generated row without the end token, what follows it, and padding."""
-    found = list(takewhile(lambda token: token not in eos_ids, tokens))
+    found = tokens_before_eos(tokens, eos_ids)
     while found and found[-1] == pad:
         found.pop()
     return found

@@ -19,7 +19,7 @@ PREPROCESSING, SAMPLER = "preprocessing", "sampler"
 
 
 @dataclass(frozen=True)
-class Settings:
+class EvaluationSettings:
     """The built metrics, sampler and filters, and the section ``preprocessing``."""
 
     metrics: list[Metric]
@@ -37,7 +37,7 @@ def read_settings(
     filters: Sequence[Any] | None,
     overrides: Iterable[str],
     registry: ComponentRegistry,
-) -> Settings:
+) -> EvaluationSettings:
     """Return the given parts, or those of the model's spec, built with the overrides.
 
     Args:
@@ -66,7 +66,7 @@ def read_settings(
     built = build_parts(Metric, document, parts, registry)
     if document.data.get(SAMPLER) is not None:
         sampler = build_parts(Sampler, document, [SAMPLER], registry)[SAMPLER]
-    return Settings(
+    return EvaluationSettings(
         [*built.values(), *instances],
         sampler,
         _build_filters(spec.get("filters") or () if filters is None else filters, registry),

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from zoo.data.preprocessing import build_preprocessors
+from zoo.acceleration import accelerate
+from zoo.data.special_tokens import tokens_before_eos
 from zoo.data.tokenizer import Tokenizer
-from zoo.errors import SpecError, ZooError, truncate
+from zoo.errors import SpecError, ZooError
 from zoo.generation.loop import stream_tokens
-from zoo.generation.raw_inputs import encode_examples, model_device, to_list
+from zoo.generation.raw_inputs import model_device
 from zoo.generation.request import DecodeRequest
+from zoo.generation.text_inputs import encode_batch, get_tokenizer
 from zoo.interfaces import Filter, GenerationInputs, Model, Sampler
 from zoo.interfaces.embedding import to_eos_ids
 from zoo.interfaces.evaluation_mode import evaluation_mode
@@ -62,7 +62,8 @@ def generate(
         The hypotheses of each input, best first.
     """
     request = _build_request(model, sampler, filters, max_length, seed, registry)
-    batch = _encode_batch(model, inputs, registry)
+    accelerate(model, registry=registry)
+    batch = encode_batch(model, inputs, registry)
     with evaluation_mode(model):
         output = model.generate(
             batch,
@@ -72,7 +73,7 @@ def generate(
             filters=request.filters,
         )
     eos_ids = to_eos_ids(model.eos)
-    tokenizer = _get_tokenizer(model, "target")
+    tokenizer = get_tokenizer(model, "target")
     return [
         [
             _to_hypothesis(tokens, score, eos_ids, tokenizer)
@@ -99,11 +100,12 @@ def stream(
     the pieces are token IDs, separated by spaces.
     """
     request = _build_request(model, sampler, filters, max_length, seed, registry)
-    batch = _encode_batch(model, [text], registry)
+    accelerate(model, registry=registry)
+    batch = encode_batch(model, [text], registry)
     with evaluation_mode(model), torch.no_grad():
         inputs = model.prepare_generation(batch)
     steps = stream_tokens(inputs, request)
-    return _decode_pieces(_tokens_before_end(model, inputs, steps), _get_tokenizer(model, "target"))
+    return _decode_pieces(_tokens_before_end(model, inputs, steps), get_tokenizer(model, "target"))
 
 
 def _tokens_before_end(
@@ -137,7 +139,7 @@ def _decode_pieces(tokens: Iterator[int], tokenizer: Tokenizer | None) -> Iterat
 def _to_hypothesis(
     tokens: list[int], score: float, eos_ids: Collection[int], tokenizer: Tokenizer | None
 ) -> Hypothesis:
-    generated = list(takewhile(lambda token: token not in eos_ids, tokens))
+    generated = tokens_before_eos(tokens, eos_ids)
     return Hypothesis(generated, score, tokenizer.decode(generated) if tokenizer else None)
 
 
@@ -160,7 +162,7 @@ def _build_request(
             "sampler='greedy' (command line: --sampler greedy)"
         )
     return DecodeRequest(
-        sampler=_build_component(Sampler, sampler, "sampler", registry),
+        sampler=accelerate(_build_component(Sampler, sampler, "sampler", registry)),
         max_length=max_length,
         filters=[
             _build_component(Filter, part, f"filters[{i}]", registry)
@@ -181,93 +183,6 @@ def _build_component(
     if blueprint is None or reader.problems:
         raise SpecError(reader.problems)
     return blueprint.build()
-
-
-def _encode_batch(
-    model: Model, inputs: Sequence[Any], registry: ComponentRegistry | None
-) -> dict[str, Tensor]:
-    """Return a batch of token IDs [B, S], padded on the right, or of images or audio."""
-    preprocessors = build_preprocessors(model, registry=registry)
-    preprocessor = preprocessors.get("source" if model.generation_input == "source" else "target")
-    if preprocessor is not None and preprocessor.content != "text":
-        examples = [{"source": value} for value in to_list(inputs)]
-        return encode_examples(model, {"source": preprocessor}, examples)
-    if isinstance(inputs, str) or not all(isinstance(row, Iterable) for row in inputs):
-        found = truncate(repr(inputs), 80)
-        raise ZooError(f"inputs is {found}; expected a list of texts, or of lists of token IDs")
-    if not inputs:
-        raise ZooError("inputs is empty; expected at least one text or list of token IDs")
-    assert model.generation_input is not None  # checked by _build_request
-    side = "source" if model.generation_input == "source" else "target"
-    embedding, vocab_size = model.get_embedding(side), model.vocab_size(side)
-    if not vocab_size:
-        raise ZooError(
-            f"model '{model.name}' does not take tokens (its {side} embedding is "
-            f"'{embedding.name}') and has no preprocessor for '{side}'; add it to the section "
-            "'preprocessing' of the spec, or call model.generate with a batch of tensors"
-        )
-    if isinstance(inputs[0], str) and preprocessor is not None:
-        rows = [row.tolist() for row in preprocessor.encode_many(inputs)]
-        if model.generation_input == "source":
-            rows = [_add_tokens(row, model) for row in rows]
-    elif isinstance(inputs[0], str):
-        tokenizer = _get_tokenizer(model, side)
-        if tokenizer is None:
-            raise ZooError(
-                f"model '{model.name}' has no tokenizer; pass token IDs (command line: --ids), or "
-                "add a tokenizer with the option --tokenizer of zoo compose or zoo import"
-            )
-        rows = tokenizer.encode(inputs)
-    else:
-        rows = [_to_ids(row, number) for number, row in enumerate(inputs, 1)]
-    if model.generation_input == "prompt":
-        rows = [_prepend_bos(row, model.bos) for row in rows]
-    for number, row in enumerate(rows, 1):
-        if not row:
-            raise ZooError(f"input {number} is empty; expected at least one token")
-        invalid = [token for token in row if not 0 <= token < vocab_size]
-        if invalid:
-            raise ZooError(
-                f"input {number} contains token ID {invalid[0]}, out of range for a vocabulary of "
-                f"{vocab_size:,} tokens"
-            )
-    longest = max(len(row) for row in rows)
-    padded = [row + [embedding.padding or 0] * (longest - len(row)) for row in rows]
-    device = model_device(model)
-    batch = {model.generation_input: torch.tensor(padded, device=device)}
-    if embedding.padding is None and any(len(row) < longest for row in rows):
-        if model.generation_input != "prompt":
-            raise ZooError(
-                f"model '{model.name}' has no padding token, so all inputs must have the same "
-                f"length, but lengths are {sorted({len(row) for row in rows})}"
-            )
-        mask = [[position < len(row) for position in range(longest)] for row in rows]
-        batch["mask"] = torch.tensor(mask, device=device)
-    return batch
-
-
-def _to_ids(row: Iterable[Any], number: int) -> list[int]:
-    try:
-        return [operator.index(token) for token in row]
-    except TypeError:
-        found = truncate(repr(row), 80)
-        raise ZooError(f"input {number} is {found}; expected a list of token IDs") from None
-
-
-def _add_tokens(row: list[int], model: Model) -> list[int]:
-    """Return the tokens of a source with the start and end tokens of its schema."""
-    schema = (model.batch_schema() or {})["source"]
-    return [*schema.prefix, *row, *schema.suffix] if row else row
-
-
-def _prepend_bos(row: list[int], bos: int | None) -> list[int]:
-    """Return the prompt with its start token, which the tokenizer may have added already."""
-    return row if bos is None or row[:1] == [bos] else [bos, *row]
-
-
-def _get_tokenizer(model: Model, side: str) -> Tokenizer | None:
-    text = (model.tokenizer or {}).get(side)
-    return None if text is None else Tokenizer(text)
 
 
 def _make_generator(model: Model, seed: int | None) -> torch.Generator | None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from zoo.data.preprocessing import build_preprocessors
 from zoo.errors import ZooError
-from zoo.generation.raw_inputs import encode_examples, model_device, to_list
+from zoo.generation.raw_inputs import encode_inputs, model_device, to_list
 from zoo.interfaces import Model, Preprocessor
 from zoo.interfaces.evaluation_mode import evaluation_mode
 from zoo.registry.component_registry import ComponentRegistry
@@ -55,7 +55,7 @@ def predict(
     if top_k < 1:
         raise ZooError(f"top_k is {top_k}, but must be at least 1")
     preprocessors = build_preprocessors(model, registry=registry)
-    batch = encode_examples(model, preprocessors, _to_examples(model, preprocessors, inputs))
+    batch = encode_inputs(model, preprocessors, _to_examples(model, preprocessors, inputs))
     if TARGET not in batch:
         size = len(next(iter(batch.values())))
         batch[TARGET] = torch.zeros(size, dtype=torch.long, device=model_device(model))

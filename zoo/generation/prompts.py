@@ -39,6 +39,11 @@ class PromptBatch:
     def total_length(self) -> int:
         return self.prefix.shape[1] + self.steps
 
+    def forced_tokens(self, cur_len: int) -> Tensor:
+        """Return the prompt tokens [B, 1] at column ``cur_len``; the last ones after the suffix."""
+        step = min(cur_len - self.prefix.shape[1], self.suffix.shape[1] - 1)
+        return self.suffix[:, step, None]
+
     def validate_vocab(self, vocab: int) -> None:
         """Raise ZooError if a token is out of range for the vocabulary."""
         out_of_range = f"out of range for a vocabulary of {vocab} tokens"
@@ -129,14 +134,16 @@ def vocab_size(decoder: Decoder) -> int | None:
     return vocab if isinstance(vocab, int) else None
 
 
-def strip_prompts(tokens: Tensor, prompts: PromptBatch, eos_ids: Tensor) -> Tensor:
+def strip_prompts(tokens: Tensor, prompts: PromptBatch) -> Tensor:
     """Return the tokens after each prompt: [B, N, total_length] -> [B, N, T], padded."""
     total_length = tokens.shape[-1]
     start = prompts.prefix.shape[1] + prompts.forced_lengths[:, None, None]  # [B, 1, 1]
     index = start + torch.arange(prompts.max_length, device=tokens.device)  # [B, 1, max_length]
     generated = tokens.gather(2, index.clamp(max=total_length - 1).expand(-1, tokens.shape[1], -1))
     generated = generated.masked_fill(index >= total_length, prompts.pad)
-    is_end = (generated[..., None] == eos_ids).any(dim=-1)
+    is_end = torch.zeros_like(generated, dtype=torch.bool)
+    for end in prompts.eos_ids:
+        is_end |= generated == end
     ends_before = is_end.cumsum(dim=-1) - is_end.long()
     valid = (ends_before == 0) & (is_end | (generated != prompts.pad))
     positions = torch.arange(1, prompts.max_length + 1, device=tokens.device)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from zoo.data.collation import collate, prepare_example
+from zoo.data.special_tokens import add_special_tokens
 from zoo.errors import DataError, ZooError, truncate
 from zoo.interfaces import Model, Preprocessor
 
@@ -23,7 +24,7 @@ def to_list(inputs: Any) -> list[Any]:
     return list(inputs)
 
 
-def encode_examples(
+def encode_inputs(
     model: Model,
     preprocessors: Mapping[str, Preprocessor],
     examples: Sequence[Mapping[str, Any]],
@@ -41,10 +42,11 @@ def encode_examples(
     prepared = []
     for number, example in enumerate(examples, 1):
         try:
-            arrays = {
-                key: preprocessors[key].encode(read_value(preprocessors[key], value))
-                for key, value in example.items()
-            }
+            arrays = {}
+            for key, value in example.items():
+                array = preprocessors[key].encode(read_value(preprocessors[key], value))
+                field = schema.get(key)
+                arrays[key] = array if field is None else add_special_tokens(array, field)
             prepared.append(prepare_example(schema, arrays))
         except DataError as error:
             raise DataError(error.message, error.origin or f"input {number}") from None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,45 +18,34 @@ from zoo.interfaces import Sampler, SearchConfig, SearchState, Selection, State
 
 
 @dataclass(frozen=True)
-class Progress:
-    """Prompts, search, state of the decoder and whether a logit was NaN or inf, after a step."""
+class DecodeState:
+    """The state of decoding after a step.
+
+    Attributes:
+        prompts: the prompts.
+        search: the hypotheses and their scores.
+        state: the state of the decoder.
+        invalid: whether a logit of an active hypothesis was NaN or inf, [].
+    """
 
     prompts: PromptBatch
     search: SearchState
     state: State
     invalid: Tensor
 
-    def select(self, items: Tensor) -> Progress:
-        """Return the progress of some items, given their indices [n]."""
-        prompts, search, W = self.prompts, self.search, self.search.scores.shape[1]
-        own = torch.arange(W, device=items.device)
-        parts = {
-            name: getattr(search, name).index_select(0, items)
-            for name in ("tokens", "scores", "finished", "num_generated")
-        }
-        sampler_state = {n: t.index_select(0, items) for n, t in search.sampler_state.items()}
-        return Progress(
-            replace(
-                prompts,
-                prefix=prompts.prefix.index_select(0, items),
-                suffix=prompts.suffix.index_select(0, items),
-                forced_lengths=prompts.forced_lengths.index_select(0, items),
-            ),
-            replace(
-                search,
-                task=replace(search.task, batch=len(items)),
-                sampler_state=sampler_state,
-                **parts,
-            ),
-            self.state.select(items, (items[:, None] * W + own).flatten()),
-            self.invalid,
-        )
 
+class NextTokens(NamedTuple):
+    """The next token of each hypothesis.
 
-def parent_rows(parents: Tensor) -> Tensor:
-    """Return the rows [B * W] of the hypotheses that others continue, given parents [B, W]."""
-    B, W = parents.shape
-    return (torch.arange(B, device=parents.device)[:, None] * W + parents).flatten()
+    Attributes:
+        selection: tokens, parents and scores, each [B, W].
+        sampler_state: the updated tensors of the sampler.
+        nan_or_inf: where the selection was made from a logit that is NaN or inf, [B, W].
+    """
+
+    selection: Selection
+    sampler_state: Mapping[str, Tensor]
+    nan_or_inf: Tensor
 
 
 def init_search(sampler: Sampler, prompts: PromptBatch, vocab: int) -> SearchState:
@@ -79,43 +69,30 @@ def init_search(sampler: Sampler, prompts: PromptBatch, vocab: int) -> SearchSta
     )
 
 
-def advance_search(
-    search: SearchState, logits: Tensor, request: DecodeRequest, prompts: PromptBatch
-) -> tuple[SearchState, Tensor, Tensor]:
-    """Select the next token of each hypothesis from the decoder's logits [B, W, V].
-
-    Returns the updated search state, the parents [B, W], and whether a logit is NaN or inf, [].
-    """
-    selection, sampler_state, nan_or_inf = select_next(search, logits, request, prompts)
-    active = ~(search.finished | search.scores.isneginf())
-    invalid = (nan_or_inf & active).any()
-    return _update_search(search, selection, sampler_state), selection.parents, invalid
-
-
-def advance(progress: Progress, logits: Tensor, state: State, request: DecodeRequest) -> Progress:
-    """Return the progress after a selection from the logits [B, W, V]; state is the decoder's."""
-    prompts = progress.prompts
-    search, parents, invalid = advance_search(progress.search, logits, request, prompts)
-    if parents.shape[1] > 1:
-        state = state.reorder(parent_rows(parents))
-    return Progress(prompts, search, state, progress.invalid | invalid)
-
-
 def select_next(
     search: SearchState, logits: Tensor, request: DecodeRequest, prompts: PromptBatch
-) -> tuple[Selection, Mapping[str, Tensor], Tensor]:
-    """Return the selection, the state of the sampler, and where a logit is NaN or inf, [B, W]."""
-    sampler = request.sampler
-    step = None if request.filters else sampler.advance_logits(logits, search)
-    if step is not None:
-        selection, sampler_state, nan_or_inf = step
-    else:
-        logprobs = _next_logprobs(logits, search, request)
-        selection, sampler_state = sampler.advance(logprobs, search, request.generator)
-        nan_or_inf = ~(logits.amax(dim=-1) < float("inf"))  # [B, W]; amax propagates NaN
-    if prompts.suffix.shape[1]:
-        selection, sampler_state = _force_prompt(selection, sampler_state, search, prompts)
-    return selection, sampler_state, nan_or_inf
+) -> NextTokens:
+    """Select the next token of each hypothesis from the decoder's logits [B, W, V]."""
+    logprobs = _next_logprobs(logits, search, request)
+    selection, sampler_state = request.sampler.advance(logprobs, search, request.generator)
+    nan_or_inf = ~(logits.amax(dim=-1) < float("inf"))  # [B, W]; amax propagates NaN
+    return force_prompts(NextTokens(selection, sampler_state, nan_or_inf), search, prompts)
+
+
+def update(before: DecodeState, selected: NextTokens, state: State) -> DecodeState:
+    """Return the state after a selection, given the decoder's state after its step."""
+    search, parents = before.search, selected.selection.parents
+    active = ~(search.finished | search.scores.isneginf())
+    invalid = before.invalid | (selected.nan_or_inf & active).any()
+    if parents.shape[1] > 1:
+        state = state.reorder(parent_rows(parents))
+    return DecodeState(before.prompts, update_search(search, selected), state, invalid)
+
+
+def parent_rows(parents: Tensor) -> Tensor:
+    """Return the rows [B * W] of the hypotheses that others continue, given parents [B, W]."""
+    B, W = parents.shape
+    return (torch.arange(B, device=parents.device)[:, None] * W + parents).flatten()
 
 
 def _next_logprobs(logits: Tensor, search: SearchState, request: DecodeRequest) -> Tensor:
@@ -124,7 +101,6 @@ def _next_logprobs(logits: Tensor, search: SearchState, request: DecodeRequest) 
     if logits.shape[1] > 1:
         logits = logits.log_softmax(dim=-1)
     if request.filters:
-        assert isinstance(search.cur_len, int)
         tokens = search.tokens[..., : search.cur_len]
         for each in request.filters:
             logits = each(logits, tokens)
@@ -139,38 +115,30 @@ def _next_logprobs(logits: Tensor, search: SearchState, request: DecodeRequest) 
     return torch.where(search.finished[..., None], pad_only, logprobs)
 
 
-def _force_prompt(
-    selection: Selection,
-    sampler_state: Mapping[str, Tensor],
-    search: SearchState,
-    prompts: PromptBatch,
-) -> tuple[Selection, Mapping[str, Tensor]]:
+def force_prompts(selected: NextTokens, search: SearchState, prompts: PromptBatch) -> NextTokens:
     """Replace the selection by the next prompt token where an item's prompt has not ended."""
+    if not prompts.suffix.shape[1]:
+        return selected
+    selection, sampler_state, nan_or_inf = selected
     is_forced = search.num_generated < 1  # [B]
-    step, last = search.cur_len - prompts.prefix.shape[1], prompts.suffix.shape[1] - 1
-    if isinstance(step, Tensor):
-        forced_tokens = prompts.suffix.index_select(1, step.clamp(max=last).view(1))  # [B, 1]
-    else:
-        forced_tokens = prompts.suffix[:, min(step, last), None]
     own = torch.arange(selection.tokens.shape[1], device=is_forced.device)  # [W]
     forced = Selection(
-        torch.where(is_forced[:, None], forced_tokens, selection.tokens),
+        torch.where(is_forced[:, None], prompts.forced_tokens(search.cur_len), selection.tokens),
         torch.where(is_forced[:, None], own, selection.parents),
         torch.where(is_forced[:, None], search.scores, selection.scores),
     )
-    return forced, {
+    sampler_state = {
         name: torch.where(
             is_forced.view(-1, *[1] * (updated.dim() - 1)), search.sampler_state[name], updated
         )
         for name, updated in sampler_state.items()
     }
+    return NextTokens(forced, sampler_state, nan_or_inf)
 
 
-def _update_search(
-    search: SearchState, selection: Selection, sampler_state: Mapping[str, Tensor]
-) -> SearchState:
+def update_search(search: SearchState, selected: NextTokens) -> SearchState:
     """Return the search state after a selection."""
-    tokens, finished = search.tokens, search.finished
+    selection, tokens, finished = selected.selection, search.tokens, search.finished
     if tokens.shape[1] > 1:
         tokens = tokens.gather(1, selection.parents[..., None].expand_as(tokens))
         finished = finished.gather(1, selection.parents)
@@ -185,5 +153,5 @@ def _update_search(
         finished=finished,
         num_generated=search.num_generated + 1,
         cur_len=search.cur_len + 1,
-        sampler_state=sampler_state,
+        sampler_state=selected.sampler_state,
     )

@@ -8,6 +8,7 @@ it is hashed only once.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import logging
 import os
 import secrets
@@ -15,10 +16,12 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from huggingface_hub import constants
+from huggingface_hub.file_download import repo_folder_name
 from huggingface_hub.utils import WeakFileLock, tqdm
 
 from zoo.errors import HubError, one_line
@@ -35,7 +38,6 @@ from zoo.hub.tree import RepoFile
 
 _log = logging.getLogger(__name__)
 
-_CHUNK = 1 << 20
 _LOCK_TIMEOUT = 600.0
 _MIN_PROGRESS_BYTES = 1_000_000
 
@@ -57,7 +59,7 @@ class Cache:
         self.root = Path(folder or constants.HF_HUB_CACHE)
         self.repo = repo
         self.skip_hash_check = skip_hash_check
-        self.name = "models--" + repo.replace("/", "--")
+        self.name = repo_folder_name(repo_id=repo, repo_type="model")
         self.folder = self.root / self.name
 
     def snapshot(self, commit: str) -> Path:
@@ -117,30 +119,29 @@ class Cache:
         """Return whether the file has the expected hash, from its marker or by hashing it."""
         state = path.stat()
         with contextlib.suppress(OSError, ValueError):
-            if self._marker_path(file).read_text(encoding="ascii") == _stat_key(state):
+            if self._marker(file).read_text(encoding="ascii") == _stat_key(state):
                 return True
+        if self.skip_hash_check:
+            return state.st_size == file.size and stat.S_ISREG(state.st_mode)
+        return self._has_expected_hash(file, path)
+
+    def _has_expected_hash(self, file: RepoFile, path: Path) -> bool:
+        """Hash the file, and write its marker if the hash is the expected one."""
+        state = path.stat()
         if state.st_size != file.size or not stat.S_ISREG(state.st_mode):
             return False
-        if self.skip_hash_check:
-            return True
-        digest = file.hasher()
         with open(path, "rb") as stream:
-            while chunk := stream.read(_CHUNK):
-                digest.update(chunk)
-        if digest.hexdigest() != file.oid:
-            return False
-        self._write_marker(self._marker_path(file), state)
-        return True
-
-    def _marker_path(self, file: RepoFile) -> Path:
-        return self.folder / ".zoo-checked" / file.oid
-
-    @staticmethod
-    def _write_marker(marker: Path, state: os.stat_result) -> None:
+            if hashlib.file_digest(stream, file.hasher).hexdigest() != file.oid:
+                return False
+        marker = self._marker(file)
         with contextlib.suppress(OSError):
             marker.parent.mkdir(parents=True, exist_ok=True)
             with atomic_write(marker) as temp_path:
                 temp_path.write_text(_stat_key(state), encoding="ascii")
+        return True
+
+    def _marker(self, file: RepoFile) -> Path:
+        return self.folder / ".zoo-checked" / file.oid
 
     def _download(self, client: HubClient, file: RepoFile, commit: str) -> None:
         """Download a file; a wrong hash is retried once."""
@@ -155,13 +156,11 @@ class Cache:
     def _try_download(self, client: HubClient, file: RepoFile, commit: str) -> bool:
         try:
             with atomic_write(self.blob(file)) as temp_path:
-                with open(temp_path, "wb") as stream:
-                    sink = _FileSink(file, stream)
-                    with sink.bar:
-                        client.download(self.repo, commit, file.name, sink)
-                if not sink.is_complete:
+                with open(temp_path, "wb") as stream, _progress_bar(file) as bar:
+                    write = partial(_write_chunk, file, stream, bar)
+                    client.download(self.repo, commit, file.name, write)
+                if not self._has_expected_hash(file, temp_path):
                     raise _HashMismatch
-                self._write_marker(self._marker_path(file), temp_path.stat())
         except _HashMismatch:
             return False
         return True
@@ -204,37 +203,22 @@ class _HashMismatch(Exception):
     """The downloaded bytes do not match the hash."""
 
 
-class _FileSink:
-    """Writes a download to a file, and computes its hash and size."""
+def _write_chunk(file: RepoFile, stream: BinaryIO, bar: Any, offset: int, chunk: bytes) -> None:
+    if offset + len(chunk) > file.size:
+        raise _HashMismatch  # before an endless body fills the disk
+    if offset != stream.tell():  # the download was restarted
+        stream.seek(offset)
+        stream.truncate()
+    stream.write(chunk)
+    bar.update(stream.tell() - bar.n)
 
-    def __init__(self, file: RepoFile, stream: Any) -> None:
-        self.file, self.stream = file, stream
-        self.bar = tqdm(  # type: ignore[no-untyped-call]
-            total=file.size,
-            unit="B",
-            unit_scale=True,
-            desc=one_line(file.name),
-            file=getattr(sys.stderr, "rich_proxied_file", sys.stderr),
-            disable=file.size < _MIN_PROGRESS_BYTES,
-        )
-        self.digest, self.received = file.hasher(), 0
 
-    def restart(self) -> None:
-        self.stream.seek(0)
-        self.stream.truncate()
-        self.digest = self.file.hasher()
-        if self.received:
-            self.received = 0
-            self.bar.reset()
-
-    def write_chunk(self, chunk: bytes) -> None:
-        self.received += len(chunk)
-        if self.received > self.file.size:
-            raise _HashMismatch
-        self.stream.write(chunk)
-        self.digest.update(chunk)
-        self.bar.update(len(chunk))
-
-    @property
-    def is_complete(self) -> bool:
-        return self.received == self.file.size and bool(self.digest.hexdigest() == self.file.oid)
+def _progress_bar(file: RepoFile) -> Any:
+    return tqdm(  # type: ignore[no-untyped-call]
+        total=file.size,
+        unit="B",
+        unit_scale=True,
+        desc=one_line(file.name),
+        file=getattr(sys.stderr, "rich_proxied_file", sys.stderr),
+        disable=file.size < _MIN_PROGRESS_BYTES,
+    )

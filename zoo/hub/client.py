@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote, urljoin
 
 from huggingface_hub import constants, errors
@@ -47,14 +47,6 @@ class TransientError(Exception):
         self.wait = wait
 
 
-class DownloadSink(Protocol):
-    """Receives a download. `restart` is called before the first chunk."""
-
-    def restart(self) -> None: ...
-
-    def write_chunk(self, chunk: bytes) -> None: ...
-
-
 @dataclass(frozen=True)
 class HubClient:
     """A client for one hub and one token."""
@@ -79,20 +71,14 @@ class HubClient:
         def send() -> tuple[Any, str | None]:
             with self._stream(urljoin(f"{self.address}/", path), {}) as response:
                 self._raise_for_status(response, repo, revision)
-                body = bytearray()
-                for chunk in iter_chunks(response, _timeout()):
-                    body += chunk
-                    if len(body) > MAX_RESPONSE_BYTES:
-                        raise HubError(
-                            f"{self._host}: the response for {repo} exceeds "
-                            f"{MAX_RESPONSE_BYTES:,} bytes"
-                        )
+                body = _read(response, MAX_RESPONSE_BYTES + 1)
+                if len(body) > MAX_RESPONSE_BYTES:
+                    excess = f"exceeds {MAX_RESPONSE_BYTES:,} bytes"
+                    raise HubError(f"{self._host}: the response for {repo} {excess}")
                 text = body.decode()
                 if exceeds_values(text, MAX_RESPONSE_VALUES):
-                    raise HubError(
-                        f"{self._host}: the response for {repo} has more than "
-                        f"{MAX_RESPONSE_VALUES:,} values"
-                    )
+                    excess = f"has more than {MAX_RESPONSE_VALUES:,} values"
+                    raise HubError(f"{self._host}: the response for {repo} {excess}")
                 return json.loads(text), response.links.get("next", {}).get("url")
 
         try:
@@ -101,43 +87,39 @@ class HubClient:
         except (ValueError, RecursionError):
             raise HubError(f"{self._host}: the response for {repo} is not JSON") from None
 
-    def download(self, repo: str, commit: str, name: str, sink: DownloadSink) -> None:
-        """Download a file. A broken connection is resumed."""
-        url = f"{self.address}/{repo}/resolve/{commit}/{quote(name)}"
+    def download(
+        self, repo: str, commit: str, name: str, write: Callable[[int, bytes], None]
+    ) -> None:
+        """Download a file to `write(offset, chunk)`.
+
+        A broken connection is resumed, or restarted at offset 0 if the server ignores the range.
+        """
         received = 0
 
         def send() -> None:
             nonlocal received
-            headers = {"range": f"bytes={received}-"} if received else {}
-            with self._stream(url, headers, commit) as response:
+            byte_range = f"bytes={received}-" if received else ""
+            with self._stream_file(repo, commit, name, byte_range) as response:
                 if response.status_code == 416:  # the range is outside the file
                     received = 0
                     raise TransientError("status 416")
                 self._raise_for_status(response, repo, commit, name)
                 content_range = response.headers.get("content-range", "")
-                resumed = content_range.startswith(f"bytes {received}-")
-                if not received or response.status_code != 206 or not resumed:
+                if not content_range.startswith(f"bytes {received}-"):
                     received = 0
-                    sink.restart()
                 for chunk in iter_chunks(response, _timeout()):
+                    write(received, chunk)
                     received += len(chunk)
-                    sink.write_chunk(chunk)
 
         self._retry(send, f"{name} of {repo}")
 
     def read_prefix(self, repo: str, commit: str, name: str, count: int) -> bytes:
         """Return the first bytes of a file, even if the Hub ignores the range."""
-        url = f"{self.address}/{repo}/resolve/{commit}/{quote(name)}"
 
         def send() -> bytes:
-            with self._stream(url, {"range": f"bytes=0-{count - 1}"}, commit) as response:
+            with self._stream_file(repo, commit, name, f"bytes=0-{count - 1}") as response:
                 self._raise_for_status(response, repo, commit, name)
-                body = bytearray()
-                for chunk in iter_chunks(response, _timeout()):
-                    body += chunk
-                    if len(body) >= count:
-                        break
-                return bytes(body[:count])
+                return _read(response, count)
 
         prefix: bytes = self._retry(send, f"{name} of {repo}")
         return prefix
@@ -184,6 +166,12 @@ class HubClient:
                 url = _join_url(url, response.headers.get("location", ""))
         raise HubError(f"{self._host} redirects more than {_MAX_REDIRECTS} times")
 
+    def _stream_file(
+        self, repo: str, commit: str, name: str, byte_range: str
+    ) -> contextlib.AbstractContextManager[Any]:
+        url = f"{self.address}/{repo}/resolve/{commit}/{quote(name)}"
+        return self._stream(url, {"range": byte_range} if byte_range else {}, commit)
+
     def _raise_for_status(self, response: Any, repo: str, revision: str, name: str = "") -> None:
         status = response.status_code
         if status in (200, 206):
@@ -222,6 +210,16 @@ class HubClient:
 
 def _timeout() -> float:
     return float(constants.HF_HUB_DOWNLOAD_TIMEOUT)
+
+
+def _read(response: Any, max_bytes: int) -> bytes:
+    """Return the body of a response, or its first `max_bytes`."""
+    body = bytearray()
+    for chunk in iter_chunks(response, _timeout()):
+        body += chunk
+        if len(body) >= max_bytes:
+            break
+    return bytes(body[:max_bytes])
 
 
 def _join_url(url: str, location: str) -> str:

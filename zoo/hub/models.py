@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from zoo import artifact
+from zoo.acceleration import accelerate
 from zoo.artifact.layout import MAX_TENSORS, parse_json
 from zoo.artifact.mapped_file import INDEX, SINGLE_FILE as WEIGHTS
 from zoo.artifact.remote_header import RemoteFile, read_remote_header
@@ -86,7 +87,9 @@ def load(
     if dtype is None and isinstance(found, ShippedFile):
         dtype = torch.float32
     path = _download(found)
-    return artifact.load(path, device=device, dtype=dtype, verify=bool(verify), registry=registry)
+    verify = bool(verify)
+    model = artifact.load(path, device=device, dtype=dtype, verify=verify, registry=registry)
+    return accelerate(model, registry=registry)
 
 
 def find(source: Source, *, revision: str | None = None, options: Options | None = None) -> Path:

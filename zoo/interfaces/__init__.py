@@ -4,7 +4,6 @@ from zoo.interfaces.acceleration import Acceleration, Call, Declined
 from zoo.interfaces.alignment import Alignment
 from zoo.interfaces.backbone import Backbone
 from zoo.interfaces.batch_schema import BatchSchema, TensorSchema
-from zoo.interfaces.benchmark import Benchmark, Floor
 from zoo.interfaces.component import Component, Entry, rename_params
 from zoo.interfaces.contracts import OutputRequirement, OutputSchema
 from zoo.interfaces.data import (
@@ -20,13 +19,6 @@ from zoo.interfaces.data import (
 )
 from zoo.interfaces.dataset import Audio, Dataset, Example, Examples, Field, Values
 from zoo.interfaces.decoder import Decoder
-from zoo.interfaces.deferred_logits import (
-    DeferredLogits,
-    add_bias,
-    compute_dtype,
-    compute_logits,
-    defer_logits,
-)
 from zoo.interfaces.embedding import Embedding
 from zoo.interfaces.encoder import Encoder
 from zoo.interfaces.filter import Filter
@@ -66,7 +58,6 @@ KINDS: dict[str, type[Component]] = {
         Preprocessor,
         Optimiser,
         Schedule,
-        Benchmark,
         Acceleration,
     )
 }
@@ -83,13 +74,11 @@ __all__ = [
     "Backbone",
     "Batch",
     "BatchSchema",
-    "Benchmark",
     "Call",
     "Component",
     "Dataset",
     "Declined",
     "Decoder",
-    "DeferredLogits",
     "Embedding",
     "Encoder",
     "Entry",
@@ -97,7 +86,6 @@ __all__ = [
     "Examples",
     "Field",
     "Filter",
-    "Floor",
     "FrameSampler",
     "GenerationInputs",
     "GenerationOutput",
@@ -128,10 +116,6 @@ __all__ = [
     "TensorSchema",
     "Values",
     "Weight",
-    "add_bias",
-    "compute_dtype",
-    "compute_logits",
-    "defer_logits",
     "full_precision",
     "rename_params",
     "tied_logits",

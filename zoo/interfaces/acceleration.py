@@ -40,17 +40,18 @@ class Call:
 class Acceleration(Component, ABC):
     """Computes methods of a class faster, with the same results.
 
-    An acceleration defines the methods it replaces under their own names. Each takes the object, then
-    the arguments of the method, and returns what the method returns, or `Declined`. `zoo.accelerate`
-    creates one acceleration per object, so it can keep values such as captured graphs; the object is
-    not an attribute of it. The method of the class itself is the reference path:
-    ``reference(target, "forward")``.
+    An acceleration defines the methods it replaces under their own names. Each takes the object,
+    then the arguments of the method, and returns what the method returns, or `Declined`.
+    `zoo.accelerate` creates one acceleration per object, so it can keep values such as captured
+    graphs; the object is not an attribute of it. The method of the class itself is the reference
+    path: ``reference(target, "forward")``.
 
     The dispatcher runs the reference path if hooks or recorders are attached inside the object, and
     as the class attributes below declare; `why_not` states all other conditions.
 
     Laws:
-        same results: outputs and gradients of `cases` equal those of the reference path in each dtype;
+        same results: outputs and gradients of `cases` equal those of the reference path in each
+        dtype;
         plain copies: saved, pickled and copied objects are not accelerated;
         reference conditions: with hooks, recorders, compilation, and with autocast or gradients if
         they are not declared, the reference path runs;
@@ -100,7 +101,7 @@ class Acceleration(Component, ABC):
             name
             for name in sorted(own)
             if callable(getattr(cls, name))
-            and (name == "__call__" or not name.startswith("_"))
             and hasattr(cls.serves, name)
-            and not hasattr(Acceleration, name)
+            # A class always has `__call__`, that of its metaclass.
+            and (name == "__call__" or not (name.startswith("_") or hasattr(Acceleration, name)))
         )

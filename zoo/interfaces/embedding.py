@@ -65,17 +65,6 @@ class Embedding(Component, nn.Module, ABC):
             raise ZooError(f"eos ({eos}) must {relation} padding ({self.padding})")
         return eos_ids[0] if self.padding is None else self.padding
 
-    def output_matrix(self) -> Tensor | None:
-        """Return the matrix [V, D] if its product with states is `unembed`, else None."""
-        return None
-
-    def lookup_table(self) -> tuple[Tensor, float] | None:
-        """Return the matrix [V, D] and the factor by which its rows are multiplied.
-
-        None if `forward` computes anything else.
-        """
-        return None
-
     def unembed(self, states: Tensor) -> Tensor:
         """Compute logits [..., V] of states [..., D] with the embedding matrix.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self
 
 from zoo.interfaces.component import Component
@@ -58,3 +58,20 @@ class Metric(Component, ABC):
     @abstractmethod
     def example(self, count: int, rng: random.Random) -> tuple[list[Any], list[Any]]:
         """Return random predictions and references for the laws."""
+
+
+LOSS = "loss"
+"""The name of the value of the objective."""
+
+
+def is_lower_better(value: str, metrics: Iterable[Metric | type[Metric]]) -> bool:
+    """Return whether lower values are better: of the loss, or as the metric declares.
+
+    Args:
+        value: ``loss``, the name of a metric, or of one of its values, such as ``chrf_2``.
+    """
+    return value == LOSS or any(
+        metric.lower_is_better
+        for metric in metrics
+        if value == metric.name or value.startswith((f"{metric.name}_", f"{metric.name}-"))
+    )

@@ -26,13 +26,10 @@ class Objective(Component, nn.Module, ABC):
     Attributes:
         mergeable: whether `weight` is defined for all outputs, so that a batch can be split over
             devices and accumulation steps.
-        defers_logits: whether the objective can compute the loss from the parts of `DeferredLogits`
-            in training, without the logits.
     """
 
     kind: ClassVar[str] = "objective"
     mergeable: bool = True
-    defers_logits: ClassVar[bool] = False
 
     def required_outputs(self) -> OutputRequirement:
         """Return what the objective needs of a model; by default nothing is known."""

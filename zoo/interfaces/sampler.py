@@ -47,8 +47,7 @@ class SearchState:
     Shapes:
         tokens [B, W, total_length], starting with the prompt, valid up to column ``cur_len``;
         scores and finished [B, W]; num_generated [B], including the next token; sampler_state:
-        tensors of the sampler, batch first; cur_len: an int, or a tensor [] on the device in a step
-        that is recorded as a CUDA graph.
+        tensors of the sampler, batch first.
     """
 
     task: SearchConfig
@@ -56,21 +55,16 @@ class SearchState:
     scores: Tensor
     finished: Tensor
     num_generated: Tensor
-    cur_len: int | Tensor
+    cur_len: int
     sampler_state: Mapping[str, Tensor]
 
     def last_tokens(self) -> Tensor:
         """Return the last token of each hypothesis, [B, W]."""
-        if isinstance(self.cur_len, int):
-            return self.tokens[..., self.cur_len - 1]
-        return self.tokens.index_select(-1, self.cur_len.view(1) - 1)[..., 0]
+        return self.tokens[..., self.cur_len - 1]
 
     def write_next(self, tokens: Tensor, values: Tensor) -> None:
         """Write values [B, n] in place to column ``cur_len`` of tokens [B, n, total_length]."""
-        if isinstance(self.cur_len, int):
-            tokens[..., self.cur_len] = values
-        else:
-            tokens.index_copy_(-1, self.cur_len.view(1), values[..., None])
+        tokens[..., self.cur_len] = values
 
 
 class Sampler(Component):
@@ -96,9 +90,6 @@ class Sampler(Component):
     decoding: ClassVar[str] = "step"
     """How it decodes: "step", in the decoding loop, "frame", or another way that models declare in
     their `OutputSchema`."""
-    keeps_items: ClassVar[bool] = False
-    """Whether it keeps tensors of the items outside its state, so that no item may be removed from
-    the batch."""
     width: int = 1
     groups: int = 1
 
@@ -132,18 +123,6 @@ class Sampler(Component):
         """Return the selection for this step and the updated sampler state."""
         return self.select(logprobs, search.scores, generator), search.sampler_state
 
-    def advance_logits(
-        self, logits: Tensor, search: SearchState
-    ) -> tuple[Selection, Mapping[str, Tensor], Tensor] | None:
-        """Return the step of `advance` for the decoder's logits [B, W, V]; None if not supported.
-
-        It is used without filters, if the log-probabilities of the whole vocabulary are not
-        needed. Finished hypotheses continue with padding of log-probability 0; otherwise padding
-        is not selected, unless ``search.task.pad_ends``. The third value [B, W] is True where a
-        logit is NaN or inf.
-        """
-        return None
-
     def done(self, search: SearchState) -> Tensor:
         """Return which items [B] are finished."""
         return (search.finished | search.scores.isneginf()).all(dim=1)
@@ -163,7 +142,7 @@ def _sample(p: Tensor, generator: torch.Generator | None) -> Tensor:
 def _search_cumulative(p: Tensor, generator: torch.Generator | None) -> Tensor:
     """Sample by inversion of the cumulative sums."""
     cumulative = p.cumsum(dim=-1, dtype=torch.float64)
-    u = torch.rand(*p.shape[:-1], 1, dtype=torch.float64, generator=generator)
+    u = torch.rand(*p.shape[:-1], 1, dtype=torch.float64, generator=generator, device=p.device)
     # The product stays below the sum, so the index of a probability above 0 is found.
     target = u.clamp_(max=1 - 1e-15) * cumulative[..., -1:]
     index = torch.searchsorted(cumulative, target, right=True)[..., 0]

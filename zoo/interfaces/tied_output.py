@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor
-
-from zoo.interfaces.deferred_logits import compute_logits
 
 
 def tied_logits(states: Tensor, table: Tensor, padding: int | None) -> Tensor:
@@ -13,4 +13,12 @@ def tied_logits(states: Tensor, table: Tensor, padding: int | None) -> Tensor:
     The row of the padding token receives no gradient, as in `torch.nn.Embedding`, so it stays zero
     in training.
     """
-    return compute_logits(states, table, padding=padding)
+    return F.linear(states, freeze_row(table, padding))
+
+
+def freeze_row(table: Tensor, row: int | None) -> Tensor:
+    """Return the table [V, D], of which one row receives no gradient."""
+    if row is None or not torch.is_grad_enabled() or not table.requires_grad:
+        return table
+    trained = torch.arange(table.shape[0], device=table.device) != row
+    return torch.where(trained[:, None], table, table.detach())

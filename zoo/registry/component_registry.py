@@ -28,6 +28,10 @@ class ComponentRegistry:
     _by_kind: dict[str | None, list[Entry]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+    accelerated: dict[type, type] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """The classes of accelerated objects, by plain class; `zoo.accelerate` creates each once."""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> ComponentRegistry:
@@ -63,15 +67,20 @@ class ComponentRegistry:
         name, that of `owner`, the plugin that uses the name, is preferred, then that of its
         distribution.
         """
-        return self._select(kind, reference, self.components(kind), owner)
+        return self.select(kind, reference, self.components(kind), owner=owner)
 
     def get_part(self, target: type, reference: str, *, owner: Plugin | None = None) -> Entry:
         """Return the registered subclass of the class of a slot; raises like `get`."""
-        return self._select(target.__name__, reference, self.parts(target), owner)
+        return self.select(target.__name__, reference, self.parts(target), owner=owner)
 
-    def _select(
-        self, what: str, reference: str, available: Sequence[Entry], owner: Plugin | None
+    def select(
+        self, what: str, reference: str, available: Sequence[Entry], *, owner: Plugin | None = None
     ) -> Entry:
+        """Return one of the available components by its name; raises like `get`.
+
+        Args:
+            what: what the components are, for the error.
+        """
         plugin, _, name = reference.rpartition(":")
         found = [e for e in available if e.name == name and plugin in ("", e.plugin)]
         if owner and len(found) > 1:

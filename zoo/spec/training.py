@@ -160,9 +160,9 @@ class Training:
         accumulate: number of parts that the batch of each device is divided into, to save memory.
         precision: dtype of the forward and backward pass; the weights are float32.
         compile: whether to compile the model with torch.compile.
-        capture: ``auto`` records the step as a CUDA graph for each shape of a batch, on one CUDA
+        capture: ``auto`` captures the step as a CUDA graph for each shape of a batch, on one CUDA
             device without accumulation, and pads lengths to a multiple of 8; Python code of the
-            model and module hooks then run only when a shape is recorded. ``off`` does not.
+            model and module hooks then run only when a shape is captured. ``off`` does not.
         average: averages of the weights of several steps.
         evaluate: evaluation on the validation data.
         checkpoints: when checkpoints are saved, and which are kept.

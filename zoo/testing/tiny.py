@@ -34,7 +34,6 @@ from zoo.interfaces import (
     tied_logits,
 )
 from zoo.interfaces.signature import FromParent
-from zoo.testing.tiny_benchmark import TinyBenchmark
 from zoo.testing.tiny_dataset import TinyDataset
 from zoo.testing.tiny_preprocessor import TinyPreprocessor
 
@@ -257,5 +256,4 @@ TINY_COMPONENTS: tuple[type[Component], ...] = (
     TinySchedule,
     TinyDataset,
     TinyPreprocessor,
-    TinyBenchmark,
 )

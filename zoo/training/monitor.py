@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 from zoo.errors import Problem, SpecError, suggest
 from zoo.interfaces import Metric
+from zoo.interfaces.metric import LOSS, is_lower_better
 from zoo.spec.spec import Spec
 from zoo.spec.training import Training
-
-LOSS = "loss"
 
 
 def check_monitor(spec: Spec, training: Training) -> None:
@@ -53,17 +52,9 @@ def lower_is_better(training: Training, metrics: Sequence[Metric]) -> dict[str, 
     """
     mode = training.evaluate.mode
     return {
-        name: mode == "min" if mode is not None else _is_lower_better(name, metrics)
+        name: mode == "min" if mode is not None else is_lower_better(name, metrics)
         for name in monitored_names(training)
     }
-
-
-def _is_lower_better(name: str, metrics: Sequence[Metric]) -> bool:
-    return name == LOSS or any(
-        metric.lower_is_better
-        for metric in metrics
-        if name == metric.name or name.startswith(f"{metric.name}_")
-    )
 
 
 def value_names(metrics: Sequence[Metric]) -> list[str]:

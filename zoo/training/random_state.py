@@ -26,10 +26,10 @@ def get_random_state() -> dict[str, Tensor]:
     has_python_gauss = python_gauss is not None
     state = {
         "torch": torch.get_rng_state(),
-        "python": torch.tensor([version, *internal, has_python_gauss]),
-        "python_gauss": torch.tensor(python_gauss or 0.0, dtype=torch.float64),
-        "numpy": torch.tensor([*keys.tolist(), position, has_gauss]),
-        "numpy_gauss": torch.tensor(gauss, dtype=torch.float64),
+        "python": _on_cpu([version, *internal, has_python_gauss], torch.int64),
+        "python_gauss": _on_cpu(python_gauss or 0.0, torch.float64),
+        "numpy": _on_cpu([*keys.tolist(), position, has_gauss], torch.int64),
+        "numpy_gauss": _on_cpu(gauss, torch.float64),
     }
     if _uses_cuda():
         state["cuda"] = torch.cuda.get_rng_state()
@@ -47,6 +47,10 @@ def set_random_state(state: Mapping[str, Tensor]) -> None:
     *keys, position, has_gauss = state["numpy"].tolist()
     legacy = ("MT19937", np.array(keys, dtype=np.uint32), position, has_gauss)
     np.random.set_state((*legacy, state["numpy_gauss"].item()))
+
+
+def _on_cpu(values: Any, dtype: torch.dtype) -> Tensor:
+    return torch.tensor(values, dtype=dtype, device="cpu")
 
 
 def _uses_cuda() -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from zoo.acceleration import accelerate
 from zoo.data.batches import Batches, open_batches
 from zoo.data.preprocessing import fit_preprocessors
 from zoo.errors import ZooError
@@ -118,7 +119,8 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
     assert sections.objective is not None
     objective = sections.objective.build()
     check_split(model, objective, processes.world, training.accumulate)
-    module = LossModule(model, objective, defer=not processes.sharded).to(processes.device)
+    module = LossModule(model, objective).to(processes.device)
+    accelerate(module, registry=request.registry)
     optimiser = training.optimiser.build(steps=steps).build(list(find_weights(model)))
     if training.compile:
         module.compile()
@@ -130,6 +132,7 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
         clip=training.clip,
         accumulate=training.accumulate,
         capture=training.capture == "auto",
+        registry=request.registry,
     )
     schedule = training.schedule.build(steps=steps) if training.schedule else None
     ema = training.average.ema if training.average else None

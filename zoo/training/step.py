@@ -8,7 +8,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from zoo.acceleration import accelerate
 from zoo.interfaces import Model
+from zoo.registry.component_registry import ComponentRegistry
 from zoo.training.local_step import LocalStep
 from zoo.training.processes import Processes
 from zoo.training.sharding import local
@@ -38,6 +40,10 @@ class Step:
     are summed, each multiplied by the number of terms of its mean, and divided by the number of all
     terms: the mean over the global batch, however it is split.
 
+    Args:
+        capture: whether accelerations of the step of one process are used, such as its capture.
+        registry: the components, with the accelerations.
+
     Attributes:
         local: the step of one process, with the optimiser and its learning rates.
     """
@@ -52,6 +58,7 @@ class Step:
         clip: float | None,
         accumulate: int,
         capture: bool = False,
+        registry: ComponentRegistry | None = None,
     ) -> None:
         self.module = module
         self.model = model
@@ -64,8 +71,9 @@ class Step:
             device=processes.device,
             clip=clip,
             autocast=processes.autocast,
-            capture=capture and not self.weighted,
         )
+        if capture and not self.weighted:
+            accelerate(self.local, registry=registry)
 
     def __call__(self, batches: Sequence[MicroBatch], *, stop: bool = False) -> StepOutput:
         """Update the weights with the micro-batches of this process.

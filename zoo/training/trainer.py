@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from zoo.acceleration.binding import bound_accelerations
+from zoo.acceleration.conditions import why_not
 from zoo.data.batches import Update
 from zoo.errors import ZooError
 from zoo.training.callback import Callback
@@ -51,7 +53,7 @@ class Trainer:
         self._started = time.monotonic() - state.seconds
         self._logged = time.monotonic()
         self._tokens = 0
-        self._not_captured = None if setup.step.local.captures else setup.step.local.not_captured
+        self._reported: set[str] = set()
         self._reads_every_step = setup.processes.world > 1 and setup.processes.device.type == "cpu"
 
     def train(self, signals: Signals) -> None:
@@ -96,7 +98,7 @@ class Trainer:
         if setup.schedule is not None:
             setup.step.local.set_lr(setup.schedule.factor(state.step + 1))
         output = setup.step(update.batches, stop=signals.received is not None)
-        self._report_capture()
+        self._report_path()
         state.step += 1
         state.index = update.index + 1
         self._tokens += update.tokens
@@ -122,13 +124,18 @@ class Trainer:
                 signals.exit_code,
             )
 
-    def _report_capture(self) -> None:
-        """Report once why steps are not recorded as CUDA graphs."""
-        reason = self.setup.step.local.not_captured
-        if reason != self._not_captured:
-            self._not_captured = reason
-            for callback in self.callbacks:
-                callback.on_message(f"steps are not recorded as CUDA graphs: {reason}")
+    def _report_path(self) -> None:
+        """Report once why an acceleration of the step, such as its capture, is not used."""
+        local = self.setup.step.local
+        if local.device.type == "cpu":
+            return
+        for acceleration in bound_accelerations(local):
+            reason = why_not(acceleration, local, local.device)
+            text = f"acceleration '{acceleration.name}' is not used: {reason}"
+            if reason is not None and text not in self._reported:
+                self._reported.add(text)
+                for callback in self.callbacks:
+                    callback.on_message(text)
 
     def _is_evaluation_due(self, is_last: bool) -> bool:
         if self.setup.validation is None:

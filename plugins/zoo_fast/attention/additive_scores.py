@@ -13,7 +13,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from zoo.device.triton_support import why_not_triton
+from zoo_fast.device.triton_support import why_not_triton
 
 LARGEST = 40.0
 """Limit of absolute values before the exponential."""

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from zoo.attention.heads import repeat_heads
-from zoo.device.triton_support import why_not_triton
 from zoo.interfaces import Mask
 from zoo_fast.attention.attention_plan import AttentionPlan
+from zoo_fast.device.triton_support import why_not_triton
 
 
 def fused_additive(

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from zoo.attention.attention import Attended, add_position_bias
 from zoo.attention.heads import merge_heads
-from zoo.device.triton_support import why_not_triton_on
 from zoo.plugin import (
     Acceleration,
     AdditiveScorer,
@@ -25,6 +24,7 @@ from zoo_fast.attention.fused_additive import fused_additive
 from zoo_fast.attention.fused_softmax import fused_softmax
 from zoo_fast.attention.projections import project_inputs
 from zoo_fast.attention.score_forms import prepared_scale
+from zoo_fast.device.triton_support import why_not_triton_on
 
 Memory = Tensor | Mapping[str, Tensor]
 

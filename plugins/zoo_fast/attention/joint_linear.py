@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from zoo.acceleration import plain_class
-from zoo.device.packed_linear import Linear
-from zoo.device.triton_support import why_not_triton
+from zoo.attention.linear import Linear
 from zoo_fast.attention.concatenate import concatenate
+from zoo_fast.device.triton_support import why_not_triton
 
 
 def joint_linear(inputs: Tensor, layers: Sequence[nn.Module]) -> list[Tensor]:

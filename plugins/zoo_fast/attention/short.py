@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from zoo.device.triton_support import why_not_triton
 from zoo.interfaces import Mask
+from zoo_fast.device.triton_support import why_not_triton
 
 MAX_LENGTH = 128
 _MAX_WIDTH = 128

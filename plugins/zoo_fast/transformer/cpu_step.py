@@ -13,9 +13,9 @@ from weakref import ref
 import torch
 from torch import Tensor, nn
 
-from zoo.device.packed_linear import PackedWeights, packed_weights
 from zoo.plugin import Acceleration, Attention, Call, Declined, Mask, Position, State
 from zoo_fast.attention.fused_softmax import fused_softmax
+from zoo_fast.device.packed_linear import PackedWeights, packed_weights
 from zoo_fast.transformer.cached_state import CachedState
 from zoo_fast.transformer.fused_step import why_not_blocks
 from zoo_transformer.block import Block, layer_list

@@ -11,7 +11,6 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from zoo.device.triton_support import why_not_triton_on
 from zoo.plugin import (
     Acceleration,
     Attention,
@@ -29,6 +28,7 @@ from zoo_fast.attention.fused_attention import (
 )
 from zoo_fast.attention.joint_linear import split_bias
 from zoo_fast.attention.joint_memory import prepare_memories
+from zoo_fast.device.triton_support import why_not_triton_on
 from zoo_fast.transformer.feed_forward import hidden_layer
 from zoo_fast.transformer.residual import (
     draw_seeds,

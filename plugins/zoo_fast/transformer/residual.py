@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from zoo.device.triton_support import why_not_triton
+from zoo_fast.device.triton_support import why_not_triton
 
 _MAX_WIDTH = 8192
 

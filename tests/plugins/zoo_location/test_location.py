@@ -1,12 +1,8 @@
 import math
 
-import pytest
 import torch
 
-from zoo.testing import cases
 from zoo_location.location import Location
-
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def test_scores_have_known_values():
@@ -100,59 +96,3 @@ def test_state_dict_keys():
 def test_version_1_is_migrated():
     params, _ = Location.migrate(1, {"filters": 4, "reach": 7}, {})
     assert params == {"filters": 4, "kernel_radius": 7}
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize(("keys", "hidden"), [(1, 1), (37, 33)])
-def test_kernel_matches_the_formula(keys, hidden, dtype, monkeypatch):
-    pytest.importorskip("triton")
-    torch.manual_seed(0)
-    location = Location(query_dim=3, key_dim=4, hidden=hidden, filters=3, kernel_radius=2)
-    location = location.to(DEVICE, dtype)
-    query = torch.randn(2, 1, 3, device=DEVICE, dtype=dtype)
-    key = torch.randn(2, 4, keys, device=DEVICE, dtype=dtype).transpose(1, 2)
-    weights = torch.rand(2, keys, device=DEVICE, dtype=dtype).requires_grad_()
-
-    def scores_and_gradients():
-        scores, _ = location.step(query, location.prepare(key), {"weights": weights})
-        g = torch.arange(scores.numel(), device=DEVICE).view(scores.shape).cos()
-        inputs = [weights, *location.parameters()]
-        return scores, *torch.autograd.grad(scores, inputs, g.to(dtype))
-
-    monkeypatch.setenv("ZOO_TRITON", "off")
-    expected = scores_and_gradients()
-    monkeypatch.setenv("ZOO_TRITON", "interpret")
-    assert location._why_not_kernel(key, weights) is None
-    tolerance = 1e-5 if dtype == torch.float32 else 3e-2
-    for result, reference in zip(scores_and_gradients(), expected, strict=True):
-        assert (result - reference).norm() <= tolerance * (1 + reference.norm())
-
-
-def test_kernel_has_second_derivatives(monkeypatch):
-    step_scores = pytest.importorskip("zoo_location.kernels.step_scores")
-    monkeypatch.setenv("ZOO_TRITON", "interpret")
-    torch.manual_seed(0)
-    shapes = (2, 3), (2, 5, 3), (2, 5), (2, 3), (3, 2), (3,)
-    inputs = [torch.randn(shape, device=DEVICE, requires_grad=True) for shape in shapes]
-
-    def second_derivatives(function):
-        grads = torch.autograd.grad(function(*inputs).cos().sum(), inputs, create_graph=True)
-        return torch.autograd.grad(sum(grad.square().sum() for grad in grads), inputs)
-
-    fused = second_derivatives(step_scores.step_scores)
-    for result, expected in zip(fused, second_derivatives(step_scores.formula), strict=True):
-        torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-5)
-
-
-LAW_CASES = [
-    case
-    for case in cases(plugin="location")
-    if case.config.name == "location" and case.law.name in ("stepwise-queries", "masked-attention")
-]
-
-
-@pytest.mark.parametrize("case", LAW_CASES, ids=str)
-def test_kernel_satisfies_the_laws(case, monkeypatch):
-    pytest.importorskip("triton")
-    monkeypatch.setenv("ZOO_TRITON", "interpret")
-    case.run()

@@ -9,7 +9,7 @@ from zoo import SpecError, ZooError
 from zoo.testing import check
 from zoo_objectives.reinforce import Reinforce
 from zoo_ram.hybrid_reinforce import HybridReinforce
-from zoo_ram.ram import RAM
+from zoo_ram.ram import RAM, shared_noise
 
 
 def compose(**changes: Any) -> RAM:
@@ -185,9 +185,9 @@ def test_evaluation_averages_over_rollouts_with_the_same_noise_for_all_images(st
 
     outputs = model(batch)
 
-    generator, probabilities = torch.Generator().manual_seed(0), [one(batch).logits.softmax(-1)]
-    for _ in range(3):
-        path = one.rollout(batch["source"], sample=True, generator=generator, shared_noise=True)
+    probabilities = [one(batch).logits.softmax(-1)]
+    for noise in shared_noise(3, one.glimpses, start):
+        path = one.rollout(batch["source"], sample=True, noise=noise)
         offsets = path.locations - one(batch).extras["locations"]
         assert (offsets[:, 0] == offsets[0, 0]).all()
         assert offsets[:, 1:].abs().max() > 0

@@ -1,9 +1,7 @@
 import math
 
-import pytest
 import torch
 
-from zoo.plugin import SearchConfig, SearchState
 from zoo_sampling.greedy import Greedy
 
 
@@ -57,31 +55,3 @@ def test_distribution_is_one_hot():
 
 def test_width_is_one():
     assert Greedy().width == 1
-
-
-@pytest.mark.parametrize("pad_ends", [False, True])
-def test_a_step_from_logits_equals_one_from_log_probabilities(pad_ends):
-    torch.manual_seed(0)
-    logits = torch.randn(5, 1, 7)
-    logits[0, 0, 3] = 9.0  # padding
-    logits[1] = -torch.inf
-    logits[2, 0, 0] = torch.nan
-    task = SearchConfig(5, 7, 4, 3, pad=3, eos_ids=torch.tensor([2]), pad_ends=pad_ends)
-    finished = torch.tensor([[False], [False], [False], [True], [False]])
-    search = SearchState(
-        task, torch.ones(5, 1, 4).long(), torch.randn(5, 1), finished, torch.ones(5).long(), 1, {}
-    )
-
-    selection, _, invalid = Greedy().advance_logits(logits, search)
-
-    logprobs = logits.log_softmax(dim=-1).nan_to_num(nan=-math.inf, neginf=-math.inf)
-    if not pad_ends:
-        logprobs[..., 3] = -math.inf
-    expected = Greedy().select(logprobs, search.scores)
-    assert invalid[:, 0].tolist() == [False, False, True, False, False]
-    for row in (0, 4):
-        assert selection.tokens[row] == expected.tokens[row]
-        torch.testing.assert_close(selection.scores[row], expected.scores[row])
-    assert selection.scores[1] == -math.inf
-    assert selection.tokens[3] == 3
-    assert selection.scores[3] == search.scores[3]

@@ -88,7 +88,7 @@ def test_rows_are_sampled_independently():
 )
 @pytest.mark.parametrize("noise", [0.0, 1.0])
 def test_extreme_noise_samples_no_impossible_token(monkeypatch, method, source, noise):
-    def constant(*shape, dtype=torch.float32, generator=None):
+    def constant(*shape, dtype=torch.float32, generator=None, device=None):
         like = shape[0] if isinstance(shape[0], torch.Tensor) else torch.empty(shape, dtype=dtype)
         return like.fill_(noise)
 

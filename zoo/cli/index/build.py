@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from zoo.cli.commands import COMMANDS
 from zoo.cli.index.parameters import describe_parameters
 from zoo.cli.index.parts import describe_parts, describe_sections
 from zoo.cli.index.records import (
@@ -20,7 +19,8 @@ from zoo.cli.index.records import (
     ModelRecord,
     PluginRecord,
 )
-from zoo.cli.plugin_commands import load_command
+from zoo.cli.loaded_command import load_command
+from zoo.cli.panels import COMMAND_NAMES
 from zoo.errors import SpecError
 from zoo.hub.catalogue import Catalogue, CatalogueEntry, load_catalogue, read_catalogue
 from zoo.interfaces import KINDS, Entry, Part
@@ -35,7 +35,7 @@ from zoo.registry.plugin_data import Plugin, PluginFile
 def build_index() -> tuple[Index, ComponentRegistry]:
     """Load all plugins; return the index and the registry that it describes."""
     registry = ComponentRegistry.from_environment()
-    remove_taken_commands(registry.plugins, COMMANDS)
+    remove_taken_commands(registry.plugins, COMMAND_NAMES)
     for plugin in registry.plugins:
         _check_commands(plugin)
     try:

@@ -5,7 +5,6 @@ from zoo.testing.laws import (
     acceleration,
     alignment,
     backbone,
-    benchmark,
     common,
     cost,
     dataset,
@@ -49,7 +48,6 @@ LAWS: dict[str, tuple[Law, ...]] = {
         "schedule": schedule,
         "dataset": dataset,
         "preprocessor": preprocessor,
-        "benchmark": benchmark,
         "acceleration": acceleration,
     }.items()
 }

@@ -60,11 +60,10 @@ def plain_copies(config: Configuration) -> None:
     one."""
     for call, accelerated in _accelerated_calls(config):
         plain = plain_class(accelerated)
-        for name, other in (
-            ("a deep copy", copy.deepcopy(accelerated)),
-            ("a copy", copy.copy(accelerated)),
-            ("a pickled object", pickle.loads(pickle.dumps(accelerated))),
-        ):
+        copies = {"a deep copy": copy.deepcopy(accelerated), "a copy": copy.copy(accelerated)}
+        if _can_be_pickled(call.target):
+            copies["a pickled object"] = pickle.loads(pickle.dumps(accelerated))
+        for name, other in copies.items():
             assert type(other) is plain, f"{name} has the class {type(other)}, not {plain}"
             assert not is_accelerated(other), f"{name} is accelerated"
             assert vars(other).keys() == vars(call.target).keys(), f"{name} has other attributes"
@@ -72,43 +71,71 @@ def plain_copies(config: Configuration) -> None:
             assert list(accelerated.state_dict()) == list(call.target.state_dict())
 
 
+def _can_be_pickled(target: Any) -> bool:
+    """Whether the plain object can be pickled; one of a class inside a function cannot."""
+    try:
+        pickle.dumps(target)
+    except (AttributeError, TypeError, pickle.PicklingError):
+        return False
+    return True
+
+
 def reference_conditions(config: Configuration) -> None:
-    """With hooks or recorders inside the object, under torch.compile, and with gradients or autocast
-    if they are not declared, the reference path runs."""
+    """Hooks and recorders of the parts run; with gradients or autocast that are not declared, the
+    reference path is used."""
     cls: Any = config.cls
     for call, accelerated in _accelerated_calls(config):
         acceleration, device = config.build(), _device(call)
-
-        def applies(
-            acceleration: Any = acceleration, target: Any = accelerated, device: Any = device
-        ) -> bool:
-            return why_not(acceleration, target, device) is None
-
         if not cls.differentiable:
             with torch.enable_grad():
-                assert not applies(), "it is used while gradients are enabled"
+                reason = why_not(acceleration, accelerated, device)
+            assert reason is not None, "it is used while gradients are enabled"
         if not cls.supports_autocast:
             with torch.autocast(device.type, dtype=torch.bfloat16):
-                assert not applies(), "it is used while autocast is enabled"
-        parts = list(accelerated.modules())[1:] if isinstance(accelerated, nn.Module) else []
-        for part in () if cls.calls_parts else parts:
-            handle = part.register_forward_hook(lambda *_: None)
-            try:
-                assert not applies(), f"it is used while {type(part).__name__} has a hook"
-            finally:
-                handle.remove()
-        for part in parts:
-            if hasattr(part, "recorders") and not cls.calls_parts:
-                part.recorders.append(object())
-                try:
-                    assert not applies(), f"it is used while {type(part).__name__} is recorded"
-                finally:
-                    part.recorders.pop()
+                reason = why_not(acceleration, accelerated, device)
+            assert reason is not None, "it is used while autocast is enabled"
+        if isinstance(accelerated, nn.Module):
+            _check_hooks(acceleration, call, accelerated)
+
+
+def _check_hooks(acceleration: Acceleration, call: Call, accelerated: nn.Module) -> None:
+    """Raise AssertionError if a hook of a part runs in the plain object only."""
+    plain = copy.deepcopy(call.target)
+    expected, actual = (
+        _called_parts(acceleration, call, target) for target in (plain, accelerated)
+    )
+    assert actual == expected, f"hooks of {sorted(expected - actual)} do not run"
+    for name, part in accelerated.named_modules():
+        recorders: Any = getattr(part, "recorders", None)
+        if recorders is not None and not acceleration.calls_parts:
+            recorders.append(object())
+            reason = why_not(acceleration, accelerated, _device(call))
+            recorders.pop()
+            assert reason is not None, f"it is used while the weights of '{name}' are recorded"
+
+
+def _called_parts(acceleration: Acceleration, call: Call, target: nn.Module) -> set[str]:
+    """Return the names of the parts whose forward hooks run in a call."""
+    called: set[str] = set()
+
+    def hook(name: str) -> Any:
+        return lambda *_: called.add(name)
+
+    handles = [
+        part.register_forward_hook(hook(name)) for name, part in target.named_modules() if name
+    ]
+    try:
+        with torch.set_grad_enabled(acceleration.differentiable):
+            getattr(target, call.method)(*call.arguments, **call.options)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return called
 
 
 def _accelerated_calls(config: Configuration) -> Iterator[tuple[Call, Any]]:
-    """Yield calls to which the acceleration applies on this machine, with an accelerated copy of the
-    object; raise NotApplicable if there are none."""
+    """Yield calls to which the acceleration applies on this machine, with an accelerated copy of
+    the object; raise NotApplicable if there are none."""
     cls: Any = config.cls
     reason, applied = "it has no cases", False
     for dtype in cls.dtypes:
@@ -178,11 +205,10 @@ def _compare(acceleration: Acceleration, what: str, actual: Any, expected: Any) 
             assert torch.equal(one, other), f"{what} {index} differs"
             continue
         assert not one.isnan().any() or other.isnan().any(), f"{what} {index} contains NaN"
-        scale = (
-            other.double().nan_to_num(0, 0, 0).abs().max().clamp(min=1.0) if other.numel() else 1
-        )
-        error = ((one.double() - other.double()).nan_to_num(0, 0, 0).abs() / scale).flatten()
-        largest = float(error.max()) if error.numel() else 0.0
+        if not one.numel():
+            continue
+        scale = max(float(other.double().nan_to_num(0, 0, 0).abs().max()), 1.0)
+        largest = float((one.double() - other.double()).nan_to_num(0, 0, 0).abs().max()) / scale
         assert largest <= TOLERANCES[one.dtype], f"{what} {index} differs by {largest:.3g}"
 
 

@@ -62,10 +62,7 @@ def padding_invariance(config: Configuration) -> None:
     """Examples of different lengths, padded to one batch, have the outputs that each has alone."""
     model = compose_model(config)
     examples = [model.example(1, length, make_generator(length)) for length in (5, 3)]
-    schema = {
-        key: field._replace(prefix=(), suffix=())
-        for key, field in (model.batch_schema() or {}).items()
-    }
+    schema = model.batch_schema() or {}
     _require_padding(model, schema, examples)
     arrays = [{key: tensor[0].cpu().numpy() for key, tensor in e.items()} for e in examples]
     batch = collate(schema, [prepare_example(schema, example) for example in arrays])

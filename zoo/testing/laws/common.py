@@ -16,25 +16,28 @@ from zoo.testing.law import Law, NotApplicable
 
 def documented(config: Configuration) -> None:
     """The docstring has a first sentence, every argument, and an equation and the shapes; that of a
-    dataset has its fields, and that of a benchmark or an acceleration only its arguments."""
+    dataset has its fields, and that of an acceleration only its arguments."""
     text = inspect.getdoc(config.cls) or ""
-    first = " ".join(text.split("\n\n")[0].split())
-    assert first.endswith("."), f"the first paragraph of the docstring is not a sentence: {first!r}"
+    check_summary_and_arguments(config.cls)
     if config.kind == "dataset":
         assert "Fields:" in text, "the docstring has no section 'Fields:'"
-    elif config.kind not in ("acceleration", "benchmark"):
+    elif config.kind != "acceleration":
         assert ".. math::" in text, "the docstring has no equation (.. math::)"
         assert "Shapes:" in text, "the docstring has no section 'Shapes:'"
-    missing = [
-        p.name for p in parameters(config.cls) if not re.search(rf"^\s+{p.name}: ", text, re.M)
-    ]
+
+
+def check_summary_and_arguments(cls: type) -> None:
+    """Assert that the docstring begins with a sentence and lists every argument."""
+    text = inspect.getdoc(cls) or ""
+    first = " ".join(text.split("\n\n")[0].split())
+    assert first.endswith("."), f"the first paragraph of the docstring is not a sentence: {first!r}"
+    missing = [p.name for p in parameters(cls) if not re.search(rf"^\s+{p.name}: ", text, re.M)]
     assert not missing, f"'Args:' in the docstring does not list: {', '.join(missing)}"
 
 
 def has_paper(config: Configuration) -> None:
-    """`paper` names the publication of the component; datasets, benchmarks and accelerations need
-    none."""
-    if config.kind in ("acceleration", "benchmark", "dataset"):
+    """`paper` names the publication of the component; datasets and accelerations need none."""
+    if config.kind in ("acceleration", "dataset"):
         raise NotApplicable(f"{with_article(config.kind)} needs no publication")
     assert config.cls.paper.strip(), "'paper' is empty"
 

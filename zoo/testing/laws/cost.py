@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -32,7 +33,7 @@ def bounded_cost_law(laws: Sequence[Law]) -> Law:
         config.parent_values()  # raises if a library is not installed
         variants = list(huge_params(config.cls, config.params))
         tasks = [
-            partial(_cost_problem, Configuration(config.cls, params, {}), laws)
+            partial(_cost_problem, replace(config, params=params, overrides={}), laws)
             for _, params in variants
         ]
         for (path, _), problem in zip(variants, run_with_limits(tasks), strict=True):

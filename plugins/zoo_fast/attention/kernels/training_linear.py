@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoo.device.column_sums import column_sums
-from zoo.device.late_gradients import LateParameters, late_parameters
 from zoo_fast.attention.concatenate import concatenate
+from zoo_fast.device.column_sums import column_sums
+from zoo_fast.device.late_gradients import LateParameters, late_parameters
 
 
 def linear(

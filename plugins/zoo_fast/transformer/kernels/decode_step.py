@@ -9,7 +9,7 @@ import torch
 import triton
 from torch import Tensor, nn
 
-from zoo.device.triton_support import dependent_launch
+from zoo_fast.device.triton_support import dependent_launch
 from zoo_fast.transformer.cached_state import SLOTS, CachedState
 from zoo_fast.transformer.kernels import attention_triton, decoding_linear_triton
 from zoo_fast.transformer.kernels.tiles import attention_tiles, linear_tiles

@@ -4,7 +4,7 @@ import torch
 import triton
 from torch import Tensor
 
-from zoo.device.triton_support import dependent_launch
+from zoo_fast.device.triton_support import dependent_launch
 from zoo_fast.transformer.kernels import embed_triton
 
 

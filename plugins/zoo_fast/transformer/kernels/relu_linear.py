@@ -15,8 +15,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from zoo.device.column_sums import add_partials
-from zoo.device.late_gradients import LateParameters, late_parameters
+from zoo_fast.device.column_sums import add_partials
+from zoo_fast.device.late_gradients import LateParameters, late_parameters
 
 _ROWS, _COLUMNS = 64, 128
 

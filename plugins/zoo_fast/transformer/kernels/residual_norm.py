@@ -11,8 +11,8 @@ import torch
 import triton
 from torch import Tensor, nn
 
-from zoo.device.column_sums import add_partials
-from zoo.device.late_gradients import LateParameters, late_parameters
+from zoo_fast.device.column_sums import add_partials
+from zoo_fast.device.late_gradients import LateParameters, late_parameters
 from zoo_fast.transformer.kernels.residual_norm_rows import (
     backward_rows,
     dropout_rows,

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 import zoo
-from zoo.plugin import Declined, Memory, PackedWeights
+from zoo.plugin import Declined, Memory
+from zoo_fast.device.packed_linear import PackedWeights
 from zoo_fast.transformer.cpu_step import PackedDecoding
 
 ATTENTION = {"scorer": "scaled-dot", "align": "soft", "heads": 2, "head_dim": 32}

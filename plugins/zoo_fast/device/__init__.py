@@ -1,0 +1,1 @@
+"""Kernels and CUDA graphs that several accelerations use."""

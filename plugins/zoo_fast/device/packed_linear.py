@@ -1,0 +1,136 @@
+"""Linear layers with packed weights, for repeated calls with few rows on the CPU."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+SMALLEST = 2**19
+"""Number of elements from which a weight is packed."""
+MAX_BYTES = 2**30
+"""Size of the weights that are packed together."""
+_ACTIVE = threading.local()
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Compute `torch.nn.functional.linear`, with packed weights inside `PackedWeights.use`."""
+    packed = packed_weights()
+    if packed is None or weight.numel() < SMALLEST:
+        return F.linear(x, weight, bias)
+    return packed.linear(x, (weight, bias))
+
+
+def why_not_packed(weight: Tensor, device: torch.device) -> str | None:
+    """Return the reason why `linear` does not use packed weights, or None."""
+    if device.type != "cpu":
+        return f"the device is '{device.type}', not 'cpu'"
+    if weight.numel() < SMALLEST:
+        return f"the weight has less than {SMALLEST:,} elements"
+    return None if packed_weights() else "weights are packed in decoding loops only"
+
+
+def packed_weights() -> PackedWeights | None:
+    """Return the packed weights in use; None outside `PackedWeights.use`."""
+    active: PackedWeights | None = getattr(_ACTIVE, "weights", None)
+    return active
+
+
+class PackedWeights:
+    """Weights in the layout of oneDNN's kernel, which is faster for few rows.
+
+    Weights are packed when they are used for the second time, and again after a change. This takes
+    about as long as two calls, and as much memory as the weights until the object is deleted. From
+    ``MAX_BYTES`` on, further weights are not packed.
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[int, ...], _Group] = {}
+        self._bytes = 0
+        self._kept: dict[nn.Module, bool] = {}
+
+    def keep(self, module: nn.Module, compute: Callable[[], bool]) -> bool:
+        """Return a property of a module, which is computed once, for example at the first step."""
+        if module not in self._kept:
+            self._kept[module] = compute()
+        return self._kept[module]
+
+    @contextmanager
+    def use(self) -> Iterator[None]:
+        """Use these weights in the calls of `linear` of this thread inside the block.
+
+        Without effect while gradients or autocast are enabled, or if there is no such kernel.
+        """
+        before = getattr(_ACTIVE, "weights", None)
+        _ACTIVE.weights = self if _is_supported() else None
+        try:
+            yield
+        finally:
+            _ACTIVE.weights = before
+
+    def linear(self, x: Tensor, *layers: tuple[Tensor, Tensor | None]) -> Tensor:
+        """Compute x W^T + b of layers (W, b) with the same input; the outputs are concatenated."""
+        key = tuple(id(weight) for weight, _ in layers)
+        group = self._groups.get(key)
+        if group is not None:
+            return group.linear(x)
+        group = self._groups[key] = _Group(layers)
+        self._bytes += group.bytes
+        group.can_pack = group.can_pack and self._bytes <= MAX_BYTES
+        return group.plain(x)
+
+
+class _Group:
+    """Layers with the same input, and their packed weight."""
+
+    def __init__(self, layers: tuple[tuple[Tensor, Tensor | None], ...]) -> None:
+        self._layers = layers
+        self._versions: list[int] = []
+        self._weight = torch.empty(0, device="cpu")
+        self._bias: Tensor | None = None
+        self.bytes = sum(weight.nbytes for weight, _ in layers)
+        self.can_pack = all(
+            part is None
+            or (part.dtype == torch.float32 and part.device.type == "cpu" and part.is_contiguous())
+            for layer in layers
+            for part in layer
+        )
+
+    def plain(self, x: Tensor) -> Tensor:
+        outputs = [F.linear(x, weight, bias) for weight, bias in self._layers]
+        return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=-1)
+
+    def linear(self, x: Tensor) -> Tensor:
+        rows = x.numel() // x.shape[-1]
+        if rows == 1 or not self.can_pack or x.dtype != torch.float32:
+            return self.plain(x)
+        versions = [part._version for layer in self._layers for part in layer if part is not None]
+        if versions != self._versions:
+            self._versions = versions
+            self._pack(rows)
+        output: Tensor = torch.ops.mkldnn._linear_pointwise(
+            x, self._weight, self._bias, "none", [], ""
+        )
+        return output
+
+    def _pack(self, rows: int) -> None:
+        weights = [weight.detach() for weight, _ in self._layers]
+        biases = [bias.detach() for _, bias in self._layers if bias is not None]
+        joint = weights[0] if len(weights) == 1 else torch.cat(weights)
+        self._weight = torch.ops.mkldnn._reorder_linear_weight(joint, rows)
+        self._bias = torch.cat(biases) if biases else None
+
+
+def _is_supported() -> bool:
+    has_kernel = torch._C._has_mkldnn and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    return (
+        has_kernel
+        and bool(torch.backends.mkldnn.enabled)
+        and not torch.is_grad_enabled()
+        and not torch.is_inference_mode_enabled()
+        and not torch.is_autocast_enabled("cpu")
+    )

@@ -1,0 +1,188 @@
+"""Decoding steps on tensors of fixed address, captured as CUDA graphs."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zoo.generation.search import DecodeState, parent_rows, update_search
+from zoo.plugin import Decoder, DecodeRequest, SearchState, State
+from zoo_fast.device.cuda_graph import GraphedFunction
+from zoo_fast.device.triton_support import why_not_triton
+from zoo_fast.generation.captured_calls import copy_into
+from zoo_fast.generation.fixed_search import FixedPrompts, FixedSearch
+from zoo_fast.generation.selection import select_next
+from zoo_fast.generation.tensors_by_name import flatten_state, structure_of, unflatten_state
+
+
+class CapturedSteps:
+    """The steps of one decoder after the first one, for inputs of one shape.
+
+    The state of the decoder and of the search are kept in tensors of fixed address, which a step
+    updates. The first steps run as they are; then the step is captured as a CUDA graph, if the
+    device is a GPU. With filters, which take tokens of growing length, only the step of the decoder
+    is captured.
+
+    Args:
+        decoder: not kept alive by this object.
+        request: the sampler and the filters; its generator is replaced by a copy.
+        first: the state after the first step, whose shapes are used.
+
+    Attributes:
+        bytes: the memory of the fixed tensors.
+        is_running: whether a call uses them.
+    """
+
+    def __init__(self, decoder: Decoder, request: DecodeRequest, first: DecodeState) -> None:
+        search = first.search
+        device = search.tokens.device
+        self._decoder = weakref.ref(decoder)
+        generator = None if request.generator is None else torch.Generator(device)
+        self._request = replace(request, generator=generator)
+        self._prompts = first.prompts
+        self._task = search.task
+        self._structure = structure_of(first.state)
+        with torch.inference_mode(False):
+            self._tensors = {
+                name: torch.empty_like(tensor, memory_format=torch.contiguous_format)
+                for name, tensor in flatten(first).items()
+            }
+        self.bytes = sum(tensor.nbytes for tensor in self._tensors.values())
+        self.is_running = False
+        generators = () if generator is None else (generator,)
+        self._graph = (
+            GraphedFunction(self._run, generators=generators) if device.type == "cuda" else None
+        )
+
+    @property
+    def reason(self) -> str | None:
+        """The reason why the step could not be captured, None if it was or was not yet."""
+        return "the device is not a GPU" if self._graph is None else self._graph.reason
+
+    def run(self, request: DecodeRequest, state: DecodeState) -> Iterator[DecodeState]:
+        """Yield the state after each further step.
+
+        Its tensors are overwritten by the next step. The generator of the request continues from
+        the last step.
+        """
+        prompts, length = state.prompts, state.search.cur_len
+        self._write(flatten(state) | {"invalid": state.invalid})
+        own, generator = self._request.generator, request.generator
+        if own is not None and generator is not None:
+            own.set_state(generator.get_state())
+        fixed, decoder_state = self._search(length), self._state()
+        self.is_running = True
+        try:
+            while True:
+                logits = self._run({}) if self._graph is None else self._graph({})
+                if self._request.filters:
+                    self._select(logits, length)
+                length += 1
+                search = replace(fixed, cur_len=length)
+                yield DecodeState(prompts, search, decoder_state, self._tensors["invalid"])
+        finally:
+            self.is_running = False
+            if own is not None and generator is not None:
+                generator.set_state(own.get_state())
+
+    def _run(self, _: Any) -> Tensor:
+        """Run the decoder's step and, without filters, the selection; return the logits."""
+        decoder = self._decoder()
+        assert decoder is not None
+        last_tokens = self._tensors["last_tokens"].view(-1, 1)
+        logits, state = decoder.step(last_tokens, self._state())
+        self._write(flatten_state(state))
+        if not self._request.filters:
+            self._select(logits)
+        return logits
+
+    def _select(self, logits: Tensor, length: int | None = None) -> None:
+        """Select the next tokens from the logits [B * W, 1, V] and reorder the state.
+
+        With filters, the length of the tokens is needed.
+        """
+        search, prompts = self._search(length), self._prompts
+        prompts = replace(prompts, suffix=self._tensors["suffix"])
+        if length is None:
+            prompts = FixedPrompts(**vars(prompts))
+        B, W = search.scores.shape
+        logits = logits.view(B, W, -1)
+        selected = select_next(search, logits, self._request, prompts)
+        if isinstance(search, FixedSearch) and why_not_triton(logits) is None:
+            from zoo_fast.generation.kernels.update import update_in_place
+
+            fixed = {name: self._tensors[name] for name in ("invalid", "last_tokens")}
+            update_in_place(search, selected, **fixed)
+            search.cur_len.add_(1)
+            updated = _flatten_sampler(selected.sampler_state)
+        else:
+            active = ~(search.finished | search.scores.isneginf())
+            invalid = (selected.nan_or_inf & active).any()
+            search = update_search(search, selected)
+            updated = _flatten_search(search) | {"invalid": self._tensors["invalid"] | invalid}
+            updated["last_tokens"] = search.last_tokens()
+            if length is not None:
+                self._tensors["cur_len"].add_(1)
+        if W > 1:
+            rows = parent_rows(selected.selection.parents)
+            updated |= flatten_state(self._state().reorder(rows))
+        self._write(updated)
+
+    def _write(self, updated: dict[str, Tensor]) -> None:
+        """Copy values to the fixed tensors; one that shares memory with them is copied first."""
+        fixed = {tensor.untyped_storage().data_ptr() for tensor in self._tensors.values()}
+        changed = {
+            name: tensor.clone() if tensor.untyped_storage().data_ptr() in fixed else tensor
+            for name, tensor in updated.items()
+            if tensor is not self._tensors[name]
+        }
+        copy_into([self._tensors[name] for name in changed], list(changed.values()))
+
+    def _state(self) -> State:
+        return unflatten_state(self._tensors, self._structure)
+
+    def _search(self, length: int | None) -> SearchState:
+        """Return the search; without a length, one that reads it from the device."""
+        prefix = "sampler_state."
+        sampler_state = {
+            n.removeprefix(prefix): t for n, t in self._tensors.items() if n.startswith(prefix)
+        }
+        fields = {name: self._tensors[name] for name in _SEARCH_FIELDS}
+        common: dict[str, Any] = {"task": self._task, "sampler_state": sampler_state, **fields}
+        if length is None:
+            return FixedSearch(cur_len=self._tensors["cur_len"], **common)
+        return SearchState(cur_len=length, **common)
+
+
+_SEARCH_FIELDS = ("tokens", "scores", "finished", "num_generated")
+
+
+def _flatten_sampler(sampler_state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {f"sampler_state.{name}": tensor for name, tensor in sampler_state.items()}
+
+
+def _flatten_search(search: SearchState) -> dict[str, Tensor]:
+    tensors: dict[str, Tensor] = {name: getattr(search, name) for name in _SEARCH_FIELDS}
+    tensors |= _flatten_sampler(search.sampler_state)
+    if isinstance(search, FixedSearch):
+        tensors["cur_len"] = search.cur_len
+    return tensors
+
+
+def flatten(state: DecodeState) -> dict[str, Tensor]:
+    """Return the tensors of a step by name."""
+    search = state.search
+    device = search.tokens.device
+    return {
+        **flatten_state(state.state),
+        **_flatten_search(search),
+        "last_tokens": search.last_tokens(),
+        "suffix": state.prompts.suffix,
+        "cur_len": torch.full((), search.cur_len, dtype=torch.long, device=device),
+        "invalid": torch.zeros((), dtype=torch.bool, device=device),
+    }

@@ -1,0 +1,156 @@
+"""The decoding loop with captured steps, packed weights and few synchronisations."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from zoo.acceleration import accelerate, is_accelerated
+from zoo.generation.loop import DecodingLoop
+from zoo.generation.prompts import build_prompts
+from zoo.generation.search import DecodeState, update
+from zoo.plugin import Acceleration, Call, Decoder, DecodeRequest, GenerationInputs, Memory, State
+from zoo.testing.tiny import TinyDecoder, TinyEmbedding, TinySampler
+from zoo_fast.device.packed_linear import PackedWeights
+from zoo_fast.generation.captured_calls import call_captured, inspect_module
+from zoo_fast.generation.compaction import Compaction
+from zoo_fast.generation.end_flags import EndFlags
+from zoo_fast.generation.kept_steps import captured_steps
+from zoo_fast.generation.selection import select_next
+from zoo_fast.generation.tensors_by_name import (
+    flatten_memory,
+    flatten_state,
+    structure_of,
+    unflatten_memory,
+    unflatten_state,
+)
+
+SYNC_EVERY = 8
+"""Steps between two synchronisations with an asynchronous device."""
+
+
+class FastDecodingLoop(Acceleration):
+    """Decodes with captured steps on a GPU, and with packed weights on the CPU.
+
+    On a GPU the end of the search is read every few steps only, while further steps run. Items that
+    are done leave the batch, unless the tokens are streamed.
+    """
+
+    name: ClassVar[str] = "fast-decoding-loop"
+    serves: ClassVar[type[DecodingLoop]] = DecodingLoop
+    supports_autocast: ClassVar[bool] = True
+    calls_parts: ClassVar[bool] = True
+
+    def run(self, target: DecodingLoop) -> tuple[Tensor, Tensor]:
+        return FastLoop(target).run()
+
+    def steps(self, target: DecodingLoop) -> Iterator[DecodeState]:
+        return FastLoop(target).steps()
+
+    def cases(self, dtype: torch.dtype) -> Iterator[Call]:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            decoder = TinyDecoder(embedding=TinyEmbedding(), summary_dim=4).eval()
+            for items in (5, 1, 0):
+                summary = torch.randn(items, 4)
+                mask = torch.ones(items, 1, dtype=torch.bool)
+                memory = Memory(summary[:, None], mask, summary)
+                inputs = GenerationInputs(decoder, memory, bos=1, eos=2, pad=0)
+                request = DecodeRequest(sampler=TinySampler(), max_length=12)
+                prompts = build_prompts(inputs, request.max_length)
+                loop = DecodingLoop(
+                    decoder=decoder, memory=memory, prompts=prompts, request=request
+                )
+                yield Call(loop, (), method="run")
+
+
+class FastLoop(DecodingLoop):
+    """A decoding loop that computes the results of another one faster."""
+
+    def __init__(self, plain: DecodingLoop) -> None:
+        sampler = plain.request.sampler
+        if not is_accelerated(sampler):
+            sampler = accelerate(copy.copy(sampler))
+        super().__init__(
+            decoder=plain.decoder,
+            memory=plain.memory,
+            prompts=plain.prompts,
+            request=replace(plain.request, sampler=sampler),
+        )
+        self._packed = PackedWeights()
+        self._inspected = inspect_module(self.decoder, self.device)
+
+    def run(self) -> tuple[Tensor, Tensor]:
+        sync_every = 1 if self.device.type == "cpu" else SYNC_EVERY
+        first = self.first()
+        compaction = Compaction(self.request.sampler, first)
+        for state in self.steps_after(first, sync_every, compaction):
+            last = state
+        return compaction.finish(last)
+
+    def steps(self) -> Iterator[DecodeState]:
+        yield from self.steps_after(self.first(), sync_every=1)
+
+    def steps_after(
+        self, state: DecodeState, sync_every: int, compaction: Compaction | None = None
+    ) -> Iterator[DecodeState]:
+        """Yield the state after each step, from the first one on, until all items are done."""
+        flags, total = EndFlags(lag=sync_every > 1), self.prompts.steps
+        further = self.further_steps(state)
+        for number in range(1, total + 1):
+            state = state if number == 1 else next(further)
+            ended = number == total
+            if ended or number % sync_every == 0:
+                all_done = self.request.sampler.done(state.search)
+                done = flags.read(state.invalid, all_done, number, wait=ended)
+                ended = ended or (done is not None and all(done))
+                reduced = None
+                if compaction is not None and done is not None and not ended:
+                    reduced = compaction.reduce(state, done, total - number)
+                if reduced is not None:
+                    state, flags = reduced, EndFlags(lag=sync_every > 1)
+                    further = self.further_steps(state)
+            yield state
+            if ended:
+                return
+
+    def further_steps(self, state: DecodeState) -> Iterator[DecodeState]:
+        """Yield the state after each further step; has no end."""
+        captured = captured_steps(self.decoder, self.request, state, self._inspected)
+        if captured is not None:
+            yield from captured.run(self.request, state)
+        while True:
+            state = self.step(state)
+            yield state
+
+    def process_prompts(self) -> tuple[Tensor, State]:
+        given = flatten_memory(self.memory) | {"prefix": self.prompts.prefix}
+        steps = self.prompts.total_length - 1
+        with self._packed.use():
+            tensors, structure = call_captured(
+                self.decoder, _process_prompts, given, steps, inspected=self._inspected
+            )
+        return tensors.pop("logits"), unflatten_state(tensors, structure)
+
+    def step(self, before: DecodeState) -> DecodeState:
+        with self._packed.use():
+            return super().step(before)
+
+    def advance(self, before: DecodeState, logits: Tensor, state: State) -> DecodeState:
+        selected = select_next(before.search, logits, self.request, before.prompts)
+        return update(before, selected, state)
+
+
+def _process_prompts(
+    decoder: Decoder, inputs: Mapping[str, Tensor], steps: int
+) -> tuple[dict[str, Tensor], State]:
+    """Return the tensors of the state after the prompts, the logits [B, 1, V] of the next tokens,
+    and the structure of the state."""
+    state = decoder.start(unflatten_memory(inputs), steps=steps)
+    logits, state = decoder.step(inputs["prefix"], state)
+    return flatten_state(state) | {"logits": logits[:, -1:]}, structure_of(state)

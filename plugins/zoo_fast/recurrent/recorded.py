@@ -1,0 +1,50 @@
+"""CUDA graphs of the recurrence: its many small kernels are launched at once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from zoo_fast.device.cuda_graph import GraphedFunction
+from zoo_fast.device.triton_support import why_not_triton
+from zoo_fast.recurrent.sequence_inputs import Settings
+
+Function = Callable[[Sequence[Tensor], Settings], Sequence[Tensor]]
+
+MAX_ELEMENTS = 2**26
+"""Number of elements of the tensors from which launches do not matter, and copies would."""
+MAX_GRAPHS = 3
+"""Number of input shapes for which a graph is kept."""
+
+
+def run_recorded(function: Function, tensors: Sequence[Tensor], settings: Settings) -> list[Tensor]:
+    """Call the function, on a GPU as a CUDA graph for each shape of the tensors.
+
+    It is called as it is in the recording of another graph and the calls before it, for large
+    tensors, and without Triton.
+    """
+    if not _is_recordable(tensors):
+        return list(function(tensors, settings))
+    graphed = _graphed(function, settings, tensors[0].device)
+    # The graph overwrites its outputs at the next call.
+    return [output.clone() for output in graphed({f"{i:02}": t for i, t in enumerate(tensors)})]
+
+
+def _is_recordable(tensors: Sequence[Tensor]) -> bool:
+    return (
+        tensors[0].is_cuda
+        and why_not_triton(tensors[0]) is None
+        and not GraphedFunction.is_recording()
+        and sum(tensor.numel() for tensor in tensors) <= MAX_ELEMENTS
+    )
+
+
+@functools.lru_cache(maxsize=8)
+def _graphed(function: Function, settings: Settings, device: torch.device) -> GraphedFunction:
+    def call(inputs: Mapping[str, Tensor]) -> Sequence[Tensor]:
+        return function([inputs[name] for name in sorted(inputs)], settings)
+
+    return GraphedFunction(call, max_graphs=MAX_GRAPHS)

@@ -1,0 +1,43 @@
+"""Lookup of token embeddings, with a kernel for the gradient of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from zoo.plugin import Acceleration, Call
+from zoo_fast.device.triton_support import why_not_triton
+from zoo_tokens.token import Token
+
+
+class TokenLookup(Acceleration):
+    """Computes the gradient of the table in Triton kernels, without sorting the tokens."""
+
+    name: ClassVar[str] = "token-lookup"
+    serves: ClassVar[type[Any]] = Token
+    dtypes: ClassVar[tuple[torch.dtype, ...]] = (torch.float32, torch.bfloat16)
+    differentiable: ClassVar[bool] = True
+    supports_autocast: ClassVar[bool] = True
+
+    def why_not(self, target: Token, device: torch.device) -> str | None:
+        table = target.table.weight
+        if not (torch.is_grad_enabled() and table.requires_grad):
+            return "the table is not trained"
+        if type(table) not in (nn.Parameter, Tensor):
+            return f"the table is a {type(table).__name__}"
+        return why_not_triton(table)
+
+    def lookup(self, target: Token, tokens: Tensor) -> Tensor:
+        from zoo_fast.tokens.kernels.lookup import lookup
+
+        return lookup(tokens, target.table.weight, target.padding)
+
+    def cases(self, dtype: torch.dtype) -> Iterator[Call]:
+        for vocab, shape, padding in ((7, (3, 15), 0), (100, (2, 5), None), (2, (1, 1), 0)):
+            token = Token(vocab=vocab, dim=6, padding=padding).to(dtype)
+            yield Call(
+                token, (torch.arange(shape[0] * shape[1]).view(shape) % vocab,), {}, "lookup"
+            )

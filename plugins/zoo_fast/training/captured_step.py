@@ -1,0 +1,104 @@
+"""Training steps that are captured as CUDA graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from zoo.plugin import Acceleration, Call, LocalStep, LossModule, reference
+from zoo_fast.device.cuda_graph import GraphedFunction
+from zoo_fast.device.late_gradients import LateGradients
+from zoo_fast.training.capture import (
+    MAX_GRAPHS,
+    make_capturable,
+    pad_lengths,
+    why_not_captured,
+)
+from zoo_fast.training.two_streams import step_on_two_streams
+
+
+class CapturedStep(Acceleration):
+    """Captures a training step as a CUDA graph for each shape of a batch, and replays it.
+
+    Lengths are padded to a multiple of 8, so that there are few shapes. The results and the random
+    numbers are those of a step that is not captured. While a step is captured, gradients of
+    parameters are computed on a second stream, on which the optimiser also updates half of them.
+    """
+
+    name: ClassVar[str] = "captured-step"
+    serves: ClassVar[type[Any]] = LocalStep
+    differentiable: ClassVar[bool] = True
+    supports_autocast: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self._reason: str | None = None
+        self._is_checked = False
+        self._graphed: GraphedFunction | None = None
+        self._stream: torch.cuda.Stream | None = None
+        self._complete: set[tuple[tuple[str, torch.Size], ...]] = set()
+
+    def why_not(self, target: LocalStep, device: torch.device) -> str | None:
+        """Return why steps are not captured. The batch can be on another device than the step."""
+        if self._graphed is not None:
+            return self._graphed.reason
+        if not self._is_checked:  # the conditions are tested once, before the first step
+            self._reason = why_not_captured(target.module, target.optimiser, target.device)
+            self._is_checked = True
+        return self._reason
+
+    def __call__(
+        self, target: LocalStep, batch: Mapping[str, Tensor]
+    ) -> tuple[Tensor, Tensor | None]:
+        if self._graphed is None:
+            make_capturable(target.optimiser)
+            self._stream = torch.cuda.Stream(target.device)  # type: ignore[no-untyped-call]
+            self._graphed = GraphedFunction(
+                partial(self._update, target), max_graphs=MAX_GRAPHS, device=target.device
+            )
+        loss, norm = self._graphed(self._pad(target, batch))
+        # The next replay overwrites the outputs of a graph.
+        return loss.clone(), None if norm is None else norm.clone()
+
+    def cases(self, dtype: torch.dtype) -> Iterator[Call]:
+        import zoo
+
+        model = zoo.compose("transformer-tiny")
+        device = next(model.parameters()).device
+        optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
+        module = LossModule(model, zoo.objective("transformer-tiny"))
+        step = LocalStep(module, model, optimiser, device=device, clip=1.0)
+        for items, length in ((3, 5), (1, 1)):
+            yield Call(step, (model.example(items, length),), method="__call__")
+
+    def _pad(self, target: LocalStep, batch: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """Pad the lengths; what was found for a shape is kept, because the schema takes long."""
+        shapes = tuple((key, tensor.shape) for key, tensor in batch.items())
+        if shapes in self._complete:
+            return batch
+        padded = pad_lengths(batch, target.model)
+        if all(padded[key] is tensor for key, tensor in batch.items()):
+            self._complete.add(shapes)
+        return padded
+
+    def _update(
+        self, target: LocalStep, batch: Mapping[str, Tensor]
+    ) -> tuple[Tensor, Tensor | None]:
+        if self._stream is None or not torch.cuda.is_current_stream_capturing():
+            updated: tuple[Tensor, Tensor | None] = reference(target, "__call__")(batch)
+            return updated
+        late = LateGradients(self._stream)
+        try:
+            with late.use(), target.autocast():
+                loss = target.module(batch)
+            late.backward(loss)
+        except RuntimeError:  # the step is not captured, and runs again
+            target.optimiser.zero_grad(set_to_none=True)
+            raise
+        norm = target.clip_gradients()
+        step_on_two_streams(target.optimiser, self._stream)
+        target.optimiser.zero_grad(set_to_none=True)
+        return loss.detach(), norm

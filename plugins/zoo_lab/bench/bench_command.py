@@ -1,0 +1,161 @@
+"""``zoo bench``: measure benchmarks against their peers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zoo.cli.run_options import DeviceOption
+from zoo.cli.verbosity import shows_messages, shows_progress
+
+if TYPE_CHECKING:
+    import torch
+
+    from zoo_lab.bench.process import BenchOptions
+    from zoo_lab.bench.result import BenchmarkResult
+    from zoo_lab.bench.selection import Case
+
+
+def command(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Benchmarks; default: all of the device type (--list).",
+        ),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="PARAM=VALUE", help="Set a parameter, for example batch=8. Repeatable."
+        ),
+    ] = None,
+    device: DeviceOption = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Largest number of measured calls.")] = 20,
+    peers: Annotated[bool, typer.Option("--peers/--no-peers", help="Measure the peers.")] = True,
+    sweep: Annotated[
+        bool,
+        typer.Option("--sweep", help="Measure each value of the parameters in 'sweep'."),
+    ] = False,
+    profile: Annotated[
+        bool,
+        typer.Option("--profile", help="Print the operations that take the time instead."),
+    ] = False,
+    max_seconds: Annotated[
+        float,
+        typer.Option(
+            "--limit",
+            min=0,
+            help="Seconds for each benchmark, in its own process; 0: no limit, in this process.",
+        ),
+    ] = 120.0,
+    list_benchmarks: Annotated[
+        bool, typer.Option("--list", help="List the benchmarks; measure nothing.")
+    ] = False,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the results to a file.")
+    ] = None,
+) -> None:
+    """Measure time and memory of computations of the zoo and of their peers.
+
+    A benchmark is measured only if its results agree with the reference path. The ratio is the
+    time of the best peer divided by ours.
+    """
+    from zoo.cli.wrapping import INTERRUPTED
+    from zoo_lab.bench.bench_table import print_results
+    from zoo_lab.bench.benchmark_report import ReportWriter
+    from zoo_lab.bench.process import BenchOptions
+    from zoo_lab.bench.selection import find_device, has_sweep, select_cases
+
+    if list_benchmarks:
+        _print_benchmarks()
+        return
+    chosen = find_device(device)
+    options = BenchOptions(str(chosen), repeats, peers, sweep)
+    cases = select_cases(names or (), chosen.type, overrides or ())
+    if profile:
+        _print_profiles(cases, chosen)
+        return
+    if sweep:
+        cases = [case for case in cases if has_sweep(case)]
+    if not cases:
+        typer.echo(f"no benchmark has {'a sweep' if sweep else f'targets for {chosen.type}'}")
+        return
+    arguments = ["zoo", "bench", *(names or ()), *options.arguments()]
+    arguments += [part for text in overrides or () for part in ("--set", text)]
+    writer = None if json_file is None else ReportWriter(json_file, arguments, chosen)
+    results: list[BenchmarkResult] = []
+
+    def save(running: Sequence[BenchmarkResult]) -> None:
+        if writer is not None:
+            writer.write([*results, *running])
+
+    try:
+        _run_cases(cases, options, max_seconds, results, save)
+    except KeyboardInterrupt:
+        print_results(results, sweep=sweep)
+        typer.echo("interrupted", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    print_results(results, sweep=sweep)
+    if any(result.problem for result in results):
+        raise typer.Exit(1)
+
+
+def _print_benchmarks() -> None:
+    from zoo.cli.output import print_rows
+    from zoo_lab.bench.registered import benchmarks
+
+    rows = [(entry.name, entry.plugin, entry.summary) for entry in benchmarks()]
+    print_rows(("name", "plugin", "summary"), rows, no_wrap=("name", "plugin"))
+
+
+def _print_profiles(cases: Sequence[Case], device: torch.device) -> None:
+    from zoo_lab.bench.profiling import profile
+
+    for case in cases:
+        typer.echo(f"{case.entry.name}\n{profile(case, device)}")
+
+
+def _run_cases(
+    cases: Sequence[Case],
+    options: BenchOptions,
+    max_seconds: float,
+    results: list[BenchmarkResult],
+    save: Callable[[Sequence[BenchmarkResult]], None],
+) -> None:
+    """Measure the cases one after another, and append their results."""
+    import torch
+
+    from zoo.cli.progress import task_progress
+    from zoo_lab.bench.bench_table import summary
+    from zoo_lab.bench.process import run_in_process
+    from zoo_lab.bench.running import run_benchmark
+    from zoo_lab.bench.selection import sweep_cases
+
+    if options.sweep and not max_seconds:
+        cases = [each for case in cases for each in sweep_cases(case)]
+    with task_progress() as progress:
+        for number, case in enumerate(cases):
+            if progress is not None:
+                progress("benchmarks", number, len(cases))
+            if max_seconds:
+                measured = run_in_process(case, options, max_seconds=max_seconds)
+            else:
+                measured = [
+                    run_benchmark(
+                        case,
+                        torch.device(options.device),
+                        repeats=options.repeats,
+                        peers=options.peers,
+                        progress=lambda running: save([running]),
+                    )
+                ]
+            results += measured
+            save([])
+            if shows_messages() and not shows_progress():
+                for result in measured:
+                    print(summary(result), file=sys.stderr, flush=True)

@@ -1,0 +1,11 @@
+"""Benchmarks of graph attention."""
+
+from zoo_lab.benchmarks.gat.benchmark_gat_layer import GatLayer
+from zoo_lab.benchmarks.gat.benchmark_gat_layer_cpu import GatLayerCpu
+from zoo_lab.benchmarks.gat.benchmark_gatv2_layer import GatV2Layer
+
+BENCHMARKS = (
+    GatLayer,
+    GatV2Layer,
+    GatLayerCpu,
+)

@@ -1,0 +1,1 @@
+"""Memory plans: the memory of each device and the communication of a training."""

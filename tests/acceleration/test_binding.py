@@ -1,0 +1,110 @@
+"""Accelerations are bound from outside, and every copy is plain."""
+
+import copy
+import io
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import zoo
+from zoo.acceleration import is_accelerated, module_paths, plain_class, reference
+from zoo.interfaces import Declined
+from zoo.registry.component_registry import ComponentRegistry
+from zoo.testing.tiny_acceleration import TinyAcceleration, TwoLayers
+
+X = torch.arange(6.0).view(2, 3)
+
+
+class Counting(TinyAcceleration):
+    calls = 0
+
+    def forward(self, target: TwoLayers, x: Tensor, *, scale: float = 1.0) -> Tensor:
+        self.calls += 1
+        return super().forward(target, x, scale=scale)
+
+
+class Declining(TinyAcceleration):
+    name = "declining"
+    order = -1
+
+    def forward(self, target: TwoLayers, x: Tensor, *, scale: float = 1.0) -> Declined:
+        return Declined("always")
+
+
+REGISTRY = ComponentRegistry().with_components([Counting, Declining], plugin="test")
+
+
+def _calls(module):
+    return module._accelerations[1].calls
+
+
+@pytest.fixture
+def model():
+    return zoo.accelerate(nn.Sequential(TwoLayers(), nn.Flatten()), registry=REGISTRY)
+
+
+def test_a_declined_call_goes_to_the_next_acceleration(model):
+    torch.testing.assert_close(model(X), reference(model[0], "forward")(X))
+    assert _calls(model[0]) == 1
+    assert isinstance(model[0], TwoLayers)
+    assert plain_class(model[0]) is TwoLayers
+
+
+def test_a_subclass_is_not_served():
+    class Other(TwoLayers):
+        pass
+
+    assert not is_accelerated(zoo.accelerate(Other(), registry=REGISTRY))
+
+
+def test_binding_twice_keeps_the_accelerations_and_unbinding_restores_the_class(model):
+    bound = model[0]._accelerations
+    assert zoo.accelerate(model, registry=REGISTRY)[0]._accelerations is bound
+    assert type(zoo.accelerate(model, enabled=False)[0]) is TwoLayers
+    assert set(vars(model[0])) == set(vars(TwoLayers()))
+
+
+def test_the_switch_turns_all_accelerations_off(model, monkeypatch):
+    monkeypatch.setenv("ZOO_FAST", "off")
+    model(X)
+    assert _calls(model[0]) == 0
+    assert not is_accelerated(zoo.accelerate(TwoLayers(), registry=REGISTRY))
+
+
+def test_hooks_of_parts_use_the_reference_path_and_own_hooks_do_not(model):
+    seen = []
+    handle = model[0].first.register_forward_hook(lambda *_: seen.append("part"))
+    model(X)
+    handle.remove()
+    assert (seen, _calls(model[0])) == (["part"], 0)
+    model[0].register_forward_hook(lambda *_: seen.append("own"))
+    model(X)
+    assert (seen, _calls(model[0])) == (["part", "own"], 1)
+
+
+def test_compiled_models_use_the_reference_path(model):
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(X), model(X))
+    assert _calls(model[0]) == 1  # of the call that is not compiled
+
+
+def test_copies_and_saved_models_are_plain(model):
+    for other in (copy.deepcopy(model), copy.copy(model[0])):
+        first = other[0] if isinstance(other, nn.Sequential) else other
+        assert type(first) is TwoLayers
+    buffer = io.BytesIO()
+    torch.save(model, buffer)
+    buffer.seek(0)
+    loaded = torch.load(buffer, weights_only=False)
+    assert type(loaded[0]) is TwoLayers
+    torch.testing.assert_close(loaded(X), model(X))
+
+
+def test_paths_of_a_model_on_the_meta_device():
+    with torch.device("meta"):
+        model = nn.Sequential(TwoLayers())
+    (declining, counting) = module_paths(model, torch.device("cpu"), REGISTRY)
+    assert (declining.name, declining.acceleration) == ("0", "declining")
+    assert counting.evaluation is None
+    assert counting.training is None

@@ -1,0 +1,115 @@
+"""Steps on tensors of fixed address, compared with the ordinary loop."""
+
+import gc
+from itertools import islice
+
+import pytest
+import torch
+
+import zoo
+from zoo.generation.loop import DecodingLoop
+from zoo.generation.prompts import build_prompts
+from zoo.plugin import DecodeRequest, GenerationInputs, Memory
+from zoo.testing.tiny import TinyDecoder, TinyEmbedding
+from zoo_fast.generation.captured_steps import CapturedSteps
+from zoo_fast.generation.kept_steps import _parameters, why_not_captured
+from zoo_sampling.beam import Beam
+from zoo_sampling.diverse_beam import DiverseBeam
+from zoo_sampling.greedy import Greedy
+from zoo_sampling.repetition_penalty import RepetitionPenalty
+from zoo_sampling.top_k import TopK
+
+# Of NumPy, in the interpreter of Triton.
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+SAMPLERS = [Greedy(), Beam(), DiverseBeam(), TopK(k=3)]
+PROMPT = torch.tensor([[1, 3, 4], [1, 5, 0]])
+
+
+def make_inputs(prompt=None, seed=0):
+    torch.manual_seed(seed)
+    decoder = TinyDecoder(embedding=TinyEmbedding(), summary_dim=4)
+    torch.nn.init.normal_(decoder.out.weight, std=2.0)
+    memory = Memory(torch.ones(2, 1, 4), torch.ones(2, 1, dtype=torch.bool), torch.randn(2, 4))
+    return GenerationInputs(decoder, memory, bos=1, eos=2, pad=0, prompt=prompt)
+
+
+def make_request(sampler, filters=()):
+    generator = torch.Generator().manual_seed(0)
+    return DecodeRequest(sampler=sampler, max_length=9, filters=filters, generator=generator)
+
+
+@pytest.mark.parametrize("filters", [[], [RepetitionPenalty()]], ids=["plain", "filtered"])
+@pytest.mark.parametrize("prompt", [None, PROMPT], ids=["no-prompt", "prompt"])
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: sampler.name)
+def test_steps_equal_those_of_the_loop(sampler, prompt, filters):
+    compare_with_loop(sampler, prompt, filters)
+
+
+@pytest.mark.parametrize("sampler", [Greedy(), Beam(width=3)], ids=lambda sampler: sampler.name)
+@pytest.mark.skipif(torch.cuda.is_available(), reason="Triton does not interpret with a GPU")
+def test_kernels_equal_the_loop(sampler, monkeypatch):
+    pytest.importorskip("triton")
+    monkeypatch.setenv("ZOO_TRITON", "interpret")
+    compare_with_loop(sampler, PROMPT, [])
+
+
+def make_loop(inputs, request):
+    prompts = build_prompts(inputs, request.max_length)
+    return DecodingLoop(
+        decoder=inputs.decoder, memory=inputs.memory, prompts=prompts, request=request
+    )
+
+
+@torch.no_grad()
+def compare_with_loop(sampler, prompt, filters):
+    steps, reused = None, False
+    for seed in (0, 1):  # the second time, the tensors of the first one are reused
+        inputs, request = make_inputs(prompt, seed), make_request(sampler, filters)
+        loop = make_loop(inputs, request)
+        state = loop.first()
+        for _ in range(6):
+            state = loop.step(state)
+        expected = state.search
+        state_after = request.generator.get_state()
+
+        request = make_request(sampler, filters)
+        if steps is None:
+            decoder = inputs.decoder
+            first = make_loop(inputs, request).first()
+            steps = CapturedSteps(decoder, request, first)
+        else:
+            reused = True
+            decoder.load_state_dict(inputs.decoder.state_dict())
+            first = make_loop(inputs, request).first()
+        *_, found = islice(steps.run(request, first), 6)
+        found = found.search
+        gc.collect()  # closes the iterator
+
+        assert found.cur_len == expected.cur_len
+        for name in ("tokens", "scores", "finished", "num_generated"):
+            assert torch.equal(getattr(found, name), getattr(expected, name)), name
+        for name, tensor in expected.sampler_state.items():
+            assert torch.equal(found.sampler_state[name], tensor), name
+        assert torch.equal(request.generator.get_state(), state_after)
+    assert reused
+
+
+def test_reasons_for_the_ordinary_loop():
+    decoder = make_inputs().decoder
+    gpu = torch.device("cuda")
+    assert why_not_captured(decoder, torch.device("cpu"), 100) == "the device is 'cpu', not 'cuda'"
+    assert why_not_captured(decoder, gpu, 100) == "the module is in training mode"
+    decoder.eval()
+    assert why_not_captured(decoder, gpu, 3) == "at most 3 tokens are generated"
+    assert why_not_captured(decoder, gpu, 100) is None
+    decoder.out.register_forward_hook(lambda *_: None)
+    assert why_not_captured(decoder, gpu, 100) == "the module has hooks"
+
+
+def test_components_with_the_same_parameters_share_a_key():
+    assert _parameters(Beam(width=3)) == _parameters(Beam(width=3))
+    assert _parameters(Beam(width=3)) != _parameters(Beam(width=4))
+    assert _parameters(Greedy()) != _parameters(Beam())
+    fast, again = (zoo.accelerate(TopK(k=3)) for _ in range(2))
+    assert _parameters(fast) == _parameters(again) != _parameters(TopK(k=3))

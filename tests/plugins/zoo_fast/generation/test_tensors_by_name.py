@@ -1,0 +1,46 @@
+"""Memories and states as tensors by name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from zoo.plugin import Memory, State
+from zoo_fast.generation.tensors_by_name import (
+    flatten_memory,
+    flatten_state,
+    structure_of,
+    unflatten_memory,
+    unflatten_state,
+)
+
+
+@dataclass(frozen=True)
+class CachedState(State):
+    """A state with further tensors and a number."""
+
+    cache: Mapping[str, Tensor] = field(default_factory=dict)
+    layers: int = 2
+
+
+def test_memory():
+    memory = Memory(
+        torch.ones(1, 2, 3), torch.ones(1, 2).bool(), torch.ones(1, 3), {"h": torch.ones(1)}
+    )
+    assert unflatten_memory(flatten_memory(memory)) == memory
+
+
+def test_state():
+    state = State({"at": torch.ones(1)}, {"0.keys": torch.zeros(2)})
+    assert unflatten_state(flatten_state(state), structure_of(state)) == state
+
+
+def test_a_subclass_keeps_its_class_and_other_fields():
+    state = CachedState({"at": torch.ones(1)}, cache={"keys": torch.zeros(2)}, layers=3)
+    structure = structure_of(state)
+    assert (structure.per_hypothesis, structure.cache, structure.layers) == ({}, {}, 3)
+    assert set(flatten_state(state)) == {"per_hypothesis.at", "cache.keys"}
+    found = unflatten_state(flatten_state(state) | {"logits": torch.ones(1)}, structure)
+    assert type(found) is CachedState
+    assert found == state

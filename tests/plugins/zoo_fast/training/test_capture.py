@@ -1,0 +1,82 @@
+"""Preparation of steps that are captured as CUDA graphs, and the reasons why they are not."""
+
+import torch
+
+import zoo
+from zoo.acceleration.binding import bound_accelerations
+from zoo.plugin import LocalStep, LossModule
+from zoo_fast.training.capture import make_capturable, pad_lengths, why_not_captured
+
+CUDA = torch.device("cuda")
+
+
+def build(name="transformer-tiny"):
+    torch.manual_seed(0)
+    model = zoo.compose(name).eval()
+    return model, LossModule(model, zoo.objective(name))
+
+
+def test_padded_lengths_have_the_same_loss():
+    model, module = build()
+    batch = model.example(3, 5, torch.Generator().manual_seed(0))
+    padded = pad_lengths(batch, model)
+    assert padded["source"].shape == (3, 8)
+    assert padded["target"].shape == (3, 9)  # bos and 8 tokens
+    assert torch.equal(padded["target"][:, : batch["target"].shape[1]], batch["target"])
+    torch.testing.assert_close(module(padded), module(batch))
+
+
+def test_lengths_that_need_no_padding_are_kept():
+    model, _ = build()
+    batch = pad_lengths(model.example(2, 5), model)
+    assert all(pad_lengths(batch, model)[key] is tensor for key, tensor in batch.items())
+
+
+def test_blocks_without_a_mask_are_not_padded():
+    model, _ = build("gpt2-tiny")
+    batch = model.example(2, 5)
+    assert "mask" in model.batch_schema()
+    assert pad_lengths(batch, model) is batch
+
+
+def test_reasons():
+    model, module = build()
+    adam = torch.optim.Adam(model.parameters())
+    assert why_not_captured(module, adam, CUDA) is None
+    reason = why_not_captured(module, adam, torch.device("cpu"))
+    assert reason == "the device is 'cpu', not 'cuda'"
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    assert why_not_captured(module, sgd, CUDA) == (
+        "optimiser SGD has no option 'capturable' or 'fused'"
+    )
+    with torch.no_grad():
+        handle = model.register_forward_hook(lambda *_: None)
+    assert why_not_captured(module, adam, CUDA) == "the model has module hooks"
+    handle.remove()
+    assert why_not_captured(module, adam, CUDA) is None
+
+
+def test_learning_rate_is_a_tensor_that_the_schedule_fills():
+    model, module = build()
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.5)
+    step = LocalStep(module, model, optimiser, device=torch.device("cpu"))
+    make_capturable(optimiser)
+    (group,) = optimiser.param_groups
+    lr = group["lr"]
+    step.set_lr(0.25)
+    assert group["lr"] is lr
+    assert (lr.item(), step.lr, group["capturable"]) == (0.125, 0.125, True)
+
+
+def test_steps_on_the_cpu_are_not_captured():
+    model, module = build()
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+    cpu = torch.device("cpu")
+    step = zoo.accelerate(LocalStep(module, model, optimiser, device=cpu))
+    batch = model.example(2, 5, torch.Generator().manual_seed(0))
+    first, norm = step(batch)
+    assert norm is None
+    assert step(batch)[0] < first
+    (captured,) = bound_accelerations(step)
+    assert captured.name == "captured-step"
+    assert captured.why_not(step, cpu) == "the device is 'cpu', not 'cuda'"

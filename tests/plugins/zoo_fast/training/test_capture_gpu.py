@@ -1,0 +1,161 @@
+"""On a CUDA device: captured steps equal steps that are not captured, also after a restart."""
+
+import pytest
+import torch
+from training_kit import make_spec, set_dropout, weights, write_files
+
+import zoo
+from zoo.acceleration.binding import bound_accelerations
+from zoo.plugin import LocalStep, LossModule
+from zoo.training.callback import Callback
+from zoo_fast.device.cuda_graph import GraphedFunction
+from zoo_fast.training.capture import pad_lengths
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device"),
+]
+
+
+def train_steps(name, capture, *, steps=20, clip=1.0, optimiser=torch.optim.AdamW):
+    torch.manual_seed(0)
+    model = zoo.compose(name).to("cuda").train()
+    module = zoo.accelerate(LossModule(model, zoo.objective(name).to("cuda")))
+    step = LocalStep(
+        module,
+        model,
+        optimiser(model.parameters(), lr=1e-3, fused=True),
+        device=torch.device("cuda"),
+        clip=clip,
+    )
+    zoo.accelerate(step, enabled=capture)
+    generator = torch.Generator().manual_seed(0)
+    batches = [model.example(4, length, generator) for length in (8, 16, 8)]
+    batches = [pad_lengths(batch, model) for batch in batches]
+    losses = []
+    for index in range(steps):
+        step.set_lr((index + 1) / steps)
+        losses.append(step(batches[index % 3])[0])
+    return model, torch.stack(losses), step
+
+
+def why_not_captured(step):
+    (captured,) = bound_accelerations(step)
+    return captured.why_not(step, step.device)
+
+
+@pytest.mark.parametrize("name", ["transformer-tiny", "ntm-tiny", "dnc-tiny", "draw-tiny"])
+def test_captured_steps_equal_others(name):
+    eager, expected, _ = train_steps(name, capture=False)
+    model, losses, step = train_steps(name, capture=True)
+    assert why_not_captured(step) is None
+    torch.testing.assert_close(losses, expected, rtol=1e-4, atol=1e-5)
+    for a, b in zip(model.parameters(), eager.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
+
+
+def test_sgd_is_captured():
+    _, losses, step = train_steps("transformer-tiny", True, optimiser=torch.optim.SGD)
+    assert why_not_captured(step) is None
+    expected = train_steps("transformer-tiny", False, optimiser=torch.optim.SGD)[1]
+    torch.testing.assert_close(losses, expected, rtol=1e-4, atol=1e-5)
+
+
+def draw(inputs):
+    return torch.nn.functional.dropout(inputs["x"], 0.5)
+
+
+def draw_without_a_graph(x, count):
+    torch.manual_seed(0)
+    return [draw({"x": x}) for _ in range(count)]
+
+
+def test_random_numbers_advance_as_without_a_graph():
+    x = torch.ones(1000, device="cuda")
+    expected = draw_without_a_graph(x, 5)
+    state = torch.cuda.get_rng_state()
+    torch.manual_seed(0)
+    graphed = GraphedFunction(draw)
+    found = [graphed({"x": x}).clone() for _ in range(5)]
+    assert graphed.graphs == 1
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    assert torch.equal(torch.cuda.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("warmup", [0, 2])
+def test_a_function_that_waits_for_the_device_is_not_recorded(warmup):
+    def scale(inputs):
+        return inputs["x"] * inputs["x"].sum().item()
+
+    graphed = GraphedFunction(scale, warmup=warmup)
+    x = torch.ones(4, device="cuda")
+    results = [graphed({"x": x}).clone() for _ in range(4)]
+    assert all(torch.equal(result, 4 * x) for result in results)
+    expected = "recording failed" if warmup == 0 else "waits for the device"
+    assert expected in graphed.reason
+    torch.randn(4, device="cuda")  # the generator is not left in the state of a recording
+    other = GraphedFunction(lambda inputs: inputs["x"] + 1)
+    assert all(torch.equal(other({"x": x}), x + 1) for _ in range(4))
+    assert other.graphs == 1
+
+
+def test_other_graphs_are_replayed_after_a_recording_that_failed():
+    x = torch.ones(1000, device="cuda")
+    expected = draw_without_a_graph(x, 6)
+    torch.manual_seed(0)
+    graphed = GraphedFunction(draw)
+    found = [graphed({"x": x}).clone() for _ in range(4)]
+    waits = GraphedFunction(lambda inputs: inputs["x"] * inputs["x"].sum().item(), warmup=0)
+    waits({"x": x})
+    assert "recording failed" in waits.reason
+    found += [graphed({"x": x}).clone() for _ in range(2)]
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_the_most_frequent_shapes_are_recorded():
+    graphed = GraphedFunction(lambda inputs: inputs["x"] + 1, warmup=1, max_graphs=2)
+    for size in (1, 1, 1, 1, 2, 2, 3, 3, 3, 3, 3):
+        graphed({"x": torch.ones(size, device="cuda")})
+    recorded = [key[0][1][0] for key, r in graphed._recordings.items() if r.graph is not None]
+    assert recorded == [1, 3]
+
+
+def test_parts_of_a_function_that_is_recorded_see_it():
+    seen = []
+
+    def add_one(inputs):
+        seen.append(GraphedFunction.is_recording())
+        return inputs["x"] + 1
+
+    graphed = GraphedFunction(add_one, warmup=2)
+    for _ in range(4):
+        graphed({"x": torch.ones(1, device="cuda")})
+    assert seen == [True] * 3  # two calls before the recording, and the recording
+    assert not GraphedFunction.is_recording()
+
+
+class Messages(Callback):
+    def __init__(self):
+        self.texts = []
+
+    def on_message(self, text):
+        self.texts.append(text)
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
+    (tmp_path / "texts").mkdir()
+    files = write_files(tmp_path / "texts")
+
+    def run(folder, steps, resume=False):
+        spec = set_dropout(make_spec(files, steps=steps, checkpoints={"every": 6}), 0.1)
+        messages = Messages()
+        callbacks = (messages,)
+        zoo.train(spec, output=tmp_path / folder, resume=resume, device="cuda", callbacks=callbacks)
+        assert not [text for text in messages.texts if "is not used" in text]
+        return weights(tmp_path / folder / "model.safetensors")
+
+    expected = run("whole", 12)
+    run("parts", 6)
+    found = run("parts", 12, resume=True)
+    for name, tensor in expected.items():
+        torch.testing.assert_close(found[name], tensor, rtol=1e-3, atol=1e-4)

@@ -1,0 +1,105 @@
+"""Captured steps, with a function in place of the CUDA graph."""
+
+import copy
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+import zoo
+from zoo.plugin import LocalStep, LossModule
+from zoo.training.callback import Callback
+from zoo.training.trainer import Trainer
+from zoo_fast.training import captured_step
+
+
+class NotGraphed:
+    """Calls the function; ``reason`` is set by the test."""
+
+    def __init__(self, function, *, max_graphs, device):
+        self.function, self.reason = function, None
+        self.shapes = []
+
+    def __call__(self, inputs):
+        self.shapes.append(inputs["source"].shape)
+        return self.function(inputs)
+
+
+@pytest.fixture
+def made(monkeypatch):
+    graphed = []
+
+    def make(function, **options):
+        graphed.append(NotGraphed(function, **options))
+        return graphed[-1]
+
+    monkeypatch.setattr(captured_step, "GraphedFunction", make)
+    monkeypatch.setattr(captured_step, "why_not_captured", lambda *_: None)
+    monkeypatch.setattr(captured_step, "make_capturable", lambda optimiser: None)
+    monkeypatch.setattr(torch.cuda, "Stream", lambda device: None)
+    return graphed
+
+
+def make_step(optimiser=torch.optim.Adam):
+    torch.manual_seed(0)
+    model = zoo.compose("transformer-tiny").eval()
+    module = LossModule(model, zoo.objective("transformer-tiny"))
+    cpu = torch.device("cpu")
+    return LocalStep(module, model, optimiser(model.parameters(), lr=0.01), device=cpu, clip=1.0)
+
+
+def test_steps_have_the_results_of_plain_ones(made):
+    plain, step = make_step(torch.optim.SGD), zoo.accelerate(make_step(torch.optim.SGD))
+    batch = plain.model.example(3, 5, torch.Generator().manual_seed(0))
+    for index in range(3):
+        for each in (plain, step):
+            each.set_lr((index + 1) / 3)
+        torch.testing.assert_close(step(batch), plain(batch))
+    (graphed,) = made
+    assert graphed.shapes == [(3, 8)] * 3
+    weights = zip(step.parameters, plain.parameters, strict=True)
+    for captured, expected in weights:
+        torch.testing.assert_close(captured, expected, rtol=1e-3, atol=1e-5)
+
+
+def test_after_a_failure_steps_are_plain(made):
+    step = zoo.accelerate(make_step())
+    batch = step.model.example(3, 5, torch.Generator().manual_seed(0))
+    first, _ = step(batch)
+    made[0].reason = "a line waits for the device"
+    second, _ = step(batch)
+    assert second < first
+    assert len(made[0].shapes) == 1
+
+
+def test_copies_are_plain(made):
+    step = zoo.accelerate(make_step())
+    step(step.model.example(3, 5, torch.Generator().manual_seed(0)))
+    copied = copy.deepcopy(step)
+    assert type(copied) is LocalStep
+    shared = {id(p) for p in copied.module.parameters()}
+    assert shared == {id(p) for p in copied.parameters}
+
+
+class Messages(Callback):
+    def __init__(self):
+        self.texts = []
+
+    def on_message(self, text):
+        self.texts.append(text)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_trainer_reports_once_why_steps_are_not_captured(device):
+    step, messages = zoo.accelerate(make_step(torch.optim.SGD)), Messages()
+    step.device = torch.device(device)
+    trainer = SimpleNamespace(
+        setup=SimpleNamespace(step=SimpleNamespace(local=step)),
+        callbacks=[messages],
+        _reported=set(),
+    )
+    for _ in range(2):
+        Trainer._report_path(trainer)
+    reason = "optimiser SGD has no option 'capturable' or 'fused'"
+    expected = f"acceleration 'captured-step' is not used: {reason}"
+    assert messages.texts == ([expected] if device == "cuda" else [])

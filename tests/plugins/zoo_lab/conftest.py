@@ -1,0 +1,13 @@
+"""Fixtures for tests of the laboratory."""
+
+import pytest
+from recipe_kit import write_recipe
+
+
+@pytest.fixture
+def recipe_folder(tmp_path, monkeypatch):
+    """The current folder, with the recipe ``letters.yaml`` and its data."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ZOO_DATA", "")  # restored after --data
+    write_recipe(tmp_path)
+    return tmp_path

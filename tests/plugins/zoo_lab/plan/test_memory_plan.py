@@ -1,0 +1,101 @@
+"""Plans of small specs."""
+
+import math
+
+import pytest
+
+import zoo
+from zoo.errors import ZooError
+from zoo.spec.composition import build_on_meta
+from zoo_lab.plan.memory_plan import make_batch, make_plan
+from zoo_lab.plan.plan_options import parse_batch, parse_devices
+
+SPEC = "gpt2-tiny"
+
+
+def _plan(devices, batch="4x8", source=SPEC, **options):
+    return make_plan(source, parse_devices(devices), batch=parse_batch(batch), **options)
+
+
+@pytest.fixture(scope="module")
+def single():
+    return _plan("single")
+
+
+def test_weights_gradients_and_the_state_of_adam(single):
+    weights = list(zoo.compose(SPEC).parameters())
+    rounded = sum(512 * math.ceil(weight.numel() / 128) for weight in weights)
+    assert single.sizes["weights"] == single.sizes["gradients"] == rounded
+    assert single.sizes["optimiser"] == 2 * rounded + 512 * len(weights)
+    assert single.total == sum(single.at_peak.values())
+
+
+def test_activations_grow_with_the_batch(single):
+    double = _plan("single", "8x8")
+    assert 1.3 < double.sizes["activations"] / single.sizes["activations"] < 2
+    assert double.sizes["weights"] == single.sizes["weights"]
+
+
+def test_bfloat16_copies_weights_and_has_smaller_activations(single):
+    half = _plan("single", precision="bfloat16")
+    assert 0 < half.at_peak["bfloat16 weights"] < half.sizes["weights"]
+    assert half.sizes["activations"] < single.sizes["activations"]
+    assert half.settings["precision"] == "bfloat16 (option)"
+
+
+def test_fsdp_with_the_layers_as_blocks():
+    model = zoo.compose(SPEC)
+
+    def rounded(tensors):
+        return sum(512 * math.ceil(tensor.numel() / 128) for tensor in tensors)
+
+    inside = {weight for layer in model.decoder.blocks for weight in layer.parameters()}
+    outside = rounded(weight for weight in model.parameters() if weight not in inside)
+    block = rounded(model.decoder.blocks[0].parameters())
+    plan = make_plan(
+        SPEC,
+        parse_devices("fsdp:4"),
+        overrides=["objective.smoothing=0.2"],
+        batch=parse_batch("1x4"),
+    )
+    assert plan.at_peak["gathered weights"] == outside + 2 * block
+    trained = sum(4 * weight.numel() for weight in model.parameters())
+    assert plan.communication["reduce-scatter"] == 3 * trained // 4
+
+
+def test_source_and_target_have_their_own_lengths():
+    model = build_on_meta(zoo.load_spec("transformer-tiny")).part
+    batch = make_batch(model, parse_batch("4x8x5"))
+    assert batch["source"].shape == (4, 8)
+    assert batch["target"].shape == (4, 5)
+
+
+def test_a_second_length_needs_a_source_and_a_target():
+    with pytest.raises(ZooError, match=r"'language-model' has one length, but the batch 2x8x8"):
+        _plan("single", "2x8x8")
+
+
+def test_a_batch_that_the_model_cannot_process():
+    with pytest.raises(ZooError, match=r"batch of 2x1000 failed: .*32; set another batch"):
+        _plan("single", "2x1000")
+
+
+def test_defaults_are_stated(single):
+    assert single.settings == {
+        "batch": "option",
+        "optimiser": "adamw (default)",
+        "precision": "float32 (default)",
+        "accumulate": "1 (default)",
+    }
+
+
+@pytest.mark.parametrize("name", ["deepspeech-ctc-tiny", "gat-tiny", "memory-network-tiny"])
+def test_models_that_read_values_are_planned(name):
+    assert _plan("single", "2x4", name).sizes["activations"] > 0
+
+
+@pytest.mark.slow
+def test_nothing_is_allocated():
+    """The weights of llama-7b take 27 GB."""
+    plan = _plan("fsdp:64", "1x64", "llama-7b")
+    assert plan.sizes["weights"] > 25e9 / 64

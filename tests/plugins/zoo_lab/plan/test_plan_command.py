@@ -1,0 +1,64 @@
+"""``zoo plan``."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from zoo.cli.main import app
+from zoo.cli.output import format_bytes
+from zoo.errors import ZooError
+from zoo_lab.plan.memory_plan import make_plan
+from zoo_lab.plan.plan_options import parse_batch, parse_devices
+
+
+def _run(*arguments):
+    done = CliRunner().invoke(app, ["plan", "gpt2-tiny", *arguments])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_the_plan_is_printed():
+    text = _run("--devices", "fsdp:2", "--batch", "2x8")
+    assert "gpt2-tiny, fsdp:2: each of 2 devices, batch 2x8 (option)" in text
+    assert "optimiser adamw (default), precision float32 (default)" in text
+    parts = [line.split("  ")[0] for line in text.splitlines()]
+    for part in ("weights", "gradients", "optimiser", "activations", "gathered weights", "total"):
+        assert part in parts
+    assert "reduce-scatter: " in text
+
+
+def test_the_plan_is_printed_as_json():
+    report = json.loads(_run("--devices", "ddp:4", "--batch", "2x8", "--json"))
+    assert report["ok"] is True
+    plan = report["plan"]
+    assert plan["devices"] == 4
+    assert plan["total"] == sum(plan["at_peak"].values())
+    assert plan["communication"] == {"all-reduce": 2 * 3 * 4 * report["parameters"] // 4}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--devices", "fsdp"], "'fsdp' is not a plan; expected 'single'"),
+        (["--devices", "single", "--batch", "8"], "'8' is not a batch; expected ITEMSxLENGTH"),
+    ],
+)
+def test_wrong_options(arguments, message):
+    done = CliRunner().invoke(app, ["plan", "gpt2-tiny", *arguments])
+    assert isinstance(done.exception, ZooError)
+    assert message in str(done.exception)
+
+
+@pytest.mark.slow
+def test_the_table_in_the_docs_is_the_output():
+    page = (Path(__file__).parents[4] / "docs" / "scaling.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    columns = {row[0]: row[1:] for row in rows}
+    for index, devices in enumerate(columns["`gpt2-small`, batch 8x512"]):
+        plan = make_plan("gpt2-small", parse_devices(devices), batch=parse_batch("8x512"))
+        sizes = {name: format_bytes(size) for name, size in plan.sizes.items()}
+        assert sizes == {name: columns[name][index] for name in sizes}
+        assert columns["total at the peak"][index] == format_bytes(plan.total)
+        assert columns["sent per update"][index] == format_bytes(sum(plan.communication.values()))

@@ -1,1 +1,0 @@
-"""Measurements of benchmarks: time, memory, the ratio to the best peer and the floor."""

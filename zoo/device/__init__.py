@@ -1,1 +1,0 @@
-"""What depends on the device: CUDA graphs, and the conditions of Triton kernels."""

@@ -1,0 +1,105 @@
+"""The batch that `zoo.generate` passes to a model: texts or token IDs, images or audio."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from zoo.data.padding import MASK, length_mask, pad_arrays
+from zoo.data.preprocessing import build_preprocessors
+from zoo.data.special_tokens import add_bos, add_special_tokens
+from zoo.data.tokenizer import Tokenizer
+from zoo.errors import ZooError, truncate
+from zoo.generation.raw_inputs import encode_inputs, model_device, to_list
+from zoo.interfaces import Model
+from zoo.registry.component_registry import ComponentRegistry
+
+
+def encode_batch(
+    model: Model, inputs: Sequence[Any], registry: ComponentRegistry | None
+) -> dict[str, Tensor]:
+    """Return a batch of token IDs [B, S], padded on the right, or of images or audio."""
+    preprocessors = build_preprocessors(model, registry=registry)
+    preprocessor = preprocessors.get("source" if model.generation_input == "source" else "target")
+    if preprocessor is not None and preprocessor.content != "text":
+        examples = [{"source": value} for value in to_list(inputs)]
+        return encode_inputs(model, {"source": preprocessor}, examples)
+    if isinstance(inputs, str) or not all(isinstance(row, Iterable) for row in inputs):
+        found = truncate(repr(inputs), 80)
+        raise ZooError(f"inputs is {found}; expected a list of texts, or of lists of token IDs")
+    if not inputs:
+        raise ZooError("inputs is empty; expected at least one text or list of token IDs")
+    assert model.generation_input is not None  # checked by _build_request
+    side = "source" if model.generation_input == "source" else "target"
+    embedding, vocab_size = model.get_embedding(side), model.vocab_size(side)
+    if not vocab_size:
+        raise ZooError(
+            f"model '{model.name}' does not take tokens (its {side} embedding is "
+            f"'{embedding.name}') and has no preprocessor for '{side}'; add it to the section "
+            "'preprocessing' of the spec, or call model.generate with a batch of tensors"
+        )
+    if isinstance(inputs[0], str) and preprocessor is not None:
+        encoded = preprocessor.encode_many(inputs)
+        if model.generation_input == "source":
+            field = (model.batch_schema() or {})["source"]
+            encoded = [add_special_tokens(row, field) if row.size else row for row in encoded]
+        rows = [row.tolist() for row in encoded]
+    elif isinstance(inputs[0], str):
+        tokenizer = get_tokenizer(model, side)
+        if tokenizer is None:
+            raise ZooError(
+                f"model '{model.name}' has no tokenizer; pass token IDs (command line: --ids), or "
+                "add a tokenizer with the option --tokenizer of zoo compose or zoo import"
+            )
+        rows = tokenizer.encode(inputs)
+    else:
+        rows = [_to_ids(row, number) for number, row in enumerate(inputs, 1)]
+    if model.generation_input == "prompt":
+        rows = [add_bos(row, model.bos) for row in rows]
+    for number, row in enumerate(rows, 1):
+        if not row:
+            raise ZooError(f"input {number} is empty; expected at least one token")
+        invalid = [token for token in row if not 0 <= token < vocab_size]
+        if invalid:
+            raise ZooError(
+                f"input {number} contains token ID {invalid[0]}, out of range for a vocabulary of "
+                f"{vocab_size:,} tokens"
+            )
+    return _pad_rows(model, rows, embedding.padding)
+
+
+def _pad_rows(model: Model, rows: Sequence[list[int]], padding: int | None) -> dict[str, Tensor]:
+    """Return the batch of token IDs, with a mask if the model has no padding token."""
+    assert model.generation_input is not None
+    device = model_device(model)
+    padded = pad_arrays([np.array(row, dtype=np.int64) for row in rows], padding or 0)
+    batch = {model.generation_input: torch.from_numpy(padded).to(device)}
+    lengths = np.array([len(row) for row in rows])
+    if padding is None and len(set(lengths.tolist())) > 1:
+        if model.generation_input != "prompt":
+            raise ZooError(
+                f"model '{model.name}' has no padding token, so all inputs must have the same "
+                f"length, but lengths are {sorted(set(lengths.tolist()))}"
+            )
+        mask = length_mask(lengths, padded.shape[1])
+        batch[MASK] = torch.from_numpy(mask).to(device)
+    return batch
+
+
+def _to_ids(row: Iterable[Any], number: int) -> list[int]:
+    try:
+        return [operator.index(token) for token in row]
+    except TypeError:
+        found = truncate(repr(row), 80)
+        raise ZooError(f"input {number} is {found}; expected a list of token IDs") from None
+
+
+def get_tokenizer(model: Model, side: str) -> Tokenizer | None:
+    """Return the tokenizer stored in a model for its source or target."""
+    text = (model.tokenizer or {}).get(side)
+    return None if text is None else Tokenizer(text)
