@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     )
     from zoo.attention import (
         AdditiveScorer as AdditiveScorer,
+        Attended as Attended,
         Attention as Attention,
         RecordsAttention as RecordsAttention,
         ScorerBank as ScorerBank,

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from zoo.plugin import Attention, Blueprint, Mask, Position, WidthConflict
+from zoo.plugin import Attended, Attention, Blueprint, Mask, Position, WidthConflict
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.norm import Norm
 
@@ -79,11 +79,13 @@ class Block(nn.Module):
             states: Tensor | Mapping[str, Tensor] = y
             if update_cache is not None:
                 states = update_cache(self.attention.prepare(y, position=position, offset=offset))
+            attended: Attended
             attended = self.attention(y, states, mask, position=position, offset=offset)
             return attended.context
 
         def attend_memory(y: Tensor) -> Tensor:
-            return self.cross(y, memory, memory_mask, offset=offset).context
+            attended: Attended = self.cross(y, memory, memory_mask, offset=offset)
+            return attended.context
 
         x = self.residual(x, attend, self.attention_norm)
         if memory is not None:
@@ -101,6 +103,11 @@ class Block(nn.Module):
         else:
             result = norm(x + self.dropout(sublayer(x)))
         return result
+
+
+def layer_list(blocks: nn.ModuleList) -> list[Block]:
+    """Return the blocks of a stack."""
+    return list(blocks)  # type: ignore[arg-type]
 
 
 def _build_attention(attention: Blueprint[Attention], dim: int, memory_dim: int) -> Attention:

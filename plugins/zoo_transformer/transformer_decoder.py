@@ -21,7 +21,7 @@ from zoo.plugin import (
     State,
     build_layers,
 )
-from zoo_transformer.block import Block, build_position, position_bias
+from zoo_transformer.block import Block, build_position, layer_list, position_bias
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.norm import Norm
 from zoo_transformer.output import Output
@@ -93,7 +93,9 @@ class TransformerDecoder(Decoder):
                 dropout=dropout,
             ),
         )
-        self.position = build_position(position, self.blocks[0].attention, dim, causal=True)
+        self.position = build_position(
+            position, layer_list(self.blocks)[0].attention, dim, causal=True
+        )
         self.embedding_norm = norms.build(dim) if norms.embedding else None
         self.final_norm = norms.build(dim) if norms.final else None
         self.dropout = nn.Dropout(dropout)
@@ -110,7 +112,7 @@ class TransformerDecoder(Decoder):
         per_hypothesis: dict[str, Tensor] = {"at": memory.mask.new_zeros(B, dtype=torch.long)}
         per_source: dict[str, Tensor] = {"mask": memory.mask}
         empty = self.embed(memory.mask.new_zeros(B, 1, dtype=torch.long))
-        for index, block in enumerate(self.blocks):
+        for index, block in enumerate(layer_list(self.blocks)):
             prepared = block.attention.prepare(empty)
             for name, tensor in prepared.items():  # [B, Hkv, steps, *]
                 shape = (B, tensor.shape[1], steps, tensor.shape[3])
@@ -133,7 +135,7 @@ class TransformerDecoder(Decoder):
         bias = position_bias(self.position, x, keys, offset=offset)
         mask = Mask(causal=True, offset=offset, bias=bias)
         after = {"at": before["at"] + T}
-        for index, block in enumerate(self.blocks):
+        for index, block in enumerate(layer_list(self.blocks)):
             source = None
             if self.memory_dim:
                 source = {name: per_source[f"{index}.{name}"] for name in ("keys", "values")}

@@ -30,11 +30,10 @@ def why_not(acceleration: Acceleration, target: Any, device: torch.device) -> st
         return "gradients are enabled"
     if not acceleration.supports_autocast and torch.is_autocast_enabled(device.type):
         return "autocast is enabled"
-    if not acceleration.calls_parts and isinstance(target, nn.Module):
-        reason = _why_not_skip_parts(target)
-        if reason is not None:
-            return reason
-    return acceleration.why_not(target, device)
+    reason = acceleration.why_not(target, device)
+    if reason is None and not acceleration.calls_parts and isinstance(target, nn.Module):
+        reason = _why_not_skip_parts(target)  # last, because it visits all parts
+    return reason
 
 
 def is_off() -> bool:
@@ -54,7 +53,7 @@ def _why_not_skip_parts(target: nn.Module) -> str | None:
         inner = pending.pop()
         if has_own_hooks(inner):
             return "a part has module hooks"
-        if getattr(inner, "recorders", None):
+        if vars(inner).get("recorders"):  # `getattr` is slow if there is no such attribute
             return "attention weights or samples are recorded"
         pending.extend(part for part in inner._modules.values() if part is not None)
     return None

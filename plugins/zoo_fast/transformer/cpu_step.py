@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
+from weakref import ref
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ from zoo_fast.attention.fused_softmax import fused_softmax
 from zoo_fast.device.packed_linear import PackedWeights, packed_weights
 from zoo_fast.transformer.cached_state import CachedState
 from zoo_fast.transformer.fused_step import why_not_blocks
-from zoo_transformer.block import Block
+from zoo_transformer.block import Block, layer_list
 from zoo_transformer.transformer_decoder import TransformerDecoder
 
 Sublayer = Callable[[Tensor], Tensor]
@@ -30,11 +31,23 @@ class PackedDecoding(Acceleration):
     serves: ClassVar[type[TransformerDecoder]] = TransformerDecoder
     order: ClassVar[int] = 1
 
+    def __init__(self) -> None:
+        self._checked: Callable[[], PackedWeights | None] = lambda: None
+        self._reason: str | None = None
+
     def why_not(self, target: TransformerDecoder, device: torch.device) -> str | None:
         if device.type != "cpu":
             return f"the device is '{device.type}', not 'cpu'"
         if target.training:
             return "the decoder is in training mode"
+        packed = packed_weights()
+        if packed is None:
+            return "no packed weights are in use"
+        if self._checked() is not packed:  # once per generation, because it takes time
+            self._checked, self._reason = ref(packed), self._why_not_parts(target)
+        return self._reason
+
+    def _why_not_parts(self, target: TransformerDecoder) -> str | None:
         if target.position is not None and target.position.has_bias:
             return f"position '{target.position.name}' adds a bias to the scores"
         return why_not_blocks(target)
@@ -43,15 +56,14 @@ class PackedDecoding(Acceleration):
         self, target: TransformerDecoder, tokens: Tensor, state: State
     ) -> tuple[Tensor, State] | Declined:
         packed = packed_weights()
-        if packed is None:
-            return Declined("no packed weights are in use")
+        assert packed is not None
         if tokens.shape[1] != 1 or isinstance(state, CachedState):
             return Declined(f"there are {tokens.shape[1]} tokens, or the state is that of kernels")
         at = state.per_hypothesis["at"]
         offset = int(at[0])
         x = target.embed(tokens, offset)
         blocks = _Blocks(state, target.position, offset, packed)
-        for index, block in enumerate(target.blocks):
+        for index, block in enumerate(layer_list(target.blocks)):
             x = blocks.run(index, block, x)
         return target.logits(x), state.updated({**state.per_hypothesis, "at": at + 1})
 
@@ -59,6 +71,7 @@ class PackedDecoding(Acceleration):
         from zoo_fast.transformer.example_calls import decoder_calls
 
         for decoder, memory, tokens in decoder_calls(dtype):
+            # The packed weights are in use until the next case.
             with torch.no_grad(), PackedWeights().use():
                 state = decoder.start(memory, steps=3)
                 yield Call(decoder, (tokens[:, :1], state), method="step")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from zoo.plugin import (
     Acceleration,
@@ -36,7 +36,7 @@ from zoo_fast.transformer.residual import (
     why_not_norm,
     why_not_residual_norm,
 )
-from zoo_transformer.block import Block
+from zoo_transformer.block import Block, layer_list
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.transformer_decoder import TransformerDecoder
 from zoo_transformer.transformer_encoder import TransformerEncoder
@@ -90,10 +90,10 @@ class EncoderBlocks(Acceleration):
     supports_autocast: ClassVar[bool] = True
 
     def why_not(self, target: TransformerEncoder, device: torch.device) -> str | None:
-        return _why_not_blocks(target.blocks) or why_not_triton_on(device.type)
+        return _why_not_blocks(layer_list(target.blocks)) or why_not_triton_on(device.type)
 
     def run_blocks(self, target: TransformerEncoder, x: Tensor, mask: Mask) -> Tensor | Declined:
-        blocks: list[Block] = list(target.blocks) * (target.layers if target.share_layers else 1)
+        blocks = layer_list(target.blocks) * (target.layers if target.share_layers else 1)
         reason = why_not_residual_norm(x, blocks[0].attention_norm)
         if reason is not None:
             return Declined(reason)
@@ -120,12 +120,12 @@ class DecoderBlocks(Acceleration):
     def why_not(self, target: TransformerDecoder, device: torch.device) -> str | None:
         if target.memory_dim and device.type == "cuda" and torch.is_grad_enabled():
             return None
-        return _why_not_blocks(target.blocks) or why_not_triton_on(device.type)
+        return _why_not_blocks(layer_list(target.blocks)) or why_not_triton_on(device.type)
 
     def run_blocks(
         self, target: TransformerDecoder, x: Tensor, mask: Mask, memory: Memory
     ) -> Tensor | Declined:
-        blocks: list[Block] = list(target.blocks)
+        blocks = layer_list(target.blocks)
         sources: Sequence[Source] = [None] * len(blocks)
         if target.memory_dim:
             sources = prepare_memories([block.cross for block in blocks], memory.states)
@@ -158,7 +158,7 @@ def why_not_block(block: Block) -> str | None:
     return next((reason for reason in reasons if reason is not None), None)
 
 
-def _why_not_blocks(blocks: Sequence[Block] | nn.ModuleList) -> str | None:
+def _why_not_blocks(blocks: Sequence[Block]) -> str | None:
     reasons = (why_not_block(block) for block in blocks)
     return next((reason for reason in reasons if reason is not None), None)
 
@@ -195,7 +195,8 @@ class _FusedBlock:
         return x, residual
 
     def _attend(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        attention, states = self.block.attention, x
+        attention = self.block.attention
+        states: Tensor | Mapping[str, Tensor] = x
         if self.update_cache is not None:
             prepared = attention.prepare(x, position=self.position, offset=self.offset)
             states = self.update_cache(prepared)

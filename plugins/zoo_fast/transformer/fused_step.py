@@ -24,6 +24,7 @@ from zoo_fast.transformer.positions import (
     why_not_tables,
 )
 from zoo_fast.transformer.residual import why_not_norm
+from zoo_transformer.block import layer_list
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.norm import RMSNorm
 from zoo_transformer.scaled_dot import ScaledDot
@@ -61,8 +62,8 @@ class FusedDecoding(Acceleration):
         like = torch.empty(0, dtype=next(target.parameters()).dtype, device=device)
         history: dict[str, Tensor] = {}
         shared: dict[str, Tensor] = {"mask": memory.mask}
-        for index, block in enumerate(target.blocks):
-            attention: Attention = block.attention
+        for index, block in enumerate(layer_list(target.blocks)):
+            attention = block.attention
             for name in ("keys", "values"):  # [R, Hkv, N, D]
                 history[f"{index}.{name}"] = like.new_zeros(
                     R, attention.kv_heads, steps, attention.head_dim
@@ -75,7 +76,7 @@ class FusedDecoding(Acceleration):
             SLOTS: torch.zeros(R, steps, dtype=torch.int16, device=device),
         }
         tables = _tables(target, steps, like)
-        return CachedState(rows=rows, history=history, shared=shared, tables=tables)
+        return CachedState(rows=rows, history=history, shared=shared, tables=tables)  # type: ignore[call-arg]
 
     def step(
         self, target: TransformerDecoder, tokens: Tensor, state: State
@@ -101,7 +102,7 @@ class FusedDecoding(Acceleration):
         x = run_blocks(
             x,
             state,
-            list(target.blocks),
+            layer_list(target.blocks),
             interleaved=is_interleaved(target.position),
             final_norm=target.final_norm,
             matrix=matrix,
@@ -112,11 +113,11 @@ class FusedDecoding(Acceleration):
     def cases(self, dtype: torch.dtype) -> Iterator[Call]:
         from zoo_fast.transformer.example_calls import decoder_calls
 
-        with torch.no_grad():
-            for decoder, memory, tokens in decoder_calls(dtype):
-                yield Call(decoder, (memory,), {"steps": 3}, method="start")
+        for decoder, memory, tokens in decoder_calls(dtype):
+            yield Call(decoder, (memory,), {"steps": 3}, method="start")
+            with torch.no_grad():
                 state = self.start(decoder, memory, steps=3)
-                yield Call(decoder, (tokens[:, :1], state), method="step")
+            yield Call(decoder, (tokens[:, :1], state), method="step")
 
     def tensors(self, output: Any) -> list[Tensor]:
         """Return the logits of a step, or the caches of a new state."""
@@ -128,7 +129,7 @@ class FusedDecoding(Acceleration):
 
 def why_not_blocks(decoder: TransformerDecoder) -> str | None:
     """Return the reason why a step does not support the parts of a block, or None if it does."""
-    for block in decoder.blocks:
+    for block in layer_list(decoder.blocks):
         norms = [block.attention_norm, block.feed_forward_norm]
         norms += [block.cross_norm] if block.memory_dim else []
         if plain_class(block.feed_forward) is not FeedForward:

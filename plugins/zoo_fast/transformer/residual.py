@@ -41,9 +41,13 @@ def draw_seeds(count: int, like: Tensor) -> Sequence[Tensor]:
 
 def why_not_residual_norm(x: Tensor, norm: nn.Module) -> str | None:
     """Return the reason why dropout, sum and norm are not computed in one kernel, or None."""
+    reason = why_not_norm(norm)
+    if reason is not None:
+        return reason
     if x.shape[-1] > _MAX_WIDTH or x.numel() == 0:
         return f"the shape is {list(x.shape)}"
-    return why_not_norm(norm) or why_not_triton(x, norm.weight)
+    assert isinstance(norm.weight, Tensor)
+    return why_not_triton(x, norm.weight)
 
 
 def why_not_norm(norm: nn.Module) -> str | None:
