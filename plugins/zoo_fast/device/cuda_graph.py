@@ -1,4 +1,4 @@
-"""CUDA graphs: functions that are recorded once and replayed without the cost of launches."""
+"""CUDA graphs: functions that are captured once and replayed without the cost of launches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_SHAPES = 4096
 
 
 @dataclass
-class _Recording:
+class _Capture:
     """The calls with inputs of one shape."""
 
     calls: int = 0
@@ -30,8 +30,8 @@ class _Recording:
 
 
 class _Warmups:
-    """Number of calls before a recording that run now. The backward pass runs in other threads, so
-    the number is one for all threads."""
+    """Number of warm-up calls that run now. The backward pass runs in other threads, so the number
+    is one for all threads."""
 
     def __init__(self) -> None:
         self.running = 0
@@ -47,25 +47,24 @@ _WARMUPS = _Warmups()
 
 
 class GraphedFunction:
-    """A function of tensors on a CUDA device, recorded as one CUDA graph for each input shape.
+    """A function of tensors on a CUDA device, captured as one CUDA graph for each input shape.
 
     The first calls with a shape run the function as it is, so that kernels are compiled and buffers
-    allocated; the next one records it. A replay copies the inputs to fixed tensors and returns the
+    allocated; the next one captures it. A replay copies the inputs to fixed tensors and returns the
     fixed outputs of the graph, which the next replay overwrites. What the function updates in place
     (weights, caches) must keep its address. The Python code of the function, and module hooks, run
-    only in the first calls and when a shape is recorded. Random numbers are the same as without a
+    only in the first calls and when a shape is captured. Random numbers are the same as without a
     graph.
 
-    A function that has graphs of its own should not record them in the first calls or a recording
-    of another one: `is_recording` is then true.
+    Nested capture is disabled during warm-up and capture: `is_capturing` is then true.
 
-    If the function waits for the device, which a graph cannot do, or recording fails, the function
+    If the function waits for the device, which a graph cannot do, or capture fails, the function
     is called as it is from then on, and ``reason`` says why. The graphs share one memory pool.
 
     Args:
         function: called with the inputs, by name, on the device.
-        warmup: number of calls before the recording; the last one looks for synchronisations.
-        max_graphs: number of shapes that are recorded: the most frequent ones.
+        warmup: number of calls before the capture; the last one looks for synchronisations.
+        max_graphs: number of shapes that are captured: the most frequent ones.
         generators: random generators that the function uses besides the device's default one.
         device: the device to which inputs are copied; by default they are on the device.
     """
@@ -85,60 +84,60 @@ class GraphedFunction:
         self.generators = generators
         self.device = device
         self.reason: str | None = None
-        self._recordings: dict[Key, _Recording] = {}
+        self._captures: dict[Key, _Capture] = {}
         self._pool: Any = None
         self._stream: torch.cuda.Stream | None = None
 
     @staticmethod
-    def is_recording() -> bool:
-        """Whether a function is recorded, or called for the first times before it."""
+    def is_capturing() -> bool:
+        """Whether a function is captured, or called for the first times before it."""
         return _WARMUPS.running > 0 or torch.cuda.is_current_stream_capturing()
 
     @property
     def graphs(self) -> int:
-        """Number of recorded shapes."""
-        return sum(recording.graph is not None for recording in self._recordings.values())
+        """Number of captured shapes."""
+        return sum(capture.graph is not None for capture in self._captures.values())
 
     def __call__(self, inputs: Inputs) -> Any:
         if self.reason is not None:
             return self.function(self._on_device(inputs))
-        recording = self._find(inputs)
-        recording.calls += 1
-        if recording.graph is None and recording.calls > self.warmup and self._has_room(recording):
-            self._record(recording, inputs)
-        if recording.graph is None or recording.inputs is None:
-            with _WARMUPS if recording.calls <= self.warmup else contextlib.nullcontext():
-                return self._run_on_side_stream(inputs, check=recording.calls == self.warmup)
-        for name, fixed in recording.inputs.items():
+        capture = self._find(inputs)
+        capture.calls += 1
+        if capture.graph is None and capture.calls > self.warmup and self._has_room(capture):
+            self._capture(capture, inputs)
+        if capture.graph is None or capture.inputs is None:
+            with _WARMUPS if capture.calls <= self.warmup else contextlib.nullcontext():
+                return self._run_on_side_stream(inputs, check=capture.calls == self.warmup)
+        for name, fixed in capture.inputs.items():
             if fixed is not inputs[name]:
                 fixed.copy_(inputs[name], non_blocking=True)
-        recording.graph.replay()
-        return recording.outputs
+        capture.graph.replay()
+        return capture.outputs
 
     def _on_device(self, inputs: Inputs) -> Inputs:
         if self.device is None:
             return inputs
         return {name: t.to(self.device, non_blocking=True) for name, t in inputs.items()}
 
-    def _find(self, inputs: Inputs) -> _Recording:
+    def _find(self, inputs: Inputs) -> _Capture:
         key = tuple((name, t.shape, t.dtype) for name, t in sorted(inputs.items()))
-        if len(self._recordings) >= _MAX_SHAPES and key not in self._recordings:
-            self._recordings = {k: r for k, r in self._recordings.items() if r.graph is not None}
-        return self._recordings.setdefault(key, _Recording())
+        if len(self._captures) >= _MAX_SHAPES and key not in self._captures:
+            self._captures = {k: r for k, r in self._captures.items() if r.graph is not None}
+        return self._captures.setdefault(key, _Capture())
 
-    def _has_room(self, recording: _Recording) -> bool:
-        """Return whether to record a shape; drop the graph of a less frequent one if needed."""
-        recorded = [r for r in self._recordings.values() if r.graph is not None]
-        if len(recorded) < self.max_graphs:
+    def _has_room(self, capture: _Capture) -> bool:
+        """Return whether to capture a shape; drop the graph of a less frequent one if needed."""
+        captured = [r for r in self._captures.values() if r.graph is not None]
+        if len(captured) < self.max_graphs:
             return True
-        rarest = min(recorded, key=lambda r: r.calls)
-        if rarest.calls >= recording.calls:
+        rarest = min(captured, key=lambda r: r.calls)
+        if rarest.calls >= capture.calls:
             return False
         rarest.graph = rarest.inputs = rarest.outputs = None
         return True
 
     def _run_on_side_stream(self, inputs: Inputs, *, check: bool) -> Any:
-        """Run the function on the stream of the recording, as warm-up."""
+        """Run the function on the stream of the capture, as warm-up."""
         if self._stream is None:
             self._stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
         moved = self._on_device(inputs)
@@ -153,7 +152,7 @@ class GraphedFunction:
         torch.cuda.current_stream().wait_stream(self._stream)
         return outputs
 
-    def _record(self, recording: _Recording, inputs: Inputs) -> None:
+    def _capture(self, capture: _Capture, inputs: Inputs) -> None:
         fixed = {name: t.to(self.device or t.device, copy=True) for name, t in inputs.items()}
         graph = torch.cuda.CUDAGraph()
         for generator in self.generators:
@@ -168,11 +167,11 @@ class GraphedFunction:
             ):
                 outputs = self.function(fixed)
         except RuntimeError as error:
-            self.reason = f"recording failed: {str(_first(error)).splitlines()[0]}"
-            self._recordings.clear()
-            _end_failed_recording(self._pool, state)
+            self.reason = f"capture failed: {str(_first(error)).splitlines()[0]}"
+            self._captures.clear()
+            _end_failed_capture(self._pool, state)
             return
-        recording.graph, recording.inputs, recording.outputs = graph, fixed, outputs
+        capture.graph, capture.inputs, capture.outputs = graph, fixed, outputs
 
 
 @contextlib.contextmanager
@@ -203,10 +202,10 @@ def _first(error: BaseException) -> BaseException:
     return error
 
 
-def _end_failed_recording(pool: Any, state: Tensor) -> None:
-    """Restore allocator and random generator, which torch leaves in the state of a recording.
+def _end_failed_capture(pool: Any, state: Tensor) -> None:
+    """Restore allocator and random generator, which torch leaves in the state of a capture.
 
-    Recording nothing ends that state of the generator, which graphs of other functions use too. If
+    Capturing nothing ends that state of the generator, which graphs of other functions use too. If
     this fails, the generator gets a new state, and these graphs cannot be replayed.
     """
     device = torch.cuda.current_device()

@@ -1,4 +1,4 @@
-"""Gradients of parameters on a second stream, beside the rest of a recorded backward pass.
+"""Gradients of parameters on a second stream, beside the rest of a captured backward pass.
 
 The gradient of a layer's inputs is needed by the layer before it, those of its parameters only by
 the optimiser. Their kernels use the device together with others that do not fill it.
@@ -97,7 +97,7 @@ class LateGradients:
         if not self.is_open or torch.is_grad_enabled():
             raise RuntimeError(
                 "a layer was differentiated outside of the backward pass of the training step, or "
-                "twice, which cannot be recorded"
+                "twice, which cannot be captured"
             )
 
 

@@ -37,7 +37,7 @@ def _is_recordable(tensors: Sequence[Tensor]) -> bool:
     return (
         tensors[0].is_cuda
         and why_not_triton(tensors[0]) is None
-        and not GraphedFunction.is_recording()
+        and not GraphedFunction.is_capturing()
         and sum(tensor.numel() for tensor in tensors) <= MAX_ELEMENTS
     )
 

@@ -74,7 +74,7 @@ def test_gradients_equal_those_of_a_plain_backward_pass(layers):
 def test_gradients_outside_of_the_backward_pass_are_rejected(layers):
     module, x = layers
     late = LateGradients(None)
-    with late.use(), pytest.raises(RuntimeError, match="cannot be recorded"):
+    with late.use(), pytest.raises(RuntimeError, match="cannot be captured"):
         torch.autograd.grad(module(x), x)
 
 

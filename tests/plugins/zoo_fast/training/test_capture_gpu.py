@@ -83,7 +83,7 @@ def test_random_numbers_advance_as_without_a_graph():
 
 
 @pytest.mark.parametrize("warmup", [0, 2])
-def test_a_function_that_waits_for_the_device_is_not_recorded(warmup):
+def test_a_function_that_waits_for_the_device_is_not_captured(warmup):
     def scale(inputs):
         return inputs["x"] * inputs["x"].sum().item()
 
@@ -91,15 +91,15 @@ def test_a_function_that_waits_for_the_device_is_not_recorded(warmup):
     x = torch.ones(4, device="cuda")
     results = [graphed({"x": x}).clone() for _ in range(4)]
     assert all(torch.equal(result, 4 * x) for result in results)
-    expected = "recording failed" if warmup == 0 else "waits for the device"
+    expected = "capture failed" if warmup == 0 else "waits for the device"
     assert expected in graphed.reason
-    torch.randn(4, device="cuda")  # the generator is not left in the state of a recording
+    torch.randn(4, device="cuda")  # the generator is not left in the state of a capture
     other = GraphedFunction(lambda inputs: inputs["x"] + 1)
     assert all(torch.equal(other({"x": x}), x + 1) for _ in range(4))
     assert other.graphs == 1
 
 
-def test_other_graphs_are_replayed_after_a_recording_that_failed():
+def test_other_graphs_are_replayed_after_a_capture_that_failed():
     x = torch.ones(1000, device="cuda")
     expected = draw_without_a_graph(x, 6)
     torch.manual_seed(0)
@@ -107,31 +107,31 @@ def test_other_graphs_are_replayed_after_a_recording_that_failed():
     found = [graphed({"x": x}).clone() for _ in range(4)]
     waits = GraphedFunction(lambda inputs: inputs["x"] * inputs["x"].sum().item(), warmup=0)
     waits({"x": x})
-    assert "recording failed" in waits.reason
+    assert "capture failed" in waits.reason
     found += [graphed({"x": x}).clone() for _ in range(2)]
     assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
-def test_the_most_frequent_shapes_are_recorded():
+def test_the_most_frequent_shapes_are_captured():
     graphed = GraphedFunction(lambda inputs: inputs["x"] + 1, warmup=1, max_graphs=2)
     for size in (1, 1, 1, 1, 2, 2, 3, 3, 3, 3, 3):
         graphed({"x": torch.ones(size, device="cuda")})
-    recorded = [key[0][1][0] for key, r in graphed._recordings.items() if r.graph is not None]
-    assert recorded == [1, 3]
+    captured = [key[0][1][0] for key, r in graphed._captures.items() if r.graph is not None]
+    assert captured == [1, 3]
 
 
-def test_parts_of_a_function_that_is_recorded_see_it():
+def test_parts_of_a_function_that_is_captured_see_it():
     seen = []
 
     def add_one(inputs):
-        seen.append(GraphedFunction.is_recording())
+        seen.append(GraphedFunction.is_capturing())
         return inputs["x"] + 1
 
     graphed = GraphedFunction(add_one, warmup=2)
     for _ in range(4):
         graphed({"x": torch.ones(1, device="cuda")})
-    assert seen == [True] * 3  # two calls before the recording, and the recording
-    assert not GraphedFunction.is_recording()
+    assert seen == [True] * 3  # two calls before the capture, and the capture
+    assert not GraphedFunction.is_capturing()
 
 
 class Messages(Callback):
