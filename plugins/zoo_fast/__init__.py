@@ -9,20 +9,28 @@ from importlib.util import find_spec
 
 from zoo.plugin import Acceleration, hookimpl
 
+_SCORERS = ("zoo_bahdanau", "zoo_luong", "zoo_transformer")
 FOLDERS: dict[str, tuple[str, ...]] = {
-    "attention": ("zoo_bahdanau", "zoo_luong", "zoo_transformer"),
+    "attention": _SCORERS,
     "ctc": ("zoo_ctc",),
-    "gat": ("zoo_gat", "zoo_bahdanau", "zoo_luong", "zoo_transformer"),
+    "gat": ("zoo_gat", *_SCORERS),
     "generation": (),
     "location": ("zoo_location",),
     "objectives": ("zoo_objectives",),
-    "recurrent": ("zoo_recurrent", "zoo_bahdanau", "zoo_luong", "zoo_transformer"),
+    "recurrent": (
+        "zoo_alignment",
+        "zoo_bahdanau",
+        "zoo_luong",
+        "zoo_recurrent",
+        "zoo_tokens",
+        "zoo_transformer",
+    ),
     "sampling": ("zoo_sampling",),
     "seq2seq": ("zoo_seq2seq",),
     "tokens": ("zoo_tokens",),
     "training": (),
-    "transformer": ("zoo_positions", "zoo_tokens", "zoo_transformer"),
-    "word2vec": ("zoo_word2vec",),
+    "transformer": ("zoo_positions", "zoo_tokens", *_SCORERS),
+    "word2vec": ("zoo_tokens", "zoo_word2vec"),
 }
 """Folders, and the plugins they need; a folder is not imported if one is not installed."""
 

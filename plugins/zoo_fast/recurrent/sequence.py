@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from zoo_fast.device.triton_support import why_not_triton
-from zoo_fast.recurrent.recorded import run_recorded
+from zoo_fast.recurrent.captured import run_captured
 from zoo_fast.recurrent.sequence_inputs import SequenceInputs, Settings
 from zoo_fast.recurrent.sequence_loop import Result, Steps, empty_result, run_backward, run_forward
 from zoo_fast.recurrent.sequence_steps import TorchSteps
@@ -23,7 +23,7 @@ from zoo_fast.recurrent.sequence_steps import TorchSteps
 
 @torch.library.custom_op("zoo_recurrent::decode_sequence", mutates_args=())
 def _decode(tensors: Sequence[Tensor], mask: Tensor, cell: str, scorer: str, first: int) -> Result:
-    hs, cs, weights = run_recorded(_run, [*tensors, mask], (cell, scorer, first))
+    hs, cs, weights = run_captured(_run, [*tensors, mask], (cell, scorer, first))
     return hs, cs, weights
 
 
@@ -49,7 +49,7 @@ def _decode_backward(
     gradients: Sequence[Tensor],
 ) -> list[Tensor]:
     every = [*tensors, mask, *result, *gradients]
-    return run_recorded(_run_backward, every, (cell, scorer, first))
+    return run_captured(_run_backward, every, (cell, scorer, first))
 
 
 def _run_backward(tensors: Sequence[Tensor], settings: Settings) -> list[Tensor]:

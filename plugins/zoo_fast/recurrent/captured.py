@@ -20,20 +20,20 @@ MAX_GRAPHS = 3
 """Number of input shapes for which a graph is kept."""
 
 
-def run_recorded(function: Function, tensors: Sequence[Tensor], settings: Settings) -> list[Tensor]:
+def run_captured(function: Function, tensors: Sequence[Tensor], settings: Settings) -> list[Tensor]:
     """Call the function, on a GPU as a CUDA graph for each shape of the tensors.
 
     It is called as it is in the recording of another graph and the calls before it, for large
     tensors, and without Triton.
     """
-    if not _is_recordable(tensors):
+    if not _can_capture(tensors):
         return list(function(tensors, settings))
     graphed = _graphed(function, settings, tensors[0].device)
     # The graph overwrites its outputs at the next call.
     return [output.clone() for output in graphed({f"{i:02}": t for i, t in enumerate(tensors)})]
 
 
-def _is_recordable(tensors: Sequence[Tensor]) -> bool:
+def _can_capture(tensors: Sequence[Tensor]) -> bool:
     return (
         tensors[0].is_cuda
         and why_not_triton(tensors[0]) is None
