@@ -111,7 +111,7 @@ class CapturedSteps:
         if length is None:
             prompts = FixedPrompts(**vars(prompts))
         B, W = search.scores.shape
-        logits = logits.view(B, W, -1)
+        logits = logits.view(B, W, search.task.vocab)
         selected = select_next(search, logits, self._request, prompts)
         if isinstance(search, FixedSearch) and why_not_triton(logits) is None:
             from zoo_fast.generation.kernels.update import update_in_place

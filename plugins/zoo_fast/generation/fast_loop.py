@@ -15,7 +15,6 @@ from zoo.generation.loop import DecodingLoop
 from zoo.generation.prompts import build_prompts
 from zoo.generation.search import DecodeState, update
 from zoo.plugin import Acceleration, Call, Decoder, DecodeRequest, GenerationInputs, Memory, State
-from zoo.testing.tiny import TinyDecoder, TinyEmbedding, TinySampler
 from zoo_fast.device.packed_linear import PackedWeights
 from zoo_fast.generation.captured_calls import call_captured, inspect_module
 from zoo_fast.generation.compaction import Compaction
@@ -53,6 +52,8 @@ class FastDecodingLoop(Acceleration):
         return FastLoop(target).steps()
 
     def cases(self, dtype: torch.dtype) -> Iterator[Call]:
+        from zoo.testing.tiny import TinyDecoder, TinyEmbedding, TinySampler
+
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             decoder = TinyDecoder(embedding=TinyEmbedding(), summary_dim=4).eval()

@@ -59,6 +59,8 @@ def captured_steps(
     """
     reason, weights = inspected or inspect_module(decoder, state.invalid.device)
     reason = reason or _why_not_steps(state.prompts.steps)
+    if reason is None and not state.search.scores.numel():
+        reason = "the batch is empty"
     if reason is None:
         steps = _find_steps(decoder, request, state, weights)
         reason = "a previous call has not ended" if steps.is_running else steps.reason
