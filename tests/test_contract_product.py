@@ -7,8 +7,8 @@ import torch
 from contract_kit import REGISTRY, model_parts, predict
 
 import zoo
-from zoo.plugin import ComponentRegistry
 from zoo.registry.blueprint import BuildNode
+from zoo.registry.component_registry import ComponentRegistry
 from zoo.spec.contracts import contract_problems
 from zoo.spec.spec import Sections, Spec
 from zoo.testing.configuration import configurations

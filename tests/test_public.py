@@ -8,16 +8,24 @@ from pathlib import Path
 import pytest
 
 import zoo
+import zoo.command
+
+SURFACES = [zoo, zoo.command, zoo.plugin]
 
 
-@pytest.mark.parametrize("surface", [zoo, zoo.plugin], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("surface", SURFACES, ids=lambda module: module.__name__)
 def test_every_public_name_can_be_imported(surface):
     for name in surface.__all__:
         assert getattr(surface, name) is not None
 
 
 def test_no_name_is_public_twice():
-    assert not set(zoo.__all__) & set(zoo.plugin.__all__)
+    names = [name for surface in SURFACES for name in surface.__all__]
+    assert len(names) == len(set(names))
+
+
+def test_authors_of_plugins_need_at_most_80_names():
+    assert len(zoo.plugin.__all__) <= 80
 
 
 def test_an_unknown_name_raises_attribute_error():

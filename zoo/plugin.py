@@ -10,14 +10,10 @@ from zoo.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from zoo.acceleration import (
-        has_hooks as has_hooks,
-        is_accelerated as is_accelerated,
-        plain_class as plain_class,
         reference as reference,
     )
     from zoo.attention import (
         AdditiveScorer as AdditiveScorer,
-        Attended as Attended,
         Attention as Attention,
         RecordsAttention as RecordsAttention,
         ScorerBank as ScorerBank,
@@ -25,17 +21,10 @@ if TYPE_CHECKING:
         forbid_stochastic as forbid_stochastic,
     )
     from zoo.attention.linear import Linear as Linear
-    from zoo.cli.output import (
-        JsonOption as JsonOption,
-        print_json as print_json,
-        print_rows as print_rows,
-    )
     from zoo.data.audio_file import audio_length as audio_length, read_audio as read_audio
     from zoo.data.files import (
         FileBytes as FileBytes,
-        cache_folder as cache_folder,
         expand_path as expand_path,
-        uncompressed_suffix as uncompressed_suffix,
     )
     from zoo.data.image_file import read_image as read_image
     from zoo.data.random_numbers import (
@@ -47,7 +36,6 @@ if TYPE_CHECKING:
     from zoo.errors import (
         InvalidParameter as InvalidParameter,
         MissingExtra as MissingExtra,
-        RegistryError as RegistryError,
         WidthConflict as WidthConflict,
         suggest as suggest,
         truncate as truncate,
@@ -56,14 +44,12 @@ if TYPE_CHECKING:
     from zoo.generation import (
         DecodeRequest as DecodeRequest,
         decode as decode,
-        stream_tokens as stream_tokens,
     )
     from zoo.interfaces import (
         Acceleration as Acceleration,
         Alignment as Alignment,
         AlignmentContext as AlignmentContext,
         Array as Array,
-        Arrays as Arrays,
         Audio as Audio,
         Backbone as Backbone,
         BatchSchema as BatchSchema,
@@ -112,11 +98,8 @@ if TYPE_CHECKING:
     from zoo.interfaces.signature import FromParent as FromParent
     from zoo.interfaces.tensors import TensorReader as TensorReader
     from zoo.registry.blueprint import Blueprint as Blueprint
-    from zoo.registry.command import Command as Command
-    from zoo.registry.component_registry import ComponentRegistry as ComponentRegistry
     from zoo.registry.hookspecs import hookimpl as hookimpl
     from zoo.registry.layers import build_layers as build_layers
     from zoo.training.callback import Callback as Callback
-    from zoo.training.local_step import LocalStep as LocalStep, LossModule as LossModule
 else:
     __getattr__, __dir__, __all__ = lazy_exports(__name__)

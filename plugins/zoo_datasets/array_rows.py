@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from zoo import DataError
-from zoo.plugin import Array, FileBytes, truncate, uncompressed_suffix
+from zoo.plugin import Array, FileBytes, truncate
 
 _IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _MAX_HEADER = 4096
@@ -126,6 +126,6 @@ def _check_archive(content: io.BytesIO) -> None:
 def open_arrays(path: str) -> tuple[str, Mapping[str, Array | ArrayRows]]:
     """Return the path and the arrays of a .npz file, or of a .npy file under the name ``array``."""
     file = FileBytes(path)
-    if uncompressed_suffix(file.path) == ".npz":
+    if FileBytes.suffix_of(file.path) == ".npz":
         return read_npz(path)
     return str(file.path), {"array": open_npy(path)}

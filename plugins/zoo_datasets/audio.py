@@ -14,11 +14,11 @@ from zoo.plugin import (
     Example,
     Examples,
     Field,
+    FileBytes,
     TextLines,
     audio_length,
     expand_path,
     read_audio,
-    uncompressed_suffix,
 )
 from zoo_datasets.array_rows import read_npz
 from zoo_datasets.audio_archive import ArchivedRecordings
@@ -67,7 +67,7 @@ class AudioFolder(Dataset):
 
     def open(self, *, evaluation: bool = False) -> Examples:
         path = expand_path(self.folder)
-        if uncompressed_suffix(path) == ".npz":
+        if FileBytes.suffix_of(path) == ".npz":
             return self._open_archive()
         if self.transcripts is not None:
             return _Recordings(read_paths(self.transcripts, path))

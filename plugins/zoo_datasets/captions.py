@@ -15,11 +15,11 @@ from zoo.plugin import (
     Example,
     Examples,
     Field,
+    FileBytes,
     TextLines,
     Values,
     expand_path,
     read_image,
-    uncompressed_suffix,
 )
 from zoo_datasets.array_rows import ArrayRows, open_npy
 
@@ -91,7 +91,7 @@ class _Caption(NamedTuple):
 
 
 def _is_array(images: str | list[str]) -> bool:
-    return isinstance(images, str) and uncompressed_suffix(expand_path(images)) == ".npy"
+    return isinstance(images, str) and FileBytes.suffix_of(expand_path(images)) == ".npy"
 
 
 def _read_captions(lines: TextLines, *, numbered: bool) -> list[_Caption]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from zoo import DataError
-from zoo.plugin import TextLines, truncate, uncompressed_suffix
+from zoo.plugin import FileBytes, TextLines, truncate
 from zoo_datasets.columns import missing_column
 
 
@@ -34,7 +34,7 @@ class CsvRows:
     ) -> None:
         self._lines = TextLines(path)
         self.path = self._lines.path
-        tabs = uncompressed_suffix(self.path) == ".tsv"
+        tabs = FileBytes.suffix_of(self.path) == ".tsv"
         self._delimiter = delimiter or ("\t" if tabs else ",")
         self._quoting = quoting
         self._starts = array("Q")  # the first line of each row, and the number of lines

@@ -5,7 +5,8 @@ Its commands are imported when they run, so that composing and loading models do
 
 from collections.abc import Sequence
 
-from zoo.plugin import Command, hookimpl
+from zoo.command import Command
+from zoo.plugin import hookimpl
 
 
 @hookimpl

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from zoo import DataError, ZooError
-from zoo.plugin import Array, Arrays, FromParent, Preprocessor, TensorSchema, read_image
+from zoo.plugin import Array, FromParent, Preprocessor, TensorSchema, read_image
 from zoo_preprocessing.resizing import Mode, Size, resize as resize_image, to_channels
 
 Side = Annotated[int, Field(ge=1)]
@@ -95,7 +95,7 @@ class Image(Preprocessor):
         array: Array = self.encode_many([value])[0]
         return array
 
-    def encode_many(self, values: Sequence[Any]) -> Arrays:
+    def encode_many(self, values: Sequence[Any]) -> Sequence[Array] | Array:
         channels, height, width = self.outputs("image")["image"].dims[1:]  # type: ignore[index]
         size: Size = (
             height if isinstance(height, int) else None,
@@ -115,8 +115,8 @@ class Image(Preprocessor):
         return {key: self.transform_many(key, array[None], [rng])[key][0]}
 
     def transform_many(
-        self, key: str, arrays: Arrays, rngs: Iterable[np.random.Generator]
-    ) -> Mapping[str, Arrays]:
+        self, key: str, arrays: Sequence[Array] | Array, rngs: Iterable[np.random.Generator]
+    ) -> Mapping[str, Sequence[Array] | Array]:
         if not self.flip and not self.shift:
             return {key: arrays}
         if not isinstance(arrays, np.ndarray):

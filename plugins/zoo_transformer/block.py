@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from zoo.plugin import Attended, Attention, Blueprint, Mask, Position, WidthConflict
+from zoo.plugin import Attention, Blueprint, Mask, Position, WidthConflict
 from zoo_transformer.feed_forward import FeedForward
 from zoo_transformer.norm import Norm
 
@@ -79,13 +79,13 @@ class Block(nn.Module):
             states: Tensor | Mapping[str, Tensor] = y
             if update_cache is not None:
                 states = update_cache(self.attention.prepare(y, position=position, offset=offset))
-            attended: Attended
-            attended = self.attention(y, states, mask, position=position, offset=offset)
-            return attended.context
+            context: Tensor
+            context = self.attention(y, states, mask, position=position, offset=offset).context
+            return context
 
         def attend_memory(y: Tensor) -> Tensor:
-            attended: Attended = self.cross(y, memory, memory_mask, offset=offset)
-            return attended.context
+            context: Tensor = self.cross(y, memory, memory_mask, offset=offset).context
+            return context
 
         x = self.residual(x, attend, self.attention_norm)
         if memory is not None:

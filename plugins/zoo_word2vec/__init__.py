@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from zoo.plugin import Command, hookimpl
+from zoo.command import Command
+from zoo.plugin import hookimpl
 from zoo_word2vec.vectors import Vectors as Vectors, vectors_from_model as vectors_from_model
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import typer
 
 import zoo
 from zoo import ZooError
-from zoo.plugin import JsonOption, print_json, print_rows
+from zoo.command import JsonOption, print_json, print_rows
 from zoo_word2vec.vectors import Vectors, vectors_from_model
 
 

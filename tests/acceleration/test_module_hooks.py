@@ -4,7 +4,7 @@ from attention_kit import build, randn
 from torch import nn
 
 from zoo import accelerate
-from zoo.plugin import has_hooks
+from zoo.acceleration import has_hooks
 
 
 @pytest.mark.parametrize(

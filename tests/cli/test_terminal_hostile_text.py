@@ -99,7 +99,8 @@ def test_texts_of_plugins_are_printed_escaped(tmp_path, monkeypatch):
     commands = f"[Command('greet', 'a:b', {HOSTILE!r}, {HOSTILE!r})]"
     site.add(
         "command-kit",
-        f"from zoo.plugin import Command, hookimpl\n@hookimpl\ndef zoo_commands():\n"
+        "from zoo.command import Command\nfrom zoo.plugin import hookimpl\n"
+        f"@hookimpl\ndef zoo_commands():\n"
         f"    return {commands}\n",
     )
     shell = Shell(tmp_path, site.folder)

@@ -10,7 +10,8 @@ import pytest
 
 from zoo import DataError
 from zoo.data import files
-from zoo.plugin import FileBytes, cache_folder, expand_path, uncompressed_suffix
+from zoo.data.files import cache_folder
+from zoo.plugin import FileBytes, expand_path
 
 CONTENT = bytes(range(256)) * 40
 
@@ -36,7 +37,7 @@ def test_a_variable_that_is_not_set_is_named():
 
 def test_the_suffix_of_a_compression_is_removed():
     paths = ("a.npy.xz", "a.NPY", "a.tsv.gz", "a")
-    assert [uncompressed_suffix(Path(path)) for path in paths] == [".npy", ".npy", ".tsv", ""]
+    assert [FileBytes.suffix_of(Path(path)) for path in paths] == [".npy", ".npy", ".tsv", ""]
 
 
 @pytest.mark.parametrize("limit", [10, 10**6], ids=["cached", "in memory"])

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import zoo
-from zoo.generation import loop
-from zoo.plugin import DecodeRequest, GenerationInputs, Memory, decode, stream_tokens
+from zoo.generation import loop, stream_tokens
+from zoo.plugin import DecodeRequest, GenerationInputs, Memory, decode
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam

@@ -4,14 +4,8 @@ import pytest
 import torch
 
 from zoo import ZooError
-from zoo.plugin import (
-    DecodeRequest,
-    Filter,
-    GenerationInputs,
-    Memory,
-    decode,
-    stream_tokens,
-)
+from zoo.generation import stream_tokens
+from zoo.plugin import DecodeRequest, Filter, GenerationInputs, Memory, decode
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding
 from zoo_sampling.beam import Beam
 from zoo_sampling.diverse_beam import DiverseBeam

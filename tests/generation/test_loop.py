@@ -5,6 +5,7 @@ import signal
 import pytest
 import torch
 
+from zoo.generation import stream_tokens
 from zoo.plugin import (
     Decoder,
     DecodeRequest,
@@ -14,7 +15,6 @@ from zoo.plugin import (
     Sampler,
     State,
     decode,
-    stream_tokens,
 )
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding
 from zoo_sampling.beam import Beam

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 import zoo
-from zoo.plugin import DecodeRequest, decode, stream_tokens
+from zoo.generation import stream_tokens
+from zoo.plugin import DecodeRequest, decode
 from zoo_sampling.greedy import Greedy
 from zoo_sampling.no_repeat_ngram import NoRepeatNgram
 from zoo_sampling.temperature import Temperature

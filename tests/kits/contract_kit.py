@@ -8,8 +8,8 @@ from torch import Tensor
 
 from zoo import Model
 from zoo.interfaces.contracts import OutputSchema
-from zoo.plugin import ComponentRegistry, Sampler
-from zoo.registry.component_registry import default_registry
+from zoo.plugin import Sampler
+from zoo.registry.component_registry import ComponentRegistry, default_registry
 from zoo.testing.configuration import configurations
 from zoo.testing.laws.contracts import SAMPLERS
 from zoo.testing.laws.helpers import example_batch

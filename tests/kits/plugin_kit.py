@@ -40,7 +40,8 @@ def zoo_components():
 
 
 COMMAND = """
-from zoo.plugin import Command, hookimpl
+from zoo.command import Command
+from zoo.plugin import hookimpl
 
 @hookimpl
 def zoo_commands():

@@ -262,7 +262,7 @@ def test_a_new_process_reads_zoo_plugins_and_keeps_stdout_clean(site: Site) -> N
 
 
 COMMANDS = {
-    "not-a-command": ("['hello']", "'hello' is not a zoo.plugin.Command"),
+    "not-a-command": ("['hello']", "'hello' is not a zoo.command.Command"),
     "not-a-list": ("Command('a', 'm:f', 'Help.')", "not a list of commands"),
     "capital-name": ("[Command('Hello', 'm:f', 'Help.')]", "'Hello'"),
     "option-name": ("[Command('--json', 'm:f', 'Help.')]", "'--json'"),

@@ -50,13 +50,6 @@ def expand_path(path: str | os.PathLike[str]) -> Path:
     return Path(_VARIABLE.sub(value, os.path.expanduser(text)))
 
 
-def uncompressed_suffix(path: Path) -> str:
-    """Return the suffix of a path in lower case, without that of the compression: ``.npy`` for
-    ``images.npy.xz``."""
-    inner = path.with_suffix("") if path.suffix.lower() in _OPENERS else path
-    return inner.suffix.lower()
-
-
 def cache_folder() -> Path:
     """Return the folder of cached data: ``zoo/data`` in the user's cache directory.
 
@@ -88,6 +81,13 @@ class FileBytes:
     Raises:
         DataError: if the file is missing, is not a regular file or cannot be decompressed.
     """
+
+    @staticmethod
+    def suffix_of(path: Path) -> str:
+        """Return the suffix of a path in lower case, without that of the compression: ``.npy`` for
+        ``images.npy.xz``."""
+        inner = path.with_suffix("") if path.suffix.lower() in _OPENERS else path
+        return inner.suffix.lower()
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = expand_path(path)

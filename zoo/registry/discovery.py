@@ -166,7 +166,7 @@ def _add_command(plugin: Plugin, item: Any) -> None:
     problem = (
         item.validate()
         if isinstance(item, Command)
-        else f"{short_repr(item)} is not a zoo.plugin.Command"
+        else f"{short_repr(item)} is not a zoo.command.Command"
     )
     if problem is None:
         plugin.commands.append(item)

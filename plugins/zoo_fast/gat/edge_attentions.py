@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from zoo.plugin import Acceleration, Blueprint, Call, Declined, plain_class
+from zoo.acceleration import plain_class
+from zoo.plugin import Acceleration, Blueprint, Call, Declined
 from zoo_fast.gat.fused_scorers import (
     MAX_WIDTH,
     attend_fused,

@@ -8,7 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from zoo.plugin import ScorerBank, plain_class
+from zoo.acceleration import plain_class
+from zoo.plugin import ScorerBank
 from zoo_fast.attention.score_forms import inner_product_scale
 from zoo_fast.device.triton_support import why_not_triton, why_not_triton_on
 from zoo_fast.gat.segment_gat import segment_gat

@@ -9,7 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from zoo.plugin import Acceleration, Blueprint, Call, Declined, plain_class
+from zoo.acceleration import plain_class
+from zoo.plugin import Acceleration, Blueprint, Call, Declined
 from zoo_fast.gat.sparse_inputs import MIN_SIZE, SparseInputs
 from zoo_gat.edge_attention import EdgeAttention, GlorotLinear
 from zoo_gat.gat import Gat

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from zoo.plugin import Acceleration, Call, LocalStep, LossModule, reference
+from zoo.plugin import Acceleration, Call, reference
+from zoo.training.local_step import LocalStep, LossModule
 from zoo_fast.device.cuda_graph import GraphedFunction
 from zoo_fast.device.late_gradients import LateGradients
 from zoo_fast.training.capture import (

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from zoo.plugin import Acceleration, LossModule, reference
+from zoo.plugin import Acceleration, reference
+from zoo.training.local_step import LossModule
 from zoo_fast.training.deferred_logits import defer_logits, uses_deferred_logits
 
 

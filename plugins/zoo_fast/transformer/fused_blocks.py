@@ -11,16 +11,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from zoo.plugin import (
-    Acceleration,
-    Attention,
-    Call,
-    Declined,
-    Mask,
-    Memory,
-    Position,
-    plain_class,
-)
+from zoo.acceleration import plain_class
+from zoo.plugin import Acceleration, Attention, Call, Declined, Mask, Memory, Position
 from zoo_fast.attention.fused_attention import (
     merged_context,
     why_not_additive,

@@ -13,7 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo.plugin import Acceleration, Attention, Call, Declined, Memory, State, plain_class
+from zoo.acceleration import plain_class
+from zoo.plugin import Acceleration, Attention, Call, Declined, Memory, State
 from zoo_fast.device.triton_support import why_not_triton_on
 from zoo_fast.transformer.cached_state import SLOTS, CachedState
 from zoo_fast.transformer.matrices import lookup_table, output_matrix

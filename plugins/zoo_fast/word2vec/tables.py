@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from zoo.plugin import Acceleration, Blueprint, Call, plain_class
+from zoo.acceleration import plain_class
+from zoo.plugin import Acceleration, Blueprint, Call
 from zoo_word2vec.cbow import Cbow
 from zoo_word2vec.skip_gram import SkipGram
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import zoo
 from zoo.acceleration.binding import bound_accelerations
-from zoo.plugin import LocalStep, LossModule
+from zoo.training.local_step import LocalStep, LossModule
 from zoo_lab.bench.benchmark import Benchmark, Bound
 from zoo_lab.benchmarks.transformer.gradient_checks import (
     assert_close,

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import zoo
-from zoo.generation import loop
-from zoo.plugin import DecodeRequest, GenerationInputs, Memory, decode, stream_tokens
+from zoo.generation import loop, stream_tokens
+from zoo.plugin import DecodeRequest, GenerationInputs, Memory, decode
 from zoo.testing.tiny import TinyDecoder, TinyEmbedding
 from zoo_fast.generation import kept_steps
 from zoo_fast.generation.fast_loop import SYNC_EVERY

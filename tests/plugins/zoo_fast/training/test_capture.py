@@ -4,7 +4,7 @@ import torch
 
 import zoo
 from zoo.acceleration.binding import bound_accelerations
-from zoo.plugin import LocalStep, LossModule
+from zoo.training.local_step import LocalStep, LossModule
 from zoo_fast.training.capture import make_capturable, pad_lengths, why_not_captured
 
 CUDA = torch.device("cuda")

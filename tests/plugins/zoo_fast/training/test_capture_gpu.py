@@ -6,8 +6,8 @@ from training_kit import make_spec, set_dropout, weights, write_files
 
 import zoo
 from zoo.acceleration.binding import bound_accelerations
-from zoo.plugin import LocalStep, LossModule
 from zoo.training.callback import Callback
+from zoo.training.local_step import LocalStep, LossModule
 from zoo_fast.device.cuda_graph import GraphedFunction
 from zoo_fast.training.capture import pad_lengths
 

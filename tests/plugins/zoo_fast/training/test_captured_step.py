@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import zoo
-from zoo.plugin import LocalStep, LossModule
 from zoo.training.callback import Callback
+from zoo.training.local_step import LocalStep, LossModule
 from zoo.training.trainer import Trainer
 from zoo_fast.training import captured_step
 
