@@ -202,6 +202,7 @@ def test_a_small_version_learns_generates_saves_and_compiles(name, tmp_path):
     assert _loss_decreases(model, zoo.objective(spec), batch)
 
     loaded = zoo.load(zoo.save(model, tmp_path / "model.safetensors")).eval()
+    zoo.accelerate(model)  # as `load` does
     assert torch.equal(loaded(batch).logits, model(batch).logits)
     if spec.sections.sampler:
         sampler = spec.sections.sampler.build()
