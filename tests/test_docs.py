@@ -111,6 +111,7 @@ NOT_RUN = {
     "artifact.md",
     "atlas.md",
     "components.md",
+    "data.md",
     "glossary.md",
     "fast-lane.md",
     "hub.md",
