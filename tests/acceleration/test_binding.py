@@ -83,6 +83,41 @@ def test_hooks_of_parts_use_the_reference_path_and_own_hooks_do_not(model):
     assert (seen, _calls(model[0])) == (["part", "own"], 1)
 
 
+class Adapted(nn.Linear):
+    """A layer of another package."""
+
+
+@pytest.mark.parametrize("change", ["class", "method"])
+def test_replaced_parts_use_the_reference_path(model, change):
+    if change == "class":
+        model[0].first = Adapted(3, 5)
+        Adapted.__module__ = "somewhere"
+    else:
+        model[0].first.forward = lambda x: x.new_zeros(2, 5)
+    model(X)
+    assert _calls(model[0]) == 0
+
+
+def test_global_hooks_use_the_reference_path(model):
+    handle = nn.modules.module.register_module_forward_hook(lambda *_: None)
+    try:
+        model(X)
+    finally:
+        handle.remove()
+    assert _calls(model[0]) == 0
+
+
+def test_a_model_without_accelerations_stays_so_until_they_are_enabled(model):
+    zoo.accelerate(model, enabled=False)
+    assert not is_accelerated(zoo.accelerate(model, registry=REGISTRY)[0])
+    assert is_accelerated(zoo.accelerate(model, enabled=True, registry=REGISTRY)[0])
+
+
+def test_a_name_is_not_a_model():
+    with pytest.raises(zoo.ZooError, match="takes a model, not 'transformer-tiny'"):
+        zoo.accelerate("transformer-tiny")
+
+
 def test_compiled_models_use_the_reference_path(model):
     compiled = torch.compile(model, backend="eager", fullgraph=True)
     torch.testing.assert_close(compiled(X), model(X))

@@ -91,7 +91,7 @@ def test_from_pretrained_save_pretrained_and_push_to_hub(
         NAME, revision=commit, token=TOKEN, cache_dir=tmp_path / "c", force_download=True
     )
     assert_same_bits(all_tensors(model), all_tensors(again))
-    assert type(Seq2Seq.from_pretrained(NAME, cache_dir=tmp_path / "c")) is Seq2Seq
+    assert isinstance(Seq2Seq.from_pretrained(NAME, cache_dir=tmp_path / "c"), Seq2Seq)
     folder = model.save_pretrained(tmp_path / "folder")
     assert set(list_files(folder)) == {WEIGHTS, "config.json", "README.md", "tree.svg"}
     offline = zoo.Model.from_pretrained(folder, local_files_only=True)

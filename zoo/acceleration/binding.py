@@ -7,18 +7,24 @@ reference path at each call. Its parameters and names do not change, and copies 
 from __future__ import annotations
 
 import copyreg
+import logging
 from collections.abc import Callable, Sequence
 from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar
 
+import torch
 from torch import nn
 
 from zoo.acceleration.conditions import device_of, is_off, why_not
+from zoo.errors import ZooError
 from zoo.interfaces import Acceleration, Declined
 from zoo.registry.component_registry import ComponentRegistry, default_registry
 
 T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
 _BOUND = "_accelerations"
+_DISABLED = "_accelerations_disabled"
 
 
 class Accelerated:
@@ -38,7 +44,9 @@ class Accelerated:
         return (create, arguments, state, *rest)
 
 
-def accelerate(target: T, *, enabled: bool = True, registry: ComponentRegistry | None = None) -> T:
+def accelerate(
+    target: T, *, enabled: bool | None = None, registry: ComponentRegistry | None = None
+) -> T:
     """Attach the accelerations of all plugins to a model, and return the model.
 
     Its results, parameters and names do not change. `load`, `generate` and `train` call this
@@ -47,9 +55,21 @@ def accelerate(target: T, *, enabled: bool = True, registry: ComponentRegistry |
     Args:
         target: a model, which is accelerated with all its parts, or another object that an
             acceleration serves.
-        enabled: False removes all accelerations.
+        enabled: False removes all accelerations, and calls without this argument, such as that of
+            `generate`, do not attach them again; True attaches them again.
         registry: the components; by default those of all installed plugins.
+
+    Raises:
+        ZooError: if the target is neither a module nor an object that an acceleration serves.
     """
+    if enabled is None:
+        enabled = not getattr(target, _DISABLED, False)
+    elif isinstance(target, nn.Module):
+        vars(target).pop(_DISABLED, None)
+        if not enabled:
+            setattr(target, _DISABLED, True)
+    if isinstance(target, (str, bytes, Path)):
+        raise ZooError(f"accelerate takes a model, not {target!r}; load or compose it first")
     registry = registry or default_registry()
     found = accelerations(registry) if enabled and not is_off() else {}
     classes = registry.accelerated
@@ -63,9 +83,23 @@ def accelerate(target: T, *, enabled: bool = True, registry: ComponentRegistry |
         if plain in found:
             if plain not in classes:
                 classes[plain] = _accelerated_class(plain, found[plain])
-            setattr(part, _BOUND, tuple(each() for each in found[plain]))
+            setattr(part, _BOUND, tuple(_create(each, registry) for each in found[plain]))
             part.__class__ = classes[plain]
     return target
+
+
+def _create(cls: type[Acceleration], registry: ComponentRegistry) -> Acceleration:
+    acceleration = cls()
+    acceleration.packages = known_packages(cls, registry)
+    return acceleration
+
+
+def known_packages(cls: type[Acceleration], registry: ComponentRegistry) -> frozenset[str]:
+    """Return the packages whose classes an acceleration knows."""
+    own = cls.__module__.partition(".")[0]
+    targets = {plugin.target.partition(".")[0]: plugin.distribution for plugin in registry.plugins}
+    related = {name for name, of in targets.items() if of == targets.get(own)}
+    return frozenset({"torch", "zoo", own, cls.serves.__module__.partition(".")[0], *related})
 
 
 def accelerations(
@@ -121,6 +155,8 @@ def _dispatch(plain: type[Any], name: str) -> Callable[..., Any]:
                 output = method(self, *args, **kwargs)
                 if not isinstance(output, Declined):
                     return output
+                if not torch.compiler.is_compiling():
+                    _LOG.debug("%s: %s", acceleration.name, output.reason)
         return original(self, *args, **kwargs)
 
     return run

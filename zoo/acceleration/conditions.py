@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import _has_any_global_hook
 
 from zoo.acceleration.module_hooks import has_own_hooks
 from zoo.interfaces import Acceleration
@@ -32,7 +33,8 @@ def why_not(acceleration: Acceleration, target: Any, device: torch.device) -> st
         return "autocast is enabled"
     reason = acceleration.why_not(target, device)
     if reason is None and not acceleration.calls_parts and isinstance(target, nn.Module):
-        reason = _why_not_skip_parts(target)  # last, because it visits all parts
+        # Last, because it visits all parts.
+        reason = _why_not_skip_parts(target, acceleration.packages)
     return reason
 
 
@@ -41,18 +43,26 @@ def is_off() -> bool:
     return os.environ.get(SWITCH) == "off"
 
 
-def _why_not_skip_parts(target: nn.Module) -> str | None:
+def _why_not_skip_parts(target: nn.Module, packages: frozenset[str]) -> str | None:
     """Return why the parts of a module have to be called, or None.
 
     Hooks of the module itself run with its call, accelerated or not.
+
+    Args:
+        packages: the packages whose classes the acceleration knows; any if there are none. A class
+            of another package can compute something else, for example with an adapter.
     """
+    if not torch.compiler.is_compiling() and _has_any_global_hook():
+        return "there are global module hooks"
     if getattr(target, "recorders", None):
         return "attention weights or samples are recorded"
     pending = [part for part in target._modules.values() if part is not None]
     while pending:  # faster than `modules()`, which also looks for modules used twice
         inner = pending.pop()
-        if has_own_hooks(inner):
-            return "a part has module hooks"
+        if has_own_hooks(inner) or "forward" in vars(inner):
+            return "a part has module hooks or another forward method"
+        if packages and type(inner).__module__.partition(".")[0] not in packages:
+            return f"a part is a {type(inner).__name__}, which the acceleration does not know"
         if vars(inner).get("recorders"):  # `getattr` is slow if there is no such attribute
             return "attention weights or samples are recorded"
         pending.extend(part for part in inner._modules.values() if part is not None)

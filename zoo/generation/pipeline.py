@@ -162,7 +162,9 @@ def _build_request(
             "sampler='greedy' (command line: --sampler greedy)"
         )
     return DecodeRequest(
-        sampler=accelerate(_build_component(Sampler, sampler, "sampler", registry)),
+        sampler=accelerate(
+            _build_component(Sampler, sampler, "sampler", registry), registry=registry
+        ),
         max_length=max_length,
         filters=[
             _build_component(Filter, part, f"filters[{i}]", registry)

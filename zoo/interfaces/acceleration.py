@@ -46,8 +46,9 @@ class Acceleration(Component, ABC):
     graphs; the object is not an attribute of it. The method of the class itself is the reference
     path: ``reference(target, "forward")``.
 
-    The dispatcher runs the reference path if hooks or recorders are attached inside the object, and
-    as the class attributes below declare; `why_not` states all other conditions.
+    The dispatcher runs the reference path if hooks or recorders are attached to parts of the
+    object, if a part was replaced by one of an unknown package, and as the class attributes declare;
+    `why_not` states all other conditions. Other methods of an acceleration begin with ``_``.
 
     Laws:
         same results: outputs and gradients of `cases` equal those of the reference path in each
@@ -74,6 +75,11 @@ class Acceleration(Component, ABC):
     calls_parts: ClassVar[bool] = False
     """Whether it calls the parts of the object as modules, so that hooks and recorders of the parts
     work."""
+
+    packages: frozenset[str] = frozenset()
+    """Set by `zoo.accelerate`: the packages whose classes it knows, which are torch, the zoo and
+    those of its own distribution and of the class it serves. With a part of another package inside
+    the object, the reference path runs."""
 
     def why_not(self, target: Any, device: torch.device) -> str | None:
         """Return why it does not apply to an object on a device, or None if it does.
