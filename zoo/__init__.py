@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         load_checkpoint as load_checkpoint,
         save_checkpoint as save_checkpoint,
     )
+    from zoo.training.local_step import LocalStep as LocalStep, LossModule as LossModule
     from zoo.training.run import train as train
 else:
     __getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -5,6 +5,7 @@ import torch
 from typer.testing import CliRunner
 
 import zoo
+import zoo.generation
 from zoo import SpecError, ZooError
 from zoo.cli.main import app
 from zoo.data.tokenizer import attach_tokenizers
@@ -133,7 +134,7 @@ def test_token_samplers_and_frame_samplers_in_the_wrong_place_raise():
     memory = zoo.plugin.Memory(torch.zeros(1, 2, 3), torch.ones(1, 2).bool(), torch.zeros(1, 3))
     inputs = zoo.plugin.GenerationInputs(None, memory, bos=1, eos=2, pad=0)
     request = zoo.plugin.DecodeRequest(sampler=CtcGreedy(), max_length=3)
-    for loop in (zoo.plugin.decode, zoo.plugin.stream_tokens):
+    for loop in (zoo.plugin.decode, zoo.generation.stream_tokens):
         with pytest.raises(ZooError, match="sampler 'ctc-greedy' decodes all frames"):
             loop(inputs, request)
 

@@ -6,6 +6,7 @@ import torch
 from zoo.plugin import Blueprint
 from zoo_fast.device import triton_support
 from zoo_fast.device.triton_support import why_not_triton, why_not_triton_on
+from zoo_fast.gat.edge_attentions import EdgeAttentionFused
 from zoo_gat.edge_attention import EdgeAttention
 from zoo_gat.gat import Gat
 from zoo_gat.gatv2 import GatV2
@@ -25,7 +26,7 @@ def test_paths_over_edges():
         layer = EdgeAttention(
             input_dim=4, head_dim=2, heads=2, merge="mean", scorer=Blueprint.of(scorer), **params
         )
-        return layer.train(training).why_not_fused(torch.device(device))
+        return EdgeAttentionFused().why_not(layer.train(training), torch.device(device))
 
     for scorer in (Gat, GatV2, ScaledDot):
         assert reason(scorer) is None

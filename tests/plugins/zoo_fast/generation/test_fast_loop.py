@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import zoo
+import zoo.generation
 from zoo.generation.loop import DecodingLoop
 from zoo.plugin import DecodeRequest, reference
 from zoo_fast.generation.fast_loop import FastLoop
@@ -83,10 +84,10 @@ def test_the_sampler_of_the_caller_is_not_changed(model):
 def test_a_stream_has_the_tokens_of_the_reference(model):
     inputs = model.prepare_generation({"source": SOURCE})
     request = DecodeRequest(sampler=Greedy(), max_length=12)
-    expected = list(zoo.plugin.stream_tokens(inputs, request))
+    expected = list(zoo.generation.stream_tokens(inputs, request))
     zoo.accelerate(model)
     assert torch.equal(
-        torch.cat(list(zoo.plugin.stream_tokens(inputs, request))), torch.cat(expected)
+        torch.cat(list(zoo.generation.stream_tokens(inputs, request))), torch.cat(expected)
     )
 
 
