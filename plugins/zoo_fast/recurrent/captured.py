@@ -23,8 +23,8 @@ MAX_GRAPHS = 3
 def run_captured(function: Function, tensors: Sequence[Tensor], settings: Settings) -> list[Tensor]:
     """Call the function, on a GPU as a CUDA graph for each shape of the tensors.
 
-    It is called as it is in the recording of another graph and the calls before it, for large
-    tensors, and without Triton.
+    It is called directly during the capture of another graph and its warm-up, for large tensors,
+    and without Triton.
     """
     if not _can_capture(tensors):
         return list(function(tensors, settings))

@@ -8,7 +8,7 @@ from zoo_lab.bench.running import prepare_case
 from zoo_lab.bench.selection import Case
 
 _WARMUP = 4
-"""Calls before the profiled one: functions that are recorded as CUDA graphs need three."""
+"""Calls before the profiled one: functions that are captured as CUDA graphs need three."""
 _ROWS = 20
 
 
