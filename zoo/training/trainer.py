@@ -39,7 +39,7 @@ class Trainer:
         callbacks: Sequence[Callback],
         provenance: Callable[[], Mapping[str, Any]],
         *,
-        limit: float | None = None,
+        max_seconds: float | None = None,
     ) -> None:
         self.setup = setup
         self.state = state
@@ -47,7 +47,7 @@ class Trainer:
         self.checkpoints = checkpoints
         self.callbacks = callbacks if setup.processes.is_main else ()
         self.provenance = provenance
-        self.limit = limit
+        self.max_seconds = max_seconds
         self.lower = lower_is_better(setup.training, setup.metrics)
         self.record = LossRecord(state.losses, state.norms)
         self._started = time.monotonic() - state.seconds
@@ -90,7 +90,8 @@ class Trainer:
 
     def _is_last_step(self) -> bool:
         """Return whether the last step was made, or the last one in the time limit."""
-        late = self.limit is not None and time.monotonic() - self._started >= self.limit
+        seconds = time.monotonic() - self._started
+        late = self.max_seconds is not None and seconds >= self.max_seconds
         return self.state.step >= self.setup.steps or (late and self.state.step > 0)
 
     def _update(self, update: Update, signals: Signals) -> None:

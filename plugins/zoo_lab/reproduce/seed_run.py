@@ -135,7 +135,7 @@ class SeedRun:
             resume=True,
             device=device,
             seed=self.seed,
-            limit=self.options.max_seconds,
+            max_seconds=self.options.max_seconds,
             callbacks=[kept, *self.options.callbacks],
         )
         stored = read_header(result.path).provenance["train"]
