@@ -90,8 +90,8 @@ class LayerBenchmark(Benchmark):
                     for results in (found, reference)
                 )
                 # Gradients of scores are differences, which bfloat16 rounds in any order.
-                limit = tolerance + 1.5 * rounding
-                assert error < limit, f"{name} differs by {error:.1e} in {dtype}"
+                max_error = tolerance + 1.5 * rounding
+                assert error < max_error, f"{name} differs by {error:.1e} in {dtype}"
 
     def run(self) -> Any:
         is_captured = self.recorded and self.device.type == "cuda"
