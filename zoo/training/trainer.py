@@ -14,7 +14,7 @@ from zoo.errors import ZooError
 from zoo.training.callback import Callback
 from zoo.training.evaluator import evaluate_run
 from zoo.training.interruption import Interrupted, Signals
-from zoo.training.loss_record import LossRecord, NotFinite, Place
+from zoo.training.loss_record import LossRecord, NotFinite, StepPosition
 from zoo.training.monitor import lower_is_better
 from zoo.training.run_checkpoints import RunCheckpoints
 from zoo.training.run_log import RunLog
@@ -105,7 +105,7 @@ class Trainer:
         self._tokens += update.tokens
         if setup.average is not None:
             setup.average.update(state.step)
-        self.record.add(Place(state.step, state.epoch, update.index), output)
+        self.record.add(StepPosition(state.step, state.epoch, update.index), output)
         is_last = self._is_last_step()
         if state.step % training.log.every == 0 or is_last:
             self._log()
@@ -220,7 +220,7 @@ class Trainer:
 
     def _describe(self, error: NotFinite) -> str:
         """Return the message of a loss that is not finite, with the origin of its batch."""
-        _, epoch, index = error.place
+        _, epoch, index = error.position
         update = next(iter(self.setup.batches.epoch(epoch, start=index)))
         origins = update.origins()
         listed = ", ".join(origins[:_MAX_ORIGINS])

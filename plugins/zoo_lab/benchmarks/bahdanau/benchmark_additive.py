@@ -13,7 +13,7 @@ EAGER_LIMIT = 2**33
 """Number of pairs and hidden units from which eager PyTorch is not measured, for its memory."""
 
 
-class AdditiveAttention(AdditiveBenchmark):
+class AdditiveAttentionBenchmark(AdditiveBenchmark):
     """Additive attention, forward and backward, compared with PyTorch, eager and compiled.
 
     In bfloat16 on a GPU, without projections and mask.
