@@ -10,8 +10,8 @@ import zoo.command
 ROOT = Path(__file__).parents[1]
 SURFACES = {"zoo": zoo, "zoo.command": zoo.command, "zoo.plugin": zoo.plugin}
 
-# From the lowest floor up; rooms of one floor do not import each other.
-FLOORS = [
+# From the lowest level up; rooms of one level do not import each other.
+LEVELS = [
     {"zoo.about", "zoo.files", "zoo.lazy"},
     {"zoo.errors"},
     {"zoo.interfaces"},
@@ -33,7 +33,7 @@ FLOORS = [
 ]
 # `Model.from_pretrained`, `save_pretrained` and `push_to_hub` use `import zoo` inside the methods.
 EXCEPTION = ("zoo.interfaces.model", "zoo")
-HEIGHT = {module: height for height, floor in enumerate(FLOORS) for module in floor}
+HEIGHT = {module: height for height, level in enumerate(LEVELS) for module in level}
 
 
 def _room(module):
@@ -87,13 +87,13 @@ def test_the_core_imports_downward_only_and_no_plugin():
     assert wrong == []
 
 
-def test_every_room_of_the_core_has_a_floor():
+def test_every_room_of_the_core_has_a_level():
     assert {_room(_module(path)) for path in CORE} - {"zoo"} == set(HEIGHT)
 
 
 def test_the_rooms_are_few_and_have_no_cycle():
     rooms, arrows = set(HEIGHT) - {"zoo.__main__"}, _arrows()
-    print(f"\n{len(rooms)} rooms on {len(FLOORS)} floors, {len(arrows)} arrows")
+    print(f"\n{len(rooms)} rooms on {len(LEVELS)} levels, {len(arrows)} arrows")
     assert len(rooms) <= 24
     graph = {room: {other for own, other in arrows if own == room} for room in rooms}
     TopologicalSorter(graph).prepare()  # raises CycleError

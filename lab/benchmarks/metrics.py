@@ -15,7 +15,7 @@ from zoo_metrics.nist import NIST
 from zoo_metrics.rouge_coco import ROUGECoco
 from zoo_metrics.rouge_google import ROUGEGoogle
 
-RECORDED = Path(__file__).parents[2] / "tests" / "data" / "metrics" / "captions.json"
+RECORDED = Path(__file__).parents[2] / "tests" / "recorded" / "metrics" / "captions.json"
 
 
 def main():

@@ -13,7 +13,7 @@ from zoo import GenerationOutput, ZooError
 from zoo.plugin import FrameSampler, rename_params
 from zoo_ctc.language_model_cache import Labels
 from zoo_ctc.language_models import LabelLanguageModel, load_language_model
-from zoo_ctc.prefix_search import BeamConfig, search
+from zoo_ctc.prefix_search import PrefixBeamConfig, search
 
 Results = Sequence[Sequence[tuple[Labels, float]]]
 
@@ -84,7 +84,7 @@ class CtcPrefixBeam(FrameSampler):
         self.n_best = n_best or width
         self.language_model = language_model
         self.symbols = symbols
-        self.config = BeamConfig(width, prune, weight, length_bonus)
+        self.config = PrefixBeamConfig(width, prune, weight, length_bonus)
 
     @classmethod
     def migrate(

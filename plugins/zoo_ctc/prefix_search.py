@@ -23,7 +23,7 @@ Beam = Mapping[Labels, Ends]
 
 
 @dataclass(frozen=True)
-class BeamConfig:
+class PrefixBeamConfig:
     """Parameters of the search; see CtcPrefixBeam."""
 
     width: int
@@ -33,7 +33,7 @@ class BeamConfig:
 
 
 def search(
-    frames: NDArray[np.float64], blank: int, config: BeamConfig, lm: LabelLanguageModel | None
+    frames: NDArray[np.float64], blank: int, config: PrefixBeamConfig, lm: LabelLanguageModel | None
 ) -> list[tuple[Labels, float]]:
     """Return the label sequences of log-probabilities [T, V] with their scores, best first.
 

@@ -117,9 +117,9 @@ def _check_archive(content: io.BytesIO) -> None:
     """Raise ValueError if the arrays are much larger than the file."""
     with zipfile.ZipFile(content) as archive:
         size = sum(entry.file_size for entry in archive.infolist())
-    limit = max(_MAX_SMALL_BYTES, _MAX_RATIO * len(content.getbuffer()))
-    if size > limit:
-        raise ValueError(f"its arrays have {size:,} bytes; at most {limit:,} are allowed")
+    max_bytes = max(_MAX_SMALL_BYTES, _MAX_RATIO * len(content.getbuffer()))
+    if size > max_bytes:
+        raise ValueError(f"its arrays have {size:,} bytes; at most {max_bytes:,} are allowed")
     content.seek(0)
 
 

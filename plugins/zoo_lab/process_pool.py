@@ -19,7 +19,7 @@ _THREADS = "OMP_NUM_THREADS"
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[T]):
+class TaskOutcome(Generic[T]):
     """The end of a task; `problem` is the error, or None."""
 
     task: T
@@ -33,7 +33,7 @@ def run_in_workers(
     jobs: int,
     *,
     deadline: float | None = None,
-) -> Generator[Outcome[T], None, None]:
+) -> Generator[TaskOutcome[T], None, None]:
     """Run tasks in their order, at most `jobs` at a time, and yield each as it ends.
 
     A worker that ends, or raises an error that is not a ZooError, is replaced: the state of a
@@ -59,7 +59,7 @@ def run_in_workers(
             for connection in set(running).intersection(wait(list(running))):
                 worker = running.pop(connection)
                 problem, usable = worker.receive()
-                outcome = Outcome(worker.task, time.monotonic() - worker.started, problem)
+                outcome = TaskOutcome(worker.task, time.monotonic() - worker.started, problem)
                 if usable:
                     idle.append(worker)
                 else:

@@ -82,5 +82,5 @@ class ProjectedLSTM(nn.Module):
         return f"dim={self.dim}, hidden={self.hidden}, {clips}, backward={self.backward}"
 
 
-def _clip(values: Tensor, limit: float | None) -> Tensor:
-    return values if limit is None else values.clamp(-limit, limit)
+def _clip(values: Tensor, bound: float | None) -> Tensor:
+    return values if bound is None else values.clamp(-bound, bound)

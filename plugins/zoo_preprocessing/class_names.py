@@ -16,12 +16,12 @@ class ClassNames:
 
     Args:
         names: the names; None before `fit`.
-        limit: the number of classes of the model, or None if it is not known.
+        num_classes: the number of classes of the model, or None if it is not known.
     """
 
-    def __init__(self, names: Sequence[Name] | None, limit: int | None) -> None:
+    def __init__(self, names: Sequence[Name] | None, num_classes: int | None) -> None:
         self.names = None if names is None else list(names)
-        self.limit = limit
+        self.num_classes = num_classes
         self.ids = {name: number for number, name in enumerate(names or ())}
         if names is not None:
             if len(self.ids) < len(names):
@@ -38,7 +38,7 @@ class ClassNames:
         numbers = [name for name in names if isinstance(name, int)]
         if len(numbers) == len(names) and numbers and numbers[0] >= 0:
             highest = numbers[-1]
-            if highest < (self.limit or len(names)):
+            if highest < (self.num_classes or len(names)):
                 names = list(range(highest + 1))
         self._check_count(len(names), "the training data have")
         return {"classes": names}
@@ -64,9 +64,9 @@ class ClassNames:
         return (self.names or ["a", "b", "c"])[int(rng.integers(len(self.names or "abc")))]
 
     def _check_count(self, count: int, subject: str) -> None:
-        if self.limit is not None and count > self.limit:
+        if self.num_classes is not None and count > self.num_classes:
             raise ZooError(
-                f"{subject} {count} labels, but the model has {self.limit} classes; set the "
+                f"{subject} {count} labels, but the model has {self.num_classes} classes; set the "
                 f"number of classes of the model to {count}"
             )
 

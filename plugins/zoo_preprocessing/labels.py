@@ -78,7 +78,7 @@ class Labels(Preprocessor):
             yield from _to_list(row) if self._is_nested() else [row]
 
     def _to_multi_hot(self, labels: Any) -> Array:
-        row = np.zeros(self.classes.limit or 0, dtype=np.float32)
+        row = np.zeros(self.classes.num_classes or 0, dtype=np.float32)
         row[[self.classes.encode(label) for label in _to_list(labels)]] = 1
         return row
 

@@ -67,11 +67,11 @@ class TextEncoder:
     @cached_property
     def tokenizer(self) -> Tokenizer:
         tokenizer = Tokenizer(self.stored(), self.path or "tokenizer", literal=True)
-        limit = self.schema.below
-        if isinstance(limit, int) and tokenizer.vocab_size > limit:
+        vocab = self.schema.below
+        if isinstance(vocab, int) and tokenizer.vocab_size > vocab:
             raise ZooError(
                 f"the tokenizer has {tokenizer.vocab_size:,} tokens, but the model's vocabulary "
-                f"has {limit:,}; use a tokenizer with the same vocabulary, or set vocab in the spec"
+                f"has {vocab:,}; use a tokenizer with the same vocabulary, or set vocab in the spec"
             )
         return tokenizer
 

@@ -10,8 +10,8 @@ from zoo import ZooError
 def validate_range(name: str, value: float, *, above: float, at_most: float = math.inf) -> float:
     """Return the value, or raise ZooError if it is not in the range (above, at_most]."""
     if not (above < value <= at_most and math.isfinite(value)):
-        limit = "" if at_most == math.inf else f" and at most {at_most:g}"
-        raise ZooError(f"{name} is {value}; it must be above {above:g}{limit}")
+        maximum = "" if at_most == math.inf else f" and at most {at_most:g}"
+        raise ZooError(f"{name} is {value}; it must be above {above:g}{maximum}")
     return value
 
 

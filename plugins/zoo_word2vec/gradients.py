@@ -19,7 +19,7 @@ Gradients = tuple[list[Update], list[Update]]
 
 
 @dataclass(frozen=True)
-class Chunk:
+class WindowChunk:
     """Centre words with their possible context words.
 
     Shapes:
@@ -32,10 +32,10 @@ class Chunk:
     window_mask: Tensor
     noise: Tensor
 
-    def split(self, parts: int) -> list[Chunk]:
+    def split(self, parts: int) -> list[WindowChunk]:
         """Return the chunks in equal parts."""
         tensors = [getattr(self, field.name).chunk(parts) for field in fields(self)]
-        return [Chunk(*part) for part in zip(*tensors, strict=True)]
+        return [WindowChunk(*part) for part in zip(*tensors, strict=True)]
 
 
 class EmbeddingTable:
@@ -78,7 +78,7 @@ def _matmul(a: Tensor, b: Tensor) -> Tensor:
 
 
 def skip_gram_gradients(
-    words: EmbeddingTable, output: EmbeddingTable, chunk: Chunk, k: int
+    words: EmbeddingTable, output: EmbeddingTable, chunk: WindowChunk, k: int
 ) -> Gradients:
     """Compute the gradients; each context word predicts the centre word: the same pairs.
 
@@ -100,7 +100,7 @@ def skip_gram_gradients(
 
 
 def cbow_gradients(
-    words: EmbeddingTable, output: EmbeddingTable, chunk: Chunk, k: int
+    words: EmbeddingTable, output: EmbeddingTable, chunk: WindowChunk, k: int
 ) -> Gradients:
     """Compute the gradients; the mean of the context words predicts the centre word.
 

@@ -23,9 +23,9 @@ from zoo import ZooError
 from zoo_word2vec.cbow import Cbow
 from zoo_word2vec.corpus import Corpus
 from zoo_word2vec.gradients import (
-    Chunk,
     EmbeddingTable,
     Update,
+    WindowChunk,
     cbow_gradients,
     skip_gram_gradients,
 )
@@ -119,7 +119,7 @@ def _add(lr: float, table: EmbeddingTable, updates: Iterable[list[Update]]) -> N
 
 def _chunks(
     corpus: Corpus, config: TrainingConfig, device: torch.device
-) -> Iterator[tuple[float, Chunk]]:
+) -> Iterator[tuple[float, WindowChunk]]:
     """Yield chunks of the corpus for all epochs, each with the fraction done before it."""
     generator = torch.Generator().manual_seed(config.seed)
     noise_cdf, w = corpus.noise_cdf(), config.window
@@ -139,7 +139,7 @@ def _chunks(
                 CHUNKS_PER_UPDATE, NUM_NOISE, generator=generator, dtype=torch.float64
             )
             span = spans[part].to(device)  # [C, S]
-            chunk = Chunk(
+            chunk = WindowChunk(
                 span,
                 span[:, w : w + CHUNK_SIZE],
                 window_mask.to(device, torch.float32),

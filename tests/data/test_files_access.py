@@ -79,14 +79,14 @@ def test_only_large_files_need_a_cache_directory(tmp_path, monkeypatch):
         FileBytes(path)
 
 
-@pytest.mark.parametrize("cut", [20, 3])
+@pytest.mark.parametrize("length", [20, 3])
 @pytest.mark.parametrize(
     ("suffix", "compress"),
     [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)],
 )
-def test_a_truncated_file_raises_with_its_name(tmp_path, suffix, compress, cut):
+def test_a_truncated_file_raises_with_its_name(tmp_path, suffix, compress, length):
     path = tmp_path / f"a{suffix}"
-    path.write_bytes(compress(CONTENT)[:cut])
+    path.write_bytes(compress(CONTENT)[:length])
     with pytest.raises(DataError, match=rf"a\{suffix}: cannot be read"):
         FileBytes(path)
 

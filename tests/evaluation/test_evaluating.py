@@ -72,7 +72,7 @@ def test_parameters_of_the_dataset_are_replaced(folder):
         metrics=["bleu"],
         overrides=["bleu.tokenize=none", "sampler=beam", "sampler.width=2"],
         max_length=5,
-        limit=4,
+        max_examples=4,
     )
     assert result.examples == len(result.hypotheses) == 4
     assert [len(texts) for texts in result.references] == [2] * 4
@@ -100,7 +100,7 @@ def test_a_model_without_preprocessing_gets_it_from_an_override(folder):
     with pytest.raises(SpecError, match=r"contains text; add preprocessing\.source \(prep.* text"):
         zoo.evaluate(model, data)
     overrides = ["preprocessing.source=text", "preprocessing.target=text"]
-    result = zoo.evaluate(model, data, metrics=["perplexity"], overrides=overrides, limit=2)
+    result = zoo.evaluate(model, data, metrics=["perplexity"], overrides=overrides, max_examples=2)
     assert result.values["perplexity"] > 1
     assert model.spec["preprocessing"] == {}
 
@@ -116,8 +116,8 @@ def test_errors(folder):
         zoo.evaluate(folder, {"source": "missing.en"})
     with pytest.raises(ZooError, match=r"'blue' is not one of the parts.*did you mean 'bleu'"):
         zoo.evaluate(folder, metrics=["bleu"], overrides=["blue.tokenize=intl"])
-    with pytest.raises(ZooError, match="limit is 0"):
-        zoo.evaluate(folder, limit=0)
+    with pytest.raises(ZooError, match="max_examples is 0"):
+        zoo.evaluate(folder, max_examples=0)
 
 
 def test_missing_files_of_the_training_name_the_option(folder, tmp_path):
@@ -142,5 +142,5 @@ def test_files_of_another_persons_model_are_read_only_with_part(folder, tmp_path
     data = {"type": "parallel-text", "source": str(folder / "test.en")}
     with pytest.raises(SpecError, match="set either 'source' and 'target'"):
         zoo.evaluate(downloaded, data)  # the target of the provenance is not used
-    assert zoo.evaluate(downloaded, part="test", limit=1, max_length=2).examples == 1
-    assert zoo.evaluate(folder / "model.safetensors", limit=1, max_length=2).examples == 1
+    assert zoo.evaluate(downloaded, part="test", max_examples=1, max_length=2).examples == 1
+    assert zoo.evaluate(folder / "model.safetensors", max_examples=1, max_length=2).examples == 1

@@ -46,7 +46,7 @@ def test_stories_text_with_the_converted_tokenizer(tmp_path, monkeypatch):
     folder, reference, _ = load_reference("llama2c-stories260K")
     shutil.copy(folder / "tokenizer.json", tmp_path / "llama2c.json")
     monkeypatch.chdir(tmp_path)
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "maps.md").read_text(encoding="utf-8")
     (converter,) = (
         block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "llama2c" in block
     )

@@ -26,9 +26,9 @@ def flip_bit(answer: Response) -> Response:
 
 FAULTS: dict[str, Corrupt] = {
     "a flipped bit": flip_bit,
-    "a reset in the middle": lambda a: replace(a, cut=len(a.body) // 2, end="reset"),
-    "a close in the middle": lambda a: replace(a, cut=len(a.body) // 3, end="close"),
-    "a reset before the first byte": lambda a: replace(a, cut=0, end="reset"),
+    "a reset in the middle": lambda a: replace(a, max_bytes=len(a.body) // 2, end="reset"),
+    "a close in the middle": lambda a: replace(a, max_bytes=len(a.body) // 3, end="close"),
+    "a reset before the first byte": lambda a: replace(a, max_bytes=0, end="reset"),
     "a shorter file": lambda a: replace(a, body=a.body[:-7]),
     "a longer file": lambda a: replace(a, body=a.body + b"more"),
     "an empty file": lambda a: replace(a, body=b""),
@@ -68,7 +68,7 @@ def test_permanent_fault_raises_after_two_downloads(
 
 
 def test_broken_connection_raises_after_four_attempts(hub: Hub, repo: str, cache: Path) -> None:
-    hub.fault("objects", lambda a: replace(a, cut=1000, end="reset"), port="cdn")
+    hub.fault("objects", lambda a: replace(a, max_bytes=1000, end="reset"), port="cdn")
     with pytest.raises(HubError, match=r"model.safetensors .* failed after 4 attempts"):
         fetch(repo, [WEIGHTS])
     assert len(hub.requests_to("objects", "cdn")) == 4
@@ -94,7 +94,7 @@ def test_stalled_connection_is_resumed(
     hub: Hub, repo: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DOWNLOAD_TIMEOUT", 0.3)
-    hub.fault("objects", lambda a: replace(a, cut=9000, end="stall"), port="cdn", times=1)
+    hub.fault("objects", lambda a: replace(a, max_bytes=9000, end="stall"), port="cdn", times=1)
     assert (fetch(repo, [WEIGHTS]) / WEIGHTS).read_bytes() == BYTES
     assert hub.requests_to("objects", "cdn")[1].headers["range"] == "bytes=9000-"
 

@@ -92,7 +92,7 @@ def test_header_of_shards(hub: Hub, saved: Path, tmp_path: Path) -> None:
 
 
 def test_broken_connection_is_retried(hub: Hub, commit: str) -> None:
-    hub.fault("objects", lambda a: replace(a, cut=9, end="reset"), port="cdn", times=1)
+    hub.fault("objects", lambda a: replace(a, max_bytes=9, end="reset"), port="cdn", times=1)
     assert read_header(NAME).spec["name"] == "bahdanau-reversal"
     assert len(ranges(hub)) == 2
 

@@ -61,7 +61,7 @@ def test_damaged_file_in_the_cache_is_returned(hub: Hub, commit: str, cache: Pat
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
-        (lambda a: replace(a, cut=len(a.body) // 2, end="reset"), "reset"),
+        (lambda a: replace(a, max_bytes=len(a.body) // 2, end="reset"), "reset"),
         (lambda a: Response.error(503), "503"),
         (lambda a: replace(a, body=a.body[:-7]), "Consistency check failed"),
     ],
@@ -79,7 +79,7 @@ def test_one_temporary_fault_ends_the_download(
 @pytest.mark.slow
 def test_closed_connection_restarts_a_small_file(hub: Hub, commit: str, cache: Path) -> None:
     """The client resumes at multiples of its chunk of 10 MB."""
-    hub.fault("objects", lambda a: replace(a, cut=200_000, end="close"), port="cdn", times=1)
+    hub.fault("objects", lambda a: replace(a, max_bytes=200_000, end="close"), port="cdn", times=1)
     assert download(cache, commit).read_bytes() == BYTES
     assert [r.headers.get("range") for r in hub.requests_to("objects", "cdn")] == [None, None]
 

@@ -57,7 +57,7 @@ def test_concurrent_writes_to_the_lock_file_are_all_kept(repo: Hub, tmp_path: Pa
 
 @pytest.mark.slow
 def test_interrupted_download_leaves_no_incomplete_file(repo: Hub, tmp_path: Path) -> None:
-    repo.fault("objects", lambda a: replace(a, cut=len(BYTES) // 2, end="stall"), port="cdn")
+    repo.fault("objects", lambda a: replace(a, max_bytes=len(BYTES) // 2, end="stall"), port="cdn")
     cache = tmp_path / "shared"
     code = f"from zoo.hub import fetch; fetch('{NAME}', ['*'], cache_dir='{cache}')"
     with subprocess.Popen(
@@ -168,7 +168,7 @@ def test_next_push_removes_the_files_of_a_killed_one(
     pattern, port = FAULTS[where]
     code = "import zoo; " + PUSHES[what].format(saved=str(saved), name=NAME)
     env = environment(hub, tmp_path / "home", HF_TOKEN=TOKEN, TMPDIR=str(temporary))
-    hub.fault(pattern, lambda a: replace(a, cut=0, end="stall"), port=port)
+    hub.fault(pattern, lambda a: replace(a, max_bytes=0, end="stall"), port=port)
     with subprocess.Popen([sys.executable, "-c", code], env=env, stderr=subprocess.PIPE) as process:
         deadline = time.monotonic() + 120
         while not hub.requests_to(pattern, port):

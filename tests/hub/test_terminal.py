@@ -42,7 +42,7 @@ def run_and_interrupt(
 
 def test_interrupted_pull_leaves_no_files(hub: Hub, tmp_path: Path) -> None:
     hub.repo(NAME).add({WEIGHTS: BYTES})
-    hub.fault("objects", lambda a: replace(a, cut=len(BYTES) // 2, end="stall"), port="cdn")
+    hub.fault("objects", lambda a: replace(a, max_bytes=len(BYTES) // 2, end="stall"), port="cdn")
     cache = tmp_path / "home" / "hub"
     errors = run_and_interrupt(
         hub, tmp_path, ["pull", NAME], lambda: any(cache.rglob("*.part/new"))
@@ -59,7 +59,7 @@ def test_interrupted_push_changes_nothing(hub: Hub, tmp_path: Path, saved: Path,
     path = saved
     if form == "shards":
         path = zoo.save(zoo.load(saved), tmp_path / "shards", shard_bytes=100_000)
-    hub.fault("upload", lambda a: Response(200, b"waiting", cut=0, end="stall"), port="cdn")
+    hub.fault("upload", lambda a: Response(200, b"waiting", max_bytes=0, end="stall"), port="cdn")
     errors = run_and_interrupt(
         hub, tmp_path, ["push", str(path), NAME], lambda: hub.requests_to("upload", "cdn")
     )

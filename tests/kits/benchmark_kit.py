@@ -8,7 +8,7 @@ from tiny_benchmark import TinyBenchmark
 
 from zoo.interfaces import Entry
 from zoo_lab.bench.result import BenchmarkResult, Measurement, PeerResult
-from zoo_lab.bench.selection import Case
+from zoo_lab.bench.selection import BenchmarkCase
 
 CPU = torch.device("cpu")
 
@@ -37,9 +37,9 @@ class Peers(TinyBenchmark):
         }
 
 
-def case(cls: type[TinyBenchmark], **changed: Any) -> Case:
+def case(cls: type[TinyBenchmark], **changed: Any) -> BenchmarkCase:
     overrides = tuple(f"{name}={value}" for name, value in changed.items())
-    return Case(Entry(cls, "test", "test", "0"), overrides, changed)
+    return BenchmarkCase(Entry(cls, "test", "test", "0"), overrides, changed)
 
 
 def measurement(seconds: float, memory: int | None = None) -> Measurement:

@@ -1,4 +1,4 @@
-"""Made results of comparisons."""
+"""Results of comparisons for tests."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """A response. With `cut`, the body is cut after that many bytes and the connection ends.
+    """A response. With `max_bytes`, the body is cut after that many bytes and the connection ends.
 
     With `drip`, headers or body are sent byte by byte, this many seconds apart.
     """
@@ -43,7 +43,7 @@ class Response:
     status: int = 200
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
-    cut: int | None = None
+    max_bytes: int | None = None
     end: str = "reset"
     slow: float = 0.0
     drip: tuple[str, float] | None = None
@@ -448,14 +448,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command == "HEAD":
             return
-        body = answer.body if answer.cut is None else answer.body[: answer.cut]
+        body = answer.body if answer.max_bytes is None else answer.body[: answer.max_bytes]
         if part == "body":
             self._send_slowly(body, seconds, size=1)
         elif answer.slow:
             self._send_slowly(body, answer.slow)
         else:
             self.wfile.write(body)
-        if answer.cut is None:
+        if answer.max_bytes is None:
             return
         self.wfile.flush()
         if answer.end == "stall":

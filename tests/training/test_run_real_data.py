@@ -48,7 +48,7 @@ def test_a_transformer_learns_frequent_words_of_multi30k_in_200_steps():
     """  # noqa: E501
     texts = [DATA / "multi30k" / f"train.{language}.xz" for language in ("en", "de")]
     zoo.train_tokenizer(texts, "tokenizer.json", vocab=4000, special=("pad", "bos", "eos", "unk"))
-    result = _evaluate(spec, limit=100, max_length=40)
+    result = _evaluate(spec, max_examples=100, max_length=40)
     assert result.values["bleu"] > 1
     assert result.values["loss"] < 5.5
 
@@ -64,7 +64,7 @@ def test_image_small_reaches_90_percent_on_mnist_in_100_steps():
         schedule: {type: cosine, warmup: 10}
         batch: {items: 64}
         steps: 100
-    """, limit=1000)  # noqa: E501  # fmt: skip
+    """, max_examples=1000)  # noqa: E501  # fmt: skip
     assert result.values["accuracy"] > 0.9
 
 

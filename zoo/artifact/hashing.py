@@ -12,14 +12,14 @@ from zoo.artifact.layout import tensor_bytes
 from zoo.artifact.mapped_file import ArtifactFile, open_artifact, resolve_path
 from zoo.errors import ArtifactError
 
-Progress = Callable[[int], None]
+HashProgress = Callable[[int], None]
 """Called with the number of bytes processed since the last call."""
 
 _MAX_SHOWN = 8
 _WORKERS = 4
 
 
-def check_hashes(path: str | os.PathLike[str], progress: Progress | None = None) -> bool:
+def check_hashes(path: str | os.PathLike[str], progress: HashProgress | None = None) -> bool:
     """Check the weights of an artifact, or of one shard, against the hashes in its header.
 
     Returns False for format 1, which has no hashes. Raises ArtifactError if a hash differs.
@@ -30,7 +30,7 @@ def check_hashes(path: str | os.PathLike[str], progress: Progress | None = None)
     return check_files(files, progress)
 
 
-def check_files(files: Sequence[ArtifactFile], progress: Progress | None = None) -> bool:
+def check_files(files: Sequence[ArtifactFile], progress: HashProgress | None = None) -> bool:
     """Check open files, as `check_hashes` does, so that the bytes checked are the bytes used."""
     tasks = [(file, name) for file in files for name in file.layout.tensors]
     if any(file.hashes is None for file in files):

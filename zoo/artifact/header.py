@@ -181,9 +181,9 @@ def _parse_key(path: Path, metadata: Mapping[str, str], key: str, default: str |
     text = metadata.get(key, default)
     if text is None:
         raise ArtifactError(f"{path}: the header has no '{key}'")
-    limit = MAX_VALUES[key]
+    max_values = MAX_VALUES[key]
     try:
-        return parse_json(text, max_values=limit)
+        return parse_json(text, max_values=max_values)
     except (ValueError, RecursionError) as error:
         what = "is not valid" if isinstance(error, InvalidSafetensorsError) else "is not valid JSON"
         raise ArtifactError(f"{path}: '{key}' in the header {what}: {error}") from None

@@ -68,6 +68,6 @@ def _check_weight_map(
         raise ArtifactError(f"{index} does not match its shards: {shorten_list(wrong)}")
 
 
-def shorten_list(names: list[str], limit: int = 8) -> str:
-    more = f", and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(ascii(n)[1:-1] for n in names[:limit]) + more
+def shorten_list(names: list[str], max_names: int = 8) -> str:
+    more = f", and {len(names) - max_names} more" if len(names) > max_names else ""
+    return ", ".join(ascii(n)[1:-1] for n in names[:max_names]) + more

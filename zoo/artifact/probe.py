@@ -123,11 +123,11 @@ def _check_input_size(model: Model, rows: Mapping[str, Any]) -> None:
     with _preserve_state(model):
         example = _example_inputs(model) or {}
     recorded = sum(tensor.numel() * tensor.element_size() for tensor in example.values())
-    limit = max(SMALL_INPUT_BYTES, MAX_INPUT_RATIO * recorded)
-    if size > limit:
+    max_bytes = max(SMALL_INPUT_BYTES, MAX_INPUT_RATIO * recorded)
+    if size > max_bytes:
         raise ZooError(
-            f"the input has {size:,} bytes; at most {limit:,} are allowed, because the input that "
-            f"is stored when the model is saved has {recorded:,}"
+            f"the input has {size:,} bytes; at most {max_bytes:,} are allowed, because the input "
+            f"that is stored when the model is saved has {recorded:,}"
         )
 
 

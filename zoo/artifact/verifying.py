@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from zoo.artifact.hashing import Progress, check_files
+from zoo.artifact.hashing import HashProgress, check_files
 from zoo.artifact.loading import build_model
 from zoo.artifact.mapped_file import Artifact, open_artifact
 from zoo.artifact.probe import compare_probe
@@ -52,7 +52,7 @@ def verify(
     *,
     device: str | torch.device = "cpu",
     registry: ComponentRegistry | None = None,
-    progress: Progress | None = None,
+    progress: HashProgress | None = None,
 ) -> Verification:
     """Check the header, the hashes, the spec and the probe of an artifact.
 
@@ -85,7 +85,7 @@ def _check_header(artifact: Artifact) -> Check:
     return Check("header", "ok", f"matches its digest, {files}")
 
 
-def _check_hashes(artifact: Artifact, progress: Progress | None) -> Check:
+def _check_hashes(artifact: Artifact, progress: HashProgress | None) -> Check:
     if not check_files(artifact.files, progress):
         return Check("hashes", "absent", "format 1 has no hashes; save the model again to add them")
     return Check("hashes", "ok", f"{len(artifact)} tensors match their sha256")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from zoo.cli.terminal import console
 
 if TYPE_CHECKING:
-    from zoo.demo.training import Progress
+    from zoo.demo.training import DemoProgress
     from zoo.interfaces import Model, Sampler
 
 
@@ -62,7 +62,7 @@ def train_demo(spec: str, overrides: Sequence[str], steps: int, seed: int, outpu
 
 def _train_with_progress(
     model: Model, objective: Any, sampler: Sampler, task: Any, steps: int
-) -> Progress:
+) -> DemoProgress:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from zoo.demo.training import train

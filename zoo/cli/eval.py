@@ -57,8 +57,8 @@ def command(
     ] = None,
     max_length: Annotated[int, typer.Option(min=1, help="Maximum number of new tokens.")] = 128,
     batch: Annotated[int, typer.Option(min=1, help="Number of examples in a batch.")] = 32,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Use only the first examples, this many.")
+    max_examples: Annotated[
+        int | None, typer.Option("--limit", min=1, help="Use only the first examples, this many.")
     ] = None,
     hypotheses: Annotated[
         Path | None, typer.Option(help="Write the predicted texts to a file, one per line.")
@@ -78,7 +78,7 @@ def command(
     """Evaluate a model on data, or compute metrics of text files, one text per line."""
     names = None if metrics is None else [n.strip() for n in metrics.split(",") if n.strip()]
     if model is None:
-        only_model = {"--data": data, "--part": part, "--sampler": sampler, "--limit": limit}
+        only_model = {"--data": data, "--part": part, "--sampler": sampler, "--limit": max_examples}
         used = [name for name, value in {**only_model, "--hypotheses": hypotheses}.items() if value]
         if hyp is None or not ref or used:
             reason = f"{used[0]} needs a MODEL" if used else "text files need both --hyp and --ref"
@@ -95,7 +95,7 @@ def command(
         "overrides": overrides or (),
         "max_length": max_length,
         "batch": batch,
-        "limit": limit,
+        "max_examples": max_examples,
         "device": device,
         "seed": seed,
         "texts": hypotheses is not None,

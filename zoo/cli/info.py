@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 EXAMPLE = "zoo info model.safetensors"
 _MAX_SHOWN = 5_000
 _MAX_CHARS = 10_000
-_LEFT_OUT = "more values are not shown; use --json"
+_OMITTED = "more values are not shown; use --json"
 
 
 def command(model: ModelArgument, as_json: JsonOption = False) -> None:
@@ -66,10 +66,10 @@ def _shorten(data: Any, left: list[int]) -> Any:
     if isinstance(data, dict):
         pairs = itertools.takewhile(lambda _: left[0] > 0, data.items())
         shown = {truncate(key, _MAX_CHARS): _shorten(value, left) for key, value in pairs}
-        return shown if len(shown) == len(data) else {**shown, "...": _LEFT_OUT}
+        return shown if len(shown) == len(data) else {**shown, "...": _OMITTED}
     if isinstance(data, list):
         values = [_shorten(v, left) for v in itertools.takewhile(lambda _: left[0] > 0, data)]
-        return values if len(values) == len(data) else [*values, _LEFT_OUT]
+        return values if len(values) == len(data) else [*values, _OMITTED]
     return data
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 from torch import Tensor
 
 from zoo.data.encoding import BadData, ProgressFunction, Skipped
-from zoo.data.loading import Job, LoadedUpdate, Loader
+from zoo.data.loading import LoadedUpdate, Loader, LoadingJob
 from zoo.data.order import Lengths, Order, epoch_order, split_batch
 from zoo.data.reader import ExampleReader
 from zoo.data.selection import example_source, table_source
@@ -172,14 +172,14 @@ class Batches:
         if self._continues:
             self._stream = (request._replace(epoch=request.epoch + 1, start=0), stream)
 
-    def _jobs(self, request: _EpochRequest) -> Iterator[Job]:
+    def _jobs(self, request: _EpochRequest) -> Iterator[LoadingJob]:
         """Yield the jobs of an epoch, then those of the epochs after it, if they are continued."""
         start, shares = request.start, request.world * request.accumulate
         for epoch in itertools.count(request.epoch):
             order = self._order(epoch)
             for index in range(start, len(order)):
                 rows = split_batch(order.batch(index), self._split_lengths, shares)
-                yield Job(index, epoch, rows[request.rank :: request.world])
+                yield LoadingJob(index, epoch, rows[request.rank :: request.world])
             start = 0
             if not self._continues:
                 return

@@ -17,7 +17,7 @@ PREFETCH = 4
 """Number of updates that are made ahead of their use, for each worker."""
 
 
-class Job(NamedTuple):
+class LoadingJob(NamedTuple):
     """The rows of the micro-batches of one update."""
 
     position: int
@@ -40,7 +40,7 @@ class JobDataset(TorchDataset[Any]):
         self.source = source
         self.fail = fail
 
-    def __getitem__(self, job: Job) -> LoadedUpdate:
+    def __getitem__(self, job: LoadingJob) -> LoadedUpdate:
         shares: list[Collated] = []
         for rows in job.shares:
             if not len(rows):
@@ -69,14 +69,14 @@ class Loader:
         self.sampler = _Jobs()
         self.loader: DataLoader[Any] | None = None
 
-    def load(self, jobs: Iterable[Job]) -> Iterator[LoadedUpdate]:
+    def load(self, jobs: Iterable[LoadingJob]) -> Iterator[LoadedUpdate]:
         """Yield the batches of each job; raise the error of an example with its origin."""
         if not self.workers:
             yield from self.load_in_process(jobs)
             return
         yield from self._checked(self._processes(jobs))
 
-    def load_in_process(self, jobs: Iterable[Job]) -> Iterator[LoadedUpdate]:
+    def load_in_process(self, jobs: Iterable[LoadingJob]) -> Iterator[LoadedUpdate]:
         """Yield the batches of each job, made in this process when they are needed.
 
         A thread would compete for the interpreter with the launches of GPU kernels.
@@ -91,7 +91,7 @@ class Loader:
                 raise update.error
             yield update
 
-    def _processes(self, jobs: Iterable[Job]) -> Iterator[LoadedUpdate]:
+    def _processes(self, jobs: Iterable[LoadingJob]) -> Iterator[LoadedUpdate]:
         if self.loader is None:
             self.loader = DataLoader(
                 self.dataset,
@@ -139,9 +139,9 @@ def _without_tokenizer_threads() -> Iterator[None]:
 class _Jobs:
     """The sampler of the DataLoader, whose jobs are set for each epoch."""
 
-    jobs: Iterable[Job] = ()
+    jobs: Iterable[LoadingJob] = ()
 
-    def __iter__(self) -> Iterator[Job]:
+    def __iter__(self) -> Iterator[LoadingJob]:
         return iter(self.jobs)
 
 

@@ -159,8 +159,8 @@ def _fit_model(
         raise ZooError(
             f"{subject} of model '{model.name}' does not contain token IDs (keys: {names})"
         )
-    limit = sizes[keys[0]]
-    if any(sizes[name] != limit for name in keys):
+    vocab = sizes[keys[0]]
+    if any(sizes[name] != vocab for name in keys):
         found = " and ".join(f"{sizes[name]:,} for '{name}'" for name in keys)
         raise ZooError(
             f"model '{model.name}' has vocabularies of different sizes: {found}; train one "
@@ -174,12 +174,12 @@ def _fit_model(
     tokens: list[str] = []
     for number in range(max(wanted, default=-1) + 1):
         tokens.append(wanted.get(number) or next(rest, f"<unused{number}>"))
-    if len(tokens) >= limit:
+    if len(tokens) >= vocab:
         raise ZooError(
             f"model '{model.name}' has the special token ID {len(tokens) - 1}, the last one of its "
             "vocabulary; a tokenizer can be trained for a model whose special tokens are the first"
         )
-    return limit, [*tokens, *rest]
+    return vocab, [*tokens, *rest]
 
 
 def _vocabulary_sizes(model: Model) -> dict[str, int]:

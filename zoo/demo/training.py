@@ -20,7 +20,7 @@ TARGET_ACCURACY = 0.99
 
 
 @dataclass(frozen=True)
-class Progress:
+class DemoProgress:
     """State of training after a step."""
 
     step: int
@@ -36,7 +36,7 @@ def train(
     task: Reversal,
     *,
     steps: int = STEPS,
-) -> Iterator[Progress]:
+) -> Iterator[DemoProgress]:
     """Train with Adam until validation accuracy reaches TARGET_ACCURACY or steps are used up."""
     validation = task.hold_out(200)
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
@@ -52,7 +52,7 @@ def train(
         accuracy = None
         if step % EVAL_EVERY == 0 or step == steps:
             accuracy = sequence_accuracy(predict(model, sampler, validation), validation)
-        yield Progress(step, loss.item(), accuracy)
+        yield DemoProgress(step, loss.item(), accuracy)
         if accuracy is not None and accuracy >= TARGET_ACCURACY:
             return
 

@@ -80,7 +80,7 @@ def limit_examples(blueprint: Blueprint[Dataset], max_examples: int | None) -> B
     if max_examples is None:
         return blueprint
     if max_examples < 1:
-        raise ZooError(f"limit is {max_examples}; it must be at least 1")
+        raise ZooError(f"max_examples is {max_examples}; it must be at least 1")
     return Blueprint.of(FirstExamples, dataset=blueprint, count=max_examples)
 
 

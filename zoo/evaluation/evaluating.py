@@ -44,7 +44,7 @@ def evaluate(
     max_length: int = 128,
     batch: int = 32,
     block: int | None = None,
-    limit: int | None = None,
+    max_examples: int | None = None,
     texts: bool = False,
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
@@ -70,7 +70,7 @@ def evaluate(
         batch: number of examples in a batch.
         block: number of tokens of a block, for language models that were trained on blocks;
             default: that of the training.
-        limit: use only the first examples, this many.
+        max_examples: use only the first examples, this many.
         texts: whether to return predicted texts even if no metric takes them.
         device: default: that of the model; for a saved model a GPU if there is one.
         dtype: dtype of the floating-point weights; default: that of the model; for a saved model
@@ -99,7 +99,7 @@ def evaluate(
         check_dataset(dataset, model, preprocessors, registry)
         try:
             batches = open_batches(
-                limit_examples(dataset, limit),
+                limit_examples(dataset, max_examples),
                 model,
                 preprocessors,
                 Batching(items=batch, block=_block(train, block), shuffle=False, buckets=0),

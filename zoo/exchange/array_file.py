@@ -55,9 +55,9 @@ def _check_size(content: bytes) -> None:
     if not all(entry.filename.isprintable() for entry in entries):
         raise ValueError("the name of an array is not printable")
     size = sum(entry.file_size for entry in entries)
-    limit = max(MAX_SMALL_BYTES, MAX_RATIO * len(content))
-    if size > limit:
-        raise ValueError(f"its arrays have {size:,} bytes; at most {limit:,} are allowed")
+    max_bytes = max(MAX_SMALL_BYTES, MAX_RATIO * len(content))
+    if size > max_bytes:
+        raise ValueError(f"its arrays have {size:,} bytes; at most {max_bytes:,} are allowed")
 
 
 def _to_tensor(path: Path, name: str, array: numpy.ndarray[Any, Any]) -> Tensor:

@@ -32,8 +32,8 @@ def hidden_settings(model: Model, module: str) -> list[str]:
         for key, value in _settings(_get(model.spec or {}, names[name]), names[name]):
             found.setdefault(key, value)
     ranked = sorted(found, key=lambda key: -len(words & set(_WORDS.split(key))))
-    limit = MAX_MODEL_SETTINGS if len(nearest) == 1 else MAX_SETTINGS
-    return [f"{key}={found[key]}" for key in ranked[:limit]]
+    max_settings = MAX_MODEL_SETTINGS if len(nearest) == 1 else MAX_SETTINGS
+    return [f"{key}={found[key]}" for key in ranked[:max_settings]]
 
 
 def _settings(node: Any, path: str) -> Iterator[tuple[str, Any]]:

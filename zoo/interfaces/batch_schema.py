@@ -139,8 +139,8 @@ def _check_tensor(key: str, tensor: Tensor, field: TensorSchema, sizes: Sizes) -
         below = field.below if isinstance(field.below, int) else sizes[field.below][0]
         if dims is None or len(shape) == len(dims):
             return _check_range(tensor, below, field.minimum)
-        for index, limit in enumerate(field.channels or ()):
-            problem = limit and _check_range(tensor[..., index], limit, field.minimum)
+        for index, num_ids in enumerate(field.channels or ()):
+            problem = num_ids and _check_range(tensor[..., index], num_ids, field.minimum)
             if problem:
                 return problem
     return None

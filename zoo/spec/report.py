@@ -148,8 +148,8 @@ def _count(part: Any) -> tuple[int, int]:
 
 def _shapes(tree: BuildNode) -> dict[int, str]:
     """Return the output shape of each part by id, with letters for dimensions of the input."""
-    limit = WorkLimit()
-    runs = [_run_example(tree, size, limit) for size in _EXAMPLE_SIZES]
+    work_limit = WorkLimit()
+    runs = [_run_example(tree, size, work_limit) for size in _EXAMPLE_SIZES]
     return {
         key: _symbolic_shape(shape, runs[1][key])
         for key, shape in runs[0].items()
@@ -158,7 +158,7 @@ def _shapes(tree: BuildNode) -> dict[int, str]:
 
 
 def _run_example(
-    tree: BuildNode, size: tuple[int, int], limit: WorkLimit
+    tree: BuildNode, size: tuple[int, int], work_limit: WorkLimit
 ) -> dict[int, tuple[int, ...]]:
     """Return the output shape of each part for an example of a batch size and a length.
 
@@ -170,7 +170,7 @@ def _run_example(
             _trace_shapes(tree) as (shapes, failed),
             recording(tree.part),
             torch.no_grad(),
-            limit,
+            work_limit,
         ):
             tree.part.eval()
             with PluginCall():

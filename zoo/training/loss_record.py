@@ -12,7 +12,7 @@ from zoo.errors import ZooError
 from zoo.training.step import StepOutput
 
 
-class Place(NamedTuple):
+class StepPosition(NamedTuple):
     """A step, and its position in the data: the epoch and the batch in it."""
 
     step: int
@@ -23,9 +23,9 @@ class Place(NamedTuple):
 class NotFinite(ZooError):
     """Raised when a loss or a gradient norm is not a finite number."""
 
-    def __init__(self, what: str, value: float, place: Place) -> None:
-        super().__init__(f"the {what} of step {place.step} is {value}")
-        self.place = place
+    def __init__(self, what: str, value: float, position: StepPosition) -> None:
+        super().__init__(f"the {what} of step {position.step} is {value}")
+        self.position = position
 
 
 @dataclass
@@ -42,11 +42,11 @@ class LossRecord:
     losses: list[float] = field(default_factory=list)
     norms: list[float] = field(default_factory=list)
     stop: bool = False
-    _pending: list[tuple[Place, StepOutput]] = field(default_factory=list)
+    _pending: list[tuple[StepPosition, StepOutput]] = field(default_factory=list)
 
-    def add(self, place: Place, output: StepOutput) -> None:
+    def add(self, position: StepPosition, output: StepOutput) -> None:
         """Add the output of a step."""
-        self._pending.append((place, output))
+        self._pending.append((position, output))
 
     def read(self) -> None:
         """Read the values of all steps that were added.
@@ -61,12 +61,12 @@ class LossRecord:
         rows = torch.stack(
             [torch.stack([value for value in output if value is not None]) for _, output in pending]
         ).tolist()
-        for (place, output), row in zip(pending, rows, strict=True):
+        for (position, output), row in zip(pending, rows, strict=True):
             if output.stops is not None:
                 self.stop = self.stop or row.pop() > 0
             for (name, values), value in zip(names.items(), row, strict=False):
                 if not math.isfinite(value):
-                    raise NotFinite(name, value, place)
+                    raise NotFinite(name, value, position)
                 values.append(value)
 
     def clear(self) -> None:

@@ -47,7 +47,7 @@ def train(
     resume: bool = False,
     device: str | torch.device | None = None,
     seed: int | None = None,
-    limit: float | None = None,
+    max_seconds: float | None = None,
     parallel: Parallel | None = None,
     callbacks: Sequence[Callback] = (),
     registry: ComponentRegistry | None = None,
@@ -65,8 +65,8 @@ def train(
         resume: continue from the newest checkpoint in `output`, or start if there is none.
         device: default: a GPU if there is one.
         seed: replaces ``train.seed``.
-        limit: end the training after this many seconds, the time before a resumption included;
-            the best model so far is evaluated and saved as usual. For one process only.
+        max_seconds: end the training after this many seconds, the time before a resumption
+            included; the best model so far is evaluated and saved as usual. For one process only.
         parallel: ``ddp`` or ``fsdp``, for several processes.
         callbacks: observers of the run, such as a progress bar.
 
@@ -88,7 +88,7 @@ def train(
     )
     try:
         with Signals() as signals:
-            run = Run(request, folder, processes, callbacks, limit=limit)
+            run = Run(request, folder, processes, callbacks, max_seconds=max_seconds)
             return run.train(resume=resume, signals=signals)
     finally:
         processes.close()
@@ -105,14 +105,14 @@ class Run:
         processes: Processes,
         callbacks: Sequence[Callback],
         *,
-        limit: float | None = None,
+        max_seconds: float | None = None,
     ) -> None:
-        if limit is not None and processes.world > 1:
-            raise ZooError(f"limit is {limit:g} s, but a time limit needs one process")
+        if max_seconds is not None and processes.world > 1:
+            raise ZooError(f"max_seconds is {max_seconds:g}, but a time limit needs one process")
         self.request = request
         self.folder = folder
         self.processes = processes
-        self.limit = limit
+        self.max_seconds = max_seconds
         self.callbacks = callbacks if processes.is_main else ()
 
     def train(self, *, resume: bool, signals: Signals) -> TrainingResult:
@@ -149,7 +149,7 @@ class Run:
         )
         provenance = self._provenance(setup, state)
         trainer = Trainer(
-            setup, state, log, checkpoints, self.callbacks, provenance, limit=self.limit
+            setup, state, log, checkpoints, self.callbacks, provenance, max_seconds=self.max_seconds
         )
         try:
             if trainer.is_finished() and self._has_final_model(state):

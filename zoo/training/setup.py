@@ -23,7 +23,7 @@ from zoo.training.averages import MovingAverage
 from zoo.training.local_step import LossModule
 from zoo.training.monitor import check_monitor
 from zoo.training.processes import Processes
-from zoo.training.step import Step
+from zoo.training.step import GlobalStep
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Setup:
     objective: Objective
     batches: Batches
     validation: Batches | None
-    step: Step
+    step: GlobalStep
     schedule: Schedule | None
     average: MovingAverage | None
     steps: int
@@ -124,7 +124,7 @@ def build_setup(request: Request, processes: Processes, progress: Any = None) ->
     optimiser = training.optimiser.build(steps=steps).build(list(find_weights(model)))
     if training.compile:
         module.compile()
-    step = Step(
+    step = GlobalStep(
         processes.wrap(module),
         model,
         optimiser,

@@ -32,7 +32,7 @@ class StepOutput(NamedTuple):
     stops: Tensor | None
 
 
-class Step:
+class GlobalStep:
     """Computes gradients and updates the weights.
 
     One process without accumulation computes the loss of the batch and its gradients, as a loop

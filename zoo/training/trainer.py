@@ -14,7 +14,7 @@ from zoo.errors import ZooError
 from zoo.training.callback import Callback
 from zoo.training.evaluator import evaluate_run
 from zoo.training.interruption import Interrupted, Signals
-from zoo.training.loss_record import LossRecord, NotFinite, Place
+from zoo.training.loss_record import LossRecord, NotFinite, StepPosition
 from zoo.training.monitor import lower_is_better
 from zoo.training.run_checkpoints import RunCheckpoints
 from zoo.training.run_log import RunLog
@@ -39,7 +39,7 @@ class Trainer:
         callbacks: Sequence[Callback],
         provenance: Callable[[], Mapping[str, Any]],
         *,
-        limit: float | None = None,
+        max_seconds: float | None = None,
     ) -> None:
         self.setup = setup
         self.state = state
@@ -47,7 +47,7 @@ class Trainer:
         self.checkpoints = checkpoints
         self.callbacks = callbacks if setup.processes.is_main else ()
         self.provenance = provenance
-        self.limit = limit
+        self.max_seconds = max_seconds
         self.lower = lower_is_better(setup.training, setup.metrics)
         self.record = LossRecord(state.losses, state.norms)
         self._started = time.monotonic() - state.seconds
@@ -90,7 +90,8 @@ class Trainer:
 
     def _is_last_step(self) -> bool:
         """Return whether the last step was made, or the last one in the time limit."""
-        late = self.limit is not None and time.monotonic() - self._started >= self.limit
+        seconds = time.monotonic() - self._started
+        late = self.max_seconds is not None and seconds >= self.max_seconds
         return self.state.step >= self.setup.steps or (late and self.state.step > 0)
 
     def _update(self, update: Update, signals: Signals) -> None:
@@ -104,7 +105,7 @@ class Trainer:
         self._tokens += update.tokens
         if setup.average is not None:
             setup.average.update(state.step)
-        self.record.add(Place(state.step, state.epoch, update.index), output)
+        self.record.add(StepPosition(state.step, state.epoch, update.index), output)
         is_last = self._is_last_step()
         if state.step % training.log.every == 0 or is_last:
             self._log()
@@ -219,7 +220,7 @@ class Trainer:
 
     def _describe(self, error: NotFinite) -> str:
         """Return the message of a loss that is not finite, with the origin of its batch."""
-        _, epoch, index = error.place
+        _, epoch, index = error.position
         update = next(iter(self.setup.batches.epoch(epoch, start=index)))
         origins = update.origins()
         listed = ", ".join(origins[:_MAX_ORIGINS])

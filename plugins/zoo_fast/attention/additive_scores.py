@@ -141,8 +141,10 @@ class _Pairs:
         x, y = (part.to(dtype) * TWO_LOG2_E for part in (a, b))
         if min(_largest(x), _largest(y)) > SATURATED * TWO_LOG2_E:
             return cls(x, y, is_wide=True)
-        limit = LARGEST * TWO_LOG2_E
-        return cls(x.clamp_(-limit, limit).exp2_(), y.clamp_(-limit, limit).exp2_(), is_wide=False)
+        largest = LARGEST * TWO_LOG2_E
+        return cls(
+            x.clamp_(-largest, largest).exp2_(), y.clamp_(-largest, largest).exp2_(), is_wide=False
+        )
 
     def reciprocals(self) -> Iterator[tuple[slice, slice, slice, Tensor]]:
         """Yield slices of N, T and S with r [n, t, s, D] of these pairs, in one buffer."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from zoo_ctc.language_model_cache import Labels, LanguageModelCache
 from zoo_ctc.language_models import LabelLanguageModel
-from zoo_ctc.prefix_search import BeamConfig
+from zoo_ctc.prefix_search import PrefixBeamConfig
 from zoo_fast.ctc.beam_candidates import IntArray, pairs
 
 FloatArray = NDArray[np.float64]
@@ -67,7 +67,7 @@ class _Tree:
 def search_arrays(
     frames: FloatArray,
     blank: int,
-    config: BeamConfig,
+    config: PrefixBeamConfig,
     lm: LabelLanguageModel | None,
     *,
     lengths: Sequence[int] | None = None,

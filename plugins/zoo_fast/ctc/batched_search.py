@@ -20,7 +20,7 @@ from zoo_fast.ctc.beam_candidates import pairs
 from zoo_fast.device.cuda_graph import GraphedFunction
 
 CHUNK = 16
-"""Number of frames that are recorded as one CUDA graph."""
+"""Number of frames that are captured as one CUDA graph."""
 State = Mapping[str, Tensor]
 
 

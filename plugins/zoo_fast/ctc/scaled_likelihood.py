@@ -28,10 +28,10 @@ def scaled_likelihood(logits: Tensor, mask: Tensor, lattice: Lattice) -> Tensor 
     """
     probabilities = logits.detach().softmax(dim=-1)
     emissions = lattice.emissions(probabilities)  # [B, T, L]
-    least = emissions.masked_fill(~mask[..., None], 1.0).min().item()
-    if not least >= 2.0**-MAX_SPAN:
+    smallest = emissions.masked_fill(~mask[..., None], 1.0).min().item()
+    if not smallest >= 2.0**-MAX_SPAN:
         return None
-    span = max(MIN_SPAN, math.ceil(-math.log2(least)))
+    span = max(MIN_SPAN, math.ceil(-math.log2(smallest)))
 
     def compute(logits: Tensor, needs_gradient: bool) -> tuple[Tensor, Tensor | None]:
         size = max(1, _GROUP // (emissions.shape[1] * emissions.shape[2]))

@@ -103,7 +103,7 @@ def attend_gat_layer(
     autocast = torch.is_autocast_enabled(inputs.device.type)
     if autocast or inputs.dtype != weight.dtype or why_not_triton(inputs, weight) is not None:
         return None
-    from zoo_fast.gat.kernels.arguments import Score
+    from zoo_fast.gat.kernels.arguments import EdgeScore
     from zoo_fast.gat.kernels.fused_edges import draw_seed
     from zoo_fast.gat.kernels.fused_layer import fused_gat_layer
     from zoo_fast.gat.kernels.score_kinds import GAT
@@ -113,7 +113,7 @@ def attend_gat_layer(
     # A sum instead of a product of matrices, so that no workspace of cuBLAS is needed.
     terms = (vectors[..., None] * weight.view(H, D, -1)).sum(dim=2).flatten(0, 1)
     weight_bias, term_bias = _projection_biases(projection, vectors, term_bias)
-    score = Score(GAT, scorers.first.slope, dropout_p, draw_seed(inputs, dropout_p))
+    score = EdgeScore(GAT, scorers.first.slope, dropout_p, draw_seed(inputs, dropout_p))
     return fused_gat_layer(inputs, weight, terms, weight_bias, term_bias, bias, edges, score)
 
 

@@ -16,9 +16,9 @@ from zoo.plugin import full_precision
 from zoo_fast.device.triton_support import why_not_triton
 from zoo_fast.training.deferred_logits import DeferredLogits, compute_dtype
 
-_LEAST_LOGITS = 2**24
+_MIN_LOGITS = 2**24
 """Number of logits from which the CPU computes them in parts; fewer fit the caches."""
-_LEAST_VOCABULARY = 1024
+_MIN_VOCABULARY = 1024
 _CHUNK_BYTES = {"cuda": 2**28, "cpu": 2**24}
 """Largest size of a part of the logits."""
 
@@ -26,8 +26,8 @@ _CHUNK_BYTES = {"cuda": 2**28, "cpu": 2**24}
 def saves_memory(logits: DeferredLogits) -> bool:
     """Return whether to compute the loss from the parts of the logits."""
     if _device_type(logits.states) == "cuda":
-        return logits.shape[-1] >= _LEAST_VOCABULARY
-    return logits.numel() >= _LEAST_LOGITS
+        return logits.shape[-1] >= _MIN_VOCABULARY
+    return logits.numel() >= _MIN_LOGITS
 
 
 def _device_type(tensor: Tensor) -> str:
@@ -141,8 +141,8 @@ def _compute(
 
 def _chunk_rows(N: int, V: int, like: Tensor) -> int:
     """Return the number of positions of a part, so that the parts have nearly equal sizes."""
-    limit = _CHUNK_BYTES.get(_device_type(like), _CHUNK_BYTES["cpu"])
-    parts = max(1, -(-N * V * like.element_size() // limit))
+    max_bytes = _CHUNK_BYTES.get(_device_type(like), _CHUNK_BYTES["cpu"])
+    parts = max(1, -(-N * V * like.element_size() // max_bytes))
     return max(1, -(-N // parts))
 
 

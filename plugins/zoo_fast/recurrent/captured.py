@@ -10,9 +10,9 @@ from torch import Tensor
 
 from zoo_fast.device.cuda_graph import GraphedFunction
 from zoo_fast.device.triton_support import why_not_triton
-from zoo_fast.recurrent.sequence_inputs import Settings
+from zoo_fast.recurrent.sequence_inputs import SequenceSettings
 
-Function = Callable[[Sequence[Tensor], Settings], Sequence[Tensor]]
+Function = Callable[[Sequence[Tensor], SequenceSettings], Sequence[Tensor]]
 
 MAX_ELEMENTS = 2**26
 """Number of elements of the tensors from which launches do not matter, and copies would."""
@@ -20,11 +20,13 @@ MAX_GRAPHS = 3
 """Number of input shapes for which a graph is kept."""
 
 
-def run_captured(function: Function, tensors: Sequence[Tensor], settings: Settings) -> list[Tensor]:
+def run_captured(
+    function: Function, tensors: Sequence[Tensor], settings: SequenceSettings
+) -> list[Tensor]:
     """Call the function, on a GPU as a CUDA graph for each shape of the tensors.
 
-    It is called as it is in the recording of another graph and the calls before it, for large
-    tensors, and without Triton.
+    It is called directly during the capture of another graph and its warm-up, for large tensors,
+    and without Triton.
     """
     if not _can_capture(tensors):
         return list(function(tensors, settings))
@@ -43,7 +45,9 @@ def _can_capture(tensors: Sequence[Tensor]) -> bool:
 
 
 @functools.lru_cache(maxsize=8)
-def _graphed(function: Function, settings: Settings, device: torch.device) -> GraphedFunction:
+def _graphed(
+    function: Function, settings: SequenceSettings, device: torch.device
+) -> GraphedFunction:
     def call(inputs: Mapping[str, Tensor]) -> Sequence[Tensor]:
         return function([inputs[name] for name in sorted(inputs)], settings)
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from zoo_fast.device.triton_support import why_not_triton
 from zoo_fast.recurrent.captured import run_captured
-from zoo_fast.recurrent.sequence_inputs import SequenceInputs, Settings
+from zoo_fast.recurrent.sequence_inputs import SequenceInputs, SequenceSettings
 from zoo_fast.recurrent.sequence_loop import Result, Steps, empty_result, run_backward, run_forward
 from zoo_fast.recurrent.sequence_steps import TorchSteps
 
@@ -27,7 +27,7 @@ def _decode(tensors: Sequence[Tensor], mask: Tensor, cell: str, scorer: str, fir
     return hs, cs, weights
 
 
-def _run(tensors: Sequence[Tensor], settings: Settings) -> list[Tensor]:
+def _run(tensors: Sequence[Tensor], settings: SequenceSettings) -> list[Tensor]:
     inputs = SequenceInputs.of(tensors, settings)
     wide, steps = _select_steps(inputs)
     return [output.to(inputs.h0.dtype) for output in run_forward(wide, steps)]
@@ -52,7 +52,7 @@ def _decode_backward(
     return run_captured(_run_backward, every, (cell, scorer, first))
 
 
-def _run_backward(tensors: Sequence[Tensor], settings: Settings) -> list[Tensor]:
+def _run_backward(tensors: Sequence[Tensor], settings: SequenceSettings) -> list[Tensor]:
     *given, hs, cs, weights, grad_hs, grad_cs, grad_weights = tensors
     inputs = SequenceInputs.of(given, settings)
     wide, steps = _select_steps(inputs)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from zoo_recurrent.cells import GATES
 
-Settings = tuple[str, str, int]
+SequenceSettings = tuple[str, str, int]
 """Cell, scorer and first step with attention; see `SequenceInputs`."""
 
 
@@ -63,13 +63,13 @@ class SequenceInputs:
     first: int
 
     @classmethod
-    def of(cls, tensors: Sequence[Tensor], settings: Settings) -> SequenceInputs:
+    def of(cls, tensors: Sequence[Tensor], settings: SequenceSettings) -> SequenceInputs:
         """Return the inputs from the tensors, in the order of the attributes."""
         x_gates, h0, c0, W, b, U_n, b_n, keys, memory_gates, v, W_f, mask = tensors
         return cls(x_gates, h0, c0, W, b, U_n, b_n, keys, memory_gates, v, W_f, mask, *settings)
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> SequenceSettings:
         return self.cell, self.scorer, self.first
 
     @property

@@ -192,8 +192,8 @@ def find_candidates(logits: Tensor, bound: Callable[[Array], Array]) -> Candidat
     maxima = flat[:, : CHUNK * full].view(N, full, CHUNK).amax(dim=2)
     if V % CHUNK:
         maxima = torch.cat([maxima, flat[:, CHUNK * full :].amax(dim=1, keepdim=True)], dim=1)
-    least = bound(maxima.numpy())
-    hits = np.flatnonzero(maxima.numpy() >= least[:, None])
+    bounds = bound(maxima.numpy())
+    hits = np.flatnonzero(maxima.numpy() >= bounds[:, None])
     if 2 * len(hits) > maxima.numel():
         return None
     rows, index = np.divmod(hits, maxima.shape[1])  # of the chunks
@@ -203,7 +203,7 @@ def find_candidates(logits: Tensor, bound: Callable[[Array], Array]) -> Candidat
     else:
         from_each = flat.as_strided((flat.numel() - CHUNK + 1, CHUNK), (1, 1)).numpy()
         values = from_each[rows * V + starts]
-    found = np.flatnonzero(values >= least.take(rows)[:, None])
+    found = np.flatnonzero(values >= bounds.take(rows)[:, None])
     chunk, within = found // CHUNK, found % CHUNK
     if V % CHUNK:  # skip tokens of the overlap, which are found twice
         is_first = starts.take(chunk) + within >= CHUNK * index.take(chunk)

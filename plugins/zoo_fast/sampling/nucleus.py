@@ -48,9 +48,11 @@ def _estimate(probs: Array, p: float) -> Array:
     return np.take_along_axis(sample, index, axis=1)
 
 
-def _tokens_from(probs: Array, least: Array | np.float32, shape: torch.Size) -> Candidates | None:
+def _tokens_from(
+    probs: Array, threshold: Array | np.float32, shape: torch.Size
+) -> Candidates | None:
     """Return the tokens with at least a probability [N, 1]; their probabilities as logits."""
-    sources = np.flatnonzero(probs >= least)
+    sources = np.flatnonzero(probs >= threshold)
     return pad_candidates(sources // probs.shape[1], sources, probs.take(sources), shape, fill=0)
 
 
@@ -59,10 +61,10 @@ def _smallest_set(probs: Array, p: float) -> npt.NDArray[np.bool_]:
     descending = np.sort(probs, axis=1)[:, ::-1]
     above = descending.cumsum(axis=1, dtype=np.float64) - descending
     size = (above < max(p, 1e-30)).sum(axis=1, keepdims=True)
-    least = np.take_along_axis(descending, size - 1, axis=1)
-    is_kept = probs >= least
+    threshold = np.take_along_axis(descending, size - 1, axis=1)
+    is_kept = probs >= threshold
     num_removed = is_kept.sum(axis=1, keepdims=True) - size
     if num_removed.any():  # of equal ones, those of the smallest IDs
-        is_equal = probs == least
+        is_equal = probs == threshold
         is_kept &= ~is_equal | (is_equal.cumsum(axis=1) > num_removed)
     return is_kept

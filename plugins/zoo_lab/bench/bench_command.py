@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from zoo_lab.bench.process import BenchOptions
     from zoo_lab.bench.result import BenchmarkResult
-    from zoo_lab.bench.selection import Case
+    from zoo_lab.bench.selection import BenchmarkCase
 
 
 def command(
@@ -113,7 +113,7 @@ def _print_benchmarks() -> None:
     print_rows(("name", "plugin", "summary"), rows, no_wrap=("name", "plugin"))
 
 
-def _print_profiles(cases: Sequence[Case], device: torch.device) -> None:
+def _print_profiles(cases: Sequence[BenchmarkCase], device: torch.device) -> None:
     from zoo_lab.bench.profiling import profile
 
     for case in cases:
@@ -121,7 +121,7 @@ def _print_profiles(cases: Sequence[Case], device: torch.device) -> None:
 
 
 def _run_cases(
-    cases: Sequence[Case],
+    cases: Sequence[BenchmarkCase],
     options: BenchOptions,
     max_seconds: float,
     results: list[BenchmarkResult],

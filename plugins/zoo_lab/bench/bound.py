@@ -33,9 +33,9 @@ def bound_seconds(bound: Bound, device: torch.device) -> float | None:
         return None
     name = torch.cuda.get_device_name(device)
     rates = next((rates for model, rates in RATES.items() if model in name), None)
-    return None if rates is None else least_seconds(bound, rates)
+    return None if rates is None else min_seconds(bound, rates)
 
 
-def least_seconds(bound: Bound, rates: Rates) -> float | None:
+def min_seconds(bound: Bound, rates: Rates) -> float | None:
     """Return the larger time of the bytes and of the operations; None if both are 0."""
     return max(bound.bytes / rates.bytes, bound.operations / rates.operations) or None

@@ -15,7 +15,7 @@ from zoo_lab.bench.result import Measurement
 _WARMUP = {"cuda": (3, 6)}
 _WARMUP_CPU = (1, 3)
 """The least and the largest number of calls before the measured ones. Functions that are compiled
-or recorded as CUDA graphs need three."""
+or captured as CUDA graphs need three."""
 _WARMUP_SECONDS = 1.0
 _SECONDS = 4.0
 """After these times no further call is made, if there were enough."""

@@ -29,7 +29,7 @@ class CudaMemory:
     """The memory that calls of a function allocate besides what was allocated before them.
 
     What the first call allocates and keeps counts, such as the buffers of a CUDA graph, but not the
-    peak of the first call itself, in which kernels are compiled and tuned. The recording of a CUDA
+    peak of the first call itself, in which kernels are compiled and tuned. The capture of a CUDA
     graph, in a later call, counts: its replays do not use the allocator.
     """
 

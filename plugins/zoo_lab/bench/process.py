@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from zoo_lab.bench.result import BenchmarkReport, BenchmarkResult
-from zoo_lab.bench.selection import Case
+from zoo_lab.bench.selection import BenchmarkCase
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class BenchOptions:
 
 
 def run_in_process(
-    case: Case, options: BenchOptions, *, max_seconds: float
+    case: BenchmarkCase, options: BenchOptions, *, max_seconds: float
 ) -> list[BenchmarkResult]:
     """Run ``zoo bench`` in a new process and return its results, several for a sweep.
 
@@ -53,7 +53,7 @@ def run_in_process(
     return results
 
 
-def _empty_result(case: Case, options: BenchOptions) -> BenchmarkResult:
+def _empty_result(case: BenchmarkCase, options: BenchOptions) -> BenchmarkResult:
     return BenchmarkResult(
         benchmark=case.entry.name,
         plugin=case.entry.plugin,

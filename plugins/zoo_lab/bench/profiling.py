@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 
 from zoo_lab.bench.running import prepare_case
-from zoo_lab.bench.selection import Case
+from zoo_lab.bench.selection import BenchmarkCase
 
 _WARMUP = 4
-"""Calls before the profiled one: functions that are recorded as CUDA graphs need three."""
+"""Calls before the profiled one: functions that are captured as CUDA graphs need three."""
 _ROWS = 20
 
 
-def profile(case: Case, device: torch.device) -> str:
+def profile(case: BenchmarkCase, device: torch.device) -> str:
     """Return a table of the operations of one call, on a GPU of its kernels, the longest first."""
     from torch.profiler import ProfilerActivity, profile as record
 

@@ -15,14 +15,19 @@ from zoo_lab.bench.bound import bound_seconds
 from zoo_lab.bench.measuring import measure
 from zoo_lab.bench.memory import release_memory
 from zoo_lab.bench.result import NOT_INSTALLED, BenchmarkResult, Measurement, PeerResult, Targets
-from zoo_lab.bench.selection import Case
+from zoo_lab.bench.selection import BenchmarkCase
 
 _SEED = 0
 ResultCallback = Callable[[BenchmarkResult], None]
 
 
 def run_benchmark(
-    case: Case, device: torch.device, *, repeats: int, peers: bool, progress: ResultCallback
+    case: BenchmarkCase,
+    device: torch.device,
+    *,
+    repeats: int,
+    peers: bool,
+    progress: ResultCallback,
 ) -> BenchmarkResult:
     """Check a benchmark, measure it and its peers, each in a fresh state.
 
@@ -65,7 +70,7 @@ def run_benchmark(
     return result
 
 
-def _empty_result(case: Case, device: torch.device) -> BenchmarkResult:
+def _empty_result(case: BenchmarkCase, device: torch.device) -> BenchmarkResult:
     cls = case.entry.cls
     assert issubclass(cls, Benchmark)
     return BenchmarkResult(
@@ -84,7 +89,7 @@ def _empty_result(case: Case, device: torch.device) -> BenchmarkResult:
     )
 
 
-def prepare_case(case: Case, device: torch.device) -> Benchmark:
+def prepare_case(case: BenchmarkCase, device: torch.device) -> Benchmark:
     """Return a new benchmark with its inputs, which are the same each time."""
     release_memory(device)
     torch.manual_seed(_SEED)

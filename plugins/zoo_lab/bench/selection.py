@@ -22,7 +22,7 @@ from zoo_lab.bench.registered import benchmarks
 
 
 @dataclass(frozen=True)
-class Case:
+class BenchmarkCase:
     """A benchmark with parameters.
 
     Attributes:
@@ -59,7 +59,7 @@ def select_cases(
     device_type: str,
     overrides: Sequence[str] = (),
     available: Sequence[Entry] | None = None,
-) -> list[Case]:
+) -> list[BenchmarkCase]:
     """Return the named benchmarks, or all whose targets hold on a device type.
 
     Args:
@@ -75,18 +75,18 @@ def select_cases(
         entries = [select(Benchmark.kind, name, available) for name in names]
     else:
         entries = [entry for entry in available if _holds_on(entry, device_type)]
-    cases = [Case(entry, tuple(overrides), _changed(overrides)) for entry in entries]
+    cases = [BenchmarkCase(entry, tuple(overrides), _changed(overrides)) for entry in entries]
     for case in cases:
         case.build()
     return cases
 
 
-def has_sweep(case: Case) -> bool:
+def has_sweep(case: BenchmarkCase) -> bool:
     """Whether the benchmark names values of parameters for which the growth is shown."""
     return any(sweep_cases(case))
 
 
-def sweep_cases(case: Case) -> Iterator[Case]:
+def sweep_cases(case: BenchmarkCase) -> Iterator[BenchmarkCase]:
     """Yield the benchmark for each value of each parameter of its `sweep`."""
     cls = case.entry.cls
     assert issubclass(cls, Benchmark)

@@ -15,7 +15,7 @@ from zoo_lab.compare.comparison_result import Runs, StudyResult, collect_results
 from zoo_lab.compare.study_file import BASELINE, StudyPlan
 from zoo_lab.compare.table import format_csv, format_markdown
 from zoo_lab.compare.variant_run import RunTask, run_variant
-from zoo_lab.process_pool import Outcome, describe_error, run_in_workers
+from zoo_lab.process_pool import TaskOutcome, describe_error, run_in_workers
 from zoo_lab.reproduce.data_check import check_data
 from zoo_lab.reproduce.recipe_run import write_text
 from zoo_lab.reproduce.tokenizers import train_tokenizers
@@ -102,7 +102,7 @@ def _task(plan: StudyPlan, name: str, seed: int, options: RunOptions) -> RunTask
 
 def run_all(
     tasks: Sequence[RunTask], options: RunOptions, callback: Callback | None = None
-) -> Iterator[Outcome[RunTask]]:
+) -> Iterator[TaskOutcome[RunTask]]:
     """Run tasks, and yield each as it ends; one that fails stops nothing.
 
     Args:
@@ -125,7 +125,7 @@ def run_all(
             raise
         except Exception as error:  # written to the folder of the run
             problem = describe_error(error)
-        yield Outcome(task, time.monotonic() - started, problem)
+        yield TaskOutcome(task, time.monotonic() - started, problem)
 
 
 def write_comparison(plan: StudyPlan, output: Path, data: dict[str, str]) -> StudyResult:

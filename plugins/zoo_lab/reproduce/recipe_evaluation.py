@@ -66,7 +66,7 @@ class RecipeEvaluation:
             max_length=evaluation.max_length,
             batch=evaluation.batch,
             block=evaluation.block,
-            limit=self.examples,
+            max_examples=self.examples,
             texts=self.texts,
             device=self.device,
             dtype=self.dtype,

@@ -67,17 +67,17 @@ class SeedResult(Record):
             max_seconds: seconds of training.
             examples: number of examples that are evaluated.
         """
-        allowed = [] if max_seconds is None else [cut_by_time(max_seconds)]
-        allowed += [] if examples is None else [cut_by_examples(examples)]
+        allowed = [] if max_seconds is None else [stopped_by_time(max_seconds)]
+        allowed += [] if examples is None else [shortened_to_examples(examples)]
         return all(text.startswith(tuple(allowed)) for text in self.shortened)
 
 
-def cut_by_time(max_seconds: float) -> str:
+def stopped_by_time(max_seconds: float) -> str:
     """Return the first words of the entry in `SeedResult.shortened` of a time limit."""
     return f"training stopped after {max_seconds:g} s,"
 
 
-def cut_by_examples(examples: int) -> str:
+def shortened_to_examples(examples: int) -> str:
     """Return the entry in `SeedResult.shortened` of an evaluation on the first examples."""
     return f"evaluated on the first {examples:,} examples"
 

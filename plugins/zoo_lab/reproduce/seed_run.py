@@ -23,7 +23,7 @@ from zoo_lab.bench.memory import CudaMemory, release_memory
 from zoo_lab.environment import describe_hardware, find_commit, find_versions
 from zoo_lab.reproduce.recipe_evaluation import RecipeEvaluation
 from zoo_lab.reproduce.recipe_file import RecipeFile
-from zoo_lab.reproduce.result import SeedResult, cut_by_examples, cut_by_time
+from zoo_lab.reproduce.result import SeedResult, shortened_to_examples, stopped_by_time
 
 MAX_POINTS = 100
 """Largest number of points of a curve."""
@@ -100,7 +100,7 @@ class SeedRun:
                 run = ProgramRun(self.folder, model, self.options.device, self.seed, progress)
                 self.values |= self.recipe.recipe.program.build().run(run)
         if self.options.examples is not None:
-            self.shortened.append(cut_by_examples(self.options.examples))
+            self.shortened.append(shortened_to_examples(self.options.examples))
         seconds = time.monotonic() - started
         before = max(0.0, trained.get("training_seconds", 0.0) - seconds)  # of interrupted runs
         return SeedResult(
@@ -135,7 +135,7 @@ class SeedRun:
             resume=True,
             device=device,
             seed=self.seed,
-            limit=self.options.max_seconds,
+            max_seconds=self.options.max_seconds,
             callbacks=[kept, *self.options.callbacks],
         )
         stored = read_header(result.path).provenance["train"]
@@ -145,7 +145,7 @@ class SeedRun:
         is_complete = result.step == kept.info.steps
         if max_seconds is not None and not is_complete and stored["seconds"] >= max_seconds:
             self.shortened.append(
-                f"{cut_by_time(max_seconds)} at step {result.step:,} of {kept.info.steps:,}"
+                f"{stopped_by_time(max_seconds)} at step {result.step:,} of {kept.info.steps:,}"
             )
         return result.path, {
             "steps": result.step,

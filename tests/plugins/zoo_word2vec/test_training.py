@@ -8,7 +8,7 @@ import torch.nn.functional as F
 import zoo
 from zoo import ZooError
 from zoo_word2vec.corpus import Corpus
-from zoo_word2vec.gradients import Chunk, EmbeddingTable, cbow_gradients, skip_gram_gradients
+from zoo_word2vec.gradients import EmbeddingTable, WindowChunk, cbow_gradients, skip_gram_gradients
 from zoo_word2vec.training import NUM_NOISE, TrainingConfig, _chunks, train
 
 TEXT = [["a", "b", "a", "c"], ["b", "d", "a"], ["e"]]
@@ -45,7 +45,7 @@ def _make_chunk():
     spans = torch.randint(1, 300, (2, 7), generator=generator)
     window_mask = torch.rand(2, 3, 7, generator=generator).round()
     noise = torch.randint(1, 300, (2, NUM_NOISE), generator=generator)
-    return Chunk(spans, spans[:, 2:5], window_mask, noise)
+    return WindowChunk(spans, spans[:, 2:5], window_mask, noise)
 
 
 def _loss(kind, words, output, chunk, k):

@@ -4,6 +4,6 @@ from zoo.exchange.mapping.map_file import read_map
 from zoo.exchange.mapping.map_schema import OPERATIONS
 from zoo.exchange.mapping.planner import plan_tensors
 from zoo.exchange.mapping.rules import TensorMap
-from zoo.exchange.mapping.tensor_plan import Job, TensorPlan
+from zoo.exchange.mapping.tensor_plan import TensorJob, TensorPlan
 
-__all__ = ["OPERATIONS", "Job", "TensorMap", "TensorPlan", "plan_tensors", "read_map"]
+__all__ = ["OPERATIONS", "TensorJob", "TensorMap", "TensorPlan", "plan_tensors", "read_map"]

@@ -17,7 +17,7 @@ from zoo.exchange.mapping.fill_value import (
 )
 from zoo.exchange.mapping.matcher import MatchingWork
 from zoo.exchange.mapping.rules import Endpoint, Fill, Rule, TensorMap, expand_endpoints
-from zoo.exchange.mapping.tensor_plan import Job, TensorPlan
+from zoo.exchange.mapping.tensor_plan import TensorJob, TensorPlan
 from zoo.interfaces.tensors import TensorMeta
 
 MAX_SHOWN = 4
@@ -66,7 +66,7 @@ class _Planner:
         self.sources = {name: sources[actual] for name, actual in self.file_names.items()}
         self.targets = targets
         self.problems = list(tensor_map.problems)
-        self.jobs: list[Job] = []
+        self.jobs: list[TensorJob] = []
         self.filled: dict[str, Place | None] = {}
         self.failed: set[str] = set()
         self.used: set[str] = set()
@@ -155,7 +155,7 @@ class _Planner:
             metas[name] = TensorMeta.of(tensor)
             self._check_target(rule, name, metas[name])
         file_names = [self.file_names[name] for name in source_names]
-        self._add_job(Job(file_names, metas, convert, rule.steps(), _line(rule.place)), rule)
+        self._add_job(TensorJob(file_names, metas, convert, rule.steps(), _line(rule.place)), rule)
 
     def _missing_names(self, sources: list[str], targets: list[str]) -> list[str]:
         problems = []
@@ -205,9 +205,9 @@ class _Planner:
             except ZooError as error:
                 self.problems.append(fill.problem(f"'{name}': {error}"))
             steps = [f"fill {format_fill_value(fill.value)}"]
-            self._add_job(Job([], {name: meta}, convert, steps, _line(fill.place)), fill)
+            self._add_job(TensorJob([], {name: meta}, convert, steps, _line(fill.place)), fill)
 
-    def _add_job(self, job: Job, entry: Rule | Fill) -> None:
+    def _add_job(self, job: TensorJob, entry: Rule | Fill) -> None:
         for name in job.targets:
             if name in self.filled:
                 first = self.filled[name]
@@ -268,7 +268,7 @@ def _truncate_problems(problems: Sequence[Problem]) -> list[Problem]:
     return shown
 
 
-def _set_dtype(job: Job, floating: torch.dtype | None) -> Job:
+def _set_dtype(job: TensorJob, floating: torch.dtype | None) -> TensorJob:
     """Return the job with this dtype for its floating-point targets."""
     metas = {
         name: TensorMeta(meta.shape, floating)

@@ -14,7 +14,7 @@ from zoo.interfaces.tensors import TensorMeta
 
 
 @dataclass(frozen=True)
-class Job:
+class TensorJob:
     """One application of a rule: source names, targets, and the function between them."""
 
     sources: Sequence[str]
@@ -37,7 +37,7 @@ class Job:
 class TensorPlan:
     """All jobs of a map for given tensors."""
 
-    jobs: Sequence[Job]
+    jobs: Sequence[TensorJob]
     dropped: Sequence[str] = ()
     unused: Sequence[str] = ()
     """The places of rules that match no tensor on either side."""

@@ -140,8 +140,8 @@ def _wrong_batches(schema: BatchSchema, batch: dict[str, Tensor]) -> Iterator[_C
         yield "a value that is not a tensor", key, {**batch, key: [1, 2]}
         tensor = batch[key]
         if field.below is not None:
-            limit = tensor.numel() if isinstance(field.below, str) else field.below
-            yield "an ID out of range", key, {**batch, key: torch.full_like(tensor, limit)}
+            below = tensor.numel() if isinstance(field.below, str) else field.below
+            yield "an ID out of range", key, {**batch, key: torch.full_like(tensor, below)}
         if field.dims is not None:
             yield "a wrong number of dimensions", key, {**batch, key: tensor[None, None]}
         if key in batch_keys[1:]:

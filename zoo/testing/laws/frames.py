@@ -111,8 +111,8 @@ def score_bounds(config: Configuration) -> None:
     for item, length in enumerate(_LENGTHS):
         sums = _likelihoods(logprobs[item, :length].exp().tolist())
         for row, score in zip(decoded.tokens[item], decoded.scores[item].tolist(), strict=True):
-            limit = sums.get(tuple(_labels(row)), 0.0)
-            assert score == -math.inf or score <= math.log(limit) + 1e-5, (
+            total = sums.get(tuple(_labels(row)), 0.0)
+            assert score == -math.inf or score <= math.log(total) + 1e-5, (
                 "a score is above the log-probability of its labels"
             )
 

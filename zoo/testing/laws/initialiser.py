@@ -93,8 +93,8 @@ def declared_std(config: Configuration) -> None:
         assert abs(found - std) <= 0.05 * std, (
             f"{weight.name} has the standard deviation {found:.4g}, declared is {std:.4g}"
         )
-        limit = 5 * std / values.numel() ** 0.5
-        assert abs(values.mean().item()) <= limit, f"the mean of {weight.name} is not 0"
+        max_mean = 5 * std / values.numel() ** 0.5
+        assert abs(values.mean().item()) <= max_mean, f"the mean of {weight.name} is not 0"
 
 
 LAWS = (

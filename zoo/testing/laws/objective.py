@@ -91,8 +91,8 @@ def merged_batches(config: Configuration) -> None:
             assert not objective.mergeable, "weight raises, but mergeable is True"
             continue
         assert weight.shape == (), f"the weight is {list(weight.shape)}, not a scalar"
-        for cut in range(1, len(outputs.mask)):
-            parts = [_trim(_rows(outputs, rows)) for rows in (slice(cut), slice(cut, None))]
+        for index in range(1, len(outputs.mask)):
+            parts = [_trim(_rows(outputs, rows)) for rows in (slice(index), slice(index, None))]
             weights = [objective.weight(part) for part in parts]
             total = sum(w * objective(p) for w, p in zip(weights, parts, strict=True) if w > 0)
             assert sum(weights) == weight, f"the weights of the parts do not sum to {weight}"

@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Score:
+class EdgeScore:
     """A score function and the dropout of the weights.
 
     Args:
@@ -95,7 +95,7 @@ class Gradients:
 
 
 @dataclass(frozen=True)
-class Attended:
+class AttendedNodes:
     """The outputs of the forward pass.
 
     Shapes:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoo_fast.gat.kernels.arguments import Attended, Inputs, Score
+from zoo_fast.gat.kernels.arguments import AttendedNodes, EdgeScore, Inputs
 from zoo_fast.gat.kernels.launch import attend, gradients
 from zoo_fast.gat.kernels.reference import attend_reference
 from zoo_fast.gat.kernels.score_kinds import DOT, GAT, GATV2
@@ -35,7 +35,7 @@ def fused_gat(
     Shapes:
         terms [N, 2 * H], q and k of each node; v [N, H, D] -> [N, H, D].
     """
-    score = Score(GAT, slope, dropout_p, draw_seed(v, dropout_p))
+    score = EdgeScore(GAT, slope, dropout_p, draw_seed(v, dropout_p))
     return _apply(terms, None, v, None, bias, edges, score)
 
 
@@ -62,7 +62,7 @@ def fused_pairs(
         q, k, v [N, H, D], a [H, D] -> [N, H, D]. Values that are the keys are read once.
     """
     kind = DOT if a is None else GATV2
-    score = Score(kind, factor, dropout_p, draw_seed(v, dropout_p))
+    score = EdgeScore(kind, factor, dropout_p, draw_seed(v, dropout_p))
     return _apply(q, k, None if v is k else v, a, bias, edges, score)
 
 
@@ -88,7 +88,7 @@ class _FusedEdges(torch.autograd.Function):
         a: Tensor | None,
         bias: Tensor | None,
         edges: EdgeList,
-        score: Score,
+        score: EdgeScore,
     ) -> Tensor:
         attended = attend(_inputs(q, k, v, a, bias), edges, score)
         ctx.save_for_backward(q, k, v, a, bias, attended.output, attended.lse)
@@ -104,7 +104,7 @@ class _FusedEdges(torch.autograd.Function):
                 return attend_reference(_inputs(*views), ctx.edges, ctx.score)
 
             return *differentiable_gradients(reference, tuple(parts), g), None, None
-        inputs, attended = _inputs(*parts), Attended(output, lse)
+        inputs, attended = _inputs(*parts), AttendedNodes(output, lse)
         grads = gradients(inputs, ctx.edges, ctx.score, attended, g.contiguous())
         _, k, v, a, bias = parts
         return (

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo_fast.gat.kernels.arguments import Attended, Inputs, Score
+from zoo_fast.gat.kernels.arguments import AttendedNodes, EdgeScore, Inputs
 from zoo_fast.gat.kernels.launch import attend, gradients
 from zoo_fast.gat.kernels.projection import Terms, project_nodes
 from zoo_fast.gat.kernels.reference import attend_reference
@@ -32,7 +32,7 @@ def fused_gat_layer(
     term_bias: Tensor | None,
     bias: Tensor | None,
     edges: EdgeList,
-    score: Score,
+    score: EdgeScore,
 ) -> Tensor:
     """Compute a GAT layer with values W x, and terms of the scores from x.
 
@@ -92,7 +92,10 @@ class _FusedLayer(torch.autograd.Function):
                 layer.heads(group),
                 layer.rows(group),
             )
-            attended, score = Attended(output[:, heads], lse[group]), _group_score(ctx.score, group)
+            attended, score = (
+                AttendedNodes(output[:, heads], lse[group]),
+                _group_score(ctx.score, group),
+            )
             found = gradients(inputs, ctx.edges, score, attended, g[:, heads], in_place=True)
             values = projected.values  # now the gradients
             torch.mm(values.T, layer.x, out=grads.weight[rows])
@@ -180,7 +183,7 @@ class _Layer:
         values = projected.values.view(len(self.x), -1, self.D)
         return Inputs(q, k, values, None, bias)
 
-    def reference(self, edges: EdgeList, score: Score) -> Tensor:
+    def reference(self, edges: EdgeList, score: EdgeScore) -> Tensor:
         """Compute the layer in PyTorch operations."""
         terms, outputs = F.linear(self.x, self.terms, self.term_bias), []
         values = F.linear(self.x, self.weight, self.weight_bias)
@@ -190,6 +193,6 @@ class _Layer:
         return torch.cat(outputs, dim=1)
 
 
-def _group_score(score: Score, group: int) -> Score:
+def _group_score(score: EdgeScore, group: int) -> EdgeScore:
     """Return the score of a group, whose dropout has its own random seed."""
     return replace(score, seed=score.seed + group) if score.dropout_p > 0 and group else score

@@ -14,7 +14,7 @@ from torch import Tensor
 from zoo_fast.gat.edge_order import EdgeChunks
 from zoo_fast.gat.edge_orders import edge_orders
 from zoo_fast.gat.kernels import backward, backward_targets, edge_scores, forward
-from zoo_fast.gat.kernels.arguments import Attended, Gradients, Inputs, Score
+from zoo_fast.gat.kernels.arguments import AttendedNodes, EdgeScore, Gradients, Inputs
 from zoo_fast.gat.kernels.score_kinds import GAT, GATV2
 from zoo_gat.edges import EdgeList
 
@@ -26,7 +26,9 @@ PROGRAMS = 4096
 """Largest number of programs of kernels that sum over all nodes or edges."""
 
 
-def attend(inputs: Inputs, edges: EdgeList, score: Score, output: Tensor | None = None) -> Attended:
+def attend(
+    inputs: Inputs, edges: EdgeList, score: EdgeScore, output: Tensor | None = None
+) -> AttendedNodes:
     """Compute the attention of each node over its incoming edges.
 
     Args:
@@ -77,14 +79,14 @@ def attend(inputs: Inputs, edges: EdgeList, score: Score, output: Tensor | None 
         arguments = partial, stats, chunks.partial_ranges, bias, output, lse, output.stride(0)
         del blocks["STAGES"]
         forward.combine[(positions, heads)](*arguments, H, D, has_bias, **blocks)
-    return Attended(output, lse)
+    return AttendedNodes(output, lse)
 
 
 def gradients(
     inputs: Inputs,
     edges: EdgeList,
-    score: Score,
-    attended: Attended,
+    score: EdgeScore,
+    attended: AttendedNodes,
     g: Tensor,
     *,
     in_place: bool = False,
@@ -126,7 +128,7 @@ def gradients(
 def _source_gradients(
     inputs: Inputs,
     edges: EdgeList,
-    score: Score,
+    score: EdgeScore,
     lse: Tensor,
     delta: Tensor,
     g: Tensor,
@@ -210,7 +212,7 @@ def _sum_over_edges(grad_x: Tensor, edges: EdgeList, grad_q: Tensor) -> None:
 def _target_gradients(
     inputs: Inputs,
     edges: EdgeList,
-    score: Score,
+    score: EdgeScore,
     lse: Tensor,
     delta: Tensor,
     g: Tensor,
@@ -252,7 +254,7 @@ def _target_gradients(
     _add_partial(partial, chunks, grads.q)
 
 
-def dropout_factors(weights: Tensor, score: Score) -> Tensor:
+def dropout_factors(weights: Tensor, score: EdgeScore) -> Tensor:
     """Return the factors that the kernels apply to weights [M, H]."""
     factors = torch.empty_like(weights)
     size, block = factors.numel(), 1024

@@ -6,13 +6,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo_fast.gat.kernels.arguments import Inputs, Score
+from zoo_fast.gat.kernels.arguments import EdgeScore, Inputs
 from zoo_fast.gat.kernels.launch import dropout_factors
 from zoo_fast.gat.kernels.score_kinds import GAT
 from zoo_gat.edges import EdgeList
 
 
-def attend_reference(inputs: Inputs, edges: EdgeList, score: Score) -> Tensor:
+def attend_reference(inputs: Inputs, edges: EdgeList, score: EdgeScore) -> Tensor:
     """Compute the attention of each node over its incoming edges, with the same dropout."""
     weights = edges.softmax(_scores(inputs, edges, score))  # [M, H]
     if score.dropout_p > 0:
@@ -22,7 +22,7 @@ def attend_reference(inputs: Inputs, edges: EdgeList, score: Score) -> Tensor:
     return output if inputs.bias is None else output + inputs.bias.view(output.shape[1:])
 
 
-def _scores(inputs: Inputs, edges: EdgeList, score: Score) -> Tensor:
+def _scores(inputs: Inputs, edges: EdgeList, score: EdgeScore) -> Tensor:
     q = inputs.q.index_select(0, edges.index.target)
     k = inputs.k.index_select(0, edges.index.source)
     if score.kind == GAT:

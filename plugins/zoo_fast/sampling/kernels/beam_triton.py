@@ -172,10 +172,10 @@ def beam_step(
             tl.store(new_pool_tokens + (item * W + j) * T + t, result, mask=t < T)
 
     full = lowest > float("-inf")
-    limit = count
+    final_length = count
     if EARLY == NEVER and ALPHA > 0.0:
-        limit = max_length + count * 0
-    best_possible = _penalise(best_live, limit, ALPHA, GNMT)
+        final_length = max_length + count * 0
+    best_possible = _penalise(best_live, final_length, ALPHA, GNMT)
     if EARLY == 1:
         enough = full
     else:

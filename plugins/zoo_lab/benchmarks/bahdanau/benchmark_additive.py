@@ -13,13 +13,13 @@ EAGER_LIMIT = 2**33
 """Number of pairs and hidden units from which eager PyTorch is not measured, for its memory."""
 
 
-class AdditiveAttention(AdditiveBenchmark):
+class AdditiveAttentionBenchmark(AdditiveBenchmark):
     """Additive attention, forward and backward, compared with PyTorch, eager and compiled.
 
     In bfloat16 on a GPU, without projections and mask.
 
     Args:
-        recorded: on a GPU, record both passes as a CUDA graph, as torch.compile does in its mode
+        recorded: on a GPU, capture both passes as a CUDA graph, as torch.compile does in its mode
             reduce-overhead.
         batch: number of sequences, B.
         length: number of queries and of keys, T = S.
@@ -47,8 +47,8 @@ class AdditiveAttention(AdditiveBenchmark):
         self.graph = GraphedFunction(lambda inputs: self.measured(attend))
 
     def run(self) -> Any:
-        is_recorded = self.recorded and self.grad.is_cuda
-        return self.graph({}) if is_recorded else self.measured(attend)
+        is_captured = self.recorded and self.grad.is_cuda
+        return self.graph({}) if is_captured else self.measured(attend)
 
     def peers(self) -> Mapping[str, Callable[[], Callable[[], Any]]]:
         def compiled(mode: str | None) -> Callable[[], Any]:

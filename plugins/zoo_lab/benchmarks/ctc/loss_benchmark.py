@@ -81,9 +81,11 @@ class LossBenchmark(Benchmark):
             (gradient,) = torch.autograd.grad(found[possible].sum(), logits)
             (exact_gradient,) = torch.autograd.grad(expected[possible].sum(), exact)
             pairs.append((gradient, exact_gradient, tolerance))
-            for value, reference, limit in pairs:
+            for value, reference, max_error in pairs:
                 error = float((value.double() - reference).norm())
-                assert error <= limit * float(reference.norm()), f"the error in {dtype} is {error}"
+                assert error <= max_error * float(reference.norm()), (
+                    f"the error in {dtype} is {error}"
+                )
 
     def torch_loss(self, logits: Tensor, *, dtype: torch.dtype = torch.long) -> Tensor:
         """Return the loss of torch; with int32 labels on a GPU, it is that of cuDNN."""

@@ -23,7 +23,7 @@ class GatLayer(LayerBenchmark):
         features: width of the node features.
         heads: number of heads.
         head_dim: width of a head.
-        recorded: on a GPU, record both passes as a CUDA graph.
+        recorded: on a GPU, capture both passes as a CUDA graph.
     """
 
     name: ClassVar[str] = "gat-layer"

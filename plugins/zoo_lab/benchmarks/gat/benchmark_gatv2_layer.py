@@ -22,7 +22,7 @@ class GatV2Layer(GatLayer):
         features: width of the node features.
         heads: number of heads.
         head_dim: width of a head.
-        recorded: on a GPU, record both passes as a CUDA graph.
+        recorded: on a GPU, capture both passes as a CUDA graph.
     """
 
     name: ClassVar[str] = "gatv2-layer"

@@ -27,7 +27,7 @@ class LayerBenchmark(Benchmark):
     that shapes are fixed.
 
     Args:
-        recorded: on a GPU, record both passes as a CUDA graph, as training does and as the peer in
+        recorded: on a GPU, capture both passes as a CUDA graph, as training does and as the peer in
             its mode reduce-overhead.
     """
 
@@ -90,12 +90,12 @@ class LayerBenchmark(Benchmark):
                     for results in (found, reference)
                 )
                 # Gradients of scores are differences, which bfloat16 rounds in any order.
-                limit = tolerance + 1.5 * rounding
-                assert error < limit, f"{name} differs by {error:.1e} in {dtype}"
+                max_error = tolerance + 1.5 * rounding
+                assert error < max_error, f"{name} differs by {error:.1e} in {dtype}"
 
     def run(self) -> Any:
-        is_recorded = self.recorded and self.device.type == "cuda"
-        return self.graph({}) if is_recorded else self._forward_and_backward()
+        is_captured = self.recorded and self.device.type == "cuda"
+        return self.graph({}) if is_captured else self._forward_and_backward()
 
     def _forward_and_backward(self) -> Sequence[Tensor]:
         return _backward(self.layer, self.layer(self.x, self.mask, self.pairs), self.grad)

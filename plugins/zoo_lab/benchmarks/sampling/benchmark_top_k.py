@@ -46,6 +46,6 @@ class TopKBenchmark(SamplingBenchmark):
         return warper
 
     def reference(self, probs: Tensor) -> Tensor:
-        least = probs.topk(min(self.k, self.vocab), dim=-1).values[:, -1:]
-        kept = probs.where(probs >= least, 0.0)
+        threshold = probs.topk(min(self.k, self.vocab), dim=-1).values[:, -1:]
+        kept = probs.where(probs >= threshold, 0.0)
         return kept / kept.sum(dim=-1, keepdim=True)

@@ -17,7 +17,7 @@ from zoo_lab.benchmarks.transformer.gradient_checks import (
     separate_hidden_units,
     without_kernels,
 )
-from zoo_lab.benchmarks.transformer.hand_written import HandTransformer
+from zoo_lab.benchmarks.transformer.hand_written import HandWrittenTransformer
 
 Loss = Callable[[], Tensor]
 
@@ -100,10 +100,10 @@ class ComposedTransformer(Benchmark):
 
     def _write(
         self, weights: Mapping[str, Tensor], dtype: torch.dtype, device: torch.device
-    ) -> HandTransformer:
+    ) -> HandWrittenTransformer:
         """Build the model in plain torch; its table of positions is not converted a second time."""
         with device:
-            written = HandTransformer(
+            written = HandWrittenTransformer(
                 vocab=self.vocab,
                 dim=self.dim,
                 heads=self.heads,

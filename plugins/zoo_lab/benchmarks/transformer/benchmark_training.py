@@ -96,8 +96,8 @@ class TrainingStep(Benchmark):
             exact = gradients(torch.float32, enabled=False)
             rounded = gradients(torch.bfloat16, enabled=False)
         assert_close(gradients(torch.float32, enabled=True), exact, 1e-4, "float32")
-        limit = 1.5 * relative_error(rounded, exact) + 1e-3
-        assert_close(gradients(torch.bfloat16, enabled=True), exact, limit, "bfloat16")
+        max_error = 1.5 * relative_error(rounded, exact) + 1e-3
+        assert_close(gradients(torch.bfloat16, enabled=True), exact, max_error, "bfloat16")
         self._check_captured_steps(model.float(), objective, inputs)
 
     def _check_captured_steps(

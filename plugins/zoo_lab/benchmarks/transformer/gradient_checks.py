@@ -27,12 +27,12 @@ def assert_close(
     """
     assert actual.keys() == expected.keys(), f"{what}: {actual.keys() ^ expected.keys()}"
     errors = {"all tensors": relative_error(actual, expected)}
-    least = _SMALL * _flat(expected).norm()
+    min_norm = _SMALL * _flat(expected).norm()
     for name, value in expected.items():
         if each or name == "loss":
             norm = value.double().norm()
             difference = (actual[name].double() - value.double()).norm()
-            errors[name] = float(difference / (norm if name == "loss" else norm.maximum(least)))
+            errors[name] = float(difference / (norm if name == "loss" else norm.maximum(min_norm)))
     for name, error in errors.items():
         message = f"{what}: {name} differs by {error:.1e}, the tolerance is {tolerance:.1e}"
         assert error <= tolerance, message  # also raised if the error is NaN

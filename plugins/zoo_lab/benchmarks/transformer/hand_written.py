@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 
-class HandAttention(nn.Module):
+class HandWrittenAttention(nn.Module):
     """Multi-head attention by `scaled_dot_product_attention`."""
 
     def __init__(self, dim: int, heads: int) -> None:
@@ -30,7 +30,7 @@ class HandAttention(nn.Module):
         return x.view(B, T, self.heads, D // self.heads).transpose(1, 2)  # [B, H, T, D / H]
 
 
-class HandFeedForward(nn.Module):
+class HandWrittenFeedForward(nn.Module):
     """Feed-forward network with ReLU."""
 
     def __init__(self, dim: int, hidden: int) -> None:
@@ -42,15 +42,18 @@ class HandFeedForward(nn.Module):
         return output
 
 
-class HandBlock(nn.Module):
+class HandWrittenBlock(nn.Module):
     """Post-norm block, with cross-attention in the decoder."""
 
     def __init__(self, dim: int, heads: int, hidden: int, dropout: float, cross: bool) -> None:
         super().__init__()
-        self.attention, self.attention_norm = HandAttention(dim, heads), nn.LayerNorm(dim)
+        self.attention, self.attention_norm = HandWrittenAttention(dim, heads), nn.LayerNorm(dim)
         if cross:
-            self.cross, self.cross_norm = HandAttention(dim, heads), nn.LayerNorm(dim)
-        self.feed_forward, self.feed_forward_norm = HandFeedForward(dim, hidden), nn.LayerNorm(dim)
+            self.cross, self.cross_norm = HandWrittenAttention(dim, heads), nn.LayerNorm(dim)
+        self.feed_forward, self.feed_forward_norm = (
+            HandWrittenFeedForward(dim, hidden),
+            nn.LayerNorm(dim),
+        )
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None, memory: Tensor | None = None) -> Tensor:
@@ -64,12 +67,12 @@ class HandBlock(nn.Module):
         return output
 
 
-class HandStack(nn.Module):
+class HandWrittenStack(nn.Module):
     """The blocks of the encoder or the decoder."""
 
     def __init__(self, layers: int, **options: int | float) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList(HandBlock(**options) for _ in range(layers))  # type: ignore[arg-type]
+        self.blocks = nn.ModuleList(HandWrittenBlock(**options) for _ in range(layers))  # type: ignore[arg-type]
 
     def forward(self, x: Tensor, mask: Tensor, memory: Tensor | None = None) -> Tensor:
         for block in self.blocks:
@@ -77,7 +80,7 @@ class HandStack(nn.Module):
         return x
 
 
-class HandEmbedding(nn.Module):
+class HandWrittenEmbedding(nn.Module):
     """Token embedding."""
 
     def __init__(self, vocab: int, dim: int) -> None:
@@ -89,7 +92,7 @@ class HandEmbedding(nn.Module):
         return vectors
 
 
-class HandTransformer(nn.Module):
+class HandWrittenTransformer(nn.Module):
     """Encoder-decoder Transformer with sinusoidal positions and tied embeddings.
 
     Args:
@@ -118,9 +121,9 @@ class HandTransformer(nn.Module):
     ) -> None:
         super().__init__()
         options = {"dim": dim, "heads": heads, "hidden": hidden, "dropout": dropout}
-        self.source = HandEmbedding(vocab, dim)
-        self.encoder = HandStack(layers, **options, cross=False)
-        self.decoder = HandStack(layers, **options, cross=True)
+        self.source = HandWrittenEmbedding(vocab, dim)
+        self.encoder = HandWrittenStack(layers, **options, cross=False)
+        self.decoder = HandWrittenStack(layers, **options, cross=True)
         self.dropout = nn.Dropout(dropout)
         frequencies = torch.exp(torch.arange(0, dim, 2).double() * (-math.log(10000.0) / dim))
         angles = torch.arange(length).double()[:, None] * frequencies

@@ -126,9 +126,9 @@ def test_large_values(T, scale, shift):
     assert_matches_formula([a + shift, b - shift, v, values], tolerance=1e-4)
 
 
-@pytest.mark.parametrize("most", [2, 256])
-def test_bfloat16(most, monkeypatch):
-    monkeypatch.setattr(additive_triton, "MAX_HALF_QUERIES", most)
+@pytest.mark.parametrize("max_queries", [2, 256])
+def test_bfloat16(max_queries, monkeypatch):
+    monkeypatch.setattr(additive_triton, "MAX_HALF_QUERIES", max_queries)
     inputs = [x.bfloat16() for x in make_inputs()]
     assert_matches_formula(inputs, Mask(keys=KEYS), tolerance=2**-6)
     assert_matches_formula([x.bfloat16() for x in make_inputs(T=1)], tolerance=2**-6)

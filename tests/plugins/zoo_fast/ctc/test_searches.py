@@ -9,7 +9,7 @@ import torch
 import zoo
 from zoo.acceleration.binding import bound_accelerations
 from zoo_ctc.ctc_prefix_beam import CtcPrefixBeam
-from zoo_ctc.prefix_search import BeamConfig, search
+from zoo_ctc.prefix_search import PrefixBeamConfig, search
 from zoo_fast.ctc.array_search import search_arrays
 from zoo_fast.ctc.batched_search import CHUNK, search_batch
 from zoo_fast.ctc.beam_candidates import pairs
@@ -45,7 +45,7 @@ def test_hypotheses_equal_those_of_the_search_of_one_item(lengths, V, width, bla
     results = search_batch(
         logprobs, mask.to(DEVICE), blank=blank, width=width, prune=prune, n_best=width
     )
-    config = BeamConfig(width, prune, weight=1.0, length_bonus=0.0)
+    config = PrefixBeamConfig(width, prune, weight=1.0, length_bonus=0.0)
     together = search_arrays(logprobs.cpu().numpy(), blank, config, None, lengths=lengths)
     for item, length in enumerate(lengths):
         expected = search(logprobs[item, :length].cpu().numpy(), blank, config, None)

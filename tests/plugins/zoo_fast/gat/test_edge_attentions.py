@@ -188,12 +188,12 @@ def make_dense_graph(nodes):
 
 def make_factors(edge_list, heads, dropout_p):
     """Return the dropout factors of the next call of a layer."""
-    from zoo_fast.gat.kernels.arguments import Score
+    from zoo_fast.gat.kernels.arguments import EdgeScore
     from zoo_fast.gat.kernels.fused_edges import draw_seed
     from zoo_fast.gat.kernels.launch import dropout_factors
 
     weights = torch.empty(len(edge_list.index.target), heads, device=DEVICE)
-    return dropout_factors(weights, Score(0, 0.0, dropout_p, draw_seed(weights, dropout_p)))
+    return dropout_factors(weights, EdgeScore(0, 0.0, dropout_p, draw_seed(weights, dropout_p)))
 
 
 class FixedDropout(nn.Module):

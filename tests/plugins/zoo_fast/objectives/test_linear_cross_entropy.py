@@ -123,8 +123,8 @@ def test_without_gradients_only_the_loss_is_computed(path):
 
 
 def test_objective_uses_the_parts_of_large_deferred_logits(monkeypatch):
-    monkeypatch.setattr(module, "_LEAST_LOGITS", 1)
-    monkeypatch.setattr(module, "_LEAST_VOCABULARY", 1)
+    monkeypatch.setattr(module, "_MIN_LOGITS", 1)
+    monkeypatch.setattr(module, "_MIN_VOCABULARY", 1)
     (states, weight, bias), targets, mask = make_inputs()
     logits = DeferredLogits(states, weight, bias=bias)
     loss = zoo.accelerate(CrossEntropy())(Outputs(logits, targets, mask))

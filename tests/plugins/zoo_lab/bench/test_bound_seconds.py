@@ -4,7 +4,7 @@ import pytest
 from benchmark_kit import CPU
 
 from zoo_lab.bench.benchmark import Bound
-from zoo_lab.bench.bound import RATES, bound_seconds, least_seconds
+from zoo_lab.bench.bound import RATES, bound_seconds, min_seconds
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from zoo_lab.bench.bound import RATES, bound_seconds, least_seconds
     ],
 )
 def test_the_larger_of_both_times(bound, seconds):
-    assert least_seconds(bound, RATES["H200"]) == pytest.approx(seconds)
+    assert min_seconds(bound, RATES["H200"]) == pytest.approx(seconds)
 
 
 def test_other_devices_have_no_bound():

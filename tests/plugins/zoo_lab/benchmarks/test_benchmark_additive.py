@@ -3,7 +3,7 @@ import torch
 
 from zoo_lab.benchmarks.bahdanau import additive_benchmark
 from zoo_lab.benchmarks.bahdanau.additive_benchmark import textbook
-from zoo_lab.benchmarks.bahdanau.benchmark_additive import AdditiveAttention
+from zoo_lab.benchmarks.bahdanau.benchmark_additive import AdditiveAttentionBenchmark
 from zoo_lab.benchmarks.bahdanau.benchmark_additive_cpu import AdditiveAttentionCpu
 
 CPU = torch.device("cpu")
@@ -25,15 +25,15 @@ def test_check_finds_a_wrong_context(monkeypatch):
 
 
 def test_gradients_equal_those_of_the_peer():
-    benchmark = prepared(AdditiveAttention)
+    benchmark = prepared(AdditiveAttentionBenchmark)
     (eager,) = (prepare() for name, prepare in benchmark.peers().items() if name == "eager")
     for ours, theirs in zip(benchmark.run(), eager(), strict=True):
         torch.testing.assert_close(ours, theirs)
 
 
 def test_eager_is_left_out_if_it_needs_too_much_memory():
-    assert "eager" in AdditiveAttention().peers()
-    assert "eager" not in AdditiveAttention(length=4096).peers()
+    assert "eager" in AdditiveAttentionBenchmark().peers()
+    assert "eager" not in AdditiveAttentionBenchmark(length=4096).peers()
 
 
 def test_bound():

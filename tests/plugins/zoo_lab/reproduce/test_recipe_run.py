@@ -79,16 +79,16 @@ def test_the_time_limit_and_fewer_examples_are_stated(path, tmp_path):
 
 def test_a_seed_that_another_limit_cut_short_is_continued(path, tmp_path):
     recipe, output = read_recipe(path), tmp_path / "out"
-    cut = SeedOptions(torch.device("cpu"), max_seconds=1e-6, examples=2)
-    (before,) = run_recipe(recipe, output, cut, [3])
-    assert [*run_recipe(recipe, output, cut, [3])] == [before]
+    short = SeedOptions(torch.device("cpu"), max_seconds=1e-6, examples=2)
+    (before,) = run_recipe(recipe, output, short, [3])
+    assert [*run_recipe(recipe, output, short, [3])] == [before]
     (result,) = before.seeds
     assert not result.is_final(1e-6, None)
     assert not result.is_final(2.0, 2)
     (after,) = run_recipe(recipe, output, OPTIONS, [3])
     assert after.seeds[0].steps == 4
     assert after.shortened == ["1 of 2 seeds not run"]
-    assert [*run_recipe(recipe, output, cut, [3])] == [after]
+    assert [*run_recipe(recipe, output, short, [3])] == [after]
 
 
 def test_values_are_means_over_labels(path, tmp_path):
