@@ -9,13 +9,11 @@ hypotheses:
    candidates of the same rank any is selected.
 2. The w best candidates whose token does not end a hypothesis are continued. If there are fewer,
    the others have the score -inf, and their tokens have no meaning.
-3. Of the first w candidates, those that end, all of them at the maximum length, enter the pool with
-   their score divided by the length norm, unless the item is done. The pool keeps the w best ones;
-   entries of score -inf are empty.
+3. Of the first w candidates, those that end (at the maximum length: all of them) enter the pool
+   with their score divided by the length norm, unless the item is done. The pool keeps the w best
+   ones; entries of score -inf are empty.
 4. The item is done at the maximum length, if no candidate continues, or if the pool is full and, by
    `early_stopping`, no continued hypothesis can improve on it.
-
-The kernel of zoo_fast computes the same; tests compare both on the same cases.
 """
 
 import math

@@ -18,7 +18,7 @@ class Block(nn.Module):
 
     Args:
         dim: width of the states.
-        memory_dim: width of the memory.
+        memory_dim: width of the memory; 0 without a memory.
         attention: self-attention.
         cross: cross-attention; None without a memory.
         feed_forward: feed-forward network.
@@ -124,13 +124,15 @@ def _build_attention(attention: Blueprint[Attention], dim: int, memory_dim: int)
 
 
 def build_position(
-    position: Blueprint[Position] | None, block: Attention, dim: int, *, causal: bool
+    position: Blueprint[Position] | None, attention: Attention, dim: int, *, causal: bool
 ) -> Position | None:
     """Build the position shared by all blocks; raise ZooError if the scorer does not support it."""
     if position is None:
         return None
-    built = position.build(dim=dim, heads=block.heads, head_dim=block.head_dim, causal=causal)
-    block.forbid_rotary(built)
+    built = position.build(
+        dim=dim, heads=attention.heads, head_dim=attention.head_dim, causal=causal
+    )
+    attention.forbid_rotary(built)
     return built
 
 

@@ -90,8 +90,8 @@ class HalfAttention(Attention, Part):
         super().__init__(query_dim=query_dim, key_dim=key_dim, scorer=scorer, align=align)
         self.weight = weight
 
-    def merge_heads(self, context):
-        return self.weight * super().merge_heads(context)
+    def project_output(self, context):
+        return self.weight * super().project_output(context)
 
 
 @hookimpl

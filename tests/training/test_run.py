@@ -41,7 +41,7 @@ def test_a_run_trains_evaluates_and_saves(files, tmp_path):
 def test_the_first_steps_equal_a_loop_written_by_hand(files, tmp_path):
     spec = make_spec(files, steps=5, log={"every": 1}, validation=None)
     zoo.train(spec, output=tmp_path / "run", device="cpu")
-    model, objective = zoo.compose(spec, seed=0), zoo.objective(spec)
+    model, objective = zoo.accelerate(zoo.compose(spec, seed=0)), zoo.objective(spec)
     optimiser = torch.optim.Adam(model.parameters(), lr=0.01, fused=True)
     losses = []
     for update in _training_batches(spec, model).epoch(0):

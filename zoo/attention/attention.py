@@ -146,7 +146,7 @@ class Attention(RecordsAttention):
         weights = self._align(scores, mask, queries, offset, state or {})
         if self.sequential and state:
             updated["weights"] = weights[:, :, 0]
-        context = self.merge_heads(weights @ values)
+        context = self.project_output(weights @ values)
         return Attended(context, updated, weights if return_weights else None)
 
     def project_inputs(
@@ -220,7 +220,7 @@ class Attention(RecordsAttention):
         names = ("query_dim", "key_dim", "heads", "kv_heads", "head_dim", "merge", "project")
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
-    def merge_heads(self, context: Tensor) -> Tensor:
+    def project_output(self, context: Tensor) -> Tensor:
         """Merge and project the heads: [B, H, T, Dv] -> [B, T, output_dim]."""
         merged = merge_heads(context, self.merge)
         output: Tensor = self.out(merged) if self.project != "none" else merged

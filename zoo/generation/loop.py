@@ -136,7 +136,8 @@ def _stream_steps(loop: DecodingLoop) -> Iterator[Tensor]:
 
 
 def _make_loop(inputs: GenerationInputs, request: DecodeRequest) -> DecodingLoop:
-    """Return the loop, accelerated if the sampler or a part of the decoder is accelerated.
+    """Return the loop; accelerated if the sampler or a part of the decoder is, so that a plain
+    model decodes without accelerations.
 
     Raises ZooError if the inputs or the request are invalid.
     """

@@ -28,6 +28,8 @@ _IMPORTER_FILES = {
     "README.md": "readme_importer.md",
     "zoo_$module/__init__.py": "init_importer.py",
 }
+_README = {"acceleration": "readme_acceleration.md"}
+"""Kinds whose README is not that of other components."""
 IMPORTER = "importer"
 """The value of `kind` for a plugin with an importer, which is not a component."""
 
@@ -59,6 +61,7 @@ def write_plugin(name: str, kind: str, folder: Path) -> Path:
     }
     project_files = _IMPORTER_FILES if kind == IMPORTER else _PROJECT_FILES
     files = {**project_files, f"zoo_{module}/{module}.py": f"{kind}.py"}
+    files["README.md"] = _README.get(kind, files["README.md"])
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with staging_dir(target) as staging:

@@ -91,7 +91,7 @@ class LocalStep:
         return norm
 
     def clip_gradients(self) -> Tensor | None:
-        """Scale the gradients so that their norm is at most `clip`, and return it from before."""
+        """Scale the gradients so that their norm is at most `clip`; return the norm before."""
         if self.clip is None:
             return None
         return local(nn.utils.clip_grad_norm_(self.parameters, self.clip, foreach=True))

@@ -45,7 +45,7 @@ class _FusedAttention(Acceleration):
         context = head_contexts(target, query, memory, mask, position=position, offset=offset)
         if context is None:
             return Declined("no kernel supports the arguments")
-        return Attended(target.merge_heads(context), {}, None)
+        return Attended(target.project_output(context), {}, None)
 
 
 class InnerProductAttention(_FusedAttention):

@@ -1,4 +1,4 @@
-"""Beam search from logits, in one kernel."""
+"""Beam search from logits, in one kernel, as `zoo_sampling.beam_pool` describes it."""
 
 from torch import Tensor
 

@@ -87,12 +87,22 @@ def compare_with_loop(sampler, prompt, filters):
         gc.collect()  # closes the iterator
 
         assert found.cur_len == expected.cur_len
-        for name in ("tokens", "scores", "finished", "num_generated"):
+        for name in ("tokens", "finished", "num_generated"):
             assert torch.equal(getattr(found, name), getattr(expected, name)), name
-        for name, tensor in expected.sampler_state.items():
-            assert torch.equal(found.sampler_state[name], tensor), name
+        torch.testing.assert_close(found.scores, expected.scores, rtol=1e-6, atol=1e-6)
+        compare_pools(found.sampler_state, expected.sampler_state)
         assert torch.equal(request.generator.get_state(), state_after)
     assert reused
+
+
+def compare_pools(found, expected):
+    """Compare finished hypotheses; the tokens of places without one are not defined."""
+    assert found.keys() == expected.keys()
+    if expected:
+        torch.testing.assert_close(found["scores"], expected["scores"], rtol=1e-6, atol=1e-6)
+        has_score = ~expected["scores"].isneginf()
+        assert torch.equal(found["tokens"][has_score], expected["tokens"][has_score])
+        assert torch.equal(found["done"], expected["done"])
 
 
 def test_reasons_for_the_ordinary_loop():
