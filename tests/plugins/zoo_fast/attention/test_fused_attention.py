@@ -66,7 +66,7 @@ def test_recorded_weights_and_hooks_use_the_reference_path():
     with recording(attention):
         assert "recorded" in str(why_not(InnerProductAttention(), attention, CPU))
     handle = attention.scorers.register_forward_hook(lambda *_: None)
-    assert why_not(InnerProductAttention(), attention, CPU) == "a part has module hooks or another forward method"
+    assert "module hooks" in str(why_not(InnerProductAttention(), attention, CPU))
     handle.remove()
     assert why_not(InnerProductAttention(), attention, CPU) is None
 
