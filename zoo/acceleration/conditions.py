@@ -52,7 +52,7 @@ def _why_not_skip_parts(target: nn.Module, packages: frozenset[str]) -> str | No
         packages: the packages whose classes the acceleration knows; any if there are none. A class
             of another package can compute something else, for example with an adapter.
     """
-    if not torch.compiler.is_compiling() and _has_any_global_hook():
+    if not torch.compiler.is_compiling() and _has_any_global_hook():  # type: ignore[no-untyped-call]
         return "there are global module hooks"
     if getattr(target, "recorders", None):
         return "attention weights or samples are recorded"
