@@ -249,7 +249,6 @@ class RAM(Model):
         return {"source": images, "target": target.to(weight.device)}
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def shared_noise(rollouts: int, glimpses: int, start: str) -> Tensor:
     """Return the noise [R, G, 2] of sampled rollouts in evaluation, the same in every call.
 
@@ -270,3 +269,7 @@ def _log_mean_probability(logits: Tensor) -> Tensor:
     """Return the log of the class probabilities averaged over rollouts: [M, B, V] -> [B, V]."""
     logprobs = full_precision(logits).log_softmax(dim=-1)
     return logprobs.logsumexp(dim=0) - math.log(len(logits))
+
+
+# As `torch.compiler.assume_constant_result` does, which imports torch's compiler.
+shared_noise._dynamo_marked_constant = True  # type: ignore[attr-defined]
