@@ -32,11 +32,6 @@ class RecordsAttention(nn.Module):
         self.recorders: list[Recorder] = []
 
     @property
-    def is_recording(self) -> bool:
-        """Whether a recorder needs the weights."""
-        return any(recorder.weights is not None for recorder in self.recorders)
-
-    @property
     def stochastic_part(self) -> nn.Module | None:
         """The part that samples in training and passes no gradient; None if no part does."""
         return None
