@@ -68,6 +68,8 @@ print(json.dumps({
     ],
 )
 def test_other_plugins_work_after_deletion(deleted, probe, tmp_path):
+    if deleted not in PLUGINS:
+        pytest.skip(f"the plugin '{deleted}' is not there")
     project, site = tmp_path / "project", tmp_path / "site"
     project.mkdir()
     for name in ("zoo", "plugins"):

@@ -102,7 +102,11 @@ def test_every_test_file_has_a_source_file_or_is_listed():
 
 
 def test_every_listed_test_file_exists():
-    assert LISTED - set(FILES) == set()
+    rooms = {path.name for path in (ROOT / "plugins").iterdir()}
+    listed = {
+        name for name in LISTED if not name.startswith("plugins/") or name.split("/")[1] in rooms
+    }
+    assert listed - set(FILES) == set()
 
 
 def test_every_folder_of_tests_is_a_room():

@@ -1,5 +1,6 @@
 """The attention paths that ``zoo check`` prints; test_verbs tests the rest of the command."""
 
+import pytest
 from typer.testing import CliRunner
 
 from zoo.cli.main import app
@@ -12,6 +13,7 @@ def _run(*arguments):
 
 
 def test_the_path_of_each_attention_is_printed():
+    pytest.importorskip("zoo_fast", reason="the fast lane is not installed")
     text = " ".join(_run().split())
     assert "inner-product-attention decoder.blocks.*.attention: accelerated" in text
     text = " ".join(_run("--set", "model.decoder.attention.align=sparsemax").split())

@@ -2,11 +2,13 @@
 
 from dataclasses import asdict
 
+import pytest
 import torch
 
 from zoo.spec.acceleration_paths import AccelerationPath
 from zoo.spec.composition import check
 
+pytest.importorskip("zoo_fast", reason="the fast lane is not installed")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 

@@ -10,7 +10,6 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import zoo
-from zoo_fast.device.cuda_graph import GraphedFunction
 from zoo_lab.bench.benchmark import Benchmark, Bound
 
 
@@ -78,6 +77,8 @@ class BahdanauModel(Benchmark):
         self.batch, self.length, self.width, self.vocab = batch, length, width, vocab
 
     def prepare(self, device: torch.device) -> None:
+        from zoo_fast.device.cuda_graph import GraphedFunction
+
         spec = {
             "type": "seq2seq",
             "source": {"type": "token", "vocab": self.vocab, "dim": self.width},
@@ -98,7 +99,6 @@ class BahdanauModel(Benchmark):
             "source": torch.randint(3, self.vocab, (self.batch, self.length), device=device),
             "target": torch.randint(3, self.vocab, shape, device=device),
         }
-
         self.graphed = GraphedFunction(self._forward_and_backward)
 
     def run(self) -> None:
