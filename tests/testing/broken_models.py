@@ -90,6 +90,15 @@ class NanLogits(Seq2Seq):
         return Outputs(outputs.logits * float("nan"), outputs.targets, outputs.mask)
 
 
+class CountsCalls(Seq2Seq):
+    calls = 0
+
+    def forward(self, batch: Batch) -> Outputs:
+        self.calls += self.training
+        outputs = super().forward(batch)
+        return Outputs(outputs.logits + self.calls, outputs.targets, outputs.mask)
+
+
 class UnsavedWeight(Seq2Seq):
     def __init__(
         self,
@@ -173,6 +182,7 @@ BROKEN = [
     ("declared-direction", WrongDirection, Accuracy),
     ("runs-example", NanLogits, Seq2Seq),
     ("save-load", UnsavedWeight, Seq2Seq),
+    ("restored-state", CountsCalls, Seq2Seq),
     ("parameter-gradients", UnusedParameter, Seq2Seq),
     ("compiles", GraphBreak, Seq2Seq),
     ("matches-gpu", DiffersOnGpu, Seq2Seq),

@@ -86,6 +86,21 @@ class StateWithObjects(TinyOptimiser):
         return _ObjectInState([weight.tensor for weight in weights], lr=self.lr)
 
 
+class _CountsInGroups(torch.optim.SGD):
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            group["count"] = group.get("count", 0) + 1
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter.sub_(group["lr"] / group["count"] * parameter.grad)
+
+
+class StateInGroups(TinyOptimiser):
+    def build(self, weights: Sequence[Weight]) -> torch.optim.Optimizer:
+        return _CountsInGroups([weight.tensor for weight in weights], lr=self.lr)
+
+
 class NegativeFactor(TinySchedule):
     def factor(self, step: int) -> float:
         return 1 - step / 50
@@ -131,6 +146,15 @@ class LossOverPadding(TinyObjective):
         return total / outputs.mask.numel()
 
 
+class BaselineOutsideBuffers(TinyObjective):
+    baseline = 0.0
+
+    def forward(self, outputs: Outputs) -> Tensor:
+        loss = super().forward(outputs)
+        self.baseline = 0.9 * self.baseline + 0.1 * loss.item()
+        return loss - self.baseline
+
+
 # (law, broken component, valid component)
 BROKEN = [
     ("decreasing-loss", Ascent, TinyOptimiser),
@@ -140,6 +164,7 @@ BROKEN = [
     ("learning-rate", IgnoresGroupRate, TinyOptimiser),
     ("restored-state", StateNotSaved, TinyOptimiser),
     ("restored-state", StateWithObjects, TinyOptimiser),
+    ("restored-state", StateInGroups, TinyOptimiser),
     ("valid-factors", NegativeFactor, TinySchedule),
     ("repeatable-factors", CountsCalls, TinySchedule),
     ("repeatable-factors", RandomFactor, TinySchedule),
@@ -147,4 +172,5 @@ BROKEN = [
     ("restored-state", LosesCount, Plateau),
     ("merged-batches", WeightOfItems, TinyObjective),
     ("merged-batches", LossOverPadding, TinyObjective),
+    ("restored-state", BaselineOutsideBuffers, TinyObjective),
 ]

@@ -53,10 +53,11 @@ class Model(Component, nn.Module, ABC):
     so that `zoo.generate` and ``zoo generate`` can build the batch and cut the outputs.
 
     Laws:
-        saving and loading is bit-exact; CPU and GPU agree within tolerance; the forward pass
-        compiles without graph breaks; every parameter gets a gradient; `zoo.generate` returns the
-        tokens of `generate`; the outputs contain what `output_schema` declares; a batch that does
-        not fit `batch_schema` raises ZooError; padding does not change the outputs.
+        saving and loading is bit-exact; state that changes in training is in parameters and
+        persistent buffers, so that checkpoints contain it; CPU and GPU agree within tolerance; the
+        forward pass compiles without graph breaks; every parameter gets a gradient; `zoo.generate`
+        returns the tokens of `generate`; the outputs contain what `output_schema` declares; a batch
+        that does not fit `batch_schema` raises ZooError; padding does not change the outputs.
 
     Attributes:
         bos: the start token, which `zoo.generate` adds to prompts; None if there is none.

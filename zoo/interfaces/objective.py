@@ -21,7 +21,8 @@ class Objective(Component, nn.Module, ABC):
     Laws:
         `forward` equals `reference` on small examples; masked targets have no effect; outputs that
         have exactly what `required_outputs` declares are sufficient and necessary; the loss of a
-        batch is the mean of the losses of its parts, weighted by `weight`.
+        batch is the mean of the losses of its parts, weighted by `weight`; state that changes in
+        training is in persistent buffers, so that checkpoints contain it.
 
     Attributes:
         mergeable: whether `weight` is defined for all outputs, so that a batch can be split over

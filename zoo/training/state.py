@@ -24,6 +24,7 @@ class RunState:
         scores: first monitored result at each step with a checkpoint that was evaluated.
         log_bytes: size of the log.
         schedule: state of the schedule.
+        skipped: the examples that were left out, see `Batches.skipped_state`.
     """
 
     step: int = 0
@@ -39,6 +40,7 @@ class RunState:
     scores: dict[str, float] = field(default_factory=dict)
     log_bytes: int = 0
     schedule: dict[str, Any] = field(default_factory=dict)
+    skipped: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

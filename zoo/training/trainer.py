@@ -211,6 +211,7 @@ class Trainer:
         state.losses, state.norms = self.record.losses, self.record.norms
         state.seconds = time.monotonic() - self._started
         state.log_bytes = self.log.size()
+        state.skipped = self.setup.batches.skipped_state()
         if self.setup.schedule is not None:
             state.schedule = dict(self.setup.schedule.state())
         path = self.checkpoints.save(state, self.provenance())

@@ -103,6 +103,20 @@ def merged_batches(config: Configuration) -> None:
         raise NotApplicable("mergeable is False")
 
 
+def restored_state(config: Configuration) -> None:
+    """The state is parameters and persistent buffers: with those of an objective that was used in
+    training mode, a new one computes the same losses, bit for bit."""
+    objective = config.build().train()
+    for index, outputs in enumerate(objective.examples()):
+        restored = config.build().train()
+        restored.load_state_dict(objective.state_dict())
+        assert_equal(
+            restored(outputs),
+            objective(outputs),
+            f"the loss of a restored objective, call {index},",
+        )
+
+
 def _rows(outputs: Outputs, rows: slice) -> Outputs:
     """Return some items of a batch."""
     samples = outputs.samples
@@ -147,5 +161,6 @@ LAWS = (
     Law("masked-targets", masked_targets),
     Law("descent-direction", descent_direction),
     Law("merged-batches", merged_batches),
+    Law("restored-state", restored_state),
     *OBJECTIVE_LAWS,
 )
