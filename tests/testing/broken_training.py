@@ -155,6 +155,14 @@ class BaselineOutsideBuffers(TinyObjective):
         return loss - self.baseline
 
 
+class SurrogateInEvaluation(TinyObjective):
+    def forward(self, outputs: Outputs) -> Tensor:
+        loss = super().forward(outputs)
+        if outputs.samples is None:
+            return loss
+        return loss + loss.detach() * outputs.samples.logprob.where(outputs.mask, 0.0).sum()
+
+
 # (law, broken component, valid component)
 BROKEN = [
     ("decreasing-loss", Ascent, TinyOptimiser),
@@ -173,4 +181,5 @@ BROKEN = [
     ("merged-batches", WeightOfItems, TinyObjective),
     ("merged-batches", LossOverPadding, TinyObjective),
     ("restored-state", BaselineOutsideBuffers, TinyObjective),
+    ("evaluation-loss", SurrogateInEvaluation, TinyObjective),
 ]
