@@ -32,6 +32,12 @@ class Schedule(Component, ABC):
         Called before the next `factor`. A value of which higher is better is passed negated.
         """
 
+    def begin_phase(self) -> None:
+        """Forget the results of evaluations: the model has changed, and they are not comparable.
+
+        The factor of the learning rate does not change.
+        """
+
     def state(self) -> Mapping[str, Any]:
         """Return the state as JSON values; empty for a function of the step."""
         return {}

@@ -24,6 +24,10 @@ class RunState:
         scores: first monitored result at each step with a checkpoint that was evaluated.
         log_bytes: size of the log.
         schedule: state of the schedule.
+        unobserved: whether the evaluation of this step is the best, as long as the model has not
+            observed it: a checkpoint has the model that was evaluated. Otherwise None.
+        phase_begins: whether the next evaluation is the first one of a phase: the model has
+            changed since the last one, so they are not compared.
         skipped: the examples that were left out, see `Batches.skipped_state`.
     """
 
@@ -40,6 +44,8 @@ class RunState:
     scores: dict[str, float] = field(default_factory=dict)
     log_bytes: int = 0
     schedule: dict[str, Any] = field(default_factory=dict)
+    unobserved: bool | None = None
+    phase_begins: bool = False
     skipped: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
@@ -62,6 +68,8 @@ class RunState:
         Args:
             lower: the names of the monitored results, and whether lower values are better.
         """
+        if self.phase_begins:
+            self.best, self.records, self.scores, self.phase_begins = None, {}, {}, False
         self.values = values
         monitored = {name: values[name] for name in lower}
         first = next(iter(monitored))
@@ -84,7 +92,12 @@ class RunState:
                 "values": values,
             }
         self.stale = 0 if reached else self.stale + 1
+        self.unobserved = is_best
         return is_best
+
+    def begin_phase(self) -> None:
+        """Compare the next evaluation with no earlier one; the best one is kept until then."""
+        self.phase_begins, self.stale = True, 0
 
     def best_steps(self, count: int, lower: Mapping[str, bool]) -> list[int]:
         """Return the steps of the best checkpoints: the best, then by the first monitored result.

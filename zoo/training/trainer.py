@@ -65,6 +65,7 @@ class Trainer:
         """
         setup, state, processes = self.setup, self.state, self.setup.processes
         setup.model.train()
+        self._observe_validation()
         try:
             while not self.is_finished():
                 for update in setup.batches.epoch(
@@ -116,6 +117,7 @@ class Trainer:
         stop = self.record.stop if setup.processes.world > 1 else signals.received is not None
         if stop or self.is_finished() or self._is_checkpoint_due(evaluated, is_best):
             self.save()
+        self._observe_validation()
         for callback in self.callbacks:
             callback.on_step(state.step)
         if stop and not self.is_finished():
@@ -198,11 +200,25 @@ class Trainer:
                 **{f"validation_{name}": value for name, value in values.items()},
             }
         )
-        self.setup.model.observe_validation(is_best=is_best)
         for callback in self.callbacks:
             callback.on_evaluation(self.state.step, values, is_best)
         self._logged += time.monotonic() - started
         return is_best
+
+    def _observe_validation(self) -> None:
+        """Let the model change after an evaluation, once its checkpoint is saved."""
+        state, model = self.state, self.setup.model
+        is_best, state.unobserved = state.unobserved, None
+        if is_best is None or not model.observe_validation(is_best=is_best):
+            return
+        state.begin_phase()
+        if self.setup.schedule is not None:
+            self.setup.schedule.begin_phase()
+        for callback in self.callbacks:
+            callback.on_message(
+                f"step {state.step}: model '{model.name}' has changed; evaluations from now on are "
+                "not compared with earlier ones"
+            )
 
     def save(self) -> Path:
         """Save a checkpoint, unless the weights are not finite."""

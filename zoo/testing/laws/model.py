@@ -78,6 +78,21 @@ def restored_state(config: Configuration) -> None:
         assert_equal(outputs[1], outputs[0], "a logit of the restored model")
 
 
+def declared_phases(config: Configuration) -> None:
+    """`observe_validation` returns whether it changes the outputs."""
+    model = compose_model(config)
+    batch = example_batch(model)
+    logits = model(batch).logits
+    for is_best in (True, False, False):
+        declared = model.observe_validation(is_best=is_best)
+        before, logits = logits, model(batch).logits
+        changed = not torch.equal(before, logits)
+        assert changed == declared, (
+            f"observe_validation returns {declared}, but the logits "
+            f"{'change' if changed else 'do not change'}"
+        )
+
+
 def parameter_gradients(config: Configuration) -> None:
     """Every parameter has a gradient from the outputs."""
     model = compose_model(config).train()
@@ -164,6 +179,7 @@ LAWS = (
     Law("runs-example", runs_example),
     Law("save-load", save_load),
     Law("restored-state", restored_state),
+    Law("declared-phases", declared_phases),
     Law("parameter-gradients", parameter_gradients),
     Law("compiles", compiles),
     Law("matches-gpu", matches_gpu),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from bad_data_kit import broken_image
-from training_kit import make_spec, set_dropout
+from training_kit import make_spec, make_story_spec, set_dropout
 
 from zoo.training.interruption import Signals
 from zoo.training.monitor import lower_is_better
@@ -116,7 +116,18 @@ def batch_statistics(files, folder):
     return {**spec, "extends": "image-small", "model": {"classes": 5}, "preprocessing": size}
 
 
-SPECS = [averages, accumulation, sampled_attention, skipped_examples, batch_statistics]
+def linear_start(files, folder):
+    return make_story_spec(folder, linear_start=2, evaluate={"every": 1})
+
+
+SPECS = [
+    averages,
+    accumulation,
+    sampled_attention,
+    skipped_examples,
+    batch_statistics,
+    linear_start,
+]
 
 
 @pytest.mark.parametrize("make", SPECS, ids=lambda make: make.__name__)
