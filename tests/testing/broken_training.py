@@ -127,6 +127,11 @@ class LosesState(Plateau):
         pass
 
 
+class RemembersInfinity(Plateau):
+    def observe(self, value: float) -> None:
+        self._best = value if self._best is None else min(self._best, value)
+
+
 class LosesCount(Plateau):
     def restore(self, state: Mapping[str, Any]) -> None:
         super().restore({**state, "num_bad": 0})
@@ -178,6 +183,7 @@ BROKEN = [
     ("repeatable-factors", RandomFactor, TinySchedule),
     ("restored-state", LosesState, Plateau),
     ("restored-state", LosesCount, Plateau),
+    ("restored-state", RemembersInfinity, Plateau),
     ("merged-batches", WeightOfItems, TinyObjective),
     ("merged-batches", LossOverPadding, TinyObjective),
     ("restored-state", BaselineOutsideBuffers, TinyObjective),

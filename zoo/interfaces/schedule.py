@@ -29,7 +29,8 @@ class Schedule(Component, ABC):
     def observe(self, value: float) -> None:
         """Take the result of an evaluation, lower is better; for schedules that depend on it.
 
-        Called before the next `factor`. A value of which higher is better is passed negated.
+        Called before the next `factor`. A value of which higher is better is passed negated, and
+        one that is not a finite number as infinity, which is never an improvement.
         """
 
     def begin_phase(self) -> None:

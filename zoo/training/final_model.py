@@ -14,7 +14,7 @@ from zoo.training.checkpoint import MODEL_FILE, checkpoint_path, find_checkpoint
 from zoo.training.evaluator import evaluate
 from zoo.training.run_checkpoints import RunCheckpoints
 from zoo.training.setup import Setup
-from zoo.training.state import RunState
+from zoo.training.state import RunState, finite_values
 
 
 def save_final_model(
@@ -47,7 +47,9 @@ def save_final_model(
     if setup.validation is not None:
         is_average = len(folders) > 1
         values = (
-            evaluate(setup, model) if is_average or state.best is None else state.best["values"]
+            finite_values(evaluate(setup, model))
+            if is_average or state.best is None
+            else state.best["values"]
         )
     with checkpoints.report_failure(path):
         if processes.is_main:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -192,18 +193,33 @@ class Trainer:
         is_best = self.state.observe(values, self.lower)
         if self.setup.schedule is not None:
             first, lower = next(iter(self.lower.items()))
-            self.setup.schedule.observe(values[first] if lower else -values[first])
-        self._write(
-            {
-                "step": self.state.step,
-                "epoch": self.state.epoch,
-                **{f"validation_{name}": value for name, value in values.items()},
-            }
-        )
+            value = self.state.values.get(first, math.inf)
+            self.setup.schedule.observe(
+                value if lower or first not in self.state.values else -value
+            )
+        self._log_evaluation(values)
         for callback in self.callbacks:
             callback.on_evaluation(self.state.step, values, is_best)
         self._logged += time.monotonic() - started
         return is_best
+
+    def _log_evaluation(self, values: Mapping[str, float]) -> None:
+        """Write a line of the log with the results, and report those that are not finite."""
+        state = self.state
+        entry: dict[str, Any] = {"step": state.step, "epoch": state.epoch}
+        entry |= {f"validation_{name}": value for name, value in state.values.items()}
+        wrong = {name: str(value) for name, value in values.items() if name not in state.values}
+        if wrong:
+            entry["not_finite"] = wrong
+            listed = ", ".join(f"'{name}' is {value}" for name, value in wrong.items())
+            monitored = any(name in self.lower for name in wrong)
+            effect = "this evaluation is not the best" if monitored else "it is left out"
+            for callback in self.callbacks:
+                callback.on_message(
+                    f"step {state.step}: the validation result {listed}; {effect}, and the "
+                    "training continues"
+                )
+        self._write(entry)
 
     def _observe_validation(self) -> None:
         """Let the model change after an evaluation, once its checkpoint is saved."""
