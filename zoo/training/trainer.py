@@ -193,10 +193,8 @@ class Trainer:
         is_best = self.state.observe(values, self.lower)
         if self.setup.schedule is not None:
             first, lower = next(iter(self.lower.items()))
-            value = self.state.values.get(first, math.inf)
-            self.setup.schedule.observe(
-                value if lower or first not in self.state.values else -value
-            )
+            value, sign = self.state.values.get(first), 1 if lower else -1
+            self.setup.schedule.observe(math.inf if value is None else sign * value)
         self._log_evaluation(values)
         for callback in self.callbacks:
             callback.on_evaluation(self.state.step, values, is_best)
