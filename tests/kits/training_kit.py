@@ -16,6 +16,7 @@ import torch
 
 import zoo
 from zoo.artifact.checkpoint import open_tensors
+from zoo.training.callback import Callback
 
 ROOT = Path(__file__).parents[2]
 LETTERS = "abcdefgh"
@@ -105,6 +106,16 @@ def make_story_spec(folder: Path, *, linear_start: bool | int, **train: Any) -> 
             **train,
         },
     }
+
+
+class Messages(Callback):
+    """Collects the messages of a run in `texts`."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def on_message(self, text: str) -> None:
+        self.texts.append(text)
 
 
 def set_dropout(spec: dict[str, Any], probability: float) -> dict[str, Any]:

@@ -5,12 +5,11 @@ import math
 
 import pytest
 from torch import Tensor
-from training_kit import make_spec, read_log
+from training_kit import Messages, make_spec, read_log
 
 import zoo
 from zoo import Outputs
 from zoo.registry.component_registry import default_registry
-from zoo.training.callback import Callback
 from zoo_objectives.cross_entropy import CrossEntropy
 
 
@@ -46,14 +45,6 @@ class NanInEvaluation(CrossEntropy):
         loss = super().forward(outputs)
         self.calls += not self.training
         return loss * float("nan") if not self.training and self.calls in self.bad else loss
-
-
-class Messages(Callback):
-    def __init__(self):
-        self.texts = []
-
-    def on_message(self, text):
-        self.texts.append(text)
 
 
 def _train_with_nan(files, output, bad, **evaluate):
