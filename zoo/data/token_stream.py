@@ -39,7 +39,8 @@ class TokenStream:
         if not self.shared:
             return self.table.offsets
         texts_before = np.arange(len(self.table.offsets)) - 1
-        return self.table.offsets - self.shared * texts_before.clip(min=0)
+        starts: Indices = self.table.offsets - self.shared * texts_before.clip(min=0)
+        return starts
 
     def texts(self, positions: Indices) -> NDArray[np.int64]:
         """Return the row of the text at each position."""

@@ -120,7 +120,7 @@ def _check_merging(objective: Objective, outputs: Outputs) -> bool:
         weights = [objective.weight(part) for part in parts]
         total = sum(w * _loss(objective, p) for w, p in zip(weights, parts, strict=True) if w > 0)
         assert sum(weights) == weight, f"the weights of the parts do not sum to {weight}"
-        error = abs(total / max(weight, 1) - _loss(objective, outputs)).item()
+        error = abs(total / weight.clamp(min=1) - _loss(objective, outputs)).item()
         assert error < 1e-6, f"the loss of two parts together differs by {error:.3g}"
     return True
 
